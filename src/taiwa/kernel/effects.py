@@ -1,0 +1,177 @@
+"""Programs that wish: a program is a generator that yields effects and is sent their answers.
+
+`return` is the unit of the monad and `yield from` is its bind, so a dialogue reads as straight lines and does no I/O.
+A `Step` is a program over a state; `unit`, `bind`, `map` and `join` obey the monad laws, which the tests check.
+The set of effects is open: subclass `Effect`, make it a `@value`, and give a runtime a handler for it.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import field
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
+
+from taiwa.kernel.records import Json, value
+from taiwa.kernel.values import Ability, Note, Passage, Request, Response, ToolResult
+
+__all__ = [
+    "Abilities",
+    "CallTool",
+    "Complete",
+    "Effect",
+    "Gather",
+    "Program",
+    "Retrieve",
+    "Seen",
+    "Step",
+    "Tell",
+    "Watcher",
+    "bind",
+    "gather",
+    "join",
+    "map",
+    "perform",
+    "tell",
+    "unit",
+]
+
+R = TypeVar("R")
+A = TypeVar("A")
+B = TypeVar("B")
+S = TypeVar("S")
+
+
+class Effect(Generic[R]):
+    """A wish whose answer has type R. `journaled` effects are recorded and not performed again on replay."""
+
+    __slots__ = ()
+    journaled: ClassVar[bool] = True
+
+
+Program: TypeAlias = Generator[Effect[Any], Any, R]
+
+
+@value
+class Seen:
+    """What a watcher made of some text: what to show now, and where to cut the answer (characters kept), if at all."""
+
+    show: str = ""
+    cut: int | None = None
+
+
+class Watcher(Protocol):
+    """Looks at an answer while it streams: decides what a person sees of it and may end it early."""
+
+    def feed(self, text: str) -> Seen:
+        """Take the next words."""
+        ...
+
+    def close(self) -> Seen:
+        """Give out what was held back at the end of the answer."""
+        ...
+
+
+@value
+class Complete(Effect[Response]):
+    """Ask the model. Without a watcher all words are shown as they come; the watcher is no part of the request."""
+
+    request: Request
+    watch: Callable[[], Watcher] | None = field(default=None, compare=False, repr=False)
+
+
+@value
+class CallTool(Effect[ToolResult]):
+    """Call a tool by name."""
+
+    name: str
+    arguments: Mapping[str, Json]
+
+
+@value
+class Retrieve(Effect[tuple[Passage, ...]]):
+    """Find the k passages that fit the query best."""
+
+    query: str
+    k: int = 5
+
+
+@value
+class Tell(Effect[None]):
+    """Tell observers something; costs nothing and is not recorded."""
+
+    journaled: ClassVar[bool] = False
+    note: Note
+
+
+@value
+class Abilities(Effect[frozenset[Ability]]):
+    """Ask what the model's server can do; a flow chooses its way by the answer."""
+
+
+@value
+class Gather(Effect[tuple[Any, ...]]):
+    """Run programs side by side; `gather` is the typed door to it."""
+
+    journaled: ClassVar[bool] = False
+    programs: tuple[Program[Any], ...] = field(compare=False)
+
+
+def perform(effect: Effect[R]) -> Program[R]:
+    """Yield an effect and return its answer: the one typed door between programs and runtimes."""
+    answer = yield effect
+    return cast(R, answer)
+
+
+def tell(text: str, *, code: str = "", warning: bool = False) -> Program[None]:
+    """Tell observers something."""
+    return perform(Tell(Note(text, "warning" if warning else "note", code)))
+
+
+def gather(programs: Iterable[Program[R]]) -> Program[tuple[R, ...]]:
+    """Run programs side by side under one shared ledger; answers come in the order of the programs.
+
+    When one fails, the others are stopped and its error is raised here.
+    """
+    return cast("tuple[R, ...]", (yield from perform(Gather(tuple(programs)))))
+
+
+Step: TypeAlias = Callable[[S], Program[tuple[A, S]]]
+"""A program over a state: `State -> Program of (A, State)`."""
+
+
+def unit(answer: A) -> Step[S, A]:
+    """Make a step that answers and changes nothing."""
+
+    def step(state: S) -> Program[tuple[A, S]]:
+        return answer, state
+        yield
+
+    return step
+
+
+def bind(first: Step[S, A], then: Callable[[A], Step[S, B]]) -> Step[S, B]:
+    """Run a step, then the step that its answer chooses."""
+
+    def step(state: S) -> Program[tuple[B, S]]:
+        answer, after = yield from first(state)
+        return (yield from then(answer)(after))
+
+    return step
+
+
+def map(first: Step[S, A], change: Callable[[A], B]) -> Step[S, B]:  # noqa: A001  (the name of the law)
+    """Change the answer of a step and nothing else."""
+
+    def step(state: S) -> Program[tuple[B, S]]:
+        answer, after = yield from first(state)
+        return change(answer), after
+
+    return step
+
+
+def join(nested: Step[S, Step[S, A]]) -> Step[S, A]:
+    """Run a step whose answer is a step, and run that."""
+
+    def step(state: S) -> Program[tuple[A, S]]:
+        inner, after = yield from nested(state)
+        return (yield from inner(after))
+
+    return step

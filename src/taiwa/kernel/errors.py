@@ -1,0 +1,219 @@
+"""Every error a caller may meet.
+
+    TaiwaError
+     ├ InputError                 what a person or program handed in cannot be used
+     ├ ConfigError                something must be set up first
+     ├ ShapeError                 text does not read as the wanted type
+     ├ DeadEndError               a constraint leaves no next token
+     ├ LimitError                 a program reached one of its limits
+     ├ ReplayError                a program asks for something else than was recorded
+     ├ ModelError
+     │  ├ RefusalError · UnsupportedError · AuthError · RateLimitError
+     │  └ OverloadedError · TimeoutError · ProtocolError
+     ├ ToolError ─ UnknownToolError
+     └ StoreError ─ ConflictError · CorruptError
+
+A message is one line: what happened, where (path, line, field) and what to do next. Errors are recorded in journals, so
+every one can be written as a record and revived from it.
+"""
+
+from typing import ClassVar, Self
+
+__all__ = [
+    "AuthError",
+    "ConfigError",
+    "ConflictError",
+    "CorruptError",
+    "DeadEndError",
+    "InputError",
+    "LimitError",
+    "ModelError",
+    "OverloadedError",
+    "ProtocolError",
+    "RateLimitError",
+    "RefusalError",
+    "ReplayError",
+    "ShapeError",
+    "StoreError",
+    "TaiwaError",
+    "TimeoutError",
+    "ToolError",
+    "UnknownToolError",
+    "UnsupportedError",
+    "revive_error",
+]
+
+Plain = str | int | float | bool | None | tuple[str, ...]
+
+
+class TaiwaError(Exception):
+    """The root: `except TaiwaError` catches all that this project raises on purpose."""
+
+    details: ClassVar[tuple[str, ...]] = ()
+    known: ClassVar[dict[str, type["TaiwaError"]]] = {}
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.spent: object = None
+        """The bill of the run that failed (`kernel.session.Spent`), set by the driver that ran it."""
+
+    def __init_subclass__(cls) -> None:
+        TaiwaError.known[cls.__name__] = cls
+
+    def record(self) -> dict[str, Plain]:
+        """Write the error as plain data; `revive_error` reads it back."""
+        return {"type": type(self).__name__, "message": self.message} | {name: getattr(self, name) for name in self.details}
+
+    @classmethod
+    def revive(cls, message: str, details: dict[str, Plain]) -> Self:
+        """Make the error again without running its constructor's checks."""
+        error = cls.__new__(cls)
+        TaiwaError.__init__(error, message)
+        for name in cls.details:
+            value = details.get(name)
+            setattr(error, name, tuple(value) if isinstance(value, list) else value)
+        return error
+
+
+def revive_error(record: dict[str, Plain]) -> TaiwaError:
+    """Read an error back from its record; an unknown type comes back as a plain `TaiwaError`."""
+    cls = TaiwaError.known.get(str(record.get("type")), TaiwaError)
+    return cls.revive(str(record.get("message", "")), record)
+
+
+class InputError(TaiwaError):
+    """What a person or a program handed in cannot be used as it is."""
+
+
+class ConfigError(TaiwaError):
+    """Something must be set up first: a model, a key, an extra, a price, an app file."""
+
+
+class ShapeError(TaiwaError):
+    """A text does not read as the wanted type, and no allowed repair mended it.
+
+    `diagnostics` has one line per fault, `attempts` the texts that were tried, oldest first.
+    """
+
+    details = ("text", "diagnostics", "attempts")
+
+    def __init__(
+        self, message: str, *, text: str = "", diagnostics: tuple[str, ...] = (), attempts: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.text = text
+        self.diagnostics = diagnostics
+        self.attempts = attempts
+
+
+class DeadEndError(TaiwaError):
+    """A constraint leaves no next token; `state` names the place."""
+
+    details = ("state",)
+
+    def __init__(self, message: str, *, state: str = "") -> None:
+        super().__init__(message)
+        self.state = state
+
+
+class LimitError(TaiwaError):
+    """A program reached a limit: `spent` of `bound` in the unit that `which` names."""
+
+    details = ("which", "amount", "bound")
+
+    def __init__(self, which: str, amount: float, bound: float) -> None:
+        super().__init__(f"the limit on {which.replace('_', ' ')} is reached: {amount:g} of {bound:g}")
+        self.which = which
+        self.amount = amount
+        self.bound = bound
+
+
+class ReplayError(TaiwaError):
+    """A program asks for something else than its journal holds, so the recorded answers do not apply."""
+
+
+class ModelError(TaiwaError):
+    """A model call failed. `request` is the digest of the request, `status` the HTTP status where there was one."""
+
+    details = ("request", "status")
+
+    def __init__(self, message: str, *, request: str = "", status: int | None = None) -> None:
+        super().__init__(message)
+        self.request = request
+        self.status = status
+
+
+class RefusalError(ModelError):
+    """The model or its provider refused to answer."""
+
+
+class UnsupportedError(ModelError):
+    """The model cannot do what the request needs; `ability` names it."""
+
+    details = ("request", "status", "ability")
+
+    def __init__(self, message: str, *, ability: str, request: str = "", status: int | None = None) -> None:
+        super().__init__(message, request=request, status=status)
+        self.ability = ability
+
+
+class AuthError(ModelError):
+    """The key is missing, wrong, or may not use this model."""
+
+
+class RateLimitError(ModelError):
+    """Too many calls; `retry_after` is the wait in seconds that the server asked for, or None."""
+
+    details = ("request", "status", "retry_after")
+
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, request: str = "", status: int | None = None
+    ) -> None:
+        super().__init__(message, request=request, status=status)
+        self.retry_after = retry_after
+
+
+class OverloadedError(ModelError):
+    """The server is there and cannot answer now (5xx, 529)."""
+
+
+class TimeoutError(ModelError):  # noqa: A001  (HOUSE names it so; it lives in this namespace only)
+    """No answer in the time allowed."""
+
+
+class ProtocolError(ModelError):
+    """The server said something that is not in its protocol; `body` holds the start of it."""
+
+    details = ("request", "status", "body")
+
+    def __init__(self, message: str, *, body: str = "", request: str = "", status: int | None = None) -> None:
+        super().__init__(message, request=request, status=status)
+        self.body = body
+
+
+class ToolError(TaiwaError):
+    """The only thing a model may read of a tool's failure: a code, a message, a hint."""
+
+    details = ("code", "hint")
+
+    def __init__(self, message: str, *, code: str = "error", hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.hint = hint
+
+
+class UnknownToolError(ToolError):
+    """No tool has that name."""
+
+
+class StoreError(TaiwaError):
+    """The store cannot do what was asked: full, read-only, newer than this program, missing."""
+
+
+class ConflictError(StoreError):
+    """Somebody else moved the session first; nothing of yours was lost, nothing of theirs overwritten."""
+
+
+class CorruptError(StoreError):
+    """What the store holds does not match its own hashes."""

@@ -1,0 +1,290 @@
+"""What is said, asked and answered: frozen values, tuples and never lists.
+
+Nothing here does I/O or knows of a provider. `fold` is the one way from a stream of chunks to a response.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeAlias
+
+from taiwa.kernel.records import Json, digest, value
+
+__all__ = [
+    "Ability",
+    "Chunk",
+    "Constraint",
+    "Finish",
+    "Finished",
+    "Grammar",
+    "JsonSchema",
+    "Message",
+    "Note",
+    "Part",
+    "Passage",
+    "Regex",
+    "Request",
+    "Response",
+    "Role",
+    "Sampling",
+    "Text",
+    "TextDelta",
+    "Thought",
+    "ThoughtDelta",
+    "ToolCall",
+    "ToolResult",
+    "ToolSpec",
+    "Usage",
+    "assistant",
+    "fold",
+    "system",
+    "user",
+]
+
+Role = Literal["system", "user", "assistant", "tool"]
+Finish = Literal["stop", "length", "tool_calls", "refusal", "cut", "interrupted"]
+"""Why a response ended: a stop string or end of text · too long · tools wanted · refused · a watcher cut it · a person did."""
+Ability = Literal["stop", "prefix", "tools", "json_schema", "regex", "grammar", "logprobs", "seed", "cache"]
+"""What a model's server can do. `prefix`: continue an assistant message; `cache`: explicit prefix-cache marks."""
+
+
+@value
+class Text:
+    """Words. A transient text belongs to this request only and is not part of the prefix that the next one repeats."""
+
+    text: str
+    transient: bool = False
+
+
+@value
+class Thought:
+    """Hidden reasoning that a model chose to show; never scanned for triggers, never sent back."""
+
+    text: str
+
+
+@value
+class ToolCall:
+    """A call that the model wants; `arguments` is JSON text as the model wrote it."""
+
+    name: str
+    arguments: str
+    id: str = ""
+
+
+@value
+class ToolResult:
+    """What a tool gave: `text` is what a model reads, `value` the exact result, `error` a code or ''."""
+
+    text: str
+    name: str = ""
+    call: str = ""
+    value: Json = None
+    error: str = ""
+    origin: Literal["tool", "model", "memo"] = "tool"
+
+
+Part: TypeAlias = Text | Thought | ToolCall | ToolResult
+
+
+@value
+class Message:
+    """One message of a conversation as a model sees it."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        """All words of the message, joined."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls the message asks for."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+
+def system(text: str) -> Message:
+    """Make a system message."""
+    return Message("system", (Text(text),))
+
+
+def user(text: str) -> Message:
+    """Make a user message."""
+    return Message("user", (Text(text),))
+
+
+def assistant(text: str) -> Message:
+    """Make an assistant message."""
+    return Message("assistant", (Text(text),))
+
+
+@value
+class Usage:
+    """Tokens of one or many calls; a monoid under `+`. `input_tokens` includes those read from and written to a cache."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+
+@value
+class JsonSchema:
+    """The answer must be JSON that fits the schema."""
+
+    schema: Mapping[str, Json]
+    name: str = "answer"
+
+
+@value
+class Regex:
+    """The answer must match the pattern from end to end."""
+
+    pattern: str
+
+
+@value
+class Grammar:
+    """The answer must be a word of the grammar (Lark notation)."""
+
+    text: str
+    start: str = "start"
+
+
+Constraint: TypeAlias = JsonSchema | Regex | Grammar
+
+
+@value
+class Sampling:
+    """How tokens are drawn; None leaves the choice to the server."""
+
+    temperature: float | None = 0.0
+    top_p: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+
+
+@value
+class ToolSpec:
+    """A tool as a model sees it; `parameters` is the JSON Schema of its arguments object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Json]
+
+
+@value
+class Request:
+    """Everything a model needs for one answer.
+
+    `prefix` is the start of the answer that the model must continue; `tool_choice` is `auto`, `none`, `required` or the
+    name of one of `tools`.
+    """
+
+    messages: tuple[Message, ...]
+    prefix: str = ""
+    stop: tuple[str, ...] = ()
+    constraint: Constraint | None = None
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: str = "auto"
+    sampling: Sampling = Sampling()
+
+    @property
+    def digest(self) -> str:
+        """The cache key: equal requests have equal digests on every machine."""
+        return digest(self)
+
+
+@value
+class Response:
+    """One answer. `usage` None means that the backend did not say; it is never read as zero."""
+
+    message: Message
+    finish: Finish = "stop"
+    stop: str | None = None
+    usage: Usage | None = None
+    model: str = ""
+
+    @property
+    def text(self) -> str:
+        """The words of the answer."""
+        return self.message.text
+
+
+@value
+class TextDelta:
+    """The next words of an answer."""
+
+    text: str
+
+
+@value
+class ThoughtDelta:
+    """The next words of the hidden reasoning."""
+
+    text: str
+
+
+@value
+class Finished:
+    """The end of a stream of chunks."""
+
+    finish: Finish = "stop"
+    stop: str | None = None
+    usage: Usage | None = None
+    model: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+Chunk: TypeAlias = TextDelta | ThoughtDelta | Finished
+
+
+def fold(chunks: Iterable[Chunk]) -> Response:
+    """Join a stream of chunks into its response; a stream without an end counts as interrupted.
+
+    >>> fold([TextDelta("so "), TextDelta("it is"), Finished()]).text
+    'so it is'
+    """
+    words: list[str] = []
+    thoughts: list[str] = []
+    end = Finished(finish="interrupted")
+    for chunk in chunks:
+        if isinstance(chunk, TextDelta):
+            words.append(chunk.text)
+        elif isinstance(chunk, ThoughtDelta):
+            thoughts.append(chunk.text)
+        else:
+            end = chunk
+    parts: tuple[Part, ...] = (Text("".join(words)),)
+    if thoughts:
+        parts = (Thought("".join(thoughts)), *parts)
+    return Response(Message("assistant", parts + end.tool_calls), end.finish, end.stop, end.usage, end.model)
+
+
+@value
+class Passage:
+    """A piece of a source; `start` is its character offset there."""
+
+    source: str
+    text: str
+    score: float = 0.0
+    start: int = 0
+
+
+@value
+class Note:
+    """Something a person may want to know; a warning is always shown."""
+
+    text: str
+    level: Literal["note", "warning"] = "note"
+    code: str = ""

@@ -1,0 +1,76 @@
+"""The seam between what is said (codecs: pure bytes) and how it travels (edges: HTTP)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from taiwa.kernel.errors import ModelError
+from taiwa.kernel.values import Ability, Chunk, Request
+
+__all__ = ["Call", "Codec", "Decoder", "Target"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One POST, without its key: `path` is relative to the base URL."""
+
+    path: str
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Decoder(Protocol):
+    """Turns the bytes of one answer into chunks, whatever the sizes they arrive in."""
+
+    def feed(self, data: bytes) -> list[Chunk]:
+        """Take the next bytes.
+
+        Raises:
+            ModelError: the server reports a failure inside its answer, or breaks its protocol.
+        """
+        ...
+
+    def close(self) -> list[Chunk]:
+        """End of bytes; the last chunk of all is `Finished`.
+
+        Raises:
+            ProtocolError: the answer ends in the middle.
+        """
+        ...
+
+
+class Codec(Protocol):
+    """One provider protocol as pure functions on bytes."""
+
+    def encode(self, request: Request) -> Call:
+        """Write a request.
+
+        Raises:
+            UnsupportedError: the protocol or model has no way to say it.
+        """
+        ...
+
+    def decoder(self, content_type: str) -> Decoder:
+        """Make a decoder for an answer with this content type (a stream of events or one JSON object)."""
+        ...
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
+        """Read an answer that is not 2xx; header names are lower-case."""
+        ...
+
+    def auth(self, key: str) -> tuple[tuple[str, str], ...]:
+        """The headers that carry a key."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a model name leads: the codec that speaks to it, its address, its abilities and the name of its key."""
+
+    name: str
+    base_url: str
+    model: str
+    codec: Codec = field(repr=False)
+    abilities: frozenset[Ability]
+    key_name: str = ""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
