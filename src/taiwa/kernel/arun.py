@@ -1,0 +1,119 @@
+"""The asynchronous driver: performs wishes as tasks of one event loop."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from functools import partial
+from typing import Any, TypeVar
+
+from taiwa.kernel.effects import Complete, Program
+from taiwa.kernel.journal import Journal
+from taiwa.kernel.protocols import AsyncModel
+from taiwa.kernel.runtime import BaseRuntime
+from taiwa.kernel.session import Done, Session, Wish
+from taiwa.kernel.values import Note, Request, TextDelta
+
+__all__ = ["AsyncRuntime"]
+
+T = TypeVar("T")
+
+
+class AsyncRuntime(BaseRuntime[AsyncModel]):
+    """Runs programs on an event loop; handlers may be plain or asynchronous functions.
+
+    Programs of a gather run as tasks, at most `width` at a time. Cancelling the task that awaits a run cancels its calls.
+    """
+
+    async def run(self, program: Program[T], journal: Journal | None = None) -> T:
+        """Run a program to its value.
+
+        Raises:
+            TaiwaError: what the program raised; `spent` holds the bill.
+        """
+        session = self.session(program, journal)
+        async with aclosing(self._drive(session)) as ticks:
+            async for _ in ticks:
+                session.events.clear()
+        return session.result()
+
+    async def stream(
+        self, program: Program[T], journal: Journal | None = None
+    ) -> AsyncIterator[TextDelta | Note | Done[T]]:
+        """Run a program and give out what it says as it says it, last `Done`; closing the iterator stops the run."""
+        session = self.session(program, journal)
+        async with aclosing(self._drive(session)) as ticks:
+            async for _ in ticks:
+                while session.events:
+                    yield session.events.popleft()
+        while session.events:
+            yield session.events.popleft()
+        yield Done(session.result(), session.ledger.spent, session.journal)
+
+    async def _drive(self, session: Session[T]) -> AsyncIterator[None]:
+        tasks: dict[asyncio.Task[None], Wish] = {}
+        waiting: list[Wish] = []
+        ticks = asyncio.Event()
+        try:
+            while not session.done:
+                waiting += session.take()
+                while waiting and len(tasks) < self.width:
+                    wish = waiting.pop(0)
+                    if wish.wanted:
+                        tasks[asyncio.create_task(self._perform(session, wish, ticks))] = wish
+                await self._settle_some(session, tasks, ticks)
+                yield
+        finally:
+            session.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _settle_some(
+        self, session: Session[T], tasks: dict[asyncio.Task[None], Wish], ticks: asyncio.Event
+    ) -> None:
+        """Wait until a task ended or a chunk came; then drop what is over or no longer wanted."""
+        try:
+            async with asyncio.timeout(session.ledger.remaining()):
+                await ticks.wait()
+        except TimeoutError:
+            session.expire()
+        ticks.clear()
+        for task, wish in list(tasks.items()):
+            if not task.done() and not wish.wanted:
+                task.cancel()
+            if task.done():
+                del tasks[task]
+                task.result()
+
+    async def _perform(self, session: Session[T], wish: Wish, ticks: asyncio.Event) -> None:
+        try:
+            settle = await self._result(session, wish, ticks)
+        except Exception as error:  # noqa: BLE001  (a handler's failure is thrown into the program)
+            settle = partial(session.fail, wish, error)
+        try:
+            settle()
+        finally:
+            ticks.set()
+
+    async def _result(self, session: Session[T], wish: Wish, ticks: asyncio.Event) -> Callable[[], None]:
+        effect = wish.effect
+        if isinstance(effect, Complete) and Complete not in self.handlers:
+            await self._complete(session, wish, effect.request, ticks)
+            return partial(session.complete, wish)
+        answer: Any = self.handler(effect)(effect)
+        return partial(session.answer, wish, await answer if inspect.isawaitable(answer) else answer)
+
+    async def _complete(self, session: Session[T], wish: Wish, request: Request, ticks: asyncio.Event) -> None:
+        wish.begin()
+        chunks = self.the_model().astream(request)
+        try:
+            async for chunk in chunks:
+                going = session.feed(wish, chunk)
+                ticks.set()
+                if not going:
+                    break
+        finally:
+            close = getattr(chunks, "aclose", None)
+            if close is not None:
+                await close()

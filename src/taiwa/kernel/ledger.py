@@ -1,0 +1,132 @@
+"""What a run may spend and what it has spent. One ledger is shared by all strands of a run."""
+
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+from taiwa.kernel.errors import ConfigError, LimitError, TaiwaError
+from taiwa.kernel.records import value
+from taiwa.kernel.values import Response, Usage
+
+__all__ = ["Ledger", "Limits", "Price", "Spent"]
+
+Price: TypeAlias = Callable[[str, Usage], int | None]
+"""The cost of a call in billionths of the currency unit, from the model's name and usage; None = not known."""
+
+
+@value
+class Limits:
+    """No program outruns these; None means no bound. `cost` is in billionths of the currency unit."""
+
+    requests: int | None = 50
+    tool_calls: int | None = 50
+    output_tokens: int | None = None
+    cost: int | None = None
+    seconds: float | None = None
+
+
+@value
+class Spent:
+    """A bill. `cost` None means that some price or usage is not known; `unmetered` counts calls without usage."""
+
+    requests: int = 0
+    tool_calls: int = 0
+    usage: Usage = Usage()
+    unmetered: int = 0
+    cost: int | None = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(
+            self.requests + other.requests,
+            self.tool_calls + other.tool_calls,
+            self.usage + other.usage,
+            self.unmetered + other.unmetered,
+            None if self.cost is None or other.cost is None else self.cost + other.cost,
+            self.seconds + other.seconds,
+        )
+
+
+class Ledger:
+    """Keeps the bill of one run and says when a limit is reached."""
+
+    __slots__ = ("_clock", "_model", "_price", "_started", "cost", "limits", "requests", "tool_calls", "unmetered", "usage")
+
+    def __init__(
+        self, limits: Limits, model: str = "", price: Price | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.limits = limits
+        self.requests = 0
+        self.tool_calls = 0
+        self.usage = Usage()
+        self.unmetered = 0
+        self.cost: int | None = 0
+        self._model = model
+        self._price = price
+        self._clock = clock
+        self._started = clock()
+
+    @property
+    def spent(self) -> Spent:
+        """The bill so far."""
+        elapsed = self._clock() - self._started
+        return Spent(self.requests, self.tool_calls, self.usage, self.unmetered, self.cost, elapsed)
+
+    def now(self) -> float:
+        """The clock of this run, in seconds."""
+        return self._clock()
+
+    def remaining(self) -> float | None:
+        """Seconds left, or None when time is not bounded."""
+        bound = self.limits.seconds
+        return None if bound is None else self._started + bound - self._clock()
+
+    def late(self) -> LimitError | None:
+        """The error of a run whose time is over."""
+        left = self.remaining()
+        if left is None or left > 0:
+            return None
+        bound = self.limits.seconds or 0.0
+        return LimitError("seconds", round(bound - left, 3), bound)
+
+    def refuse_request(self) -> TaiwaError | None:
+        """Say why no further model call may start, or count it as started."""
+        limits = self.limits
+        if limits.requests is not None and self.requests >= limits.requests:
+            return LimitError("requests", self.requests, limits.requests)
+        if limits.output_tokens is not None and self.usage.output_tokens >= limits.output_tokens:
+            return LimitError("output_tokens", self.usage.output_tokens, limits.output_tokens)
+        refusal = self.late() if limits.seconds is not None else None
+        if limits.cost is not None:
+            refusal = refusal or self._refuse_cost(limits.cost)
+        if refusal is None:
+            self.requests += 1
+        return refusal
+
+    def _refuse_cost(self, bound: int) -> TaiwaError | None:
+        if self._price is None or self._price(self._model, Usage()) is None:
+            return ConfigError(f"no price is known for {self._model}, so a cost limit cannot hold; set one in `prices`")
+        if self.cost is None:
+            return ConfigError(f"{self._model} does not report its usage, so a cost limit cannot hold")
+        return LimitError("cost", self.cost / 1e9, bound / 1e9) if self.cost >= bound else None
+
+    def refuse_tool_call(self) -> TaiwaError | None:
+        """Say why no further tool call may start, or count it as started."""
+        bound = self.limits.tool_calls
+        if bound is not None and self.tool_calls >= bound:
+            return LimitError("tool_calls", self.tool_calls, bound)
+        refusal = self.late()
+        if refusal is None:
+            self.tool_calls += 1
+        return refusal
+
+    def charge(self, response: Response) -> None:
+        """Put a response on the bill."""
+        if response.usage is None:
+            self.unmetered += 1
+            self.cost = None
+            return
+        self.usage = self.usage + response.usage
+        if self.cost is not None:
+            price = None if self._price is None else self._price(self._model, response.usage)
+            self.cost = None if price is None else self.cost + price

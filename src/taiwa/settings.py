@@ -1,0 +1,379 @@
+"""What a person sets once: read from four places, the nearest wins.
+
+A value is taken from the command's arguments, else from a `TAIWA_*` variable, else from the config file
+(`$TAIWA_CONFIG`, or `taiwa/config.yaml` under `$XDG_CONFIG_HOME`), else from the default. It is read once, into a frozen
+value that is passed on; nothing else in the project looks at the environment.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
+from math import isfinite
+from pathlib import Path
+from types import MappingProxyType
+from typing import cast, get_args
+from urllib.parse import urlsplit
+
+from taiwa import configfile
+from taiwa.configfile import Keys
+from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.values import Ability
+
+__all__ = ["Row", "Settings", "config_path", "load", "set_value", "show", "unset"]
+
+NANO = 10**9
+PREFIX = "TAIWA_"
+NO_MODEL = """no model is set. Choose one, then try again:
+  a provider's:  export OPENAI_API_KEY=…   and   taiwa config set model openai:gpt-…   (or anthropic:…, see `taiwa models`)
+  your own:      taiwa config set model http://127.0.0.1:8080/v1#name   (or `-m MODEL` for one command)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of one run. `origins` says where each value came from, by dotted key; a default has no origin."""
+
+    store: Path
+    path: Path
+    model: str | None = None
+    max_cost_nano: int | None = None
+    timeout: float = 600.0
+    attempts: int = 3
+    base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
+    abilities: Mapping[str, Mapping[Ability, bool]] = field(default_factory=dict[str, Mapping[Ability, bool]])
+    prices: Mapping[str, Mapping[str, Decimal | str]] = field(default_factory=dict[str, Mapping[str, Decimal | str]])
+    origins: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+
+    @property
+    def keys_path(self) -> Path:
+        """The file with the keys, beside the config file."""
+        return self.path.parent / "keys.json"
+
+    @property
+    def probes_path(self) -> Path:
+        """The file with what probes found out, beside the config file."""
+        return self.path.parent / "probes.json"
+
+    def chosen_model(self) -> str:
+        """Return the model's name.
+
+        Raises:
+            ConfigError: no model is set; the message says in three lines how to set one.
+        """
+        if self.model is None:
+            raise ConfigError(NO_MODEL)
+        return self.model
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of `show`: a dotted key, its value as a person would write it, and where it came from."""
+
+    key: str
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How one setting is read: at what depth its values sit, which names it allows there, and what a value must be."""
+
+    about: str
+    read: Callable[[str], object]
+    depth: int = 1
+    names: tuple[str, ...] = ()
+
+
+def _text(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise ValueError("must be words on one line")
+    return text.strip()
+
+
+def _path(text: str) -> Path:
+    return Path(_text(text)).expanduser().absolute()
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise ValueError("must be a number such as 0.25") from None
+    if not number.is_finite() or number < 0:
+        raise ValueError("must be a number, zero or more")
+    return number
+
+
+def _nano(text: str) -> int:
+    number = _decimal(text) * NANO
+    if number != int(number):
+        raise ValueError("has more than nine decimal places")
+    return int(number)
+
+
+def _seconds(text: str) -> float:
+    number = float(_decimal(text))
+    if not isfinite(number) or number <= 0:
+        raise ValueError("must be seconds, more than zero")
+    return number
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= 100:  # noqa: PLR2004
+        raise ValueError("must be a whole number from 1 to 100")
+    return int(text)
+
+
+def _flag(text: str) -> bool:
+    try:
+        return {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}[text.lower()]
+    except KeyError:
+        raise ValueError("must be true or false") from None
+
+
+def _url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        fits = False
+        parts = urlsplit("")
+    if not fits or not text.isprintable() or " " in text:
+        raise ValueError("must be an address such as http://127.0.0.1:8080/v1")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("must not hold a key or password; use `taiwa keys set NAME`")
+    return text.rstrip("/")
+
+
+def _price(text: str) -> Decimal | str:
+    try:
+        return _decimal(text)
+    except ValueError:
+        return _text(text)
+
+
+SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {
+        "model": Setting("the model used when a command names none", _text),
+        "store": Setting("the file that holds the conversations", _path),
+        "max_cost": Setting("the most that one command may spend, in the currency of the prices", _nano),
+        "timeout": Setting("seconds that one answer may take in all", _seconds),
+        "attempts": Setting("how often a call is tried before it fails", _count),
+        "base_urls": Setting("the address of a provider, by its name", _url, 2),
+        "abilities": Setting("what a model can do, by its name", _flag, 3, get_args(Ability)),
+        "prices": Setting("prices of a model, by its name", _price, 3),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A leaf from one of the places, with the words that say where."""
+
+    text: str
+    origin: str
+
+
+def config_path(environ: Mapping[str, str]) -> Path:
+    """Where the config file is, whether it exists or not."""
+    named = environ.get("TAIWA_CONFIG")
+    return Path(named).expanduser().absolute() if named else _base(environ, "XDG_CONFIG_HOME", ".config") / "config.yaml"
+
+
+def _base(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
+    named = Path(environ.get(variable, ""))
+    if named.is_absolute():  # the XDG standard tells to ignore a relative one
+        return named / "taiwa"
+    return Path(environ.get("HOME") or Path.home()) / fallback / "taiwa"
+
+
+def load(
+    arguments: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+    path: Path | None = None,
+) -> Settings:
+    """Read all settings: arguments (None is not given), then `TAIWA_*`, then the config file, then defaults.
+
+    Raises:
+        ConfigError: a key is unknown or a value does not fit; the message names the place and the nearest key.
+    """
+    environ = os.environ if environ is None else environ
+    path = config_path(environ) if path is None else path
+    found = _from_file(path) | _from_environment(environ) | _from_arguments(arguments or {})
+    values: dict[str, object] = {}
+    for keys, leaf in found.items():
+        value = _value(keys, leaf)
+        if len(keys) == 1:
+            values[keys[0]] = value
+        else:
+            section = cast("dict[str, object]", values.setdefault(keys[0], {}))
+            for key in keys[1:-1]:
+                section = cast("dict[str, object]", section.setdefault(key, {}))
+            section[keys[-1]] = value
+    values["max_cost_nano"] = values.pop("max_cost", None)
+    values.setdefault("store", _base(environ, "XDG_DATA_HOME", ".local/share") / "taiwa.db")
+    origins = {".".join(keys): leaf.origin for keys, leaf in found.items()}
+    return Settings(path=path, origins=origins, **values)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (SETTINGS types them)
+
+
+def _from_file(path: Path) -> dict[Keys, Found]:
+    leaves = configfile.read(_file_text(path), str(path))
+    for keys, leaf in leaves.items():
+        _check_key(keys, f"{path}:{leaf.line}")
+    return {keys: Found(leaf.text, f"{path}:{leaf.line}") for keys, leaf in leaves.items()}
+
+
+def _file_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path}:{line}: not UTF-8; save the file as UTF-8") from None
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[Keys, Found]:
+    found: dict[Keys, Found] = {}
+    variables = {PREFIX + name.upper(): name for name in SETTINGS}
+    for variable, text in environ.items():
+        if not variable.startswith(PREFIX) or not text:
+            continue
+        if variable in variables:
+            found |= _spread(variables[variable], text, variable)
+        elif variable != "TAIWA_CONFIG" and (near := get_close_matches(variable, variables, 1, cutoff=0.85)):
+            # a stranger's variable may begin like ours; only a likely slip is an error
+            raise ConfigError(f"the variable {variable} is no setting; did you mean {near[0]}?")
+    return found
+
+
+def _from_arguments(arguments: Mapping[str, object]) -> dict[Keys, Found]:
+    found: dict[Keys, Found] = {}
+    for name, given in arguments.items():
+        if given is None:
+            continue
+        _check_key((name,), "argument")
+        if isinstance(given, Mapping):
+            leaves = dict(_flat(cast("Mapping[str, object]", given), (name,)))
+            for keys in leaves:
+                _check_key(keys, "argument")
+            found |= leaves
+        else:
+            found |= _spread(name, str(given), "argument")
+    return found
+
+
+def _flat(given: Mapping[str, object], above: Keys) -> list[tuple[Keys, Found]]:
+    leaves: list[tuple[Keys, Found]] = []
+    for key, inner in given.items():
+        if isinstance(inner, Mapping):
+            leaves += _flat(cast("Mapping[str, object]", inner), (*above, key))
+        else:
+            leaves.append(((*above, key), Found(str(inner), "argument")))
+    return leaves
+
+
+def _spread(name: str, text: str, origin: str) -> dict[Keys, Found]:
+    """Read a setting that came as one text; a mapping is written as YAML: `{openai: http://…}`."""
+    if SETTINGS[name].depth == 1:
+        return {(name,): Found(text, origin)}
+    leaves = {(name, *keys): leaf for keys, leaf in configfile.read(text, origin).items()}
+    for keys in leaves:
+        _check_key(keys, origin)
+    return {keys: Found(leaf.text, origin) for keys, leaf in leaves.items()}
+
+
+def _check_key(keys: Keys, place: str) -> None:
+    setting = SETTINGS.get(keys[0])
+    if setting is None:
+        raise ConfigError(f"{place}: unknown key {keys[0]!r}{_nearest(keys[0], tuple(SETTINGS))}")
+    if len(keys) > 1 and setting.depth == 1:
+        raise ConfigError(f"{place}: {keys[0]} is one value ({setting.about}), not a mapping")
+    if len(keys) > setting.depth or (len(keys) == setting.depth > 1 and not all(keys)):
+        raise ConfigError(f"{place}: {'.'.join(keys)} is too deep; write {_form(keys[0])}")
+    if setting.names and len(keys) == setting.depth and keys[-1] not in setting.names:
+        raise ConfigError(f"{place}: unknown key {keys[-1]!r} in {keys[0]}{_nearest(keys[-1], setting.names)}")
+
+
+def _nearest(word: str, names: tuple[str, ...]) -> str:
+    near = get_close_matches(word, names, 1)
+    return f"; did you mean {near[0]!r}?" if near else f"; the keys are {', '.join(names)}"
+
+
+def _form(name: str) -> str:
+    return " ".join((name + ":", "NAME:", "KEY: VALUE") if SETTINGS[name].depth == 3 else (name + ":", "NAME: VALUE"))  # noqa: PLR2004
+
+
+def _value(keys: Keys, found: Found) -> object:
+    setting = SETTINGS[keys[0]]
+    if len(keys) != setting.depth:
+        raise ConfigError(f"{found.origin}: {'.'.join(keys)} is a mapping; write {_form(keys[0])}")
+    try:
+        return setting.read(found.text)
+    except ValueError as error:
+        raise ConfigError(f"{found.origin}: {'.'.join(keys)} {error}, not {found.text[:40]!r}") from None
+
+
+def _keys(key: str) -> Keys:
+    """Split a dotted key; model names hold dots themselves, so only the ends are cut off."""
+    head, _, rest = key.partition(".")
+    setting = SETTINGS.get(head)
+    if setting is None or setting.depth == 1 or not rest:
+        return tuple(key.split("."))
+    if setting.depth == 2:  # noqa: PLR2004
+        return head, rest
+    name, _, leaf = rest.rpartition(".")
+    return (head, name, leaf) if name else (head, leaf)
+
+
+def set_value(path: Path, key: str, value: str) -> None:
+    """Write one setting into the config file; `key` is dotted: `model`, `base_urls.openai`, `abilities.NAME.stop`.
+
+    Raises:
+        ConfigError: the key is unknown, the value does not fit, or the file cannot be changed.
+    """
+    keys = _keys(key)
+    _check_key(keys, "config")
+    _value(keys, Found(value, "config"))
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"config: {key} holds half a character; give valid Unicode") from None
+    configfile.write_private(path, configfile.put(_file_text(path), keys, value, str(path)))
+
+
+def unset(path: Path, key: str) -> None:
+    """Take one setting, or a whole section, out of the config file.
+
+    Raises:
+        ConfigError: the key is unknown or not set there.
+    """
+    keys = _keys(key)
+    if len(keys) == 2 and SETTINGS.get(keys[0], SETTINGS["model"]).depth == 3:  # noqa: PLR2004
+        pass  # `abilities.NAME` takes out all that is set for a model
+    else:
+        _check_key(keys, "config")
+    configfile.write_private(path, configfile.remove(_file_text(path), keys, str(path)))
+
+
+def show(settings: Settings) -> tuple[Row, ...]:
+    """List every value with its origin, in the order of the documentation."""
+    rows: list[Row] = []
+    for name in SETTINGS:
+        if name == "max_cost":
+            nano = settings.max_cost_nano
+            rows.append(_row(settings, name, None if nano is None else format(Decimal(nano) / NANO, "f")))
+        elif SETTINGS[name].depth == 1:
+            rows.append(_row(settings, name, getattr(settings, name)))
+        else:
+            leaves = _flat(cast("Mapping[str, object]", getattr(settings, name)), (name,))
+            rows += [_row(settings, ".".join(keys), leaf.text) for keys, leaf in leaves]
+    return tuple(rows)
+
+
+def _row(settings: Settings, key: str, value: object) -> Row:
+    words = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return Row(key, words.lower() if words in ("True", "False") else words, settings.origins.get(key, "default"))
