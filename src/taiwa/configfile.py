@@ -1,10 +1,11 @@
 """A small YAML file that people write by hand: read with line numbers, edited without losing a comment.
 
-The file is a mapping of scalars and of mappings. It is read as flat leaves, `("base_urls", "openai") -> Leaf(text, line)`,
-and every scalar stays the text that was written, so a price is never rounded by a float.
+The file is a mapping of scalars and of mappings. It is read as flat leaves, `("base_urls", "openai") -> Leaf(text,
+line)`, and every scalar stays the text that was written, so a price is never rounded by a float.
 """
 
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +19,9 @@ __all__ = ["Keys", "Leaf", "put", "read", "remove", "write_private"]
 
 Keys: TypeAlias = tuple[str, ...]
 LARGEST_FILE_BYTES = 256 * 1024
+DEEPEST = 3
 INDENT = "  "
+PLAIN = re.compile(r"[A-Za-z0-9/]([A-Za-z0-9_./:#-]*[A-Za-z0-9_])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def _flatten(node: Any, above: Keys, leaves: dict[Keys, Leaf], where: str) -> No
         if node.tag != "tag:yaml.org,2002:null":
             leaves[above] = Leaf(node.value, _line(node))
         return
-    if len(above) > 2:  # noqa: PLR2004  (no setting is deeper; it also ends a file whose anchors point at themselves)
+    if len(above) >= DEEPEST:  # it also ends a file whose anchors point at themselves
         raise ConfigError(f"{where}:{_line(node)}: {'.'.join(above)!r} takes a value here, not a mapping")
     seen: set[str] = set()
     for key, value in node.value:
@@ -167,10 +170,11 @@ def _with_line_end(text: str) -> str:
 
 def _scalar(text: str) -> str:
     """Write a text so that it reads back as itself, on one line, inside braces too."""
+    if PLAIN.fullmatch(text) and text.lower() != "null":
+        return text  # PyYAML would quote numbers and names such as `openai:gpt`, which only hides them here
     yaml = _yaml()
-    looks_plain = yaml.safe_dump([text], default_flow_style=True, allow_unicode=True, width=1 << 20).strip()
-    # `12` and `true` are read as text here, so the quotes that PyYAML would put around them only hide the number
-    return text if text.replace(".", "", 1).isdecimal() or text in ("true", "false") else str(looks_plain[1:-1])
+    quoted = yaml.safe_dump([text], default_flow_style=True, allow_unicode=True, width=1 << 20).strip()
+    return str(quoted[1:-1])
 
 
 def remove(text: str, keys: Keys, where: str) -> str:

@@ -1,8 +1,8 @@
 """What a person sets once: read from four places, the nearest wins.
 
 A value is taken from the command's arguments, else from a `TAIWA_*` variable, else from the config file
-(`$TAIWA_CONFIG`, or `taiwa/config.yaml` under `$XDG_CONFIG_HOME`), else from the default. It is read once, into a frozen
-value that is passed on; nothing else in the project looks at the environment.
+(`$TAIWA_CONFIG`, or `taiwa/config.yaml` under `$XDG_CONFIG_HOME`), else from the default. It is read once, into a
+frozen value that is passed on.
 """
 
 import os
@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
-from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast, get_args
@@ -24,10 +23,14 @@ from taiwa.kernel.values import Ability
 __all__ = ["Row", "Settings", "config_path", "load", "set_value", "show", "unset"]
 
 NANO = 10**9
+LARGEST = 10**12
+MOST_ATTEMPTS = 100
+ONE, NAMED, TABLE = 1, 2, 3
+"""How deep the values of a setting sit: `key: value`, `key: NAME: value`, `key: NAME: KEY: value`."""
 PREFIX = "TAIWA_"
 NO_MODEL = """no model is set. Choose one, then try again:
-  a provider's:  export OPENAI_API_KEY=…   and   taiwa config set model openai:gpt-…   (or anthropic:…, see `taiwa models`)
-  your own:      taiwa config set model http://127.0.0.1:8080/v1#name   (or `-m MODEL` for one command)"""
+  a provider's:  export OPENAI_API_KEY=… and taiwa config set model openai:gpt-… (or anthropic:…; see `taiwa models`)
+  your own:      taiwa config set model http://127.0.0.1:8080/v1#name (or give `-m MODEL` to one command)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +84,12 @@ class Setting:
 
     about: str
     read: Callable[[str], object]
-    depth: int = 1
+    depth: int = ONE
     names: tuple[str, ...] = ()
+
+
+class SecretInPlainError(ValueError):
+    """A value that holds a password; no message may repeat it."""
 
 
 def _text(text: str) -> str:
@@ -100,7 +107,7 @@ def _decimal(text: str) -> Decimal:
         number = Decimal(text)
     except InvalidOperation:
         raise ValueError("must be a number such as 0.25") from None
-    if not number.is_finite() or number < 0:
+    if not number.is_finite() or not 0 <= number <= LARGEST:
         raise ValueError("must be a number, zero or more")
     return number
 
@@ -114,14 +121,14 @@ def _nano(text: str) -> int:
 
 def _seconds(text: str) -> float:
     number = float(_decimal(text))
-    if not isfinite(number) or number <= 0:
+    if number <= 0:
         raise ValueError("must be seconds, more than zero")
     return number
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:9]) <= 100:  # noqa: PLR2004
-        raise ValueError("must be a whole number from 1 to 100")
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= MOST_ATTEMPTS:
+        raise ValueError(f"must be a whole number from 1 to {MOST_ATTEMPTS}")
     return int(text)
 
 
@@ -141,8 +148,8 @@ def _url(text: str) -> str:
         parts = urlsplit("")
     if not fits or not text.isprintable() or " " in text:
         raise ValueError("must be an address such as http://127.0.0.1:8080/v1")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("must not hold a key or password; use `taiwa keys set NAME`")
+    if "@" in parts.netloc:
+        raise SecretInPlainError
     return text.rstrip("/")
 
 
@@ -160,9 +167,9 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "max_cost": Setting("the most that one command may spend, in the currency of the prices", _nano),
         "timeout": Setting("seconds that one answer may take in all", _seconds),
         "attempts": Setting("how often a call is tried before it fails", _count),
-        "base_urls": Setting("the address of a provider, by its name", _url, 2),
-        "abilities": Setting("what a model can do, by its name", _flag, 3, get_args(Ability)),
-        "prices": Setting("prices of a model, by its name", _price, 3),
+        "base_urls": Setting("the address of a provider, by its name", _url, NAMED),
+        "abilities": Setting("what a model can do, by its name", _flag, TABLE, get_args(Ability)),
+        "prices": Setting("prices of a model, by its name", _price, TABLE),
     }
 )
 
@@ -178,7 +185,9 @@ class Found:
 def config_path(environ: Mapping[str, str]) -> Path:
     """Where the config file is, whether it exists or not."""
     named = environ.get("TAIWA_CONFIG")
-    return Path(named).expanduser().absolute() if named else _base(environ, "XDG_CONFIG_HOME", ".config") / "config.yaml"
+    if named:
+        return Path(named).expanduser().absolute()
+    return _base(environ, "XDG_CONFIG_HOME", ".config") / "config.yaml"
 
 
 def _base(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
@@ -278,7 +287,7 @@ def _flat(given: Mapping[str, object], above: Keys) -> list[tuple[Keys, Found]]:
 
 def _spread(name: str, text: str, origin: str) -> dict[Keys, Found]:
     """Read a setting that came as one text; a mapping is written as YAML: `{openai: http://…}`."""
-    if SETTINGS[name].depth == 1:
+    if SETTINGS[name].depth == ONE:
         return {(name,): Found(text, origin)}
     leaves = {(name, *keys): leaf for keys, leaf in configfile.read(text, origin).items()}
     for keys in leaves:
@@ -290,9 +299,9 @@ def _check_key(keys: Keys, place: str) -> None:
     setting = SETTINGS.get(keys[0])
     if setting is None:
         raise ConfigError(f"{place}: unknown key {keys[0]!r}{_nearest(keys[0], tuple(SETTINGS))}")
-    if len(keys) > 1 and setting.depth == 1:
+    if len(keys) > 1 and setting.depth == ONE:
         raise ConfigError(f"{place}: {keys[0]} is one value ({setting.about}), not a mapping")
-    if len(keys) > setting.depth or (len(keys) == setting.depth > 1 and not all(keys)):
+    if len(keys) > setting.depth or (len(keys) == setting.depth > ONE and not all(keys)):
         raise ConfigError(f"{place}: {'.'.join(keys)} is too deep; write {_form(keys[0])}")
     if setting.names and len(keys) == setting.depth and keys[-1] not in setting.names:
         raise ConfigError(f"{place}: unknown key {keys[-1]!r} in {keys[0]}{_nearest(keys[-1], setting.names)}")
@@ -304,7 +313,7 @@ def _nearest(word: str, names: tuple[str, ...]) -> str:
 
 
 def _form(name: str) -> str:
-    return " ".join((name + ":", "NAME:", "KEY: VALUE") if SETTINGS[name].depth == 3 else (name + ":", "NAME: VALUE"))  # noqa: PLR2004
+    return f"{name}: NAME: KEY: VALUE" if SETTINGS[name].depth == TABLE else f"{name}: NAME: VALUE"
 
 
 def _value(keys: Keys, found: Found) -> object:
@@ -313,6 +322,9 @@ def _value(keys: Keys, found: Found) -> object:
         raise ConfigError(f"{found.origin}: {'.'.join(keys)} is a mapping; write {_form(keys[0])}")
     try:
         return setting.read(found.text)
+    except SecretInPlainError:
+        what = "must not hold a user name or password; give the key with `taiwa keys set NAME`"
+        raise ConfigError(f"{found.origin}: {'.'.join(keys)} {what}") from None
     except ValueError as error:
         raise ConfigError(f"{found.origin}: {'.'.join(keys)} {error}, not {found.text[:40]!r}") from None
 
@@ -321,9 +333,9 @@ def _keys(key: str) -> Keys:
     """Split a dotted key; model names hold dots themselves, so only the ends are cut off."""
     head, _, rest = key.partition(".")
     setting = SETTINGS.get(head)
-    if setting is None or setting.depth == 1 or not rest:
+    if setting is None or setting.depth == ONE or not rest:
         return tuple(key.split("."))
-    if setting.depth == 2:  # noqa: PLR2004
+    if setting.depth == NAMED:
         return head, rest
     name, _, leaf = rest.rpartition(".")
     return (head, name, leaf) if name else (head, leaf)
@@ -346,17 +358,17 @@ def set_value(path: Path, key: str, value: str) -> None:
 
 
 def unset(path: Path, key: str) -> None:
-    """Take one setting, or a whole section, out of the config file.
+    """Take one setting, or all that is set for a name (`abilities.NAME`), out of the config file.
 
     Raises:
         ConfigError: the key is unknown or not set there.
     """
-    keys = _keys(key)
-    if len(keys) == 2 and SETTINGS.get(keys[0], SETTINGS["model"]).depth == 3:  # noqa: PLR2004
-        pass  # `abilities.NAME` takes out all that is set for a model
-    else:
-        _check_key(keys, "config")
-    configfile.write_private(path, configfile.remove(_file_text(path), keys, str(path)))
+    text = _file_text(path)
+    head, _, name = key.partition(".")
+    whole = any(keys[:2] == (head, name) for keys in configfile.read(text, str(path)))
+    keys = (head, name) if whole else _keys(key)
+    _check_key(keys, "config")
+    configfile.write_private(path, configfile.remove(text, keys, str(path)))
 
 
 def show(settings: Settings) -> tuple[Row, ...]:
@@ -366,7 +378,7 @@ def show(settings: Settings) -> tuple[Row, ...]:
         if name == "max_cost":
             nano = settings.max_cost_nano
             rows.append(_row(settings, name, None if nano is None else format(Decimal(nano) / NANO, "f")))
-        elif SETTINGS[name].depth == 1:
+        elif SETTINGS[name].depth == ONE:
             rows.append(_row(settings, name, getattr(settings, name)))
         else:
             leaves = _flat(cast("Mapping[str, object]", getattr(settings, name)), (name,))
