@@ -50,8 +50,11 @@ class Codec(Protocol):
         """
         ...
 
-    def decoder(self, content_type: str) -> Decoder:
-        """Make a decoder for an answer with this content type (a stream of events or one JSON object)."""
+    def decoder(self, content_type: str, prefix: str = "") -> Decoder:
+        """Make a decoder for an answer with this content type (a stream of events or one JSON object).
+
+        `prefix` is that of the request: some servers repeat it at the start of their answer, and it is taken off there.
+        """
         ...
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
