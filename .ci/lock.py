@@ -1,0 +1,26 @@
+"""Print the pins of constraints.txt: what pip resolves today for the package with all of its extras.
+
+A dry run from nothing (`--ignore-installed`) resolves what a fresh environment would get, without writing one.
+"""
+
+import json
+import subprocess
+import sys
+
+HEAD = "# Exact versions of everything a set-up installs, on Linux and Python 3.11. Written by `make lock`; do not edit."
+
+
+def main() -> None:
+    """Resolve, then print one `name==version` a line, sorted, so that a change of one pin is a change of one line."""
+    resolve = [sys.executable, "-m", "pip", "--quiet", "install", "--dry-run", "--ignore-installed"]
+    what = ["--no-build-isolation", "--report", "-", "pip", ".[dev,bench]"]
+    report = json.loads(subprocess.run([*resolve, *what], check=True, stdout=subprocess.PIPE).stdout)
+
+    found = [(item["metadata"]["name"], item["metadata"]["version"]) for item in report["install"]]
+    pins = [f"{name}=={version}" for name, version in found if name != "taiwa"]
+
+    print("\n".join([HEAD, *sorted(pins, key=str.lower)]))
+
+
+if __name__ == "__main__":
+    main()

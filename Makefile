@@ -1,0 +1,64 @@
+# Every target sets up what it needs: a fresh clone with make, git and Python 3.11 is enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+READY := $(VENV)/.ready
+BENCH_READY := $(VENV)/.bench-ready
+DOCUMENTS = $(wildcard README.md CONTRIBUTING.md docs/*.md)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench docs lock clean
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+
+setup: $(READY) ## make the virtual environment .venv (again only when its inputs change)
+
+# pip comes from the constraints too, so that every machine resolves alike; hatchling builds without a second, unpinned
+# download (--no-build-isolation).
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "taiwa needs Python 3.11 or newer, and '$(PYTHON)' is not: try  make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "'$(PYTHON) -m venv' failed: on Debian, install the package python3-venv, then run make again" >&2; exit 1; }
+	$(PIP) install --constraint constraints.txt pip hatchling editables
+	$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+$(BENCH_READY): $(READY)
+	$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev,bench]'
+	@touch $@
+
+demo: setup ## watch a conversation: state, undo, fork, diff, why
+	@$(BIN)/python -m taiwa demo
+
+# Whole files per worker: a server or a document's namespace is set up once.
+test: setup ## run every test, the documents' examples included
+	@$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+check: setup ## lint, types, layers, dependencies, budgets, documents (changes nothing)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+	$(BIN)/pytest --quiet tests/house/test_size.py
+	$(BIN)/cog --check --diff $(DOCUMENTS)
+	$(BIN)/towncrier build --draft --version next >/dev/null
+
+bench: $(BENCH_READY) ## run the benchmarks beside their peers and write benches/results
+	@$(BIN)/python -m benches
+
+docs: setup ## write the generated parts of the documents anew
+	$(BIN)/cog -r $(DOCUMENTS)
+
+lock: setup ## resolve every dependency anew and write constraints.txt
+	$(BIN)/python .ci/lock.py > constraints.new
+	mv constraints.new constraints.txt
+
+clean: ## remove the virtual environment and every cache
+	rm -rf $(VENV) dist build .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

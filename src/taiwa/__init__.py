@@ -1,0 +1,1 @@
+"""Conversations with language models that a program can rely on."""
