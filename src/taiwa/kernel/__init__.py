@@ -1,6 +1,7 @@
 """Values, effects, programs and the two drivers. Standard library only."""
 
-from taiwa.kernel.arun import AsyncRuntime
+from typing import TYPE_CHECKING
+
 from taiwa.kernel.effects import (
     Abilities,
     CallTool,
@@ -78,3 +79,104 @@ from taiwa.kernel.values import (
     system,
     user,
 )
+
+if TYPE_CHECKING:
+    from taiwa.kernel.arun import AsyncRuntime
+
+__all__ = [
+    "Abilities",
+    "Ability",
+    "Asked",
+    "AsyncModel",
+    "AsyncRuntime",
+    "AuthError",
+    "CallTool",
+    "Chunk",
+    "Complete",
+    "ConfigError",
+    "ConflictError",
+    "Constraint",
+    "CorruptError",
+    "DeadEndError",
+    "Done",
+    "Effect",
+    "Entry",
+    "Event",
+    "Finished",
+    "Got",
+    "Grammar",
+    "InputError",
+    "Journal",
+    "Json",
+    "JsonSchema",
+    "LimitError",
+    "Limits",
+    "Message",
+    "Model",
+    "ModelError",
+    "Note",
+    "Observer",
+    "OverloadedError",
+    "Part",
+    "Passage",
+    "Program",
+    "ProtocolError",
+    "RateLimitError",
+    "RefusalError",
+    "Regex",
+    "ReplayError",
+    "Request",
+    "Response",
+    "Retrieve",
+    "Retriever",
+    "Role",
+    "Runtime",
+    "Sampling",
+    "Seen",
+    "ShapeError",
+    "Spent",
+    "Step",
+    "StoreError",
+    "TaiwaError",
+    "Tell",
+    "Text",
+    "TextDelta",
+    "Thought",
+    "ThoughtDelta",
+    "TimeoutError",
+    "Tool",
+    "ToolCall",
+    "ToolError",
+    "ToolResult",
+    "ToolSpec",
+    "UnknownToolError",
+    "UnsupportedError",
+    "Usage",
+    "Watcher",
+    "assistant",
+    "bind",
+    "canonical",
+    "digest",
+    "fold",
+    "gather",
+    "join",
+    "map",
+    "perform",
+    "record",
+    "replay",
+    "revive",
+    "system",
+    "tell",
+    "unit",
+    "user",
+    "value",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import the asynchronous driver when it is asked for: asyncio costs more than all the rest."""
+    if name == "AsyncRuntime":
+        from taiwa.kernel.arun import AsyncRuntime
+
+        return AsyncRuntime
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from functools import partial
 from typing import Any, TypeVar
@@ -50,7 +50,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
             yield session.events.popleft()
         yield Done(session.result(), session.ledger.spent, session.journal)
 
-    async def _drive(self, session: Session[T]) -> AsyncIterator[None]:
+    async def _drive(self, session: Session[T]) -> AsyncGenerator[None]:
         tasks: dict[asyncio.Task[None], Wish] = {}
         waiting: list[Wish] = []
         ticks = asyncio.Event()
@@ -89,7 +89,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
     async def _perform(self, session: Session[T], wish: Wish, ticks: asyncio.Event) -> None:
         try:
             settle = await self._result(session, wish, ticks)
-        except Exception as error:  # noqa: BLE001  (a handler's failure is thrown into the program)
+        except Exception as error:
             settle = partial(session.fail, wish, error)
         try:
             settle()

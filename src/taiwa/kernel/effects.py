@@ -157,7 +157,7 @@ def bind(first: Step[S, A], then: Callable[[A], Step[S, B]]) -> Step[S, B]:
     return step
 
 
-def map(first: Step[S, A], change: Callable[[A], B]) -> Step[S, B]:  # noqa: A001  (the name of the law)
+def map(first: Step[S, A], change: Callable[[A], B]) -> Step[S, B]:
     """Change the answer of a step and nothing else."""
 
     def step(state: S) -> Program[tuple[B, S]]:

@@ -17,7 +17,7 @@ A message is one line: what happened, where (path, line, field) and what to do n
 every one can be written as a record and revived from it.
 """
 
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeAlias
 
 __all__ = [
     "AuthError",
@@ -43,7 +43,7 @@ __all__ = [
     "revive_error",
 ]
 
-Plain = str | int | float | bool | None | tuple[str, ...]
+Plain: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
 
 class TaiwaError(Exception):
@@ -63,7 +63,9 @@ class TaiwaError(Exception):
 
     def record(self) -> dict[str, Plain]:
         """Write the error as plain data; `revive_error` reads it back."""
-        return {"type": type(self).__name__, "message": self.message} | {name: getattr(self, name) for name in self.details}
+        return {"type": type(self).__name__, "message": self.message} | {
+            name: getattr(self, name) for name in self.details
+        }
 
     @classmethod
     def revive(cls, message: str, details: dict[str, Plain]) -> Self:
@@ -71,8 +73,7 @@ class TaiwaError(Exception):
         error = cls.__new__(cls)
         TaiwaError.__init__(error, message)
         for name in cls.details:
-            value = details.get(name)
-            setattr(error, name, tuple(value) if isinstance(value, list) else value)
+            setattr(error, name, details.get(name))
         return error
 
 
@@ -96,7 +97,7 @@ class ShapeError(TaiwaError):
     `diagnostics` has one line per fault, `attempts` the texts that were tried, oldest first.
     """
 
-    details = ("text", "diagnostics", "attempts")
+    details: ClassVar[tuple[str, ...]] = ("text", "diagnostics", "attempts")
 
     def __init__(
         self, message: str, *, text: str = "", diagnostics: tuple[str, ...] = (), attempts: tuple[str, ...] = ()
@@ -110,7 +111,7 @@ class ShapeError(TaiwaError):
 class DeadEndError(TaiwaError):
     """A constraint leaves no next token; `state` names the place."""
 
-    details = ("state",)
+    details: ClassVar[tuple[str, ...]] = ("state",)
 
     def __init__(self, message: str, *, state: str = "") -> None:
         super().__init__(message)
@@ -120,7 +121,7 @@ class DeadEndError(TaiwaError):
 class LimitError(TaiwaError):
     """A program reached a limit: `spent` of `bound` in the unit that `which` names."""
 
-    details = ("which", "amount", "bound")
+    details: ClassVar[tuple[str, ...]] = ("which", "amount", "bound")
 
     def __init__(self, which: str, amount: float, bound: float) -> None:
         super().__init__(f"the limit on {which.replace('_', ' ')} is reached: {amount:g} of {bound:g}")
@@ -136,7 +137,7 @@ class ReplayError(TaiwaError):
 class ModelError(TaiwaError):
     """A model call failed. `request` is the digest of the request, `status` the HTTP status where there was one."""
 
-    details = ("request", "status")
+    details: ClassVar[tuple[str, ...]] = ("request", "status")
 
     def __init__(self, message: str, *, request: str = "", status: int | None = None) -> None:
         super().__init__(message)
@@ -151,7 +152,7 @@ class RefusalError(ModelError):
 class UnsupportedError(ModelError):
     """The model cannot do what the request needs; `ability` names it."""
 
-    details = ("request", "status", "ability")
+    details: ClassVar[tuple[str, ...]] = ("request", "status", "ability")
 
     def __init__(self, message: str, *, ability: str, request: str = "", status: int | None = None) -> None:
         super().__init__(message, request=request, status=status)
@@ -165,7 +166,7 @@ class AuthError(ModelError):
 class RateLimitError(ModelError):
     """Too many calls; `retry_after` is the wait in seconds that the server asked for, or None."""
 
-    details = ("request", "status", "retry_after")
+    details: ClassVar[tuple[str, ...]] = ("request", "status", "retry_after")
 
     def __init__(
         self, message: str, *, retry_after: float | None = None, request: str = "", status: int | None = None
@@ -178,14 +179,14 @@ class OverloadedError(ModelError):
     """The server is there and cannot answer now (5xx, 529)."""
 
 
-class TimeoutError(ModelError):  # noqa: A001  (HOUSE names it so; it lives in this namespace only)
+class TimeoutError(ModelError):
     """No answer in the time allowed."""
 
 
 class ProtocolError(ModelError):
     """The server said something that is not in its protocol; `body` holds the start of it."""
 
-    details = ("request", "status", "body")
+    details: ClassVar[tuple[str, ...]] = ("request", "status", "body")
 
     def __init__(self, message: str, *, body: str = "", request: str = "", status: int | None = None) -> None:
         super().__init__(message, request=request, status=status)
@@ -195,7 +196,7 @@ class ProtocolError(ModelError):
 class ToolError(TaiwaError):
     """The only thing a model may read of a tool's failure: a code, a message, a hint."""
 
-    details = ("code", "hint")
+    details: ClassVar[tuple[str, ...]] = ("code", "hint")
 
     def __init__(self, message: str, *, code: str = "error", hint: str = "") -> None:
         super().__init__(message)

@@ -50,7 +50,18 @@ class Spent:
 class Ledger:
     """Keeps the bill of one run and says when a limit is reached."""
 
-    __slots__ = ("_clock", "_model", "_price", "_started", "cost", "limits", "requests", "tool_calls", "unmetered", "usage")
+    __slots__ = (
+        "_clock",
+        "_model",
+        "_price",
+        "_started",
+        "cost",
+        "limits",
+        "requests",
+        "tool_calls",
+        "unmetered",
+        "usage",
+    )
 
     def __init__(
         self, limits: Limits, model: str = "", price: Price | None = None, clock: Callable[[], float] = time.monotonic
@@ -96,7 +107,7 @@ class Ledger:
             return LimitError("requests", self.requests, limits.requests)
         if limits.output_tokens is not None and self.usage.output_tokens >= limits.output_tokens:
             return LimitError("output_tokens", self.usage.output_tokens, limits.output_tokens)
-        refusal = self.late() if limits.seconds is not None else None
+        refusal: TaiwaError | None = self.late() if limits.seconds is not None else None
         if limits.cost is not None:
             refusal = refusal or self._refuse_cost(limits.cost)
         if refusal is None:

@@ -7,36 +7,21 @@ which only occurs inside JSON payloads, is tagged, and so are a set of strings a
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, fields
 from functools import cache
 from hashlib import blake2b
-from typing import Any, TypeAlias, TypeVar, cast, dataclass_transform
+from typing import Any, TypeAlias, cast
 
 from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.frozen import name_of, registry, value
 
 __all__ = ["Json", "canonical", "digest", "record", "revive", "value"]
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """What JSON can say; treated as immutable once it is part of a value."""
 
-T = TypeVar("T")
 TAG = "~"
 DIGEST_BYTES = 16
-
-registry: dict[str, type[Any]] = {}
-
-
-@dataclass_transform(frozen_default=True)
-def value(cls: type[T]) -> type[T]:
-    """Make a class a frozen, slotted dataclass that can be recorded."""
-    made = dataclass(frozen=True, slots=True)(cls)
-    registry[name_of(made)] = made
-    return made
-
-
-def name_of(cls: type[Any]) -> str:
-    """Name a class in records: ours by its bare name, a plugin's with its module."""
-    return cls.__name__ if cls.__module__.startswith("taiwa.") else f"{cls.__module__}.{cls.__qualname__}"
 
 
 def record(item: object) -> Json:
@@ -52,14 +37,15 @@ def record(item: object) -> Json:
     if isinstance(item, list):
         return {TAG: "list", "of": [record(part) for part in cast("list[object]", item)]}
     if isinstance(item, frozenset):
-        return {TAG: "set", "of": sorted(cast("frozenset[str]", item))}
+        members: list[Json] = [*sorted(cast("frozenset[str]", item))]
+        return {TAG: "set", "of": members}
     if isinstance(item, Mapping):
         return _record_mapping(cast("Mapping[object, object]", item))
     name = name_of(type(item))
     if name not in registry:
         raise InputError(f"a {type(item).__name__} cannot be recorded: make its class a @value")
     written: dict[str, Json] = {TAG: name}
-    for name, default in _layout(type(item)):
+    for name, default in _layout(cast("Any", type(item))):
         part = getattr(item, name)
         if default is MISSING or part != default or type(part) is not type(default):
             written[name] = record(part)
@@ -75,7 +61,7 @@ def _record_mapping(item: Mapping[object, object]) -> Json:
 
 
 @cache
-def _layout(cls: type[Any]) -> tuple[tuple[str, object], ...]:
+def _layout(cls: Any) -> tuple[tuple[str, object], ...]:  # noqa: ANN401  (a class, which mypy holds to be unhashable)
     return tuple((field.name, _default(field)) for field in fields(cls) if field.compare)
 
 

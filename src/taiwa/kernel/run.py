@@ -2,16 +2,15 @@
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.journal import Journal
-from taiwa.kernel.ledger import Limits, Price
-from taiwa.kernel.protocols import Model, Retriever, Tool
-from taiwa.kernel.runtime import BaseRuntime, Handler
-from taiwa.kernel.session import Done, Observer, Session, Wish
+from taiwa.kernel.protocols import Model
+from taiwa.kernel.runtime import BaseRuntime
+from taiwa.kernel.session import Done, Session, Wish
 from taiwa.kernel.values import Chunk, Note, Request, TextDelta
 
 __all__ = ["Runtime"]
@@ -69,7 +68,7 @@ class Runtime(BaseRuntime[Model]):
             return
         try:
             answer = self.handle(effect)
-        except Exception as error:  # noqa: BLE001  (a handler's failure is thrown into the program)
+        except Exception as error:
             session.fail(wish, error)
         else:
             session.answer(wish, answer)
@@ -87,7 +86,7 @@ class Runtime(BaseRuntime[Model]):
         except KeyboardInterrupt:
             if self.interrupts != "keep":
                 raise
-        except Exception as error:  # noqa: BLE001  (a model's failure is thrown into the program)
+        except Exception as error:
             session.fail(wish, error)
             return
         finally:
@@ -136,7 +135,7 @@ class _Side:
         session, post = self._session, self._posts.put
         try:
             settle = self._result(wish)
-        except Exception as error:  # noqa: BLE001  (a handler's failure is thrown into the program)
+        except Exception as error:
             settle = partial(session.fail, wish, error)
         post((self._finish, (settle,)))
 

@@ -38,8 +38,11 @@ class BaseRuntime(Generic[M]):
         self.model = model
         self.tools = {tool.spec.name: tool for tool in tools}
         self.retriever = retriever
-        self.handlers = {Abilities: self._abilities, CallTool: self._call_tool, Retrieve: self._retrieve}
-        self.handlers |= handlers or {}
+        edges: dict[type[Effect[Any]], Handler] = {}
+        edges[Abilities] = self._abilities
+        edges[CallTool] = self._call_tool
+        edges[Retrieve] = self._retrieve
+        self.handlers: Mapping[type[Effect[Any]], Handler] = edges | dict(handlers or {})
         self.observers = tuple(observers)
         self.limits = limits or Limits()
         self.price = price
@@ -73,7 +76,8 @@ class BaseRuntime(Generic[M]):
         return self.model
 
     def _abilities(self, _: Abilities) -> frozenset[Ability]:
-        return cast("frozenset[Ability]", getattr(self.the_model(), "abilities", frozenset()))
+        nothing: frozenset[Ability] = frozenset()
+        return cast("frozenset[Ability]", getattr(self.the_model(), "abilities", nothing))
 
     def _call_tool(self, effect: CallTool) -> ToolResult:
         tool = self.tools.get(effect.name)

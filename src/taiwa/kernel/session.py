@@ -260,7 +260,7 @@ class Session(Generic[T]):
                 effect = line.program.send(answer) if error is None else line.program.throw(error)
             except StopIteration as stop:
                 self._end(line, stop.value, None)
-            except Exception as problem:  # noqa: BLE001  (a program's failure is an outcome of this session)
+            except Exception as problem:
                 self._end(line, None, problem)
             else:
                 self._ask(line, effect)
@@ -280,7 +280,9 @@ class Session(Generic[T]):
         if entry is not None:
             self._recall(line, entry, effect)
         elif self._recorded_only:
-            self._end_early(line, ReplayError(f"the journal ends before {type(effect).__name__} at {_place(line, index)}"))
+            self._end_early(
+                line, ReplayError(f"the journal ends before {type(effect).__name__} at {_place(line, index)}")
+            )
         else:
             self._wish(line, index, effect)
 
