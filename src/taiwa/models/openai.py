@@ -1,0 +1,413 @@
+"""The Chat Completions protocol, in the dialects of the servers that speak it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
+from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.values import (
+    Constraint,
+    Finish,
+    Grammar,
+    JsonSchema,
+    Message,
+    Regex,
+    Request,
+    Sampling,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from taiwa.models.abilities import Facts
+from taiwa.models.answers import AnswerDecoder, Slot, Speech
+from taiwa.models.calls import CallIds
+from taiwa.models.failures import Server, failure, inside, not_in_protocol
+from taiwa.models.loose import count_at, item_at, items_at, text_at
+from taiwa.models.wire import Call, Decoder
+
+__all__ = ["DIALECTS", "ChatCompletions", "Dialect"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one kind of server says what the protocol leaves open.
+
+    - `prefix`: how it is asked to continue a message: not at all, by a last message of the assistant (`last`), by that and
+      `continue_final_message` (`continue`), by that and `"prefix": true` on it (`flag`).
+    - `echo`: whether its answer repeats the prefix: never, in answers of one piece only (`whole`), or `always`.
+    - `constraints`: how a constraint is written: `response_format` (JSON Schema only), vLLM's `structured_outputs`, or
+      SGLang's own `fields`.
+    - `stops`: the most stop strings it takes. `seed`: the name of that field. `usage`: whether a stream must be asked to
+      report its usage. `call_id`: the pattern an id must match, and `call_form` one that does.
+    - `prefix_path`: the path for requests with a prefix, where it differs.
+    """
+
+    label: str
+    prefix: Literal["no", "last", "continue", "flag"] = "no"
+    echo: Literal["never", "whole", "always"] = "never"
+    constraints: Literal["response_format", "structured_outputs", "fields"] = "response_format"
+    max_tokens: str = "max_tokens"
+    stops: int = 4
+    seed: str = "seed"
+    usage: bool = True
+    call_id: str = r"[!-~]{1,64}"
+    call_form: str = "call_{}"
+    prefix_path: str = ""
+
+
+MANY = 1_000
+DIALECTS: Mapping[str, Dialect] = {
+    "openai": Dialect("OpenAI", max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}"),
+    "llamacpp": Dialect("the llama.cpp server", prefix="last", echo="whole", stops=MANY),
+    "vllm": Dialect("the vLLM server", prefix="continue", constraints="structured_outputs", stops=MANY),
+    "sglang": Dialect("the SGLang server", prefix="continue", constraints="fields", stops=MANY),
+    "ollama": Dialect("the Ollama server", stops=MANY),
+    "lmstudio": Dialect("LM Studio", stops=MANY),
+    "openrouter": Dialect("OpenRouter", call_id=r"[A-Za-z0-9_-]{1,64}"),
+    # Mistral refuses fields that it does not know, stream_options among them, and ids of any other form.
+    "mistral": Dialect(
+        "Mistral", prefix="flag", echo="always", seed="random_seed", usage=False, stops=MANY,
+        call_id=r"[A-Za-z0-9]{9}", call_form="call{:05d}",
+    ),
+    "deepseek": Dialect("DeepSeek", prefix="flag", stops=16, prefix_path="beta/chat/completions"),
+    "groq": Dialect("Groq"),
+    "plain": Dialect("the server"),
+}  # fmt: skip
+
+FINISHES: Mapping[str, Finish] = {
+    "stop": "stop",
+    "length": "length",
+    "model_length": "length",
+    "max_tokens": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+    "abort": "interrupted",
+}
+NOT_STRICT = frozenset(
+    ("allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties", "prefixItems",
+     "uniqueItems", "contains", "propertyNames", "unevaluatedProperties")
+)  # fmt: skip
+FAILED = ("error", "insufficient_system_resource")
+"""Finish reasons that report a failure of the server in the middle of its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCompletions:
+    """The codec for one model behind one kind of server."""
+
+    model: str
+    dialect: Dialect
+    facts: Facts
+
+    def encode(self, request: Request) -> Call:
+        """Write a request; what the server may ignore without harm (sampling, seed) is left out where it is not taken.
+
+        Raises:
+            UnsupportedError: the server or model has no way to say it.
+            InputError: the text is not valid Unicode, or `tool_choice` names no tool.
+        """
+        dialect = self.dialect
+        body: dict[str, Json] = {"model": self.model, "messages": self._messages(request), "stream": True}
+        if dialect.usage:
+            body["stream_options"] = {"include_usage": True}
+        body |= self._sampling(request.sampling)
+        if request.stop:
+            self.facts.require("stop", self.model)
+            if len(request.stop) > dialect.stops:
+                raise UnsupportedError(
+                    f"{dialect.label} takes at most {dialect.stops} stop strings, not {len(request.stop)}",
+                    ability="stop",
+                )
+            body["stop"] = list(request.stop)
+        if request.tools:
+            body |= self._tools(request)
+        if request.constraint is not None:
+            body |= self._constraint(request.constraint)
+        if request.prefix and dialect.prefix == "continue":
+            body |= {"continue_final_message": True, "add_generation_prompt": False}
+        path = dialect.prefix_path if request.prefix and dialect.prefix_path else "chat/completions"
+        return Call(path, canonical(body), (("content-type", "application/json"),))
+
+    def decoder(self, content_type: str, prefix: str = "") -> Decoder:
+        """Make a decoder; `prefix` is taken off the start of an answer where the dialect says that it is repeated."""
+        echo = self.dialect.echo
+        speech = Speech(prefix if echo == "always" else "")
+        reader = _Reader(speech, self._server, prefix if echo == "whole" else "")
+        return AnswerDecoder(reader, speech, self._server, content_type)
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
+        """Read an answer that is not 2xx; header names are lower-case."""
+        return failure(status, headers, body, self._server)
+
+    def auth(self, key: str) -> tuple[tuple[str, str], ...]:
+        """The headers that carry a key."""
+        return (("authorization", f"Bearer {key}"),) if key else ()
+
+    @property
+    def _server(self) -> Server:
+        return Server(self.dialect.label, self.model)
+
+    def _messages(self, request: Request) -> list[Json]:
+        ids = CallIds(self.dialect.call_id, self.dialect.call_form)
+        written: list[Json] = []
+        for message in request.messages:
+            written += _message(message, ids)
+        if request.prefix:
+            self.facts.require("prefix", self.model)
+            if self.dialect.prefix == "no":
+                raise UnsupportedError(
+                    f"there is no way to ask {self.dialect.label} to continue an answer", ability="prefix"
+                )
+            last: dict[str, Json] = {"role": "assistant", "content": request.prefix}
+            written.append(last | {"prefix": True} if self.dialect.prefix == "flag" else last)
+        return written
+
+    def _sampling(self, sampling: Sampling) -> dict[str, Json]:
+        body: dict[str, Json] = {}
+        if sampling.max_tokens is not None:
+            body[self.dialect.max_tokens] = sampling.max_tokens
+        if self.facts.sampling:
+            if sampling.temperature is not None:
+                body["temperature"] = sampling.temperature
+            if sampling.top_p is not None:
+                body["top_p"] = sampling.top_p
+        if sampling.seed is not None and "seed" in self.facts.abilities:
+            body[self.dialect.seed] = sampling.seed
+        return body
+
+    def _tools(self, request: Request) -> dict[str, Json]:
+        self.facts.require("tools", self.model)
+        tools: list[Json] = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)},
+            }
+            for tool in request.tools
+        ]
+        choice = request.tool_choice
+        if choice == "auto":
+            return {"tools": tools}
+        if choice in ("none", "required"):
+            return {"tools": tools, "tool_choice": choice}
+        if choice not in {tool.name for tool in request.tools}:
+            raise InputError(f"tool_choice names {choice!r}, which is none of the request's tools")
+        return {"tools": tools, "tool_choice": {"type": "function", "function": {"name": choice}}}
+
+    def _constraint(self, constraint: Constraint) -> dict[str, Json]:
+        way = self.dialect.constraints
+        if isinstance(constraint, JsonSchema):
+            self.facts.require("json_schema", self.model)
+            schema = dict(constraint.schema)
+            if way == "structured_outputs":
+                return {"structured_outputs": {"json": schema}}
+            name = re.sub(r"[^A-Za-z0-9_-]", "_", constraint.name)[:64] or "answer"
+            named: dict[str, Json] = {"name": name, "schema": schema, "strict": _fits_strict(schema)}
+            return {"response_format": {"type": "json_schema", "json_schema": named}}
+        if isinstance(constraint, Regex):
+            self.facts.require("regex", self.model)
+            if way == "structured_outputs":
+                return {"structured_outputs": {"regex": constraint.pattern}}
+            if way == "fields":
+                return {"regex": constraint.pattern}
+            raise UnsupportedError(
+                f"there is no way to give {self.dialect.label} a regular expression", ability="regex"
+            )
+        self.facts.require("grammar", self.model)
+        if way == "structured_outputs":
+            return {"structured_outputs": {"grammar": _from_start(constraint)}}
+        raise UnsupportedError(f"there is no way to give {self.dialect.label} a Lark grammar", ability="grammar")
+
+
+def _from_start(grammar: Grammar) -> str:
+    """Write a grammar whose first rule is called `start`, as the wire wants it."""
+    if grammar.start == "start":
+        return grammar.text
+    if re.search(r"^\s*[?!]*start\s*:", grammar.text, re.MULTILINE):
+        raise UnsupportedError(
+            f"the grammar begins at {grammar.start!r} and has another rule 'start': rename it", ability="grammar"
+        )
+    return f"start: {grammar.start}\n{grammar.text}"
+
+
+def _fits_strict(schema: Json) -> bool:
+    """Tell whether a schema is in the strict subset: every object closed, every property required, no odd keyword.
+
+    A strict request for any other schema is refused by OpenAI; asked for loosely it still guides the model.
+    """
+    if not isinstance(schema, dict):
+        return True
+    properties = schema.get("properties")
+    if schema.get("type") == "object" or isinstance(properties, dict):
+        names = list(properties) if isinstance(properties, dict) else []
+        required = [name for name in items_at(schema, "required") if isinstance(name, str)]
+        if schema.get("additionalProperties") is not False or sorted(names) != sorted(required):
+            return False
+    if any(key in NOT_STRICT for key in schema):
+        return False
+    parts = [schema.get("items"), *items_at(schema, "anyOf")]
+    for key in ("properties", "$defs", "definitions"):
+        named = schema.get(key)
+        parts += named.values() if isinstance(named, dict) else ()
+    return all(_fits_strict(part) for part in parts)
+
+
+def _message(message: Message, ids: CallIds) -> list[Json]:
+    """Write one message: its words with what is transient last, its calls, and each result as a message of its own."""
+    calls: list[Json] = [_call(call, ids) for call in message.tool_calls]
+    results = [part for part in message.parts if isinstance(part, ToolResult)]
+    lasting = [part.text for part in message.parts if isinstance(part, Text) and part.text and not part.transient]
+    transient = [part.text for part in message.parts if isinstance(part, Text) and part.text and part.transient]
+    # A model's own words are joined as it wrote them; the blank line is for blocks that we lay side by side.
+    words = ("" if message.role == "assistant" else "\n\n").join(lasting + transient)
+    if message.role == "tool" and not results:
+        results, words = [ToolResult(words)], ""
+    answers: list[Json] = [
+        {"role": "tool", "tool_call_id": ids.of_result(result), "content": result.text} for result in results
+    ]
+    if message.role == "assistant":
+        spoken: dict[str, Json] = {"role": "assistant", "content": words}
+        if calls:
+            spoken |= {"content": words or None, "tool_calls": calls}
+        return [spoken, *answers]
+    role = "user" if message.role == "tool" else message.role
+    return answers if answers and not words else [*answers, {"role": role, "content": words}]
+
+
+def _call(call: ToolCall, ids: CallIds) -> dict[str, Json]:
+    return {
+        "id": ids.of_call(call),
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments or "{}"},
+    }
+
+
+class _Reader:
+    """Reads answers of the Chat Completions protocol into a speech."""
+
+    def __init__(self, speech: Speech, server: Server, repeated: str) -> None:
+        self._speech = speech
+        self._server = server
+        self._repeated = repeated
+        self._places: dict[int, Slot] = {}
+
+    def event(self, data: Json) -> None:
+        self._about(data)
+        for choice in items_at(data, "choices"):
+            if item_at(choice, "index") in (0, None):
+                delta = item_at(choice, "delta")
+                self._message(item_at(choice, "message") if delta is None else delta)
+                self._end(choice)
+
+    def whole(self, data: Json) -> None:
+        self._about(data)
+        choices = items_at(data, "choices")
+        if not choices or not isinstance(item_at(choices[0], "message"), dict):
+            raise not_in_protocol("sends an answer without a message", str(data), self._server)
+        self._message(item_at(choices[0], "message"), self._repeated)
+        self._end(choices[0])
+
+    def _about(self, data: Json) -> None:
+        speech = self._speech
+        speech.model = text_at(data, "model") or speech.model
+        speech.usage = _usage(item_at(data, "usage")) or _usage(item_at(data, "x_groq", "usage")) or speech.usage
+
+    def _message(self, message: Json, repeated: str = "") -> None:
+        speech = self._speech
+        speech.think(text_at(message, "reasoning_content") or text_at(message, "reasoning"))
+        content = item_at(message, "content")
+        if isinstance(content, str):
+            speech.say(content.removeprefix(repeated))
+        for part in content if isinstance(content, list) else []:
+            self._part(part)
+        if refusal := text_at(message, "refusal"):
+            speech.say(refusal)
+            speech.finish = "refusal"
+        for call in items_at(message, "tool_calls"):
+            self._call(call)
+        legacy = item_at(message, "function_call")
+        if isinstance(legacy, dict):
+            self._call({"index": 0, "function": legacy})
+
+    def _part(self, part: Json) -> None:
+        """Read one part of content that is a list: Mistral's reasoning models send thoughts so."""
+        if text_at(part, "type") == "thinking":
+            thinking = item_at(part, "thinking")
+            pieces = thinking if isinstance(thinking, list) else [thinking]
+            self._speech.think("".join(piece if isinstance(piece, str) else text_at(piece, "text") for piece in pieces))
+        else:
+            self._speech.say(text_at(part, "text"))
+
+    def _call(self, call: Json) -> None:
+        slot = self._slot(call)
+        slot.id = slot.id or text_at(call, "id")
+        slot.name = slot.name or text_at(call, "function", "name")
+        arguments = item_at(call, "function", "arguments")
+        if isinstance(arguments, str):
+            slot.pieces.append(arguments)
+        elif isinstance(arguments, dict):
+            slot.pieces.append(canonical(arguments).decode())
+
+    def _slot(self, call: Json) -> Slot:
+        """Find the call that a fragment continues, or begin a new one.
+
+        Fragments are bound by their index; where servers give none, or the same one to every call, by their id; and
+        where there is no id either, a name begins a new call once the last one is whole.
+        """
+        place, identity, name = count_at(call, "index"), text_at(call, "id"), text_at(call, "function", "name")
+        slots = self._speech.slots
+        if place is not None:
+            known = self._places.get(place)
+        elif identity:
+            known = next((slot for slot in slots if slot.id == identity), None)
+        else:
+            known = slots[-1] if slots else None
+        other = known is not None and bool(
+            (identity and known.id and identity != known.id)
+            or (name and known.name and not identity and (name != known.name or known.whole))
+        )
+        if known is None or other:
+            known = Slot()
+            slots.append(known)
+        if place is not None:
+            self._places[place] = known
+        return known
+
+    def _end(self, choice: Json) -> None:
+        reason = text_at(choice, "finish_reason")
+        speech = self._speech
+        if not reason or speech.finish is not None:
+            return
+        if reason in FAILED:
+            raise _broke_off(choice, reason, self._server)
+        speech.finish = FINISHES.get(reason, "stop")
+        if speech.finish == "stop":
+            speech.stop = text_at(choice, "stop_reason") or text_at(choice, "matched_stop") or None
+
+
+def _broke_off(choice: Json, reason: str, server: Server) -> ModelError:
+    error = item_at(choice, "error") or {"type": "server_error", "message": f"it stopped in the middle ({reason})"}
+    return inside({"error": error}, server)
+
+
+def _usage(data: Json) -> Usage | None:
+    """Read a bill; None where the server does not say what was read or written."""
+    read = count_at(data, "prompt_tokens")
+    written = count_at(data, "completion_tokens")
+    if read is None and written is None:
+        return None
+    details = item_at(data, "prompt_tokens_details")
+    cached = (
+        count_at(details, "cached_tokens")
+        or count_at(data, "prompt_cache_hit_tokens")
+        or count_at(data, "num_cached_tokens")
+        or count_at(data, "cached_tokens")
+    )
+    stored = count_at(details, "cache_write_tokens") or count_at(details, "cache_creation_tokens")
+    stored = stored or count_at(data, "cache_creation_input_tokens")
+    thought = count_at(data, "completion_tokens_details", "reasoning_tokens") or count_at(data, "reasoning_tokens")
+    return Usage(read or 0, written or 0, cached or 0, stored or 0, thought or 0)
