@@ -7,7 +7,9 @@ import json
 import subprocess
 import sys
 
-HEAD = "# Exact versions of everything a set-up installs, on Linux and Python 3.11. Written by `make lock`; do not edit."
+HEAD = (
+    "# Exact versions of everything a set-up installs, on Linux and Python 3.11. Written by `make lock`; do not edit."
+)
 
 
 def main() -> None:

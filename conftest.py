@@ -1,0 +1,97 @@
+"""What holds for every test and every executed document, wherever it lies.
+
+The documents and the docstrings of `src` are collected from here, because pytest asks only the conftest above a file.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import chdir
+from doctest import ELLIPSIS
+
+import pytest
+from hypothesis import HealthCheck, settings
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
+from sybil.parsers.rest import DocTestParser
+
+ENVIRONMENT = dict(os.environ)
+IN_CI = bool(os.environ.get("CI"))
+ALLOWED_SKIP = "shared data absent"
+skips: list[tuple[str, str]] = []
+
+# A run for everybody repeats exactly and is never failed by a slow machine; a run at the desk tries new examples.
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100, print_blob=True)
+settings.register_profile("quick", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ci" if IN_CI else "quick")
+
+documents = Sybil(
+    parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS), SkipParser()],
+    patterns=["*.md"],
+    fixtures=["clean_environment", "folder_of_its_own"],
+)
+docstrings = Sybil(parsers=[DocTestParser(ELLIPSIS)], patterns=["src/taiwa/**/*.py"], fixtures=["clean_environment"])
+pytest_collect_file = (documents + docstrings).pytest()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No key, setting, proxy or file of the person who runs the tests is seen by a test, or changed by one."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith("TAIWA_") or name.upper().endswith(("_API_KEY", "_PROXY")):
+                patch.delenv(name)
+        for place in ("CONFIG", "DATA", "STATE", "CACHE"):
+            patch.setenv(f"XDG_{place}_HOME", str(home / place.lower()))
+        yield
+
+
+@pytest.fixture(scope="session")
+def real_environment() -> dict[str, str]:
+    """The environment as it was before the tests cleaned it, for what must find the person's own pip and its cache."""
+    return dict(ENVIRONMENT)
+
+
+@pytest.fixture(scope="module")
+def folder_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A document's examples may write files: they do so in an empty folder that the whole document shares."""
+    with chdir(tmp_path_factory.mktemp("document")):
+        yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the slow tests first, so that two workers end together; the order within a file stays."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Remember a skipped test; an expected failure is not one."""
+    if report.skipped and not hasattr(report, "wasxfail"):
+        remember(report)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Remember a whole module that was skipped."""
+    if report.skipped:
+        remember(report)
+
+
+def remember(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Keep the reason of a skip, which pytest words as `Skipped: reason`."""
+    words = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    skips.append((report.nodeid, words.removeprefix("Skipped: ")))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With CI set, a test that did not run is a test that failed, unless its data cannot be here."""
+    if IN_CI and any(not why.startswith(ALLOWED_SKIP) for _, why in skips):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """With CI set, name each skipped test before the closing line."""
+    if IN_CI and skips:
+        terminalreporter.section("skipped in CI")
+        for where, why in skips:
+            verdict = "allowed" if why.startswith(ALLOWED_SKIP) else "NOT ALLOWED"
+            terminalreporter.line(f"{verdict}: {where}: {why}")

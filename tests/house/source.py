@@ -1,0 +1,65 @@
+"""The source as the gates see it: files, their trees, and what they define, call and import."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src"
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One Python file: its dotted module name and its text."""
+
+    module: str
+    text: str
+
+    @property
+    def tree(self) -> ast.Module:
+        return parsed(self.text)
+
+    def functions(self) -> Iterator[Function]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, Function))
+
+    def imports(self) -> Iterator[tuple[int, str]]:
+        """Each import as (line, dotted module), an `import_module("name")` included."""
+        for node in ast.walk(self.tree):
+            match node:
+                case ast.Import(names=names):
+                    yield from ((node.lineno, alias.name) for alias in names)
+                case ast.ImportFrom(module=str(module), level=0):
+                    yield node.lineno, module
+                case ast.Call(args=[ast.Constant(value=str(module)), *_]) if called(node) == "import_module":
+                    yield node.lineno, module
+                case _:
+                    pass
+
+
+@cache
+def parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+def called(call: ast.Call) -> str:
+    """The last word of what is called: `import_module` for `importlib.import_module(...)`."""
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def read(path: Path, root: Path) -> Source:
+    parts = path.relative_to(root).with_suffix("").parts
+    return Source(".".join(part for part in parts if part != "__init__"), path.read_text(encoding="utf-8"))
+
+
+@cache
+def sources() -> tuple[Source, ...]:
+    """Every file of the package."""
+    return tuple(read(path, SRC) for path in sorted(SRC.rglob("*.py")))

@@ -1,0 +1,91 @@
+"""Each library has one place that may import it. The layers themselves are contracts in pyproject.toml."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.house.source import Source, sources
+
+PLACES = {
+    "pydantic": ("taiwa.shape",),
+    "pydantic_core": ("taiwa.shape",),
+    "typing_extensions": ("taiwa.shape",),
+    "httpx2": ("taiwa.models",),
+    "sqlite3": ("taiwa.store",),
+    "click": ("taiwa.cli",),
+    "rich": ("taiwa.cli",),
+    "prompt_toolkit": ("taiwa.cli",),
+    "yaml": ("taiwa.apps", "taiwa.configfile"),
+}
+"""Where a library may be imported. A library that is not the standard one and not here may be imported nowhere."""
+
+
+def within(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+def strays(source: Source) -> Iterator[str]:
+    """Imports of a library outside its place."""
+    for line, module in source.imports():
+        library = module.partition(".")[0]
+        if library == "taiwa" or (library in sys.stdlib_module_names and library not in PLACES):
+            continue
+        places = PLACES.get(library, ())
+        if not any(within(source.module, place) for place in places):
+            yield f"{source.module}:{line} imports {module}, whose place is {' or '.join(places) or 'nowhere yet'}"
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The top-level modules that a statement adds to a fresh interpreter."""
+    script = f"import json, sys; before = set(sys.modules); {statement}; print(json.dumps(sorted(set(sys.modules) - before)))"
+    shown = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    return {name.partition(".")[0] for name in json.loads(shown)}
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("taiwa.kernel.values", "import pydantic"),
+        ("taiwa.flows.chat", "from httpx2 import Client"),
+        ("taiwa.shapes", "import pydantic"),
+        ("taiwa.models.http", "def f():\n    import sqlite3"),
+        ("taiwa.apps.load", "import requests"),
+        ("taiwa.store.open", "import importlib\nimportlib.import_module('rich.table')"),
+    ],
+)
+def test_a_library_out_of_its_place_is_seen(module: str, text: str) -> None:
+    assert list(strays(Source(module, text)))
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("taiwa.shape", "import pydantic"),
+        ("taiwa.shape.read", "from pydantic_core import ValidationError"),
+        ("taiwa.store.sqlite", "import sqlite3"),
+        ("taiwa.kernel.run", "import json\nfrom taiwa.kernel import values"),
+    ],
+)
+def test_a_library_in_its_place_passes(module: str, text: str) -> None:
+    assert not list(strays(Source(module, text)))
+
+
+def test_every_library_is_imported_in_its_place_only() -> None:
+    found = [complaint for source in sources() for complaint in strays(source)]
+
+    assert not found, "\n".join(found)
+
+
+def test_the_kernel_loads_the_standard_library_only() -> None:
+    loaded = loaded_by("import taiwa.kernel")
+
+    assert loaded - sys.stdlib_module_names == {"taiwa"}
+
+
+def test_importing_taiwa_loads_no_terminal_and_no_http_client() -> None:
+    loaded = loaded_by("import taiwa")
+
+    assert not loaded & {"httpx2", "click", "rich", "prompt_toolkit"}

@@ -1,0 +1,101 @@
+"""Nothing is evaluated, and no error is swallowed: both rules hold for the whole package, without a list of exemptions."""
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.house.source import Source, called, sources
+
+DRIVERS = {"taiwa.kernel.run", "taiwa.kernel.arun"}
+EVALUATORS = {"eval", "exec", "compile", "__import__"}
+LOADERS = {"pickle", "marshal", "shelve", "dill", "code", "codeop"}
+UNSAFE_YAML = {"load", "load_all", "full_load", "full_load_all", "unsafe_load", "unsafe_load_all"}
+
+
+def evaluations(source: Source) -> Iterator[str]:
+    """Calls that run text as code, and imports of what reads code from bytes."""
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Call(func=ast.Name(id=name)) if name in EVALUATORS:
+                yield f"{source.module}:{node.lineno} calls {name}"
+            case ast.Attribute(value=ast.Name(id="builtins" | "__builtins__"), attr=name) if name in EVALUATORS:
+                yield f"{source.module}:{node.lineno} reaches for {name}"
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="yaml"))) if called(node) in UNSAFE_YAML:
+                yield f"{source.module}:{node.lineno} calls yaml.{called(node)}: use a safe loader"
+            case _:
+                pass
+    for line, module in source.imports():
+        if module.partition(".")[0] in LOADERS:
+            yield f"{source.module}:{line} imports {module}"
+
+
+def broad_excepts(source: Source) -> Iterator[str]:
+    """Handlers that keep everything they catch: bare, `Exception`, `BaseException`, or a tuple with one of them.
+
+    One that cleans up and ends in a bare `raise` keeps nothing: a transaction rolls back so.
+    """
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ExceptHandler) and not passes_on(node):
+            caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+            if any(kind is None or ast.unparse(kind).endswith(("Exception", "BaseException")) for kind in caught):
+                yield f"{source.module}:{node.lineno} catches everything: name the errors, or map them in the seam's table"
+
+
+def passes_on(handler: ast.ExceptHandler) -> bool:
+    """Whether every way through the handler ends in the same error: a bare `raise` last, and no way out before it."""
+    last = handler.body[-1]
+    leaves = any(isinstance(node, ast.Return | ast.Break | ast.Continue) for node in ast.walk(handler))
+    return isinstance(last, ast.Raise) and last.exc is None and not leaves
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "eval('1')",
+        "exec('x = 1')",
+        "compile('1', '', 'eval')",
+        "import builtins\nf = builtins.eval",
+        "import pickle",
+        "from importlib import import_module\nimport_module('pickle')",
+        "import yaml\nyaml.load(text, Loader=yaml.Loader)",
+    ],
+)
+def test_an_evaluation_is_seen(text: str) -> None:
+    assert list(evaluations(Source("m", text)))
+
+
+@pytest.mark.parametrize("text", ["import re\nre.compile('a')", "guide.compile(shape)", "yaml.safe_load(text)"])
+def test_what_only_sounds_like_an_evaluation_passes(text: str) -> None:
+    assert not list(evaluations(Source("m", text)))
+
+
+@pytest.mark.parametrize(
+    "caught", ["", " Exception", " BaseException as e", " (OSError, Exception)", " builtins.Exception"]
+)
+def test_a_broad_except_is_seen(caught: str) -> None:
+    assert list(broad_excepts(Source("m", f"try:\n    pass\nexcept{caught}:\n    pass")))
+
+
+def test_an_except_that_may_leave_before_it_raises_again_is_seen() -> None:
+    text = "def f():\n    try:\n        g()\n    except Exception:\n        if h():\n            return\n        raise"
+
+    assert list(broad_excepts(Source("m", text)))
+
+
+def test_an_except_that_cleans_up_and_raises_again_passes() -> None:
+    text = "try:\n    f()\nexcept BaseException:\n    g()\n    raise"
+
+    assert not list(broad_excepts(Source("m", text)))
+
+
+def test_nothing_in_the_package_evaluates_text() -> None:
+    found = [complaint for source in sources() for complaint in evaluations(source)]
+
+    assert not found, "\n".join(found)
+
+
+def test_only_the_two_drivers_catch_everything() -> None:
+    found = [complaint for source in sources() if source.module not in DRIVERS for complaint in broad_excepts(source)]
+
+    assert not found, "\n".join(found)

@@ -1,0 +1,58 @@
+"""What a person installs: the wheel, in an empty environment, without extras."""
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.house.source import ROOT
+
+pytestmark = pytest.mark.slow
+
+
+class Workplace:
+    """An empty virtual environment with the freshly built wheel in it."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self.folder = folder
+        self.environment = environment
+        self.python = folder / "venv" / "bin" / "python"
+        self.run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT)
+        self.wheel = next(folder.glob("taiwa-*.whl"))
+        # The pip of this environment installs into the other one: an environment of its own pip takes seconds to make.
+        self.run(sys.executable, "-m", "venv", "--without-pip", folder / "venv")
+        self.pip("install", "--constraint", ROOT / "constraints.txt", self.wheel)
+
+    def pip(self, *words: str | Path) -> str:
+        return self.run(sys.executable, "-m", "pip", "--quiet", "--python", self.python, *words)
+
+    def run(self, *words: str | Path) -> str:
+        done = subprocess.run(words, check=False, cwd=self.folder, env=self.environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{words} failed:\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory, real_environment: dict[str, str]) -> Workplace:
+    return Workplace(tmp_path_factory.mktemp("wheel"), real_environment)
+
+
+def test_the_wheel_holds_the_typed_package_and_its_licence_only(workplace: Workplace) -> None:
+    names = zipfile.ZipFile(workplace.wheel).namelist()
+
+    assert "taiwa/py.typed" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"taiwa"}
+
+
+def test_the_wheel_brings_every_requirement_it_names(workplace: Workplace) -> None:
+    assert "No broken requirements" in workplace.run(sys.executable, "-m", "pip", "--python", workplace.python, "check")
+
+
+def test_the_command_tells_the_version_that_was_built(workplace: Workplace) -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+    assert version in workplace.run(workplace.python.with_name("taiwa"), "--version")
