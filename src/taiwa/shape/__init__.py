@@ -1,0 +1,27 @@
+"""An answer has a type: rendering, reading, diagnosing and streaming it. The only place that knows pydantic."""
+
+from typing import Any, TypeVar, overload
+
+from taiwa.shape.notation import Annotation, parse_notation, render_notation
+from taiwa.shape.reading import Fix, Level, Reading
+from taiwa.shape.shape import Shape
+
+__all__ = ["Annotation", "Fix", "Level", "Reading", "Shape", "parse_notation", "read", "render_notation"]
+
+T = TypeVar("T")
+
+
+@overload
+def read(text: str, annotation: type[T]) -> Reading[T]: ...
+@overload
+def read(text: str, annotation: object) -> Reading[Any]: ...
+def read(text: str, annotation: object) -> Reading[Any]:
+    """Read the text of an answer as a type, without any model.
+
+    >>> read("Sure: {'size': 2}", dict[str, int]).value
+    {'size': 2}
+
+    Raises:
+        ShapeError: no value of the type can be read from it.
+    """
+    return Shape(annotation).read(text)
