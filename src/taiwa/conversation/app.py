@@ -1,0 +1,146 @@
+"""An app: instructions, parameters, fields, examples and a window, all data.
+
+Swapping one app file for another makes another program of the same conversation loop.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+from taiwa.conversation.fields import Field, delta_shape, environment_shape, written
+from taiwa.conversation.node import AppSource
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json, value
+from taiwa.kernel.values import Sampling
+from taiwa.shape import Shape
+
+__all__ = ["ALL", "App", "Example", "Keep", "Param", "ReplyMode", "fill", "placeholders"]
+
+ReplyMode = Literal["text+delta", "json", "environment"]
+PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+
+
+@value
+class Param:
+    """Something an app has to know before its first turn; `ask` is the question to a person."""
+
+    name: str
+    type: str = "str"
+    ask: str = ""
+    default: Json = None
+    required: bool = True
+
+
+@value
+class Keep:
+    """Which turns a prompt carries: all, or grow to `grow` turns and then cut to `to` (in chunks, so that caches hold).
+
+    `fold` says what becomes of those cut off; the first `first` turns and those whose delta sets a field of `setting` stay.
+    """
+
+    grow: int | None = None
+    to: int = 0
+    fold: Literal["drop", "summary"] = "drop"
+    first: int = 0
+    setting: tuple[str, ...] = ()
+
+
+ALL = Keep()
+
+
+@value
+class Example:
+    """A worked turn, shown to the model as if it had happened."""
+
+    user: str
+    answer: str
+    delta: Json = None
+
+
+@dataclass(frozen=True, eq=False)
+class App:
+    """An app with its parameters filled in. Equal apps have equal `hash`."""
+
+    source: AppSource
+    body: str
+    fields: tuple[Field, ...] = ()
+    params: tuple[Param, ...] = ()
+    keep: Keep = ALL
+    reply: ReplyMode = "text+delta"
+    examples: tuple[Example, ...] = ()
+    folding: str = ""
+    model: str = ""
+    tools: tuple[str, ...] = ()
+    sampling: Sampling = Sampling()
+    about: str = ""
+    values: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    @property
+    def name(self) -> str:
+        """The name of the app."""
+        return self.source.name
+
+    @cached_property
+    def hash(self) -> str:
+        """The identity of the app with its parameters."""
+        return self.source.hash
+
+    @cached_property
+    def instructions(self) -> str:
+        """The body with its parameters inserted, once, in a single pass."""
+        return fill(self.body, self.values)
+
+    @cached_property
+    def written(self) -> tuple[Field, ...]:
+        """The fields that the model writes."""
+        return written(self.fields)
+
+    @cached_property
+    def delta(self) -> Shape[dict[str, Json]]:
+        """The shape of a delta."""
+        return delta_shape(self.fields)
+
+    @cached_property
+    def environment(self) -> Shape[dict[str, Json]]:
+        """The shape of a whole environment."""
+        return environment_shape(self.fields)
+
+    def opened(self, values: Mapping[str, Json]) -> "App":
+        """Fill in parameters.
+
+        Raises:
+            InputError: one is missing or unknown.
+        """
+        known = {param.name: param for param in self.params}
+        for name in values:
+            if name not in known:
+                raise InputError(
+                    f"the app {self.name!r} has no parameter {name!r}; it has: {', '.join(known) or 'none'}"
+                )
+        filled = {name: values.get(name, param.default) for name, param in known.items()}
+        for name, param in known.items():
+            if filled[name] is None and param.required:
+                raise InputError(f"the app {self.name!r} needs the parameter {name!r}: give -p {name}=…")
+        source = replace(self.source, params=filled or None)
+        return replace(self, source=source, values=filled)
+
+
+def placeholders(body: str) -> tuple[str, ...]:
+    """The names of parameters that a body uses, in order."""
+    return tuple(dict.fromkeys(PLACEHOLDER.findall(body)))
+
+
+def fill(body: str, values: Mapping[str, Json]) -> str:
+    """Insert parameters in a single pass; what was inserted is never scanned again.
+
+    >>> fill("Into {{lang}}.", {"lang": "{{lang}}"})
+    'Into {{lang}}.'
+    """
+
+    def insert(match: re.Match[str]) -> str:
+        name = match[1]
+        return str(values[name]) if values.get(name) is not None else match[0] if name not in values else ""
+
+    return PLACEHOLDER.sub(insert, body)

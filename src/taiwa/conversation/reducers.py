@@ -1,0 +1,190 @@
+"""How a delta becomes the next value of a field: pure steps, applied once, at commit.
+
+The model never writes state; it answers with a delta and a reducer folds it in. A reducer that offers `squash` promises
+`step(step(s, a), b) == step(s, squash(a, b))`; `taiwa laws` checks that promise for everybody's reducers.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from decimal import Decimal
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Literal, TypeAlias, cast
+
+from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.records import Json, canonical, value
+
+__all__ = ["BUILT_IN", "Form", "Reducer", "known_reducers", "reducer"]
+
+Form = Literal["same", "items", "table", "tally"]
+"""What a delta looks like beside the field's type: the same · a list of items · a table whose nulls remove · a list of words."""
+Items: TypeAlias = "list[Json]"
+
+
+@value
+class Reducer:
+    """A named way to fold deltas. `step(state, delta, turn)`; `holds` are the JSON kinds a field of it may have."""
+
+    name: str
+    step: Callable[[Json, Json, int], Json]
+    form: Form = "same"
+    empty: Json = None
+    holds: tuple[str, ...] = ()
+    squash: Callable[[Json, Json], Json] | None = None
+    about: str = ""
+
+
+def items(held: Json) -> Items:
+    """Read a list; anything else is an error.
+
+    Raises:
+        InputError: it is not a list.
+    """
+    if isinstance(held, list):
+        return held
+    raise InputError(f"a list was expected, not {type(held).__name__}")
+
+
+def table(held: Json) -> dict[str, Json]:
+    """Read a table.
+
+    Raises:
+        InputError: it is not a table.
+    """
+    if isinstance(held, dict):
+        return held
+    raise InputError(f"a table was expected, not {type(held).__name__}")
+
+
+def number(held: Json) -> int | float:
+    """Read a number.
+
+    Raises:
+        InputError: it is not a number.
+    """
+    if isinstance(held, (int, float)) and not isinstance(held, bool):
+        return held
+    raise InputError(f"a number was expected, not {type(held).__name__}")
+
+
+def same_item(item: Json) -> bytes:
+    """Name an item for equality: Unicode forms and surrounding space make no difference, substrings do."""
+    if isinstance(item, str):
+        return unicodedata.normalize("NFKC", item).strip().casefold().encode("utf-8", "surrogatepass")
+    return b"\0" + canonical(item)
+
+
+def union_of(held: Json, more: Json) -> Items:
+    """Keep first-seen items of both lists, each once."""
+    kept: dict[bytes, Json] = {}
+    for item in [*items(held), *items(more)]:
+        kept.setdefault(same_item(item), item)
+    return list(kept.values())
+
+
+def merged(held: Json, change: Json) -> dict[str, Json]:
+    """Set the entries of a table; null removes one."""
+    after = table(held) | table(change)
+    return {key: entry for key, entry in after.items() if entry is not None}
+
+
+def tallied(held: Json, words: Json) -> dict[str, Json]:
+    """Count words."""
+    counts = dict(table(held))
+    for word in items(words):
+        counts[str(word)] = cast("int", counts.get(str(word), 0)) + 1
+    return counts
+
+
+def _extreme(choose: Callable[[int | float, int | float], int | float]) -> Callable[[Json, Json], Json]:
+    return lambda held, given: number(given) if held is None else choose(number(held), number(given))
+
+
+def _added(held: Json, given: Json) -> Json:
+    """Add as a person would on paper: 0.1 + 0.2 is 0.3."""
+    left, right = number(held), number(given)
+    if isinstance(left, int) and isinstance(right, int):
+        return left + right
+    return float(Decimal(str(left)) + Decimal(str(right)))
+
+
+def _overlaid(first: Json, second: Json) -> Json:
+    return table(first) | table(second)
+
+
+def _appended(held: Json, given: Json) -> Json:
+    return [*items(held), *items(given)]
+
+
+def _logged(held: Json, given: Json, turn: int) -> Json:
+    return [*items(held), *({"turn": turn, "entry": entry} for entry in items(given))]
+
+
+def _last(count: int) -> Reducer:
+    def keep(held: Json, given: Json) -> Json:
+        return [*items(held), *items(given)][-count:]
+
+    return Reducer(
+        f"last({count})", _stepped(keep), "items", [], ("list",), keep, f"the newest {count} items of the list"
+    )
+
+
+def _stepped(fold: Callable[[Json, Json], Json]) -> Callable[[Json, Json, int], Json]:
+    return lambda held, given, _turn: fold(held, given)
+
+
+def _set(_held: Json, given: Json) -> Json:
+    return given
+
+
+_max, _min = _extreme(max), _extreme(min)
+NUMBERS = ("int", "float")
+
+BUILT_IN: dict[str, Reducer] = {
+    made.name: made
+    for made in (
+        Reducer("set", _stepped(_set), squash=_set, about="the new value replaces the old"),
+        Reducer("append", _stepped(_appended), "items", [], ("list",), _appended, "the items are added at the end"),
+        Reducer("union", _stepped(union_of), "items", [], ("list",), union_of, "items not there yet are added"),
+        Reducer("table", _stepped(merged), "table", {}, ("dict",), _overlaid, "entries are set; null removes one"),
+        Reducer("sum", _stepped(_added), empty=0, holds=NUMBERS, squash=_added, about="the numbers are added up"),
+        Reducer("count", _stepped(tallied), "tally", {}, ("dict",), _appended, "how often each word was given"),
+        Reducer("max", _stepped(_max), holds=NUMBERS, squash=_max, about="the largest number given"),
+        Reducer("min", _stepped(_min), holds=NUMBERS, squash=_min, about="the smallest number given"),
+        Reducer("log", _logged, "items", [], ("list",), None, "the items are added with the number of their turn"),
+    )
+}
+
+LAST = re.compile(r"last\(([1-9][0-9]{0,5})\)")
+
+
+@cache
+def known_reducers() -> dict[str, Reducer]:
+    """Return the built-in reducers and those that installed packages offer as `taiwa.reducers` entry points.
+
+    Raises:
+        ConfigError: a package offers something that is not a reducer.
+    """
+    known = dict(BUILT_IN)
+    for point in entry_points(group="taiwa.reducers"):
+        offered: object = point.load()
+        if not isinstance(offered, Reducer):
+            raise ConfigError(f"the entry point {point.name!r} of taiwa.reducers is not a Reducer ({point.value})")
+        known[offered.name] = offered
+    return known
+
+
+def reducer(name: str) -> Reducer:
+    """Find a reducer: one of the known names, or `last(n)`.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    last = LAST.fullmatch(name.replace(" ", ""))
+    if last:
+        return _last(int(last[1]))
+    found = known_reducers().get(name)
+    if found is None:
+        raise ConfigError(f"there is no reducer {name!r}; known: {', '.join([*known_reducers(), 'last(n)'])}")
+    return found

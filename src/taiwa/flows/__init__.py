@@ -1,0 +1,1 @@
+"""Programs: verbs over values. They import kernel, shape and conversation only."""

@@ -1,0 +1,1 @@
+"""Watching a run: what it costs."""
