@@ -55,7 +55,10 @@ bench: $(BENCH_READY) ## run the benchmarks beside their peers and write benches
 docs: setup ## write the generated parts of the documents anew
 	$(BIN)/cog -r $(DOCUMENTS)
 
-lock: setup ## resolve every dependency anew and write constraints.txt
+# Not after setup: pins that contradict pyproject.toml are what this mends.
+lock: ## resolve every dependency anew and write constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade pip hatchling editables
 	$(BIN)/python .ci/lock.py > constraints.new
 	mv constraints.new constraints.txt
 

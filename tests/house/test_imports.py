@@ -13,7 +13,8 @@ PLACES = {
     "pydantic": ("taiwa.shape",),
     "pydantic_core": ("taiwa.shape",),
     "typing_extensions": ("taiwa.shape",),
-    "httpx2": ("taiwa.models",),
+    "jsonschema": ("taiwa.shape",),
+    "httpcore2": ("taiwa.models",),
     "sqlite3": ("taiwa.store",),
     "click": ("taiwa.cli",),
     "rich": ("taiwa.cli",),
@@ -49,7 +50,7 @@ def loaded_by(statement: str) -> set[str]:
     ("module", "text"),
     [
         ("taiwa.kernel.values", "import pydantic"),
-        ("taiwa.flows.chat", "from httpx2 import Client"),
+        ("taiwa.flows.chat", "from httpcore2 import ConnectionPool"),
         ("taiwa.shapes", "import pydantic"),
         ("taiwa.models.http", "def f():\n    import sqlite3"),
         ("taiwa.apps.load", "import requests"),
@@ -88,4 +89,4 @@ def test_the_kernel_loads_the_standard_library_only() -> None:
 def test_importing_taiwa_loads_no_terminal_and_no_http_client() -> None:
     loaded = loaded_by("import taiwa")
 
-    assert not loaded & {"httpx2", "click", "rich", "prompt_toolkit"}
+    assert not loaded & {"httpcore2", "click", "rich", "prompt_toolkit"}
