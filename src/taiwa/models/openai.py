@@ -313,23 +313,33 @@ class _Reader:
 
     def _about(self, data: Json) -> None:
         speech = self._speech
-        speech.model = text_at(data, "model") or speech.model
-        speech.usage = _usage(item_at(data, "usage")) or _usage(item_at(data, "x_groq", "usage")) or speech.usage
+        if not speech.model:
+            speech.model = text_at(data, "model")
+        # Most events carry no bill; some servers send a growing one with each, and the last holds.
+        if bill := item_at(data, "usage") or item_at(data, "x_groq", "usage"):
+            speech.usage = _usage(bill) or speech.usage
 
     def _message(self, message: Json, repeated: str = "") -> None:
+        if not isinstance(message, dict):
+            return
         speech = self._speech
-        speech.think(text_at(message, "reasoning_content") or text_at(message, "reasoning"))
-        content = item_at(message, "content")
+        thought = message.get("reasoning_content") or message.get("reasoning")
+        if isinstance(thought, str):
+            speech.think(thought)
+        content = message.get("content")
         if isinstance(content, str):
             speech.say(content.removeprefix(repeated))
-        for part in content if isinstance(content, list) else []:
-            self._part(part)
-        if refusal := text_at(message, "refusal"):
+        elif isinstance(content, list):
+            for part in content:
+                self._part(part)
+        refusal = message.get("refusal")
+        if refusal and isinstance(refusal, str):
             speech.say(refusal)
             speech.finish = "refusal"
-        for call in items_at(message, "tool_calls"):
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
             self._call(call)
-        legacy = item_at(message, "function_call")
+        legacy = message.get("function_call")
         if isinstance(legacy, dict):
             self._call({"index": 0, "function": legacy})
 
