@@ -1,0 +1,70 @@
+"""How values lie in rows: canonical JSON, compressed where that pays, and 16-byte hashes."""
+
+import json
+import zlib
+
+from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.records import Json, canonical
+
+__all__ = ["key", "pack", "short", "text", "unpack"]
+
+HASH_LENGTH = 32
+WORTH = 600
+"""Bytes from which on a body is compressed; below that, zlib saves less than its time costs."""
+ZLIB = 0x78
+"""The first byte of a zlib stream; no JSON text begins with it."""
+
+
+def key(name: str) -> bytes:
+    """Turn a hash of 32 hex characters into its 16 bytes.
+
+    Raises:
+        InputError: it is not one.
+    """
+    try:
+        raw = bytes.fromhex(name)
+    except (TypeError, ValueError):
+        raw = b""
+    if len(raw) != HASH_LENGTH // 2 or name != raw.hex():
+        raise InputError(f"a hash has {HASH_LENGTH} hex characters, and this is none")
+    return raw
+
+
+def text(raw: bytes | None) -> str | None:
+    """Turn the bytes of a hash into its text."""
+    return None if raw is None else raw.hex()
+
+
+def short(name: str | None) -> str:
+    """Shorten a hash for a message."""
+    return "nothing" if name is None else name[:8]
+
+
+def pack(data: Json) -> bytes:
+    """Write JSON for a row.
+
+    Raises:
+        InputError: it holds what JSON cannot say.
+    """
+    try:
+        plain = canonical(data)
+    except RecursionError:
+        raise InputError("the value is nested too deeply to be stored") from None
+    if len(plain) <= WORTH:
+        return plain
+    squeezed = zlib.compress(plain)
+    return squeezed if len(squeezed) < len(plain) else plain
+
+
+def unpack(body: bytes) -> Json:
+    """Read what `pack` wrote.
+
+    Raises:
+        CorruptError: the body is damaged.
+    """
+    try:
+        plain = zlib.decompress(body) if body[0] == ZLIB else body
+        data: Json = json.loads(plain)
+    except (IndexError, ValueError, RecursionError, zlib.error):
+        raise CorruptError("a row of the store cannot be read: run `taiwa fsck`") from None
+    return data
