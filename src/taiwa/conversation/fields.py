@@ -62,7 +62,7 @@ def check_field(field: Field) -> None:
         raise ConfigError(f"the reducer {field.reduce!r} holds {wanted}, and the type is {field.type!r}")
     if field.init is not None:
         try:
-            held_shape(field).check(field.init)
+            held_shape(field).check({field.name: field.init})
         except ShapeError as error:
             raise ConfigError(f"init does not fit the type: {'; '.join(error.diagnostics)}") from None
 

@@ -1,0 +1,1 @@
+"""Apps: one Markdown file makes one program of the conversation loop."""

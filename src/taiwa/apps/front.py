@@ -1,0 +1,276 @@
+"""The front matter of an app file, from a tree to the values of an app."""
+
+import re
+from dataclasses import dataclass, field
+from typing import cast, get_args
+
+from taiwa.apps.faults import Faults, Spot, nearest, quoted
+from taiwa.apps.keys import Keys, kind_name
+from taiwa.apps.tree import Entry, Scalar, Table, Tree, json_of
+from taiwa.conversation.app import ALL, Keep, Param, ReplyMode
+from taiwa.conversation.derive import DERIVED
+from taiwa.conversation.fields import Field, check_field
+from taiwa.conversation.reducers import known_reducers, reducer
+from taiwa.kernel.errors import ConfigError, InputError, ShapeError
+from taiwa.kernel.values import Sampling
+from taiwa.shape import Shape
+from taiwa.shape.notation import parse_notation, render_notation
+
+__all__ = ["FORMAT", "Front", "read_front"]
+
+FORMAT = 1
+TOP = ("taiwa", "name", "about", "params", "state", "keep", "reply", "model", "tools", "sampling")
+FIELD = ("type", "reduce", "say", "init", "show", "derive")
+PARAM = ("type", "ask", "default")
+KEEP = ("grow", "to", "fold", "pin")
+REPLIES: tuple[str, ...] = get_args(ReplyMode)
+RESERVED = ("response",)
+"""Field names that another part of a reply already has."""
+APP_NAME = re.compile(r"\w[\w.-]{0,63}")
+FIELD_NAME = re.compile(r"[^\W\d]\w{0,63}")
+PARAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+TOOL_NAME = re.compile(r"[^\W\d][\w.-]{0,63}")
+
+
+@dataclass(slots=True)
+class Front:
+    """What the front matter says; `spots` has the place of each parameter."""
+
+    name: str = ""
+    about: str = ""
+    params: tuple[Param, ...] = ()
+    fields: tuple[Field, ...] = ()
+    keep: Keep = ALL
+    reply: ReplyMode = "text+delta"
+    model: str = ""
+    tools: tuple[str, ...] = ()
+    sampling: Sampling = field(default_factory=Sampling)
+    spots: dict[str, Spot] = field(default_factory=dict[str, Spot])
+
+
+def read_front(tree: Tree | None, faults: Faults) -> Front:
+    """Read every key; what is wrong is noted, and what can be read is read all the same."""
+    if not isinstance(tree, Table):
+        if not faults.fatal:
+            faults.error(
+                tree.at if tree else Spot(1), "the front matter is not a table", "write `taiwa: 1` as its first line"
+            )
+        return Front()
+    keys = Keys(tree, TOP, "", faults)
+    _format(keys)
+    front = Front(_name(keys), " ".join(keys.text("about").split()), model=keys.text("model").strip())
+    front.params = tuple(_param(entry, faults) for entry in _named(keys, "params", PARAM_NAME))
+    front.spots = {entry.key: entry.at for entry in _named(keys, "params", PARAM_NAME)}
+    front.fields = tuple(_field(entry, faults) for entry in _named(keys, "state", FIELD_NAME))
+    front.keep = _keep(keys, front.fields)
+    front.reply = _reply(keys)
+    front.tools = _tools(keys)
+    front.sampling = _sampling(keys)
+    return front
+
+
+def _format(keys: Keys) -> None:
+    held = keys.tree("taiwa")
+    if held is None:
+        keys.faults.error(Spot(1), "the key taiwa is missing: it says which format this is", f"add `taiwa: {FORMAT}`")
+    elif (
+        not isinstance(held, Scalar)
+        or not isinstance(held.value, int)
+        or isinstance(held.value, bool)
+        or held.value < 1
+    ):
+        keys.wrong("taiwa", f"{FORMAT}", f"write `taiwa: {FORMAT}`")
+    elif held.value != FORMAT:
+        message = f"the file has format {held.value}, and this program reads format {FORMAT}"
+        keys.faults.error(keys.spot("taiwa"), message, "install a newer taiwa")
+
+
+def _name(keys: Keys) -> str:
+    name = keys.text("name")
+    if name and not APP_NAME.fullmatch(name):
+        keys.wrong("name", "a word of letters, digits, `-`, `_` and `.`")
+    return name
+
+
+def _named(keys: Keys, key: str, form: re.Pattern[str]) -> tuple[Entry, ...]:
+    """The entries of a table of names, those with an impossible name left out."""
+    table = keys.inner(key)
+    good: list[Entry] = []
+    for entry in table.entries if table else ():
+        if not form.fullmatch(entry.key):
+            message = f"{quoted(entry.key)} cannot be a name in {key}"
+            keys.faults.error(entry.at, message, "take letters, digits and `_`, a letter first")
+        elif key == "state" and entry.key in RESERVED:
+            keys.faults.error(
+                entry.at, f"the field {entry.key!r} has the name of the reply's own part", "choose another name"
+            )
+        else:
+            good.append(entry)
+    return tuple(good)
+
+
+def _described(entry: Entry, known: tuple[str, ...], faults: Faults) -> Keys:
+    """The table that describes a name; a text alone is its type."""
+    held = entry.value
+    if isinstance(held, Scalar) and held.value is not None:
+        held = Table((Entry("type", held, entry.at),), entry.at)
+    elif not isinstance(held, Table):
+        message = f"{entry.key} must be a type or a table, not {kind_name(held)}"
+        faults.error(entry.at, message, f"write {entry.key}: {{ type: str }}")
+        held = Table((Entry("type", Scalar("any", "any", entry.at), entry.at),), entry.at)
+    return Keys(held, known, entry.key, faults)
+
+
+def _type(keys: Keys) -> str:
+    """A type in notation, checked; an unreadable one counts as `any` so that reading can go on."""
+    held = keys.tree("type")
+    if held is None:
+        return "any"
+    plain = held.text if isinstance(held, Scalar) else json_of(held)
+    try:
+        annotation = parse_notation(plain if isinstance(plain, (str, dict)) else str(plain))
+        return plain if isinstance(plain, str) else render_notation(annotation)
+    except InputError as error:
+        keys.faults.error(
+            keys.spot("type"), f"the type of {keys.what}: {error.message}", "see docs/apps.md for the types"
+        )
+    return "any"
+
+
+def _param(entry: Entry, faults: Faults) -> Param:
+    keys = _described(entry, PARAM, faults)
+    kind = _type(keys) if "type" in keys else "str"
+    held = keys.tree("default")
+    default = json_of(held) if held else None
+    if default is not None:
+        try:
+            Shape.fields("Param", {entry.key: parse_notation(kind)}).check({entry.key: default})
+        except ShapeError as error:
+            message = f"the default of {entry.key} does not fit its type: {_first(error)}"
+            faults.error(keys.spot("default"), message, "change one of the two")
+    return Param(entry.key, kind, " ".join(keys.text("ask").split()), default, "default" not in keys)
+
+
+def _field(entry: Entry, faults: Faults) -> Field:
+    keys = _described(entry, FIELD, faults)
+    say = " ".join(keys.text("say").split())
+    if "derive" in keys:
+        return _derived(entry, keys, say)
+    if "type" not in keys:
+        faults.error(
+            entry.at, f"the field {entry.key} has no type", "add `type: …`, or `derive: …` if the program computes it"
+        )
+        return Field(entry.key, "any", say=say)
+    held = keys.tree("init")
+    known = len(faults.found)
+    made = Field(
+        entry.key,
+        _type(keys),
+        json_of(held) if held else None,
+        _reduce(keys),
+        say,
+        keys.whole("show", 0),
+    )
+    if len(faults.found) == known:
+        try:
+            check_field(made)
+        except ConfigError as error:
+            at = keys.spot("init" if error.message.startswith("init") else "reduce" if "reduce" in keys else "type")
+            faults.error(at, f"the field {entry.key}: {error.message}", "change one of the two")
+    return made
+
+
+def _derived(entry: Entry, keys: Keys, say: str) -> Field:
+    how = keys.text("derive")
+    if how not in DERIVED:
+        keys.faults.error(
+            keys.spot("derive"), f"nothing derives {quoted(how)}", nearest(how, tuple(DERIVED), "derived fields")
+        )
+        how = next(iter(DERIVED))
+    for key in ("type", "reduce", "init", "show"):
+        if key in keys:
+            keys.faults.error(keys.spot(key), f"{entry.key} is derived, so it has no {key}", "take one of the two out")
+    return Field(entry.key, say=say, derive=how)
+
+
+def _reduce(keys: Keys) -> str:
+    name = keys.text("reduce", "set")
+    try:
+        reducer(name)
+    except ConfigError:
+        known = (*known_reducers(), "last(n)")
+        keys.faults.error(keys.spot("reduce"), f"there is no reducer {quoted(name)}", nearest(name, known, "reducers"))
+        return "set"
+    return name
+
+
+def _keep(keys: Keys, fields: tuple[Field, ...]) -> Keep:
+    held = keys.tree("keep")
+    if held is None or (isinstance(held, Scalar) and held.text == "all"):
+        return ALL
+    if not isinstance(held, Table):
+        keys.wrong("keep", "`all` or a table", "write keep: { grow: 20, to: 10, fold: summary }")
+        return ALL
+    inner = Keys(held, KEEP, "keep", keys.faults)
+    for key in ("grow", "to"):
+        if key not in inner:
+            keys.faults.error(held.at, f"keep has no `{key}`", "write keep: { grow: 20, to: 10 }, or keep: all")
+    grow, to = inner.whole("grow", 1, 1) or 1, inner.whole("to", 0, 0) or 0
+    if "grow" in inner and to >= grow:
+        keys.faults.error(
+            inner.spot("to"), f"keep grows to {grow} turns and cuts to {to}", "make `to` smaller than `grow`"
+        )
+    fold = inner.text("fold", "drop")
+    if fold not in ("drop", "summary"):
+        inner.wrong("fold", "drop or summary")
+    first, setting = _pin(inner, fields)
+    return Keep(grow, to, "summary" if fold == "summary" else "drop", first, setting)
+
+
+def _pin(keys: Keys, fields: tuple[Field, ...]) -> tuple[int, tuple[str, ...]]:
+    table = keys.inner("pin")
+    if table is None:
+        return 0, ()
+    inner = Keys(table, ("first", "setting"), "pin", keys.faults)
+    names = tuple(made.name for made in fields if not made.derive)
+    setting = inner.texts("setting")
+    for item in setting:
+        if item.text not in names:
+            message = f"the model writes no field {quoted(item.text)}"
+            keys.faults.error(item.at, message, nearest(item.text, names, "fields"))
+    return inner.whole("first", 0, 0) or 0, tuple(item.text for item in setting)
+
+
+def _reply(keys: Keys) -> ReplyMode:
+    reply = keys.text("reply", REPLIES[0])
+    if reply not in REPLIES:
+        keys.wrong("reply", " or ".join(REPLIES))
+        return "text+delta"
+    return cast("ReplyMode", reply)
+
+
+def _tools(keys: Keys) -> tuple[str, ...]:
+    named = keys.texts("tools")
+    for item in named:
+        if not TOOL_NAME.fullmatch(item.text):
+            keys.faults.error(
+                item.at, f"{quoted(item.text)} cannot be the name of a tool", "take letters, digits, `_`, `-`, `.`"
+            )
+    return tuple(item.text for item in named)
+
+
+def _sampling(keys: Keys) -> Sampling:
+    table = keys.inner("sampling")
+    if table is None:
+        return Sampling()
+    inner = Keys(table, ("temperature", "top_p", "max_tokens", "seed"), "sampling", keys.faults)
+    return Sampling(
+        inner.number("temperature", 0, 2, 0.0),
+        inner.number("top_p", 0, 1),
+        inner.whole("max_tokens", 1),
+        inner.whole("seed", 0),
+    )
+
+
+def _first(error: ShapeError) -> str:
+    return " ".join((error.diagnostics[0] if error.diagnostics else error.message).split())

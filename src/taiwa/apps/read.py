@@ -1,0 +1,148 @@
+"""The text of an app file, from a disk or a store, to an app and its faults."""
+
+from taiwa.apps.faults import Fault, Faults, Spot, nearest, quoted
+from taiwa.apps.front import Front, read_front
+from taiwa.apps.keys import Keys
+from taiwa.apps.sections import Block, Parts, divide
+from taiwa.apps.tree import Table, json_of, read_tree
+from taiwa.conversation.app import PLACEHOLDER, App, Example
+from taiwa.conversation.fields import Field, delta_shape
+from taiwa.conversation.node import AppSource
+from taiwa.kernel.errors import ShapeError
+
+__all__ = ["MOST_FRONT_CHARS", "read_app"]
+
+MOST_FRONT_CHARS = 64 * 1024
+MOST_EXAMPLES = 50
+
+
+def read_app(text: str, name: str) -> tuple[App | None, tuple[Fault, ...]]:
+    """Read an app and all its faults, in the order of the file; with an error among them there is no app.
+
+    `name` is what the app is called where its file does not say. Line ends are made alike first, so that one app has one
+    hash on every machine.
+    """
+    faults = Faults()
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    parts = divide(text, faults)
+    if parts.front is None:
+        return None, faults.sorted()
+    if len(parts.front.text) > MOST_FRONT_CHARS:
+        faults.error(Spot(1), f"the front matter has more than {MOST_FRONT_CHARS} characters", "move prose below it")
+        return None, faults.sorted()
+    front = read_front(read_tree(parts.front.text, parts.front.line, faults), faults)
+    if not parts.body.text.strip():
+        faults.error(
+            Spot(parts.body.line), "there are no instructions", "write below the front matter what the model is to do"
+        )
+    _check_placeholders(parts, front, faults)
+    examples = _examples(parts, front.fields, faults)
+    folding = _folding(parts, front, faults)
+    if faults.fatal:
+        return None, faults.sorted()
+    source = AppSource(front.name or name, text)
+    return _app(source, parts, front, examples, folding), faults.sorted()
+
+
+def _app(source: AppSource, parts: Parts, front: Front, examples: tuple[Example, ...], folding: str) -> App:
+    return App(
+        source,
+        parts.body.text.strip(),
+        front.fields,
+        front.params,
+        front.keep,
+        front.reply,
+        examples,
+        folding,
+        front.model,
+        front.tools,
+        front.sampling,
+        front.about,
+    )
+
+
+def _check_placeholders(parts: Parts, front: Front, faults: Faults) -> None:
+    """Every placeholder has its parameter, and every parameter its placeholder."""
+    names = tuple(param.name for param in front.params)
+    used: set[str] = set()
+    for block in (parts.body, *parts.folds):
+        for row, line in enumerate(block.text.split("\n")):
+            for found in PLACEHOLDER.finditer(line):
+                used.add(found[1])
+                if found[1] not in names:
+                    near = f", or mend its name: {nearest(found[1], names, 'params')}" if names else ""
+                    message = f"the placeholder {quoted(found[0])} has no parameter"
+                    faults.error(Spot(block.line + row, found.start() + 1), message, f"add {found[1]} to params{near}")
+    for name, spot in front.spots.items():
+        if name not in used:
+            faults.warn(
+                spot, f"the parameter {name} is never used", f"write {{{{{name}}}}} in the instructions, or take it out"
+            )
+
+
+def _folding(parts: Parts, front: Front, faults: Faults) -> str:
+    """What a summary of old turns is asked for with."""
+    if not parts.folds:
+        return ""
+    for extra in parts.folds[1:]:
+        faults.error(Spot(extra.line - 1), "there is a second `## fold`", "keep one")
+    first = parts.folds[0]
+    if not first.text.strip():
+        faults.error(
+            Spot(first.line - 1), "there is nothing below `## fold`", "write what a summary must keep, or take it out"
+        )
+    elif front.keep.fold != "summary" and not faults.fatal:
+        faults.warn(Spot(first.line - 1), "`## fold` is never used", "add `fold: summary` to keep, or take it out")
+    return first.text.strip()
+
+
+def _examples(parts: Parts, fields: tuple[Field, ...], faults: Faults) -> tuple[Example, ...]:
+    """The worked turns; deltas are checked only where the fields themselves have no fault."""
+    if len(parts.examples) > MOST_EXAMPLES:
+        faults.error(
+            Spot(parts.examples[MOST_EXAMPLES].line - 1), f"more than {MOST_EXAMPLES} examples", "keep the best"
+        )
+    sound = not faults.fatal
+    return tuple(_example(block, fields, faults, sound) for block in parts.examples[:MOST_EXAMPLES])
+
+
+def _example(block: Block, fields: tuple[Field, ...], faults: Faults, sound: bool) -> Example:
+    heading = Spot(block.line - 1)
+    known = len(faults.found)
+    tree = read_tree(block.text, block.line, faults)
+    if not isinstance(tree, Table):
+        if len(faults.found) == known:
+            faults.error(
+                heading, "this example is no table", "write `user: …`, `answer: …` and `delta: …` below the heading"
+            )
+        return Example("", "")
+    keys = Keys(tree, ("user", "answer", "delta"), "the example", faults)
+    for key in ("user", "answer"):
+        if key not in keys:
+            faults.error(heading, f"this example has no `{key}`", f"add `{key}: …`")
+    delta = keys.inner("delta")
+    if delta is not None and sound:
+        _check_delta(delta, keys.spot("delta"), fields, faults)
+    user, answer = keys.text("user"), keys.text("answer")
+    return Example(user.removesuffix("\n"), answer.removesuffix("\n"), None if delta is None else json_of(delta))
+
+
+def _check_delta(delta: Table, at: Spot, fields: tuple[Field, ...], faults: Faults) -> None:
+    """See that a model could have written it."""
+    names = tuple(made.name for made in fields if not made.derive)
+    for entry in delta.entries:
+        if entry.key not in names:
+            message = f"the model writes no field {quoted(entry.key)}"
+            faults.error(entry.at, message, nearest(entry.key, names, "fields"))
+            return
+    try:
+        delta_shape(fields).check(json_of(delta))
+    except ShapeError as error:
+        for line in error.diagnostics or (error.message,):
+            named = delta.get(line.removeprefix("$.").partition(":")[0].partition(".")[0].partition("[")[0])
+            text = " ".join(line.split())
+            faults.error(
+                named.at if named else at,
+                f"this delta does not fit the state: {text}",
+                "change the delta, or the field's type",
+            )
