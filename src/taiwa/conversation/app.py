@@ -93,6 +93,11 @@ class App:
         return fill(self.body, self.values)
 
     @cached_property
+    def fold_instructions(self) -> str:
+        """What a summary of old turns is asked for with, its parameters inserted; '' leaves that to the layout."""
+        return fill(self.folding, self.values)
+
+    @cached_property
     def written(self) -> tuple[Field, ...]:
         """The fields that the model writes."""
         return written(self.fields)

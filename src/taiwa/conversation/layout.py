@@ -8,11 +8,13 @@ scanned, and what goes into a marked block is written as JSON in which no marker
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from taiwa.conversation.app import App, Example
+from taiwa.conversation.app import App
+from taiwa.conversation.derive import Moment
 from taiwa.conversation.fields import Field
 from taiwa.conversation.history import Conversation, Past
+from taiwa.conversation.state import initial, stepped
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import JsonSchema, Message, Part, Request, Text, assistant, system, user
 
@@ -42,13 +44,14 @@ The program keeps a state for you; the newest one stands in a {open} block at th
 instructions. Reply only with one JSON object of this type; `delta` holds only what this turn adds or changes.
 
 {type}"""
+EXAMPLES_NOTE = "The first {count} exchanges show the form of a good reply; they are not part of the conversation."
 FOLD_INSTRUCTIONS = "Summarise the turns below in fewer than 100 words; keep names, numbers and decisions."
 
 
 def turn_request(conversation: Conversation, text: str, *, constrained: bool = False) -> Request:
     """The exact request of the next turn; `constrained` sends the reply's schema along where the layout has one."""
     app = conversation.app
-    messages = [system(_head(app)), *(message for example in app.examples for message in _example(app, example))]
+    messages = [system(_head(app)), *_examples(app)]
     earlier = _earlier(conversation.summary)
     for past in conversation.turns:
         messages.append(Message("user", (*earlier, Text(past.user))))
@@ -64,7 +67,7 @@ def fold_request(conversation: Conversation, leaving: Iterable[Past]) -> Request
     app = conversation.app
     turns: list[Json] = [{"user": past.user, "answer": past.answer} for past in leaving]
     block = _block(EARLIER, {"summary": conversation.summary, "turns": turns})
-    return Request((system(app.folding or FOLD_INSTRUCTIONS), user(block)), sampling=app.sampling)
+    return Request((system(app.fold_instructions or FOLD_INSTRUCTIONS), user(block)), sampling=app.sampling)
 
 
 def reply_schema(app: App) -> JsonSchema:
@@ -104,9 +107,12 @@ def stable_bytes(request: Request) -> bytes:
 
 
 def _head(app: App) -> str:
-    if not app.written:
-        return app.instructions
-    return f"{app.instructions.rstrip()}\n\n{contract(app)}"
+    parts = [app.instructions.rstrip()]
+    if app.written:
+        parts.append(contract(app))
+    if app.examples:
+        parts.append(EXAMPLES_NOTE.format(count=len(app.examples)))
+    return "\n\n".join(parts)
 
 
 def contract(app: App) -> str:
@@ -123,12 +129,18 @@ def contract(app: App) -> str:
     return "\n".join([text, *([""] if said_fields else []), *said_fields])
 
 
-def _example(app: App, example: Example) -> tuple[Message, Message]:
-    if app.reply == "environment" and app.written:
-        answer: dict[str, Json] = {"response": example.answer}
-        environment = answer | (example.delta if isinstance(example.delta, dict) else {})
-        return user(example.user), assistant(_block(ENVIRONMENT, environment))
-    return user(example.user), assistant(said(app, example.answer, example.delta))
+def _examples(app: App) -> Iterator[Message]:
+    """The worked turns, one after the other, so that a whole environment carries on what the one before it held."""
+    state = initial(app.fields)
+    for turn, example in enumerate(app.examples, 1):
+        yield user(example.user)
+        if app.reply != "environment" or not app.written:
+            yield assistant(said(app, example.answer, example.delta))
+            continue
+        delta = example.delta if isinstance(example.delta, dict) else {}
+        state = stepped(app.fields, state, delta, Moment(turn, example.user, example.answer, None))
+        whole: dict[str, Json] = {"response": example.answer}
+        yield assistant(_block(ENVIRONMENT, whole | {field.name: state[field.name] for field in app.written}))
 
 
 def _earlier(summary: str) -> tuple[Part, ...]:
@@ -142,8 +154,9 @@ def _view(conversation: Conversation) -> tuple[Part, ...]:
     if app.reply == "environment":
         last = conversation.turns[-1].answer if conversation.turns else ""
         names = {field.name for field in app.written}
-        kept = {name: held for name, held in conversation.state.items() if name in names}
-        return (Text(_block(ENVIRONMENT, {"response": last} | kept), transient=True),)
+        shown: dict[str, Json] = {"response": last}
+        shown |= {name: held for name, held in conversation.state.items() if name in names}
+        return (Text(_block(ENVIRONMENT, shown), transient=True),)
     return (Text(_block(STATE, _shown(app.fields, conversation.state)), transient=True),)
 
 
