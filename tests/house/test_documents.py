@@ -1,0 +1,66 @@
+"""The documents hold together: links lead somewhere, decisions keep their form, fragments can be gathered."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.house.source import ROOT
+
+LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
+PARTS = ["Context", "Decision", "Rejected", "Consequence", "Measurement"]
+MOST_LINES_OF_A_DECISION = 60
+
+DOCUMENTS = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
+DECISIONS = sorted(ROOT.glob("docs/decisions/*.md"))
+
+
+def dead_links(text: str, folder: Path) -> Iterator[str]:
+    """Relative links that lead nowhere."""
+    yield from (target for target in LINK.findall(text) if not (folder / target).exists())
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_a_dead_link_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "there.md").touch()
+
+    found = list(dead_links("[a](there.md#part) [b](gone.md) [c](https://example.org)", tmp_path))
+
+    assert found == ["gone.md"]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
+def test_its_links_lead_somewhere(path: Path) -> None:
+    assert not list(dead_links(path.read_text(encoding="utf-8"), path.parent))
+
+
+@pytest.mark.parametrize("path", DECISIONS, ids=relative)
+def test_a_decision_has_its_number_its_five_parts_and_fits_a_page(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+
+    assert lines[0].startswith(f"# {path.name[:4]}: ")
+    assert [line.removeprefix("## ") for line in lines if line.startswith("## ")] == PARTS
+    assert len(lines) <= MOST_LINES_OF_A_DECISION
+
+
+def test_no_two_decisions_share_a_number() -> None:
+    numbers = [path.name[:4] for path in DECISIONS]
+
+    assert len(numbers) == len(set(numbers))
+
+
+def test_every_fragment_is_of_a_kind_that_a_release_gathers() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["towncrier"]
+    kinds = {kind["directory"] for kind in settings["type"]}
+
+    fragments = [path for path in (ROOT / "changes").iterdir() if path.name != Path(settings["template"]).name]
+
+    strangers = [
+        path.name for path in fragments if not re.fullmatch(rf"\+[a-z0-9-]+\.({'|'.join(kinds)})\.md", path.name)
+    ]
+    assert not strangers, f"name a fragment like +short-name.added.md: {strangers}"
