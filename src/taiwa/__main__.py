@@ -1,0 +1,5 @@
+"""`python -m taiwa`."""
+
+from taiwa.cli import main
+
+main()

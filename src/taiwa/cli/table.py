@@ -1,0 +1,72 @@
+"""Every command: where it is written and what it does, in one line. Help is printed from here without importing any."""
+
+from dataclasses import dataclass
+
+__all__ = ["COMMANDS", "SECTIONS", "Row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One command."""
+
+    module: str
+    help: str
+    attribute: str
+
+
+def _rows(module: str, **helps: str) -> dict[str, Row]:
+    return {name.rstrip("_"): Row(module, text, name) for name, text in helps.items()}
+
+
+COMMANDS: dict[str, Row] = {
+    **_rows("chat", chat="talk with an app, line by line"),
+    **_rows("say", say="say one thing and print the answer"),
+    **_rows("batch", batch="say every line of a file, in one conversation or each on its own"),
+    **_rows(
+        "again",
+        retry="ask the last thing again",
+        edit="go back to a turn and say something else",
+        resume="finish a turn that was cut off, without paying again",
+        replay="do a conversation again from its recorded calls and check every hash",
+        rerun="do a conversation again with another model or app, on a new branch",
+    ),
+    **_rows(
+        "log", log="list conversations, or the turns of one", show="show a turn whole", search="find words in all turns"
+    ),
+    **_rows(
+        "moves",
+        undo="go back: message, state and window together",
+        redo="go forward again",
+        fork="give a place in a conversation a second name",
+        switch="make a conversation the current one",
+    ),
+    **_rows(
+        "look",
+        diff="compare two places: state and text",
+        why="say which turn and call set a value",
+        state="show, set and trace the state",
+    ),
+    **_rows(
+        "exchange", export="write a conversation as JSONL, Markdown or HTML", import_="read an exported conversation"
+    ),
+    **_rows("cost", cost="what was spent, by app, model, day or session"),
+    **_rows(
+        "upkeep",
+        fsck="check every hash in the store",
+        gc="remove what no conversation reaches",
+        forget="delete a conversation for good",
+    ),
+    **_rows("apps", apps="list, make, check and render apps"),
+    **_rows("models", models="the models and servers that are known", probe="find out what a server really enforces"),
+    **_rows("config", config="show and change settings", keys="keep the keys of providers"),
+    **_rows("laws", laws="check the laws of conversations and reducers"),
+    **_rows("demo", demo="watch a conversation: state, undo, fork, diff, why"),
+}
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Conversations": ("chat", "say", "batch", "resume"),
+    "Going back and forth": ("undo", "redo", "retry", "edit", "fork", "switch", "rerun", "replay"),
+    "Looking": ("log", "show", "diff", "why", "state", "search", "cost"),
+    "The store": ("export", "import", "fsck", "gc", "forget", "laws"),
+    "Set-up": ("apps", "models", "probe", "keys", "config", "demo"),
+}

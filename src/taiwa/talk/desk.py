@@ -1,0 +1,197 @@
+"""The conversations of one store: checking out, committing, and looking back. No model is needed here."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+from taiwa.apps import from_source
+from taiwa.conversation.app import App
+from taiwa.conversation.history import Conversation, Past, adopt, advance, begin, change, follow
+from taiwa.conversation.node import Node
+from taiwa.conversation.places import ABSENT, Place, look
+from taiwa.conversation.state import State
+from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.records import Json, value
+from taiwa.store import Store
+
+__all__ = ["Desk", "Origin", "Stop"]
+
+SNAPSHOT_EVERY = 64
+
+
+@value
+class Stop:
+    """One node of a history together with the conversation after it."""
+
+    hash: str
+    node: Node
+    after: Conversation
+
+
+@value
+class Origin:
+    """Who gave a value: the node that set it last, the number of its turn, and what stood there before."""
+
+    hash: str
+    node: Node
+    turn: int
+    before: Json
+    after: Json
+
+
+class Desk:
+    """Conversations by name or revision. Everything that changes a session is one transaction of the store."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._apps: dict[str, App] = {}
+
+    def app(self, name: str) -> App:
+        """Open the app that a node was made with."""
+        if name not in self._apps:
+            self._apps[name] = from_source(self.store.nodes.app(name))
+        return self._apps[name]
+
+    def session(self, name: str = "") -> str:
+        """Return the session of that name, or the one that moved last.
+
+        Raises:
+            InputError: there is none.
+        """
+        found = name or self.store.refs.latest()
+        if found is None:
+            raise InputError("there is no conversation yet: begin one with `taiwa chat` or `taiwa say`")
+        self.store.refs.tip(found)
+        return found
+
+    def new_name(self, app: App) -> str:
+        """Find a free name for a conversation with an app: `chat-1`, `chat-2` …"""
+        return next(name for n in count(1) if not self.store.refs.has(name := f"{app.name}-{n}"))
+
+    def start(self, app: App) -> Conversation:
+        """Begin a conversation that no session has yet."""
+        self._apps.setdefault(app.hash, app)
+        return begin(app)
+
+    def at(self, revision: str = "") -> Conversation:
+        """Check out the conversation at a revision.
+
+        Raises:
+            InputError: the revision names nothing.
+        """
+        return self.checkout(self.store.resolve(revision))
+
+    def checkout(self, tip: str) -> Conversation:
+        """Check out the conversation after a node, from the nearest snapshot before it.
+
+        Raises:
+            CorruptError: a node leads to another state than it recorded.
+        """
+        near, steps = self.store.snaps.checkout(tip)
+        if near is None:
+            (first, root), *steps = steps
+            start = self._root(first, root)
+        else:
+            start = self._restored(near[0], near[1])
+        return follow(start, (node for _, node in steps), self.app)
+
+    def walk(self, tip: str) -> Iterator[Stop]:
+        """Follow a history from its root to a node, and check every recorded state on the way."""
+        conversation: Conversation | None = None
+        for name, node in reversed(tuple(self.store.nodes.path(tip))):
+            conversation = self._root(name, node) if conversation is None else advance(conversation, node, self.app)
+            yield Stop(name, node, conversation)
+
+    def commit(
+        self,
+        session: str,
+        conversation: Conversation,
+        *,
+        expected: str | None,
+        why: str = "turn",
+        run: int | None = None,
+    ) -> Conversation:
+        """Write the fresh nodes of a conversation, move the session to them, and close the run that made them.
+
+        Raises:
+            ConflictError: somebody else moved the session; nothing of theirs is overwritten.
+        """
+        app = conversation.app
+        self._apps.setdefault(app.hash, app)
+        self.store.commit(session, conversation.fresh, expected=expected, why=why, run=run, apps=(app.source,))
+        settled = replace(conversation, fresh=())
+        if settled.count and settled.count % SNAPSHOT_EVERY == 0:
+            self.store.snaps.put(settled.tip, _snapshot(settled))
+        return settled
+
+    def set_state(self, session: str, values: State) -> Conversation:
+        """Change the state by hand; the edit is a node of its own, so that every value has an author."""
+        tip = self.store.refs.tip(session)
+        return self.commit(session, change(self.checkout(tip), values), expected=tip, why="state set")
+
+    def change_app(self, session: str, app: App) -> Conversation:
+        """Go on with another app, or an edited one; values that still fit stay."""
+        tip = self.store.refs.tip(session)
+        return self.commit(session, adopt(self.checkout(tip), app), expected=tip, why=f"app {app.name}")
+
+    def fork(self, revision: str, name: str) -> str:
+        """Give the node of a revision a second name and return its hash."""
+        tip = self.store.resolve(revision)
+        self.store.refs.create(name, tip, why=f"fork of {revision or 'the latest'}")
+        return tip
+
+    def before_turn(self, tip: str, turns: int = 1) -> str:
+        """The node from which the last turns began."""
+        return self.store.refs.back(tip, turns)
+
+    def origin(self, tip: str, place: Place) -> Origin:
+        """Find out who set a value.
+
+        Raises:
+            InputError: nothing stands there.
+        """
+        found: Origin | None = None
+        held = ABSENT
+        for stop in self.walk(tip):
+            now = look(dict(stop.after.state), place)
+            if found is None or now is ABSENT or held is ABSENT or now != held:
+                before = None if held is ABSENT else held
+                after = None if now is ABSENT else now
+                found = Origin(stop.hash, stop.node, stop.after.count, before, after)  # type: ignore[arg-type]
+            held = now
+        if found is None or held is ABSENT:
+            raise InputError(f"nothing stands at {'.'.join(map(str, place))}; `taiwa state` shows what there is")
+        return found
+
+    def _root(self, name: str, root: Node) -> Conversation:
+        if root.kind != "root":
+            raise CorruptError(f"node {name[:12]} has no parent and is no root")
+        return replace(begin(self.app(root.app)), fresh=())
+
+    def _restored(self, tip: str, held: Json) -> Conversation:
+        match held:
+            case {
+                "app": str(app),
+                "state": dict(state),
+                "turns": list(turns),
+                "summary": str(summary),
+                "count": int(number),
+            }:
+                return Conversation(self.app(app), tip, state, self._past(turns), summary, number)
+            case _:
+                raise CorruptError(f"the snapshot of {tip[:12]} cannot be read; `taiwa gc --snapshots` makes them anew")
+
+    def _past(self, names: list[Json]) -> tuple[Past, ...]:
+        nodes = ((str(name), self.store.nodes.get(str(name))) for name in names)
+        return tuple(Past(name, node.user or "", node.answer or "", node.delta) for name, node in nodes)
+
+
+def _snapshot(conversation: Conversation) -> Json:
+    turns: list[Json] = [past.hash for past in conversation.turns]
+    return {
+        "app": conversation.app.hash,
+        "state": conversation.state,
+        "turns": turns,
+        "summary": conversation.summary,
+        "count": conversation.count,
+    }

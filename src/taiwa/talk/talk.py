@@ -1,0 +1,189 @@
+"""An open conversation with a model: say, stream, undo, fork, and the asynchronous twins of what talks."""
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeAlias
+
+from taiwa.conversation.app import App
+from taiwa.conversation.history import Conversation
+from taiwa.conversation.state import State
+from taiwa.flows.chat import Reply
+from taiwa.kernel.arun import AsyncRuntime
+from taiwa.kernel.errors import InputError, TaiwaError
+from taiwa.kernel.ledger import Limits, Spent
+from taiwa.kernel.run import Runtime
+from taiwa.kernel.runtime import Interrupts
+from taiwa.kernel.session import Done, Observer
+from taiwa.kernel.values import Note, TextDelta
+from taiwa.talk.desk import Desk
+from taiwa.talk.turn import Manner, Said, Turn, Voice, begin_turn, resume_turn
+
+__all__ = ["Talk"]
+
+Heard: TypeAlias = TextDelta | Note | Said
+Turned: TypeAlias = tuple[Reply, Conversation]
+
+
+class Talk:
+    """One session of a store with a model to talk to. A failed turn leaves the conversation where it was."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        session: str,
+        conversation: Conversation,
+        voice: Voice,
+        *,
+        manner: Manner | None = None,
+        observers: Iterable[Observer] = (),
+        interrupts: Interrupts = "raise",
+    ) -> None:
+        self.desk = desk
+        self.session = session
+        self.conversation = conversation
+        self.voice = voice
+        self.manner = manner or Manner()
+        self.spent = Spent()
+        """The bill of this talk, failed turns included."""
+        self._observers = tuple(observers)
+        self._interrupts: Interrupts = interrupts
+
+    @property
+    def state(self) -> State:
+        """The dialogue state after the last turn."""
+        return self.conversation.state
+
+    @property
+    def app(self) -> App:
+        """The app of the conversation."""
+        return self.conversation.app
+
+    def say(self, text: str) -> Said:
+        """Have one turn.
+
+        Raises:
+            TaiwaError: the turn failed; the conversation has not moved, what was paid for stays in the store.
+        """
+        return _only(list(self.stream(text)))
+
+    def stream(self, text: str) -> Iterator[Heard]:
+        """Have one turn and give out the answer as it comes, last the committed turn."""
+        return self._play(self._turn(text, self.conversation))
+
+    async def asay(self, text: str) -> Said:
+        """As `say`, on an event loop."""
+        return _only([event async for event in self.astream(text)])
+
+    def astream(self, text: str) -> AsyncIterator[Heard]:
+        """As `stream`, on an event loop."""
+        return self._aplay(self._turn(text, self.conversation))
+
+    def retry(self) -> Iterator[Heard]:
+        """Say the last utterance again from the same state; the new answer takes the place of the old one.
+
+        Raises:
+            InputError: there is no turn yet.
+        """
+        if not self.conversation.turns:
+            raise InputError("there is no turn to retry")
+        return self.edit(self.conversation.turns[-1].user, turns=1)
+
+    def edit(self, text: str, *, turns: int) -> Iterator[Heard]:
+        """Go back some turns and say something else; the old branch stays in the log."""
+        base = self.desk.checkout(self.desk.before_turn(self.conversation.tip, turns))
+        turn = self._turn(text, base)
+        turn.why, turn.leaving = "edit", self.conversation.tip
+        return self._play(turn)
+
+    def resume(self) -> Iterator[Heard] | None:
+        """Finish a turn of this session that was cut off, or return None when there is none."""
+        runs = self.desk.store.runs.open_runs(self.session)
+        if not runs:
+            return None
+        for stale in runs[:-1]:
+            self.desk.store.runs.abandon(stale.id)
+        return self._play(resume_turn(self.desk, runs[-1], self.voice))
+
+    def undo(self, turns: int = 1) -> Conversation:
+        """Go back; message, state and window move together."""
+        return self._to(self.desk.store.refs.undo(self.session, turns))
+
+    def redo(self, turns: int = 1) -> Conversation:
+        """Go forward again to where `undo` came from."""
+        return self._to(self.desk.store.refs.redo(self.session, turns))
+
+    def set_state(self, values: State) -> Conversation:
+        """Change the state by hand."""
+        if self.conversation.fresh:
+            self.conversation = self.desk.commit(self.session, self.conversation, expected=None, why="begin")
+        self.conversation = self.desk.set_state(self.session, values)
+        return self.conversation
+
+    def fork(self, name: str) -> "Talk":
+        """Go on from here under a second name; neither branch can change the other."""
+        self.desk.fork(self.conversation.tip, name)
+        return Talk(
+            self.desk, name, self.conversation, self.voice,
+            manner=self.manner, observers=self._observers, interrupts=self._interrupts,
+        )  # fmt: skip
+
+    def _to(self, tip: str) -> Conversation:
+        self.conversation = self.desk.checkout(tip)
+        return self.conversation
+
+    def _turn(self, text: str, base: Conversation) -> Turn:
+        return begin_turn(self.desk, self.session, base, text, self.voice, self.manner)
+
+    def _limits(self) -> Limits:
+        """What is left for the next turn."""
+        limits = self.manner.limits
+        if limits.cost is None or self.spent.cost is None:
+            return limits
+        return replace(limits, cost=max(limits.cost - self.spent.cost, 0))
+
+    def _play(self, turn: Turn) -> Iterator[Heard]:
+        runtime = Runtime(
+            self.voice.model, observers=self._observers, limits=self._limits(),
+            price=self.voice.price, interrupts=self._interrupts,
+        )  # fmt: skip
+        done: list[Done[Turned]] = []
+        with self._billed(turn):
+            for event in runtime.stream(turn.program, turn.journal):
+                if isinstance(event, Done):
+                    done.append(event)
+                else:
+                    yield event
+        yield self._settle(turn, done[0])
+
+    async def _aplay(self, turn: Turn) -> AsyncIterator[Heard]:
+        observers, limits = self._observers, self._limits()
+        runtime = AsyncRuntime(self.voice.model, observers=observers, limits=limits, price=self.voice.price)
+        done: list[Done[Turned]] = []
+        with self._billed(turn):
+            async for event in runtime.stream(turn.program, turn.journal):
+                if isinstance(event, Done):
+                    done.append(event)
+                else:
+                    yield event
+        yield self._settle(turn, done[0])
+
+    def _settle(self, turn: Turn, done: "Done[Turned]") -> Said:
+        self.spent = self.spent + done.spent
+        reply, after = done.value
+        said, self.conversation = turn.commit(reply, after, done.spent)
+        return said
+
+    @contextmanager
+    def _billed(self, turn: Turn) -> Iterator[None]:
+        try:
+            with turn.kept():
+                yield
+        except TaiwaError as error:
+            if isinstance(error.spent, Spent):
+                self.spent = self.spent + error.spent
+            raise
+
+
+def _only(events: Iterable[Heard]) -> Said:
+    return next(event for event in events if isinstance(event, Said))

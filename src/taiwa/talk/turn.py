@@ -1,0 +1,143 @@
+"""One turn that survives its process: begun in the store, journaled as it happens, committed in one transaction."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from taiwa.conversation.history import Conversation
+from taiwa.flows.chat import Reply, say
+from taiwa.kernel.effects import Program
+from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
+from taiwa.kernel.journal import Entry, Journal
+from taiwa.kernel.ledger import Limits, Price, Spent
+from taiwa.kernel.protocols import AsyncModel, Model
+from taiwa.kernel.records import Json, value
+from taiwa.observe.prices import Rates
+from taiwa.store import Run
+from taiwa.talk.desk import Desk
+
+__all__ = ["Manner", "Said", "Turn", "Voice", "begin_turn", "resume_turn"]
+
+
+class Speaker(Model, AsyncModel, Protocol):
+    """A model with both faces, as all of ours have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """A model and what it costs; rates None means that nobody gave its prices."""
+
+    model: Speaker
+    rates: Rates | None = None
+
+    @property
+    def price(self) -> Price:
+        """The price of a call, for limits and the bill."""
+        rates = self.rates
+        return lambda _, usage: None if rates is None else rates.cost(usage)
+
+
+@value
+class Manner:
+    """How turns are done: rounds of repair, whether a broken delta fails the turn, and what may be spent in all."""
+
+    strict: bool = False
+    repairs: int = 1
+    limits: Limits = Limits()
+
+    def options(self) -> Json:
+        """What a later process must know to do the same turn."""
+        return {"strict": self.strict, "repairs": self.repairs}
+
+
+@value
+class Said:
+    """A committed turn: what was answered, what it changed, where it is, and its bill."""
+
+    text: str
+    delta: Json
+    warnings: tuple[str, ...]
+    session: str
+    node: str
+    parent: str
+    spent: Spent
+
+
+@dataclass(slots=True)
+class Turn:
+    """A turn under way."""
+
+    desk: Desk
+    session: str
+    base: Conversation
+    run: int
+    journal: Journal
+    program: Program[tuple[Reply, Conversation]]
+    why: str = "turn"
+    leaving: str | None = None
+    """The tip that the session leaves for the base of this turn, when it goes back first."""
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Record the failure of the turn, if it fails; what was paid for stays on the bill."""
+        try:
+            yield
+        except TaiwaError as error:
+            with suppress(StoreError):
+                self.desk.store.runs.fail(self.run, error)
+            raise
+
+    def commit(self, reply: Reply, after: Conversation, spent: Spent) -> tuple[Said, Conversation]:
+        """Write the turn; the session moves to it.
+
+        Raises:
+            ConflictError: another program moved the session meanwhile; the answer stays in this run's calls.
+        """
+        expected = None if self.base.fresh else self.base.tip
+        if self.leaving is not None and expected is not None:
+            self.desk.store.refs.move(self.session, expected, self.leaving, self.why)
+        settled = self.desk.commit(self.session, after, expected=expected, why=self.why, run=self.run)
+        parent = expected or after.fresh[0].hash
+        said = Said(reply.text, reply.delta, reply.warnings, self.session, settled.tip, parent, spent)
+        return said, settled
+
+
+def begin_turn(desk: Desk, session: str, base: Conversation, text: str, voice: Voice, manner: Manner) -> Turn:
+    """Begin a turn; from here on nothing that is paid for can be lost."""
+    store = desk.store
+    store.nodes.put_app(base.app.source)
+    at = None if base.fresh else base.tip
+    run = store.runs.begin(session, at, base.app.hash, text, manner.options())
+    return _turn(desk, session, base, text, voice, manner, run, ())
+
+
+def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
+    """Take up a turn that was cut off: what had been answered is not asked again.
+
+    Raises:
+        ConflictError: another program took it up, or the session has moved on.
+    """
+    store = desk.store
+    run = store.runs.claim(found.id)
+    tip = store.refs.tip(run.ref) if store.refs.has(run.ref) else None
+    if tip != run.base:
+        store.runs.abandon(run.id)
+        raise ConflictError(f"{run.ref} has moved on since its turn was cut off; say it again: {run.text[:60]!r}")
+    if run.app is None:
+        raise InputError(f"run {run.id} has no app to resume with")
+    base = desk.start(desk.app(run.app)) if run.base is None else desk.checkout(run.base)
+    options = run.options if isinstance(run.options, dict) else {}
+    repairs = options.get("repairs")
+    manner = Manner(bool(options.get("strict")), repairs if isinstance(repairs, int) else 1)
+    return _turn(desk, run.ref, base, run.text, voice, manner, run.id, store.runs.journal(run.id))
+
+
+def _turn(
+    desk: Desk, session: str, base: Conversation, text: str, voice: Voice, manner: Manner, run: int,
+    entries: tuple[Entry, ...],
+) -> Turn:  # fmt: skip
+    price_id = "" if voice.rates is None else voice.rates.id
+    sink = desk.store.runs.sink(run, model=voice.model.name, price=voice.price, price_id=price_id)
+    program = say(text, strict=manner.strict, repairs=manner.repairs)(base)
+    return Turn(desk, session, base, run, Journal(entries, sink), program)
