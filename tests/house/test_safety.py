@@ -10,6 +10,7 @@ from tests.house.source import Source, called, sources
 # A handler's error is thrown into the program, by either driver; a program's error is its outcome, for its parent.
 KEEPERS = {"taiwa.kernel.run", "taiwa.kernel.arun", "taiwa.kernel.session"}
 EVALUATORS = {"eval", "exec", "compile", "__import__"}
+EVERYTHING = {"Exception", "BaseException"}
 LOADERS = {"pickle", "marshal", "shelve", "dill", "code", "codeop"}
 UNSAFE_YAML = {"load", "load_all", "full_load", "full_load_all", "unsafe_load", "unsafe_load_all"}
 
@@ -39,7 +40,7 @@ def broad_excepts(source: Source) -> Iterator[str]:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.ExceptHandler) and not passes_on(node):
             caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
-            if any(kind is None or ast.unparse(kind).endswith(("Exception", "BaseException")) for kind in caught):
+            if any(kind is None or ast.unparse(kind).rpartition(".")[2] in EVERYTHING for kind in caught):
                 yield f"{source.module}:{node.lineno} catches everything: name the errors, or map them in the seam's table"
 
 
@@ -82,6 +83,10 @@ def test_an_except_that_may_leave_before_it_raises_again_is_seen() -> None:
     text = "def f():\n    try:\n        g()\n    except Exception:\n        if h():\n            return\n        raise"
 
     assert list(broad_excepts(Source("m", text)))
+
+
+def test_a_library_s_own_exception_is_not_everything() -> None:
+    assert not list(broad_excepts(Source("m", "try:\n    pass\nexcept click.ClickException:\n    pass")))
 
 
 def test_an_except_that_cleans_up_and_raises_again_passes() -> None:
