@@ -34,7 +34,7 @@ TOOL_NAME = re.compile(r"[^\W\d][\w.-]{0,63}")
 
 @dataclass(slots=True)
 class Front:
-    """What the front matter says; `spots` has the place of each parameter."""
+    """What the front matter says; `spots` has the place of each parameter, `name_at` that of the name."""
 
     name: str = ""
     about: str = ""
@@ -46,6 +46,7 @@ class Front:
     tools: tuple[str, ...] = ()
     sampling: Sampling = field(default_factory=Sampling)
     spots: dict[str, Spot] = field(default_factory=dict[str, Spot])
+    name_at: Spot = field(default_factory=lambda: Spot(1))
 
 
 def read_front(tree: Tree | None, faults: Faults) -> Front:
@@ -59,6 +60,7 @@ def read_front(tree: Tree | None, faults: Faults) -> Front:
     keys = Keys(tree, TOP, "", faults)
     _format(keys)
     front = Front(_name(keys), " ".join(keys.text("about").split()), model=keys.text("model").strip())
+    front.name_at = keys.spot("name")
     front.params = tuple(_param(entry, faults) for entry in _named(keys, "params", PARAM_NAME))
     front.spots = {entry.key: entry.at for entry in _named(keys, "params", PARAM_NAME)}
     front.fields = tuple(_field(entry, faults) for entry in _named(keys, "state", FIELD_NAME))

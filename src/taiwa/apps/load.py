@@ -66,12 +66,7 @@ def check(path: Path | str) -> tuple[Fault, ...]:
     text = _text(path)
     if isinstance(text, Fault):
         return (text,)
-    app, faults = read_app(text, _stem(path))
-    if app is not None and app.name != _stem(path):
-        line = 1 + text.replace("\r", "\n").split("\nname:")[0].count("\n") + 1
-        what = f"the app is named {app.name!r} and its file {shown(path.name)!r}: it is found by the file's name"
-        return (*faults, Fault(line, 1, what, "name both alike", "warning"))
-    return faults
+    return read_app(text, _stem(path))[1]
 
 
 def with_reply(app: App, reply: ReplyMode) -> App:

@@ -30,12 +30,19 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Fault, ...]]:
     if len(parts.front.text) > MOST_FRONT_CHARS:
         faults.error(Spot(1), f"the front matter has more than {MOST_FRONT_CHARS} characters", "move prose below it")
         return None, faults.sorted()
-    front = read_front(read_tree(parts.front.text, parts.front.line, faults), faults)
+    tree = read_tree(parts.front.text, parts.front.line, faults)
+    front = read_front(tree, faults)
     if not parts.body.text.strip():
         faults.error(
             Spot(parts.body.line), "there are no instructions", "write below the front matter what the model is to do"
         )
-    _check_placeholders(parts, front, faults)
+    if front.name not in ("", name):
+        message = (
+            f"the app is named {quoted(front.name)} and its file {quoted(name)}: it is found by the name of its file"
+        )
+        faults.warn(front.name_at, message, "name both alike")
+    if tree is not None:
+        _check_placeholders(parts, front, faults)
     examples = _examples(parts, front.fields, faults)
     folding = _folding(parts, front, faults)
     if faults.fatal:

@@ -33,10 +33,9 @@ WORDS: dict[str, Plain] = {
 MENDS = (
     ("'\\t'", "indent with spaces, not with tabs"),
     ("mapping values are not allowed", "a text that holds `: ` stands in quotes, or under a `|`"),
-    ("but got '['", "in braces, a type with brackets stands in quotes"),
-    ("but found '['", "in braces, a type with brackets stands in quotes"),
     ("stream end", "close what was opened: a quote, a bracket or a brace"),
     ("unexpected end of stream", "close what was opened: a quote, a bracket or a brace"),
+    ("expected ',' or", "in braces or brackets, a text or type with special signs stands in quotes"),
     ("another document", "keep to one document: no `---` or `...` inside"),
     ("cannot start any token", "put the text in quotes"),
     ("could not find expected ':'", "write `key: value`, or put a text of several lines under a `|`"),

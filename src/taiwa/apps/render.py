@@ -1,0 +1,55 @@
+"""The exact request that an app would send, and a text of it for people."""
+
+from taiwa.conversation.app import App
+from taiwa.conversation.derive import tokens_of
+from taiwa.conversation.history import begin
+from taiwa.conversation.layout import turn_request
+from taiwa.kernel.values import JsonSchema, Message, Part, Request, Text, ToolCall
+
+__all__ = ["render_request", "request_text", "request_tokens"]
+
+MESSAGE_TOKENS = 4
+"""What a message costs beside its words: its role and its ends."""
+
+
+def render_request(app: App, text: str) -> Request:
+    """The request of the first turn with an app, exactly as it would be sent.
+
+    Raises:
+        InputError: the app needs parameters that were not filled in.
+    """
+    opened = app if app.values or not app.params else app.opened({})
+    return turn_request(begin(opened), text, constrained=opened.reply == "json")
+
+
+def request_text(request: Request) -> str:
+    """A request for people to read: every message with its role, its words as they are, and about how many tokens.
+
+    A part marked “not kept” is sent with this request only; everything above it begins the next one as well.
+    """
+    blocks = [_message(message) for message in request.messages]
+    if isinstance(request.constraint, JsonSchema):
+        blocks.append(f"── constraint: JSON Schema {request.constraint.name!r} ──")
+    if request.tools:
+        blocks.append(f"── tools: {', '.join(tool.name for tool in request.tools)} ──")
+    blocks.append(f"── about {request_tokens(request)} tokens in {len(request.messages)} messages ──")
+    return "\n\n".join(blocks)
+
+
+def request_tokens(request: Request) -> int:
+    """Estimate the tokens of a request without a tokenizer."""
+    return sum(MESSAGE_TOKENS + sum(tokens_of(_words(part)) for part in message.parts) for message in request.messages)
+
+
+def _message(message: Message) -> str:
+    count = sum(tokens_of(_words(part)) for part in message.parts)
+    lines = [f"── {message.role} (about {count} tokens) ──"]
+    for part in message.parts:
+        if isinstance(part, Text) and part.transient:
+            lines.append(f"── {message.role}, not kept (about {tokens_of(part.text)} tokens) ──")
+        lines.append(_words(part))
+    return "\n".join(lines)
+
+
+def _words(part: Part) -> str:
+    return f"{part.name} {part.arguments}" if isinstance(part, ToolCall) else part.text
