@@ -80,20 +80,17 @@ def resolve(
         raise ConfigError(
             f"the base URL of {prefix!r} ends in a model's name: leave it out, names give it as '{prefix}:MODEL'"
         )
-    return _target(name, provider, _base(url), model, wishes)
+    return _target(name, provider, _base(url, provider), model, wishes)
 
 
 def _by_url(name: str, wishes: Mapping[str, bool] | None) -> Target:
     url = _checked(name, "the model's name")
     if not url.fragment:
-        raise ConfigError(f"{_base(url)!r} names no model: add '#MODEL' at its end")
-    base = _base(url)
-    for provider in PROVIDERS.values():
-        known = urlsplit(provider.base_url)
-        # A key may only go where it belongs: the same host over TLS.
-        if provider.key_name and known.scheme == url.scheme and known.netloc == url.netloc:
-            return _target(name, provider, base, url.fragment, wishes)
-    return _target(name, Provider(base), base, url.fragment, wishes)
+        raise ConfigError(f"{name!r} names no model: add '#MODEL' at its end")
+    # A key may only go where it belongs: the same host over TLS.
+    places = ((urlsplit(one.base_url), one) for one in PROVIDERS.values() if one.key_name)
+    provider = next((one for place, one in places if place[:2] == url[:2]), Provider(""))
+    return _target(name, provider, _base(url, provider), url.fragment, wishes)
 
 
 def _target(name: str, provider: Provider, base: str, model: str, wishes: Mapping[str, bool] | None) -> Target:
@@ -122,9 +119,11 @@ def _checked(text: str, what: str) -> SplitResult:
     return url
 
 
-def _base(url: SplitResult) -> str:
-    """The address without a model, without a slash at its end; a bare host gets the path that servers agree on."""
-    return f"{url.scheme}://{url.netloc}{url.path.rstrip('/') or '/v1'}"
+def _base(url: SplitResult, provider: Provider) -> str:
+    """The address without a model, without a slash at its end; a bare host gets the path that is usual there."""
+    usual = urlsplit(provider.base_url)
+    path = url.path.rstrip("/") or (usual.path if usual.netloc == url.netloc else "/v1")
+    return f"{url.scheme}://{url.netloc}{path}"
 
 
 def _unknown(name: str, known: tuple[str, ...]) -> str:
