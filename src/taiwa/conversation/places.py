@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, value
 
-__all__ = ["ABSENT", "Change", "Place", "changes", "look", "read_place", "write_place"]
+__all__ = ["ABSENT", "Absent", "Change", "Place", "changes", "look", "read_place", "write_place"]
 
 Place: TypeAlias = tuple[str | int, ...]
 STEP = re.compile(r"\.?([^.\[\]\s][^.\[\]]*)|\[(-?\d+)\]|\[\"((?:[^\"\\]|\\.)*)\"\]")

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from taiwa.apps import from_source
+from taiwa.apps.load import load_source
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Past, adopt, advance, begin, change, follow
 from taiwa.conversation.node import Node
-from taiwa.conversation.places import ABSENT, Place, look
+from taiwa.conversation.places import ABSENT, Absent, Place, look, write_place
 from taiwa.conversation.state import State
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json, value
@@ -49,7 +49,7 @@ class Desk:
     def app(self, name: str) -> App:
         """Open the app that a node was made with."""
         if name not in self._apps:
-            self._apps[name] = from_source(self.store.nodes.app(name))
+            self._apps[name] = load_source(self.store.nodes.app(name))
         return self._apps[name]
 
     def session(self, name: str = "") -> str:
@@ -87,13 +87,13 @@ class Desk:
         Raises:
             CorruptError: a node leads to another state than it recorded.
         """
-        near, steps = self.store.snaps.checkout(tip)
-        if near is None:
-            (first, root), *steps = steps
-            start = self._root(first, root)
+        found = self.store.snaps.checkout(tip)
+        steps = [node for _, node in found.steps]
+        if found.near is None:
+            start = self._root(found.steps[0][0], steps.pop(0))
         else:
-            start = self._restored(near[0], near[1])
-        return follow(start, (node for _, node in steps), self.app)
+            start = self._restored(*found.near)
+        return follow(start, steps, self.app)
 
     def walk(self, tip: str) -> Iterator[Stop]:
         """Follow a history from its root to a node, and check every recorded state on the way."""
@@ -151,16 +151,14 @@ class Desk:
             InputError: nothing stands there.
         """
         found: Origin | None = None
-        held = ABSENT
+        held: Json | Absent = ABSENT
         for stop in self.walk(tip):
             now = look(dict(stop.after.state), place)
-            if found is None or now is ABSENT or held is ABSENT or now != held:
-                before = None if held is ABSENT else held
-                after = None if now is ABSENT else now
-                found = Origin(stop.hash, stop.node, stop.after.count, before, after)  # type: ignore[arg-type]
+            if not isinstance(now, Absent) and (isinstance(held, Absent) or now != held):
+                found = Origin(stop.hash, stop.node, stop.after.count, None if isinstance(held, Absent) else held, now)
             held = now
-        if found is None or held is ABSENT:
-            raise InputError(f"nothing stands at {'.'.join(map(str, place))}; `taiwa state` shows what there is")
+        if found is None or isinstance(held, Absent):
+            raise InputError(f"nothing stands at {write_place(place)}; `taiwa state` shows what there is")
         return found
 
     def _root(self, name: str, root: Node) -> Conversation:

@@ -1,19 +1,16 @@
 """`taiwa.open`: from names to an open conversation."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from taiwa import settings as configured
-from taiwa import store as stores
-from taiwa.apps import convert_params, find
+from taiwa.apps.catalogue import find
 from taiwa.conversation.app import App
-from taiwa.kernel.errors import InputError
-from taiwa.kernel.runtime import Interrupts
-from taiwa.kernel.session import Observer
+from taiwa.kernel.records import Json
+from taiwa.models.http import HttpModel, Retry, Timeouts
 from taiwa.models.keys import find_key
 from taiwa.models.names import resolve
-from taiwa.models.probe import probed
 from taiwa.models.wire import Target
 from taiwa.observe.prices import price_list
 from taiwa.settings import Settings
@@ -22,28 +19,60 @@ from taiwa.talk.desk import Desk
 from taiwa.talk.talk import Talk
 from taiwa.talk.turn import Manner, Speaker, Voice
 
-__all__ = ["open", "open_app", "open_store", "open_voice", "target_of"]
+__all__ = ["open", "open_store", "open_voice", "target_of"]
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-def open(  # noqa: A001  (taiwa.open)
-    app: "str | App" = "chat",
+def open(
+    app: str | App = "chat",
     *,
-    model: "str | Speaker | None" = None,
+    model: str | Speaker | None = None,
     session: str = "",
-    store: "str | Path | Store | None" = None,
-    params: Mapping[str, object] | None = None,
+    store: str | Path | Store | None = None,
+    params: Mapping[str, Json] | None = None,
     manner: Manner | None = None,
 ) -> Talk:
-    """Open a conversation: a named session where there is one, else a new one with the app.
+    """Open a conversation: the session of that name where there is one, else a new one with the app.
 
     `store` is a file, `":memory:"`, or an open store; without it the configured file.
 
     Raises:
         ConfigError: the model, the app or the store cannot be opened.
+        InputError: the parameters are not those that the app needs.
     """
-    chosen = configured.load({})
+    chosen = configured.load({"model": model} if isinstance(model, str) else {})
     desk = Desk(open_store(store, chosen))
-    voice = open_voice(model, chosen)
-    return open_talk(desk, app, voice, session=session, params=params or {}, manner=manner)
+    voice = open_voice(None if isinstance(model, str) else model, chosen)
+    if session and desk.store.refs.has(session):
+        return Talk(desk, session, desk.at(session), voice, manner=manner)
+    opened = (find(app) if isinstance(app, str) else app).opened(params or {})
+    start = desk.start(opened)
+    return Talk(desk, session or desk.new_name(opened), start, voice, manner=manner)
+
+
+def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
+    """Open a store by path, or the configured one."""
+    return store if isinstance(store, Store) else Store.open(chosen.store if store is None else store)
+
+
+def open_voice(model: Speaker | None, chosen: Settings) -> Voice:
+    """Open a model with what it costs.
+
+    Raises:
+        ConfigError: no model is set, its name leads nowhere, or its key is missing.
+    """
+    if model is not None:
+        return Voice(model, price_list(chosen.prices, model.name))
+    target = target_of(chosen.chosen_model(), chosen)
+    key = find_key(target, chosen) if target.key_name else None
+    timeouts, retry = Timeouts(total=chosen.timeout), Retry(attempts=chosen.attempts)
+    local = urlsplit(target.base_url).hostname in LOOPBACK
+    return Voice(
+        HttpModel(target, key, timeouts=timeouts, retry=retry), price_list(chosen.prices, target.name, local=local)
+    )
+
+
+def target_of(name: str, chosen: Settings) -> Target:
+    """Find where a model's name leads, with what the settings and earlier probes say of its server."""
+    return resolve(name, base_urls=chosen.base_urls, overrides=chosen.abilities)

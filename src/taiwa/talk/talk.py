@@ -87,13 +87,13 @@ class Talk:
         """
         if not self.conversation.turns:
             raise InputError("there is no turn to retry")
-        return self.edit(self.conversation.turns[-1].user, turns=1)
+        return self.edit(self.conversation.turns[-1].user, turns=1, why="retry")
 
-    def edit(self, text: str, *, turns: int) -> Iterator[Heard]:
+    def edit(self, text: str, *, turns: int, why: str = "edit") -> Iterator[Heard]:
         """Go back some turns and say something else; the old branch stays in the log."""
         base = self.desk.checkout(self.desk.before_turn(self.conversation.tip, turns))
         turn = self._turn(text, base)
-        turn.why, turn.leaving = "edit", self.conversation.tip
+        turn.why, turn.leaving = why, self.conversation.tip
         return self._play(turn)
 
     def resume(self) -> Iterator[Heard] | None:
