@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 from sybil.parsers.rest import DocTestParser
+from sybil.sybil import SybilCollection
 
 ENVIRONMENT = dict(os.environ)
 IN_CI = bool(os.environ.get("CI"))
@@ -24,13 +25,13 @@ settings.register_profile("ci", derandomize=True, deadline=None, max_examples=10
 settings.register_profile("quick", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if IN_CI else "quick")
 
-documents = Sybil(
-    parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS), SkipParser()],
-    patterns=["*.md"],
-    fixtures=["clean_environment", "folder_of_its_own"],
-)
-docstrings = Sybil(parsers=[DocTestParser(ELLIPSIS)], patterns=["src/taiwa/**/*.py"], fixtures=["clean_environment"])
-pytest_collect_file = (documents + docstrings).pytest()
+# Each Sybil has its own folder: the app files in src are Markdown, too, and what they quote is not to be run.
+BLOCKS = (PythonCodeBlockParser(doctest_optionflags=ELLIPSIS), SkipParser())
+FIXTURES = ("clean_environment", "folder_of_its_own")
+front = Sybil(BLOCKS, patterns=["README.md", "CONTRIBUTING.md"], excludes=["*/*.md"], fixtures=FIXTURES)
+pages = Sybil(BLOCKS, path="docs", pattern="*.md", fixtures=FIXTURES)
+docstrings = Sybil([DocTestParser(ELLIPSIS)], path="src", pattern="*.py", fixtures=["clean_environment"])
+pytest_collect_file = SybilCollection((front, pages, docstrings)).pytest()
 
 
 @pytest.fixture(scope="session", autouse=True)
