@@ -1,6 +1,6 @@
 """An open conversation with a model: say, stream, undo, fork, and the asynchronous twins of what talks."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias
@@ -175,7 +175,7 @@ class Talk:
         return said
 
     @contextmanager
-    def _billed(self, turn: Turn) -> Iterator[None]:
+    def _billed(self, turn: Turn) -> Generator[None]:
         try:
             with turn.kept():
                 yield

@@ -1,6 +1,6 @@
 """One turn that survives its process: begun in the store, journaled as it happens, committed in one transaction."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -76,10 +76,10 @@ class Turn:
     program: Program[tuple[Reply, Conversation]]
     why: str = "turn"
     leaving: str | None = None
-    """The tip that the session leaves for the base of this turn, when it goes back first."""
+    """The tip that the session leaves for this turn, when the turn follows an earlier node."""
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def kept(self) -> Generator[None]:
         """Record the failure of the turn, if it fails; what was paid for stays on the bill."""
         try:
             yield
@@ -94,11 +94,10 @@ class Turn:
         Raises:
             ConflictError: another program moved the session meanwhile; the answer stays in this run's calls.
         """
-        expected = None if self.base.fresh else self.base.tip
-        if self.leaving is not None and expected is not None:
-            self.desk.store.refs.move(self.session, expected, self.leaving, self.why)
+        base = None if self.base.fresh else self.base.tip
+        expected = self.leaving or base
         settled = self.desk.commit(self.session, after, expected=expected, why=self.why, run=self.run)
-        parent = expected or after.fresh[0].hash
+        parent = base or after.fresh[0].hash
         said = Said(reply.text, reply.delta, reply.warnings, self.session, settled.tip, parent, spent)
         return said, settled
 
