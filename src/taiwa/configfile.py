@@ -34,7 +34,7 @@ class Leaf:
 
 @cache
 def _yaml() -> ModuleType:
-    import yaml  # noqa: PLC0415  (30 ms that a run without a config file need not pay)
+    import yaml  # 30 ms that a run without a config file need not pay
 
     return yaml
 

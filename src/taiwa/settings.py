@@ -44,7 +44,7 @@ class Settings:
     timeout: float = 600.0
     attempts: int = 3
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
-    abilities: Mapping[str, Mapping[Ability, bool]] = field(default_factory=dict[str, Mapping[Ability, bool]])
+    abilities: Mapping[str, Mapping[str, bool]] = field(default_factory=dict[str, Mapping[str, bool]])
     prices: Mapping[str, Mapping[str, Decimal | str]] = field(default_factory=dict[str, Mapping[str, Decimal | str]])
     origins: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
@@ -168,7 +168,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "timeout": Setting("seconds that one answer may take in all", _seconds),
         "attempts": Setting("how often a call is tried before it fails", _count),
         "base_urls": Setting("the address of a provider, by its name", _url, NAMED),
-        "abilities": Setting("what a model can do, by its name", _flag, TABLE, get_args(Ability)),
+        "abilities": Setting("what a model can do, by its name", _flag, TABLE, (*get_args(Ability), "sampling")),
         "prices": Setting("prices of a model, by its name", _price, TABLE),
     }
 )
@@ -296,15 +296,16 @@ def _spread(name: str, text: str, origin: str) -> dict[Keys, Found]:
 
 
 def _check_key(keys: Keys, place: str) -> None:
-    setting = SETTINGS.get(keys[0])
+    head, last, depth = keys[0], keys[-1], len(keys)
+    setting = SETTINGS.get(head)
     if setting is None:
-        raise ConfigError(f"{place}: unknown key {keys[0]!r}{_nearest(keys[0], tuple(SETTINGS))}")
-    if len(keys) > 1 and setting.depth == ONE:
-        raise ConfigError(f"{place}: {keys[0]} is one value ({setting.about}), not a mapping")
-    if len(keys) > setting.depth or (len(keys) == setting.depth > ONE and not all(keys)):
-        raise ConfigError(f"{place}: {'.'.join(keys)} is too deep; write {_form(keys[0])}")
-    if setting.names and len(keys) == setting.depth and keys[-1] not in setting.names:
-        raise ConfigError(f"{place}: unknown key {keys[-1]!r} in {keys[0]}{_nearest(keys[-1], setting.names)}")
+        raise ConfigError(f"{place}: unknown key {head!r}{_nearest(head, tuple(SETTINGS))}")
+    if depth > ONE and setting.depth == ONE:
+        raise ConfigError(f"{place}: {head} is one value ({setting.about}), not a mapping")
+    if depth > setting.depth or not all(keys):
+        raise ConfigError(f"{place}: {'.'.join(keys)} is no place for a value; write {_form(head)}")
+    if setting.names and depth == setting.depth and last not in setting.names:
+        raise ConfigError(f"{place}: unknown key {last!r} in {head}{_nearest(last, setting.names)}")
 
 
 def _nearest(word: str, names: tuple[str, ...]) -> str:
