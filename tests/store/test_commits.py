@@ -75,7 +75,7 @@ def test_the_run_of_a_commit_is_done_and_its_calls_belong_to_every_node_of_it(st
     ("nodes", "complaint"),
     [
         ([], "at least one node"),
-        ([turn("f" * 32, "x")], "does not follow"),
+        ([turn("f" * 32, "x")], "has no node"),
         ([Node(None, "turn", APP.hash)], "every other node has one"),
         ([root(), root()], "does not follow"),
         ([Node(None, "root", "e" * 32)], "put it first"),

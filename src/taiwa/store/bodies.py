@@ -6,7 +6,7 @@ import zlib
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json, canonical
 
-__all__ = ["key", "pack", "short", "text", "unpack"]
+__all__ = ["key", "pack", "plain", "short", "text", "unpack"]
 
 HASH_LENGTH = 32
 WORTH = 600
@@ -40,6 +40,25 @@ def short(name: str | None) -> str:
     return "nothing" if name is None else name[:8]
 
 
+def plain(data: Json) -> Json:
+    """Return the value when it is JSON to its last leaf, so that reading gives an equal one with an equal hash.
+
+    Raises:
+        InputError: it holds a tuple, an object of a class, or a key that is no text.
+    """
+    if isinstance(data, list):
+        for part in data:
+            plain(part)
+    elif isinstance(data, dict):
+        for name, part in data.items():
+            if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (a caller may not check types)
+                raise InputError("a JSON object that is to be stored has keys that are no text")
+            plain(part)
+    elif data is not None and not isinstance(data, (str, int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"a {type(data).__name__} cannot be stored: give JSON, with lists and not tuples")
+    return data
+
+
 def pack(data: Json) -> bytes:
     """Write JSON for a row.
 
@@ -47,13 +66,13 @@ def pack(data: Json) -> bytes:
         InputError: it holds what JSON cannot say.
     """
     try:
-        plain = canonical(data)
+        written = canonical(data)
     except RecursionError:
         raise InputError("the value is nested too deeply to be stored") from None
-    if len(plain) <= WORTH:
-        return plain
-    squeezed = zlib.compress(plain)
-    return squeezed if len(squeezed) < len(plain) else plain
+    if len(written) <= WORTH:
+        return written
+    squeezed = zlib.compress(written)
+    return squeezed if len(squeezed) < len(written) else written
 
 
 def unpack(body: bytes) -> Json:
@@ -63,8 +82,7 @@ def unpack(body: bytes) -> Json:
         CorruptError: the body is damaged.
     """
     try:
-        plain = zlib.decompress(body) if body[0] == ZLIB else body
-        data: Json = json.loads(plain)
+        data: Json = json.loads(zlib.decompress(body) if body[0] == ZLIB else body)
     except (IndexError, ValueError, RecursionError, zlib.error):
         raise CorruptError("a row of the store cannot be read: run `taiwa fsck`") from None
     return data

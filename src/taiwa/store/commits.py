@@ -7,8 +7,9 @@ from taiwa.conversation.node import AppSource, Node
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.store.bodies import key
 from taiwa.store.connection import Connection
+from taiwa.store.names import check_name
 from taiwa.store.nodes import Nodes
-from taiwa.store.refs import Refs, check_name, moved_on
+from taiwa.store.refs import Refs, moved_on
 from taiwa.store.runs import Runs
 
 __all__ = ["Commit", "commit"]
@@ -16,7 +17,10 @@ __all__ = ["Commit", "commit"]
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What is to be added to a session. `expected` is the tip it builds on, None for a new session."""
+    """What is to be added to a session. `expected` is the tip it has, None for a new session.
+
+    The nodes follow that tip, or another node of the store: a retried turn follows an earlier one.
+    """
 
     ref: str
     nodes: Sequence[Node]
@@ -30,9 +34,9 @@ def commit(db: Connection, nodes: Nodes, refs: Refs, runs: Runs, wanted: Commit,
 
     Raises:
         ConflictError: the session is not at `expected`; nothing is changed, and the run's calls stay on the bill.
-        InputError: the nodes are no chain that begins at `expected`, or the name is not allowed.
+        InputError: each node does not follow the one before it, or the name is not allowed.
     """
-    names = _linked(wanted.nodes, wanted.expected)
+    names = _linked(wanted.nodes)
     try:
         with db.transaction():
             tip = _write(nodes, refs, wanted, names)
@@ -48,12 +52,13 @@ def commit(db: Connection, nodes: Nodes, refs: Refs, runs: Runs, wanted: Commit,
 def _write(nodes: Nodes, refs: Refs, wanted: Commit, names: Sequence[str]) -> int:
     name = check_name(wanted.ref) if wanted.expected is None else wanted.ref
     found = refs.find(name)
-    at = None if found is None else nodes.name(found[1])
+    at = None if found is None else found[2]
     if at != wanted.expected:
         raise ConflictError(moved_on(name, at, wanted.expected))
     for app in wanted.apps:
         nodes.put_app(app)
-    base = None if found is None else found[1]
+    parent = wanted.nodes[0].parent
+    base = found[1] if found is not None and parent == at else None if parent is None else nodes.seq(parent)
     tip = 0
     for node, hashed in zip(wanted.nodes, names, strict=True):
         tip = nodes.insert(node, key(hashed), base)
@@ -66,13 +71,13 @@ def _write(nodes: Nodes, refs: Refs, wanted: Commit, names: Sequence[str]) -> in
     return tip
 
 
-def _linked(nodes: Sequence[Node], expected: str | None) -> tuple[str, ...]:
+def _linked(nodes: Sequence[Node]) -> tuple[str, ...]:
     """Return the hashes of the nodes."""
     if not nodes:
         raise InputError("a commit has at least one node")
     names: list[str] = []
     for place, node in enumerate(nodes):
-        if node.parent != (names[-1] if names else expected):
+        if names and node.parent != names[-1]:
             raise InputError(f"node {place + 1} of the commit does not follow the one before it")
         names.append(node.hash)
     return tuple(names)

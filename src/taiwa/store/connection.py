@@ -83,6 +83,26 @@ class Connection:
             except TROUBLE as error:
                 raise translate(error, self.path) from error
 
+    def insert(self, statement: str, *values: object) -> int | None:
+        """Insert one row and return its number, None when `ON CONFLICT DO NOTHING` did nothing."""
+        self._follow_fork()
+        with self._lock:
+            try:
+                cursor = self._sql.execute(statement, values)
+            except TROUBLE as error:
+                raise translate(error, self.path) from error
+            return cursor.lastrowid if cursor.rowcount > 0 else None
+
+    def shrink(self) -> None:
+        """Give the room of deleted rows back to the disk; not within a transaction."""
+        self._follow_fork()
+        with self._lock:
+            try:
+                # `execute` would take one step, which frees one page.
+                self._sql.executescript("PRAGMA incremental_vacuum")
+            except TROUBLE as error:
+                raise translate(error, self.path) from error
+
     @contextmanager
     def transaction(self, *, write: bool = True) -> Generator[None]:
         """Do all or nothing; one within another belongs to the outer one. Without `write`: one unchanging view."""

@@ -1,25 +1,22 @@
 """Apps and nodes by their hashes, and the way from a node to its root."""
 
 from collections.abc import Iterator
-from typing import cast
+from typing import Any, cast
 
-from taiwa.conversation.node import AppSource, Kind, Node
+from taiwa.conversation.node import AppSource, Node
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
-from taiwa.kernel.records import Json, record, revive
-from taiwa.store.bodies import key, pack, short, text, unpack
+from taiwa.kernel.records import Json
+from taiwa.store.bodies import key, pack, plain, short, text, unpack
 from taiwa.store.connection import Connection, Row
 
-__all__ = ["COLUMNS", "Nodes", "node_of"]
+__all__ = ["COLUMNS", "Nodes", "app_of", "node_of"]
 
 BATCH = 256
-SAID = ("user", "answer", "delta")
-"""The fields of a node that its body holds; the others are columns."""
-
 COLUMNS = "node.kind, app.hash, node.state, node.body"
 """What `node_of` reads, after the hash of the parent."""
 INSERT = """
-INSERT INTO node(hash, parent, base, kind, app, turns, state, body, at_us) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)
-RETURNING seq"""
+INSERT INTO node(hash, parent, base, kind, app, turns, state, body, at_us)
+SELECT ?, ?, ?, ?, seq, ?, ?, ?, ? FROM app WHERE hash = ? ON CONFLICT(hash) DO NOTHING"""
 # S608 sees a statement made of pieces; the pieces are the constants above.
 # One step of the walk reads one row by its number; LIMIT ends the recursion, so a batch costs what it gives.
 UP = f"""
@@ -33,15 +30,17 @@ SELECT parent.hash, {COLUMNS} FROM node JOIN app ON app.seq = node.app LEFT JOIN
 WHERE node.hash = ?"""  # noqa: S608
 
 
+def app_of(name: str, body: bytes) -> AppSource:
+    """Make an app of its row."""
+    said = cast("dict[str, Any]", unpack(body))  # what `put_app` wrote
+    return AppSource(name, said["source"], said["params"])
+
+
 def node_of(parent: bytes | None, columns: Row) -> Node:
     """Make a node of its row: kind, hash of the app, hash of the state, body."""
     kind, app, state, body = columns
-    said = cast("dict[str, Json]", unpack(body))
-    try:
-        fields = {name: revive(part) for name, part in said.items()}
-        return Node(text(parent), cast(Kind, kind), app.hex(), state_hash=state.hex(), **fields)
-    except (TypeError, AttributeError):
-        raise CorruptError("a node of the store cannot be read: run `taiwa fsck`") from None
+    said = cast("dict[str, Any]", unpack(body))  # what `insert` wrote
+    return Node(text(parent), kind, app.hex(), said.get("user"), said.get("answer"), said.get("delta"), state.hex())
 
 
 class Nodes:
@@ -54,7 +53,7 @@ class Nodes:
         """Keep an app and return its hash."""
         name = app.hash
         if self._db.one("SELECT seq FROM app WHERE hash = ?", key(name)) is None:
-            body = pack({"source": app.source, "params": record(app.params)})
+            body = pack({"source": app.source, "params": plain(app.params)})
             insert = "INSERT INTO app(hash, name, body) VALUES(?, ?, ?) ON CONFLICT(hash) DO NOTHING"
             self._db.run(insert, key(name), app.name, body)
         return name
@@ -68,8 +67,7 @@ class Nodes:
         row = self._db.row("SELECT name, body FROM app WHERE hash = ?", key(name))
         if row is None:
             raise StoreError(f"the store has no app {short(name)}")
-        said = cast("dict[str, Json]", unpack(row[1]))
-        return AppSource(row[0], str(said.get("source")), revive(said.get("params")))
+        return app_of(row[0], row[1])
 
     def put(self, node: Node, base: str | None = None) -> str:
         """Keep a node, whose parent and app must be here, and return its hash; a known node stays as it is.
@@ -77,8 +75,7 @@ class Nodes:
         `base` is the tip that undo goes back to from here: the parent, unless the node is one of several of a commit.
 
         Raises:
-            StoreError: its parent or app is not here.
-            InputError: it cannot be written, or it has a parent and is a root, or neither.
+            InputError: its parent or app is not here, it cannot be written, or it is a root with a parent.
         """
         name = node.hash
         with self._db.transaction():
@@ -87,18 +84,19 @@ class Nodes:
 
     def insert(self, node: Node, name: bytes, base: int | None) -> int:
         """Keep a node under its hash and return its row; `put` says the rest, and the caller holds a transaction."""
-        known: int | None = self._db.one("SELECT seq FROM node WHERE hash = ?", name)
-        if known is not None:
-            return known
         parent, turns = self._parent(node)
-        app = self._db.one("SELECT seq FROM app WHERE hash = ?", key(node.app))
-        if app is None:
-            raise StoreError(f"a node names the app {short(node.app)}, which the store does not have: put it first")
         state = key(node.state_hash) if node.state_hash else b""
-        body = pack({part: record(said) for part in SAID if (said := getattr(node, part)) is not None})
+        said: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": plain(node.delta)}
+        body = pack({part: words for part, words in said.items() if words is not None})
         back = parent if base is None else base
-        values = (name, parent, back, node.kind, app, turns, state, body, self._db.clock())
-        return int(self._db.one(INSERT, *values))
+        values = (name, parent, back, node.kind, turns, state, body, self._db.clock(), key(node.app))
+        return self._db.insert(INSERT, *values) or self._known(node, name)
+
+    def _known(self, node: Node, name: bytes) -> int:
+        known: int | None = self._db.one("SELECT seq FROM node WHERE hash = ?", name)
+        if known is None:
+            raise InputError(f"a node names the app {short(node.app)}, which the store does not have: put it first")
+        return known
 
     def _parent(self, node: Node) -> tuple[int | None, int]:
         """Return the row of the parent and the number of turns up to and with this node."""
@@ -109,7 +107,7 @@ class Nodes:
             return None, own
         row = self._db.row("SELECT seq, turns FROM node WHERE hash = ?", key(node.parent))
         if row is None:
-            raise StoreError(f"a node follows {short(node.parent)}, which the store does not have")
+            raise InputError(f"a node follows {short(node.parent)}, which the store does not have")
         return row[0], row[1] + own
 
     def seq(self, name: str) -> int:
@@ -133,6 +131,11 @@ class Nodes:
         if name is None:
             raise CorruptError("the store names a node that it does not have: run `taiwa fsck`")
         return name.hex()
+
+    def base(self, name: str) -> str | None:
+        """Return the node that undo goes back to from here, None at a root."""
+        base: int | None = self._db.one("SELECT base FROM node WHERE hash = ?", key(name))
+        return None if base is None else self.name(base)
 
     def has(self, name: str) -> bool:
         """Say whether a node is here."""

@@ -1,7 +1,5 @@
 """Names for nodes, and the log of where each name has been: undo, redo and `name@{n}` are read from it."""
 
-import re
-import unicodedata
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,19 +8,26 @@ from difflib import get_close_matches
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.store.bodies import short, text
 from taiwa.store.connection import Connection
+from taiwa.store.names import check_name, composed
 from taiwa.store.nodes import Nodes
 
-__all__ = ["Logged", "Ref", "Refs", "check_name"]
+__all__ = ["Logged", "Ref", "Refs", "moved_on"]
 
-LONGEST_NAME = 100
-LIKE_A_HASH = re.compile(r"[0-9a-fA-F]{4,32}")
-FORBIDDEN = set("~@{}")
 BACK = """
 WITH RECURSIVE back(seq, steps) AS (
     SELECT ?, 0
     UNION ALL SELECT node.base, steps + 1 FROM back JOIN node ON node.seq = back.seq
     WHERE steps < ? AND node.base IS NOT NULL)
 SELECT seq, steps FROM back ORDER BY steps"""
+TOWARDS = """
+WITH RECURSIVE back(seq, steps) AS (
+    SELECT ?, 0
+    UNION ALL SELECT node.base, steps + 1 FROM back JOIN node ON node.seq = back.seq
+    WHERE back.seq <> ? AND node.base IS NOT NULL)
+SELECT seq FROM back ORDER BY steps"""
+FIND = """
+SELECT ref.seq, ref.node, node.hash FROM ref JOIN node ON node.seq = ref.node
+WHERE ref.name = ? AND ref.node IS NOT NULL"""
 SHOWN = """
 SELECT ref.name, node.hash, app.name, node.turns, reflog.at_us
 FROM ref JOIN node ON node.seq = ref.node JOIN app ON app.seq = node.app JOIN reflog ON reflog.seq = ref.moved
@@ -51,25 +56,6 @@ class Logged:
     at_us: int
 
 
-def check_name(name: str) -> str:
-    """Return the name as it is kept (composed Unicode).
-
-    Raises:
-        InputError: it is no name for a session.
-    """
-    kept = unicodedata.normalize("NFC", name)
-    if not kept or len(kept) > LONGEST_NAME:
-        raise InputError(f"a session's name has 1 to {LONGEST_NAME} characters")
-    if kept.startswith("-"):
-        raise InputError("a session's name does not begin with '-': that begins an option")
-    for char in kept:
-        if char in FORBIDDEN or unicodedata.category(char)[0] in "CZ":
-            raise InputError(f"a session's name has no spaces, control characters or any of ~ @ {{ }}, not {char!r}")
-    if LIKE_A_HASH.fullmatch(kept):
-        raise InputError(f"the name {kept!r} looks like the beginning of a hash: add another letter")
-    return kept
-
-
 class Refs:
     """The sessions of a store."""
 
@@ -96,15 +82,15 @@ class Refs:
         Raises:
             InputError: there is no such name; the nearest ones are said.
         """
-        return self._nodes.name(self.at(name)[1])
+        return self.at(name)[2]
 
-    def find(self, name: str) -> tuple[int, int] | None:
-        """Return the rows of a session and of its tip."""
-        row = self._db.row("SELECT seq, node FROM ref WHERE name = ? AND node IS NOT NULL", _composed(name))
-        return None if row is None else (row[0], row[1])
+    def find(self, name: str) -> tuple[int, int, str] | None:
+        """Return the rows of a session and of its tip, and the hash of that."""
+        row = self._db.row(FIND, composed(name))
+        return None if row is None else (row[0], row[1], row[2].hex())
 
-    def at(self, name: str) -> tuple[int, int]:
-        """Return the rows of a session and of its tip.
+    def at(self, name: str) -> tuple[int, int, str]:
+        """As `find`.
 
         Raises:
             InputError: as `tip`.
@@ -139,8 +125,8 @@ class Refs:
 
     def begin(self, name: str, node: int, why: str) -> None:
         """Write a new session; the caller has looked that the name is free."""
-        ref: int = self._db.one("INSERT INTO ref(name, node, moved) VALUES(?, ?, 0) RETURNING seq", name, node)
-        self._log(ref, "create", None, node, why)
+        ref = self._db.insert("INSERT INTO ref(name, node, moved) VALUES(?, ?, 0)", name, node)
+        self._log(ref or 0, "create", None, node, why)
 
     def move(self, name: str, tip: str, expected: str, why: str) -> None:
         """Let a name stand for another node.
@@ -148,9 +134,9 @@ class Refs:
         Raises:
             ConflictError: it did not stand for `expected`.
         """
-        with self._moving(name) as (ref, old):
-            if self._nodes.name(old) != expected:
-                raise ConflictError(moved_on(name, self._nodes.name(old), expected))
+        with self._moving(name) as (ref, old, at):
+            if at != expected:
+                raise ConflictError(moved_on(name, at, expected))
             self.put(ref, "move", old, self._nodes.seq(tip), why)
 
     def put(self, ref: int, op: str, old: int, new: int | None, why: str) -> None:
@@ -158,12 +144,12 @@ class Refs:
         self._log(ref, op, old, new, why)
 
     def _log(self, ref: int, op: str, old: int | None, new: int | None, why: str) -> None:
-        insert = "INSERT INTO reflog(ref, op, old, new, why, at_us) VALUES(?, ?, ?, ?, ?, ?) RETURNING seq"
-        moved = self._db.one(insert, ref, op, old, new, why, self._db.clock())
+        insert = "INSERT INTO reflog(ref, op, old, new, why, at_us) VALUES(?, ?, ?, ?, ?, ?)"
+        moved = self._db.insert(insert, ref, op, old, new, why, self._db.clock())
         self._db.run("UPDATE ref SET node = ?, moved = ? WHERE seq = ?", new, moved, ref)
 
     @contextmanager
-    def _moving(self, name: str) -> Generator[tuple[int, int]]:
+    def _moving(self, name: str) -> Generator[tuple[int, int, str]]:
         with self._db.transaction():
             yield self.at(name)
 
@@ -174,23 +160,23 @@ class Refs:
             ConflictError: the new name is taken.
         """
         kept = check_name(new)
-        with self._moving(name) as (ref, node):
+        with self._moving(name) as (ref, node, _):
             if self.find(kept) is not None:
                 raise ConflictError(f"there is a session {kept!r} already: choose another name")
             self._db.run("UPDATE ref SET name = ? WHERE seq = ?", kept, ref)
-            self._db.run("UPDATE run SET ref = ? WHERE ref = ?", kept, _composed(name))
-            self._log(ref, "rename", node, node, f"{_composed(name)} to {kept}")
+            self._db.run("UPDATE run SET ref = ? WHERE ref = ?", kept, composed(name))
+            self._log(ref, "rename", node, node, f"{composed(name)} to {kept}")
 
     def delete(self, name: str) -> str:
         """Take a name away and return the node it stood for; the nodes stay until `gc`."""
-        with self._moving(name) as (ref, node):
+        with self._moving(name) as (ref, node, tip):
             self.put(ref, "delete", node, None, "delete")
-            return self._nodes.name(node)
+            return tip
 
     def reflog(self, name: str, limit: int = -1) -> tuple[Logged, ...]:
         """Return the moves of a name, newest first; a deleted name's too, as long as it has not been used again."""
         order = "SELECT seq FROM ref WHERE name = ? ORDER BY node IS NULL, seq DESC LIMIT 1"
-        ref = self._db.one(order, _composed(name))
+        ref = self._db.one(order, composed(name))
         if ref is None:
             raise InputError(f"there is no session {name!r}{self.hint(name)}")
         select = """
@@ -223,7 +209,7 @@ class Refs:
         """
         if steps < 1:
             raise InputError("undo at least one step")
-        with self._moving(name) as (ref, old):
+        with self._moving(name) as (ref, old, _):
             new = self._back(old, steps)
             self.put(ref, "undo", old, new, f"undo {steps}")
             return self._nodes.name(new)
@@ -236,7 +222,7 @@ class Refs:
         """
         if steps < 1:
             raise InputError("redo at least one step")
-        with self._moving(name) as (ref, old):
+        with self._moving(name) as (ref, old, _):
             undone = self._undone(ref, old)
             if not undone:
                 raise InputError(f"nothing to redo in {name!r}{self._lost_redo(ref, name)}")
@@ -250,13 +236,8 @@ class Refs:
         """Return the tips between the last one that was not reached by undo or redo and this one, newest first."""
         select = """
         SELECT new FROM reflog WHERE ref = ? AND op NOT IN ('undo', 'redo', 'rename') ORDER BY seq DESC LIMIT 1"""
-        furthest = self._db.one(select, ref)
-        steps: list[int] = []
-        seq: int | None = furthest
-        while seq is not None and seq != tip:
-            steps.append(seq)
-            seq = self._db.one("SELECT base FROM node WHERE seq = ?", seq)
-        return tuple(steps) if seq == tip else ()
+        steps = [row[0] for row in self._db.rows(TOWARDS, self._db.one(select, ref), tip)]
+        return tuple(steps[:-1]) if steps[-1] == tip else ()
 
     def _lost_redo(self, ref: int, name: str) -> str:
         ops = [row[0] for row in self._db.rows("SELECT op FROM reflog WHERE ref = ? ORDER BY seq DESC", ref)]
@@ -270,7 +251,3 @@ def moved_on(name: str, tip: str | None, expected: str | None) -> str:
     """Say that somebody else was first."""
     place = "exists already" if expected is None else f"is at {short(tip)} and not at {short(expected)}"
     return f"the session {name!r} {place}: another program was first; nothing was changed, look at it and try again"
-
-
-def _composed(name: str) -> str:
-    return unicodedata.normalize("NFC", name)

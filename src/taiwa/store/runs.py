@@ -15,6 +15,7 @@ from taiwa.kernel.records import Json, record
 from taiwa.kernel.values import Response, Usage
 from taiwa.store.bodies import key, pack, short, text, unpack
 from taiwa.store.connection import Connection, Row
+from taiwa.store.names import composed
 from taiwa.store.process import is_alive, own
 
 __all__ = ["Call", "Run", "Runs", "Status"]
@@ -89,9 +90,9 @@ class Runs:
             rows = self._row("app", app), self._row("node", base)
             said = pack({"text": text, "options": options})
             insert = """
-            INSERT INTO run(ref, app, base, status, input, pid, token, at_us) VALUES(?, ?, ?, 'open', ?, ?, ?, ?)
-            RETURNING seq"""
-            number: int = self._db.one(insert, ref, *rows, said, *own(), self._db.clock())
+            INSERT INTO run(ref, app, base, status, input, pid, token, at_us) VALUES(?, ?, ?, 'open', ?, ?, ?, ?)"""
+            number = self._db.insert(insert, composed(ref), *rows, said, *own(), self._db.clock())
+            assert number is not None
             return number
 
     def _row(self, table: Literal["app", "node"], name: str | None) -> int | None:
@@ -141,8 +142,9 @@ class Runs:
 
     def open_runs(self, ref: str | None = None) -> tuple[Run, ...]:
         """Return the runs that were cut off, oldest first: open, and their process is gone."""
+        ref = None if ref is None else composed(ref)
         rows = self._db.rows(f"{RUN} WHERE run.status = 'open' ORDER BY run.seq")
-        return tuple(_run(row) for row in rows if (ref is None or row[1] == ref) and not is_alive(row[7], row[8]))
+        return tuple(_run(row) for row in rows if ref in (None, row[1]) and not is_alive(row[7], row[8]))
 
     def claim(self, run: int) -> Run:
         """Make a run that was cut off this process's own, to resume it.
@@ -168,25 +170,31 @@ class Runs:
         rows = self._db.rows(f"{CALL} WHERE call.run IN ({STEP}) ORDER BY call.seq", key(node))
         return tuple(_call(row) for row in rows)
 
+    def made(self, node: str) -> tuple[Call, ...]:
+        """Return the calls that hang on this very node, so that a walk over nodes meets each call once."""
+        select = f"{CALL} JOIN run ON run.seq = call.run JOIN node ON node.seq = run.node WHERE node.hash = ?"
+        return tuple(_call(row) for row in self._db.rows(f"{select} ORDER BY call.seq", key(node)))
+
     def finish(self, run: int, node: int) -> None:
-        """End a run that was committed; what was said is in its nodes from now on."""
-        self._end(run, "status = 'done', input = NULL, node = ?", node)
+        """End a run that was committed, whatever it was before; what was said is in its nodes from now on."""
+        if not self._db.run("UPDATE run SET status = 'done', input = NULL, node = ? WHERE seq = ?", node, run):
+            raise StoreError(f"the store has no run {run}: it was forgotten")
 
     def lose(self, run: int) -> None:
-        """End a run whose session was moved by another program."""
-        self._end(run, "status = 'lost'")
+        """End an open run whose session was moved by another program."""
+        self._end(run, "lost", None)
 
     def fail(self, run: int, error: TaiwaError) -> None:
-        """End a run that failed; its calls stay on the bill."""
-        self._end(run, "status = 'failed', error = ?", pack(record(error.record())))
+        """End an open run that failed; its calls stay on the bill."""
+        self._end(run, "failed", pack(record(error.record())))
 
     def abandon(self, run: int) -> None:
-        """Give a run up; its calls stay on the bill."""
-        self._end(run, "status = 'abandoned'")
+        """Give an open run up; its calls stay on the bill."""
+        self._end(run, "abandoned", None)
 
-    def _end(self, run: int, change: str, *values: object) -> None:
-        if not self._db.run(f"UPDATE run SET {change} WHERE seq = ?", *values, run):  # noqa: S608  (our own words)
-            raise StoreError(f"the store has no run {run}: it was forgotten")
+    def _end(self, run: int, status: Status, error: bytes | None) -> None:
+        """A run ends once: a run that lost does not fail as well."""
+        self._db.run("UPDATE run SET status = ?, error = ? WHERE seq = ? AND status = 'open'", status, error, run)
 
 
 def _packed(data: Json) -> bytes | None:

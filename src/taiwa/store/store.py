@@ -1,17 +1,24 @@
 """The store as one thing: what it holds, by part, and what concerns all parts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from taiwa.conversation.node import AppSource, Node
+from taiwa.store.bill import Axis, Line, bill
 from taiwa.store.commits import Commit, commit
 from taiwa.store.connection import Clock, Connection, now_us
+from taiwa.store.exchange import export, import_lines
+from taiwa.store.fsck import Fault, fsck
+from taiwa.store.items import Items
 from taiwa.store.nodes import Nodes
 from taiwa.store.refs import Refs
 from taiwa.store.revisions import resolve
 from taiwa.store.runs import Runs
+from taiwa.store.search import Hit, search
+from taiwa.store.snaps import Snaps
+from taiwa.store.upkeep import KEPT_MOVES, Forgotten, Swept, forget, gc
 
 __all__ = ["Store"]
 
@@ -19,8 +26,8 @@ __all__ = ["Store"]
 class Store:
     """Conversations in one SQLite file.
 
-    `nodes` holds apps and nodes by hash, `refs` the sessions, `runs` the journals and so the bill. Threads may share a
-    store; processes may share its file.
+    `nodes` holds apps and nodes by hash, `refs` the sessions, `runs` the journals and so the bill, `items` the rows of
+    batches, `snaps` states that are kept to save time. Threads may share a store; processes may share its file.
     """
 
     def __init__(self, db: Connection) -> None:
@@ -28,6 +35,8 @@ class Store:
         self.nodes = Nodes(db)
         self.refs = Refs(db, self.nodes)
         self.runs = Runs(db)
+        self.items = Items(db)
+        self.snaps = Snaps(db, self.nodes)
 
     @classmethod
     def open(cls, path: str | Path, *, readonly: bool = False, clock: Clock = now_us) -> Self:
@@ -68,11 +77,12 @@ class Store:
     ) -> str:
         """Add nodes to a session in one transaction, close the run that made them, and return the new tip.
 
-        `expected` is the tip that the nodes follow, None for a new session.
+        `expected` is the tip that the session has, None for a new one. The nodes follow that tip, or another node of the
+        store: a retried turn follows an earlier one.
 
         Raises:
             ConflictError: the session is not at `expected`; nothing is changed, and the run's calls stay on the bill.
-            InputError: the nodes are no chain that begins at `expected`, or the name is not allowed.
+            InputError: each node does not follow the one before it, or the name is not allowed.
         """
         return commit(self._db, self.nodes, self.refs, self.runs, Commit(ref, nodes, expected, why, apps), run)
 
@@ -83,3 +93,45 @@ class Store:
             InputError: it names nothing, or several nodes.
         """
         return resolve(self._db, self.nodes, self.refs, revision)
+
+    def search(self, text: str, limit: int = 20) -> tuple[Hit, ...]:
+        """Find the newest nodes whose words hold every one of the words given, in any language; no query language.
+
+        Raises:
+            InputError: there is no word to look for.
+        """
+        return search(self._db, text, limit)
+
+    def bill(self, by: Axis) -> tuple[Line, ...]:
+        """Add up all calls, failed and lost turns included, by app, model, day (UTC) or session."""
+        return bill(self._db, by)
+
+    def export(self, revision: str, *, calls: bool = False) -> Iterator[str]:
+        """Write the history that a revision names as lines of JSON, without their ends."""
+        name = revision if self.refs.has(revision) else ""
+        return export(self.nodes, self.runs, self.resolve(revision), name, calls=calls)
+
+    def import_lines(self, lines: Iterable[str], name: str | None = None) -> str:
+        """Read exported lines, all or nothing, make a session of them, and return its tip.
+
+        Raises:
+            InputError: a line is bad or does not fit its hash; its number is said.
+            ConflictError: a session of that name stands elsewhere.
+        """
+        return import_lines(self._db, self.nodes, self.refs, lines, name)
+
+    def gc(self, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> Swept:
+        """Delete what neither a name nor one of the newest `keep` moves of names leads to."""
+        return gc(self._db, keep, dry_run=dry_run)
+
+    def forget(self, name: str) -> Forgotten:
+        """Delete a session for good, with its runs, and overwrite what it was.
+
+        Raises:
+            InputError: there never was such a session.
+        """
+        return forget(self._db, self.refs, name)
+
+    def fsck(self) -> tuple[Fault, ...]:
+        """Look for faults; nothing is changed."""
+        return fsck(self._db)

@@ -1,0 +1,57 @@
+"""What was asked and what it cost, failed, lost and abandoned turns included."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from taiwa.kernel.values import Usage
+from taiwa.store.connection import Connection
+
+__all__ = ["Axis", "Line", "bill"]
+
+Axis: TypeAlias = Literal["app", "model", "day", "session"]
+
+AXES: dict[Axis, str] = {
+    "app": "coalesce(app.name, '')",
+    "model": "call.model",
+    "day": "date(call.at_us / 1000000, 'unixepoch')",
+    "session": "run.ref",
+}
+SUMS = """
+    sum(kind = 'Complete'), sum(kind = 'CallTool'), sum(kind = 'Complete' AND call.error IS NOT NULL),
+    sum(call.input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning),
+    sum(kind = 'Complete' AND answer IS NOT NULL AND NOT metered),
+    sum(metered AND cost_nano IS NULL),
+    sum(coalesce(cost_nano, 0))
+FROM call JOIN run ON run.seq = call.run LEFT JOIN app ON app.seq = run.app"""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a bill, in billionths of the currency unit.
+
+    `unmetered` answers came without usage and `unpriced` ones from a model whose price was not known; with any of them
+    `cost_nano` is None, for the sum is not known, and `known_nano` is what is known of it.
+    """
+
+    name: str
+    requests: int
+    tool_calls: int
+    failed: int
+    usage: Usage
+    unmetered: int
+    unpriced: int
+    known_nano: int
+
+    @property
+    def cost_nano(self) -> int | None:
+        """The whole cost, or None."""
+        return None if self.unmetered or self.unpriced else self.known_nano
+
+
+def bill(db: Connection, by: Axis) -> tuple[Line, ...]:
+    """Add up all calls by app, model, day (UTC, as providers count) or session, in the order of names."""
+    select = f"SELECT {AXES[by]} AS name, {SUMS} GROUP BY name ORDER BY name"
+    rows = db.rows(select)
+    return tuple(
+        Line(name, asked, tools, failed, Usage(*rest[:5]), *rest[5:]) for name, asked, tools, failed, *rest in rows
+    )

@@ -1,0 +1,116 @@
+"""Searching what was said, in any language, newest first.
+
+The index is a cache that `search` itself brings up to date, so that turns do not pay for it. It only narrows down: every
+candidate's text is looked at, so what is found does contain what was asked for.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from taiwa.kernel.errors import InputError
+from taiwa.store.bodies import unpack
+from taiwa.store.connection import Connection
+from taiwa.store.words import Excerpt, excerpt, fold, index_text, match_expression
+
+__all__ = ["Hit", "clear_index", "search", "texts"]
+
+BATCH = 500
+NEW = "SELECT seq, hash, kind, at_us, body FROM node WHERE seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+INDEXED = """
+SELECT node.seq, hash, kind, at_us, body
+FROM (SELECT rowid FROM search WHERE search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?) AS found
+JOIN node ON node.seq = found.rowid ORDER BY node.seq DESC"""
+REFS = """
+WITH RECURSIVE
+    hit(seq) AS (SELECT value FROM json_each(?)),
+    down(hit, seq) AS (
+        SELECT seq, seq FROM hit
+        UNION SELECT down.hit, node.seq FROM down JOIN node ON node.parent = down.seq),
+    reached(hit, seq) AS MATERIALIZED (SELECT hit, seq FROM down WHERE seq IN (SELECT node FROM ref))
+SELECT reached.hit, ref.name FROM reached JOIN ref ON ref.node = reached.seq ORDER BY ref.moved DESC"""
+FIRST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A node whose text holds all that was asked for, the sessions it belongs to (latest first), and where it was found."""
+
+    hash: str
+    kind: str
+    refs: tuple[str, ...]
+    excerpt: Excerpt
+    at_us: int
+
+
+def search(db: Connection, text: str, limit: int = 20) -> tuple[Hit, ...]:
+    """Find the newest nodes whose words hold every one of the words given, without regard to case and width.
+
+    A word is found by its beginning or within a run of Chinese, Japanese or the like; there is no query language.
+
+    Raises:
+        InputError: there is no word to look for.
+    """
+    terms = fold(text).split()
+    if not terms:
+        raise InputError("give at least one word to look for")
+    if not db.readonly:
+        index(db)
+    found: list[tuple[Any, ...]] = []
+    for seq, hashed, kind, at, said in _candidates(db, terms):
+        folded = fold(said)
+        if all(term in folded for term in terms):
+            found.append((seq, hashed, kind, at, said))
+            if len(found) >= limit:
+                break
+    refs = _refs(db, [row[0] for row in found])
+    return tuple(Hit(row[1].hex(), row[2], refs.get(row[0], ()), excerpt(row[4], terms), row[3]) for row in found)
+
+
+def _candidates(db: Connection, terms: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Give what may hold the terms: what is not indexed yet (a store that is only read), then what the index says."""
+    expression = match_expression(terms)
+    done: int = db.one("SELECT seq FROM indexed") if expression else 0
+    yield from _batches(db, NEW, done)
+    if expression:
+        yield from _batches(db, INDEXED, expression)
+
+
+def _batches(db: Connection, select: str, given: object) -> Iterator[tuple[Any, ...]]:
+    last = FIRST
+    while rows := db.rows(select, given, last, BATCH):
+        last = rows[-1][0]
+        for seq, hashed, kind, at, body in rows:
+            yield seq, hashed, kind, at, "\n".join(texts(body))
+
+
+def texts(body: bytes) -> tuple[str, ...]:
+    """Return what was said in a node: the words that searching finds."""
+    said = cast("dict[str, Any]", unpack(body))  # what `Nodes.insert` wrote
+    return tuple(text for text in (said.get("user"), said.get("answer")) if text)
+
+
+def index(db: Connection) -> None:
+    """Bring the index up to date, in steps, so that nobody waits long for the lock."""
+    while db.one("SELECT EXISTS(SELECT 1 FROM node WHERE seq > (SELECT seq FROM indexed))"):
+        with db.transaction():
+            done: int = db.one("SELECT seq FROM indexed")
+            for seq, body in db.rows("SELECT seq, body FROM node WHERE seq > ? ORDER BY seq LIMIT ?", done, BATCH):
+                done = seq
+                words = index_text(*texts(body))
+                if words:
+                    db.run("INSERT INTO search(rowid, words) VALUES(?, ?)", seq, words)
+            db.run("UPDATE indexed SET seq = ?", done)
+
+
+def clear_index(db: Connection) -> None:
+    """Empty the index; the next search fills it anew. Deleting single rows would leave their words behind in the file."""
+    db.run("INSERT INTO search(search) VALUES('delete-all')")
+    db.run("UPDATE indexed SET seq = 0")
+
+
+def _refs(db: Connection, seqs: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    names: dict[int, tuple[str, ...]] = {}
+    for seq, name in db.rows(REFS, str(list(seqs))):
+        names[seq] = (*names.get(seq, ()), name)
+    return names
