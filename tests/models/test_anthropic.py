@@ -182,6 +182,15 @@ def test_arguments_that_are_no_object_are_handed_back_in_one(arguments: str) -> 
     assert sent == {"invalid_json": arguments}
 
 
+def test_a_result_that_stands_with_its_call_goes_to_the_next_turn() -> None:
+    spliced = Message("assistant", (Text("Let me see."), ToolCall("clock", "{}", "c1"), ToolResult("noon", call="c1")))
+
+    sent = bare(written(Request((user("?"), spliced))))["messages"]
+
+    assert [turn["role"] for turn in sent] == ["user", "assistant", "user"]
+    assert sent[2]["content"] == [{"type": "tool_result", "tool_use_id": "c1", "content": "noon"}]
+
+
 def test_an_id_that_the_wire_refuses_is_replaced_in_call_and_result() -> None:
     call, result = ToolCall("clock", "{}", "functions.clock:0"), ToolResult("noon", call="functions.clock:0")
 
@@ -469,6 +478,7 @@ def test_thoughts_calls_and_words_are_kept_apart() -> None:
             {"output_tokens": 9, "output_tokens_details": {"thinking_tokens": 7}},
             Usage(3, 9, 0, 0, 7),
         ),
+        ({}, {"output_tokens": 9}, None),
         ({}, {}, None),
     ],
 )
@@ -527,6 +537,14 @@ def test_an_answer_that_told_its_end_is_whole_without_the_last_event() -> None:
 def test_an_answer_of_one_piece_must_be_a_message(body: bytes) -> None:
     with pytest.raises(ProtocolError):
         read(body)
+
+
+def test_a_failure_names_the_server_and_the_model() -> None:
+    body = {"type": "error", "error": {"type": "not_found_error", "message": "model: claude-sonnet-4-5"}}
+
+    error = resolve(OLD).codec.failure(404, {"content-type": "application/json"}, json.dumps(body).encode())
+
+    assert error.message.startswith("Anthropic has no model 'claude-sonnet-4-5' (404)")
 
 
 def test_white_space_that_was_not_sent_is_taken_off_the_answer() -> None:

@@ -293,7 +293,7 @@ CANARIES = [
 
 
 @pytest.mark.parametrize("key", CANARIES)
-@pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500])
 def test_a_key_that_a_server_repeats_never_reaches_the_error(status: int, key: str) -> None:
     found = told(status, {"error": {"message": f"Incorrect key provided: {key}. Find yours at the site.", "type": key}})
 

@@ -134,6 +134,17 @@ def test_tools_are_offered_with_the_choice(choice: str, field: Any) -> None:
     assert body["tool_choice"] == field
 
 
+def test_a_schema_keeps_the_order_of_its_fields() -> None:
+    properties: dict[str, Any] = {"why": {"type": "string"}, "answer": {"type": "string"}}
+    schema = JsonSchema({"type": "object", "properties": properties})
+    tool = ToolSpec("judge", "", {"type": "object", "properties": properties})
+
+    body = written(Request(ASK, constraint=schema, tools=(tool,)))
+
+    assert list(body["response_format"]["json_schema"]["schema"]["properties"]) == ["why", "answer"]
+    assert list(body["tools"][0]["function"]["parameters"]["properties"]) == ["why", "answer"]
+
+
 def test_an_automatic_choice_is_not_spelt_out() -> None:
     assert "tool_choice" not in written(Request(ASK, tools=(CLOCK,)))
 
@@ -297,6 +308,12 @@ def test_mistral_gets_ids_of_the_one_form_it_takes() -> None:
     assert sent[1]["tool_calls"][0]["id"] == sent[2]["tool_call_id"] == "call00000"
 
 
+@pytest.mark.parametrize("beyond", [float("nan"), float("inf")])
+def test_a_number_that_json_cannot_say_is_refused_before_it_is_sent(beyond: float) -> None:
+    with pytest.raises(InputError, match="what JSON cannot say"):
+        written(Request(ASK, sampling=Sampling(beyond)))
+
+
 def test_half_a_character_is_refused_before_it_is_sent() -> None:
     with pytest.raises(InputError, match="half a character"):
         written(Request((user("\ud83d"),)))
@@ -321,6 +338,7 @@ def test_the_next_request_begins_with_the_bytes_of_this_one_up_to_its_state(
     later = codec.encode(conversation([*turns, (text, said)], "and then?", next_state)).body
 
     lasting = json.dumps(text, ensure_ascii=False)[:-1].encode()
-    shared = now[: now.rindex(b'{"content":' + lasting) + len(b'{"content":' + lasting)]
+    last = b'{"role":"user","content":' + lasting
+    shared = now[: now.rindex(last) + len(last)]
     assert later.startswith(shared)
     assert codec.encode(conversation(turns, text, state)).body == now

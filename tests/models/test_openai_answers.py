@@ -100,6 +100,11 @@ def test_a_refusal_is_shown_and_named() -> None:
     assert (streamed.text, streamed.finish) == (at_once.text, at_once.finish) == ("I cannot.", "refusal")
 
 
+def test_a_refusal_that_breaks_off_is_no_whole_answer() -> None:
+    with pytest.raises(ProtocolError, match="in the middle"):
+        read(sse(delta(refusal="I can")).removesuffix(b"data: [DONE]\n\n"))
+
+
 def fragment(
     place: int | None, arguments: Any = None, name: str | None = None, identity: str | None = None
 ) -> dict[str, Any]:
@@ -122,6 +127,13 @@ def fragment(
         ],
         [fragment(None, '{"n"', "dice", "a"), fragment(None, ":1}", None, "a"), fragment(None, '{"n":2}', "dice", "b")],
         [fragment(0, {"n": 1}, "dice", "a"), fragment(1, {"n": 2}, "dice", "b")],
+        [fragment(0, '{"n"', "dice"), fragment(0, ":1}", "dice", "a"), fragment(0, '{"n":2}', "dice", "b")],
+        [
+            fragment(0, '{"n"', "dice"),
+            fragment(0, ":1}", "dice"),
+            fragment(0, None, None, "a"),
+            fragment(1, '{"n":2}', "dice", "b"),
+        ],
         [fragment(0, '{"n"', "dice", "a"), fragment(0, ":1}", "dice", "a"), fragment(1, '{"n":2}', "dice", "b")],
     ],
 )
@@ -171,6 +183,8 @@ def test_a_function_call_of_the_old_form_is_a_call() -> None:
         ({"prompt_tokens": 10, "completion_tokens": 3, "cache_creation_input_tokens": 5}, Usage(10, 3, 0, 5)),
         ({"prompt_tokens": 10, "completion_tokens": 3, "completion_tokens_details": {"reasoning_tokens": 2}}, Usage(10, 3, 0, 0, 2)),
         ({"prompt_tokens": 10, "completion_tokens": 3, "completion_tokens_details": None}, Usage(10, 3)),
+        ({"prompt_tokens": 10}, Usage(10)),
+        ({"completion_tokens": 3}, None),
         ({"total_tokens": 13}, None),
         ({}, None),
         (None, None),
@@ -306,6 +320,15 @@ def test_a_failure_in_mid_stream_is_raised_after_what_was_said(error: Any, kind:
         with pytest.raises(ModelError) as caught:
             ask()
         assert type(caught.value) is kind
+
+
+def test_an_answer_without_end_is_refused() -> None:
+    decoder = resolve("openai:gpt-4o").codec.decoder("application/json")
+    piece = b" " * 2**20
+    assert decoder.feed(b"{" + piece) == []
+
+    with pytest.raises(ProtocolError, match="more than 64 MiB"):
+        assert [decoder.feed(piece) for _ in range(64)]
 
 
 def test_a_failure_in_an_answer_of_one_piece_is_raised() -> None:

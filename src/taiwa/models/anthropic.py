@@ -6,7 +6,7 @@ from json import dumps
 from typing import TypeAlias
 
 from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
-from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.records import Json
 from taiwa.kernel.values import (
     Ability,
     Constraint,
@@ -23,6 +23,7 @@ from taiwa.kernel.values import (
 )
 from taiwa.models.abilities import Facts
 from taiwa.models.answers import AnswerDecoder, Slot, Speech
+from taiwa.models.body import written
 from taiwa.models.calls import CallIds
 from taiwa.models.failures import Server, failure, inside, not_in_protocol
 from taiwa.models.loose import count_at, item_at, items_at, parse, text_at
@@ -86,7 +87,7 @@ class AnthropicMessages:
             "stream": True,
         }
         if instructions.lasting or instructions.transient:
-            body["system"] = self._written(instructions, marked=True)
+            body["system"] = self._blocks(instructions, marked=True)
         if request.tools:
             body |= self._tools(request)
         body |= self._sampling(request.sampling)
@@ -95,7 +96,7 @@ class AnthropicMessages:
         if request.constraint is not None:
             body["output_config"] = {"format": self._format(request.constraint)}
         headers = (("content-type", "application/json"), ("anthropic-version", VERSION))
-        return Call("messages", canonical(body), headers)
+        return Call("messages", written(body), headers)
 
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:
         """Make a decoder; white space at the end of the prefix was not sent, so it is taken off the answer."""
@@ -119,8 +120,8 @@ class AnthropicMessages:
         if not turns:
             raise InputError("the request has no message beside the instructions: add one of the user")
         asked = max((place for place, turn in enumerate(turns) if turn.role == "user"), default=-1)
-        written: list[Json] = [
-            {"role": turn.role, "content": self._written(turn, marked=place == asked)}
+        said: list[Json] = [
+            {"role": turn.role, "content": self._blocks(turn, marked=place == asked)}
             for place, turn in enumerate(turns)
         ]
         if request.prefix:
@@ -131,10 +132,10 @@ class AnthropicMessages:
                 )
             # The wire refuses white space at the end of the last message.
             if begun := request.prefix.rstrip():
-                written.append({"role": "assistant", "content": [_text(begun)]})
-        return written
+                said.append({"role": "assistant", "content": [_text(begun)]})
+        return said
 
-    def _written(self, turn: "_Turn", *, marked: bool) -> list[Json]:
+    def _blocks(self, turn: "_Turn", *, marked: bool) -> list[Json]:
         """Write the blocks of a turn. The mark sits on the last block that the next request repeats."""
         lasting = list(turn.lasting)
         if marked and lasting and "cache" in self.facts.abilities:
@@ -148,7 +149,7 @@ class AnthropicMessages:
             for tool in request.tools
         ]
         choice = request.tool_choice
-        tools = self._written(_Turn("tools", blocks), marked=True)
+        tools = self._blocks(_Turn("tools", blocks), marked=True)
         if choice == "auto":
             return {"tools": tools}
         if choice in ("none", "required"):
@@ -253,7 +254,7 @@ def _arguments(text: str) -> dict[str, Json]:
     """Read arguments as the object that the wire demands; what is none is handed back in one, for the model to see."""
     try:
         read = parse(text or "{}")
-        canonical(read)
+        written(read)
     except (ValueError, InputError):
         read = None
     return read if isinstance(read, dict) else {"invalid_json": text}
@@ -271,16 +272,16 @@ def _portable(schema: Json, place: str) -> Json:
     """
     if not isinstance(schema, dict):
         return schema
-    written: dict[str, Json] = {}
+    portable: dict[str, Json] = {}
     for key, part in schema.items():
         if key in ("properties", "$defs", "definitions") and isinstance(part, dict):
-            written[key] = {name: _portable(inner, f"{place}.{name}") for name, inner in part.items()}
+            portable[key] = {name: _portable(inner, f"{place}.{name}") for name, inner in part.items()}
         elif key in ("anyOf", "allOf", "oneOf") and isinstance(part, list):
-            written["anyOf" if key == "oneOf" else key] = [_portable(inner, place) for inner in part]
+            portable["anyOf" if key == "oneOf" else key] = [_portable(inner, place) for inner in part]
         elif key == "items":
-            written[key] = _portable(part, f"{place}[]")
+            portable[key] = _portable(part, f"{place}[]")
         elif key not in UNSAID and not (key == "minItems" and part not in (0, 1)):
-            written[key] = part
+            portable[key] = part
     kind = schema.get("type")
     if kind == "object" or (isinstance(kind, list) and "object" in kind) or "properties" in schema:
         if schema.get("additionalProperties", False) is not False or not isinstance(schema.get("properties"), dict):
@@ -288,8 +289,8 @@ def _portable(schema: Json, place: str) -> Json:
                 f"the server takes no object with free keys, as at {place}: name its keys, or ask without a schema",
                 ability="json_schema",
             )
-        written["additionalProperties"] = False
-    return written
+        portable["additionalProperties"] = False
+    return portable
 
 
 class _Reader:
@@ -369,12 +370,15 @@ class _Reader:
             self._speech.stop = text_at(data, "stop_sequence") or None
 
     def _charge(self, usage: Json) -> None:
-        """Merge a bill into the one so far: its counts are totals, and one that is left out still holds."""
+        """Merge a bill into the one so far: its counts are totals, and one that is left out still holds.
+
+        Until it is said what was read there is no bill: half of one would pass for a whole one.
+        """
         for name, path in BILL.items():
             if (count := count_at(usage, *path)) is not None:
                 self._bill[name] = count
-        if self._bill:
+        if "input" in self._bill:
             read, stored = self._bill.get("read", 0), self._bill.get("stored", 0)
-            # Here the tokens read from and written to the cache are not among the input tokens; in ours they are.
-            whole = self._bill.get("input", 0) + read + stored
+            # Here the tokens read from and portable to the cache are not among the input tokens; in ours they are.
+            whole = self._bill["input"] + read + stored
             self._speech.usage = Usage(whole, self._bill.get("output", 0), read, stored, self._bill.get("thought", 0))

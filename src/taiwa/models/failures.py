@@ -29,8 +29,9 @@ KINDS: Mapping[str, str] = {
     kind: verdict
     for verdict, kinds in {
         "credit": "insufficient_quota insufficient_balance billing_error billing_hard_limit_reached payment_required",
-        "auth": "authentication_error invalid_api_key incorrect_api_key permission_error permission_denied unauthenticated "
-        "unauthorized invalid_authentication account_deactivated forbidden",
+        "auth": "authentication_error invalid_api_key incorrect_api_key unauthenticated "
+        "unauthorized invalid_authentication account_deactivated",
+        "forbidden": "permission_error permission_denied forbidden",
         "rate": "rate_limit_error rate_limit_exceeded resource_exhausted too_many_requests rate_limited requests tokens",
         "busy": "overloaded_error overloaded api_error server_error internal_server_error internal_error internal "
         "internalservererror unavailable unavailable_error service_unavailable engine_overloaded slow_down bad_gateway",
@@ -47,12 +48,13 @@ KINDS: Mapping[str, str] = {
 """What the words that servers put into `type`, `code` and `status` mean."""
 
 STATUSES: Mapping[int, str] = {
-    401: "auth", 402: "credit", 403: "auth", 404: "missing", 408: "time", 413: "long", 425: "busy", 429: "rate",
+    401: "auth", 402: "credit", 403: "forbidden", 404: "missing", 408: "time", 413: "long", 425: "busy", 429: "rate",
 }  # fmt: skip
 
 SENTENCES: Mapping[str, tuple[type[ModelError], str]] = {
     # The server's words are left out: some servers repeat the key.
     "auth": (AuthError, "{who} does not accept the key for {model}{code}; set it with `taiwa keys set`"),
+    "forbidden": (AuthError, "{who} does not let this key use {model}{code}{said}"),
     "credit": (AuthError, "{who} says that no credit is left behind this key{code}; see the provider's billing page"),
     "rate": (RateLimitError, "{who} gets too many requests{code}{wait}{said}"),
     "busy": (OverloadedError, "{who} cannot answer now{code}{said}"),
@@ -240,7 +242,7 @@ def _verdict(complaint: Complaint, status: int | None) -> str:
         return "missing"
     if status is not None and status in STATUSES and not (status == 403 and "rate" in named):
         return STATUSES[status]
-    for verdict in ("auth", "rate", "busy", "time", "missing", "unsupported"):
+    for verdict in ("auth", "forbidden", "rate", "busy", "time", "missing", "unsupported"):
         if verdict in named and not (verdict == "busy" and status is not None and status < 500):
             return verdict
     return "busy" if status is not None and status >= 500 and status != 501 else "invalid"

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from json import dumps
 from typing import Literal
 
 from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
-from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.records import Json
 from taiwa.kernel.values import (
     Constraint,
     Finish,
@@ -23,6 +24,7 @@ from taiwa.kernel.values import (
 )
 from taiwa.models.abilities import Facts
 from taiwa.models.answers import AnswerDecoder, Slot, Speech
+from taiwa.models.body import written
 from taiwa.models.calls import CallIds
 from taiwa.models.failures import Server, failure, inside, not_in_protocol
 from taiwa.models.loose import count_at, item_at, items_at, text_at
@@ -131,7 +133,7 @@ class ChatCompletions:
         if request.prefix and dialect.prefix == "continue":
             body |= {"continue_final_message": True, "add_generation_prompt": False}
         path = dialect.prefix_path if request.prefix and dialect.prefix_path else "chat/completions"
-        return Call(path, canonical(body), (("content-type", "application/json"),))
+        return Call(path, written(body), (("content-type", "application/json"),))
 
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:
         """Make a decoder; `prefix` is taken off the start of an answer where the dialect says that it is repeated."""
@@ -154,9 +156,9 @@ class ChatCompletions:
 
     def _messages(self, request: Request) -> list[Json]:
         ids = CallIds(self.dialect.call_id, self.dialect.call_form)
-        written: list[Json] = []
+        said: list[Json] = []
         for message in request.messages:
-            written += _message(message, ids)
+            said += _message(message, ids)
         if request.prefix:
             self.facts.require("prefix", self.model)
             if self.dialect.prefix == "no":
@@ -164,8 +166,8 @@ class ChatCompletions:
                     f"there is no way to ask {self.dialect.label} to continue an answer", ability="prefix"
                 )
             last: dict[str, Json] = {"role": "assistant", "content": request.prefix}
-            written.append(last | {"prefix": True} if self.dialect.prefix == "flag" else last)
-        return written
+            said.append(last | {"prefix": True} if self.dialect.prefix == "flag" else last)
+        return said
 
     def _sampling(self, sampling: Sampling) -> dict[str, Json]:
         body: dict[str, Json] = {}
@@ -294,6 +296,7 @@ class _Reader:
         self._server = server
         self._repeated = repeated
         self._places: dict[int, Slot] = {}
+        self._refused = False
 
     def event(self, data: Json) -> None:
         self._about(data)
@@ -335,7 +338,7 @@ class _Reader:
         refusal = message.get("refusal")
         if refusal and isinstance(refusal, str):
             speech.say(refusal)
-            speech.finish = "refusal"
+            self._refused = True
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             self._call(call)
@@ -360,7 +363,7 @@ class _Reader:
         if isinstance(arguments, str):
             slot.pieces.append(arguments)
         elif isinstance(arguments, dict):
-            slot.pieces.append(canonical(arguments).decode())
+            slot.pieces.append(dumps(arguments, ensure_ascii=False, separators=(",", ":")))
 
     def _slot(self, call: Json) -> Slot:
         """Find the call that a fragment continues, or begin a new one.
@@ -394,7 +397,7 @@ class _Reader:
             return
         if reason in FAILED:
             raise _broke_off(choice, reason, self._server)
-        speech.finish = FINISHES.get(reason, "stop")
+        speech.finish = "refusal" if self._refused else FINISHES.get(reason, "stop")
         if speech.finish == "stop":
             speech.stop = text_at(choice, "stop_reason") or text_at(choice, "matched_stop") or None
 
@@ -405,10 +408,10 @@ def _broke_off(choice: Json, reason: str, server: Server) -> ModelError:
 
 
 def _usage(data: Json) -> Usage | None:
-    """Read a bill; None where the server does not say what was read or written."""
+    """Read a bill; None where the server does not say what was read: half a bill would pass for a whole one."""
     read = count_at(data, "prompt_tokens")
     written = count_at(data, "completion_tokens")
-    if read is None and written is None:
+    if read is None:
         return None
     details = item_at(data, "prompt_tokens_details")
     cached = (
@@ -420,4 +423,4 @@ def _usage(data: Json) -> Usage | None:
     stored = count_at(details, "cache_write_tokens") or count_at(details, "cache_creation_tokens")
     stored = stored or count_at(data, "cache_creation_input_tokens")
     thought = count_at(data, "completion_tokens_details", "reasoning_tokens") or count_at(data, "reasoning_tokens")
-    return Usage(read or 0, written or 0, cached or 0, stored or 0, thought or 0)
+    return Usage(read, written or 0, cached or 0, stored or 0, thought or 0)
