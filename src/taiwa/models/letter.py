@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from urllib.parse import quote, urlsplit
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.kernel.values import Request
+from taiwa.kernel.values import Request, user
 from taiwa.models.secret import Secret
 from taiwa.models.wire import Call, Codec, Target
 
@@ -106,9 +106,11 @@ def get(target: Target, path: str, key: Secret | None) -> Letter:
         ConfigError: the base URL or a header cannot be sent.
     """
     address = address_of(target.base_url)
-    return Letter(
-        "GET", address, _path(address, path), target.codec, _headers(target, key, address), secrets=_secrets(key)
-    )  # fmt: skip
+    # a protocol's own headers, its version for one, are told by any of its calls
+    call = target.codec.encode(Request((user("x"),)))
+    own = tuple(header for header in call.headers if header[0] != "content-type")
+    headers = (*_headers(target, key, address), *_encoded(own))
+    return Letter("GET", address, _path(address, path), target.codec, headers, secrets=_secrets(key))
 
 
 def _path(address: Address, path: str) -> str:
