@@ -270,6 +270,8 @@ def test_a_kept_connection_that_the_server_closed_meanwhile_does_no_harm(
     assert texts == ["one", "one", "three"]
 
 
+BUSY = b'data: {"error": {"type": "overloaded_error", "message": "overloaded"}}\n\n'
+
 # --- what fails -------------------------------------------------------------------------------------------------------
 
 
@@ -285,6 +287,7 @@ def test_a_kept_connection_that_the_server_closed_meanwhile_does_no_harm(
         (raw(head() + words("対話").partition("話".encode()[1:])[0]), ProtocolError, "in the middle"),
         (raw(head(5000) + words("I will")), ProtocolError, "broke off in the middle"),
         (silence(head() + words("I will")), TimeoutError, "stalled for 0.25 s"),
+        (silence(head() + words("I will") + BUSY), OverloadedError, "cannot answer now"),
         (silence(head()), TimeoutError, "no answer from 127.0.0.1"),
         (raw(head() + b"data: {broken\n\n"), ProtocolError, "not JSON"),
         (raw(head() + b"data: " + KEY.encode() + b"\n\n"), ProtocolError, "not JSON"),

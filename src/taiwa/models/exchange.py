@@ -184,6 +184,7 @@ class _Attempt:
         try:
             while data := (yield from self._read()):
                 yield from self._give(decoder.feed(data))
+                decoder.feed(b"")  # a failure that stood behind these words is raised now, not after the next wait
         except Broken as broken:
             if self._finished:
                 return

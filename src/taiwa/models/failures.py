@@ -54,7 +54,10 @@ STATUSES: Mapping[int, str] = {
 SENTENCES: Mapping[str, tuple[type[ModelError], str]] = {
     # The server's words are left out: some servers repeat the key.
     "auth": (AuthError, "{who} does not accept the key for {model}{code}; set it with `taiwa keys set`"),
-    "forbidden": (AuthError, "{who} does not let this key use {model}{code}{said}"),
+    "forbidden": (
+        AuthError,
+        "{who} does not let this key use {model}{code}{said}; give it the right, or set another with `taiwa keys set`",
+    ),
     "credit": (AuthError, "{who} says that no credit is left behind this key{code}; see the provider's billing page"),
     "rate": (RateLimitError, "{who} gets too many requests{code}{wait}{said}"),
     "busy": (OverloadedError, "{who} cannot answer now{code}{said}"),

@@ -23,10 +23,11 @@ class Decoder(Protocol):
     """Turns the bytes of one answer into chunks, whatever the sizes they arrive in."""
 
     def feed(self, data: bytes) -> list[Chunk]:
-        """Take the next bytes.
+        """Take the next bytes; no bytes at all are allowed.
 
         Raises:
-            ModelError: the server reports a failure inside its answer, or breaks its protocol.
+            ModelError: the server reports a failure inside its answer, or breaks its protocol. What was said before it
+                is given out first, and the next call raises.
         """
         ...
 
