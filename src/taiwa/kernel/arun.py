@@ -56,6 +56,8 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
         ticks = asyncio.Event()
         try:
             while not session.done:
+                if session.events:
+                    yield
                 waiting += session.take()
                 while waiting and len(tasks) < self.width:
                     wish = waiting.pop(0)
@@ -84,14 +86,15 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
                 task.cancel()
             if task.done():
                 del tasks[task]
-                task.result()
+                if wish.wanted or not task.cancelled():
+                    task.result()
 
     async def _perform(self, session: Session[T], wish: Wish, ticks: asyncio.Event) -> None:
         try:
-            settle = await self._result(session, wish, ticks)
-        except Exception as error:
-            settle = partial(session.fail, wish, error)
-        try:
+            try:
+                settle = await self._result(session, wish, ticks)
+            except Exception as error:
+                settle = partial(session.fail, wish, error)
             settle()
         finally:
             ticks.set()

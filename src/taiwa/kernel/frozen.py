@@ -19,14 +19,20 @@ def value(cls: type[T]) -> type[T]:
 
     Fields and slots come from `dataclass`; the methods are closures, and `__init__` is compiled when the first instance is
     made. Letting `dataclass` compile six methods for every class is half of the time that importing the kernel takes.
+
+    Raises:
+        TypeError: another class of ours has that name, and a record would not say which of the two it holds.
     """
+    name, known = name_of(cls), registry.get(name_of(cls))
+    if known is not None and known.__module__ != cls.__module__:
+        raise TypeError(f"{name} is already the name of {known.__module__}.{known.__qualname__}: choose another")
     own = {name: part for name, part in cls.__dict__.items() if name not in {"__dict__", "__weakref__"}}
     made = dataclass(init=False, eq=False, repr=False, slots=True)(cls)
     layout = fields(cast("type[Any]", made))
     for method in (_first_init(made, own), *_comparing(made, layout), *_copying(made, layout), *_freezing()):
         if method.__name__ not in own:
             setattr(made, method.__name__, method)
-    registry[name_of(made)] = made
+    registry[name] = made
     return made
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from taiwa.kernel.effects import CallTool, Complete, Effect
-from taiwa.kernel.errors import TaiwaError, revive_error
+from taiwa.kernel.errors import Plain, TaiwaError, revive_error
 from taiwa.kernel.records import Json, digest, record, revive
 
 __all__ = ["Entry", "Journal", "Strand"]
@@ -59,13 +59,12 @@ class Entry:
         Raises:
             InputError: the effect or its answer cannot be recorded.
         """
-        error = self.error.record() if isinstance(self.error, TaiwaError) else None
         return {
             "strand": list(self.strand),
             "index": self.index,
             "key": self.key,
             "answer": record(self.answer),
-            "error": None if error is None else record(error),
+            "error": record(_written(self.error)),
         }
 
     @classmethod
@@ -75,13 +74,22 @@ class Entry:
         return cls(tuple(data["strand"]), data["index"], data["key"], revive(data["answer"]), error)
 
 
+def _written(error: object) -> "dict[str, Plain] | None":
+    """An error that is none of ours comes back as a plain `TaiwaError`: its class cannot be known to exist later."""
+    if error is None or isinstance(error, TaiwaError):
+        return None if error is None else error.record()
+    name = type(error).__name__
+    return {"type": f"{type(error).__module__}.{name}", "message": f"{name}: {error}"}
+
+
 class Journal:
     """The entries of one run. `sink` is called with each new entry before the program goes on."""
 
-    __slots__ = ("_entries", "sink")
+    __slots__ = ("_entries", "_refusals", "sink")
 
     def __init__(self, entries: Iterable[Entry] = (), sink: Callable[[Entry], None] | None = None) -> None:
         self._entries = {(entry.strand, entry.index): entry for entry in entries}
+        self._refusals: dict[tuple[Strand, int], TaiwaError] = {}
         self.sink = sink
 
     @property
@@ -98,6 +106,14 @@ class Journal:
         self._entries[entry.strand, entry.index] = entry
         if self.sink is not None:
             self.sink(entry)
+
+    def refuse(self, strand: Strand, index: int, refusal: TaiwaError) -> None:
+        """Remember that a limit refused the effect there; nothing was asked, so the sink does not hear of it."""
+        self._refusals[strand, index] = refusal
+
+    def refusal(self, strand: Strand, index: int) -> TaiwaError | None:
+        """Return why the effect at that place was refused, if it was."""
+        return self._refusals.get((strand, index))
 
     def requests(self) -> tuple[Complete, ...]:
         """The model calls of this run, for tests and laws."""

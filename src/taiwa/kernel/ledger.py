@@ -118,7 +118,9 @@ class Ledger:
         if self._price is None or self._price(self._model, Usage()) is None:
             return ConfigError(f"no price is known for {self._model}, so a cost limit cannot hold; set one in `prices`")
         if self.cost is None:
-            return ConfigError(f"{self._model} does not report its usage, so a cost limit cannot hold")
+            return ConfigError(
+                f"{self._model} did not report the usage of a call, so a cost limit cannot hold any longer"
+            )
         return LimitError("cost", self.cost / 1e9, bound / 1e9) if self.cost >= bound else None
 
     def refuse_tool_call(self) -> TaiwaError | None:
@@ -134,10 +136,14 @@ class Ledger:
     def charge(self, response: Response) -> None:
         """Put a response on the bill."""
         if response.usage is None:
-            self.unmetered += 1
-            self.cost = None
+            self.charge_unknown()
             return
         self.usage = self.usage + response.usage
         if self.cost is not None:
             price = None if self._price is None else self._price(self._model, response.usage)
             self.cost = None if price is None else self.cost + price
+
+    def charge_unknown(self) -> None:
+        """Put a call on the bill whose usage nobody will tell."""
+        self.unmetered += 1
+        self.cost = None

@@ -2,7 +2,8 @@
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -40,17 +41,20 @@ class Runtime(BaseRuntime[Model]):
     def stream(self, program: Program[T], journal: Journal | None = None) -> Iterator[TextDelta | Note | Done[T]]:
         """Run a program and give out what it says as it says it, last `Done`; closing the iterator stops the run."""
         session = self.session(program, journal)
-        for _ in self._drive(session):
-            while session.events:
-                yield session.events.popleft()
+        with closing(self._drive(session)) as ticks:
+            for _ in ticks:
+                while session.events:
+                    yield session.events.popleft()
         while session.events:
             yield session.events.popleft()
         yield Done(session.result(), session.ledger.spent, session.journal)
 
-    def _drive(self, session: Session[T]) -> Iterator[None]:
+    def _drive(self, session: Session[T]) -> Generator[None]:
         side = _Side(self, session)
         try:
             while not session.done:
+                if session.events:
+                    yield
                 wishes = session.take()
                 if len(wishes) == 1 and not side.busy:
                     yield from self._perform(session, wishes[0])
@@ -137,6 +141,8 @@ class _Side:
             settle = self._result(wish)
         except Exception as error:
             settle = partial(session.fail, wish, error)
+        except BaseException as error:  # a handler that wants to exit: the run would wait for its answer for ever
+            settle = partial(_raise, error)
         post((self._finish, (settle,)))
 
     def _result(self, wish: Wish) -> Callable[[], None]:
@@ -147,12 +153,18 @@ class _Side:
         chunks = self._runtime.the_model().stream(effect.request)
         try:
             for chunk in chunks:
-                self._posts.put((self._session.feed, (wish, chunk)))
+                self._posts.put((self._feed, (wish, chunk)))
                 if wish.over:
                     break
         finally:
             _close(chunks)
         return partial(self._session.complete, wish)
+
+    def _feed(self, wish: Wish, chunk: Chunk) -> None:
+        try:
+            self._session.feed(wish, chunk)
+        except Exception as error:
+            self._session.fail(wish, error)
 
     def _finish(self, settle: Callable[[], None]) -> None:
         self._running -= 1
@@ -163,3 +175,7 @@ def _close(chunks: Iterator[Chunk] | None) -> None:
     close = getattr(chunks, "close", None)
     if close is not None:
         close()
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -23,7 +23,7 @@ T = TypeVar("T")
 class Wish:
     """One effect that a driver has to perform. `wanted` turns false when nobody waits for the answer any more."""
 
-    __slots__ = ("_cut", "_overdue", "_watcher", "chunks", "effect", "index", "line", "started", "wanted")
+    __slots__ = ("_cut", "_overdue", "_watcher", "begun", "chunks", "effect", "index", "line", "started", "wanted")
 
     def __init__(self, line: "_Line", index: int, effect: Effect[Any], started: float) -> None:
         self.line = line
@@ -31,6 +31,7 @@ class Wish:
         self.effect = effect
         self.started = started
         self.wanted = True
+        self.begun = False
         self.chunks: list[Chunk] = []
         self._watcher: Watcher | None = None
         self._cut: int | None = None
@@ -39,6 +40,7 @@ class Wish:
     def begin(self) -> None:
         """Forget what came of an earlier try."""
         watch = self.effect.watch if isinstance(self.effect, Complete) else None
+        self.begun = True
         self.chunks = []
         self._cut = None
         self._watcher = None if watch is None else watch()
@@ -107,12 +109,13 @@ Observer: TypeAlias = Callable[[Event], None]
 
 
 class _Group:
-    """The programs of one gather."""
+    """The programs of one gather; `late` when the program that gathers them had been refused something before."""
 
-    __slots__ = ("answers", "left", "lines", "open", "parent")
+    __slots__ = ("answers", "late", "left", "lines", "open", "parent")
 
     def __init__(self, parent: "_Line", size: int) -> None:
         self.parent = parent
+        self.late = parent.refused
         self.lines: list[_Line] = []
         self.answers: list[object] = [None] * size
         self.left = size
@@ -157,6 +160,7 @@ class Session(Generic[T]):
         self._ready: deque[tuple[_Line, object, BaseException | None]] = deque()
         self._value: object = None
         self._error: BaseException | None = None
+        self._missing = ""
         self._root = _Line((), program)
         self._ready.append((self._root, None, None))
         self._pump()
@@ -231,8 +235,14 @@ class Session(Generic[T]):
 
     def _emit(self, event: TextDelta | Note) -> None:
         self.events.append(event)
-        for observe in self._observers:
-            observe(event)
+        self._notify(event)
+
+    def _notify(self, event: Event) -> None:
+        try:
+            for observe in self._observers:
+                observe(event)
+        except TaiwaError as problem:
+            self._abort(problem)
 
     def _settle(self, wish: Wish, answer: object, error: BaseException | None) -> None:
         entry = Entry(wish.line.path, wish.index, wish.effect, answer, error)
@@ -243,10 +253,11 @@ class Session(Generic[T]):
         wish.line.wish = None
         try:
             self.journal.append(entry)
-            for observe in self._observers:
-                observe(Got(entry))
         except TaiwaError as problem:
-            error = problem
+            self._abort(problem)
+        else:
+            if self._observers:
+                self._notify(Got(entry))
         self._ready.append((wish.line, answer, error))
         self._pump()
 
@@ -264,6 +275,8 @@ class Session(Generic[T]):
                 self._end(line, None, problem)
             else:
                 self._ask(line, effect)
+        if self._missing and not self.done:
+            self._abort(ReplayError(f"the journal ends before {self._missing}"))
 
     def _ask(self, line: _Line, effect: Effect[Any]) -> None:
         if isinstance(effect, Tell):
@@ -280,11 +293,17 @@ class Session(Generic[T]):
         if entry is not None:
             self._recall(line, entry, effect)
         elif self._recorded_only:
-            self._end_early(
-                line, ReplayError(f"the journal ends before {type(effect).__name__} at {_place(line, index)}")
-            )
+            self._unrecorded(line, index, effect)
         else:
             self._wish(line, index, effect)
+
+    def _unrecorded(self, line: _Line, index: int, effect: Effect[Any]) -> None:
+        """A replay came to what was refused, or was never answered: because another strand failed, if all is well."""
+        refusal = self.journal.refusal(line.path, index)
+        if refusal is not None:
+            self._refuse(line, index, refusal)
+        elif not self._missing:
+            self._missing = f"{type(effect).__name__} at {_place(line, index)}"
 
     def _wish(self, line: _Line, index: int, effect: Effect[Any]) -> None:
         refusal = None
@@ -295,26 +314,36 @@ class Session(Generic[T]):
         elif self.ledger.limits.seconds is not None:
             refusal = self.ledger.late()
         if refusal is not None:
-            self._refuse(line, refusal)
+            self._refuse(line, index, refusal)
             return
         wish = Wish(line, index, effect, self.ledger.now())
         line.wish = wish
-        for observe in self._observers:
-            observe(Asked(line.path, index, effect))
+        if self._observers:
+            self._notify(Asked(line.path, index, effect))
         self._wishes.append(wish)
 
-    def _refuse(self, line: _Line, refusal: TaiwaError) -> None:
-        """The program may answer a first refusal, for instance by a plain word; one that asks again is ended."""
-        if line.refused:
-            self._end_early(line, refusal)
+    def _refuse(self, line: _Line, index: int, refusal: TaiwaError) -> None:
+        """The program may answer a first refusal, for instance by a plain word.
+
+        One that asks again, itself or by programs that it gathers afterwards, is ended.
+        """
+        self.journal.refuse(line.path, index, refusal)
+        asking = line
+        while asking.group is not None and asking.group.late:
+            asking = asking.group.parent
+        if asking.refused:
+            self._end_early(asking, refusal)
             return
-        line.refused = True
         self._ready.append((line, None, refusal))
+        line.refused = True
+        while line.group is not None:
+            line = line.group.parent
+            line.refused = True
 
     def _recall(self, line: _Line, entry: Entry, effect: Effect[Any]) -> None:
         if not entry.answers(effect):
             message = f"the journal holds another {type(effect).__name__} at {_place(line, entry.index)}"
-            self._end_early(line, ReplayError(f"{message}; the app, the code or the text before it has changed"))
+            self._abort(ReplayError(f"{message}; the app, the code or the text before it has changed"))
             return
         if isinstance(effect, Complete):
             self.ledger.requests += 1
@@ -347,8 +376,14 @@ class Session(Generic[T]):
             self._ready.append((child, None, None))
 
     def _end_early(self, line: _Line, error: TaiwaError) -> None:
-        _close(line.program)
+        self._stop(line)
         self._end(line, None, error)
+
+    def _abort(self, error: TaiwaError) -> None:
+        """End the run by what no program of it may catch: nobody could say any more what has happened."""
+        if not self.done:
+            self._error, self.done = error, True
+            self._stop(self._root)
 
     def _end(self, line: _Line, answer: object, error: BaseException | None) -> None:
         group = line.group
@@ -370,8 +405,10 @@ class Session(Generic[T]):
             self._ready.append((group.parent, tuple(group.answers), None))
 
     def _stop(self, line: _Line) -> None:
-        if line.wish is not None:
+        if line.wish is not None and line.wish.wanted:
             line.wish.wanted = False
+            if line.wish.begun:
+                self.ledger.charge_unknown()
         if line.inner is not None:
             line.inner.open = False
             for child in line.inner.lines:

@@ -1,0 +1,198 @@
+"""Edges for tests of the kernel: a model that echoes, a clock that is set by hand, and one face for both drivers."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import aclosing, closing
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Literal, TypeVar
+
+from taiwa.kernel import (
+    AsyncRuntime,
+    CallTool,
+    Complete,
+    Done,
+    Effect,
+    Journal,
+    Note,
+    Program,
+    Request,
+    Response,
+    Runtime,
+    TextDelta,
+    ToolResult,
+    Usage,
+    perform,
+    user,
+    value,
+)
+from taiwa.kernel.ledger import Ledger
+from taiwa.kernel.session import Session
+from taiwa.kernel.values import Ability, Chunk, Finished
+
+T = TypeVar("T")
+Kind = Literal["blocking", "asynchronous"]
+Heard = TextDelta | Note | Done[Any]
+
+
+@value
+class Double(Effect[int]):
+    """An effect of our own."""
+
+    number: int
+
+
+def ask(text: str) -> Program[str]:
+    """Ask the model and return its words."""
+    response = yield from perform(Complete(Request((user(text),))))
+    return response.text
+
+
+def call(name: str, **arguments: str) -> Program[ToolResult]:
+    """Call a tool."""
+    return (yield from perform(CallTool(name, arguments)))
+
+
+def respond(text: str) -> Program[Response]:
+    """Ask the model and return its whole response."""
+    return (yield from perform(Complete(Request((user(text),)))))
+
+
+@dataclass
+class Echo:
+    """A model that answers `<text>!`, fails where the text says so, and remembers what was opened and closed."""
+
+    usage: Usage | None = field(default_factory=lambda: Usage(1, 1))
+    name: str = "echo"
+    chunk: int = 100
+    finish: bool = True
+    on_chunk: Callable[[], object] = lambda: None
+    abilities: frozenset[Ability] = frozenset({"stop"})
+    asked: list[str] = field(default_factory=list[str])
+    closed: list[str] = field(default_factory=list[str])
+    open_now: int = 0
+    open_most: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def stream(self, request: Request) -> Iterator[Chunk]:
+        """Answer in chunks."""
+        text = self._begin(request)
+        try:
+            yield from self._chunks(text)
+        finally:
+            self._end(text)
+
+    async def astream(self, request: Request) -> AsyncIterator[Chunk]:
+        """As `stream`; other tasks run between two chunks."""
+        text = self._begin(request)
+        try:
+            for chunk in self._chunks(text):
+                await asyncio.sleep(0)
+                yield chunk
+        finally:
+            self._end(text)
+
+    def _begin(self, request: Request) -> str:
+        text = request.messages[-1].text
+        with self.lock:
+            self.asked.append(text)
+            self.open_now += 1
+            self.open_most = max(self.open_most, self.open_now)
+        return text
+
+    def _end(self, text: str) -> None:
+        with self.lock:
+            self.open_now -= 1
+            self.closed.append(text)
+
+    def _chunks(self, text: str) -> Iterator[Chunk]:
+        answer = f"{text}!"
+        for start in range(0, len(answer), self.chunk):
+            yield TextDelta(answer[start : start + self.chunk])
+            self.on_chunk()
+        if "fail" in text:
+            raise ValueError(text)
+        if self.finish:
+            yield Finished(usage=self.usage, model=self.name)
+
+
+@dataclass
+class Clock:
+    """Seconds that pass only when a test says so."""
+
+    seconds: float = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class _Timed:
+    """Lets a test set the clock of a run."""
+
+    clock: Clock
+
+    def session(self, program: Program[T], journal: Journal | None) -> Session[T]:
+        limits, price, observers = self.limits, self.price, self.observers  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+        name = str(getattr(self.model, "name", ""))  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+        return Session(program, Ledger(limits, name, price, self.clock), journal, observers)
+
+
+class _TimedRuntime(_Timed, Runtime):
+    pass
+
+
+class _TimedAsyncRuntime(_Timed, AsyncRuntime):
+    pass
+
+
+@dataclass(frozen=True)
+class Drive:
+    """Runs programs on one of the drivers; edges are the keyword arguments of `Runtime`."""
+
+    kind: Kind
+
+    def run(self, program: Program[T], journal: Journal | None = None, clock: Clock | None = None, **edges: Any) -> T:
+        """Run a program to its value."""
+        if self.kind == "blocking":
+            return self._blocking(clock, edges).run(program, journal)
+        return asyncio.run(self._asynchronous(clock, edges).run(program, journal))
+
+    def hear(
+        self, program: Program[Any], journal: Journal | None = None, most: int | None = None, **edges: Any
+    ) -> list[Heard]:
+        """Stream a program and return what was heard; after `most` events the iterator is closed."""
+        if self.kind == "blocking":
+            with closing(self._blocking(None, edges).stream(program, journal)) as events:  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
+                return list(islice(events, most))
+        return asyncio.run(self._hear(self._asynchronous(None, edges), program, journal, most))
+
+    async def _hear(
+        self, runtime: AsyncRuntime, program: Program[Any], journal: Journal | None, most: int | None
+    ) -> list[Heard]:
+        heard: list[Heard] = []
+        async with aclosing(runtime.stream(program, journal)) as events:  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
+            async for event in events:
+                heard.append(event)
+                if len(heard) == most:
+                    break
+        return heard
+
+    def _blocking(self, clock: Clock | None, edges: dict[str, Any]) -> Runtime:
+        if clock is None:
+            return Runtime(**edges)
+        runtime = _TimedRuntime(**edges)
+        runtime.clock = clock
+        return runtime
+
+    def _asynchronous(self, clock: Clock | None, edges: dict[str, Any]) -> AsyncRuntime:
+        if clock is None:
+            return AsyncRuntime(**edges)
+        runtime = _TimedAsyncRuntime(**edges)
+        runtime.clock = clock
+        return runtime
+
+
+def shown(heard: Iterable[object]) -> str:
+    """All words that a person saw."""
+    return "".join(event.text for event in heard if isinstance(event, TextDelta))

@@ -1,0 +1,325 @@
+"""No program outruns its limits, whatever it catches, and all strands share them."""
+
+import asyncio
+import threading
+
+import pytest
+
+from taiwa.kernel import (
+    Complete,
+    ConfigError,
+    Done,
+    Journal,
+    LimitError,
+    Limits,
+    Program,
+    Request,
+    ToolResult,
+    Usage,
+    gather,
+    perform,
+    replay,
+    user,
+)
+from taiwa.kernel.ledger import Ledger, Price, Spent
+from taiwa.kernel.session import Session
+from taiwa.kernel.values import Response, assistant
+from taiwa.models.scripted import script
+from tests.kernel.fakes import Clock, Double, Drive, Echo, ask, call
+
+
+def asking(times: int) -> Program[int]:
+    for _ in range(times):
+        yield from ask("more")
+    return times
+
+
+def stubborn(asked: list[str]) -> Program[str]:
+    """Ask for ever and catch every refusal."""
+    while True:
+        try:
+            yield from ask("more")
+        except LimitError as error:
+            asked.append(str(error))
+
+
+def test_requests_up_to_the_limit_are_answered(drive: Drive) -> None:
+    assert drive.run(asking(3), model=Echo(), limits=Limits(requests=3)) == 3
+
+
+def test_one_request_more_is_refused_and_not_sent(drive: Drive) -> None:
+    model = Echo()
+
+    with pytest.raises(LimitError) as caught:
+        drive.run(asking(4), model=model, limits=Limits(requests=3))
+
+    assert (caught.value.which, caught.value.amount, caught.value.bound) == ("requests", 3, 3)
+    assert len(model.asked) == 3
+
+
+def test_tool_calls_are_limited(drive: Drive) -> None:
+    def program() -> Program[str]:
+        for _ in range(3):
+            yield from call("any")
+        return "done"
+
+    handlers = {type(call("x").send(None)): lambda _: ToolResult("")}
+    with pytest.raises(LimitError, match="limit on tool calls is reached: 2 of 2"):
+        drive.run(program(), handlers=handlers, limits=Limits(tool_calls=2))
+
+
+def test_output_tokens_are_limited_by_what_was_answered_so_far(drive: Drive) -> None:
+    model = Echo(usage=Usage(1, 40))
+
+    with pytest.raises(LimitError, match="limit on output tokens is reached: 120 of 100"):
+        drive.run(asking(9), model=model, limits=Limits(output_tokens=100))
+
+    assert len(model.asked) == 3
+
+
+def per_token(_: str, usage: Usage) -> int:
+    return usage.output_tokens * 1_000_000_000
+
+
+def test_cost_is_limited_by_what_was_paid_so_far(drive: Drive) -> None:
+    model = Echo(usage=Usage(1, 2))
+
+    with pytest.raises(LimitError, match="limit on cost is reached: 4 of 3"):
+        drive.run(asking(9), model=model, limits=Limits(cost=3_000_000_000), price=per_token)
+
+    assert len(model.asked) == 2
+
+
+@pytest.mark.parametrize("price", [None, lambda _, __: None])
+def test_a_cost_limit_without_a_price_lets_nothing_be_asked(drive: Drive, price: Price | None) -> None:
+    model = Echo()
+
+    with pytest.raises(ConfigError, match="no price is known for echo"):
+        drive.run(asking(1), model=model, limits=Limits(cost=1), price=price)
+
+    assert model.asked == []
+
+
+def test_a_cost_limit_ends_a_run_whose_usage_is_not_reported(drive: Drive) -> None:
+    model = Echo(usage=None)
+
+    with pytest.raises(ConfigError, match="echo did not report the usage of a call"):
+        drive.run(asking(2), model=model, limits=Limits(cost=10**12), price=per_token)
+
+    assert len(model.asked) == 1
+
+
+def test_usage_that_is_not_reported_is_counted_as_unknown_never_as_nothing(drive: Drive) -> None:
+    with pytest.raises(LimitError) as caught:
+        drive.run(asking(3), model=Echo(usage=None), limits=Limits(requests=2), price=per_token)
+
+    spent = caught.value.spent
+    assert isinstance(spent, Spent)
+    assert (spent.unmetered, spent.cost, spent.usage) == (2, None, Usage())
+
+
+def test_seconds_are_limited_before_an_effect(drive: Drive) -> None:
+    clock = Clock()
+
+    def tick(_: Double) -> int:
+        clock.seconds += 4
+        return 0
+
+    def program() -> Program[int]:
+        for _ in range(9):
+            yield from perform(Double(1))
+        return 9
+
+    with pytest.raises(LimitError, match="limit on seconds is reached: 12 of 10"):
+        drive.run(program(), clock=clock, handlers={Double: tick}, limits=Limits(seconds=10))
+
+
+def test_seconds_are_limited_in_the_middle_of_an_answer_and_what_came_is_kept(drive: Drive) -> None:
+    clock = Clock()
+
+    def tick() -> None:
+        clock.seconds += 4
+
+    model, journal = Echo(chunk=2, on_chunk=tick), Journal()
+
+    with pytest.raises(LimitError, match="seconds"):
+        drive.run(ask("0123456789"), journal, clock=clock, model=model, limits=Limits(seconds=10))
+
+    (entry,) = journal.entries
+    assert isinstance(entry.answer, Response)
+    assert entry.answer.text == "01234567"
+    assert model.closed == ["0123456789"]
+
+
+def test_seconds_left_are_no_limit_when_none_was_set() -> None:
+    ledger = Ledger(Limits(), clock=Clock())
+
+    assert (ledger.remaining(), ledger.late()) == (None, None)
+
+
+def test_when_time_is_over_all_that_is_under_way_fails() -> None:
+    clock = Clock()
+    session = Session(gather([ask("a"), ask("b")]), Ledger(Limits(seconds=1), clock=clock))
+    first, second = session.take()
+
+    clock.seconds = 2
+    session.expire()
+
+    assert session.done
+    assert not first.wanted
+    assert not second.wanted
+    with pytest.raises(LimitError, match="limit on seconds is reached: 2 of 1"):
+        session.result()
+
+
+def test_time_that_is_not_over_ends_nothing() -> None:
+    session = Session(ask("a"), Ledger(Limits(seconds=1), clock=Clock()))
+
+    session.expire()
+
+    assert not session.done
+
+
+def test_a_first_refusal_may_be_answered_by_plain_words(drive: Drive) -> None:
+    def program() -> Program[str]:
+        answers = 0
+        try:
+            while True:
+                yield from ask("more")
+                answers += 1
+        except LimitError:
+            return f"after {answers} answers: enough"
+
+    journal = Journal()
+
+    assert drive.run(program(), journal, model=Echo(), limits=Limits(requests=2)) == "after 2 answers: enough"
+    assert replay(program(), journal) == "after 2 answers: enough"
+
+
+def test_a_program_that_swallows_a_refusal_and_asks_again_is_ended(drive: Drive) -> None:
+    caught: list[str] = []
+
+    with pytest.raises(LimitError, match="requests"):
+        drive.run(stubborn(caught), model=Echo(), limits=Limits(requests=2))
+
+    assert caught == ["the limit on requests is reached: 2 of 2"]
+
+
+def test_a_program_that_asks_again_through_a_gather_is_ended_too(drive: Drive) -> None:
+    refusals: list[str] = []
+
+    def program() -> Program[str]:
+        while True:
+            try:
+                yield from gather([ask("a"), ask("b")])
+            except LimitError as error:
+                refusals.append(str(error))
+
+    with pytest.raises(LimitError, match="requests"):
+        drive.run(program(), model=Echo(), limits=Limits(requests=3))
+
+    assert len(refusals) == 1
+
+
+def test_a_program_that_asks_again_through_nested_gathers_is_ended_too(drive: Drive) -> None:
+    def nested(depth: int) -> Program[object]:
+        while True:
+            try:
+                if depth == 0:
+                    yield from ask("more")
+                else:
+                    yield from gather([nested(depth - 1), nested(depth - 1)])
+            except LimitError:
+                pass
+
+    with pytest.raises(LimitError, match="requests"):
+        drive.run(nested(3), model=Echo(), limits=Limits(requests=20))
+
+
+def test_each_program_of_a_gather_may_answer_a_refusal(drive: Drive) -> None:
+    def modest(text: str) -> Program[str]:
+        try:
+            return (yield from ask(text))
+        except LimitError:
+            return "nothing"
+
+    journal = Journal()
+    answers = drive.run(gather([modest(text) for text in "abcd"]), journal, model=Echo(), limits=Limits(requests=2))
+
+    assert answers == ("a!", "b!", "nothing", "nothing")
+    assert replay(gather([modest(text) for text in "abcd"]), journal) == answers
+
+
+def test_programs_of_a_gather_share_one_limit(drive: Drive) -> None:
+    model = Echo()
+
+    with pytest.raises(LimitError, match="limit on requests is reached: 5 of 5"):
+        drive.run(gather([asking(3) for _ in range(4)]), model=model, limits=Limits(requests=5))
+
+    assert len(model.asked) <= 5
+
+
+def test_a_request_that_failed_counts(drive: Drive) -> None:
+    model = script(ValueError("down"), "never")
+
+    def program() -> Program[str]:
+        try:
+            return (yield from ask("a"))
+        except ValueError:
+            return (yield from ask("b"))
+
+    with pytest.raises(LimitError):
+        drive.run(program(), model=model, limits=Limits(requests=1))
+
+
+def test_the_bill_of_a_resumed_run_holds_what_was_paid_before(drive: Drive) -> None:
+    first = Journal()
+    drive.run(asking(2), first, model=Echo(usage=Usage(5, 7)))
+
+    with pytest.raises(LimitError, match="output tokens is reached: 14 of 14"):
+        drive.run(asking(3), Journal(first.entries), model=Echo(), limits=Limits(output_tokens=14))
+
+
+def test_a_prefix_of_the_answer_that_came_before_an_error_is_on_the_bill(drive: Drive) -> None:
+    journal = Journal()
+
+    with pytest.raises(ValueError, match="fail") as caught:
+        drive.run(perform(Complete(Request((user("fail"),)))), journal, model=Echo())
+
+    assert caught.type is ValueError
+    (entry,) = journal.entries
+    assert entry.answer == Response(assistant("fail!"), "interrupted")
+    assert entry.error is caught.value
+
+
+def test_a_call_that_was_stopped_in_its_middle_is_on_the_bill_as_unknown(drive: Drive) -> None:
+    def program() -> Program[str]:
+        try:
+            yield from gather([ask("a long answer"), perform(Double(1))])
+        except ZeroDivisionError:
+            return "caught"
+        return "missed"
+
+    begun, over = threading.Event(), threading.Event()
+
+    def linger() -> None:
+        begun.set()
+        if drive.kind == "blocking":
+            over.wait(5)
+
+    def fail(_: Double) -> int:
+        begun.wait(5)
+        raise ZeroDivisionError
+
+    async def fail_later(_: Double) -> int:
+        for _step in range(3):
+            await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+    handlers = {Double: fail if drive.kind == "blocking" else fail_later}
+    heard = drive.hear(program(), model=Echo(chunk=1, on_chunk=linger), handlers=handlers, price=per_token)
+    over.set()
+
+    assert isinstance(heard[-1], Done)
+    assert heard[-1].value == "caught"
+    assert (heard[-1].spent.requests, heard[-1].spent.unmetered, heard[-1].spent.cost) == (1, 1, None)

@@ -1,0 +1,270 @@
+"""What a program sees of its runtime, on both drivers."""
+
+from contextlib import suppress
+from itertools import repeat
+
+import pytest
+
+from taiwa.kernel import (
+    Abilities,
+    CallTool,
+    Complete,
+    ConfigError,
+    Effect,
+    InputError,
+    Journal,
+    Json,
+    LimitError,
+    Limits,
+    ModelError,
+    Note,
+    Passage,
+    Program,
+    Request,
+    Response,
+    Retrieve,
+    TaiwaError,
+    ToolError,
+    ToolResult,
+    ToolSpec,
+    UnknownToolError,
+    Usage,
+    assistant,
+    perform,
+    replay,
+    tell,
+    user,
+)
+from taiwa.kernel.ledger import Spent
+from taiwa.models.scripted import script
+from tests.kernel.fakes import Double, Drive, Echo, ask, call
+
+
+class Shout:
+    """A tool."""
+
+    spec = ToolSpec("shout", "Say it louder.", {"type": "object"})
+
+    def call(self, arguments: "dict[str, Json]") -> ToolResult:
+        if "text" not in arguments:
+            raise ToolError("there is no text", code="missing", hint="give text")
+        return ToolResult(str(arguments["text"]).upper(), "shout")
+
+
+class Shelf:
+    """A retriever."""
+
+    def find(self, query: str, k: int) -> tuple[Passage, ...]:
+        return (Passage("book", query),) * k
+
+
+def test_a_program_is_sent_the_answers_of_its_effects(drive: Drive) -> None:
+    def program() -> Program[tuple[str, str]]:
+        first = yield from ask("one")
+        return first, (yield from ask(f"{first}two"))
+
+    assert drive.run(program(), model=Echo()) == ("one!", "one!two!")
+
+
+def test_a_program_without_effects_needs_no_edges(drive: Drive) -> None:
+    def program() -> Program[int]:
+        return 3
+        yield
+
+    assert drive.run(program()) == 3
+
+
+def test_tools_and_passages_come_from_their_edges(drive: Drive) -> None:
+    def program() -> Program[tuple[str, int]]:
+        result = yield from call("shout", text="hey")
+        passages = yield from perform(Retrieve("hey", 2))
+        return result.text, len(passages)
+
+    assert drive.run(program(), tools=[Shout()], retriever=Shelf()) == ("HEY", 2)
+
+
+def test_abilities_are_those_of_the_model(drive: Drive) -> None:
+    def program() -> Program[frozenset[str]]:
+        return (yield from perform(Abilities()))
+
+    assert drive.run(program(), model=Echo()) == {"stop"}
+
+
+def test_what_is_told_reaches_observers_and_the_program_goes_on(drive: Drive) -> None:
+    seen: list[object] = []
+
+    def program() -> Program[str]:
+        yield from tell("look", code="test", warning=True)
+        return "done"
+
+    assert drive.run(program(), observers=[seen.append]) == "done"
+    assert seen == [Note("look", "warning", "test")]
+
+
+def test_a_handler_answers_an_effect_of_ones_own(drive: Drive) -> None:
+    def program() -> Program[int]:
+        return (yield from perform(Double(4))) + (yield from perform(Double(5)))
+
+    assert drive.run(program(), handlers={Double: lambda effect: effect.number * 2}) == 18
+
+
+def test_a_handler_takes_the_place_of_an_edge(drive: Drive) -> None:
+    handlers = {Complete: lambda _: Response(assistant("from the handler"))}
+
+    assert drive.run(ask("hi"), model=Echo(), handlers=handlers) == "from the handler"
+
+
+@pytest.mark.parametrize(
+    ("program", "complaint"),
+    [
+        (lambda: ask("hi"), "give `model=`"),
+        (lambda: perform(Abilities()), "give `model=`"),
+        (lambda: perform(Retrieve("hi")), "`retriever=`"),
+        (lambda: perform(Double(1)), "nothing handles Double"),
+        (lambda: repeat_effect("no effect"), "nothing handles str"),
+    ],
+)
+def test_an_edge_that_is_missing_is_named(drive: Drive, program: object, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        drive.run(program())  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
+
+
+def repeat_effect(item: object) -> Program[object]:
+    return (yield item)  # type: ignore[misc]  # pyright: ignore[reportReturnType]
+
+
+def test_the_error_of_a_handler_is_thrown_into_the_program(drive: Drive) -> None:
+    def program() -> Program[str]:
+        try:
+            yield from call("shout")
+        except ToolError as error:
+            return f"{error.code}: {error.hint}"
+        return "no error"
+
+    assert drive.run(program(), tools=[Shout()]) == "missing: give text"
+
+
+def test_an_unknown_tool_is_an_error_that_names_the_known_ones(drive: Drive) -> None:
+    with pytest.raises(UnknownToolError) as caught:
+        drive.run(call("whisper"), tools=[Shout()])
+
+    assert caught.value.hint == "tools: shout"
+
+
+def test_the_error_of_a_model_in_mid_answer_is_thrown_into_the_program(drive: Drive) -> None:
+    def program() -> Program[str]:
+        try:
+            return (yield from ask("please fail"))
+        except ValueError as error:
+            return f"caught {error}"
+
+    assert drive.run(program(), model=Echo()) == "caught please fail"
+
+
+def test_an_error_that_no_program_catches_ends_the_run(drive: Drive) -> None:
+    model = script(ModelError("down"))
+
+    with pytest.raises(ModelError, match="down"):
+        drive.run(ask("hi"), model=model)
+
+
+def test_an_error_of_the_program_itself_ends_the_run(drive: Drive) -> None:
+    def program() -> Program[str]:
+        answer = yield from ask("hi")
+        raise InputError(f"not {answer}")
+
+    with pytest.raises(InputError, match="not hi!"):
+        drive.run(program(), model=Echo())
+
+
+@pytest.mark.parametrize("wrong", [StopIteration, StopAsyncIteration])
+def test_an_error_that_means_the_end_elsewhere_does_not_end_a_program_silently(
+    drive: Drive, wrong: type[Exception]
+) -> None:
+    def handler(_: Effect[object]) -> object:
+        raise wrong
+
+    with pytest.raises((RuntimeError, StopAsyncIteration)):
+        drive.run(perform(Double(1)), handlers={Double: handler})
+
+
+def test_an_error_carries_the_bill_of_its_run(drive: Drive) -> None:
+    def program() -> Program[str]:
+        yield from ask("one")
+        yield from call("shout", text="two")
+        return (yield from call("whisper"))  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+    with pytest.raises(TaiwaError) as caught:
+        drive.run(program(), model=Echo(usage=Usage(3, 4)), tools=[Shout()], price=lambda _, usage: usage.output_tokens)
+
+    spent = caught.value.spent
+    assert isinstance(spent, Spent)
+    assert (spent.requests, spent.tool_calls, spent.usage, spent.cost) == (1, 2, Usage(3, 4), 4)
+
+
+def test_a_thousand_effects_in_a_row_are_a_loop(drive: Drive) -> None:
+    def program() -> Program[int]:
+        total = 0
+        for number in range(1000):
+            total += yield from perform(Double(number))
+        return total
+
+    assert drive.run(program(), handlers={Double: lambda effect: effect.number * 2}) == 999_000
+
+
+def test_a_finally_block_runs_when_the_run_ends_by_an_error(drive: Drive) -> None:
+    closed: list[str] = []
+
+    def program() -> Program[str]:
+        try:
+            return (yield from ask("please fail"))
+        finally:
+            closed.append("yes")
+
+    with pytest.raises(ValueError, match="please fail"):
+        drive.run(program(), model=Echo())
+
+    assert closed == ["yes"]
+
+
+def test_an_error_that_was_raised_can_be_answered_by_another_effect(drive: Drive) -> None:
+    def program() -> Program[str]:
+        try:
+            return (yield from ask("please fail"))
+        except ValueError:
+            return (yield from ask("again"))
+
+    journal = Journal()
+
+    assert drive.run(program(), journal, model=Echo()) == "again!"
+    assert replay(program(), journal) == "again!"
+
+
+def test_a_model_that_says_nothing_gives_an_empty_answer_of_unknown_cost(drive: Drive) -> None:
+    def program() -> Program[Response]:
+        return (yield from perform(Complete(Request((user(""),)))))
+
+    response = drive.run(program(), model=script(""))
+
+    assert (response.text, response.usage, response.finish) == ("", None, "stop")
+
+
+def test_an_endless_program_is_ended_by_its_limits(drive: Drive) -> None:
+    def program() -> Program[str]:
+        for text in repeat("more"):
+            yield from ask(text)
+        return "never"
+
+    with pytest.raises(LimitError, match="limit on requests is reached: 7 of 7"):
+        drive.run(program(), model=Echo(), limits=Limits(requests=7))
+
+
+def test_a_call_that_names_a_tool_is_counted_before_it_is_known(drive: Drive) -> None:
+    def program() -> Program[str]:
+        for _ in range(3):
+            with suppress(UnknownToolError):
+                yield from perform(CallTool("nothing", {}))
+        return "done"
+
+    with pytest.raises(LimitError, match="tool calls"):
+        drive.run(program(), limits=Limits(tool_calls=2))

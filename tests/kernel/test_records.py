@@ -1,0 +1,135 @@
+"""A value is written as JSON and read back; its digest names it on every machine."""
+
+import json
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.records import Json, canonical, digest, record, revive, value
+from taiwa.kernel.values import Request, Text, ToolResult, Usage, user
+from tests.strategies import effects, json_values, messages, requests, responses, shuffled, texts
+
+
+@given(st.one_of(messages, requests, responses, effects, json_values))
+def test_what_is_revived_equals_what_was_recorded(item: object) -> None:
+    written = record(item)
+
+    assert revive(written) == item
+
+
+@given(st.one_of(requests, responses, json_values))
+def test_a_record_survives_being_text(item: object) -> None:
+    through = json.loads(canonical(record(item)))
+
+    assert revive(through) == item
+    assert canonical(through) == canonical(record(item))
+
+
+@given(st.data(), json_values)
+def test_the_order_of_keys_makes_no_difference_to_a_digest(choices: st.DataObject, item: Json) -> None:
+    other = choices.draw(shuffled(item))
+
+    assert digest(ToolResult("", value=other)) == digest(ToolResult("", value=item))
+
+
+@given(json_values, json_values)
+def test_different_json_has_different_digests(left: Json, right: Json) -> None:
+    same = json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
+
+    assert (digest(left) == digest(right)) is same
+
+
+def test_lists_tuples_and_objects_that_look_like_records_stay_apart() -> None:
+    items: list[object] = [
+        (),
+        [],
+        ("a",),
+        ["a"],
+        {"~": "Text"},
+        {"~": "list", "of": ["a"]},
+        Text(""),
+        {},
+        frozenset({"a"}),
+    ]
+
+    names = [digest(item) for item in items]
+
+    assert len(set(names)) == len(items)
+    assert [revive(record(item)) for item in items] == items
+
+
+def test_a_field_that_equals_its_default_is_no_part_of_the_digest() -> None:
+    @value
+    class Before:
+        name: str
+
+    @value
+    class After:
+        name: str
+        added: tuple[str, ...] = ()
+
+    old, new = record(Before("a")), record(After("a"))
+
+    assert isinstance(old, dict)
+    assert isinstance(new, dict)
+    assert {**old, "~": ""} == {**new, "~": ""}
+
+
+def test_digests_are_the_same_as_on_every_other_machine() -> None:
+    request = Request((user("こんにちは"),), stop=("\n",))
+
+    assert request.digest == "69c3346af1e40e9a7b4a6e8f51ec6ff9"
+
+
+@given(texts, texts)
+def test_half_a_character_is_refused(before: str, after: str) -> None:
+    with pytest.raises(InputError, match=r"half a character \(U\+D83D\)"):
+        digest(user(f"{before}\ud83d{after}"))
+
+
+def test_half_a_character_in_a_key_is_refused() -> None:
+    with pytest.raises(InputError, match="half a character"):
+        digest({"\udc00": 1})
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_a_number_that_json_cannot_say_is_refused(number: float) -> None:
+    with pytest.raises(InputError, match="not a JSON value"):
+        digest({"n": [number]})
+
+
+def test_a_key_that_is_no_text_is_refused() -> None:
+    with pytest.raises(InputError, match="string keys, not 1"):
+        record({1: "a"})
+
+
+def test_what_is_no_value_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="a complex cannot be recorded: make its class a @value"):
+        record({"z": (1j,)})
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [{"~": "NoSuchValue"}, {"~": "Text"}, {"~": "Text", "text": "a", "more": 1}, {"~": 3}, {"~": "list", "of": 1}],
+)
+def test_a_record_that_fits_no_class_is_corrupt(damaged: Json) -> None:
+    with pytest.raises(CorruptError):
+        revive(damaged)
+
+
+def test_a_read_only_mapping_is_recorded_as_an_object() -> None:
+    frozen = MappingProxyType({"a": (1,)})
+
+    assert revive(record(frozen)) == {"a": (1,)}
+
+
+def test_two_classes_of_one_name_are_refused_when_the_second_is_made() -> None:
+    first = type("Usage", (), {"__module__": "taiwa.elsewhere", "__annotations__": {"tokens": int}})
+
+    with pytest.raises(TypeError, match=r"Usage is already the name of taiwa\.kernel\.values\.Usage"):
+        value(first)
+
+    assert revive(record(Usage(1))) == Usage(1)

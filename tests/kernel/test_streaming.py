@@ -1,0 +1,374 @@
+"""What a person sees of a run while it runs, and what happens when they look away."""
+
+import gc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from taiwa.kernel import (
+    Asked,
+    Complete,
+    ConfigError,
+    Done,
+    Event,
+    Got,
+    InputError,
+    Journal,
+    Note,
+    Program,
+    Request,
+    Response,
+    Runtime,
+    Seen,
+    TextDelta,
+    Usage,
+    Watcher,
+    gather,
+    perform,
+    tell,
+    user,
+)
+from taiwa.kernel.values import Chunk, Finished, Thought, ThoughtDelta
+from taiwa.models.scripted import script
+from tests.kernel.fakes import Double, Drive, Echo, ask, shown
+
+
+def watched(text: str, watch: Callable[[], Watcher]) -> Program[Response]:
+    return (yield from perform(Complete(Request((user(text),)), watch)))
+
+
+@dataclass
+class CutAt:
+    """Shows all words and cuts the answer before a word; holds back what may be its beginning."""
+
+    word: str
+    held: str = ""
+    kept: int = 0
+
+    def feed(self, text: str) -> Seen:
+        self.held += text
+        at = self.held.find(self.word)
+        if at >= 0:
+            return Seen(self.held[:at], self.kept + at)
+        keep = max(len(self.held) - len(self.word) + 1, 0)
+        show, self.held = self.held[:keep], self.held[keep:]
+        self.kept += keep
+        return Seen(show)
+
+    def close(self) -> Seen:
+        return Seen(self.held)
+
+
+class Upper:
+    """Shows nothing until the end, then that there was an answer."""
+
+    def feed(self, text: str) -> Seen:
+        return Seen()
+
+    def close(self) -> Seen:
+        return Seen("(answered)")
+
+
+def test_words_come_as_they_are_said_and_done_comes_last(drive: Drive) -> None:
+    def program() -> Program[str]:
+        first = yield from ask("one")
+        yield from tell("between")
+        return first + (yield from ask("two"))
+
+    heard = drive.hear(program(), model=Echo(chunk=2))
+
+    words = [TextDelta("on"), TextDelta("e!"), Note("between"), TextDelta("tw"), TextDelta("o!")]
+    assert heard[:-1] == words
+    done = heard[-1]
+    assert isinstance(done, Done)
+    assert done.value == "one!two!"
+    assert done.spent.requests == 2
+    assert len(done.journal.entries) == 2
+
+
+def test_a_note_is_heard_before_the_effect_that_follows_it(drive: Drive) -> None:
+    order: list[str] = []
+
+    def slow(_: Double) -> int:
+        order.append("performed")
+        return 1
+
+    def program() -> Program[int]:
+        yield from tell("looking it up")
+        return (yield from perform(Double(1)))
+
+    drive.hear(program(), most=1, handlers={Double: slow})
+
+    assert order == []
+
+
+def test_notes_of_a_program_without_other_effects_are_heard(drive: Drive) -> None:
+    def program() -> Program[str]:
+        yield from tell("a")
+        yield from tell("b")
+        return "done"
+
+    heard = drive.hear(program())
+
+    assert heard[:-1] == [Note("a"), Note("b")]
+
+
+def test_thoughts_are_kept_and_not_shown(drive: Drive) -> None:
+    response = Response(user("").__class__("assistant", (Thought("hm"), *user("yes").parts)))
+
+    heard = drive.hear(perform(Complete(Request((user("?"),)))), model=script(response))
+
+    assert shown(heard) == "yes"
+    assert isinstance(heard[-1], Done)
+    assert heard[-1].value.message.parts[0] == Thought("hm")
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 5, 100])
+def test_a_watcher_cuts_an_answer_wherever_its_chunks_end(drive: Drive, chunk: int) -> None:
+    model = Echo(chunk=chunk)
+
+    heard = drive.hear(watched("say <stop> never said", lambda: CutAt("<stop>")), model=model)
+
+    assert shown(heard) == "say "
+    assert isinstance(heard[-1], Done)
+    response = heard[-1].value
+    assert (response.text, response.finish) == ("say ", "cut")
+    assert model.closed == ["say <stop> never said"]
+
+
+def test_an_answer_that_was_cut_is_of_unknown_cost(drive: Drive) -> None:
+    heard = drive.hear(watched("a <stop> b", lambda: CutAt("<stop>")), model=Echo(chunk=2))
+
+    assert isinstance(heard[-1], Done)
+    assert heard[-1].spent.unmetered == 1
+    assert heard[-1].spent.cost is None
+
+
+def test_what_a_watcher_held_back_is_shown_at_the_end(drive: Drive) -> None:
+    heard = drive.hear(watched("say <st", lambda: CutAt("<stop>")), model=Echo(chunk=1))
+
+    assert shown(heard) == "say <st!"
+
+
+def test_a_watcher_decides_what_is_shown_and_not_what_was_answered(drive: Drive) -> None:
+    heard = drive.hear(watched("secret", Upper), model=Echo())
+
+    assert shown(heard) == "(answered)"
+    assert isinstance(heard[-1], Done)
+    assert heard[-1].value.text == "secret!"
+
+
+def test_each_answer_has_its_own_watcher(drive: Drive) -> None:
+    def program() -> Program[str]:
+        one = yield from watched("a<stop>b", lambda: CutAt("<stop>"))
+        two = yield from watched("c<stop>d", lambda: CutAt("<stop>"))
+        return one.text + two.text
+
+    assert drive.run(program(), model=Echo(chunk=1)) == "ac"
+
+
+@pytest.mark.parametrize("side_by_side", [False, True])
+def test_the_error_of_a_watcher_is_thrown_into_the_program(drive: Drive, side_by_side: bool) -> None:
+    class Broken(Upper):
+        def feed(self, text: str) -> Seen:
+            raise KeyError(text)
+
+    def program() -> Program[str]:
+        asking = watched("hi", Broken)
+        try:
+            yield from gather([asking, watched("ho", Upper)]) if side_by_side else asking
+        except KeyError:
+            return "caught"
+        return "missed"
+
+    assert drive.run(program(), model=Echo()) == "caught"
+
+
+def test_words_of_programs_side_by_side_are_all_shown(drive: Drive) -> None:
+    heard = drive.hear(gather([ask("a"), ask("b"), ask("c")]), model=Echo())
+
+    assert sorted(event.text for event in heard if isinstance(event, TextDelta)) == ["a!", "b!", "c!"]
+
+
+@pytest.mark.parametrize("side_by_side", [False, True])
+def test_closing_the_iterator_closes_the_stream_and_the_program(drive: Drive, side_by_side: bool) -> None:
+    closed: list[str] = []
+    model = Echo(chunk=1)
+
+    def careful() -> Program[str]:
+        try:
+            return (yield from ask("a long answer"))
+        finally:
+            closed.append("program")
+
+    drive.hear(gather([careful()]) if side_by_side else careful(), most=1, model=model)
+
+    assert closed == ["program"]
+    assert model.closed == ["a long answer"]
+
+
+def test_an_iterator_that_is_never_begun_asks_nothing(drive: Drive) -> None:
+    model = Echo()
+
+    drive.hear(ask("a"), most=0 if drive.kind == "blocking" else 1, model=model)
+    gc.collect()
+
+    assert model.asked == ([] if drive.kind == "blocking" else ["a"])
+
+
+def test_an_error_comes_after_what_was_heard_before_it(drive: Drive) -> None:
+    heard: list[object] = []
+
+    with pytest.raises(ValueError, match="will fail"):
+        drive.run(ask("will fail"), model=Echo(chunk=4), observers=[heard.append])
+
+    assert shown(heard) == "will fail!"
+
+
+def test_observers_hear_every_event_in_the_order_in_which_they_were_given(drive: Drive) -> None:
+    heard: list[tuple[str, str]] = []
+
+    def observer(name: str) -> Callable[[Event], None]:
+        return lambda event: heard.append((name, type(event).__name__))
+
+    def program() -> Program[str]:
+        yield from tell("hello")
+        return (yield from ask("hi"))
+
+    drive.run(program(), model=Echo(), observers=[observer("first"), observer("second")])
+
+    kinds = ["Note", "Asked", "TextDelta", "Got"]
+    assert heard == [(name, kind) for kind in kinds for name in ("first", "second")]
+
+
+def test_observers_are_told_where_an_effect_stands_and_what_came_of_it(drive: Drive) -> None:
+    heard: list[Event] = []
+
+    drive.run(gather([ask("a")]), model=Echo(), observers=[heard.append])
+
+    asked, got = heard[0], heard[-1]
+    assert isinstance(asked, Asked)
+    assert isinstance(got, Got)
+    assert (asked.strand, asked.index) == (got.entry.strand, got.entry.index) == ((0, 0), 0)
+    assert isinstance(got.entry.answer, Response)
+
+
+@pytest.mark.parametrize("kind", [Asked, Got, TextDelta, Note])
+def test_an_observer_that_refuses_ends_the_run_and_no_program_catches_it(drive: Drive, kind: type) -> None:
+    def observer(event: Event) -> None:
+        if isinstance(event, kind):
+            raise InputError("the observer says no")
+
+    def program() -> Program[str]:
+        try:
+            yield from tell("hello")
+            yield from ask("a")
+        except InputError:
+            pass
+        return (yield from ask("b"))
+
+    model = Echo()
+    with pytest.raises(InputError, match="the observer says no"):
+        drive.run(program(), model=model, observers=[observer])
+
+    assert "b" not in model.asked
+
+
+class Interrupted(Echo):
+    """A model at which a person interrupts in mid-answer."""
+
+    def stream(self, request: Request) -> Iterator[Chunk]:
+        try:
+            yield TextDelta("half ")
+            yield ThoughtDelta("an")
+            raise KeyboardInterrupt
+        finally:
+            self.closed.append("interrupted")
+
+
+def interrupted() -> Program[tuple[Response, str]]:
+    first = yield from perform(Complete(Request((user("go"),))))
+    return first, (yield from perform(Double(1))) * "so it goes on"
+
+
+def test_an_interrupt_ends_the_answer_and_the_program_goes_on_with_what_it_has() -> None:
+    model, journal = Interrupted(), Journal()
+    runtime = Runtime(model, handlers={Double: lambda _: 1}, interrupts="keep")
+
+    first, rest = runtime.run(interrupted(), journal)
+
+    assert (first.text, first.finish, first.usage) == ("half ", "interrupted", None)
+    assert rest == "so it goes on"
+    assert model.closed == ["interrupted"]
+    assert journal.entries[0].answer == first
+
+
+def test_an_interrupt_ends_the_run_where_nothing_else_was_wished() -> None:
+    model, closed = Interrupted(), list[str]()
+
+    def program() -> Program[object]:
+        try:
+            return (yield from interrupted())
+        finally:
+            closed.append("program")
+
+    with pytest.raises(KeyboardInterrupt):
+        Runtime(model).run(program())
+
+    assert closed == ["program"]
+    assert model.closed == ["interrupted"]
+
+
+def test_an_interrupt_between_answers_ends_the_run_in_any_case() -> None:
+    def interrupt(_: Double) -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Runtime(Echo(), handlers={Double: interrupt}, interrupts="keep").run(perform(Double(1)))
+
+
+def test_a_model_that_cannot_even_begin_is_an_error_of_its_effect(drive: Drive) -> None:
+    @dataclass
+    class Dead(Echo):
+        seen: list[str] = field(default_factory=list[str])
+
+        def stream(self, request: Request) -> Iterator[Chunk]:
+            raise ConfigError("no key")
+
+        astream = stream  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+
+    def program() -> Program[str]:
+        try:
+            return (yield from ask("a"))
+        except ConfigError as error:
+            return error.message
+
+    assert drive.run(program(), model=Dead()) == "no key"
+
+
+def test_the_usage_of_a_whole_answer_is_on_the_bill(drive: Drive) -> None:
+    heard = drive.hear(ask("a"), model=Echo(usage=Usage(2, 3)), price=lambda _, usage: usage.input_tokens)
+
+    done = heard[-1]
+    assert isinstance(done, Done)
+    assert (done.spent.usage, done.spent.cost, done.spent.unmetered) == (Usage(2, 3), 2, 0)
+
+
+def test_what_comes_after_the_end_of_an_answer_is_not_lost(drive: Drive) -> None:
+    class Late(Upper):
+        def close(self) -> Seen:
+            return Seen("last words")
+
+    heard = drive.hear(watched("x", Late), model=Echo(finish=False))
+
+    assert shown(heard) == "last words"
+    assert isinstance(heard[-1], Done)
+    assert heard[-1].value.finish == "interrupted"
+
+
+def test_chunks_without_words_show_nothing(drive: Drive) -> None:
+    heard = drive.hear(ask(""), model=script(""))
+
+    assert [type(event) for event in heard] == [Done]
+    assert Finished() == Finished("stop")

@@ -1,0 +1,137 @@
+"""Hypothesis strategies for the project's values; a part that gains a value adds its strategy here."""
+
+from typing import get_args
+
+from hypothesis import strategies as st
+
+from taiwa.kernel import errors
+from taiwa.kernel.effects import Abilities, CallTool, Complete, Effect, Retrieve, Tell
+from taiwa.kernel.errors import TaiwaError
+from taiwa.kernel.records import Json
+from taiwa.kernel.values import (
+    Chunk,
+    Constraint,
+    Finish,
+    Finished,
+    Grammar,
+    JsonSchema,
+    Message,
+    Note,
+    Part,
+    Passage,
+    Regex,
+    Request,
+    Response,
+    Role,
+    Sampling,
+    Text,
+    TextDelta,
+    Thought,
+    ThoughtDelta,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+)
+
+__all__ = [
+    "chunks",
+    "effects",
+    "json_objects",
+    "json_values",
+    "messages",
+    "raised_errors",
+    "requests",
+    "responses",
+    "shuffled",
+    "texts",
+    "usages",
+]
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+"""Any valid Unicode: no half of a surrogate pair."""
+numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
+json_leaves = st.none() | st.booleans() | numbers | texts
+json_values: st.SearchStrategy[Json] = st.recursive(
+    json_leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts | st.just("~"), inner, max_size=3)
+)
+json_objects: st.SearchStrategy[dict[str, Json]] = st.dictionaries(texts | st.just("~"), json_values, max_size=3)
+
+counts = st.integers(0, 10**6)
+usages = st.builds(Usage, counts, counts, counts, counts, counts)
+tool_calls = st.builds(ToolCall, texts, texts, texts)
+origins = st.sampled_from(["tool", "model", "memo"])
+tool_results = st.builds(ToolResult, texts, texts, texts, json_values, texts, origins)
+parts: st.SearchStrategy[Part] = st.one_of(
+    st.builds(Text, texts, st.booleans()), st.builds(Thought, texts), tool_calls, tool_results
+)
+roles: st.SearchStrategy[Role] = st.sampled_from(get_args(Role))
+messages = st.builds(Message, roles, st.lists(parts, max_size=3).map(tuple))
+finishes: st.SearchStrategy[Finish] = st.sampled_from(get_args(Finish))
+responses = st.builds(Response, messages, finishes, st.none() | texts, st.none() | usages, texts)
+constraints: st.SearchStrategy[Constraint] = st.one_of(
+    st.builds(JsonSchema, json_objects, texts), st.builds(Regex, texts), st.builds(Grammar, texts, texts)
+)
+tool_specs = st.builds(ToolSpec, texts, texts, json_objects)
+samplings = st.builds(
+    Sampling, st.none() | st.floats(0, 2), st.none() | st.floats(0, 1), st.none() | counts, st.none() | counts
+)
+requests = st.builds(
+    Request,
+    st.lists(messages, max_size=3).map(tuple),
+    texts,
+    st.lists(texts, max_size=2).map(tuple),
+    st.none() | constraints,
+    st.lists(tool_specs, max_size=2).map(tuple),
+    texts,
+    samplings,
+)
+chunks: st.SearchStrategy[Chunk] = st.one_of(
+    st.builds(TextDelta, texts),
+    st.builds(ThoughtDelta, texts),
+    st.builds(
+        Finished, finishes, st.none() | texts, st.none() | usages, texts, st.lists(tool_calls, max_size=2).map(tuple)
+    ),
+)
+passages = st.builds(Passage, texts, texts, st.floats(0, 1), counts)
+notes = st.builds(Note, texts, st.sampled_from(["note", "warning"]), texts)
+effects: st.SearchStrategy[Effect[object]] = st.one_of(
+    st.builds(Complete, requests),
+    st.builds(CallTool, texts, json_objects),
+    st.builds(Retrieve, texts, st.integers(1, 9)),
+    st.builds(Tell, notes),
+    st.just(Abilities()),
+)  # pyright: ignore[reportAssignmentType]  # an effect of any answer
+
+
+def raised_errors() -> st.SearchStrategy[TaiwaError]:
+    """One error of every class, with all its details."""
+    plain = st.sampled_from(sorted(set(errors.__all__) - {"LimitError", "UnsupportedError", "revive_error"}))
+    details = {
+        "ShapeError": {
+            "text": texts,
+            "diagnostics": st.lists(texts).map(tuple),
+            "attempts": st.lists(texts).map(tuple),
+        },
+        "DeadEndError": {"state": texts},
+        "RateLimitError": {"retry_after": st.none() | st.floats(0, 1e6)},
+        "ProtocolError": {"body": texts},
+        "ToolError": {"code": texts, "hint": texts},
+        "UnknownToolError": {"code": texts, "hint": texts},
+    }
+    limits = st.builds(errors.LimitError, texts, st.floats(0, 1e6), st.floats(0, 1e6))
+    unsupported = st.builds(errors.UnsupportedError, texts, ability=texts, status=st.none() | counts)
+    return (
+        limits
+        | unsupported
+        | plain.flatmap(lambda name: st.builds(getattr(errors, name), texts, **details.get(name, {})))
+    )
+
+
+@st.composite
+def shuffled(draw: st.DrawFn, item: Json) -> Json:
+    """The same JSON with the keys of its objects in another order."""
+    if isinstance(item, dict):
+        names = draw(st.permutations(list(item)))
+        return {name: draw(shuffled(item[name])) for name in names}
+    return [draw(shuffled(part)) for part in item] if isinstance(item, list) else item
