@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from math import isfinite
 from time import time
 from typing import NamedTuple
@@ -174,6 +173,11 @@ def _number(text: str) -> float | None:
 
 
 def _moment(text: str) -> float | None:
+    if not text:
+        return None
+    # Imported here: it takes as long to import as all the codecs, and few answers hold a date.
+    from email.utils import parsedate_to_datetime
+
     try:
         return parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
