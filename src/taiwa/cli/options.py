@@ -63,9 +63,9 @@ def flags(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
 
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
         @wraps(command)
-        def run(**given: Any) -> R:  # noqa: ANN401  (click hands over what it parsed)
+        def run(*context: Any, **given: Any) -> R:  # noqa: ANN401  (click hands over what it parsed)
             shared = {name: given.pop(name) for name in Flags.__dataclass_fields__ if name in given}
-            return command(Flags(**shared), **given)
+            return command(Flags(**shared), *context, **given)
 
         for name in reversed(names):
             run = FLAGS[name](run)

@@ -65,7 +65,7 @@ def open_voice(model: Speaker | None, chosen: Settings) -> Voice:
     if model is not None:
         return Voice(model, price_list(chosen.prices, model.name))
     target = target_of(chosen.chosen_model(), chosen)
-    key = find_key(target, chosen) if target.key_name else None
+    key = find_key(target, chosen)
     timeouts, retry = Timeouts(total=chosen.timeout), Retry(attempts=chosen.attempts)
     local = urlsplit(target.base_url).hostname in LOOPBACK
     return Voice(

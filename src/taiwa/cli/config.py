@@ -1,0 +1,134 @@
+"""`taiwa config` and `taiwa keys`: what is set once."""
+
+import sys
+
+import click
+
+from taiwa.cli.options import Flags, flags
+from taiwa.cli.screen import emit, say_line, table, tell
+from taiwa.kernel.errors import InputError, ModelError
+from taiwa.models.http import HttpModel
+from taiwa.models.keys import check_key, find_key, key_name, list_keys, remove_key, set_key
+from taiwa.models.names import PROVIDERS
+from taiwa.settings import Settings, load, set_value, show, unset
+from taiwa.talk.opening import target_of
+
+__all__ = ["config", "keys"]
+
+
+@click.group()
+def config() -> None:
+    """Show and change settings. An argument beats a TAIWA_* variable beats the config file beats the default.
+
+    \b
+    taiwa config show
+    taiwa config set model http://127.0.0.1:8080/v1#qwen
+    taiwa config set prices.openai:gpt-x.input 0.25
+    taiwa config unset model
+    """
+
+
+@config.command("show")
+@flags("json", "model", "store")
+def show_(shared: Flags) -> None:
+    """Show every setting with where it comes from."""
+    chosen = shared.settings()
+    rows = show(chosen)
+    if shared.as_json:
+        emit({row.key: {"value": row.value, "origin": row.origin} for row in rows})
+        return
+    table(("setting", "value", "from"), [(row.key, row.value, row.origin) for row in rows])
+    tell(f"the config file is {chosen.path}")
+
+
+@config.command("set")
+@click.argument("key")
+@click.argument("value")
+def set_(key: str, value: str) -> None:
+    """Set KEY in the config file."""
+    path = load().path
+    set_value(path, key, value)
+    say_line(f"{key} = {value}")
+
+
+@config.command("unset")
+@click.argument("key")
+def unset_(key: str) -> None:
+    """Take KEY out of the config file."""
+    unset(load().path, key)
+    say_line(f"{key} is not set any more")
+
+
+@config.command("path")
+def path_() -> None:
+    """Print where the config file is."""
+    click.echo(load().path)
+
+
+@click.group()
+def keys() -> None:
+    """Keep the keys of providers in a file that only you can read. A key in the environment goes before it.
+
+    \b
+    taiwa keys set openai          asks for the key without showing it, and tries it
+    taiwa keys list
+    taiwa keys remove openai
+    """
+
+
+@keys.command("set")
+@click.argument("provider")
+@click.option("--no-check", is_flag=True, help="Do not try the key.")
+def set_key_(provider: str, no_check: bool) -> None:
+    """Ask for the key of PROVIDER, keep it, and try it with one cheap call; from a pipe it is read as a line."""
+    chosen = load()
+    name = key_name(provider, chosen)
+    if sys.stdin.isatty():
+        text: str = click.prompt(f"{name} (not shown)", hide_input=True, err=True)
+    else:
+        text = sys.stdin.readline()
+    if not text.strip():
+        raise InputError(f"no key was given for {name}")
+    set_key(chosen, name, text)
+    say_line(f"{name} is kept in {chosen.keys_path}")
+    if not no_check:
+        _try(name, chosen)
+
+
+def _try(name: str, chosen: Settings) -> None:
+    """Ask the provider whether it takes the key; a wrong key is an error, an unreachable provider a remark."""
+    from taiwa.kernel.errors import AuthError
+
+    for prefix, provider in PROVIDERS.items():
+        if provider.key_name == name:
+            target = target_of(f"{prefix}:any", chosen)
+            key = find_key(target, chosen)
+            try:
+                check_key(target, key, HttpModel(target, key))
+            except AuthError:
+                raise
+            except ModelError as error:
+                tell(f"the key could not be tried: {error.message}", "yellow")
+            else:
+                say_line("it works")
+            return
+
+
+@keys.command("list")
+@flags("json")
+def list_(shared: Flags) -> None:
+    """List which keys are there; never any sign of them."""
+    rows = list_keys(load())
+    if shared.as_json:
+        emit([{"name": row.name, "place": row.place} for row in rows])
+    elif rows:
+        table(("key", "where"), [(row.name, row.place) for row in rows])
+    else:
+        tell("no key is there; a local server needs none")
+
+
+@keys.command("remove")
+@click.argument("provider")
+def remove(provider: str) -> None:
+    """Take the key of PROVIDER out of the file."""
+    say_line(f"{remove_key(load(), provider)} is not kept any more")

@@ -1,0 +1,78 @@
+"""Writing conversations out and reading them in."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from taiwa.cli.opening import decoded, desk_of, read_file
+from taiwa.cli.options import Flags, flags
+from taiwa.cli.pages import as_html, as_markdown
+from taiwa.cli.screen import emit, say_line, tell
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json
+from taiwa.talk.desk import Desk
+
+__all__ = ["export", "import_", "written"]
+
+FORMS = {".jsonl": "jsonl", ".md": "md", ".html": "html"}
+
+
+@click.command()
+@click.argument("revision", required=False, default="")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file; its ending says the form."
+)
+@click.option("--format", "form", type=click.Choice(["jsonl", "md", "html"]), help="jsonl can be read back by import.")
+@click.option("--calls", is_flag=True, help="Write the bill of each turn along (jsonl).")
+@flags("store")
+def export(shared: Flags, revision: str, output: Path | None, form: str | None, calls: bool) -> None:
+    """Write the conversation at REVISION as JSONL (for import), Markdown or one HTML page.
+
+    \b
+    taiwa export chat-1 > chat-1.jsonl
+    taiwa export chat-1 -o chat-1.html
+    """
+    desk = desk_of(shared)
+    form = form or (FORMS.get(output.suffix) if output else "jsonl")
+    if form is None:
+        raise InputError(f"{output}: the ending says no form; give --format jsonl, md or html")
+    text = written(desk, revision, form, calls=calls)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{output}: cannot be written ({error.strerror})") from None
+    tell(f"written to {output}")
+
+
+def written(desk: Desk, revision: str, form: str, *, calls: bool = False) -> str:
+    """A conversation in one of the forms."""
+    if form == "jsonl":
+        return "".join(f"{line}\n" for line in desk.store.export(revision, calls=calls))
+    stops = tuple(desk.walk(desk.store.resolve(revision)))
+    return as_markdown(stops, revision) if form == "md" else as_html(stops, revision)
+
+
+@click.command("import")
+@click.argument("file")
+@click.argument("name", required=False)
+@flags("json", "store")
+def import_(shared: Flags, file: str, name: str | None) -> None:
+    """Read an exported conversation from FILE (`-` for standard input): all or nothing, every hash checked.
+
+    \b
+    taiwa import chat-1.jsonl
+    taiwa import chat-1.jsonl chat-from-home
+    """
+    desk = desk_of(shared)
+    text = decoded(sys.stdin.buffer.read(), "standard input") if file == "-" else read_file(Path(file))
+    tip = desk.store.import_lines(text.splitlines(), name)
+    here = desk.checkout(tip)
+    sessions: list[Json] = [ref.name for ref in desk.store.refs.list() if ref.tip == tip]
+    if shared.as_json:
+        emit({"node": tip, "turns": here.count, "sessions": sessions})
+    else:
+        say_line(f"{', '.join(map(str, sessions))}: {here.count} turns, every hash is right")

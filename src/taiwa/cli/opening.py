@@ -1,0 +1,110 @@
+"""From flags to an open conversation."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from taiwa.apps.catalogue import find
+from taiwa.apps.params import convert_param, convert_params
+from taiwa.cli.options import Flags, read_params
+from taiwa.conversation.app import App
+from taiwa.conversation.history import Conversation
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.ledger import Limits
+from taiwa.kernel.runtime import Interrupts
+from taiwa.settings import Settings
+from taiwa.store import Store
+from taiwa.talk.desk import Desk
+from taiwa.talk.opening import open_voice
+from taiwa.talk.talk import Talk
+from taiwa.talk.turn import Manner
+
+__all__ = ["desk_of", "manner_of", "open_app", "open_talk", "read_text", "start"]
+
+
+def desk_of(flags: Flags, chosen: Settings | None = None) -> Desk:
+    """Open the store: in memory with `--no-log`."""
+    if flags.no_log:
+        return Desk(Store.open(":memory:"))
+    return Desk(Store.open((chosen or flags.settings()).store))
+
+
+def manner_of(flags: Flags, chosen: Settings) -> Manner:
+    """How turns are done under these flags."""
+    return Manner(strict=flags.strict, limits=Limits(cost=chosen.max_cost_nano))
+
+
+def open_talk(flags: Flags, app: str = "", *, interrupts: Interrupts = "raise") -> Talk:
+    """Open the conversation that the flags name, or begin a new one.
+
+    Raises:
+        TaiwaError: something of it is missing or wrong.
+    """
+    chosen = flags.settings()
+    voice = open_voice(None, chosen)
+    desk = desk_of(flags, chosen)
+    session, conversation = start(desk, flags, app)
+    return Talk(desk, session, conversation, voice, manner=manner_of(flags, chosen), interrupts=interrupts)
+
+
+def start(desk: Desk, flags: Flags, app: str) -> tuple[str, Conversation]:
+    """Find where a conversation goes on, or begin one: its session and itself.
+
+    Raises:
+        InputError: an app was named for a conversation that has another.
+    """
+    name = flags.session or (desk.session() if flags.go_on else "")
+    if name and desk.store.refs.has(name):
+        found = desk.at(name)
+        if app and app != found.app.name:
+            raise InputError(f"{name!r} is a conversation with {found.app.name!r}; change it with /app in taiwa chat")
+        if flags.params:
+            raise InputError(f"{name!r} has its parameters already; -p is for a new conversation")
+        return name, found
+    opened = open_app(app or "chat", flags.params)
+    return name or desk.new_name(opened), desk.start(opened)
+
+
+def open_app(name: str, params: tuple[str, ...]) -> App:
+    """Open an app; on a terminal, ask for the parameters that were not given.
+
+    Raises:
+        ConfigError: there is no such app, or it has a fault.
+        InputError: a parameter is unknown, missing or does not fit.
+    """
+    app = find(name)
+    values = convert_params(app, read_params(params))
+    for param in app.params:
+        if param.name not in values and param.default is None and param.required and sys.stdin.isatty():
+            values[param.name] = convert_param(param, click.prompt(param.ask or param.name, err=True))
+    return app.opened(values)
+
+
+def read_text(given: str) -> str:
+    """Read an utterance: itself, or standard input for `-`.
+
+    Raises:
+        InputError: the bytes are not UTF-8.
+    """
+    return decoded(sys.stdin.buffer.read(), "standard input").rstrip("\n") if given == "-" else given
+
+
+def read_file(path: Path) -> str:
+    """Read a text file.
+
+    Raises:
+        InputError: it cannot be read or is not UTF-8.
+    """
+    try:
+        return decoded(path.read_bytes(), str(path))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+
+
+def decoded(raw: bytes, where: str) -> str:
+    """Read bytes as UTF-8, with or without a byte order mark."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where} is not UTF-8 at byte {error.start:,}; convert it, for instance with iconv") from None

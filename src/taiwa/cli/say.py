@@ -1,0 +1,38 @@
+"""`taiwa say`: one turn."""
+
+import click
+
+from taiwa.cli.hear import hear
+from taiwa.cli.opening import desk_of, open_talk, read_text, start
+from taiwa.cli.options import Flags, flags
+from taiwa.cli.requests import show_request
+from taiwa.kernel.errors import InputError
+
+__all__ = ["say"]
+
+
+@click.command()
+@click.argument("words", nargs=-1)
+@flags("model", "params", "session", "go_on", "json", "verbose", "dry_run", "max_cost", "no_log", "strict", "store")
+def say(shared: Flags, words: tuple[str, ...]) -> None:
+    """Say TEXT and print the answer; `-` reads it from standard input.
+
+    One word is the text, two are an app and the text. Without -c or -s a new conversation begins.
+
+    \b
+    taiwa say "What is a monad?"
+    taiwa say translate -p target_lang=English "文(sentence)です。"
+    taiwa say -c "And shorter?"             go on with the latest conversation
+    git diff | taiwa say code -             the text from standard input
+    taiwa say --dry-run -c "What if?"       the exact request, its size, and no call
+    """
+    if len(words) not in (1, 2):
+        raise InputError('say takes a text, or an app and a text: taiwa say [APP] "TEXT" (quote the text)')
+    app, text = ("", words[0]) if len(words) == 1 else words
+    text = read_text(text)
+    if shared.dry_run:
+        _, conversation = start(desk_of(shared), shared, app)
+        show_request(conversation, text, as_json=shared.as_json)
+        return
+    talk = open_talk(shared, app)
+    hear(talk.stream(text), as_json=shared.as_json, verbose=shared.verbose)
