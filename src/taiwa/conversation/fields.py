@@ -5,15 +5,20 @@ its grammar, the state view and the diagnostics of a repair.
 """
 
 from collections.abc import Iterable
+from typing import Annotated, get_args, get_origin
 
 from taiwa.conversation.derive import DERIVED
 from taiwa.conversation.reducers import Reducer, reducer
 from taiwa.kernel.errors import ConfigError, ShapeError
 from taiwa.kernel.records import Json, value
 from taiwa.shape import Shape
-from taiwa.shape.notation import parse_notation
+from taiwa.shape.notation import parse_notation, render_notation
 
 __all__ = ["Field", "check_field", "delta_shape", "environment_shape", "held_shape", "written"]
+
+
+TALLY = "dict[str, int]"
+"""What a field holds that counts words."""
 
 
 @value
@@ -60,6 +65,8 @@ def check_field(field: Field) -> None:
     if chosen.holds and kind not in chosen.holds:
         wanted = " or ".join(chosen.holds)
         raise ConfigError(f"the reducer {field.reduce!r} holds {wanted}, and the type is {field.type!r}")
+    if chosen.form == "tally" and render_notation(parse_notation(field.type)) != TALLY:
+        raise ConfigError(f"the reducer {field.reduce!r} holds {TALLY}, and the type is {field.type!r}")
     if field.init is not None:
         try:
             held_shape(field).check({field.name: field.init})
@@ -68,8 +75,21 @@ def check_field(field: Field) -> None:
 
 
 def kind_of(notation: str) -> str:
-    """Name the outermost kind of a type: `list`, `dict`, `int` …"""
-    return notation.strip().partition("[")[0].partition("(")[0].strip()
+    """Name the kind of a type (`list`, `dict`, `int` …), bounds aside; a choice of types is its own kind.
+
+    >>> kind_of("list[str](max 3)"), kind_of("list[str] | null")
+    ('list', 'list[str] | null')
+    """
+    kind = _unbounded(parse_notation(notation))
+    origin: object = get_origin(kind)
+    named = kind if origin is None else origin
+    return named.__name__ if isinstance(named, type) else notation
+
+
+def _unbounded(annotation: object) -> object:
+    """A type without its bounds."""
+    origin: object = get_origin(annotation)
+    return get_args(annotation)[0] if origin is Annotated else annotation
 
 
 def written(fields: Iterable[Field]) -> tuple[Field, ...]:
@@ -78,12 +98,16 @@ def written(fields: Iterable[Field]) -> tuple[Field, ...]:
 
 
 def held_type(field: Field) -> str:
-    """The notation of what the state holds."""
+    """The notation of what the state holds. Bounds hold for what the model writes; what piles up grows beyond them."""
     if field.derive:
         return DERIVED[field.derive].type
-    if field.reduce == "log":
-        return f"list[{{turn: int, entry: {item_type(field.type)}}}]"
-    return f"{field.type} | null" if field.reducer.empty is None and field.init is None else field.type
+    chosen = field.reducer
+    if chosen.form == "items":
+        item = item_type(field.type)
+        return f"list[{{turn: int, entry: {item}}}]" if field.reduce == "log" else f"list[{item}]"
+    if field.reduce == "sum":
+        return kind_of(field.type)
+    return f"{field.type} | null" if chosen.empty is None and field.init is None else field.type
 
 
 def delta_type(field: Field) -> str:
@@ -93,8 +117,8 @@ def delta_type(field: Field) -> str:
 
 def item_type(notation: str) -> str:
     """The type of a list's items."""
-    inner = notation.strip().removeprefix("list").strip()
-    return inner[1:-1].strip() if inner.startswith("[") and inner.endswith("]") else "any"
+    inner = get_args(_unbounded(parse_notation(notation)))
+    return render_notation(inner[0]) if inner else "any"
 
 
 def held_shape(field: Field) -> Shape[dict[str, Json]]:
