@@ -85,9 +85,9 @@ def new(path: Path, name: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
-    except FileExistsError:
-        raise ConfigError(f"{shown(path)} is there already; choose another name, or edit that file") from None
     except OSError as error:
+        if path.is_symlink() or path.exists():
+            raise ConfigError(f"{shown(path)} is there already; choose another name, or edit that file") from None
         raise ConfigError(f"{shown(path)}: cannot be written ({error.strerror}); choose another place") from None
     return path
 

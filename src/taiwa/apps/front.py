@@ -7,13 +7,12 @@ from typing import cast, get_args
 from taiwa.apps.faults import Faults, Spot, nearest, quoted
 from taiwa.apps.keys import Keys, kind_name
 from taiwa.apps.tree import Entry, Scalar, Table, Tree, json_of
-from taiwa.conversation.app import ALL, Keep, Param, ReplyMode
+from taiwa.conversation.app import ALL, Keep, Param, ReplyMode, fitting
 from taiwa.conversation.derive import DERIVED
 from taiwa.conversation.fields import Field, check_field
 from taiwa.conversation.reducers import known_reducers, reducer
-from taiwa.kernel.errors import ConfigError, InputError, ShapeError
+from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.values import Sampling
-from taiwa.shape import Shape
 from taiwa.shape.notation import parse_notation, render_notation
 
 __all__ = ["FORMAT", "Front", "read_front"]
@@ -66,6 +65,8 @@ def read_front(tree: Tree | None, faults: Faults) -> Front:
     front.fields = tuple(_field(entry, faults) for entry in _named(keys, "state", FIELD_NAME))
     front.keep = _keep(keys, front.fields)
     front.reply = _reply(keys)
+    if front.reply != REPLIES[0] and all(made.derive for made in front.fields):
+        faults.warn(keys.spot("reply"), "reply changes nothing while the model writes no field", "take it out")
     front.tools = _tools(keys)
     front.sampling = _sampling(keys)
     return front
@@ -91,6 +92,7 @@ def _name(keys: Keys) -> str:
     name = keys.text("name")
     if name and not APP_NAME.fullmatch(name):
         keys.wrong("name", "a word of letters, digits, `-`, `_` and `.`")
+        return ""
     return name
 
 
@@ -133,9 +135,8 @@ def _type(keys: Keys) -> str:
         annotation = parse_notation(plain if isinstance(plain, (str, dict)) else str(plain))
         return plain if isinstance(plain, str) else render_notation(annotation)
     except InputError as error:
-        keys.faults.error(
-            keys.spot("type"), f"the type of {keys.what}: {error.message}", "see docs/apps.md for the types"
-        )
+        message = f"the type of {keys.what}{error.message.removeprefix('type notation')}"
+        keys.faults.error(keys.spot("type"), message, "write a type such as str, int(1..5) or list[str]")
     return "any"
 
 
@@ -146,10 +147,9 @@ def _param(entry: Entry, faults: Faults) -> Param:
     default = json_of(held) if held else None
     if default is not None:
         try:
-            Shape.fields("Param", {entry.key: parse_notation(kind)}).check({entry.key: default})
-        except ShapeError as error:
-            message = f"the default of {entry.key} does not fit its type: {_first(error)}"
-            faults.error(keys.spot("default"), message, "change one of the two")
+            fitting(Param(entry.key, kind), default)
+        except InputError as error:
+            faults.error(keys.spot("default"), f"the default: {error.message}", "change one of the two")
     return Param(entry.key, kind, " ".join(keys.text("ask").split()), default, "default" not in keys)
 
 
@@ -246,7 +246,7 @@ def _pin(keys: Keys, fields: tuple[Field, ...]) -> tuple[int, tuple[str, ...]]:
 def _reply(keys: Keys) -> ReplyMode:
     reply = keys.text("reply", REPLIES[0])
     if reply not in REPLIES:
-        keys.wrong("reply", " or ".join(REPLIES))
+        keys.wrong("reply", f"{', '.join(REPLIES[:-1])} or {REPLIES[-1]}")
         return "text+delta"
     return cast("ReplyMode", reply)
 
@@ -272,7 +272,3 @@ def _sampling(keys: Keys) -> Sampling:
         inner.whole("max_tokens", 1),
         inner.whole("seed", 0),
     )
-
-
-def _first(error: ShapeError) -> str:
-    return " ".join((error.diagnostics[0] if error.diagnostics else error.message).split())

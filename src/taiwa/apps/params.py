@@ -4,11 +4,9 @@ from collections.abc import Mapping
 
 from taiwa.apps.faults import Faults, nearest, quoted
 from taiwa.apps.tree import json_of, read_tree
-from taiwa.conversation.app import App, Param
-from taiwa.kernel.errors import InputError, ShapeError
+from taiwa.conversation.app import App, Param, fitting
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
-from taiwa.shape import Shape
-from taiwa.shape.notation import parse_notation
 
 __all__ = ["convert_param", "convert_params"]
 
@@ -36,16 +34,10 @@ def convert_param(param: Param, text: str) -> Json:
     Raises:
         InputError: the text is no value of the parameter's type.
     """
-    shape = Shape.fields("Param", {param.name: parse_notation(param.type)})
     try:
-        return shape.check({param.name: text})[param.name]
-    except ShapeError:
-        pass
-    tree = read_tree(text, 1, Faults())
-    try:
-        return shape.check({param.name: json_of(tree) if tree else text})[param.name]
-    except ShapeError as error:
-        why = (error.diagnostics[0] if error.diagnostics else error.message).partition(": ")[2]
-        raise InputError(
-            f"-p {param.name}={quoted(text)} does not fit the type {param.type}: {' '.join(why.split())}"
-        ) from None
+        return fitting(param, text)
+    except InputError:
+        tree = read_tree(text, 1, Faults())
+        if tree is None:
+            raise
+    return fitting(param, json_of(tree))

@@ -32,6 +32,7 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Fault, ...]]:
         return None, faults.sorted()
     tree = read_tree(parts.front.text, parts.front.line, faults)
     front = read_front(tree, faults)
+    sound = not faults.fatal
     if not parts.body.text.strip():
         faults.error(
             Spot(parts.body.line), "there are no instructions", "write below the front matter what the model is to do"
@@ -43,7 +44,7 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Fault, ...]]:
         faults.warn(front.name_at, message, "name both alike")
     if tree is not None:
         _check_placeholders(parts, front, faults)
-    examples = _examples(parts, front.fields, faults)
+    examples = _examples(parts, front.fields, faults, sound)
     folding = _folding(parts, front, faults)
     if faults.fatal:
         return None, faults.sorted()
@@ -103,13 +104,12 @@ def _folding(parts: Parts, front: Front, faults: Faults) -> str:
     return first.text.strip()
 
 
-def _examples(parts: Parts, fields: tuple[Field, ...], faults: Faults) -> tuple[Example, ...]:
-    """The worked turns; deltas are checked only where the fields themselves have no fault."""
+def _examples(parts: Parts, fields: tuple[Field, ...], faults: Faults, sound: bool) -> tuple[Example, ...]:
+    """The worked turns; deltas are checked only if the front matter is sound."""
     if len(parts.examples) > MOST_EXAMPLES:
         faults.error(
             Spot(parts.examples[MOST_EXAMPLES].line - 1), f"more than {MOST_EXAMPLES} examples", "keep the best"
         )
-    sound = not faults.fatal
     return tuple(_example(block, fields, faults, sound) for block in parts.examples[:MOST_EXAMPLES])
 
 

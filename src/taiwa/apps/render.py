@@ -32,7 +32,7 @@ def request_text(request: Request) -> str:
         blocks.append(f"── constraint: JSON Schema {request.constraint.name!r} ──")
     if request.tools:
         blocks.append(f"── tools: {', '.join(tool.name for tool in request.tools)} ──")
-    blocks.append(f"── about {request_tokens(request)} tokens in {len(request.messages)} messages ──")
+    blocks.append(f"── {_about(request_tokens(request))} in {_counted(len(request.messages), 'message')} ──")
     return "\n\n".join(blocks)
 
 
@@ -42,13 +42,26 @@ def request_tokens(request: Request) -> int:
 
 
 def _message(message: Message) -> str:
-    count = sum(tokens_of(_words(part)) for part in message.parts)
-    lines = [f"── {message.role} (about {count} tokens) ──"]
-    for part in message.parts:
-        if isinstance(part, Text) and part.transient:
-            lines.append(f"── {message.role}, not kept (about {tokens_of(part.text)} tokens) ──")
-        lines.append(_words(part))
+    kept = [part for part in message.parts if not _transient(part)]
+    blocks = [(message.role, kept), (f"{message.role}, not kept", [part for part in message.parts if _transient(part)])]
+    lines: list[str] = []
+    for title, parts in blocks:
+        if parts or title == message.role:
+            lines.append(f"── {title} ({_about(sum(tokens_of(_words(part)) for part in parts))}) ──")
+            lines += [_words(part) for part in parts]
     return "\n".join(lines)
+
+
+def _transient(part: Part) -> bool:
+    return isinstance(part, Text) and part.transient
+
+
+def _about(tokens: int) -> str:
+    return f"about {_counted(tokens, 'token')}"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _words(part: Part) -> str:

@@ -25,6 +25,7 @@ DEEPEST = 20
 MOST_DIGITS = 100
 INT = re.compile(r"[-+]?[0-9]+")
 FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+SURROGATE = re.compile("[\ud800-\udfff]")
 WORDS: dict[str, Plain] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -36,7 +37,7 @@ MENDS = (
     ("stream end", "close what was opened: a quote, a bracket or a brace"),
     ("unexpected end of stream", "close what was opened: a quote, a bracket or a brace"),
     ("expected ',' or", "in braces or brackets, a text or type with special signs stands in quotes"),
-    ("another document", "keep to one document: no `---` or `...` inside"),
+    ("document start", "keep to one document: no `---` or `...` inside"),
     ("cannot start any token", "put the text in quotes"),
     ("could not find expected ':'", "write `key: value`, or put a text of several lines under a `|`"),
 )
@@ -173,12 +174,12 @@ class _Reader:
             self.fail(
                 event, "a key must be a word", "write `key: value`; a text that begins with `{` or `[` stands in quotes"
             )
-        at, key = self.start(event), str(event.value)
+        at, key = self.start(event), self.whole_letters(event)
         return Entry(key, self.tree(next(events), events, depth + 1), at)
 
     def scalar(self, event: yaml.ScalarEvent, at: Spot) -> Scalar:
         """A value; only unquoted words can mean something else than text."""
-        text = str(event.value)
+        text = self.whole_letters(event)
         span = (_offset(event.start_mark), _offset(event.end_mark))
         if event.style is not None:
             return Scalar(text, text, at, span)
@@ -192,6 +193,13 @@ class _Reader:
                 self.fail(event, "a number too long to keep", "put it in quotes if it is a text")
             return Scalar(text, number, at, span)
         return Scalar(text, text, at, span)
+
+    def whole_letters(self, event: yaml.ScalarEvent) -> str:
+        """The words of a scalar; an escape such as \\ud800 can name half a letter, which no message can carry."""
+        text = str(event.value)
+        if SURROGATE.search(text):
+            self.fail(event, "an escape names half a letter", "write the letter itself, or \\U and its eight digits")
+        return text
 
     def refuse(self, event: yaml.Event) -> None:
         """See that a node says nothing but what it is."""

@@ -3,6 +3,7 @@
 Swapping one app file for another makes another program of the same conversation loop.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,12 +12,13 @@ from typing import Literal
 
 from taiwa.conversation.fields import Field, delta_shape, environment_shape, written
 from taiwa.conversation.node import AppSource
-from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.errors import InputError, ShapeError
+from taiwa.kernel.records import Json, canonical, value
 from taiwa.kernel.values import Sampling
 from taiwa.shape import Shape
+from taiwa.shape.notation import parse_notation
 
-__all__ = ["ALL", "App", "Example", "Keep", "Param", "ReplyMode", "fill", "placeholders"]
+__all__ = ["ALL", "App", "Example", "Keep", "Param", "ReplyMode", "fill", "fitting", "placeholders"]
 
 ReplyMode = Literal["text+delta", "json", "environment"]
 PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
@@ -116,7 +118,7 @@ class App:
         """Fill in parameters.
 
         Raises:
-            InputError: one is missing or unknown.
+            InputError: one is missing, unknown, or not of its type.
         """
         known = {param.name: param for param in self.params}
         for name in values:
@@ -128,8 +130,31 @@ class App:
         for name, param in known.items():
             if filled[name] is None and param.required:
                 raise InputError(f"the app {self.name!r} needs the parameter {name!r}: give -p {name}=…")
+            if filled[name] is not None:
+                filled[name] = fitting(param, filled[name])
         source = replace(self.source, params=filled or None)
         return replace(self, source=source, values=filled)
+
+
+def fitting(param: Param, given: Json) -> Json:
+    """See that a value has the type of its parameter.
+
+    Raises:
+        InputError: it has not; the message says what was expected.
+    """
+    try:
+        return Shape.fields("Param", {param.name: parse_notation(param.type)}).check({param.name: given})[param.name]
+    except ShapeError as error:
+        why = error.diagnostics[0].partition(": ")[2] if error.diagnostics else error.message
+        wanted = f"the parameter {param.name!r} has the type {param.type}"
+        raise InputError(f"{wanted}, and {canonical(given).decode()[:60]} does not fit: {why}") from None
+
+
+def worded(given: Json) -> str:
+    """A value as instructions say it: a text as it is, nothing for null, anything else as JSON."""
+    if given is None:
+        return ""
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
 
 
 def placeholders(body: str) -> tuple[str, ...]:
@@ -146,6 +171,6 @@ def fill(body: str, values: Mapping[str, Json]) -> str:
 
     def insert(match: re.Match[str]) -> str:
         name = match[1]
-        return str(values[name]) if values.get(name) is not None else match[0] if name not in values else ""
+        return worded(values[name]) if name in values else match[0]
 
     return PLACEHOLDER.sub(insert, body)

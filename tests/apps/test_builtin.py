@@ -1,0 +1,119 @@
+"""The apps that come with the package: sound, in every reply mode, with replies that read back as they were written."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from taiwa.apps.catalogue import BUILT_IN
+from taiwa.apps.load import check, load, load_source, with_reply
+from taiwa.conversation.app import App, Keep, ReplyMode
+from taiwa.conversation.history import begin, follow, take
+from taiwa.conversation.layout import turn_request
+from taiwa.conversation.replies import read_reply
+
+FILES = sorted(BUILT_IN.iterdir())
+PUBLISHED = {
+    "chat": {"topics", "language", "summary", "confidence", "ambiguity", "turns", "tokens"},
+    "translate": {"dictionary", "turns", "tokens"},
+    "novel": {"summary", "turns", "tokens"},
+    "code": {"topics", "language", "summary", "turns"},
+    "linguistic": {"sentence_type", "sentiment", "summary", "relevance", "turns", "tokens"},
+}
+MODES: tuple[ReplyMode, ...] = ("text+delta", "json", "environment")
+
+
+def opened(path: Path) -> App:
+    values = {"target_lang": "German"} if path.stem == "translate" else {}
+    return load(path, values)
+
+
+@pytest.fixture(params=FILES, ids=[path.stem for path in FILES])
+def app(request: pytest.FixtureRequest) -> App:
+    return opened(request.param)
+
+
+def test_all_five_are_there() -> None:
+    assert [path.stem for path in FILES] == sorted(PUBLISHED)
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_it_has_neither_fault_nor_warning(path: Path) -> None:
+    assert check(path) == ()
+
+
+def test_it_has_the_fields_that_were_published_and_counts_itself(app: App) -> None:
+    derived = {field.name for field in app.fields if field.derive}
+
+    assert {field.name for field in app.fields} >= PUBLISHED[app.name]
+    assert {"turns", "tokens"} <= derived
+
+
+def test_every_field_that_the_model_writes_says_what_belongs_there(app: App) -> None:
+    assert all(field.say for field in app.written)
+
+
+def test_its_window_grows_to_twenty_turns_and_is_cut_to_ten(app: App) -> None:
+    assert (app.keep.grow, app.keep.to) == (20, 10)
+    assert bool(app.folding) == (app.keep.fold == "summary")
+    assert app.keep == Keep(20, 10, app.keep.fold)
+
+
+def test_it_comes_back_from_its_source(app: App) -> None:
+    assert load_source(app.source).hash == app.hash
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_replies_of_its_examples_read_back_in_every_mode(app: App, mode: ReplyMode) -> None:
+    shown = with_reply(app, mode)
+    conversation = begin(shown)
+
+    messages = turn_request(conversation, "x").messages
+    assert [message.role for message in messages[1 : 1 + 2 * len(app.examples)]] == ["user", "assistant"] * len(
+        app.examples
+    )
+    for number, example in enumerate(app.examples):
+        read = read_reply(shown, messages[2 + 2 * number].text)
+        assert read.faults == ()
+        assert read.answer == example.answer
+        conversation = take(conversation, example.user, read.answer, read.delta)
+
+    expected = begin(app)
+    for example in app.examples:
+        expected = take(expected, example.user, example.answer, example.delta)
+    assert conversation.state == expected.state
+
+
+def test_its_examples_fold_into_a_state_that_replays(app: App) -> None:
+    conversation = begin(app)
+    for example in app.examples:
+        conversation = take(conversation, example.user, example.answer, example.delta)
+
+    again = follow(begin(app), conversation.fresh[1:], lambda _: app)
+
+    assert again.state_hash == conversation.state_hash
+    assert conversation.state["turns"] == len(app.examples)
+
+
+def test_the_examples_of_translate_pull_towards_no_language() -> None:
+    app = opened(BUILT_IN / "translate.md")
+
+    assert all(re.sub(r"\(.*?\)", "", example.user) == example.answer for example in app.examples)
+    assert "into German" in app.instructions
+
+
+def test_every_bracket_of_a_parse_is_closed() -> None:
+    app = opened(BUILT_IN / "linguistic.md")
+    shown = re.findall(r"`(.*?)`", app.body) + [example.answer for example in app.examples if "[" in example.answer]
+    conversation = begin(app)
+    for example in app.examples:
+        conversation = take(conversation, example.user, example.answer, example.delta)
+    parses = conversation.state["parses"]
+    assert isinstance(parses, list)
+    kept = [str(entry["parse"]) for entry in parses if isinstance(entry, dict)]
+
+    assert len(kept) == 2
+    for parse in [*shown, *kept]:
+        depth = [parse[:end].count("[") - parse[:end].count("]") for end in range(1, len(parse) + 1)]
+        assert min(depth) >= 0
+        assert depth[-1] == 0

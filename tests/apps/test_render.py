@@ -1,0 +1,66 @@
+import pytest
+
+from taiwa.apps.load import load_text
+from taiwa.apps.render import render_request, request_text, request_tokens
+from taiwa.conversation.derive import tokens_of
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.values import JsonSchema, Request, Text, ToolSpec, user
+
+TEXT = """\
+---
+taiwa: 1
+params: { lang: { default: Thai } }
+state: { mood: str }
+---
+Speak {{lang}}.
+"""
+APP = load_text(TEXT, "a.md", "a")
+
+
+def test_the_request_of_a_first_turn_is_the_one_that_would_be_sent() -> None:
+    request = render_request(APP, "Hello {{lang}}")
+
+    assert [message.role for message in request.messages] == ["system", "user"]
+    assert request.messages[0].text.startswith("Speak Thai.\n\n")
+    assert request.messages[1].parts == (
+        Text("Hello {{lang}}"),
+        Text('<state>\n{"mood":null}\n</state>', transient=True),
+    )
+
+
+def test_a_missing_parameter_is_told_before_anything_is_shown() -> None:
+    needy = load_text(TEXT.replace("{ default: Thai }", "str"), "a.md", "a")
+
+    with pytest.raises(InputError, match="needs the parameter 'lang'"):
+        render_request(needy, "Hello")
+
+
+def test_a_json_app_shows_its_constraint() -> None:
+    request = render_request(load_text(TEXT.replace("state:", "reply: json\nstate:"), "a.md", "a"), "Hello")
+
+    assert isinstance(request.constraint, JsonSchema)
+    assert "── constraint: JSON Schema 'reply' ──" in request_text(request)
+
+
+def test_a_person_reads_every_word_and_what_is_not_kept() -> None:
+    request = Request((user("Hi"),), tools=(ToolSpec("look", "", {}),))
+
+    assert request_text(request) == (
+        "── user (about 1 token) ──\nHi\n\n── tools: look ──\n\n── about 5 tokens in 1 message ──"
+    )
+    assert request_text(render_request(APP, "Hello")).endswith(
+        "── user (about 2 tokens) ──\n"
+        "Hello\n"
+        "── user, not kept (about 8 tokens) ──\n"
+        '<state>\n{"mood":null}\n</state>\n\n'
+        f"── about {request_tokens(render_request(APP, 'Hello'))} tokens in 2 messages ──"
+    )
+
+
+def test_tokens_are_those_of_all_words_and_a_few_for_each_message() -> None:
+    request = render_request(APP, "文" * 30)
+
+    words = sum(
+        tokens_of(part.text) for message in request.messages for part in message.parts if isinstance(part, Text)
+    )
+    assert request_tokens(request) == words + 4 * 2
