@@ -175,6 +175,12 @@ class Runs:
         select = f"{CALL} JOIN run ON run.seq = call.run JOIN node ON node.seq = run.node WHERE node.hash = ?"
         return tuple(_call(row) for row in self._db.rows(f"{select} ORDER BY call.seq", key(node)))
 
+    def journal_of(self, node: str) -> tuple[Entry, ...]:
+        """Return the journal of the first run that ended with this very node; empty for nodes that no run made."""
+        select = "SELECT run.seq FROM run JOIN node ON node.seq = run.node WHERE node.hash = ? ORDER BY run.seq LIMIT 1"
+        run: int | None = self._db.one(select, key(node))
+        return () if run is None else self.journal(run)
+
     def finish(self, run: int, node: int) -> None:
         """End a run that was committed, whatever it was before; what was said is in its nodes from now on."""
         if not self._db.run("UPDATE run SET status = 'done', input = NULL, node = ? WHERE seq = ?", node, run):

@@ -115,10 +115,19 @@ class Talk:
 
     def set_state(self, values: State) -> Conversation:
         """Change the state by hand."""
-        if self.conversation.fresh:
-            self.conversation = self.desk.commit(self.session, self.conversation, expected=None, why="begin")
+        self._begun()
         self.conversation = self.desk.set_state(self.session, values)
         return self.conversation
+
+    def change_app(self, app: App) -> Conversation:
+        """Go on with another app, or an edited one; values that still fit stay."""
+        self._begun()
+        self.conversation = self.desk.change_app(self.session, app)
+        return self.conversation
+
+    def _begun(self) -> None:
+        if self.conversation.fresh:
+            self.conversation = self.desk.commit(self.session, self.conversation, expected=None, why="begin")
 
     def fork(self, name: str) -> "Talk":
         """Go on from here under a second name; neither branch can change the other."""

@@ -1,0 +1,83 @@
+"""Doing a conversation again: from its records without any call, or with another model on a new branch."""
+
+from collections.abc import Iterator
+
+from taiwa.conversation.app import App
+from taiwa.conversation.history import Conversation
+from taiwa.flows.chat import say
+from taiwa.kernel.errors import ReplayError, ShapeError
+from taiwa.kernel.journal import Journal
+from taiwa.kernel.records import value
+from taiwa.kernel.replay import replay
+from taiwa.kernel.values import Response
+from taiwa.talk.desk import Desk, Stop
+from taiwa.talk.talk import Talk
+from taiwa.talk.turn import Manner, Said, Voice
+
+__all__ = ["Replayed", "replayed", "rerun"]
+
+
+@value
+class Replayed:
+    """One node that was done again: `calls` recorded answers were used; 0 where the history came without its calls.
+
+    `fault` says in what it differs from the record, or is empty.
+    """
+
+    hash: str
+    kind: str
+    turn: int
+    calls: int
+    fault: str = ""
+
+
+def replayed(desk: Desk, revision: str) -> Iterator[Replayed]:
+    """Follow a history from its root without a model: every state is folded anew and must have its recorded hash, and
+    every turn whose calls are there is run again from them and must end in the same node.
+
+    Raises:
+        CorruptError: a node leads to another state than it recorded.
+    """
+    before: Conversation | None = None
+    start: Conversation | None = None
+    for stop in desk.walk(desk.store.resolve(revision)):
+        if stop.node.kind == "turn":
+            yield _turn_again(desk, stop, start or before)
+            start = None
+        else:
+            yield Replayed(stop.hash, stop.node.kind, stop.after.count, 0)
+        if stop.node.kind == "fold":
+            start = start or before
+        before = stop.after
+
+
+def _turn_again(desk: Desk, stop: Stop, before: Conversation | None) -> Replayed:
+    entries = desk.store.runs.journal_of(stop.hash)
+    made = Replayed(stop.hash, "turn", stop.after.count, len(entries))
+    if not entries or before is None:
+        return made
+    asked = sum(isinstance(entry.answer, Response) for entry in entries)
+    try:
+        # One answer is the reply and what comes after it are repairs, so no more rounds were done than answers came.
+        _, after = replay(say(stop.node.user or "", repairs=asked)(before), Journal(entries))
+    except (ReplayError, ShapeError) as error:
+        return Replayed(stop.hash, "turn", stop.after.count, len(entries), error.message)
+    fault = "" if after.tip == stop.hash else f"it ends in {after.tip[:12]}"
+    return Replayed(stop.hash, "turn", stop.after.count, len(entries), fault)
+
+
+def rerun(desk: Desk, revision: str, name: str, voice: Voice, app: App | None, manner: Manner) -> Iterator[Said]:
+    """Say every utterance of a history again, in a new conversation; the models are asked, the old branch stays.
+
+    Raises:
+        ConflictError: there is a conversation of that name.
+    """
+    stops = tuple(desk.walk(desk.store.resolve(revision)))
+    talk = Talk(desk, name, desk.start(app or stops[0].after.app), voice, manner=manner)
+    for stop in stops:
+        if stop.node.kind == "turn":
+            yield talk.say(stop.node.user or "")
+        elif stop.node.kind == "edit" and isinstance(stop.node.delta, dict):
+            talk.set_state(stop.node.delta)
+        elif stop.node.kind == "app" and app is None:
+            talk.change_app(stop.after.app)
