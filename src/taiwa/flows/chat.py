@@ -10,6 +10,7 @@ from taiwa.conversation.history import Conversation, cut, take
 from taiwa.conversation.layout import fold_request, turn_request
 from taiwa.conversation.replies import Hidden, Read, read_delta, read_reply, watcher
 from taiwa.conversation.window import kept_turns
+from taiwa.flows.asking import asked
 from taiwa.kernel.effects import Abilities, Complete, Program, Step, perform, tell
 from taiwa.kernel.errors import InputError, RefusalError, ShapeError
 from taiwa.kernel.records import Json, value
@@ -52,7 +53,7 @@ def say(text: str, *, strict: bool = False, repairs: int = 1) -> Step[Conversati
         app = settled.app
         able = bool(app.written) and "json_schema" in (yield from perform(Abilities()))
         request = turn_request(settled, text, constrained=able)
-        response = yield from perform(Complete(request, watcher(app)))
+        response = yield from asked(request, watcher(app))
         read = yield from mended(app, request, response, repairs, able)
         if read.delta is None and strict:
             raise ShapeError("the reply's state cannot be used", text=response.text, diagnostics=read.faults)
@@ -99,7 +100,7 @@ def mended(app: App, request: Request, response: Response, rounds: int, able: bo
     for _ in range(rounds):
         if read.delta is not None or response.finish in {"interrupted", "refusal", "length"}:
             break
-        again = yield from perform(Complete(_repair(app, request, bad, read.faults, able), Hidden))
+        again = yield from asked(_repair(app, request, bad, read.faults, able), Hidden)
         second = read_delta(app, again.text)
         if second.delta is None and set(second.faults) == set(read.faults):
             break
