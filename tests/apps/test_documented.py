@@ -1,0 +1,36 @@
+"""The example of the document is an app without a fault, and every key the loader knows is explained."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from taiwa.apps import front
+from taiwa.apps.read import read_app
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "apps.md"
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_the_complete_example_is_an_app_without_a_fault(text: str) -> None:
+    found = re.search(r"````markdown\n(.*?)````\n", text, re.DOTALL)
+    assert found is not None
+
+    app, faults = read_app(found[1], "kitchen")
+
+    assert faults == ()
+    assert app is not None
+    assert app.opened({}).instructions.startswith("You plan meals for 2 people.")
+
+
+@pytest.mark.parametrize(
+    "key", [*front.TOP, *front.FIELD, *front.PARAM, *front.KEEP, "user", "answer", "delta", "first", "setting"]
+)
+def test_every_key_is_explained(text: str, key: str) -> None:
+    explained = text.partition("## The parts")[2]
+
+    assert re.search(rf"`[^`\n]*\b{key}\b[^`\n]*`", explained)
