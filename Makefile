@@ -43,7 +43,7 @@ check: setup ## lint, types, layers, dependencies, budgets, documents (changes n
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/basedpyright
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/deptry .
 	$(BIN)/pytest --quiet tests/house/test_size.py
 	$(BIN)/cog --check --diff $(DOCUMENTS)
@@ -63,5 +63,5 @@ lock: ## resolve every dependency anew and write constraints.txt
 	mv constraints.new constraints.txt
 
 clean: ## remove the virtual environment and every cache
-	rm -rf $(VENV) dist build .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) dist build .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

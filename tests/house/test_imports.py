@@ -14,6 +14,7 @@ PLACES = {
     "pydantic_core": ("taiwa.shape",),
     "typing_extensions": ("taiwa.shape",),
     "jsonschema": ("taiwa.shape",),
+    "json_repair": ("taiwa.shape",),
     "httpcore2": ("taiwa.models",),
     "sqlite3": ("taiwa.store",),
     "click": ("taiwa.cli",),
