@@ -7,7 +7,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, TypeVar
 
-from taiwa.kernel.effects import Complete, Program
+from taiwa.kernel.effects import Program
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.protocols import AsyncModel
 from taiwa.kernel.runtime import BaseRuntime
@@ -101,7 +101,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
 
     async def _result(self, session: Session[T], wish: Wish, ticks: asyncio.Event) -> Callable[[], None]:
         effect = wish.effect
-        if isinstance(effect, Complete) and Complete not in self.handlers:
+        if self.streams(effect):
             await self._complete(session, wish, effect.request, ticks)
             return partial(session.complete, wish)
         answer: Any = self.handler(effect)(effect)

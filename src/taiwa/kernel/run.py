@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from taiwa.kernel.effects import Complete, Effect, Program
+from taiwa.kernel.effects import Effect, Program
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.protocols import Model
 from taiwa.kernel.runtime import BaseRuntime
@@ -67,7 +67,7 @@ class Runtime(BaseRuntime[Model]):
 
     def _perform(self, session: Session[T], wish: Wish) -> Iterator[None]:
         effect = wish.effect
-        if isinstance(effect, Complete) and Complete not in self.handlers:
+        if self.streams(effect):
             yield from self._complete(session, wish, effect.request)
             return
         try:
@@ -147,7 +147,7 @@ class _Side:
 
     def _result(self, wish: Wish) -> Callable[[], None]:
         effect = wish.effect
-        if not isinstance(effect, Complete) or Complete in self._runtime.handlers:
+        if not self._runtime.streams(effect):
             return partial(self._session.answer, wish, self._runtime.handle(effect))
         wish.begin()
         chunks = self._runtime.the_model().stream(effect.request)

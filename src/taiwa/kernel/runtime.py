@@ -1,9 +1,10 @@
 """What both drivers share: which edge answers which effect."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast
 
-from taiwa.kernel.effects import Abilities, CallTool, Effect, Program, Retrieve
+from taiwa.kernel.effects import Abilities, CallTool, Complete, Effect, Program, Retrieve
 from taiwa.kernel.errors import ConfigError, UnknownToolError
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.ledger import Ledger, Limits, Price
@@ -19,40 +20,44 @@ Handler: TypeAlias = Callable[[Any], Any]
 Interrupts = Literal["raise", "keep"]
 
 
+@dataclass(eq=False)
 class BaseRuntime(Generic[M]):
-    """The edges and limits of a run. A handler given for an effect class takes precedence over the edges."""
+    """The edges and limits of a run. A handler given for an effect class takes precedence over the edges.
 
-    def __init__(
-        self,
-        model: M | None = None,
-        *,
-        tools: Iterable[Tool] = (),
-        retriever: Retriever | None = None,
-        handlers: Mapping[type[Effect[Any]], Handler] | None = None,
-        observers: Iterable[Observer] = (),
-        limits: Limits | None = None,
-        price: Price | None = None,
-        width: int = 16,
-        interrupts: Interrupts = "raise",
-    ) -> None:  # fmt: skip
-        self.model = model
-        self.tools = {tool.spec.name: tool for tool in tools}
-        self.retriever = retriever
-        edges: dict[type[Effect[Any]], Handler] = {}
-        edges[Abilities] = self._abilities
-        edges[CallTool] = self._call_tool
-        edges[Retrieve] = self._retrieve
-        self.handlers: Mapping[type[Effect[Any]], Handler] = edges | dict(handlers or {})
-        self.observers = tuple(observers)
-        self.limits = limits or Limits()
-        self.price = price
-        self.width = max(width, 1)
-        self.interrupts = interrupts
+    `width` bounds how many programs of a gather are performed at a time; `interrupts` says what a KeyboardInterrupt does
+    to an answer that is streaming: `keep` ends it with what it has, `raise` ends the run.
+    """
+
+    model: M | None = None
+    _: KW_ONLY
+    tools: Iterable[Tool] = ()
+    retriever: Retriever | None = None
+    handlers: Mapping[type[Effect[Any]], Handler] = field(default_factory=dict[type[Effect[Any]], Handler])
+    observers: Iterable[Observer] = ()
+    limits: Limits | None = None
+    price: Price | None = None
+    width: int = 16
+    interrupts: Interrupts = "raise"
+
+    def __post_init__(self) -> None:
+        self.width = max(self.width, 1)
+        self._tools = {tool.spec.name: tool for tool in self.tools}
+        edges: dict[type[Effect[Any]], Handler] = {
+            Abilities: self._abilities,
+            CallTool: self._call_tool,
+            Retrieve: self._retrieve,
+        }
+        self._handlers = edges | dict(self.handlers)
+        self._observers = tuple(self.observers)
 
     def session(self, program: Program[T], journal: Journal | None) -> Session[T]:
         """Begin a run."""
         name = str(getattr(self.model, "name", ""))
-        return Session(program, Ledger(self.limits, name, self.price), journal, self.observers)
+        return Session(program, Ledger(self.limits or Limits(), name, self.price), journal, self._observers)
+
+    def streams(self, effect: Effect[Any]) -> TypeGuard[Complete]:
+        """Say whether an effect is answered by the model's stream and not by a handler."""
+        return isinstance(effect, Complete) and Complete not in self._handlers
 
     def handler(self, effect: Effect[Any]) -> Handler:
         """Find who answers an effect.
@@ -60,7 +65,7 @@ class BaseRuntime(Generic[M]):
         Raises:
             ConfigError: nobody does.
         """
-        found = self.handlers.get(type(effect))
+        found = self._handlers.get(type(effect))
         if found is None:
             raise ConfigError(f"nothing handles {type(effect).__name__}: give the runtime `handlers={{...}}` for it")
         return found
@@ -80,9 +85,9 @@ class BaseRuntime(Generic[M]):
         return cast("frozenset[Ability]", getattr(self.the_model(), "abilities", nothing))
 
     def _call_tool(self, effect: CallTool) -> ToolResult:
-        tool = self.tools.get(effect.name)
+        tool = self._tools.get(effect.name)
         if tool is None:
-            known = ", ".join(sorted(self.tools)) or "none"
+            known = ", ".join(sorted(self._tools)) or "none"
             raise UnknownToolError(f"there is no tool {effect.name!r}", code="unknown_tool", hint=f"tools: {known}")
         return tool.call(effect.arguments)
 

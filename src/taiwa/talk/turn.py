@@ -1,6 +1,6 @@
 """One turn that survives its process: begun in the store, journaled as it happens, committed in one transaction."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -108,7 +108,7 @@ def begin_turn(desk: Desk, session: str, base: Conversation, text: str, voice: V
     store.nodes.put_app(base.app.source)
     at = None if base.fresh else base.tip
     run = store.runs.begin(session, at, base.app.hash, text, manner.options())
-    return _turn(desk, session, base, text, voice, manner, run, ())
+    return Turn(desk, session, base, run, Journal((), _sink(desk, run, voice)), _program(text, manner, base))
 
 
 def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
@@ -129,14 +129,14 @@ def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
     options = run.options if isinstance(run.options, dict) else {}
     repairs = options.get("repairs")
     manner = Manner(bool(options.get("strict")), repairs if isinstance(repairs, int) else 1)
-    return _turn(desk, run.ref, base, run.text, voice, manner, run.id, store.runs.journal(run.id))
+    journal = Journal(store.runs.journal(run.id), _sink(desk, run.id, voice))
+    return Turn(desk, run.ref, base, run.id, journal, _program(run.text, manner, base))
 
 
-def _turn(
-    desk: Desk, session: str, base: Conversation, text: str, voice: Voice, manner: Manner, run: int,
-    entries: tuple[Entry, ...],
-) -> Turn:  # fmt: skip
+def _program(text: str, manner: Manner, base: Conversation) -> Program[tuple[Reply, Conversation]]:
+    return say(text, strict=manner.strict, repairs=manner.repairs)(base)
+
+
+def _sink(desk: Desk, run: int, voice: Voice) -> Callable[[Entry], None]:
     price_id = "" if voice.rates is None else voice.rates.id
-    sink = desk.store.runs.sink(run, model=voice.model.name, price=voice.price, price_id=price_id)
-    program = say(text, strict=manner.strict, repairs=manner.repairs)(base)
-    return Turn(desk, session, base, run, Journal(entries, sink), program)
+    return desk.store.runs.sink(run, model=voice.model.name, price=voice.price, price_id=price_id)
