@@ -1,0 +1,119 @@
+"""A typed function becomes a tool: its signature gives the specification and validates the arguments."""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints
+
+from taiwa.kernel.errors import InputError, ShapeError, TaiwaError, ToolError
+from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.values import ToolResult, ToolSpec
+from taiwa.shape import Shape
+
+__all__ = ["FunctionTool", "tool"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}\Z")
+FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+"""What a function may raise in the course of its work; a model reads that it failed and never why."""
+
+
+class FunctionTool(Generic[P, R]):
+    """A function that can also be called by name with JSON arguments; plain calls go to the function itself."""
+
+    def __init__(self, function: Callable[P, R], name: str = "") -> None:
+        self._function = function
+        hints = _hints(function)
+        self._returns: Shape[Any] | None = None if hints["return"] in (str, ToolResult) else Shape(hints["return"])
+        given = inspect.signature(function).parameters
+        self._parameters: dict[str, Shape[Any]] = {each: Shape(hints[each]) for each in given}
+        required = frozenset(each for each, part in given.items() if part.default is part.empty)
+        name = name or getattr(function, "__name__", "")
+        if not NAME.match(name):
+            raise InputError(f"{name!r} cannot be the name of a tool: letters, digits, _ and -, at most 64")
+        description = inspect.getdoc(function)
+        if not description:
+            raise InputError(f"the tool {name} needs a docstring: a model reads it to know what the tool does")
+        self._arguments = Shape.fields(name, {each: hints[each] for each in given}, required)
+        self._spec = ToolSpec(name, description, self._arguments.schema())
+
+    def __repr__(self) -> str:
+        return f"FunctionTool({self._spec.name})"
+
+    def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
+        """Call the function itself."""
+        return self._function(*arguments, **named)
+
+    @property
+    def spec(self) -> ToolSpec:
+        """How a model sees the tool."""
+        return self._spec
+
+    def call(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """Call the function with JSON arguments.
+
+        Raises:
+            ToolError: `bad_arguments`, `internal` where the function failed, or what the function raised itself.
+        """
+        values = self._values(arguments)
+        call: Callable[..., R] = self._function
+        try:
+            return self._result(call(**values))
+        except ToolError:
+            raise
+        except (TaiwaError, *FAILURES) as error:
+            raise ToolError(f"{self._spec.name} failed", code="internal") from error
+
+    def _values(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
+        try:
+            checked = self._arguments.check(dict(arguments))
+            return {name: self._parameters[name].check(part) for name, part in checked.items()}
+        except ShapeError as error:
+            message = "; ".join(error.diagnostics or (error.message,))
+            hint = f"parameters: {', '.join(self._parameters) or 'none'}"
+            raise ToolError(message, code="bad_arguments", hint=hint) from None
+
+    def _result(self, given: object) -> ToolResult:
+        name = self._spec.name
+        if isinstance(given, ToolResult):
+            return replace(given, name=name)
+        if self._returns is None:
+            return ToolResult(str(given), name, value=str(given))
+        wire = self._returns.dump(given)
+        plain = wire["value"] if self._returns.wrapped and isinstance(wire, dict) else wire
+        return ToolResult(canonical(plain).decode(), name, value=plain)
+
+
+def tool(function: Callable[P, R]) -> FunctionTool[P, R]:
+    """Make a tool of a function: parameters and result need types, its docstring tells a model what it does.
+
+    >>> @tool
+    ... def double(number: int) -> int:
+    ...     "Double a number."
+    ...     return 2 * number
+    >>> double.call({"number": 21}).text
+    '42'
+
+    Raises:
+        InputError: a parameter or the result has no type, or the function cannot be called by name.
+    """
+    return FunctionTool(function)
+
+
+def _hints(function: Callable[..., object]) -> dict[str, Any]:
+    name = getattr(function, "__name__", repr(function))
+    if inspect.iscoroutinefunction(function):
+        raise InputError(f"{name} is asynchronous; a tool is a plain function")
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except (NameError, TypeError) as error:
+        raise InputError(f"the types of {name} cannot be read: {error}") from error
+    for each, part in inspect.signature(function).parameters.items():
+        if part.kind not in (part.POSITIONAL_OR_KEYWORD, part.KEYWORD_ONLY):
+            raise InputError(f"{name}: a tool is called by name, so {each!r} must be an ordinary parameter")
+    missing = [each for each in (*inspect.signature(function).parameters, "return") if each not in hints]
+    if missing:
+        raise InputError(f"{name}: {missing[0]!r} needs a type")
+    return hints
