@@ -1,0 +1,5 @@
+"""Finding passages that fit a query."""
+
+from taiwa.retrieve.memory import InMemory, terms
+
+__all__ = ["InMemory", "terms"]
