@@ -1,0 +1,92 @@
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.flows.vote import Vote, vote
+from taiwa.kernel import (
+    Complete,
+    InputError,
+    OverloadedError,
+    Program,
+    Request,
+    Runtime,
+    Sampling,
+    ShapeError,
+    perform,
+    user,
+)
+from taiwa.models.scripted import Scripted, script
+from tests.flows.driving import Drive
+
+
+def answers(*words: str) -> Scripted:
+    """A model that answers by seed, because ballots run side by side in any order."""
+    return script(*[lambda request: words[request.sampling.seed or 0]] * len(words))
+
+
+def ballot(seed: int) -> Program[str]:
+    request = Request((user("Which one?"),), sampling=Sampling(1.0, seed=seed))
+    text = (yield from perform(Complete(request))).text
+    if text == "?":
+        raise ShapeError("no answer", text=text)
+    return text
+
+
+def test_the_answer_that_most_ballots_give_wins(drive: Drive) -> None:
+    done = drive(lambda: vote(ballot, 3), answers("a", "b", "b"))
+
+    assert done.value == Vote("b", 2, ("a", "b", "b"))
+
+
+def test_of_equal_counts_the_first_seen_wins(drive: Drive) -> None:
+    done = drive(lambda: vote(ballot, 4), answers("c", "a", "a", "c"))
+
+    assert (done.value.winner, done.value.count) == ("c", 2)
+
+
+def test_ballots_may_agree_in_one_part_only(drive: Drive) -> None:
+    done = drive(lambda: vote(ballot, 3, by=lambda text: text[-1]), answers("x 1", "so 2", "thus 2"))
+
+    assert (done.value.winner, done.value.count) == ("so 2", 2)
+
+
+def test_a_ballot_that_cannot_be_read_is_spoilt(drive: Drive) -> None:
+    done = drive(lambda: vote(ballot, 3), answers("?", "a", "?"))
+
+    assert done.value == Vote("a", 1, ("a",), spoilt=2)
+
+
+def test_when_every_ballot_is_spoilt_the_error_comes_out(drive: Drive) -> None:
+    with pytest.raises(ShapeError, match="no answer"):
+        drive(lambda: vote(ballot, 2), answers("?", "?"))
+
+
+def test_any_other_failure_ends_the_vote() -> None:
+    model = script("a", OverloadedError("busy"), "a")
+
+    with pytest.raises(OverloadedError):
+        Runtime(model).run(vote(ballot, 3))
+
+
+def test_a_vote_without_ballots_is_refused(drive: Drive) -> None:
+    with pytest.raises(InputError, match="at least one ballot"):
+        drive(lambda: vote(ballot, 0))
+
+
+@given(st.lists(st.lists(st.integers(0, 3), max_size=1), min_size=1, max_size=12))
+def test_no_other_answer_has_more_votes_nor_as_many_and_came_before(cast: list[list[int]]) -> None:
+    def given_one(index: int) -> Program[list[int]]:
+        return cast[index]
+        yield
+
+    result = Runtime().run(vote(given_one, len(cast)))
+
+    def firsts() -> Iterator[list[int]]:
+        for index, each in enumerate(cast):
+            if cast.index(each) == index:
+                yield each
+
+    best = max(firsts(), key=cast.count)
+    assert (result.winner, result.count) == (best, cast.count(best))
