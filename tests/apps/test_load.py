@@ -39,7 +39,6 @@ state:
 keep: { grow: 20, to: 10, fold: summary, pin: { first: 1, setting: [topics] } }
 reply: json
 model: openai:gpt-x
-tools: [look, "say.it"]
 sampling: { temperature: null, top_p: 0.5, max_tokens: 100, seed: 7 }
 ---
 
@@ -88,7 +87,7 @@ def test_every_key_of_a_file_reaches_the_app() -> None:
         Field("turns", derive="turn_count"),
     )
     assert app.keep == Keep(20, 10, "summary", 1, ("topics",))
-    assert (app.reply, app.model, app.tools) == ("json", "openai:gpt-x", ("look", "say.it"))
+    assert (app.reply, app.model) == ("json", "openai:gpt-x")
     assert app.sampling == Sampling(None, 0.5, 100, 7)
     assert app.folding == "Briefly, in {{lang}}."
     assert app.examples == (

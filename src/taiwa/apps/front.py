@@ -18,7 +18,7 @@ from taiwa.shape.notation import parse_notation, render_notation
 __all__ = ["FORMAT", "Front", "read_front"]
 
 FORMAT = 1
-TOP = ("taiwa", "name", "about", "params", "state", "keep", "reply", "model", "tools", "sampling")
+TOP = ("taiwa", "name", "about", "params", "state", "keep", "reply", "model", "sampling")
 FIELD = ("type", "reduce", "say", "init", "show", "derive")
 PARAM = ("type", "ask", "default")
 KEEP = ("grow", "to", "fold", "pin")
@@ -28,7 +28,6 @@ RESERVED = ("response",)
 APP_NAME = re.compile(r"\w[\w.-]{0,63}")
 FIELD_NAME = re.compile(r"[^\W\d]\w{0,63}")
 PARAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-TOOL_NAME = re.compile(r"[^\W\d][\w.-]{0,63}")
 
 
 @dataclass(slots=True)
@@ -42,7 +41,6 @@ class Front:
     keep: Keep = ALL
     reply: ReplyMode = "text+delta"
     model: str = ""
-    tools: tuple[str, ...] = ()
     sampling: Sampling = field(default_factory=Sampling)
     spots: dict[str, Spot] = field(default_factory=dict[str, Spot])
     name_at: Spot = field(default_factory=lambda: Spot(1))
@@ -67,7 +65,6 @@ def read_front(tree: Tree | None, faults: Faults) -> Front:
     front.reply = _reply(keys)
     if front.reply != REPLIES[0] and all(made.derive for made in front.fields):
         faults.warn(keys.spot("reply"), "reply changes nothing while the model writes no field", "take it out")
-    front.tools = _tools(keys)
     front.sampling = _sampling(keys)
     return front
 
@@ -249,16 +246,6 @@ def _reply(keys: Keys) -> ReplyMode:
         keys.wrong("reply", f"{', '.join(REPLIES[:-1])} or {REPLIES[-1]}")
         return "text+delta"
     return cast("ReplyMode", reply)
-
-
-def _tools(keys: Keys) -> tuple[str, ...]:
-    named = keys.texts("tools")
-    for item in named:
-        if not TOOL_NAME.fullmatch(item.text):
-            keys.faults.error(
-                item.at, f"{quoted(item.text)} cannot be the name of a tool", "take letters, digits, `_`, `-`, `.`"
-            )
-    return tuple(item.text for item in named)
 
 
 def _sampling(keys: Keys) -> Sampling:

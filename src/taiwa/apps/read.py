@@ -63,7 +63,6 @@ def _app(source: AppSource, parts: Parts, front: Front, examples: tuple[Example,
         examples,
         folding,
         front.model,
-        front.tools,
         front.sampling,
         front.about,
     )

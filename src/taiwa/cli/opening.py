@@ -30,9 +30,9 @@ def desk_of(flags: Flags, chosen: Settings | None = None) -> Desk:
     return Desk(Store.open((chosen or flags.settings()).store))
 
 
-def manner_of(flags: Flags, chosen: Settings) -> Manner:
+def manner_of(flags: Flags, chosen: Settings, interrupts: Interrupts = "raise") -> Manner:
     """How turns are done under these flags."""
-    return Manner(strict=flags.strict, limits=Limits(cost=chosen.max_cost_nano))
+    return Manner(strict=flags.strict, limits=Limits(cost=chosen.max_cost_nano), interrupts=interrupts)
 
 
 def open_talk(flags: Flags, app: str = "", *, interrupts: Interrupts = "raise") -> Talk:
@@ -45,7 +45,7 @@ def open_talk(flags: Flags, app: str = "", *, interrupts: Interrupts = "raise") 
     voice = open_voice(None, chosen)
     desk = desk_of(flags, chosen)
     session, conversation = start(desk, flags, app)
-    return Talk(desk, session, conversation, voice, manner=manner_of(flags, chosen), interrupts=interrupts)
+    return Talk(desk, session, conversation, voice, manner=manner_of(flags, chosen, interrupts))
 
 
 def start(desk: Desk, flags: Flags, app: str) -> tuple[str, Conversation]:

@@ -74,7 +74,6 @@ class App:
     examples: tuple[Example, ...] = ()
     folding: str = ""
     model: str = ""
-    tools: tuple[str, ...] = ()
     sampling: Sampling = Sampling()
     about: str = ""
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])

@@ -13,7 +13,6 @@ from taiwa.kernel.arun import AsyncRuntime
 from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.ledger import Limits, Spent
 from taiwa.kernel.run import Runtime
-from taiwa.kernel.runtime import Interrupts
 from taiwa.kernel.session import Done, Observer
 from taiwa.kernel.values import Note, TextDelta
 from taiwa.talk.desk import Desk
@@ -37,7 +36,6 @@ class Talk:
         *,
         manner: Manner | None = None,
         observers: Iterable[Observer] = (),
-        interrupts: Interrupts = "raise",
     ) -> None:
         self.desk = desk
         self.session = session
@@ -47,7 +45,6 @@ class Talk:
         self.spent = Spent()
         """The bill of this talk, failed turns included."""
         self._observers = tuple(observers)
-        self._interrupts: Interrupts = interrupts
 
     @property
     def state(self) -> State:
@@ -132,10 +129,8 @@ class Talk:
     def fork(self, name: str) -> "Talk":
         """Go on from here under a second name; neither branch can change the other."""
         self.desk.fork(self.conversation.tip, name)
-        return Talk(
-            self.desk, name, self.conversation, self.voice,
-            manner=self.manner, observers=self._observers, interrupts=self._interrupts,
-        )  # fmt: skip
+        manner, observers = self.manner, self._observers
+        return Talk(self.desk, name, self.conversation, self.voice, manner=manner, observers=observers)
 
     def _to(self, tip: str) -> Conversation:
         self.conversation = self.desk.checkout(tip)
@@ -154,7 +149,7 @@ class Talk:
     def _play(self, turn: Turn) -> Iterator[Heard]:
         runtime = Runtime(
             self.voice.model, observers=self._observers, limits=self._limits(),
-            price=self.voice.price, interrupts=self._interrupts,
+            price=self.voice.price, interrupts=self.manner.interrupts,
         )  # fmt: skip
         done: list[Done[Turned]] = []
         with self._billed(turn):

@@ -13,6 +13,7 @@ from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.ledger import Limits, Price, Spent
 from taiwa.kernel.protocols import AsyncModel, Model
 from taiwa.kernel.records import Json, value
+from taiwa.kernel.runtime import Interrupts
 from taiwa.observe.prices import Rates
 from taiwa.store import Run
 from taiwa.talk.desk import Desk
@@ -40,11 +41,14 @@ class Voice:
 
 @value
 class Manner:
-    """How turns are done: rounds of repair, whether a broken delta fails the turn, and what may be spent in all."""
+    """How turns are done: rounds of repair, whether a broken delta fails the turn, what may be spent in all, and what
+    a KeyboardInterrupt does to an answer that is streaming (`keep`: the turn is committed with what it has).
+    """
 
     strict: bool = False
     repairs: int = 1
     limits: Limits = Limits()
+    interrupts: Interrupts = "raise"
 
     def options(self) -> Json:
         """What a later process must know to do the same turn."""
