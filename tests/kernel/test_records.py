@@ -127,9 +127,16 @@ def test_a_read_only_mapping_is_recorded_as_an_object() -> None:
 
 
 def test_two_classes_of_one_name_are_refused_when_the_second_is_made() -> None:
-    first = type("Usage", (), {"__module__": "taiwa.elsewhere", "__annotations__": {"tokens": int}})
+    first = type("Usage", (), {"__module__": "taiwa.kernel.elsewhere", "__annotations__": {"tokens": int}})
 
     with pytest.raises(TypeError, match=r"Usage is already the name of taiwa\.kernel\.values\.Usage"):
         value(first)
 
+    assert revive(record(Usage(1))) == Usage(1)
+
+
+def test_classes_of_one_name_live_side_by_side_outside_of_the_kernel() -> None:
+    one = value(type("Usage", (), {"__module__": "taiwa.elsewhere", "__annotations__": {"tokens": int}}))
+
+    assert revive(record(one(3))) == one(3)  # type: ignore[call-arg]
     assert revive(record(Usage(1))) == Usage(1)

@@ -9,6 +9,9 @@ __all__ = ["name_of", "registry", "value"]
 
 T = TypeVar("T")
 
+KEPT = ("taiwa.kernel.", "taiwa.conversation.node")
+"""Where the classes live that stores keep: their names never depend on the file they are written in."""
+
 registry: dict[str, type[Any]] = {}
 """Every value class by the name it has in records."""
 
@@ -37,8 +40,10 @@ def value(cls: type[T]) -> type[T]:
 
 
 def name_of(cls: type[Any]) -> str:
-    """Name a class in records: ours by its bare name, a plugin's with its module."""
-    return cls.__name__ if cls.__module__.startswith("taiwa.") else f"{cls.__module__}.{cls.__qualname__}"
+    """Name a class in records: by its bare name where stores keep it, with its module elsewhere."""
+    if cls.__module__.startswith(KEPT):
+        return cls.__name__
+    return f"{cls.__module__.removeprefix('taiwa.')}.{cls.__qualname__}"
 
 
 def _first_init(made: type[Any], own: dict[str, Any]) -> Callable[..., None]:
