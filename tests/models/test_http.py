@@ -27,6 +27,7 @@ from taiwa.models.names import resolve
 from taiwa.models.pool import Pool, Shards
 from tests.models.conftest import Face, Sleeps
 from tests.peers.faults import (
+    CERTIFICATE,
     Act,
     FaultServer,
     body_of,
@@ -42,7 +43,8 @@ from tests.peers.faults import (
 
 KEY = "canary-0123456789-key"
 ASK = Request((user("hello"),))
-SHORT = Timeouts(connect=2.0, first_byte=0.25, between=0.25, total=5.0)
+PATIENT = Timeouts(connect=10.0, first_byte=20.0, between=20.0, total=30.0)
+HASTY = Timeouts(connect=10.0, first_byte=0.25, between=0.25, total=30.0)
 
 
 @pytest.fixture
@@ -51,7 +53,14 @@ def model(faults: FaultServer, sleeps: Sleeps) -> Iterator[HttpModel]:
         yield made
 
 
-def model_at(url: str, sleeps: Sleeps, timeouts: Timeouts = SHORT) -> HttpModel:
+@pytest.fixture
+def hasty(faults: FaultServer, sleeps: Sleeps) -> Iterator[HttpModel]:
+    """A model that is given up after a quarter of a second of silence."""
+    with model_at(faults.base_url, sleeps, HASTY) as made:
+        yield made
+
+
+def model_at(url: str, sleeps: Sleeps, timeouts: Timeouts = PATIENT) -> HttpModel:
     return HttpModel(resolve(f"{url}#test-model"), KEY, timeouts=timeouts, timing=sleeps.timing)
 
 
@@ -248,11 +257,11 @@ def test_a_failure_told_inside_a_good_answer_is_tried_again_before_the_first_wor
 
 
 def test_a_call_that_the_server_may_still_work_on_is_not_sent_twice(
-    face: Face, model: HttpModel, faults: FaultServer, sleeps: Sleeps
+    face: Face, hasty: HttpModel, faults: FaultServer, sleeps: Sleeps
 ) -> None:
     faults.plays(silence())
 
-    error = error_of(face, model)
+    error = error_of(face, hasty)
 
     assert isinstance(error, TimeoutError)
     assert "within 0.25 s" in str(error)
@@ -286,9 +295,7 @@ BUSY = b'data: {"error": {"type": "overloaded_error", "message": "overloaded"}}\
         (raw(head() + words("I will")), ProtocolError, "in the middle"),
         (raw(head() + words("対話").partition("話".encode()[1:])[0]), ProtocolError, "in the middle"),
         (raw(head(5000) + words("I will")), ProtocolError, "broke off in the middle"),
-        (silence(head() + words("I will")), TimeoutError, "stalled for 0.25 s"),
         (silence(head() + words("I will") + BUSY), OverloadedError, "cannot answer now"),
-        (silence(head()), TimeoutError, "no answer from 127.0.0.1"),
         (raw(head() + b"data: {broken\n\n"), ProtocolError, "not JSON"),
         (raw(head() + b"data: " + KEY.encode() + b"\n\n"), ProtocolError, "not JSON"),
         (raw(head() + b"hello, this is a telnet server\n\n"), ProtocolError, "not whole JSON"),
@@ -310,6 +317,22 @@ def test_every_failure_is_one_of_ours_and_says_what_to_do(
 
     assert isinstance(error, kind)
     assert words_of_it in str(error)
+
+
+@pytest.mark.parametrize(
+    ("before", "complaint"),
+    [(head() + words("I will"), "stalled for 0.25 s in the middle"), (head(), "no answer from 127.0.0.1")],
+)
+def test_a_server_that_falls_silent_is_given_up(
+    face: Face, hasty: HttpModel, faults: FaultServer, before: bytes, complaint: str
+) -> None:
+    faults.plays(silence(before))
+
+    error = error_of(face, hasty)
+
+    assert isinstance(error, TimeoutError)
+    assert complaint in str(error)
+    assert len(faults.seen) == 1
 
 
 @pytest.mark.parametrize(
@@ -343,17 +366,15 @@ def test_the_time_for_a_whole_call_ends_it_even_while_words_come(
 
     assert isinstance(error, TimeoutError)
     assert "0.4 s" in str(error)
-    assert time.monotonic() - begun < 1.5
+    assert time.monotonic() - begun < 5
 
 
-def test_a_server_that_drips_its_head_cannot_hold_a_call(face: Face, faults: FaultServer, sleeps: Sleeps) -> None:
+def test_a_server_that_drips_its_head_cannot_hold_a_call(face: Face, hasty: HttpModel, faults: FaultServer) -> None:
     faults.plays(drip(b"x-more: y\r\n", 0.03, b"HTTP/1.1 200 OK\r\n"))
-    with model_at(faults.base_url, sleeps) as model:
-        begun = time.monotonic()
+    begun = time.monotonic()
 
-        assert isinstance(error_of(face, model), TimeoutError)
-
-    assert time.monotonic() - begun < 1.5
+    assert isinstance(error_of(face, hasty), TimeoutError)
+    assert time.monotonic() - begun < 5
 
 
 def test_a_server_that_is_not_there_is_named_with_its_address(face: Face, sleeps: Sleeps) -> None:
@@ -378,6 +399,34 @@ def test_tls_spoken_to_a_server_without_it_is_named(face: Face, faults: FaultSer
 
     assert isinstance(error, ProtocolError)
     assert "does not speak TLS" in str(error)
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused_and_a_trusted_one_is_not(
+    face: Face, sleeps: Sleeps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultServer(tls=True) as server:
+        server.plays(speech("in secret"))
+        with model_at(server.base_url, sleeps) as model:
+            error = error_of(face, model)
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+        with model_at(server.base_url, sleeps) as model:
+            answers = [face.ask(model, ASK).text for _ in range(2)]
+
+    assert isinstance(error, ProtocolError)
+    assert "is not trusted" in str(error)
+    assert answers == ["in secret", "in secret"]
+
+
+def test_over_tls_too_a_stall_ends_and_a_closed_iterator_hangs_up(
+    face: Face, sleeps: Sleeps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    with FaultServer(tls=True) as server, model_at(server.base_url, sleeps, HASTY) as model:
+        server.plays(silence(head() + words("I will")))
+
+        assert "stalled" in str(error_of(face, model))
+        server.plays(silence(head() + words("I will")))
+        assert face.begin(model, ASK, lambda: server.seen[0].closed.wait(2))
 
 
 # --- where keys go ----------------------------------------------------------------------------------------------------
@@ -574,7 +623,7 @@ def test_a_hundred_asynchronous_calls_at_once_all_answer(model: HttpModel, fault
     answers = asyncio.run(hundred())
 
     assert answers == ["here"] * 100
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 10  # one after the other would take ten and more
 
 
 def test_many_threads_share_one_model(model: HttpModel, faults: FaultServer) -> None:

@@ -82,7 +82,7 @@ def test_a_file_that_others_may_read_is_refused_with_its_mend(settings: Settings
     set_key(settings, "openai", KEY)
     settings.keys_path.chmod(mode)
 
-    with pytest.raises(ConfigError, match=f"mode {mode:o}.*chmod 600"):
+    with pytest.raises(ConfigError, match=rf"mode {mode:o}.*chmod 600"):
         find_key(OPENAI, settings, {})
 
 
@@ -93,7 +93,7 @@ def test_a_broken_file_is_named_and_nothing_of_it_shown(settings: Settings, text
     set_key(settings, "openai", "old")
     settings.keys_path.write_text(text, encoding="latin-1")
 
-    with pytest.raises(ConfigError, match="keys.json") as caught:
+    with pytest.raises(ConfigError, match=r"keys\.json") as caught:
         find_key(OPENAI, settings, {})
 
     assert KEY not in str(caught.value)
@@ -140,7 +140,7 @@ def test_a_key_has_no_form_but_the_one_that_is_asked_for() -> None:
     assert not [text for text in shown if "canary" in text]
     assert secret.reveal() == KEY
     for leak in (pickle.dumps, copy.copy, json.dumps):
-        with pytest.raises(TypeError, match="pickled|serializable"):
+        with pytest.raises(TypeError, match=r"pickled|serializable"):
             leak(secret)
 
 

@@ -8,10 +8,12 @@ It speaks bytes, not HTTP by a library: the faults are below HTTP. It runs on an
 
 import asyncio
 import json
+import ssl
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "words",
 ]
 
+CERTIFICATE = Path(__file__).with_name("localhost.pem")
 TLS_HELLO = b"\x16"
 DONE = b"data: [DONE]\n\n"
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10, "prompt_tokens_details": {"cached_tokens": 4}}
@@ -164,7 +167,10 @@ def drip(piece: bytes, gap: float, *before: bytes) -> Act:
 class FaultServer:
     """The server: each request gets the next act, the last act is repeated."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tls: bool = False) -> None:
+        self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH) if tls else None
+        if self._tls:
+            self._tls.load_cert_chain(CERTIFICATE)
         self.seen: list[Seen] = []
         self.connections = 0
         self.url = ""
@@ -200,8 +206,8 @@ class FaultServer:
             self._loop.close()
 
     async def _serve(self) -> None:
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=2**20, backlog=500)
-        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=2**20, backlog=500, ssl=self._tls)
+        self.url = f"{'https' if self._tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         self._ready.set()
         await self._stop.wait()
         server.close()

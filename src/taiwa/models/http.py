@@ -20,7 +20,7 @@ from taiwa.models.letter import Letter, address_of, get, post
 from taiwa.models.pool import Pool
 from taiwa.models.retry import Retry
 from taiwa.models.secret import Secret
-from taiwa.models.wire import Target
+from taiwa.models.wire import Call, Target
 
 if TYPE_CHECKING:
     from taiwa.models.lines import AsyncShards, SyncShards
@@ -101,16 +101,26 @@ class HttpModel:
                 yield chunk
 
     def fetch(self, path: str) -> bytes:
-        """Return a document of the server, such as its list of models (`/models`).
+        """Return a document of the server, such as its list of models (`models`).
 
         Raises:
             ModelError: the call failed.
         """
+        return self._whole(get(self.target, path, self._key))
+
+    def send(self, call: Call) -> bytes:
+        """Return the answer to a call as it comes, for what no request can ask for.
+
+        Raises:
+            ModelError: the call failed.
+        """
+        return self._whole(post(self.target, call, self._key))
+
+    def _whole(self, letter: Letter) -> bytes:
         from taiwa.models import lines
 
-        flow = fetch(get(self.target, path, self._key), self._terms)
         with closing(lines.Line(self._blocking(), self.timing.sleep)) as line:
-            steps = lines.perform(flow, line)
+            steps = lines.perform(fetch(letter, self._terms), line)
             while True:
                 try:
                     next(steps)

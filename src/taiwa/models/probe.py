@@ -1,0 +1,313 @@
+"""Find out what a server really does with what it is asked: many drop a constraint and answer 200.
+
+Every check tempts the model to break a rule that the server was told to hold: "reply with 7" under a schema that allows
+41 to 43. An answer that keeps the rule all the same shows that the rule was enforced. The checks are one program over
+any model; only `logprobs`, which a request cannot ask for, needs the model behind HTTP.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal, cast, get_args
+
+from taiwa.kernel.effects import Complete, Program, gather, perform, tell
+from taiwa.kernel.errors import AuthError, ModelError, OverloadedError, RateLimitError, UnsupportedError
+from taiwa.kernel.ledger import Limits
+from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.run import Runtime
+from taiwa.kernel.session import Done
+from taiwa.kernel.values import (
+    Ability,
+    Constraint,
+    Grammar,
+    JsonSchema,
+    Note,
+    Regex,
+    Request,
+    Response,
+    Sampling,
+    ToolSpec,
+    Usage,
+    user,
+)
+from taiwa.models.http import HttpModel
+from taiwa.models.loose import item_at, parse, text_at
+from taiwa.models.names import resolve
+from taiwa.models.temptations import OTHER, RULES, WORD, matches
+from taiwa.models.wire import Call, Target
+from taiwa.settings import Settings
+
+__all__ = ["Finding", "ProbeReport", "Verdict", "inquiry", "open_wide", "probe"]
+
+Verdict = Literal["enforced", "ignored", "refused", "unknown"]
+"""The rule was kept · the answer breaks it · the server would not take it · the answer does not tell."""
+SHORT = Sampling(temperature=0.0, max_tokens=48)
+ROOMY = Sampling(temperature=0.0, max_tokens=300)
+"""A small model under a grammar may write white space wherever it is allowed to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found: its name (`stop`, `schema.enum`), the verdict, and a word on the reason."""
+
+    name: str
+    verdict: Verdict
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReport:
+    """All findings about one model on one server, and the most that they cost; `server` is what it says it is, or ''."""
+
+    model: str
+    base_url: str
+    findings: tuple[Finding, ...]
+    requests: int = 0
+    usage: Usage = field(default_factory=Usage)
+    server: str = ""
+
+    @property
+    def abilities(self) -> Mapping[Ability, bool]:
+        """What is certain of the abilities; `json_schema` needs a server that holds the plainest of schemas."""
+        verdicts: dict[str, Verdict] = {finding.name: finding.verdict for finding in self.findings}
+        verdicts["json_schema"] = _weakest(verdicts.get("schema.enum"), verdicts.get("schema.required"))
+        known = {"enforced": True, "ignored": False, "refused": False}
+        return {name: known[verdicts[name]] for name in get_args(Ability) if verdicts.get(name) in known}
+
+    @property
+    def keywords(self) -> frozenset[str]:
+        """The keywords of JSON Schema that the server's decoder holds; all others are only checked afterwards."""
+        found = (one.name for one in self.findings if one.verdict == "enforced")
+        return frozenset(name.removeprefix("schema.") for name in found if name.startswith("schema."))
+
+
+def _weakest(*verdicts: Verdict | None) -> Verdict:
+    for verdict in ("refused", "ignored"):
+        if verdict in verdicts:
+            return verdict
+    return "enforced" if set(verdicts) == {"enforced"} else "unknown"
+
+
+# --- JSON Schema ------------------------------------------------------------------------------------------------------
+
+
+def _schema_checks() -> Program[tuple[Finding, ...]]:
+    """Ask for every keyword; a server that does not take the plainest schema is not asked for the others."""
+    findings: list[Finding] = []
+    for rule in RULES:
+        name = f"schema.{rule.keyword}"
+        if findings and findings[0].verdict == "refused":
+            findings.append((yield from _told(Finding(name, "refused", findings[0].note))))
+            continue
+        say = f"Reply with exactly this JSON and nothing else: {rule.temptation}"
+        request = Request((user(say),), constraint=JsonSchema(rule.schema), sampling=ROOMY)
+        findings.append((yield from _found(name, request, partial(_judged, rule.kept))))
+    return tuple(findings)
+
+
+def _judged(kept: Callable[[Json], bool], answer: Response) -> Verdict:
+    try:
+        data = parse(answer.text)
+    except ValueError:
+        blank = sum(sign.isspace() for sign in answer.text)
+        lost_in_blanks = answer.finish == "length" and 2 * blank > len(answer.text)
+        return "unknown" if lost_in_blanks or not answer.text else "ignored"
+    return "enforced" if kept(data) else "ignored"
+
+
+# --- all other checks -------------------------------------------------------------------------------------------------
+
+
+def inquiry() -> Program[tuple[Finding, ...]]:
+    """Run every check that a request can ask for; each finding is told as it comes.
+
+    Raises:
+        AuthError, RateLimitError: the server does not let us ask.
+    """
+    findings = [(yield from _stop()), (yield from _prefix())]
+    say = "Reply with the word blue and nothing else."
+    findings += yield from _constraint("regex", say, Regex("[xyz]{4}"), matches("[xyz]{4}"))
+    findings += yield from _constraint("grammar", say, Grammar('start: "qz7" | "kw3"'), lambda v: v in (WORD, OTHER))
+    findings.append((yield from _tools()))
+    findings.append((yield from _seed()))
+    findings += yield from _memory()
+    findings += yield from _schema_checks()
+    return tuple(findings)
+
+
+def _asked(request: Request) -> Program[Response | ModelError]:
+    try:
+        return (yield from perform(Complete(request)))
+    except (AuthError, RateLimitError):
+        raise
+    except ModelError as error:
+        if isinstance(error, OverloadedError) and error.status is None:
+            raise  # nobody is there
+        return error
+
+
+def _found(name: str, request: Request, judge: Callable[[Response], Verdict]) -> Program[Finding]:
+    answer = yield from _asked(request)
+    if isinstance(answer, ModelError):
+        finding = _failed(name, answer)
+    elif answer.finish == "refusal" or (
+        not answer.text and not answer.message.tool_calls and answer.finish == "length"
+    ):
+        finding = Finding(name, "unknown", "the model did not say anything")
+    else:
+        finding = Finding(name, judge(answer))
+    return (yield from _told(finding))
+
+
+def _failed(name: str, error: ModelError) -> Finding:
+    if isinstance(error, UnsupportedError) and error.status is None:
+        return Finding(name, "unknown", "there is no way to ask this server")
+    refused = error.status is not None and 400 <= error.status < 500
+    return Finding(name, "refused" if refused else "unknown", error.message)
+
+
+def _told(finding: Finding) -> Program[Finding]:
+    yield from tell(f"{finding.name}: {finding.verdict}", code="probe")
+    return finding
+
+
+def _stop() -> Program[Finding]:
+    """No text of some length does without these four."""
+    stops = ("e", "a", "o", " ")
+
+    def judge(answer: Response) -> Verdict:
+        if any(stop in answer.text for stop in stops):
+            return "ignored"
+        return "enforced" if answer.finish == "stop" else "unknown"
+
+    request = Request((user("Repeat: The quick brown fox jumps over the lazy dog."),), stop=stops, sampling=SHORT)
+    answer = yield from _asked(request)
+    if isinstance(answer, Response) and not answer.text and answer.finish == "stop":
+        return (yield from _told(Finding("stop", "enforced")))
+    return (
+        yield from _told(_failed("stop", answer) if isinstance(answer, ModelError) else Finding("stop", judge(answer)))
+    )
+
+
+def _prefix() -> Program[Finding]:
+    """The second half of its own answer is what a model goes on with, if it goes on at all."""
+    request = Request((user("Count from one to twelve in English words."),), sampling=SHORT)
+    whole = yield from _asked(request)
+    if isinstance(whole, ModelError) or len(whole.text) < 16:
+        return (yield from _told(Finding("prefix", "unknown", "the model did not say anything")))
+    text = whole.text
+    cut = next((at for at in range(len(text) // 2, len(text) - 8) if text[at - 1] == ","), len(text) // 2)
+
+    def judge(answer: Response) -> Verdict:
+        if answer.text.lstrip().startswith(text[cut:].lstrip()[:6]):
+            return "enforced"
+        return "ignored" if answer.text.lstrip().startswith(text.lstrip()[:8]) else "unknown"
+
+    return (yield from _found("prefix", replace(request, prefix=text[:cut]), judge))
+
+
+def _constraint(
+    name: str, say: str, constraint: Constraint, kept: Callable[[Json], bool]
+) -> Program[tuple[Finding, ...]]:
+    request = Request((user(say),), constraint=constraint, sampling=SHORT)
+    return ((yield from _found(name, request, lambda answer: "enforced" if kept(answer.text) else "ignored")),)
+
+
+def _tools() -> Program[Finding]:
+    weather = ToolSpec("weather", "Tell the weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
+    request = Request(
+        (user("Say hello in one word. Call no tool."),), tools=(weather,), tool_choice="required", sampling=SHORT
+    )
+    return (yield from _found("tools", request, lambda answer: "enforced" if answer.message.tool_calls else "ignored"))
+
+
+def _seed() -> Program[Finding]:
+    """One seed must give one text, and another seed another."""
+
+    def request(seed: int) -> Request:
+        return Request((user("Write ten random words."),), sampling=Sampling(1.0, None, 24, seed))
+
+    first, second, other = yield from gather(_asked(request(seed)) for seed in (7, 7, 8))
+    for answer in (first, second, other):
+        if isinstance(answer, ModelError):
+            return (yield from _told(_failed("seed", answer)))
+    texts = [cast("Response", answer).text for answer in (first, second, other)]
+    if texts[0] != texts[1]:
+        return (yield from _told(Finding("seed", "ignored")))
+    verdict: Verdict = "enforced" if texts[0] != texts[2] else "unknown"
+    return (yield from _told(Finding("seed", verdict)))
+
+
+def _memory() -> Program[list[Finding]]:
+    """A prompt of more than 1,024 tokens, which is the least that providers keep, asked twice."""
+    long = "Remember these numbers: " + " ".join(str(number) for number in range(1000, 1420)) + ". Reply with: ok"
+    request = Request((user(long),), sampling=replace(SHORT, max_tokens=4))
+    answer: Response | ModelError = yield from _asked(request)
+    if isinstance(answer, Response):
+        answer = yield from _asked(request)
+    if isinstance(answer, ModelError):
+        findings = [Finding("usage", "unknown", answer.message), Finding("cached tokens", "unknown", answer.message)]
+    elif answer.usage is None:
+        findings = [Finding("usage", "ignored"), Finding("cached tokens", "unknown", "the server tells no usage")]
+    else:
+        cached: Verdict = "enforced" if answer.usage.cache_read_tokens else "ignored"
+        findings = [Finding("usage", "enforced"), Finding("cached tokens", cached)]
+    for finding in findings:
+        yield from _told(finding)
+    return findings
+
+
+# --- over HTTP --------------------------------------------------------------------------------------------------------
+
+
+def open_wide(name: str, settings: Settings) -> Target:
+    """Resolve a name as if its server could do everything, so that everything can be asked for."""
+    every = dict.fromkeys(get_args(Ability), True)
+    return resolve(name, base_urls=settings.base_urls, overrides={name: every})
+
+
+def probe(model: HttpModel, heard: Callable[[str], None] = lambda _: None) -> ProbeReport:
+    """Find out what the server of a model does; about thirty short requests. `heard` gets a line per finding.
+
+    Raises:
+        ModelError: the server cannot be asked at all.
+    """
+    server = _server(model)
+    runtime = Runtime(model, limits=Limits(requests=60), width=1)
+    for event in runtime.stream(inquiry()):
+        if isinstance(event, Note):
+            heard(event.text)
+        elif isinstance(event, Done):
+            logprobs = _logprobs(model)
+            heard(f"{logprobs.name}: {logprobs.verdict}")
+            spent = event.spent
+            findings = (*event.value, logprobs)
+            return ProbeReport(
+                model.target.model, model.target.base_url, findings, spent.requests + 1, spent.usage, server
+            )
+    raise AssertionError("a run ends with Done")
+
+
+def _server(model: HttpModel) -> str:
+    """What the list of models says of its server (`owned_by`); the local ones name themselves there."""
+    try:
+        data = parse(model.fetch("models").decode("utf-8", "replace"))
+    except (ModelError, ValueError):
+        return ""
+    listed = item_at(data, "data")
+    return text_at(listed[0], "owned_by") if isinstance(listed, list) and listed else ""
+
+
+def _logprobs(model: HttpModel) -> Finding:
+    call = model.target.codec.encode(Request((user("Reply with: ok"),), sampling=replace(SHORT, max_tokens=2)))
+    body = cast("dict[str, Json]", json.loads(call.body)) | {"logprobs": True, "top_logprobs": 2}
+    try:
+        raw = model.send(Call(call.path, canonical(body), call.headers))
+    except (AuthError, RateLimitError):
+        raise
+    except ModelError as error:
+        return _failed("logprobs", error)
+    told = re.search(rb'"logprobs"\s*:\s*\{', raw)
+    return Finding("logprobs", "enforced" if told else "ignored")

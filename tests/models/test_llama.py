@@ -1,0 +1,218 @@
+"""The real codecs and edges against a genuine llama.cpp server: its tokenizer, stream, grammar, cache and keys."""
+
+import asyncio
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from taiwa.kernel.errors import AuthError, ModelError
+from taiwa.kernel.values import (
+    Finished,
+    JsonSchema,
+    Message,
+    Request,
+    Response,
+    Sampling,
+    Text,
+    TextDelta,
+    assistant,
+    fold,
+    system,
+    user,
+)
+from taiwa.models.http import HttpModel
+from taiwa.models.keys import Secret, check_key
+from taiwa.models.names import resolve
+from taiwa.models.probe import ProbeReport, open_wide, probe
+from taiwa.settings import Settings, load
+from tests.models.conftest import Face
+from tests.peers.llama import KEY, LlamaServer
+
+SHORT = Sampling(max_tokens=24)
+ASK = Request((system("Answer."), user("こんにちは, tell me a story")), sampling=SHORT)
+
+
+@pytest.fixture(scope="module")
+def settings(llama: LlamaServer) -> Settings:
+    addresses = {"llamacpp": llama.base_url, "vllm": llama.base_url}
+    return load({"base_urls": addresses}, {"HOME": "/"}, Path("/none/config.yaml"))
+
+
+@pytest.fixture(scope="module")
+def model(settings: Settings) -> Iterator[HttpModel]:
+    with HttpModel(resolve("llamacpp:tiny", base_urls=settings.base_urls), KEY) as made:
+        yield made
+
+
+def test_an_answer_streams_with_its_bill_and_name(face: Face, model: HttpModel) -> None:
+    answer = face.ask(model, ASK)
+
+    assert answer.finish == "length"
+    assert answer.model == "tiny"
+    assert answer.text
+    assert answer.usage is not None
+    assert answer.usage.output_tokens == 24
+    assert answer.usage.input_tokens > len("こんにちは".encode())
+
+
+def test_words_come_one_after_another(model: HttpModel) -> None:
+    chunks = list(model.stream(ASK))
+
+    assert sum(isinstance(chunk, TextDelta) for chunk in chunks) > 10
+    assert isinstance(chunks[-1], Finished)
+    assert sum(isinstance(chunk, Finished) for chunk in chunks) == 1
+
+
+def test_one_request_has_one_answer_on_both_faces(model: HttpModel) -> None:
+    async def asynchronous() -> Response:
+        return fold([chunk async for chunk in model.astream(ASK)])
+
+    assert asyncio.run(asynchronous()).message == fold(model.stream(ASK)).message
+
+
+def test_a_stop_string_ends_the_answer_and_is_no_part_of_it(face: Face, model: HttpModel) -> None:
+    whole = face.ask(model, ASK).text
+    stop = whole[6:9]
+
+    answer = face.ask(model, replace(ASK, stop=(stop,)))
+
+    assert answer.finish == "stop"
+    assert answer.text == whole[: whole.index(stop)]
+
+
+def test_an_answer_that_was_begun_is_gone_on_with_and_its_beginning_not_repeated(face: Face, model: HttpModel) -> None:
+    whole = face.ask(model, ASK).text
+
+    rest = face.ask(model, replace(ASK, prefix=whole[:8], sampling=Sampling(max_tokens=8))).text
+
+    assert whole.startswith(whole[:8] + rest[:6])
+
+
+def test_the_beginning_that_two_requests_share_is_read_from_the_cache(face: Face, model: HttpModel) -> None:
+    long = Request((system("Remember. " * 40), user(f"first {face}")), sampling=SHORT)
+    face.ask(model, long)
+
+    answer = face.ask(model, replace(long, messages=(*long.messages, assistant("Yes."), user("second"))))
+
+    assert answer.usage is not None
+    assert answer.usage.cache_read_tokens > 200
+
+
+def test_a_schema_holds_even_a_model_that_knows_nothing(face: Face, model: HttpModel) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"clarity": {"type": "integer", "minimum": 1, "maximum": 5}, "act": {"enum": ["ask", "look"]}},
+        "required": ["clarity", "act"],
+        "additionalProperties": False,
+    }
+
+    answer = face.ask(model, replace(ASK, constraint=JsonSchema(schema), sampling=Sampling(max_tokens=400)))
+
+    found = json.loads(answer.text)
+    assert list(found) == ["clarity", "act"]
+    assert 1 <= found["clarity"] <= 5
+    assert found["act"] in ("ask", "look")
+
+
+def test_a_seed_repeats_an_answer_and_another_seed_does_not(face: Face, model: HttpModel) -> None:
+    def say(seed: int) -> str:
+        return face.ask(model, replace(ASK, sampling=Sampling(1.0, None, 24, seed))).text
+
+    assert say(1) == say(1) != say(2)
+
+
+def test_a_conversation_of_all_roles_and_scripts_is_taken(face: Face, model: HttpModel) -> None:
+    messages = (
+        system("簡潔に。"),
+        user("你好 👋"),
+        assistant("Ünï"),
+        Message("user", (Text("a"), Text("b", transient=True))),
+    )
+
+    assert face.ask(model, Request(messages, sampling=SHORT)).finish == "length"
+
+
+def test_a_request_longer_than_the_model_can_read_is_told_so(face: Face, model: HttpModel) -> None:
+    with pytest.raises(ModelError, match="longer than 'tiny' can read") as caught:
+        face.ask(model, Request((user("word " * 10_000),)))
+
+    assert caught.value.status == 400
+
+
+def test_a_schema_that_the_server_does_not_know_is_told_and_not_tried_again(face: Face, model: HttpModel) -> None:
+    with pytest.raises(ModelError, match="does not accept") as caught:
+        face.ask(model, replace(ASK, constraint=JsonSchema({"type": "nonsense"})))
+
+    assert caught.value.status == 400
+
+
+def test_a_wrong_key_is_refused_and_not_shown(face: Face, model: HttpModel) -> None:
+    with HttpModel(model.target, "canary-wrong-key") as wrong, pytest.raises(AuthError) as caught:
+        face.ask(wrong, ASK)
+
+    assert "canary" not in str(caught.value)
+
+
+def test_a_key_is_checked_by_one_cheap_call(model: HttpModel) -> None:
+    check_key(model.target, Secret(KEY))
+
+
+def test_a_closed_iterator_frees_the_server(face: Face, model: HttpModel, llama: LlamaServer) -> None:
+    def busy() -> bool:
+        request = urllib.request.Request(f"{llama.url}/slots", headers={"authorization": f"Bearer {KEY}"})
+        with urllib.request.urlopen(request) as answer:
+            return any(slot["is_processing"] for slot in json.load(answer))
+
+    def is_free() -> bool:
+        end = time.monotonic() + 2
+        while busy() and time.monotonic() < end:
+            time.sleep(0.01)
+        return not busy()
+
+    endless = replace(ASK, sampling=Sampling(max_tokens=6000))
+    chunks = model.stream(endless)
+    next(chunks)
+    assert busy()
+    chunks.close()
+
+    assert is_free()
+    assert face.begin(model, endless, is_free)
+
+
+def test_more_calls_than_the_server_has_slots_all_answer(model: HttpModel) -> None:
+    async def one(number: int) -> str:
+        request = Request((user(f"number {number}"),), sampling=Sampling(max_tokens=8))
+        return fold([chunk async for chunk in model.astream(request)]).text
+
+    async def all_of_them() -> list[str]:
+        return await asyncio.gather(*(one(number) for number in range(24)))
+
+    assert all(asyncio.run(all_of_them()))
+
+
+def test_a_probe_finds_what_this_server_is_known_to_hold_and_to_drop(settings: Settings) -> None:
+    with HttpModel(open_wide("llamacpp:tiny", settings), KEY) as wide:
+        report = probe(wide)
+
+    found = {finding.name: finding.verdict for finding in report.findings}
+    assert report.server == "llamacpp"
+    assert {"enum", "const", "required", "integer bounds", "items bounds", "pattern", "$ref"} <= report.keywords
+    assert not {"uniqueItems", "number bounds", "multipleOf"} & report.keywords
+    for name in ("stop", "prefix", "seed", "usage", "cached tokens", "logprobs"):
+        assert (name, found[name]) == (name, "enforced")
+    assert report.abilities["json_schema"] is True
+    assert report.requests <= 30
+
+
+def test_a_probe_finds_a_constraint_in_another_servers_words_to_be_dropped(settings: Settings) -> None:
+    with HttpModel(open_wide("vllm:tiny", settings), KEY) as wide:
+        report: ProbeReport = probe(wide)
+
+    assert report.abilities["json_schema"] is False
+    assert report.abilities["regex"] is False
+    assert report.keywords == frozenset()
