@@ -97,3 +97,13 @@ def test_equal_turns_of_two_sessions_are_one_node(store: Store) -> None:
 
     assert store.refs.tip("one") == store.refs.tip("two")
     assert store.nodes.count() == 3
+
+
+def test_ten_megabytes_of_text_are_a_turn_like_any_other(store: Store) -> None:
+    tip = begin(store, "main")
+    text = ("and words, " * 40 + "長い文章 ") * 23_000
+
+    tip = store.commit("main", [turn(tip, text)], expected=tip)
+
+    assert store.nodes.get(tip).user == text
+    assert store.search("文章 words")[0].hash == tip

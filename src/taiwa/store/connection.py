@@ -152,11 +152,10 @@ class Connection:
     def _target(self) -> str:
         if self.path is None:
             return "file::memory:"
-        try:
-            uri = self.path.absolute().as_uri()
-            there = self.path.exists()
-        except ValueError:
-            raise InputError("the path of the store holds a character that no path can have") from None
+        if "\0" in str(self.path):
+            raise InputError("the path of the store holds a character that no path can have")
+        uri = self.path.absolute().as_uri()
+        there = self.path.exists()
         if self.readonly:
             if not there:
                 raise StoreError(f"there is no store {self.path}: a first `taiwa chat` makes one")

@@ -12,6 +12,7 @@ DAMAGED = "is damaged: run `taiwa fsck`, and export what can still be read or ta
 FOREIGN = "is not a store: name another file"
 FULL = "has no space left: free some disk space and try again; nothing was changed"
 LOCKED = "is locked by another program that is writing: wait for it, or end it, and try again"
+ORPHAN = "no longer has what this belongs to: it was forgotten meanwhile"
 SEALED = "cannot be written: mend the permissions of the file and its folder, or choose another store"
 UNREACHABLE = "cannot be opened: see whether its folder exists and may be read"
 
@@ -19,6 +20,7 @@ TABLE: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_AUTH: (StoreError, SEALED),
     sqlite3.SQLITE_BUSY: (StoreError, LOCKED),
     sqlite3.SQLITE_CANTOPEN: (StoreError, UNREACHABLE),
+    sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: (StoreError, ORPHAN),
     sqlite3.SQLITE_CORRUPT: (CorruptError, DAMAGED),
     sqlite3.SQLITE_FULL: (StoreError, FULL),
     sqlite3.SQLITE_IOERR: (StoreError, "could not be read or written (disk error): see whether the disk is well"),
@@ -51,8 +53,9 @@ def translate(error: Exception, path: Path | None) -> Exception:
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
         return StoreError(f"{store} is closed: open it again")
     code = getattr(error, "sqlite_errorcode", None)
-    if isinstance(code, int) and (code & 0xFF) in TABLE:
-        kind, words = TABLE[code & 0xFF]
+    found = TABLE.get(code) or TABLE.get(code & 0xFF) if isinstance(code, int) else None
+    if found is not None:
+        kind, words = found
         return kind(f"{store} {words}")
     name = getattr(error, "sqlite_errorname", type(error).__name__)
     return StoreError(f"{store} refused a step ({name}): run `taiwa fsck`")

@@ -19,11 +19,15 @@ NODES = f"""
 SELECT node.seq, node.hash, node.parent, node.base, node.turns, parent.hash, {COLUMNS}
 FROM node LEFT JOIN app ON app.seq = node.app LEFT JOIN node parent ON parent.seq = node.parent
 WHERE node.seq > ? ORDER BY node.seq LIMIT {BATCH}"""  # noqa: S608  (constants)
-LOOSE = """
-SELECT 'ref ' || name FROM ref WHERE node IS NOT NULL AND node NOT IN (SELECT seq FROM node)
-UNION ALL SELECT 'ref ' || name FROM ref WHERE node IS NOT NULL AND moved NOT IN (SELECT seq FROM reflog)
-UNION ALL SELECT 'reflog ' || seq FROM reflog WHERE old NOT IN (SELECT seq FROM node) OR new NOT IN (SELECT seq FROM node)
-UNION ALL SELECT 'run ' || seq FROM run WHERE base NOT IN (SELECT seq FROM node) OR node NOT IN (SELECT seq FROM node)"""
+NAMED = """
+WITH named(what, seq) AS (
+    SELECT 'ref ' || name, node FROM ref
+    UNION ALL SELECT 'reflog ' || seq, old FROM reflog
+    UNION ALL SELECT 'reflog ' || seq, new FROM reflog
+    UNION ALL SELECT 'run ' || seq, base FROM run
+    UNION ALL SELECT 'run ' || seq, node FROM run)
+SELECT what FROM named WHERE seq IS NOT NULL AND seq NOT IN (SELECT seq FROM node)
+UNION ALL SELECT 'ref ' || name FROM ref WHERE node IS NOT NULL AND moved NOT IN (SELECT seq FROM reflog)"""
 BODIES = """
 SELECT 'run ' || seq, input FROM run WHERE input IS NOT NULL
 UNION ALL SELECT 'run ' || seq, error FROM run WHERE error IS NOT NULL
@@ -44,8 +48,14 @@ class Fault:
 def fsck(db: Connection) -> tuple[Fault, ...]:
     """Check the file, every hash, every parent, name, body and word of the index, in one unchanging view."""
     parts = (_file, _apps, _nodes, _names, _bodies, _words)
-    with db.transaction(write=False):
-        return tuple(fault for part in parts for fault in _as_far_as_readable(part(db)))
+    found: list[Fault] = []
+    try:
+        with db.transaction(write=False):
+            for part in parts:
+                found += _as_far_as_readable(part(db))
+    except CorruptError as error:
+        found.append(Fault("file", error.message))
+    return tuple(found)
 
 
 def _as_far_as_readable(faults: Iterator[Fault]) -> Iterator[Fault]:
@@ -118,7 +128,7 @@ def _hash(item: AppSource | Node) -> str:
 
 
 def _names(db: Connection) -> Iterator[Fault]:
-    for (where,) in db.rows(LOOSE):
+    for (where,) in db.rows(NAMED):
         yield Fault(str(where), "names a node or move that is not there")
     for (name,) in db.rows("SELECT name FROM ref WHERE node IS NOT NULL"):
         try:

@@ -137,6 +137,11 @@ class Nodes:
         base: int | None = self._db.one("SELECT base FROM node WHERE hash = ?", key(name))
         return None if base is None else self.name(base)
 
+    def made_at(self, name: str) -> int:
+        """Return what the clock said when a node came here (microseconds since 1970), for showing only."""
+        at: int | None = self._db.one("SELECT at_us FROM node WHERE seq = ?", self.seq(name))
+        return at or 0
+
     def has(self, name: str) -> bool:
         """Say whether a node is here."""
         return self._db.one("SELECT 1 FROM node WHERE hash = ?", key(name)) is not None

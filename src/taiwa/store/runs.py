@@ -40,11 +40,15 @@ WITH RECURSIVE step(seq, base) AS (
     SELECT seq, base FROM node WHERE hash = ?
     UNION SELECT node.seq, node.base FROM step JOIN node ON node.parent = step.seq AND node.base = step.base)
 SELECT run.seq FROM step JOIN run ON run.node = step.seq"""
+HERE = "SELECT run.seq FROM run JOIN node ON node.seq = run.node WHERE node.hash = ?"
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as it was begun: what was said, on which tip, with which app and options."""
+    """A run as it was begun: what was said, on which tip, with which app and options.
+
+    Once it is committed, what was said is in its node and no longer here.
+    """
 
     id: int
     ref: str
@@ -172,8 +176,8 @@ class Runs:
 
     def made(self, node: str) -> tuple[Call, ...]:
         """Return the calls that hang on this very node, so that a walk over nodes meets each call once."""
-        select = f"{CALL} JOIN run ON run.seq = call.run JOIN node ON node.seq = run.node WHERE node.hash = ?"
-        return tuple(_call(row) for row in self._db.rows(f"{select} ORDER BY call.seq", key(node)))
+        rows = self._db.rows(f"{CALL} WHERE call.run IN ({HERE}) ORDER BY call.seq", key(node))
+        return tuple(_call(row) for row in rows)
 
     def journal_of(self, node: str) -> tuple[Entry, ...]:
         """Return the journal of the first run that ended with this very node; empty for nodes that no run made."""

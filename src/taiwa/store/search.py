@@ -49,11 +49,13 @@ def search(db: Connection, text: str, limit: int = 20) -> tuple[Hit, ...]:
     A word is found by its beginning or within a run of Chinese, Japanese or the like; there is no query language.
 
     Raises:
-        InputError: there is no word to look for.
+        InputError: there is no word to look for, or nothing is to be found.
     """
     terms = fold(text).split()
     if not terms:
         raise InputError("give at least one word to look for")
+    if limit < 1:
+        raise InputError("look for at least one place")
     if not db.readonly:
         index(db)
     found: list[tuple[Any, ...]] = []

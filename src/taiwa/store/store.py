@@ -108,7 +108,8 @@ class Store:
 
     def export(self, revision: str, *, calls: bool = False) -> Iterator[str]:
         """Write the history that a revision names as lines of JSON, without their ends."""
-        name = revision if self.refs.has(revision) else ""
+        name = revision.strip(" @") or self.refs.latest() or ""
+        name = name if self.refs.has(name) else ""
         return export(self.nodes, self.runs, self.resolve(revision), name, calls=calls)
 
     def import_lines(self, lines: Iterable[str], name: str | None = None) -> str:

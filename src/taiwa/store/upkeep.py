@@ -37,9 +37,18 @@ UNION SELECT old FROM reflog WHERE ref IN (SELECT seq FROM ref WHERE name <> ?1 
 UNION SELECT new FROM reflog WHERE ref IN (SELECT seq FROM ref WHERE name <> ?1 AND node IS NOT NULL)
 UNION SELECT base FROM run WHERE ref <> ?1 AND status = 'open'"""
 
+FOLLOWING = """
+WITH RECURSIVE down(seq) AS (
+    SELECT value FROM json_each(?)
+    UNION SELECT node.seq FROM down JOIN node ON node.parent = down.seq)
+SELECT seq FROM down"""
+NEEDED = """
+SELECT DISTINCT parent FROM node
+WHERE parent IN (SELECT value FROM json_each(?)) AND seq NOT IN (SELECT value FROM json_each(?))"""
 OLD_MOVES = """
 FROM reflog
-WHERE seq <= (SELECT seq FROM reflog ORDER BY seq DESC LIMIT 1 OFFSET ?) AND seq NOT IN (SELECT moved FROM ref)"""
+WHERE seq <= (SELECT seq FROM reflog ORDER BY seq DESC LIMIT 1 OFFSET ?)
+    AND seq NOT IN (SELECT moved FROM ref WHERE node IS NOT NULL)"""
 SEVERING = (
     "UPDATE run SET node = NULL WHERE node IN (SELECT value FROM json_each(?))",
     "UPDATE run SET base = NULL WHERE base IN (SELECT value FROM json_each(?))",
@@ -110,7 +119,7 @@ def forget(db: Connection, refs: Refs, name: str) -> Forgotten:
         others = _reached(db, db.rows(OTHERS, name))
         db.run("DELETE FROM run WHERE ref = ?", name)
         db.run("DELETE FROM ref WHERE name = ?", name)
-        doomed = own - others
+        doomed = _with_descendants(db, own - others)
         _delete(db, doomed, _unused_apps(db, doomed))
     db.shrink()
     busy = db.one("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -119,7 +128,26 @@ def forget(db: Connection, refs: Refs, name: str) -> Forgotten:
 
 def _reached(db: Connection, roots: Iterable[tuple[int | None]]) -> set[int]:
     found = [root for (root,) in roots if root is not None]
-    return {row[0] for row in db.rows(REACHED, json.dumps(found))}
+    return {row[0] for row in db.rows(REACHED, _listed(found))}
+
+
+def _with_descendants(db: Connection, nodes: set[int]) -> set[int]:
+    """Add what follows these nodes: deleted sessions that forked from them, which nothing else holds.
+
+    A root holds no word of a conversation, and all sessions of an app have the same one; it stays while it is needed.
+    """
+    rows = db.rows(
+        "SELECT seq FROM node WHERE parent IS NULL AND seq IN (SELECT value FROM json_each(?))", _listed(nodes)
+    )
+    roots = {row[0] for row in rows}
+    doomed = {row[0] for row in db.rows(FOLLOWING, _listed(nodes - roots))}
+    needed = {row[0] for row in db.rows(NEEDED, _listed(roots), _listed(doomed))}
+    return doomed | (roots - needed)
+
+
+def _listed(seqs: Iterable[int]) -> str:
+    """Give row numbers to a statement."""
+    return json.dumps(list(seqs))
 
 
 def _unused_apps(db: Connection, doomed: set[int]) -> list[int]:
@@ -127,13 +155,13 @@ def _unused_apps(db: Connection, doomed: set[int]) -> list[int]:
     SELECT seq FROM app WHERE seq NOT IN (
         SELECT app FROM node WHERE seq NOT IN (SELECT value FROM json_each(?))
         UNION SELECT app FROM run WHERE app IS NOT NULL)"""
-    return [row[0] for row in db.rows(select, json.dumps(list(doomed)))]
+    return [row[0] for row in db.rows(select, _listed(doomed))]
 
 
 def _delete(db: Connection, doomed: set[int], apps: list[int]) -> None:
-    gone = json.dumps(list(doomed))
+    gone = _listed(doomed)
     for statement in SEVERING:
         db.run(statement, gone)
-    db.run("DELETE FROM app WHERE seq IN (SELECT value FROM json_each(?))", json.dumps(apps))
+    db.run("DELETE FROM app WHERE seq IN (SELECT value FROM json_each(?))", _listed(apps))
     db.run("DELETE FROM ref WHERE node IS NULL AND seq NOT IN (SELECT ref FROM reflog)")
     clear_index(db)

@@ -1,0 +1,71 @@
+"""Whatever is changed behind the store's back is found, and said without showing what was said."""
+
+import pytest
+
+from taiwa.store import Store
+from tests.store.turns import APP, answered, begin, turn
+
+SECRET = "zeugma"
+
+DAMAGE = [
+    (
+        "UPDATE node SET body = CAST(replace(CAST(body AS TEXT), 'zeugma', 'enigma') AS BLOB) WHERE kind = 'turn'",
+        "node ",
+        "does not fit its hash",
+    ),
+    ("UPDATE node SET body = x'00ff' WHERE seq = 2", "node ", "body cannot be read"),
+    ("UPDATE node SET body = x'' WHERE seq = 2", "node ", "body cannot be read"),
+    ("UPDATE node SET kind = 'edit' WHERE seq = 3", "node ", "does not fit its hash"),
+    ("UPDATE node SET state = x'00000000000000000000000000000000' WHERE seq = 3", "node ", "does not fit its hash"),
+    ("UPDATE node SET parent = 1 WHERE seq = 4", "node ", "does not fit its hash"),
+    ("UPDATE node SET parent = 4 WHERE seq = 2", "node ", "missing or younger"),
+    ("UPDATE node SET turns = 7 WHERE seq = 3", "node ", "number of turns is wrong"),
+    ("UPDATE node SET base = 4 WHERE seq = 3", "node ", "undo goes back to is no ancestor"),
+    ("UPDATE node SET base = NULL WHERE seq = 3", "node ", "undo goes back to is no ancestor"),
+    ("DELETE FROM node WHERE seq = 2", "node ", "names a row of node that is not there"),
+    ("DELETE FROM node WHERE seq = 4", "ref main", "names a node or move that is not there"),
+    ("DELETE FROM app", "node ", "names a row of app that is not there"),
+    ("UPDATE app SET name = 'other'", "app ", "does not fit its hash"),
+    ("UPDATE app SET body = x'7b'", "app ", "body cannot be read"),
+    ("UPDATE ref SET name = 'a b'", "ref ", "is no name"),
+    ("UPDATE ref SET moved = 99", "ref main", "names a node or move that is not there"),
+    ("UPDATE call SET answer = x'ff'", "call ", "body cannot be read"),
+    ("UPDATE run SET node = 99", "run ", "names a node or move that is not there"),
+    ("UPDATE snap SET state = x'7800'", "snapshot ", "body cannot be read"),
+    ("UPDATE item SET result = x'78'", "batch row ", "body cannot be read"),
+    ("INSERT INTO search(rowid, words) VALUES(99, 'zeugma')", "search", "1 texts are indexed that are not there"),
+    ("INSERT INTO search(search) VALUES('delete-all')", "node ", "searching does not know its words"),
+]
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    tip = begin(store, "main", f"{SECRET} one", f"{SECRET} two")
+    run = store.runs.begin("main", tip, APP.hash, SECRET)
+    store.runs.sink(run)(answered(SECRET, SECRET))
+    tip = store.commit("main", [turn(tip, SECRET)], expected=tip, run=run)
+    store.snaps.put(tip, {"a": SECRET})
+    store.items.begin("ab" * 16)
+    store.items.finish("ab" * 16, SECRET)
+    store.search(SECRET)
+    return store
+
+
+def test_a_sound_store_has_no_faults(filled: Store) -> None:
+    filled.refs.undo("main", 2)
+    filled.refs.create("other", filled.refs.tip("main"))
+    filled.refs.delete("main")
+
+    assert filled.fsck() == ()
+
+
+@pytest.mark.parametrize(("statement", "where", "what"), DAMAGE)
+def test_every_damage_is_found_and_nothing_is_mended(filled: Store, statement: str, where: str, what: str) -> None:
+    filled._db.run("PRAGMA foreign_keys = OFF")
+    filled._db.run(statement)
+
+    faults = filled.fsck()
+
+    assert any(fault.where.startswith(where) and what in fault.what for fault in faults)
+    assert filled.fsck() == faults
+    assert SECRET not in repr(faults)

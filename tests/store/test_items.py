@@ -1,0 +1,78 @@
+"""A row of a batch is paid for once."""
+
+from pathlib import Path
+
+import pytest
+
+from taiwa.kernel.errors import InputError, StoreError
+from taiwa.store import Item, Store, item_key
+
+KEY = item_key("translate this", "a" * 32, "m", {"lang": "ja"})
+
+
+def test_every_part_of_a_row_is_in_its_key() -> None:
+    keys = {
+        KEY,
+        item_key("translate that", "a" * 32, "m", {"lang": "ja"}),
+        item_key("translate this", "b" * 32, "m", {"lang": "ja"}),
+        item_key("translate this", "a" * 32, "n", {"lang": "ja"}),
+        item_key("translate this", "a" * 32, "m", {"lang": "en"}),
+        item_key("translate this", "a" * 32, "m", None),
+    }
+
+    assert len(keys) == 6
+    assert item_key("translate this", "a" * 32, "m", {"lang": "ja"}) == KEY
+
+
+def test_a_finished_row_is_found_by_the_next_run(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store.db") as store:
+        assert store.items.get(KEY) is None
+        assert store.items.begin(KEY) == Item("open", 1, 0, None)
+        store.items.finish(KEY, {"answer": "これを訳す"}, 120)
+
+    with Store.open(tmp_path / "store.db") as store:
+        assert store.items.begin(KEY) == store.items.get(KEY) == Item("done", 1, 120, {"answer": "これを訳す"})
+
+
+def test_a_failed_row_is_tried_again_and_its_costs_add_up(store: Store) -> None:
+    store.items.begin(KEY)
+    store.items.fail(KEY, InputError("too long"), 100)
+    failed = store.items.get(KEY)
+
+    again = store.items.begin(KEY)
+    store.items.finish(KEY, "done", 50)
+
+    assert failed == Item("failed", 1, 100, {"type": "InputError", "message": "too long"})
+    assert (again.status, again.attempts) == ("open", 2)
+    assert store.items.get(KEY) == Item("done", 2, 150, "done")
+
+
+def test_an_unknown_cost_stays_unknown(store: Store) -> None:
+    store.items.begin(KEY)
+    store.items.fail(KEY, InputError("cut off"), None)
+    store.items.begin(KEY)
+
+    store.items.finish(KEY, "done", 50)
+
+    assert store.items.get(KEY) == Item("done", 2, None, "done")
+
+
+def test_the_first_result_of_two_processes_stays_and_both_costs_count(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store.db") as one, Store.open(tmp_path / "store.db") as two:
+        one.items.begin(KEY)
+        two.items.begin(KEY)
+
+        one.items.finish(KEY, "first", 10)
+        two.items.finish(KEY, "second", 10)
+        one.items.fail(KEY, InputError("late"), 1)
+
+        assert two.items.get(KEY) == Item("done", 2, 21, "first")
+
+
+def test_rows_can_be_cleared(store: Store) -> None:
+    store.items.begin(KEY)
+
+    assert store.items.clear() == 1
+    assert store.items.get(KEY) is None
+    with pytest.raises(StoreError, match="was not begun"):
+        store.items.finish(KEY, "done", 1)

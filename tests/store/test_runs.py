@@ -1,0 +1,227 @@
+"""The journal of a turn is written as it happens, and outlives the process that wrote it."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from taiwa.kernel.effects import CallTool, Program, perform
+from taiwa.kernel.errors import ConflictError, InputError, RateLimitError, StoreError
+from taiwa.kernel.journal import Entry, Journal
+from taiwa.kernel.ledger import Price
+from taiwa.kernel.run import Runtime
+from taiwa.kernel.values import Response, ToolResult, Usage, assistant
+from taiwa.store import Store
+from taiwa.store.process import identity, is_alive
+from tests.store.turns import APP, USAGE, answered, begin, turn
+
+
+def test_a_run_remembers_how_it_was_begun(store: Store) -> None:
+    tip = begin(store, "main", "a")
+
+    number = store.runs.begin("main", tip, APP.hash, "何か", {"strict": True})
+
+    run = store.runs.run(number)
+    assert (run.ref, run.base, run.app, run.status, run.calls) == ("main", tip, APP.hash, "open", 0)
+    assert (run.text, run.options) == ("何か", {"strict": True})
+
+
+def test_a_run_may_be_outside_every_session(store: Store) -> None:
+    run = store.runs.begin("", None, None, "extract this")
+
+    store.runs.sink(run)(answered("extract this", "{}"))
+
+    assert [line.requests for line in store.bill("session")] == [1]
+
+
+def test_a_journal_comes_back_as_it_was_written(store: Store) -> None:
+    begin(store)
+    run = store.runs.begin("main", None, APP.hash, "x")
+    partial = Response(assistant("so fa"), "interrupted")
+    entries = [
+        answered("x", "はい"),
+        Entry((0, 1), 0, CallTool("calculator", {"expression": "1+1"}), ToolResult("2", "calculator", value=[2])),
+        Entry(
+            (0, 1), 1, answered("y", "").effect or "", partial, RateLimitError("slow down", retry_after=2.0, status=429)
+        ),
+    ]
+    entries[0].seconds = 1.25
+
+    for entry in entries:
+        store.runs.sink(run)(entry)
+    found = store.runs.journal(run)
+
+    assert [entry.record() for entry in found] == [entry.record() for entry in entries]
+    assert [entry.answer for entry in found] == [entry.answer for entry in entries]
+    assert found[0].seconds == 1.25
+    assert isinstance(found[2].error, RateLimitError)
+    assert found[2].error.retry_after == 2.0
+
+
+def test_a_journal_from_the_store_answers_a_program_without_asking_again(store: Store) -> None:
+    begin(store)
+    run = store.runs.begin("main", None, APP.hash, "x")
+    store.runs.sink(run)(answered("x", "paid once"))
+
+    def program() -> Program[str]:
+        effect = answered("x", "").effect
+        assert effect is not None
+        response = yield from perform(effect)
+        return str(response.text)
+
+    assert Runtime().run(program(), Journal(store.runs.journal(run))) == "paid once"
+
+
+def test_the_last_entry_of_a_place_counts_and_all_are_on_the_bill(store: Store) -> None:
+    begin(store)
+    run = store.runs.begin("main", None, APP.hash, "x")
+    store.runs.sink(run)(Entry((), 0, answered("x", "").effect or "", None, RateLimitError("slow down")))
+    store.runs.sink(run)(answered("x", "second try"))
+
+    journal = Journal(store.runs.journal(run))
+
+    found = journal.find((), 0)
+    assert found is not None
+    assert isinstance(found.answer, Response)
+    assert found.answer.text == "second try"
+    assert store.bill("session")[0].requests == 2
+
+
+def test_calls_tell_what_was_paid(store: Store) -> None:
+    tip = begin(store)
+    run = store.runs.begin("main", tip, APP.hash, "x")
+
+    price: Price = lambda name, usage: usage.output_tokens * 7 if name == "given-name" else None  # noqa: E731
+    store.runs.sink(run, model="given-name", price=price, price_id="prices-1")(answered("x", "one"))
+    store.runs.sink(run, price=price, price_id="prices-1")(answered("x", "two", place=1))
+    store.runs.sink(run, price=price)(answered("x", "three", usage=None, place=2))
+    tip = store.commit("main", [turn(tip, "x")], expected=tip, run=run)
+
+    calls = store.runs.calls(tip)
+    assert [(call.model, call.usage, call.cost_nano, call.price) for call in calls] == [
+        ("given-name", USAGE, 140, "prices-1"),
+        ("served-model", USAGE, None, ""),
+        ("served-model", None, None, ""),
+    ]
+    assert store.runs.made(tip) == calls
+
+
+def test_a_run_of_a_living_process_is_not_offered_for_resuming(store: Store) -> None:
+    begin(store)
+    run = store.runs.begin("main", None, APP.hash, "x")
+
+    assert store.runs.open_runs() == ()
+    with pytest.raises(ConflictError, match="nothing is left to resume"):
+        store.runs.claim(run)
+
+
+def test_a_run_ends_once(store: Store) -> None:
+    begin(store)
+    run = store.runs.begin("main", None, APP.hash, "x")
+
+    store.runs.fail(run, InputError("first"))
+    store.runs.abandon(run)
+    store.runs.lose(run)
+
+    assert store.runs.run(run).status == "failed"
+    assert store.runs.run(run).text == "x"
+
+
+def test_a_run_that_is_not_there_is_said_to_be_missing(store: Store) -> None:
+    begin(store)
+
+    with pytest.raises(StoreError, match="no run 99"):
+        store.runs.run(99)
+    with pytest.raises(StoreError, match="no longer has what this belongs to"):
+        store.runs.sink(99)(answered("x", "y"))
+    with pytest.raises(StoreError, match="no app"):
+        store.runs.begin("main", None, "ab" * 16, "x")
+
+
+CUT_OFF = """
+import sys, time
+from taiwa.kernel.effects import Complete, perform
+from taiwa.kernel.journal import Journal
+from taiwa.kernel.run import Runtime
+from taiwa.kernel.values import Finished, Request, TextDelta, Usage, user
+from taiwa.store import Store
+
+class Slow:
+    name = "slow"
+    abilities = frozenset()
+    def stream(self, request):
+        said = request.messages[-1].text
+        if said == "2":
+            print("in the third call", flush=True)
+            time.sleep(600)
+        yield TextDelta("answer " + said)
+        yield Finished(usage=Usage(10, 5))
+
+def program():
+    for number in range(3):
+        yield from perform(Complete(Request((user(str(number)),))))
+
+store = Store.open(sys.argv[1])
+tip = store.refs.tip("main")
+run = store.runs.begin("main", tip, store.nodes.get(tip).app, "three calls")
+Runtime(Slow()).run(program(), Journal(sink=store.runs.sink(run)))
+"""
+
+
+def cut_off(path: Path) -> int:
+    """Kill a process in the third call of a turn and return its id."""
+    with subprocess.Popen([sys.executable, "-c", CUT_OFF, str(path)], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "in the third call\n"
+        child.send_signal(signal.SIGKILL)
+    return child.pid
+
+
+def test_what_was_answered_before_a_kill_is_kept_and_the_run_can_be_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with Store.open(path) as store:
+        tip = begin(store, "main", "a")
+
+        cut_off(path)
+
+        (run,) = store.runs.open_runs("main")
+        assert store.runs.open_runs("other") == ()
+        assert (run.text, run.base, run.calls) == ("three calls", tip, 2)
+        answers = [entry.answer for entry in store.runs.journal(run.id)]
+        assert [answer.text for answer in answers if isinstance(answer, Response)] == ["answer 0", "answer 1"]
+        claimed = store.runs.claim(run.id)
+        assert claimed == run
+        assert store.runs.open_runs() == ()
+        assert store.refs.tip("main") == tip
+        assert store.fsck() == ()
+    with closing(sqlite3.connect(path)) as sql:
+        assert sql.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_process_is_known_by_its_beginning_and_not_by_its_number_alone() -> None:
+    own = identity(os.getpid())
+
+    assert is_alive(os.getpid(), own)
+    assert not is_alive(os.getpid(), own + "1")
+    assert not is_alive(os.getpid(), "")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        token = identity(child.pid)
+        assert is_alive(child.pid, token)
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert not is_alive(child.pid, token)  # ended, and nobody has waited for it yet
+    assert not is_alive(child.pid, token)
+
+
+def test_usage_of_nothing_is_not_the_same_as_no_usage(store: Store) -> None:
+    tip = begin(store)
+    run = store.runs.begin("main", tip, APP.hash, "x")
+    store.runs.sink(run)(answered("x", "free", usage=Usage()))
+    tip = store.commit("main", [turn(tip, "x")], expected=tip, run=run)
+
+    assert store.runs.calls(tip)[0].usage == Usage()

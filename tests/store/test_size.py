@@ -1,0 +1,49 @@
+"""A store stays small and flat. Times are compared with each other in one run, never with a clock on the wall."""
+
+import time
+from pathlib import Path
+
+from taiwa.conversation.node import Node
+from taiwa.store import Store
+from tests.store.turns import APP, answered, begin
+
+TURNS = 200
+TEXT = "この文は、辞書にない言葉や地名、たとえば第{0}駅や{1}通りを含むので、くり返しだけでは小さくならない。"
+
+
+def said(number: int) -> str:
+    """About a thousand bytes that differ from turn to turn."""
+    return "".join(TEXT.format(number * 7 + part, chr(0x4E00 + number * 11 + part * 3)) for part in range(7))
+
+
+def test_two_hundred_turns_of_213_kilobytes_take_less_than_a_megabyte(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    texts = [said(number) for number in range(TURNS)]
+    assert sum(len(text.encode()) for text in texts) > 190_000
+    with Store.open(path) as store:
+        tip = begin(store)
+        for text in texts:
+            run = store.runs.begin("main", tip, APP.hash, text[:100])
+            store.runs.sink(run, model="m")(answered(text[:100], text[100:]))
+            node = Node(tip, "turn", APP.hash, text[:100], text[100:], {"topics": [text[:5]]}, "1" * 32)
+            tip = store.commit("main", [node], expected=tip, run=run)
+        assert store.search("第7駅")
+        for _ in range(500):
+            store.refs.undo("main")
+            store.refs.redo("main")
+
+    assert path.stat().st_size < 1_000_000
+
+
+def test_a_turn_costs_the_same_after_thousands(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store.db") as store:
+        tip = begin(store)
+        early: list[float] = []
+        late: list[float] = []
+        for number in range(2500):
+            node = Node(tip, "turn", APP.hash, f"text {number}", "answer " * 20)
+            started = time.perf_counter()
+            tip = store.commit("main", [node], expected=tip)
+            (early if number < 250 else late).append(time.perf_counter() - started)
+
+        assert sorted(late[-250:])[125] < 3 * sorted(early)[125]
