@@ -143,6 +143,17 @@ def test_a_run_that_is_not_there_is_said_to_be_missing(store: Store) -> None:
         store.runs.begin("main", None, "ab" * 16, "x")
 
 
+def test_a_node_knows_the_journal_that_made_it(store: Store) -> None:
+    tip = begin(store)
+    run = store.runs.begin("main", tip, APP.hash, "x")
+    store.runs.sink(run)(answered("x", "paid"))
+
+    made = store.commit("main", [turn(tip, "x")], expected=tip, run=run)
+
+    assert [entry.record() for entry in store.runs.journal_of(made)] == [answered("x", "paid").record()]
+    assert store.runs.journal_of(tip) == ()
+
+
 CUT_OFF = """
 import sys, time
 from taiwa.kernel.effects import Complete, perform
