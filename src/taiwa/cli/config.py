@@ -7,11 +7,11 @@ import click
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
 from taiwa.kernel.errors import InputError, ModelError
+from taiwa.models.findings import probed
 from taiwa.models.http import HttpModel
 from taiwa.models.keys import check_key, find_key, key_name, list_keys, remove_key, set_key
 from taiwa.models.names import PROVIDERS
 from taiwa.settings import Settings, load, set_value, show, unset
-from taiwa.talk.opening import target_of
 
 __all__ = ["config", "keys"]
 
@@ -101,7 +101,7 @@ def _try(name: str, chosen: Settings) -> None:
 
     for prefix, provider in PROVIDERS.items():
         if provider.key_name == name:
-            target = target_of(f"{prefix}:any", chosen)
+            target = probed(f"{prefix}:any", chosen)
             key = find_key(target, chosen)
             try:
                 check_key(target, key, HttpModel(target, key))

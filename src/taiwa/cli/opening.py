@@ -14,20 +14,12 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.ledger import Limits
 from taiwa.kernel.runtime import Interrupts
 from taiwa.settings import Settings
-from taiwa.store import Store
 from taiwa.talk.desk import Desk
 from taiwa.talk.opening import open_voice
 from taiwa.talk.talk import Talk
 from taiwa.talk.turn import Manner
 
-__all__ = ["desk_of", "manner_of", "open_app", "open_talk", "read_text", "start"]
-
-
-def desk_of(flags: Flags, chosen: Settings | None = None) -> Desk:
-    """Open the store: in memory with `--no-log`."""
-    if flags.no_log:
-        return Desk(Store.open(":memory:"))
-    return Desk(Store.open((chosen or flags.settings()).store))
+__all__ = ["manner_of", "open_app", "open_talk", "read_text", "start"]
 
 
 def manner_of(flags: Flags, chosen: Settings, interrupts: Interrupts = "raise") -> Manner:
@@ -42,9 +34,9 @@ def open_talk(flags: Flags, app: str = "", *, interrupts: Interrupts = "raise") 
         TaiwaError: something of it is missing or wrong.
     """
     chosen = flags.settings()
-    voice = open_voice(None, chosen)
-    desk = desk_of(flags, chosen)
+    desk = flags.desk(chosen)
     session, conversation = start(desk, flags, app)
+    voice = open_voice(None, chosen, conversation.app)
     return Talk(desk, session, conversation, voice, manner=manner_of(flags, chosen, interrupts))
 
 

@@ -8,10 +8,9 @@ from taiwa import settings as configured
 from taiwa.apps.catalogue import find
 from taiwa.conversation.app import App
 from taiwa.kernel.records import Json
+from taiwa.models.findings import probed
 from taiwa.models.http import HttpModel, Retry, Timeouts
 from taiwa.models.keys import find_key
-from taiwa.models.names import resolve
-from taiwa.models.wire import Target
 from taiwa.observe.prices import price_list
 from taiwa.settings import Settings
 from taiwa.store import Store
@@ -19,7 +18,7 @@ from taiwa.talk.desk import Desk
 from taiwa.talk.talk import Talk
 from taiwa.talk.turn import Manner, Speaker, Voice
 
-__all__ = ["open", "open_store", "open_voice", "target_of"]
+__all__ = ["open", "open_store", "open_voice"]
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -43,12 +42,12 @@ def open(
     """
     chosen = configured.load({"model": model} if isinstance(model, str) else {})
     desk = Desk(open_store(store, chosen))
-    voice = open_voice(None if isinstance(model, str) else model, chosen)
     if session and desk.store.refs.has(session):
-        return Talk(desk, session, desk.at(session), voice, manner=manner)
-    opened = (find(app) if isinstance(app, str) else app).opened(params or {})
-    start = desk.start(opened)
-    return Talk(desk, session or desk.new_name(opened), start, voice, manner=manner)
+        start = desk.at(session)
+    else:
+        start = desk.start((find(app) if isinstance(app, str) else app).opened(params or {}))
+    voice = open_voice(None if isinstance(model, str) else model, chosen, start.app)
+    return Talk(desk, session or desk.new_name(start.app), start, voice, manner=manner)
 
 
 def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
@@ -56,23 +55,17 @@ def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
     return store if isinstance(store, Store) else Store.open(chosen.store if store is None else store)
 
 
-def open_voice(model: Speaker | None, chosen: Settings) -> Voice:
-    """Open a model with what it costs.
+def open_voice(model: Speaker | None, chosen: Settings, app: App | None = None) -> Voice:
+    """Open a model with what it costs. The one that an app asks for goes before all but an argument.
 
     Raises:
         ConfigError: no model is set, its name leads nowhere, or its key is missing.
     """
     if model is not None:
         return Voice(model, price_list(chosen.prices, model.name))
-    target = target_of(chosen.chosen_model(), chosen)
-    key = find_key(target, chosen)
+    asked_for = app.model if app is not None and chosen.origins.get("model") != "argument" else ""
+    target = probed(asked_for or chosen.chosen_model(), chosen)
     timeouts, retry = Timeouts(total=chosen.timeout), Retry(attempts=chosen.attempts)
+    speaker = HttpModel(target, find_key(target, chosen), timeouts=timeouts, retry=retry)
     local = urlsplit(target.base_url).hostname in LOOPBACK
-    return Voice(
-        HttpModel(target, key, timeouts=timeouts, retry=retry), price_list(chosen.prices, target.name, local=local)
-    )
-
-
-def target_of(name: str, chosen: Settings) -> Target:
-    """Find where a model's name leads, with what the settings and earlier probes say of its server."""
-    return resolve(name, base_urls=chosen.base_urls, overrides=chosen.abilities)
+    return Voice(speaker, price_list(chosen.prices, target.name, local=local))
