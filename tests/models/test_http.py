@@ -317,6 +317,7 @@ def test_every_failure_is_one_of_ours_and_says_what_to_do(
 
     assert isinstance(error, kind)
     assert words_of_it in str(error)
+    assert faults.url.removeprefix("http://") in str(error)
 
 
 @pytest.mark.parametrize(

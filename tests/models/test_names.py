@@ -41,7 +41,7 @@ def test_the_provider_chooses_how_it_is_spoken_to() -> None:
     assert isinstance(claude, AnthropicMessages)
     assert isinstance(gpt, ChatCompletions)
     assert isinstance(plain, ChatCompletions)
-    assert (gpt.dialect.label, plain.dialect.label) == ("OpenAI", "the server")
+    assert (gpt.dialect.label, plain.dialect.label) == ("OpenAI", "the server at 127.0.0.1:8080")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_provider_can_be_moved() -> None:
 
     assert target.base_url == "http://gpu.example:11434/v1"
     assert isinstance(target.codec, ChatCompletions)
-    assert target.codec.dialect.label == "the Ollama server"
+    assert target.codec.dialect.label == "the Ollama server at gpu.example:11434"
 
 
 def test_a_provider_can_be_added_and_has_a_key_of_its_own() -> None:

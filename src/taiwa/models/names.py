@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from urllib.parse import SplitResult, urlsplit
 
@@ -99,7 +99,10 @@ def _target(name: str, provider: Provider, base: str, model: str, wishes: Mappin
     if kind == "anthropic":
         codec: AnthropicMessages | ChatCompletions = AnthropicMessages(model, known)
     else:
-        codec = ChatCompletions(model, DIALECTS[kind], known)
+        dialect = DIALECTS[kind]
+        if kind == "plain" or base != provider.base_url:  # an error must name the place that the person set
+            dialect = replace(dialect, label=f"{dialect.label} at {urlsplit(base).netloc}")
+        codec = ChatCompletions(model, dialect, known)
     return Target(name, base, model, codec, known.abilities, provider.key_name)
 
 
