@@ -106,6 +106,15 @@ def test_an_answer_that_was_broken_off_is_not_asked_for_again(drive: Drive, fini
     assert len(model.requests) == 1
 
 
+@pytest.mark.parametrize(
+    "doubtful", ['{"drink": tea, "cups": 2}', '{"drink": "tea", "cups": 2', '{"drink": "tea", "cups": 1, "cups": 2}']
+)
+def test_what_could_only_be_guessed_is_asked_for_again(drive: Drive, doubtful: str) -> None:
+    done = drive(lambda: extract(ORDER, "Two teas."), script(doubtful, GOOD))
+
+    assert [attempt.text for attempt in done.value.attempts] == [doubtful, GOOD]
+
+
 def test_a_refusal_is_no_bad_answer(drive: Drive) -> None:
     model = script(Response(assistant("I will not."), "refusal"), GOOD)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.flows.tagged import Interrupt, Scanner, Trigger, arguments, shown, unrepeated
-from taiwa.kernel import Json, ToolError, ToolSpec
+from taiwa.kernel import Json, Seen, ToolError, ToolSpec
 
 NAMES = ("calculator", "molar_mass")
 
@@ -79,6 +79,13 @@ def test_a_scanner_goes_on_behind_a_trigger_and_knows_that_it_is_in_a_line() -> 
     assert scanner.feed("` <<calculator: 3>>") == Trigger("calculator", "3", 19)
 
 
+def test_a_long_line_is_remembered_as_far_as_it_matters() -> None:
+    filler = "word " * 1000
+
+    assert first(f"`{filler}<<calculator: 1>>", chunk=7) is None
+    assert first(f"``{filler}<<calculator: {'1' * 990}>>", chunk=7) == ("calculator", "1" * 990)
+
+
 def test_an_unclosed_trigger_is_open() -> None:
     scanner = Scanner(NAMES)
     scanner.feed("So <<calculator: 2*")
@@ -139,6 +146,12 @@ def test_a_repeated_text_is_neither_shown_nor_scanned(known: str, new: str, size
     assert shown_text == unrepeated(text[:cut], known)
     if len(known.rstrip()) >= 8:
         assert len(shown_text) <= len(new)
+
+
+def test_what_only_begins_like_a_repetition_is_shown_after_all() -> None:
+    watch = Interrupt(Scanner(NAMES), "It is a long line.")
+
+    assert (watch.feed("It is"), watch.close()) == (Seen(), Seen("It is"))
 
 
 def test_the_last_line_alone_may_be_repeated_too() -> None:

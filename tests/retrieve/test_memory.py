@@ -10,8 +10,8 @@ from taiwa.retrieve import InMemory, terms
 
 SHELF = InMemory(
     (
-        Passage("a", "The shared drive has members."),
         Passage("b", "Members may leave the shared drive at any time of the day."),
+        Passage("a", "The shared drive has members."),
         Passage("c", "東京タワーは東京都港区にあります。"),
         Passage("d", "京都タワーは京都市にあります。"),
     )

@@ -50,7 +50,7 @@ def extract(
 ) -> Program[Extracted[T]]:
     """Ask for a value of a type.
 
-    What cannot be read is sent back with its faults at most `repairs` times. It is not sent back when the answer was broken
+    What cannot be read without guessing is sent back with its faults at most `repairs` times. It is not sent back when the answer was broken
     off, because the next one would be, nor when a repair has the same faults again.
 
     Raises (when run):
@@ -92,8 +92,9 @@ def _read(shape: Shape[T], asked: Request, response: Response) -> T:
     if broken_off is not None:
         raise ShapeError(f"the answer {broken_off}", text=response.text)
     reading = shape.read(response.text)
-    if not reading.complete:
-        raise ShapeError("the answer ends before its JSON does", text=response.text)
+    if reading.guessed or not reading.complete:
+        codes = ", ".join(f"{fix.code} at character {fix.position}" for fix in reading.fixes if fix.level == "guess")
+        raise ShapeError(f"readable only by a guess ({codes or 'it ends early'})", text=response.text)
     return reading.value
 
 
