@@ -78,6 +78,12 @@ class App:
     about: str = ""
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, App) and self.source == other.source
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
     @property
     def name(self) -> str:
         """The name of the app."""

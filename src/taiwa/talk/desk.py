@@ -1,6 +1,7 @@
 """The conversations of one store: checking out, committing, and looking back. No model is needed here."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 
@@ -10,7 +11,7 @@ from taiwa.conversation.history import Conversation, Past, adopt, advance, begin
 from taiwa.conversation.node import Node
 from taiwa.conversation.places import ABSENT, Absent, Place, look, write_place
 from taiwa.conversation.state import State
-from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.kernel.records import Json, value
 from taiwa.store import Store
 
@@ -93,7 +94,11 @@ class Desk:
             start = self._root(found.steps[0][0], steps.pop(0))
         else:
             start = self._restored(*found.near)
-        return follow(start, steps, self.app)
+        here = follow(start, steps, self.app)
+        if len(steps) > SNAPSHOT_EVERY:
+            with suppress(StoreError):  # a store that cannot be written is only slower
+                self.store.snaps.put(tip, _snapshot(here))
+        return here
 
     def walk(self, tip: str) -> Iterator[Stop]:
         """Follow a history from its root to a node, and check every recorded state on the way."""
@@ -141,8 +146,15 @@ class Desk:
         return tip
 
     def before_turn(self, tip: str, turns: int = 1) -> str:
-        """The node from which the last turns began."""
-        return self.store.refs.back(tip, turns)
+        """The node from which the last turns began; edits of the state between them are no turns.
+
+        Raises:
+            InputError: there are not so many turns.
+        """
+        found = [name for name, node in self.store.nodes.path(tip) if node.kind == "turn"]
+        if not 1 <= turns <= len(found):
+            raise InputError(f"there are only {len(found)} turns, not {turns}" if found else "there is no turn yet")
+        return self.store.refs.back(found[turns - 1], 1)
 
     def origin(self, tip: str, place: Place) -> Origin:
         """Find out who set a value.

@@ -1,0 +1,284 @@
+"""An open conversation on both faces, with a real store."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from taiwa.apps.catalogue import find
+from taiwa.kernel.errors import ConflictError, InputError, LimitError, ModelError, OverloadedError, ShapeError
+from taiwa.kernel.ledger import Limits
+from taiwa.kernel.values import Request, Response, TextDelta, Usage, assistant
+from taiwa.models.scripted import Scripted, script
+from taiwa.observe.prices import Rates
+from taiwa.store import Store
+from taiwa.talk.again import replayed, rerun
+from taiwa.talk.desk import SNAPSHOT_EVERY, Desk
+from taiwa.talk.talk import Talk
+from taiwa.talk.turn import Manner, Said, Voice
+
+Face = Callable[[Talk, str], Said]
+
+
+def blocking(talk: Talk, text: str) -> Said:
+    return talk.say(text)
+
+
+def awaited(talk: Talk, text: str) -> Said:
+    return asyncio.run(talk.asay(text))
+
+
+@pytest.fixture(params=[blocking, awaited], ids=["blocking", "asynchronous"])
+def face(request: pytest.FixtureRequest) -> Face:
+    chosen: Face = request.param
+    return chosen
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store.open(":memory:")
+
+
+def turn(answer: str, delta: str = "{}") -> str:
+    return f"{answer}\n@@delta\n{delta}"
+
+
+def talk_with(store: Store, model: Scripted, session: str = "t", manner: Manner | None = None) -> Talk:
+    desk = Desk(store)
+    app = find("translate").opened({"target_lang": "English"})
+    start = desk.at(session) if store.refs.has(session) else desk.start(app)
+    return Talk(desk, session, start, Voice(model), manner=manner)
+
+
+def test_a_turn_answers_folds_its_delta_and_is_kept(store: Store, face: Face) -> None:
+    talk = talk_with(store, script(turn("This is a sentence.", '{"dictionary":{"文":"sentence"}}')))
+
+    said = face(talk, "文(sentence)です。")
+
+    assert (said.text, said.delta) == ("This is a sentence.", {"dictionary": {"文": "sentence"}})
+    assert talk.state["dictionary"] == {"文": "sentence"}
+    assert store.refs.tip("t") == said.node
+    assert Desk(store).at("t").state == talk.state
+
+
+def test_a_failed_turn_leaves_the_conversation_where_it_was_and_its_bill_in_the_store(store: Store, face: Face) -> None:
+    talk = talk_with(store, script(turn("One"), OverloadedError("the server is busy"), turn("Two")))
+    face(talk, "first")
+    before = talk.conversation
+
+    with pytest.raises(OverloadedError):
+        face(talk, "second")
+
+    assert talk.conversation == before
+    assert store.refs.tip("t") == before.tip
+    assert sum(line.requests for line in store.bill("session")) == 2
+    assert face(talk, "second again").text == "Two"
+
+
+def test_a_first_turn_that_fails_leaves_no_conversation_behind(store: Store, face: Face) -> None:
+    talk = talk_with(store, script(ModelError("no")))
+
+    with pytest.raises(ModelError):
+        face(talk, "hello")
+
+    assert not store.refs.has("t")
+
+
+def test_undo_and_redo_move_message_state_and_window_together(store: Store) -> None:
+    talk = talk_with(store, script(turn("a", '{"dictionary":{"x":"1"}}'), turn("b", '{"dictionary":{"y":"2"}}')))
+    talk.say("one")
+    after_one = talk.conversation
+    talk.say("two")
+    after_two = talk.conversation
+
+    assert talk.undo() == after_one
+    assert talk.redo() == after_two
+
+
+def test_a_retry_replaces_the_answer_and_keeps_the_old_one_in_the_log(store: Store) -> None:
+    talk = talk_with(store, script(turn("a"), turn("b", '{"dictionary":{"x":"1"}}')))
+    old = talk.say("one")
+
+    *_, new = list(talk.retry())
+
+    assert isinstance(new, Said)
+    assert (new.text, new.parent, talk.conversation.count) == ("b", old.parent, 1)
+    assert old.node in {moved.old for moved in store.refs.reflog("t")}
+
+
+def test_an_edit_goes_back_some_turns_and_says_something_else(store: Store) -> None:
+    talk = talk_with(store, script(*(turn(word) for word in "abcd")))
+    for word in ("one", "two", "three"):
+        talk.say(word)
+
+    list(talk.edit("else", turns=2))
+
+    assert [past.user for past in talk.conversation.turns] == ["one", "else"]
+
+
+def test_a_retry_without_a_turn_is_refused(store: Store) -> None:
+    with pytest.raises(InputError, match="no turn yet"):
+        talk_with(store, script()).retry()
+
+
+def test_a_fork_changes_nothing_of_the_other_branch(store: Store) -> None:
+    talk = talk_with(store, script(turn("a"), turn("b", '{"dictionary":{"x":"1"}}')))
+    talk.say("one")
+    here = talk.conversation
+
+    other = talk.fork("other")
+    other.say("two")
+
+    assert Desk(store).at("t") == here
+    assert Desk(store).at("other").state["dictionary"] == {"x": "1"}
+
+
+def test_of_two_writers_one_wins_and_the_other_loses_nothing(store: Store, face: Face) -> None:
+    talk_with(store, script(turn("a"))).say("one")
+    mine, theirs = talk_with(store, script(turn("mine"))), talk_with(store, script(turn("theirs")))
+    face(theirs, "faster")
+
+    with pytest.raises(ConflictError):
+        face(mine, "slower")
+
+    assert Desk(store).at("t").turns[-1].answer == "theirs"
+    assert sum(line.requests for line in store.bill("session")) == 3
+
+
+def test_an_edit_by_hand_has_its_own_node_and_why_finds_it(store: Store) -> None:
+    talk = talk_with(store, script(turn("a", '{"dictionary":{"x":"1"}}')))
+    first = talk.say("one")
+
+    talk.set_state({"dictionary": {"x": "2"}})
+
+    origin = talk.desk.origin(talk.conversation.tip, ("dictionary", "x"))
+    assert (origin.node.kind, origin.before, origin.after) == ("edit", "1", "2")
+    assert talk.desk.origin(first.node, ("dictionary", "x")).turn == 1
+
+
+def test_a_change_of_app_keeps_the_values_that_fit(store: Store) -> None:
+    talk = talk_with(store, script(turn("a", '{"dictionary":{"x":"1"}}')))
+    talk.say("one")
+
+    talk.change_app(find("translate").opened({"target_lang": "日本語"}))
+
+    assert talk.state["dictionary"] == {"x": "1"}
+    assert "日本語" in talk.app.instructions
+    assert Desk(store).at("t") == talk.conversation
+
+
+def test_streamed_words_come_before_the_committed_turn(store: Store) -> None:
+    talk = talk_with(store, script(turn("one two three")))
+
+    *words, said = list(talk.stream("go"))
+
+    assert "".join(event.text for event in words if isinstance(event, TextDelta)) == "one two three"
+    assert isinstance(said, Said)
+
+
+def test_strict_fails_a_turn_whose_delta_cannot_be_read(store: Store, face: Face) -> None:
+    answers = (turn("a", '{"dictionary": 3}'), '{"dictionary": 4}')
+
+    with pytest.raises(ShapeError):
+        face(talk_with(store, script(*answers), manner=Manner(strict=True)), "one")
+    loose = talk_with(store, script(*answers), session="loose")
+    said = face(loose, "one")
+
+    assert (said.text, said.delta) == ("a", {})
+    assert "state was left" in said.warnings[0]
+    assert not store.refs.has("t")
+
+
+def test_a_cost_limit_counts_all_turns_of_a_talk(store: Store) -> None:
+    usage = Usage(1000, 1000)
+    model = script(*(Response(assistant(turn(word)), usage=usage) for word in "abc"))
+    talk = talk_with(store, model, manner=Manner(limits=Limits(cost=3_000_000)))
+    talk.voice = Voice(model, Rates("1", "1"))
+
+    talk.say("one")
+    talk.say("two")
+
+    with pytest.raises(LimitError, match="cost"):
+        talk.say("three")
+    assert talk.spent.cost == 4_000_000
+
+
+def test_what_was_cut_off_is_finished_without_asking_again(tmp_path: Path) -> None:
+    """The end of the process is played by a run whose process is gone; `tests/cli` kills a real one."""
+    store = Store.open(tmp_path / "s.db")
+    talk = talk_with(store, script(turn("a", '{"dictionary": 3}'), _killed))
+    with pytest.raises(KeyboardInterrupt):
+        talk.say("one")
+    run = _gone(store)
+
+    again = talk_with(store, script('{"dictionary":{"x":"1"}}'))
+    events = again.resume()
+
+    assert events is not None
+    assert run == 1
+    *_, said = list(events)
+    assert isinstance(said, Said)
+    assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
+
+
+def _killed(_: Request) -> str:
+    raise KeyboardInterrupt
+
+
+def _gone(store: Store) -> int:
+    return store._db.run("UPDATE run SET pid = 999999999, token = 'gone' WHERE status = 'open'")
+
+
+def test_replay_uses_every_recorded_answer_and_no_model(store: Store) -> None:
+    answers = [turn("a", '{"dictionary": 3}'), '{"dictionary":{"x":"1"}}', turn("b"), turn("c")]
+    talk = talk_with(store, script(*answers))
+    for word in ("one", "two", "three"):
+        talk.say(word)
+    talk.set_state({"dictionary": {}})
+
+    rows = tuple(replayed(talk.desk, "t"))
+
+    assert [(row.kind, row.fault) for row in rows] == [
+        ("root", ""), ("turn", ""), ("turn", ""), ("turn", ""), ("edit", ""),
+    ]  # fmt: skip
+    assert sum(row.calls for row in rows) >= len(answers)
+
+
+def test_a_rerun_says_everything_again_on_a_new_branch(store: Store) -> None:
+    talk = talk_with(store, script(turn("a"), turn("b")))
+    talk.say("one")
+    talk.say("two")
+
+    said = list(rerun(talk.desk, "t", "other", Voice(script(turn("x"), turn("y"))), None, Manner()))
+
+    assert [one.text for one in said] == ["x", "y"]
+    assert [past.user for past in Desk(store).at("other").turns] == ["one", "two"]
+    assert [past.answer for past in Desk(store).at("t").turns] == ["a", "b"]
+
+
+def test_a_checkout_from_a_snapshot_equals_one_from_the_root(store: Store) -> None:
+    turns = SNAPSHOT_EVERY + 7
+    talk = talk_with(store, script(*(turn(f"a{n}", f'{{"dictionary":{{"k{n % 5}":"v{n}"}}}}') for n in range(turns))))
+    for n in range(turns):
+        talk.say(f"u{n}")
+
+    quick = Desk(store).at("t")
+    assert store.snaps.drop() == 1
+    slow = Desk(store).at("t")
+
+    assert quick == slow == talk.conversation
+
+
+def test_a_history_without_snapshots_gets_one_when_it_is_checked_out(store: Store, tmp_path: Path) -> None:
+    turns = SNAPSHOT_EVERY + 7
+    talk = talk_with(store, script(*(turn(f"a{n}") for n in range(turns))))
+    for n in range(turns):
+        talk.say(f"u{n}")
+    copy = Store.open(tmp_path / "copy.db")
+    copy.import_lines(store.export("t"), "copy")
+
+    first = Desk(copy).at("copy")
+
+    assert copy.snaps.drop() == 1
+    assert first == talk.conversation
