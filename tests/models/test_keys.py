@@ -154,7 +154,7 @@ def test_nothing_of_a_key_is_left_in_a_text_even_where_the_text_cuts_it_off(key:
 
 
 def test_an_error_is_rid_of_the_key_in_all_its_parts() -> None:
-    error = ProtocolError(f"odd: {KEY}", body=f"… {KEY[:12]}")
+    error = ProtocolError(f"odd: {KEY}", body=f"… {KEY[:12]}…")
 
     conceal(error, [KEY])
 

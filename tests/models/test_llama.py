@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from taiwa.kernel.arun import AsyncRuntime
+from taiwa.kernel.effects import Complete, Program, perform
 from taiwa.kernel.errors import AuthError, ModelError
+from taiwa.kernel.run import Runtime
+from taiwa.kernel.session import Done
 from taiwa.kernel.values import (
     Finished,
     JsonSchema,
@@ -193,6 +197,26 @@ def test_more_calls_than_the_server_has_slots_all_answer(model: HttpModel) -> No
         return await asyncio.gather(*(one(number) for number in range(24)))
 
     assert all(asyncio.run(all_of_them()))
+
+
+def test_a_program_has_one_outcome_and_one_bill_on_both_drivers(model: HttpModel) -> None:
+    def twice() -> Program[tuple[str, str]]:
+        first = yield from perform(Complete(ASK))
+        second = yield from perform(Complete(replace(ASK, messages=(*ASK.messages, first.message, user("more")))))
+        return first.text, second.text
+
+    def bill(program: Done[tuple[str, str]]) -> tuple[int, int]:
+        return program.spent.requests, program.spent.usage.output_tokens
+
+    async def asynchronous() -> Done[tuple[str, str]]:
+        events = [event async for event in AsyncRuntime(model).stream(twice())]
+        return next(event for event in events if isinstance(event, Done))
+
+    blocking = next(event for event in Runtime(model).stream(twice()) if isinstance(event, Done))
+    other = asyncio.run(asynchronous())
+
+    assert blocking.value == other.value
+    assert bill(blocking) == bill(other) == (2, 48)
 
 
 def test_a_probe_finds_what_this_server_is_known_to_hold_and_to_drop(settings: Settings) -> None:

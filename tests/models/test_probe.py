@@ -23,7 +23,7 @@ from taiwa.models.findings import keep, kept, probed
 from taiwa.models.http import HttpModel, Retry
 from taiwa.models.names import resolve
 from taiwa.models.probe import Finding, ProbeReport, Verdict, inquiry, open_wide, probe
-from taiwa.settings import Settings, load
+from taiwa.settings import Settings, load, set_value
 from tests.peers.faults import FaultServer, speech, status
 
 SAID = "one, two, three, four, five, six, seven"
@@ -164,6 +164,23 @@ def test_every_finding_is_told_as_it_comes_and_the_bill_is_in_the_report(faults:
     sent = len([seen for seen in faults.seen if seen.method == "POST"])
     assert sent <= report.requests <= 30
     assert report.usage.output_tokens == 3 * (sent - 1)  # the one for logprobs is read as it comes
+
+
+def test_a_key_that_a_server_repeats_is_in_no_finding_and_no_file(faults: FaultServer, tmp_path: Path) -> None:
+    key = "canary-0123456789-key"
+    settings = load({}, {}, tmp_path / "config.yaml")
+    complaint = f'{{"error": {{"message": "the key {key} may not do this"}}}}'.encode()
+    faults.plays(status(400, complaint))
+    heard: list[str] = []
+
+    with HttpModel(open_wide(f"{faults.base_url}#m", settings), key) as model:
+        report = probe(model, heard.append)
+    set_value(settings.path, "model", f"{faults.base_url}#m")
+    keep(settings, report, "2026-11-21")
+
+    assert "refused" in {finding.verdict for finding in report.findings}
+    assert "canary" not in f"{report!r} {heard}"
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"canary" in path.read_bytes()]
 
 
 # --- what is kept of it -----------------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ class _Attempt:
         self._deadline = deadline
         self._stage: Stage = "open"
         self._once = False
-        self._finished = False
+        self._end: Finished | None = None
         self._headers: Mapping[str, str] = {}
         self._size = 0
         self._inflate: Callable[[bytes, int], bytes] | None = None
@@ -182,19 +182,21 @@ class _Attempt:
         request = self._letter.request
         decoder = self._letter.codec.decoder(head.headers.get("content-type", ""), request.prefix if request else "")
         try:
-            while data := (yield from self._read()):
+            while self._end is None and (data := (yield from self._read())):
                 yield from self._give(decoder.feed(data))
                 decoder.feed(b"")  # a failure that stood behind these words is raised now, not after the next wait
+            if self._end is None:
+                yield from self._give(decoder.close())
         except Broken as broken:
-            if self._finished:
-                return
             try:
                 rest = decoder.close()  # an answer that is complete counts, even if its connection then breaks
             except ModelError:
                 raise self._error(broken) from None
             yield from self._give(rest)
         else:
-            yield from self._give(decoder.close())
+            yield from self._drain()
+        if self._end is not None:
+            yield Give(self._end)
 
     def whole(self) -> Flow[bytes]:
         """Return the bytes of an answer."""
@@ -256,12 +258,22 @@ class _Attempt:
             raise self._not_an_answer("sends its answer packed, and broken") from None
 
     def _give(self, chunks: list[Chunk]) -> Flow[None]:
+        """Give chunks out; the end is held back until the connection is free, as nobody reads on after it."""
         for chunk in chunks:
             self._stage = "given"
             if isinstance(chunk, Finished):
-                self._finished = True
-                self._patience.each = min(DRAIN_SECONDS, self._patience.each)
-            yield Give(chunk)
+                self._end = chunk
+            else:
+                yield Give(chunk)
+
+    def _drain(self) -> Flow[None]:
+        """Read to the end of the answer, so that its connection can be used again; what comes there is not wanted."""
+        self._patience.until = min(self._terms.clock() + DRAIN_SECONDS, self._deadline)
+        try:
+            while (yield Read()):
+                pass
+        except Broken:
+            pass
 
     def _complaint(self, head: Head) -> Flow[ModelError]:
         """Read what a server says when it refuses, as far as it comes."""

@@ -49,12 +49,13 @@ class Secret:
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
-    """Mask every secret in a text, and the beginning of one that the end of the text cuts off."""
+    """Mask every secret in a text, and the beginning of one that the end of the text cuts off (`…` may mark the cut)."""
     for secret in secrets:
         text = text.replace(secret, MASK)
+        end = len(text.rstrip("…"))
         for length in range(len(secret) - 1, SHORTEST_PIECE - 1, -1):
-            if text.endswith(secret[:length]):
-                text = text[:-length] + MASK
+            if text.endswith(secret[:length], 0, end):
+                text = text[: end - length] + MASK + text[end:]
                 break
     return text
 
