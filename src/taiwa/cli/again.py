@@ -2,15 +2,9 @@
 
 import click
 
-from taiwa.cli.hear import hear, told
-from taiwa.cli.opening import desk_of, manner_of, open_app, open_talk, read_text
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.talk.again import replayed
-from taiwa.talk.again import rerun as said_again
-from taiwa.talk.opening import open_voice
-from taiwa.talk.talk import Talk
 
 __all__ = ["edit", "replay", "rerun", "resume", "retry"]
 
@@ -24,7 +18,11 @@ def retry(shared: Flags) -> None:
     taiwa retry                          the old answer stays in the log: taiwa undo, taiwa log
     taiwa retry -m openai:gpt-x -s chat-1
     """
-    hear(_latest(shared).retry(), as_json=shared.as_json, verbose=shared.verbose)
+    from taiwa.cli.hear import hear
+    from taiwa.cli.opening import open_talk
+
+    talk = open_talk(shared, latest=True)
+    hear(talk.retry(), as_json=shared.as_json, verbose=shared.verbose)
 
 
 @click.command()
@@ -39,18 +37,21 @@ def edit(shared: Flags, revision: str, text: str, name: str | None) -> None:
     taiwa edit chat-1~2 "I meant the other one"
     taiwa edit chat-1~2 "What if not?" --fork what-if
     """
-    desk = desk_of(shared)
+    from dataclasses import replace
+
+    from taiwa.cli.hear import hear
+    from taiwa.cli.opening import open_talk, read_text
+
     session = revision.partition("~")[0].partition("@")[0]
-    if not desk.store.refs.has(session):
-        raise InputError("edit goes back in a conversation: give its name and how far, as in chat-1~2")
-    tip, here = desk.store.resolve(revision), desk.store.refs.tip(session)
-    if not any(name_ == tip for name_, _ in desk.store.nodes.path(here)):
-        raise InputError(f"{revision} is not on the way to where {session} stands")
-    turns = desk.checkout(here).count - desk.checkout(tip).count + 1
-    chosen = shared.settings()
-    talk = Talk(desk, session, desk.checkout(here), open_voice(None, chosen), manner=manner_of(shared, chosen))
+    talk = open_talk(replace(shared, session=session), latest=True)
+    store = talk.desk.store
+    tip = store.resolve(revision)
+    turns = [name_ for name_, node in store.nodes.path(talk.conversation.tip) if node.kind == "turn"]
+    if tip not in turns:
+        raise InputError(f"{revision} is no turn of {talk.session}: give its name and how far back, as in chat-1~2")
+    said = read_text(text)
     talk = talk.fork(name) if name else talk
-    hear(talk.edit(read_text(text), turns=turns), as_json=shared.as_json, verbose=shared.verbose)
+    hear(talk.edit(said, turns=turns.index(tip) + 1), as_json=shared.as_json, verbose=shared.verbose)
 
 
 @click.command()
@@ -62,18 +63,22 @@ def resume(shared: Flags) -> None:
     taiwa resume
     taiwa resume -s chat-1
     """
+    from taiwa.cli.hear import hear
+    from taiwa.cli.opening import manner_of
+    from taiwa.talk.opening import open_voice
+    from taiwa.talk.talk import Talk
+
     chosen = shared.settings()
-    desk = desk_of(shared, chosen)
-    runs = desk.store.runs.open_runs(shared.session or None)
+    desk = shared.desk(chosen)
+    runs = [run for run in desk.store.runs.open_runs(shared.session or None) if run.ref]
     if not runs:
         raise InputError("no turn was cut off: there is nothing to resume")
-    session = runs[-1].ref
-    here = desk.at(session) if desk.store.refs.has(session) else desk.start(desk.app(runs[-1].app or ""))
-    talk = Talk(desk, session, here, open_voice(None, chosen), manner=manner_of(shared, chosen))
-    events = talk.resume()
-    if events is None:
-        raise InputError("no turn was cut off: there is nothing to resume")
-    hear(events, as_json=shared.as_json, verbose=shared.verbose)
+    run, others = runs[-1], {run.ref for run in runs} - {runs[-1].ref}
+    here = desk.at(run.ref) if desk.store.refs.has(run.ref) else desk.start(desk.app(run.app or ""))
+    talk = Talk(desk, run.ref, here, open_voice(None, chosen, here.app), manner=manner_of(shared, chosen))
+    hear(talk.resume() or (), as_json=shared.as_json, verbose=shared.verbose)
+    if others:
+        tell(f"turns were cut off in {', '.join(sorted(others))} too: taiwa resume -s NAME")
 
 
 @click.command()
@@ -86,7 +91,9 @@ def replay(shared: Flags, revision: str) -> None:
     taiwa replay
     taiwa replay chat-1~3 -v
     """
-    rows = tuple(replayed(desk_of(shared), revision))
+    from taiwa.talk.again import replayed
+
+    rows = tuple(replayed(shared.desk(), revision))
     wrong = [row for row in rows if row.fault]
     if shared.as_json:
         emit(
@@ -95,14 +102,14 @@ def replay(shared: Flags, revision: str) -> None:
                 for row in rows
             ]
         )
-    else:
-        if shared.verbose or wrong:
-            lines = [(str(row.turn), row.hash[:12], row.kind, str(row.calls), row.fault or "ok") for row in rows]
-            table(("turn", "node", "kind", "calls", "result"), lines, frozenset({0, 3}))
-        calls = sum(row.calls for row in rows)
-        say_line(f"{len(rows)} nodes, {calls} recorded answers, 0 model calls: every state has its recorded hash")
+    elif shared.verbose or wrong:
+        lines = [(str(row.turn), row.hash[:12], row.kind, str(row.calls), row.fault or "ok") for row in rows]
+        table(("turn", "node", "kind", "calls", "result"), lines, frozenset({0, 3}))
     if wrong:
         raise CorruptError(f"{len(wrong)} turn(s) do not end where they did; the program or an app has changed since")
+    if not shared.as_json:
+        calls = sum(row.calls for row in rows)
+        say_line(f"{len(rows)} nodes, {calls} recorded answers, 0 model calls: every state has its recorded hash")
 
 
 @click.command()
@@ -113,24 +120,31 @@ def replay(shared: Flags, revision: str) -> None:
 def rerun(shared: Flags, revision: str, name: str, app: str) -> None:
     """Say everything of a conversation again to a model, on a new branch NAME, and compare with taiwa diff.
 
+    With --json each turn is one line of JSON.
+
     \b
     taiwa rerun chat-1 -m openai:gpt-x -o other && taiwa diff chat-1 other
+    taiwa rerun chat-1 --app tutor -p level=2 -o with-tutor
     """
-    chosen = shared.settings()
-    desk = desk_of(shared, chosen)
-    other = open_app(app, shared.params) if app else None
+    from taiwa.cli.hear import bill_line, told
+    from taiwa.cli.opening import manner_of, open_app
+    from taiwa.talk.again import rerun as said_again
+    from taiwa.talk.opening import open_voice
+
     if shared.params and not app:
         raise InputError("-p goes with --app: the old app has its parameters already")
-    for said in said_again(desk, revision, name, open_voice(None, chosen), other, manner_of(shared, chosen)):
+    chosen = shared.settings()
+    desk = shared.desk(chosen)
+    before = revision or desk.session()
+    other = open_app(app, shared.params) if app else None
+    voice = open_voice(None, chosen, other or desk.at(before).app)
+    for said in said_again(desk, before, name, voice, other, manner_of(shared, chosen)):
         if shared.as_json:
             emit(told(said))
         else:
             say_line(said.text)
-    tell(f"compare them: taiwa diff {revision or 'the old one'} {name}")
-
-
-def _latest(shared: Flags) -> Talk:
-    """The conversation that the flags name, or the latest."""
-    from dataclasses import replace
-
-    return open_talk(shared if shared.session else replace(shared, go_on=True))
+        for warning in said.warnings:
+            tell(warning, "yellow")
+        if shared.verbose:
+            tell(f"{said.session} {said.node[:12]} · {bill_line(said.spent)}")
+    tell(f"compare them: taiwa diff {before} {name}")

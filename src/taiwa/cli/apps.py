@@ -4,14 +4,8 @@ from pathlib import Path
 
 import click
 
-from taiwa.apps.catalogue import apps as all_apps
-from taiwa.apps.catalogue import find_path, new, own_folder
-from taiwa.apps.load import check
-from taiwa.cli.opening import open_app
 from taiwa.cli.options import Flags, flags
-from taiwa.cli.requests import show_request
 from taiwa.cli.screen import emit, say_line, table, tell
-from taiwa.conversation.history import begin
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
 
@@ -34,6 +28,8 @@ def apps() -> None:
 @flags("json")
 def list_(shared: Flags) -> None:
     """List the apps that are there: your own and the built-in ones."""
+    from taiwa.apps.catalogue import apps as all_apps
+
     found = all_apps()
     if shared.as_json:
         emit([{"app": app.name, "about": app.about, "origin": app.origin, "fault": app.fault} for app in found])
@@ -45,6 +41,8 @@ def list_(shared: Flags) -> None:
 @click.argument("name")
 def new_(name: str) -> None:
     """Write a commented app file NAME to begin with: a path, or a name among your own apps."""
+    from taiwa.apps.catalogue import new, own_folder
+
     path = Path(name) if "/" in name or name.endswith(".md") else own_folder() / f"{name}.md"
     made = new(path, path.stem)
     say_line(str(made))
@@ -56,6 +54,9 @@ def new_(name: str) -> None:
 @flags("json")
 def check_(shared: Flags, name: str) -> None:
     """Check an app file: every fault with its line and how to mend it. A fault gives exit code 2."""
+    from taiwa.apps.catalogue import find_path
+    from taiwa.apps.load import check
+
     path = find_path(name)
     faults = check(path)
     if shared.as_json:
@@ -86,4 +87,8 @@ def check_(shared: Flags, name: str) -> None:
 @flags("params", "json")
 def render(shared: Flags, name: str, text: str) -> None:
     """Print the exact request of a first turn with TEXT, and about how many tokens it has."""
+    from taiwa.cli.opening import open_app
+    from taiwa.cli.requests import show_request
+    from taiwa.conversation.history import begin
+
     show_request(begin(open_app(name, shared.params)), text, as_json=shared.as_json)

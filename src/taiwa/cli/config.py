@@ -1,17 +1,16 @@
 """`taiwa config` and `taiwa keys`: what is set once."""
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
-from taiwa.kernel.errors import InputError, ModelError
-from taiwa.models.findings import probed
-from taiwa.models.http import HttpModel
-from taiwa.models.keys import check_key, find_key, key_name, list_keys, remove_key, set_key
-from taiwa.models.names import PROVIDERS
-from taiwa.settings import Settings, load, set_value, show, unset
+from taiwa.kernel.errors import AuthError, InputError, ModelError
+
+if TYPE_CHECKING:
+    from taiwa.settings import Settings
 
 __all__ = ["config", "keys"]
 
@@ -32,6 +31,8 @@ def config() -> None:
 @flags("json", "model", "store")
 def show_(shared: Flags) -> None:
     """Show every setting with where it comes from."""
+    from taiwa.settings import show
+
     chosen = shared.settings()
     rows = show(chosen)
     if shared.as_json:
@@ -46,6 +47,8 @@ def show_(shared: Flags) -> None:
 @click.argument("value")
 def set_(key: str, value: str) -> None:
     """Set KEY in the config file."""
+    from taiwa.settings import load, set_value
+
     path = load().path
     set_value(path, key, value)
     say_line(f"{key} = {value}")
@@ -55,6 +58,8 @@ def set_(key: str, value: str) -> None:
 @click.argument("key")
 def unset_(key: str) -> None:
     """Take KEY out of the config file."""
+    from taiwa.settings import load, unset
+
     unset(load().path, key)
     say_line(f"{key} is not set any more")
 
@@ -62,6 +67,8 @@ def unset_(key: str) -> None:
 @config.command("path")
 def path_() -> None:
     """Print where the config file is."""
+    from taiwa.settings import load
+
     click.echo(load().path)
 
 
@@ -81,6 +88,9 @@ def keys() -> None:
 @click.option("--no-check", is_flag=True, help="Do not try the key.")
 def set_key_(provider: str, no_check: bool) -> None:
     """Ask for the key of PROVIDER, keep it, and try it with one cheap call; from a pipe it is read as a line."""
+    from taiwa.models.keys import key_name, set_key
+    from taiwa.settings import load
+
     chosen = load()
     name = key_name(provider, chosen)
     if sys.stdin.isatty():
@@ -95,9 +105,12 @@ def set_key_(provider: str, no_check: bool) -> None:
         _try(name, chosen)
 
 
-def _try(name: str, chosen: Settings) -> None:
+def _try(name: str, chosen: "Settings") -> None:
     """Ask the provider whether it takes the key; a wrong key is an error, an unreachable provider a remark."""
-    from taiwa.kernel.errors import AuthError
+    from taiwa.models.findings import probed
+    from taiwa.models.http import HttpModel
+    from taiwa.models.keys import check_key, find_key
+    from taiwa.models.names import PROVIDERS
 
     for prefix, provider in PROVIDERS.items():
         if provider.key_name == name:
@@ -118,6 +131,9 @@ def _try(name: str, chosen: Settings) -> None:
 @flags("json")
 def list_(shared: Flags) -> None:
     """List which keys are there; never any sign of them."""
+    from taiwa.models.keys import list_keys
+    from taiwa.settings import load
+
     rows = list_keys(load())
     if shared.as_json:
         emit([{"name": row.name, "place": row.place} for row in rows])
@@ -131,4 +147,7 @@ def list_(shared: Flags) -> None:
 @click.argument("provider")
 def remove(provider: str) -> None:
     """Take the key of PROVIDER out of the file."""
+    from taiwa.models.keys import remove_key
+    from taiwa.settings import load
+
     say_line(f"{remove_key(load(), provider)} is not kept any more")

@@ -1,29 +1,34 @@
 """`taiwa cost`: what was spent."""
 
-from typing import get_args
+from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.opening import desk_of
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, table, tell
-from taiwa.observe.prices import money
-from taiwa.store import Axis
 
-__all__ = ["cost"]
+if TYPE_CHECKING:
+    from taiwa.store import Axis
+
+__all__ = ["AXES", "cost"]
+
+AXES = ("app", "model", "day", "session")
+"""The values of `store.Axis`; the store itself is opened when the command runs."""
 
 
 @click.command()
-@click.option("--by", type=click.Choice(get_args(Axis)), default="model", show_default=True, help="How to add up.")
+@click.option("--by", type=click.Choice(AXES), default="model", show_default=True, help="How to add up.")
 @flags("json", "store")
-def cost(shared: Flags, by: Axis) -> None:
+def cost(shared: Flags, by: "Axis") -> None:
     """Add up what was spent, failed turns included. What is not known is said, never counted as nothing.
 
     \b
     taiwa cost
     taiwa cost --by day --json
     """
-    lines = desk_of(shared).store.bill(by)
+    from taiwa.observe.prices import money
+
+    lines = shared.desk().store.bill(by)
     if shared.as_json:
         emit(
             [

@@ -2,16 +2,17 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.opening import decoded, desk_of, read_file
 from taiwa.cli.options import Flags, flags
-from taiwa.cli.pages import as_html, as_markdown
 from taiwa.cli.screen import emit, say_line, tell
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
-from taiwa.talk.desk import Desk
+
+if TYPE_CHECKING:
+    from taiwa.talk.desk import Desk
 
 __all__ = ["export", "import_", "written"]
 
@@ -33,7 +34,7 @@ def export(shared: Flags, revision: str, output: Path | None, form: str | None, 
     taiwa export chat-1 > chat-1.jsonl
     taiwa export chat-1 -o chat-1.html
     """
-    desk = desk_of(shared)
+    desk = shared.desk()
     form = form or (FORMS.get(output.suffix) if output else "jsonl")
     if form is None:
         raise InputError(f"{output}: the ending says no form; give --format jsonl, md or html")
@@ -48,8 +49,10 @@ def export(shared: Flags, revision: str, output: Path | None, form: str | None, 
     tell(f"written to {output}")
 
 
-def written(desk: Desk, revision: str, form: str, *, calls: bool = False) -> str:
+def written(desk: "Desk", revision: str, form: str, *, calls: bool = False) -> str:
     """A conversation in one of the forms."""
+    from taiwa.cli.pages import as_html, as_markdown
+
     if form == "jsonl":
         return "".join(f"{line}\n" for line in desk.store.export(revision, calls=calls))
     stops = tuple(desk.walk(desk.store.resolve(revision)))
@@ -67,7 +70,9 @@ def import_(shared: Flags, file: str, name: str | None) -> None:
     taiwa import chat-1.jsonl
     taiwa import chat-1.jsonl chat-from-home
     """
-    desk = desk_of(shared)
+    from taiwa.cli.opening import decoded, read_file
+
+    desk = shared.desk()
     text = decoded(sys.stdin.buffer.read(), "standard input") if file == "-" else read_file(Path(file))
     tip = desk.store.import_lines(text.splitlines(), name)
     here = desk.checkout(tip)

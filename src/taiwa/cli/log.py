@@ -1,17 +1,19 @@
 """Listing conversations and turns, showing one whole, finding words in all."""
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from taiwa.cli.look import shown
-from taiwa.cli.opening import desk_of
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
-from taiwa.conversation.node import Node
 from taiwa.kernel.records import Json
-from taiwa.store import Excerpt
-from taiwa.talk.desk import Desk
+
+if TYPE_CHECKING:
+    from taiwa.conversation.node import Node
+    from taiwa.store import Excerpt
+    from taiwa.talk.desk import Desk
 
 __all__ = ["log", "print_log", "search", "show"]
 
@@ -32,7 +34,7 @@ def log(shared: Flags, revision: str, tree: bool, limit: int) -> None:
     taiwa log chat-1~3 -n 5  the five turns up to that place
     taiwa log --tree         branches
     """
-    desk = desk_of(shared)
+    desk = shared.desk()
     if tree:
         _tree(desk, shared)
     elif revision:
@@ -41,7 +43,7 @@ def log(shared: Flags, revision: str, tree: bool, limit: int) -> None:
         _sessions(desk, shared, limit)
 
 
-def _sessions(desk: Desk, shared: Flags, limit: int) -> None:
+def _sessions(desk: "Desk", shared: Flags, limit: int) -> None:
     refs = desk.store.refs.list()[:limit]
     if shared.as_json:
         emit(
@@ -58,7 +60,7 @@ def _sessions(desk: Desk, shared: Flags, limit: int) -> None:
     table(("session", "app", "turns", "node", "last"), rows, frozenset({2}))
 
 
-def print_log(desk: Desk, revision: str, limit: int, *, as_json: bool = False) -> None:
+def print_log(desk: "Desk", revision: str, limit: int, *, as_json: bool = False) -> None:
     """List the turns up to a revision."""
     tip = desk.store.resolve(revision)
     path = list(desk.store.nodes.path(tip))
@@ -74,7 +76,7 @@ def print_log(desk: Desk, revision: str, limit: int, *, as_json: bool = False) -
     table(("turn", "node", "kind", "what was said"), lines, frozenset({0}))
 
 
-def _tree(desk: Desk, shared: Flags) -> None:
+def _tree(desk: "Desk", shared: Flags) -> None:
     """All histories that sessions name, as one forest: a node with one successor goes on, with more it branches."""
     tips = {ref.tip: ref.name for ref in reversed(desk.store.refs.list())}
     children: dict[str | None, dict[str, Node]] = {}
@@ -107,7 +109,7 @@ def show(shared: Flags, revision: str) -> None:
     taiwa show chat-1~2    two turns earlier
     taiwa show 3f9a12      by the beginning of its hash
     """
-    desk = desk_of(shared)
+    desk = shared.desk()
     name = desk.store.resolve(revision)
     node, here, calls = desk.store.nodes.get(name), desk.checkout(name), desk.store.runs.calls(name)
     if shared.as_json:
@@ -150,7 +152,7 @@ def search(shared: Flags, text: str, limit: int) -> None:
     taiwa search 会議
     taiwa search "apple pie" -n 5
     """
-    hits = desk_of(shared).store.search(text, limit)
+    hits = shared.desk().store.search(text, limit)
     if shared.as_json:
         emit([{"node": hit.hash, "sessions": list[Json](hit.refs), "excerpt": hit.excerpt.text} for hit in hits])
         return
@@ -160,7 +162,7 @@ def search(shared: Flags, text: str, limit: int) -> None:
     table(("node", "session", "text"), [(hit.hash[:12], ", ".join(hit.refs[:3]), _marked(hit.excerpt)) for hit in hits])
 
 
-def _marked(excerpt: Excerpt) -> str:
+def _marked(excerpt: "Excerpt") -> str:
     """An excerpt with what was found in brackets."""
     text = excerpt.text
     for start, end in reversed(excerpt.marks):
@@ -173,13 +175,13 @@ def when(at_us: int) -> str:
     return datetime.fromtimestamp(at_us / 1e6, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def _words(node: Node) -> str:
+def _words(node: "Node") -> str:
     said = node.user if node.kind == "turn" else shown(node.delta) if node.kind == "edit" else node.answer
     line = " ".join((said or "").split())
     return line if len(line) <= EXCERPT else f"{line[: EXCERPT - 1]}…"
 
 
-def _node(name: str, node: Node, turn: int | None) -> dict[str, Json]:
+def _node(name: str, node: "Node", turn: int | None) -> dict[str, Json]:
     return {
         "node": name, "parent": node.parent, "kind": node.kind, "turn": turn, "app": node.app,
         "user": node.user, "answer": node.answer, "delta": node.delta, "state_hash": node.state_hash,

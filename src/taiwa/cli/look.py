@@ -2,18 +2,20 @@
 
 import difflib
 import json
+from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.opening import desk_of
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
 from taiwa.cli.words import words
-from taiwa.conversation.history import Conversation
 from taiwa.conversation.places import ABSENT, Absent, Change, changes, look, read_place, write_place
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
-from taiwa.talk.desk import Desk
+
+if TYPE_CHECKING:
+    from taiwa.conversation.history import Conversation
+    from taiwa.talk.desk import Desk
 
 __all__ = ["change_line", "diff", "print_diff", "print_why", "shown", "state", "why"]
 
@@ -47,10 +49,10 @@ def diff(shared: Flags, before: str, after: str) -> None:
     taiwa diff chat-1~2            what the last two turns of chat-1 changed, when it is the current one
     taiwa diff chat-1 plan-b       two branches
     """
-    print_diff(desk_of(shared), before, after, as_json=shared.as_json)
+    print_diff(shared.desk(), before, after, as_json=shared.as_json)
 
 
-def print_diff(desk: Desk, before: str, after: str, *, as_json: bool = False) -> None:
+def print_diff(desk: "Desk", before: str, after: str, *, as_json: bool = False) -> None:
     """Print what differs between two revisions."""
     left, right = desk.store.resolve(before), desk.store.resolve(after)
     old, new = desk.checkout(left), desk.checkout(right)
@@ -83,10 +85,10 @@ def why(shared: Flags, place: str, revision: str) -> None:
     taiwa why dictionary.文
     taiwa why 'order[0].size' chat-1~3
     """
-    print_why(desk_of(shared), place, revision or shared.session, as_json=shared.as_json)
+    print_why(shared.desk(), place, revision or shared.session, as_json=shared.as_json)
 
 
-def print_why(desk: Desk, place: str, revision: str, *, as_json: bool = False) -> None:
+def print_why(desk: "Desk", place: str, revision: str, *, as_json: bool = False) -> None:
     """Print who set a value."""
     where = read_place(place)
     origin = desk.origin(desk.store.resolve(revision), where)
@@ -136,7 +138,7 @@ def state(shared: Flags, ctx: click.Context) -> None:
     taiwa state history topics             every value that there was
     """
     if ctx.invoked_subcommand is None:
-        _print(desk_of(shared).at(shared.session), shared)
+        _print(shared.desk().at(shared.session), shared)
 
 
 @state.command()
@@ -145,7 +147,7 @@ def state(shared: Flags, ctx: click.Context) -> None:
 @flags("session", "json", "store")
 def get(shared: Flags, place: str, revision: str) -> None:
     """Show what stands at PLACE, or everything."""
-    here = desk_of(shared).at(revision or shared.session)
+    here = shared.desk().at(revision or shared.session)
     if not place:
         _print(here, shared)
         return
@@ -161,7 +163,7 @@ def get(shared: Flags, place: str, revision: str) -> None:
 @flags("session", "json", "store")
 def set_(shared: Flags, place: str, given: str) -> None:
     """Set the field PLACE to a JSON value; words that are no JSON are taken as text."""
-    desk = desk_of(shared)
+    desk = shared.desk()
     session = desk.session(shared.session)
     try:
         held: Json = json.loads(given)
@@ -182,7 +184,7 @@ def set_(shared: Flags, place: str, given: str) -> None:
 @flags("session", "json", "store")
 def history(shared: Flags, place: str) -> None:
     """Show every value that stood at PLACE, oldest first."""
-    desk = desk_of(shared)
+    desk = shared.desk()
     where = read_place(place)
     rows: list[tuple[str, str, str]] = []
     last: Json | Absent = ABSENT
@@ -217,7 +219,7 @@ def placed(held: Json, place: tuple[str | int, ...], given: Json) -> Json:
     raise InputError(f"there is no place {step!r} in {shown(held)[:60]}")
 
 
-def _print(here: Conversation, shared: Flags) -> None:
+def _print(here: "Conversation", shared: Flags) -> None:
     if shared.as_json:
         emit({"node": here.tip, "turn": here.count, "app": here.app.name, "state": here.state})
         return
@@ -227,7 +229,7 @@ def _print(here: Conversation, shared: Flags) -> None:
         say_line(f"{name}: {shown(held)}")
 
 
-def _said(desk: Desk, tip: str) -> list[str]:
+def _said(desk: "Desk", tip: str) -> list[str]:
     """Every line that was said on the way to a node."""
     lines: list[str] = []
     for _, node in reversed(tuple(desk.store.nodes.path(tip))):

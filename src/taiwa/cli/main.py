@@ -1,21 +1,29 @@
 """The group of all commands, and the one place where an error becomes a line and an exit code."""
 
+import errno
 import importlib
+import io
+import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from types import TracebackType
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from taiwa.cli.table import COMMANDS, SECTIONS
-from taiwa.kernel.errors import ConfigError, InputError, ShapeError, StoreError, TaiwaError
+
+if TYPE_CHECKING:
+    from taiwa.kernel.errors import TaiwaError
 
 __all__ = ["cli", "main"]
 
-BAD_INPUT = 2
 FAILED = 1
+BAD_INPUT = 2
 INTERRUPTED = 130
 PIPE_CLOSED = 141
+CLOSED = (errno.EPIPE, errno.ESHUTDOWN)
+COMPLETION = "_TAIWA_COMPLETE"
 
 
 class Commands(click.Group):
@@ -41,9 +49,7 @@ class Commands(click.Group):
             import difflib
 
             near = difflib.get_close_matches(args[0], COMMANDS, 1)
-            ctx.fail(
-                f"there is no command {args[0]!r}" + (f"; did you mean {near[0]!r}?" if near else "; see taiwa --help")
-            )
+            ctx.fail(f"there is no command {args[0]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  (the same)
@@ -54,6 +60,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error; works everywhere.")
 @click.version_option(package_name="taiwa", message="taiwa %(version)s")
 def cli() -> None:
     """Conversations with language models that a program can rely on.
@@ -67,28 +74,87 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and leave the process with its exit code: 0 done, 1 failed, 2 bad input, 130 interrupted."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
+    words, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
+    if not debug and arguments is None:
+        sys.excepthook = _confess
+    _never_fail_to_encode()
+    if COMPLETION in os.environ:
+        _complete()
+    code = 0
     try:
-        code = cli.main([word for word in words if word != "--debug"], "taiwa", standalone_mode=False)
+        with cli.make_context("taiwa", words) as ctx:
+            cli.invoke(ctx)
+        sys.stdout.flush()
     except click.exceptions.Exit as end:
         code = end.exit_code
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt, EOFError):
+        _complain("interrupted")
         code = INTERRUPTED
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        code = PIPE_CLOSED
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
     except click.ClickException as error:
         _complain(_usage(error))
         code = BAD_INPUT
-    except TaiwaError as error:
+    except OSError as error:
+        if debug and error.errno not in CLOSED:
+            raise
+        code = _unwritten(error)
+    except _ours() as error:
         if debug:
             raise
         _complain(error.message)
-        code = BAD_INPUT if isinstance(error, (InputError, ConfigError, ShapeError, StoreError)) else FAILED
-    sys.exit(code if isinstance(code, int) else 0)
+        code = _code_of(error)
+    sys.exit(code)
+
+
+def _complete() -> NoReturn:
+    """Tell a shell how words go on: `eval "$(_TAIWA_COMPLETE=bash_source taiwa)"` in its start file."""
+    from click.shell_completion import shell_complete
+
+    sys.exit(shell_complete(cli, {}, "taiwa", COMPLETION, os.environ[COMPLETION]))
+
+
+def _without_debug(words: list[str]) -> tuple[list[str], bool]:
+    """Take `--debug` out, wherever it stands among the options."""
+    end = words.index("--") if "--" in words else len(words)
+    return [word for word in words[:end] if word != "--debug"] + words[end:], "--debug" in words[:end]
+
+
+def _never_fail_to_encode() -> None:
+    """A terminal that has no sign for a character shows its number; it is no reason to stop."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _ours() -> "type[TaiwaError]":
+    """Imported when something was raised: help needs no error of ours."""
+    from taiwa.kernel.errors import TaiwaError
+
+    return TaiwaError
+
+
+def _code_of(error: "TaiwaError") -> int:
+    from taiwa.kernel.errors import ConfigError, InputError, ShapeError, StoreError
+
+    return BAD_INPUT if isinstance(error, (InputError, ConfigError, ShapeError, StoreError)) else FAILED
+
+
+def _unwritten(error: OSError) -> int:
+    """Say that the output could not be written; nothing, where its reader has simply gone."""
+    # What is still buffered would be written, and fail, once more when the interpreter ends.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr) if error.errno in CLOSED else (sys.stdout,):
+        try:
+            os.dup2(nowhere, stream.fileno())
+        except (OSError, ValueError):
+            continue  # not a real file: nothing is left in it
+    os.close(nowhere)
+    if error.errno in CLOSED:
+        return PIPE_CLOSED
+    where = f"{error.filename}: " if error.filename else ""
+    _complain(f"{where}{error.strerror or error} (use --debug to see where)")
+    return FAILED
 
 
 def _usage(error: click.ClickException) -> str:
@@ -98,4 +164,11 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _complain(message: str) -> None:
-    click.echo(f"taiwa: {message}", err=True)
+    from taiwa.cli.screen import plain
+
+    click.echo(f"taiwa: {plain(message)}", err=True)
+
+
+def _confess(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
+    """What a person sees of a fault in this program."""
+    _complain(f"this is a fault in taiwa itself ({kind.__name__}: {error}); --debug shows where, please report it")

@@ -1,12 +1,15 @@
 """Going back and forth between places of a conversation. No model is asked."""
 
+from typing import TYPE_CHECKING
+
 import click
 
-from taiwa.cli.opening import desk_of
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line
 from taiwa.cli.words import words
-from taiwa.talk.desk import Desk
+
+if TYPE_CHECKING:
+    from taiwa.talk.desk import Desk
 
 __all__ = ["fork", "redo", "switch", "undo"]
 
@@ -21,7 +24,7 @@ def undo(shared: Flags, turns: int) -> None:
     taiwa undo               take back the last turn of the latest conversation
     taiwa undo 3 -s chat-1   take back three turns of chat-1
     """
-    desk = desk_of(shared)
+    desk = shared.desk()
     session = desk.session(shared.session)
     desk.store.refs.undo(session, turns)
     _arrived(desk, session, "undone", as_json=shared.as_json)
@@ -36,7 +39,7 @@ def redo(shared: Flags, turns: int) -> None:
     \b
     taiwa redo               the newest turn taken back is there again
     """
-    desk = desk_of(shared)
+    desk = shared.desk()
     session = desk.session(shared.session)
     desk.store.refs.redo(session, turns)
     _arrived(desk, session, "redone", as_json=shared.as_json)
@@ -56,7 +59,7 @@ def fork(shared: Flags, revision: str, name: str | None) -> None:
     taiwa fork chat-1~2 plan-b      fork chat-1 as it was two turns ago
     """
     where, called = ("", revision) if name is None else (revision, name)
-    desk = desk_of(shared)
+    desk = shared.desk()
     desk.fork(where, called)
     _arrived(desk, called, "switched", as_json=shared.as_json)
 
@@ -70,13 +73,13 @@ def switch(shared: Flags, name: str) -> None:
     \b
     taiwa switch chat-1
     """
-    desk = desk_of(shared)
+    desk = shared.desk()
     tip = desk.store.refs.tip(name)
     desk.store.refs.move(name, tip, tip, "switch")
     _arrived(desk, name, "switched", as_json=shared.as_json)
 
 
-def _arrived(desk: Desk, session: str, key: str, *, as_json: bool) -> None:
+def _arrived(desk: "Desk", session: str, key: str, *, as_json: bool) -> None:
     here = desk.at(session)
     if as_json:
         emit({"session": session, "node": here.tip, "turn": here.count, "state": here.state})

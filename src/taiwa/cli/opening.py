@@ -1,6 +1,7 @@
 """From flags to an open conversation."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ from taiwa.apps.params import convert_param, convert_params
 from taiwa.cli.options import Flags, read_params
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
+from taiwa.flows.chat import TEXT_LIMIT
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.ledger import Limits
 from taiwa.kernel.runtime import Interrupts
@@ -22,19 +24,24 @@ from taiwa.talk.turn import Manner
 __all__ = ["manner_of", "open_app", "open_talk", "read_text", "start"]
 
 
+MOST_BYTES = 4 * TEXT_LIMIT
+
+
 def manner_of(flags: Flags, chosen: Settings, interrupts: Interrupts = "raise") -> Manner:
     """How turns are done under these flags."""
     return Manner(strict=flags.strict, limits=Limits(cost=chosen.max_cost_nano), interrupts=interrupts)
 
 
-def open_talk(flags: Flags, app: str = "", *, interrupts: Interrupts = "raise") -> Talk:
-    """Open the conversation that the flags name, or begin a new one.
+def open_talk(flags: Flags, app: str = "", *, latest: bool = False, interrupts: Interrupts = "raise") -> Talk:
+    """Open the conversation that the flags name, or begin a new one; with `latest` only one that is there.
 
     Raises:
         TaiwaError: something of it is missing or wrong.
     """
     chosen = flags.settings()
     desk = flags.desk(chosen)
+    if latest:
+        flags = replace(flags, session=desk.session(flags.session))
     session, conversation = start(desk, flags, app)
     voice = open_voice(None, chosen, conversation.app)
     return Talk(desk, session, conversation, voice, manner=manner_of(flags, chosen, interrupts))
@@ -79,7 +86,21 @@ def read_text(given: str) -> str:
     Raises:
         InputError: the bytes are not UTF-8.
     """
-    return decoded(sys.stdin.buffer.read(), "standard input").rstrip("\n") if given == "-" else given
+    if given != "-":
+        return _whole(given)
+    raw = sys.stdin.buffer.read(MOST_BYTES + 1)
+    if len(raw) > MOST_BYTES:
+        raise InputError(f"standard input is too large: at most {TEXT_LIMIT:,} characters can be said in one turn")
+    return decoded(raw, "standard input").rstrip("\n")
+
+
+def _whole(given: str) -> str:
+    """An argument; the shell hands over bytes, and Python marks those that are no text."""
+    try:
+        given.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"the text is not UTF-8 at character {error.start + 1:,}") from None
+    return given
 
 
 def read_file(path: Path) -> str:

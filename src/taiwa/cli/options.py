@@ -4,17 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from taiwa import settings as configured
-from taiwa.kernel.errors import InputError
-from taiwa.settings import Settings
+if TYPE_CHECKING:
+    from taiwa.settings import Settings
+    from taiwa.talk.desk import Desk
 
 __all__ = ["Flags", "flags", "read_params"]
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 FLAGS: dict[str, Callable[[Any], Any]] = {
@@ -52,10 +51,19 @@ class Flags:
     strict: bool = False
     store: Path | None = None
 
-    def settings(self) -> Settings:
+    def settings(self) -> "Settings":
         """Read the settings, once, with these flags on top."""
+        from taiwa import settings as configured  # `--help` must not pay for YAML
+
         given = {"model": self.model, "store": self.store, "max_cost": self.max_cost}
         return configured.load({name: str(item) for name, item in given.items() if item is not None})
+
+    def desk(self, chosen: "Settings | None" = None) -> "Desk":
+        """Open the store: in memory with `--no-log`."""
+        from taiwa.store import Store
+        from taiwa.talk.desk import Desk
+
+        return Desk(Store.open(":memory:" if self.no_log else (chosen or self.settings()).store))
 
 
 def flags(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -80,6 +88,8 @@ def read_params(given: tuple[str, ...]) -> dict[str, str]:
     Raises:
         InputError: one has no `=`.
     """
+    from taiwa.kernel.errors import InputError
+
     pairs: dict[str, str] = {}
     for word in given:
         name, sign, text = word.partition("=")

@@ -2,10 +2,7 @@
 
 import click
 
-from taiwa.cli.hear import hear
-from taiwa.cli.opening import desk_of, open_talk, read_text, start
 from taiwa.cli.options import Flags, flags
-from taiwa.cli.requests import show_request
 from taiwa.kernel.errors import InputError
 
 __all__ = ["say"]
@@ -26,12 +23,16 @@ def say(shared: Flags, words: tuple[str, ...]) -> None:
     git diff | taiwa say code -             the text from standard input
     taiwa say --dry-run -c "What if?"       the exact request, its size, and no call
     """
+    from taiwa.cli.hear import hear
+    from taiwa.cli.opening import open_talk, read_text, start
+    from taiwa.cli.requests import show_request
+
     if len(words) not in (1, 2):
         raise InputError('say takes a text, or an app and a text: taiwa say [APP] "TEXT" (quote the text)')
     app, text = ("", words[0]) if len(words) == 1 else words
     text = read_text(text)
     if shared.dry_run:
-        _, conversation = start(desk_of(shared), shared, app)
+        _, conversation = start(shared.desk(), shared, app)
         show_request(conversation, text, as_json=shared.as_json)
         return
     talk = open_talk(shared, app)

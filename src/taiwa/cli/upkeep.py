@@ -4,7 +4,6 @@ import sys
 
 import click
 
-from taiwa.cli.opening import desk_of
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table
 from taiwa.kernel.errors import CorruptError, InputError
@@ -21,7 +20,7 @@ def fsck(shared: Flags) -> None:
     \b
     taiwa fsck
     """
-    desk = desk_of(shared)
+    desk = shared.desk()
     faults = desk.store.fsck()
     if shared.as_json:
         rows: list[Json] = [{"where": fault.where, "what": fault.what} for fault in faults]
@@ -46,7 +45,7 @@ def gc(shared: Flags, keep: int, snapshots: bool) -> None:
     \b
     taiwa gc --dry-run
     """
-    store = desk_of(shared).store
+    store = shared.desk().store
     swept = store.gc(keep, dry_run=shared.dry_run)
     dropped = store.snaps.drop() if snapshots and not shared.dry_run else 0
     if shared.as_json:
@@ -74,7 +73,7 @@ def forget(shared: Flags, name: str, yes: bool) -> None:
     \b
     taiwa forget chat-1
     """
-    desk = desk_of(shared)
+    desk = shared.desk()
     turns = desk.at(name).count if desk.store.refs.has(name) else 0
     if not yes:
         if not sys.stdin.isatty():

@@ -1,6 +1,7 @@
 """Doing a conversation again: from its records without any call, or with another model on a new branch."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
@@ -53,17 +54,22 @@ def replayed(desk: Desk, revision: str) -> Iterator[Replayed]:
 
 def _turn_again(desk: Desk, stop: Stop, before: Conversation | None) -> Replayed:
     entries = desk.store.runs.journal_of(stop.hash)
-    made = Replayed(stop.hash, "turn", stop.after.count, len(entries))
-    if not entries or before is None:
+    answers = sum(isinstance(entry.answer, Response) for entry in entries)
+    made = Replayed(stop.hash, "turn", stop.after.count, answers)
+    if not answers or before is None:
         return made
-    asked = sum(isinstance(entry.answer, Response) for entry in entries)
-    try:
-        # One answer is the reply and what comes after it are repairs, so no more rounds were done than answers came.
-        _, after = replay(say(stop.node.user or "", repairs=asked)(before), Journal(entries))
-    except (ReplayError, ShapeError) as error:
-        return Replayed(stop.hash, "turn", stop.after.count, len(entries), error.message)
-    fault = "" if after.tip == stop.hash else f"it ends in {after.tip[:12]}"
-    return Replayed(stop.hash, "turn", stop.after.count, len(entries), fault)
+    fault = ""
+    # One answer is the reply, those after it are repairs; one before it may be the summary of a full window.
+    for repairs in (answers - 1, max(answers - 2, 0)):
+        try:
+            _, after = replay(say(stop.node.user or "", repairs=repairs)(before), Journal(entries))
+        except (ReplayError, ShapeError) as error:
+            fault = error.message
+        else:
+            fault = "" if after.tip == stop.hash else f"it ends in {after.tip[:12]}"
+        if not fault:
+            break
+    return replace(made, fault=fault)
 
 
 def rerun(desk: Desk, revision: str, name: str, voice: Voice, app: App | None, manner: Manner) -> Iterator[Said]:

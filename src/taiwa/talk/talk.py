@@ -82,12 +82,28 @@ class Talk:
         Raises:
             InputError: there is no turn yet.
         """
-        if not self.conversation.turns:
-            raise InputError("there is no turn to retry")
-        return self.edit(self.conversation.turns[-1].user, turns=1, why="retry")
+        return self.edit(self.said(1), turns=1, why="retry")
 
-    def edit(self, text: str, *, turns: int, why: str = "edit") -> Iterator[Heard]:
-        """Go back some turns and say something else; the old branch stays in the log."""
+    def said(self, turns: int = 1) -> str:
+        """What was said so many turns ago; 1 is the last turn.
+
+        Raises:
+            InputError: there are not so many turns.
+        """
+        path = self.desk.store.nodes.path(self.conversation.tip)
+        found = [] if self.conversation.fresh else [node.user or "" for _, node in path if node.kind == "turn"]
+        if not 1 <= turns <= len(found):
+            raise InputError(f"there are only {len(found)} turns, not {turns}" if found else "there is no turn yet")
+        return found[turns - 1]
+
+    def edit(self, text: str, *, turns: int = 1, why: str = "edit") -> Iterator[Heard]:
+        """Go back some turns and say something else; the old branch stays in the log.
+
+        Raises:
+            InputError: there are not so many turns.
+        """
+        if self.conversation.fresh:
+            raise InputError("there is no turn yet")
         base = self.desk.checkout(self.desk.before_turn(self.conversation.tip, turns))
         turn = self._turn(text, base)
         turn.why, turn.leaving = why, self.conversation.tip
