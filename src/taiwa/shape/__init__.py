@@ -2,20 +2,21 @@
 
 from typing import Any, TypeVar, overload
 
+from taiwa.shape.ladder import STANDARD, Rules
 from taiwa.shape.notation import Annotation, parse_notation, render_notation
 from taiwa.shape.reading import Fix, Level, Reading
 from taiwa.shape.shape import Shape
 
-__all__ = ["Annotation", "Fix", "Level", "Reading", "Shape", "parse_notation", "read", "render_notation"]
+__all__ = ["Annotation", "Fix", "Level", "Reading", "Rules", "Shape", "parse_notation", "read", "render_notation"]
 
 T = TypeVar("T")
 
 
 @overload
-def read(text: str, annotation: type[T]) -> Reading[T]: ...
+def read(text: str, annotation: type[T], rules: Rules = STANDARD) -> Reading[T]: ...
 @overload
-def read(text: str, annotation: object) -> Reading[Any]: ...
-def read(text: str, annotation: object) -> Reading[Any]:
+def read(text: str, annotation: object, rules: Rules = STANDARD) -> Reading[Any]: ...
+def read(text: str, annotation: object, rules: Rules = STANDARD) -> Reading[Any]:
     """Read the text of an answer as a type, without any model.
 
     >>> read("Sure: {'size': 2}", dict[str, int]).value
@@ -24,4 +25,4 @@ def read(text: str, annotation: object) -> Reading[Any]:
     Raises:
         ShapeError: no value of the type can be read from it.
     """
-    return Shape(annotation).read(text)
+    return Shape(annotation).read(text, rules)

@@ -181,7 +181,9 @@ class _Reader:
         return self._typed(hinted[0], schema, path, depth) if hinted else AnyNode()
 
     def _union(self, schema: Object, word: str, path: str, depth: int) -> Node:
-        base: Object = {key: part for key, part in schema.items() if key in _STRUCTURE and key not in (word, "discriminator")}
+        base: Object = {
+            key: part for key, part in schema.items() if key in _STRUCTURE and key not in (word, "discriminator")
+        }
         options: list[Node] = []
         for index, part in enumerate(_listed(schema, word, path)):
             inner = joined([base, part]) if base else part
@@ -237,7 +239,10 @@ class _Reader:
 
 def _string(schema: Object, path: str) -> Node:
     return StringNode(
-        _size(schema, "minLength", path) or 0, _size(schema, "maxLength", path), _text(schema, "pattern"), _text(schema, "format")
+        _size(schema, "minLength", path) or 0,
+        _size(schema, "maxLength", path),
+        _text(schema, "pattern"),
+        _text(schema, "format"),
     )
 
 

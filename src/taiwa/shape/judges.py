@@ -12,7 +12,7 @@ from pydantic_core import PydanticSerializationError, SchemaError
 
 from taiwa.kernel import ConfigError, InputError, Json, TaiwaError
 
-__all__ = ["Complaint", "FieldsJudge", "Invalid", "Judge", "SchemaJudge", "TypeJudge"]
+__all__ = ["Complaint", "FieldsJudge", "Judge", "MisfitError", "SchemaJudge", "TypeJudge"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -30,7 +30,7 @@ class Complaint:
     code: str = ""
 
 
-class Invalid(Exception):
+class MisfitError(Exception):
     """The JSON does not have the type. `malformed` means that it is not JSON at all."""
 
     def __init__(self, complaints: tuple[Complaint, ...], *, malformed: bool = False) -> None:
@@ -40,15 +40,15 @@ class Invalid(Exception):
 
 
 class Judge(Protocol[T_co]):
-    """Decides, and never coerces: JSON text in, the value out, or `Invalid`."""
+    """Decides, and never coerces: JSON text in, the value out, or `MisfitError`."""
 
     @property
     def schema(self) -> dict[str, Json]:
         """The JSON Schema of the type."""
         ...
 
-    def from_json(self, text: str) -> T_co:
-        """Validate JSON text."""
+    def from_json(self, text: bytes) -> T_co:
+        """Validate JSON text in UTF-8."""
         ...
 
     def dump(self, value: object) -> Json:
@@ -62,18 +62,20 @@ class _Foreign:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if isinstance(error, ValidationError):
             raise _invalid(error) from None
-        if isinstance(error, Exception) and not isinstance(error, (TaiwaError, Invalid)):
+        if isinstance(error, Exception) and not isinstance(error, (TaiwaError, MisfitError)):
             text = f"a validator raised {type(error).__name__}: {error}"
-            raise Invalid((Complaint((), text, "validator"),)) from error
+            raise MisfitError((Complaint((), text, "validator"),)) from error
 
 
-def _invalid(error: ValidationError) -> Invalid:
+def _invalid(error: ValidationError) -> MisfitError:
     rows = error.errors(include_url=False, include_input=False)
     complaints = tuple(Complaint(row["loc"], _worded(row), row["type"]) for row in rows)
-    return Invalid(complaints, malformed=any(row["type"] == "json_invalid" for row in rows))
+    return MisfitError(complaints, malformed=any(row["type"] == "json_invalid" for row in rows))
 
 
 def _worded(row: Mapping[str, Any]) -> str:
@@ -92,8 +94,8 @@ class TypeJudge(Generic[T]):
             first = str(error).strip().split("\n")[0]
             raise InputError(f"{annotation!r} cannot be a shape: {first}") from error
 
-    def from_json(self, text: str) -> T:
-        """Validate JSON text."""
+    def from_json(self, text: bytes) -> T:
+        """Validate JSON text in UTF-8."""
         with _Foreign():
             return self.adapter.validate_json(text, strict=True)
         raise AssertionError  # the guard above always raises
@@ -101,7 +103,9 @@ class TypeJudge(Generic[T]):
     def dump(self, value: object) -> Json:
         """Write a value as JSON data."""
         try:
-            return cast("Json", self.adapter.dump_python(cast("T", value), mode="json", by_alias=True, warnings="error"))
+            return cast(
+                "Json", self.adapter.dump_python(cast("T", value), mode="json", by_alias=True, warnings="error")
+            )
         except (PydanticSerializationError, ValueError, TypeError, AttributeError) as error:
             raise InputError(f"this value does not have the type of the shape: {str(error).splitlines()[0]}") from error
 
@@ -113,8 +117,8 @@ class FieldsJudge:
         self.inner: TypeJudge[Any] = TypeJudge(annotation)
         self.schema = self.inner.schema
 
-    def from_json(self, text: str) -> dict[str, Json]:
-        """Validate JSON text."""
+    def from_json(self, text: bytes) -> dict[str, Json]:
+        """Validate JSON text in UTF-8."""
         self.inner.from_json(text)
         return cast("dict[str, Json]", json.loads(text))
 
@@ -139,16 +143,19 @@ class SchemaJudge:
             raise InputError(f"not a JSON Schema: {error.message} at {error.json_path}") from error
         self.validator = kind(self.schema)
 
-    def from_json(self, text: str) -> Json:
-        """Validate JSON text."""
+    def from_json(self, text: bytes) -> Json:
+        """Validate JSON text in UTF-8."""
         try:
             data: Json = json.loads(text)
-        except ValueError as error:
-            raise Invalid((Complaint((), str(error), "json_invalid"),), malformed=True) from None
+            json.dumps(data, ensure_ascii=False).encode()  # refuses half a character, which json.loads takes
+        except (ValueError, RecursionError) as error:
+            raise MisfitError((Complaint((), str(error), "json_invalid"),), malformed=True) from None
         with _Foreign():
             errors = list(self.validator.iter_errors(data))
         if errors:
-            raise Invalid(tuple(Complaint(tuple(each.absolute_path), each.message, str(each.validator)) for each in errors))
+            raise MisfitError(
+                tuple(Complaint(tuple(each.absolute_path), each.message, str(each.validator)) for each in errors)
+            )
         return data
 
     def dump(self, value: object) -> Json:

@@ -31,14 +31,25 @@ MAX_ITEMS = 1_000_000_000
 FORMS: dict[str, Any] = {"list": list, "dict": dict, "union": Union, "literal": Literal, "optional": NotRequired}
 """Type constructors as values: subscribing them with other values is beyond what a type checker reads."""
 WORDS: dict[str, Annotation] = {"str": str, "int": int, "float": float, "bool": bool, "null": None, "any": Any}
-NAMES: dict[object, str] = {str: "str", int: "int", float: "float", bool: "bool", None: "null", NoneType: "null", Any: "any"}
+NAMES: dict[object, str] = {
+    str: "str",
+    int: "int",
+    float: "float",
+    bool: "bool",
+    None: "null",
+    NoneType: "null",
+    Any: "any",
+}
 A_TYPE = 'a type: str, int, float, bool, null, any, list[T], dict[str, T], {name: T} or "literal"'
+MARKS = "\u0300-\u036f\u3099\u309a"
+"""What decomposed text (NFD) puts after a letter: accents, and the voicing of kana."""
+NAME = rf"[^\W\d][\w{MARKS}]*(?:-\w[\w{MARKS}]*)*"
 TOKEN = re.compile(
     r'\s*(?:(?P<string>"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*")'
-    r"|(?P<number>-?\d+(?:\.(?!\.)\d+)?(?:[eE][-+]?\d+)?)"
-    r"|(?P<word>[^\W\d]\w*(?:-\w+)*)|(?P<dots>\.\.)|(?P<mark>[][{}()|,:?]))"
+    r"|(?P<number>-?[0-9]+(?:\.(?!\.)[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
+    rf"|(?P<word>{NAME})|(?P<dots>\.\.)|(?P<mark>[][{{}}()|,:?]))"
 )
-PLAIN_KEY = re.compile(r"[^\W\d]\w*(?:-\w+)*\Z")
+PLAIN_KEY = re.compile(rf"{NAME}\Z")
 ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
@@ -315,5 +326,7 @@ def _bounds(annotation: Annotation, inner: tuple[Annotation, ...], depth: int) -
     written = _written(inner[0], depth)
     if "ge" in limits or "le" in limits:
         return f"{written}({limits.get('ge', '')}..{limits.get('le', '')})"
-    sizes = [f"{word} {limits[name]}" for word, name in (("min", "min_length"), ("max", "max_length")) if name in limits]
+    sizes = [
+        f"{word} {limits[name]}" for word, name in (("min", "min_length"), ("max", "max_length")) if name in limits
+    ]
     return f"{written}({', '.join(sizes)})" if sizes else written

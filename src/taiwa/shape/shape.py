@@ -10,15 +10,16 @@ from typing_extensions import TypedDict
 from taiwa.kernel import InputError, Json, ShapeError
 from taiwa.shape.form import AnyNode, Form, ObjectNode, Property, members
 from taiwa.shape.fromschema import form_of
-from taiwa.shape.judges import FieldsJudge, Invalid, Judge, SchemaJudge, TypeJudge
+from taiwa.shape.judges import FieldsJudge, Judge, MisfitError, SchemaJudge, TypeJudge
+from taiwa.shape.ladder import STANDARD, Rules, climb
 from taiwa.shape.reading import Reading
+from taiwa.shape.target import WRAP, Target
 from taiwa.shape.typescript import typescript
 
 __all__ = ["Shape"]
 
 T = TypeVar("T")
 Style = Literal["typescript", "jsonschema"]
-WRAP = "value"
 
 
 class Shape(Generic[T]):
@@ -75,6 +76,7 @@ class Shape(Generic[T]):
         self._judge = judge
         self._bare = form_of(judge.schema, name)
         self.wrapped = not any(isinstance(each, (ObjectNode, AnyNode)) for each in members(self._bare.root, self._bare))
+        self._target = Target(judge, self._bare, name, self.wrapped)
 
     def __repr__(self) -> str:
         return f"Shape({self.name})"
@@ -112,27 +114,20 @@ class Shape(Generic[T]):
         Raises:
             ShapeError: it does not have the type; its diagnostics say where.
         """
-        inner = data[WRAP] if self.wrapped and isinstance(data, dict) and set(data) == {WRAP} else data
+        bare = self._target.bare(data)
         try:
-            text = json.dumps(inner, allow_nan=False)
-        except ValueError as error:
-            raise ShapeError(f"not a {self.name}: {error}", diagnostics=(f"$: {error}",)) from None
-        try:
-            return self._judge.from_json(text)
-        except Invalid as invalid:
-            raise self._error(invalid, text) from None
+            return self._target.accept(bare)
+        except MisfitError as misfit:
+            lines = self._target.diagnose(bare, misfit)
+            raise ShapeError(f"not a {self.name}: {lines[0]}", diagnostics=lines) from None
 
-    def read(self, text: str) -> Reading[T]:
-        """Read the text of an answer.
+    def read(self, text: str, rules: Rules = STANDARD) -> Reading[T]:
+        """Read the text of an answer; see `taiwa.shape.ladder` for what is mended and what is not.
 
         Raises:
-            ShapeError: no value of the type can be read from it.
+            ShapeError: no value of the type can be read from it, or the text ends before the value does.
         """
-        try:
-            data: Json = json.loads(text)
-        except ValueError as error:
-            raise ShapeError(f"not JSON: {error}", text=text, diagnostics=(f"$: {error}",)) from None
-        return Reading(self.check(data))
+        return climb(self._target, text, rules)
 
     def dump(self, value: T) -> Json:
         """Write a value in wire form.
@@ -142,10 +137,6 @@ class Shape(Generic[T]):
         """
         data = self._judge.dump(value)
         return {WRAP: data} if self.wrapped else data
-
-    def _error(self, invalid: Invalid, text: str) -> ShapeError:
-        lines = tuple("$" + "".join(f".{part}" for part in each.path) + f": {each.text}" for each in invalid.complaints)
-        return ShapeError(f"not a {self.name}: {lines[0]}", text=text, diagnostics=lines)
 
 
 def _name(annotation: object) -> str:

@@ -4,11 +4,9 @@ Constraints, description and default follow a member as one `//` comment. A comm
 nowhere else, so text from outside is put on one line and cannot leave it.
 """
 
-import json
 import re
 from collections import Counter
 
-from taiwa.kernel import Json
 from taiwa.shape.form import (
     ABSENT,
     ANONYMOUS,
@@ -29,14 +27,20 @@ from taiwa.shape.form import (
     UnionNode,
     children,
 )
+from taiwa.shape.wording import BREAKS, constraints, cut, literal
 
 __all__ = ["typescript"]
 
 INDENT = "  "
 DEFAULT_CHARS = 80
 PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
-BREAKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
-WORDS: dict[type, str] = {AnyNode: "any", NeverNode: "never", NullNode: "null", BoolNode: "boolean", StringNode: "string"}
+WORDS: dict[type, str] = {
+    AnyNode: "any",
+    NeverNode: "never",
+    NullNode: "null",
+    BoolNode: "boolean",
+    StringNode: "string",
+}
 
 
 def typescript(form: Form) -> str:
@@ -82,7 +86,7 @@ class _Writer:
         if isinstance(node, NumberNode):
             return "number"
         if isinstance(node, LiteralNode):
-            return " | ".join(_json(value) for value in node.values) or "never"
+            return " | ".join(literal(value) for value in node.values) or "never"
         if isinstance(node, UnionNode):
             return " | ".join(self.option(part, depth) for part in node.options)
         if isinstance(node, ArrayNode):
@@ -121,7 +125,7 @@ class _Writer:
         if not each.required and default is None:
             node = _without_null(node)
         said = _phrases(self.form, self.opened(node), node.about, self.kept)
-        name = each.name if PLAIN_KEY.match(each.name) else _json(each.name)
+        name = each.name if PLAIN_KEY.match(each.name) else literal(each.name)
         mark = "" if each.required else "?"
         opened = self.opened(node)
         if isinstance(opened, ObjectNode) and opened.properties:
@@ -190,7 +194,7 @@ def _phrases(form: Form, node: Node, about: About, kept: list[str]) -> list[str]
     whole = about if about == node.about else _laid(about, node.about)
     said = [", ".join(_constraints(form, node, kept, 0)), *whole.notes, whole.description]
     if whole.default is not ABSENT and whole.default is not None:
-        said.append(f"default {_cut(_json(whole.default))}")
+        said.append(f"default {cut(literal(whole.default), DEFAULT_CHARS)}")
     return said
 
 
@@ -201,13 +205,13 @@ def _laid(over: About, own: About) -> About:
 
 
 def _own(node: Node) -> list[str]:
-    return [*_sizes(node), *node.about.notes, node.about.description]
+    return [*constraints(node), *node.about.notes, node.about.description]
 
 
 def _constraints(form: Form, node: Node, kept: list[str], depth: int) -> list[str]:
     if depth > len(form.named) + 16:
         return []
-    said = _sizes(node)
+    said = constraints(node)
     if isinstance(node, ArrayNode):
         said += _inner(form, node.items, "each", kept, depth)
         for at, part in enumerate(node.prefix):
@@ -240,57 +244,3 @@ def _word(node: Node) -> str:
     if isinstance(node, (ArrayNode, ObjectNode)):
         return "list" if isinstance(node, ArrayNode) else "object"
     return WORDS.get(type(node), "this")
-
-
-def _sizes(node: Node) -> list[str]:
-    """Say the constraints that a node itself carries."""
-    if isinstance(node, StringNode):
-        size = _range(node.shortest or None, node.longest, "chars")
-        pattern = f"pattern {node.pattern}" if node.pattern else ""
-        return [each for each in (size, node.format, pattern) if each]
-    if isinstance(node, NumberNode):
-        said = ["integer"] if node.integer else []
-        said += [_bounds(node)] if node.low is not None or node.high is not None else []
-        return said + ([f"multiple of {node.step}"] if node.step is not None else [])
-    if isinstance(node, ArrayNode):
-        size = "" if _fixed(node) else _range(node.fewest or None, node.most, "items")
-        return [each for each in (size, "unique items" if node.unique else "") if each]
-    if isinstance(node, ObjectNode):
-        size = _range(node.fewest or None, node.most, "keys")
-        return [size] if size else []
-    return []
-
-
-def _fixed(node: ArrayNode) -> bool:
-    return node.fewest == len(node.prefix) and isinstance(node.items, NeverNode)
-
-
-def _range(low: int | None, high: int | None, unit: str) -> str:
-    if low is not None and high is not None:
-        return f"{low}..{high} {unit}" if low != high else f"exactly {low} {unit}"
-    if low is None:
-        return "" if high is None else f"max {high} {unit}"
-    return f"min {low} {unit}"
-
-
-def _bounds(node: NumberNode) -> str:
-    if node.low is not None and node.high is not None and not node.low_open and not node.high_open:
-        return f"{node.low}..{node.high}"
-    low = "" if node.low is None else f"{'>' if node.low_open else '>='} {node.low}"
-    high = "" if node.high is None else f"{'<' if node.high_open else '<='} {node.high}"
-    return " and ".join(each for each in (low, high) if each)
-
-
-def _json(value: Json) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    if text.isprintable():
-        return text
-    return re.sub(r"[^\x20-\x7e]", lambda found: _escaped(found[0]), text)
-
-
-def _escaped(char: str) -> str:
-    return char if char.isprintable() else json.dumps(char)[1:-1]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= DEFAULT_CHARS else text[: DEFAULT_CHARS - 1] + "…"

@@ -1,0 +1,217 @@
+"""Where JSON data does not fit a form, one fault per path; of a union the one branch that was meant.
+
+The judge decides whether data has the type. This walk says where it does not, in words that name the type as the model
+saw it. Patterns and formats are left to the judge: a backtracking matcher must not meet text from outside.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from taiwa.kernel import Json
+from taiwa.shape.form import (
+    AnyNode,
+    ArrayNode,
+    BoolNode,
+    Form,
+    LiteralNode,
+    NeverNode,
+    Node,
+    NullNode,
+    NumberNode,
+    ObjectNode,
+    RefNode,
+    StringNode,
+    UnionNode,
+    members,
+    resolve,
+)
+from taiwa.shape.wording import described, named
+
+__all__ = ["Fault", "Path", "branch", "faults", "node_at"]
+
+Path: TypeAlias = tuple[str | int, ...]
+MOST_FAULTS = 1_000
+STEPS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One path where data does not fit; `branch` names the member of a union that it was read as."""
+
+    path: Path
+    code: str
+    expected: str
+    got: Json = None
+    branch: str = ""
+
+
+@dataclass(slots=True)
+class _Walk:
+    form: Form
+    steps: int = STEPS
+
+    def faults(self, node: Node, data: Json, path: Path, branch: str) -> Iterator[Fault]:
+        self.steps -= 1
+        if self.steps < 0:
+            return
+        options = members(node, self.form)
+        if len(options) != 1 or isinstance(node, UnionNode):
+            yield from self.union(options, data, path, branch)
+            return
+        only = options[0]
+        if isinstance(only, ObjectNode) and isinstance(data, dict):
+            yield from self.object(only, data, path, branch)
+        elif isinstance(only, ArrayNode) and isinstance(data, list):
+            yield from self.array(only, data, path, branch)
+        elif not _fits(only, data):
+            name = node.name if isinstance(node, RefNode) else ""
+            yield Fault(path, "value", described(only, name), data, branch)
+
+    def object(self, node: ObjectNode, data: dict[str, Json], path: Path, branch: str) -> Iterator[Fault]:
+        for each in node.properties:
+            if each.name in data:
+                yield from self.faults(each.node, data[each.name], (*path, each.name), branch)
+            elif each.required:
+                name = each.node.name if isinstance(each.node, RefNode) else ""
+                yield Fault((*path, each.name), "missing", described(resolve(each.node, self.form), name), None, branch)
+        known = {each.name for each in node.properties}
+        for key, inner in data.items():
+            if key in known or node.extra is None:
+                continue
+            if isinstance(node.extra, NeverNode):
+                yield Fault((*path, key), "unknown", f"no key here; the keys are {named(known)}", inner, branch)
+            else:
+                yield from self.faults(node.extra, inner, (*path, key), branch)
+        if len(data) < node.fewest or (node.most is not None and len(data) > node.most):
+            yield Fault(path, "size", described(node), len(data), branch)
+
+    def array(self, node: ArrayNode, data: list[Json], path: Path, branch: str) -> Iterator[Fault]:
+        least = max(node.fewest, len(node.prefix) if isinstance(node.items, NeverNode) else 0)
+        most = len(node.prefix) if isinstance(node.items, NeverNode) else node.most
+        if len(data) < least or (most is not None and len(data) > most):
+            yield Fault(path, "size", described(node), len(data), branch)
+        for index, item in enumerate(data):
+            if index < len(node.prefix):
+                yield from self.faults(node.prefix[index], item, (*path, index), branch)
+            elif not isinstance(node.items, NeverNode):
+                yield from self.faults(node.items, item, (*path, index), branch)
+        if node.unique and any(item in data[:index] for index, item in enumerate(data[:100])):
+            yield Fault(path, "size", described(node), len(data), branch)
+
+    def union(self, options: tuple[Node, ...], data: Json, path: Path, branch: str) -> Iterator[Fault]:
+        chosen = self.choose(options, data)
+        if chosen is None:
+            words = [described(each, self.name(each)) for each in options]
+            yield Fault(path, "value", _either(words), data, branch)
+        else:
+            name = self.name(chosen)
+            several = sum(_kind(each, data) for each in options) > 1
+            yield from self.faults(chosen, data, path, name if several and name else branch)
+
+    def choose(self, options: tuple[Node, ...], data: Json) -> Node | None:
+        """Choose by the literal that tells the branches apart, then by common keys, then by the number of faults."""
+        fitting = [each for each in options if _kind(each, data)]
+        if len(fitting) < 2:
+            return fitting[0] if fitting else None
+        scores = [self.overlap(each, data) for each in fitting]
+        best = max(scores)
+        close = [each for each, score in zip(fitting, scores, strict=True) if score == best]
+        if len(close) == 1:
+            return close[0]
+        counts = [sum(1 for _ in self.faults(each, data, (), "")) for each in close]
+        return close[counts.index(min(counts))]
+
+    def overlap(self, node: Node, data: Json) -> tuple[int, int]:
+        if not isinstance(node, ObjectNode) or not isinstance(data, dict):
+            return (0, int(isinstance(node, LiteralNode) and data in node.values))
+        told = 0
+        for each in node.properties:
+            inner = resolve(each.node, self.form)
+            if isinstance(inner, LiteralNode) and each.name in data:
+                told += 1 if data[each.name] in inner.values else -1
+        known = {each.name for each in node.properties}
+        common = sum(key in known for key in data)
+        lacking = sum(each.required and each.name not in data for each in node.properties)
+        return (told, 2 * common - lacking)
+
+    def name(self, node: Node) -> str:
+        return next((name for name, named in self.form.named.items() if named is node), "")
+
+
+def faults(form: Form, data: Json, node: Node | None = None) -> list[Fault]:
+    """List the faults of data, at most a thousand."""
+    found: list[Fault] = []
+    for fault in _Walk(form).faults(form.root if node is None else node, data, (), ""):
+        found.append(fault)
+        if len(found) >= MOST_FAULTS:
+            break
+    return found
+
+
+def branch(form: Form, node: Node, data: Json) -> Node:
+    """Choose the member of a node that data was meant to be; a node without a fitting member is its own."""
+    options = members(node, form)
+    return _Walk(form).choose(options, data) or options[0]
+
+
+def node_at(form: Form, data: Json, path: Path) -> Node | None:
+    """Find the node that governs a path of data."""
+    node: Node = form.root
+    for part in path:
+        chosen = branch(form, node, data)
+        if isinstance(chosen, ObjectNode) and isinstance(part, str):
+            found = chosen.get(part)
+            inner = found.node if found else chosen.extra
+            data = data.get(part) if isinstance(data, dict) else None
+        elif isinstance(chosen, ArrayNode) and isinstance(part, int):
+            inner = chosen.prefix[part] if part < len(chosen.prefix) else chosen.items
+            data = data[part] if isinstance(data, list) and part < len(data) else None
+        else:
+            return None
+        if inner is None:
+            return None
+        node = inner
+    return node
+
+
+def _kind(node: Node, data: Json) -> bool:
+    """Tell whether data is of the kind of a node, whatever its constraints."""
+    if isinstance(node, LiteralNode):
+        return any(type(value) is type(data) for value in node.values)
+    if isinstance(node, ObjectNode):
+        return isinstance(data, dict)
+    if isinstance(node, ArrayNode):
+        return isinstance(data, list)
+    if isinstance(node, StringNode):
+        return isinstance(data, str)
+    if isinstance(node, NumberNode):
+        return isinstance(data, (int, float)) and not isinstance(data, bool)
+    if isinstance(node, BoolNode):
+        return isinstance(data, bool)
+    return data is None if isinstance(node, NullNode) else isinstance(node, AnyNode)
+
+
+def _fits(node: Node, data: Json) -> bool:
+    if isinstance(node, LiteralNode):
+        return any(value == data and isinstance(value, bool) == isinstance(data, bool) for value in node.values)
+    if not _kind(node, data):
+        return False
+    if isinstance(node, StringNode) and isinstance(data, str):
+        return node.shortest <= len(data) and (node.longest is None or len(data) <= node.longest)
+    if isinstance(node, NumberNode) and isinstance(data, (int, float)):
+        return _in_range(node, data)
+    return True
+
+
+def _in_range(node: NumberNode, data: int | float) -> bool:
+    if node.integer and isinstance(data, float):
+        return False
+    if node.low is not None and (data <= node.low if node.low_open else data < node.low):
+        return False
+    return not (node.high is not None and (data >= node.high if node.high_open else data > node.high))
+
+
+def _either(words: list[str]) -> str:
+    seen = list(dict.fromkeys(words))
+    return " or ".join([", ".join(seen[:-1]), seen[-1]] if len(seen) > 1 else seen) if seen else "nothing at all"
