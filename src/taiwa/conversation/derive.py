@@ -28,6 +28,8 @@ class Derived:
     about: str
 
 
+MOST_CHARACTERS = 2_000
+"""How much of a text is looked at to tell its language."""
 SCRIPTS = {"HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "CJK": "zh", "CYRILLIC": "ru", "ARABIC": "ar",
            "HEBREW": "he", "GREEK": "el", "THAI": "th", "DEVANAGARI": "hi", "LATIN": "latin"}  # fmt: skip
 LATIN_WORDS = {
@@ -43,11 +45,14 @@ LATIN_WORDS = {
 def language_of(text: str) -> str:
     """Name the language of a text by its script, Latin ones by their common words: an ISO 639-1 code, or 'und'.
 
+    Words that tell nothing are taken for English, unless they have letters that English has not.
+
     >>> language_of("今日は、元気ですか"), language_of("你好吗"), language_of("How are you?")
     ('ja', 'zh', 'en')
     """
     counts: dict[str, int] = {}
-    for letter in text[:2000]:
+    text = unicodedata.normalize("NFKC", text[:MOST_CHARACTERS])
+    for letter in text:
         if letter.isalpha():
             script = SCRIPTS.get(unicodedata.name(letter, "").split(" ")[0], "")
             counts[script] = counts.get(script, 0) + 1
@@ -58,8 +63,11 @@ def language_of(text: str) -> str:
     script = max(counts, key=lambda name: counts[name])
     if script != "latin":
         return script or "und"
-    words = {word.strip(".,;:!?\"'()¿¡").casefold() for word in text[:2000].split()}
-    return max(LATIN_WORDS, key=lambda name: (len(words & LATIN_WORDS[name]), name == "en"))
+    words = {word.strip(".,;:!?\"'()¿¡").casefold() for word in text.split()}
+    known = {name: len(words & common) for name, common in LATIN_WORDS.items()}
+    if not any(known.values()):
+        return "en" if text.isascii() else "und"
+    return max(known, key=lambda name: (known[name], name == "en"))
 
 
 def tokens_of(text: str) -> int:

@@ -3,6 +3,7 @@
 `advance` is the only way from one node to the next; a commit, a checkout and a replay all use it, so they cannot differ.
 """
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeAlias, cast
@@ -12,7 +13,7 @@ from taiwa.conversation.derive import Moment
 from taiwa.conversation.node import Node
 from taiwa.conversation.state import State, edited, initial, migrated, replaced, state_hash, stepped
 from taiwa.kernel.errors import CorruptError
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.records import Json, canonical, value
 
 __all__ = ["Conversation", "Past", "adopt", "advance", "begin", "change", "cut", "follow", "take"]
 
@@ -56,7 +57,7 @@ def begin(app: App) -> Conversation:
 
 def take(conversation: Conversation, user: str, answer: str, delta: Json) -> Conversation:
     """Commit a turn: fold its delta into the state."""
-    return _grown(conversation, Node(conversation.tip, "turn", conversation.app.hash, user, answer, delta))
+    return _grown(conversation, Node(conversation.tip, "turn", conversation.app.hash, user, answer, _ordered(delta)))
 
 
 def cut(conversation: Conversation, kept: Iterable[str], summary: str) -> Conversation:
@@ -71,7 +72,7 @@ def change(conversation: Conversation, values: State) -> Conversation:
     Raises:
         InputError: the values do not fit the fields.
     """
-    return _grown(conversation, Node(conversation.tip, "edit", conversation.app.hash, delta=values))
+    return _grown(conversation, Node(conversation.tip, "edit", conversation.app.hash, delta=_ordered(values)))
 
 
 def adopt(conversation: Conversation, app: App) -> Conversation:
@@ -130,6 +131,12 @@ def _state_after(conversation: Conversation, node: Node, app: App) -> State:
     if node.kind == "edit":
         return edited(fields, state, cast("State", node.delta or {}))
     return migrated(fields, state) if node.kind == "app" else state
+
+
+def _ordered(delta: Json) -> Json:
+    """Put keys in the order in which a store gives them back: a table shows its newest entries last, live and reloaded."""
+    ordered: Json = json.loads(canonical(delta))
+    return ordered
 
 
 def _kept(delta: Json) -> list[str]:

@@ -71,8 +71,8 @@ def number(held: Json) -> int | float:
 def same_item(item: Json) -> bytes:
     """Name an item for equality: Unicode forms and surrounding space make no difference, substrings do."""
     if isinstance(item, str):
-        return unicodedata.normalize("NFKC", item).strip().casefold().encode("utf-8", "surrogatepass")
-    return b"\0" + canonical(item)
+        return b"text " + unicodedata.normalize("NFKC", item).strip().casefold().encode("utf-8", "surrogatepass")
+    return canonical(item)
 
 
 def union_of(held: Json, more: Json) -> Items:
@@ -84,8 +84,9 @@ def union_of(held: Json, more: Json) -> Items:
 
 
 def merged(held: Json, change: Json) -> dict[str, Json]:
-    """Set the entries of a table; null removes one."""
-    after = table(held) | table(change)
+    """Set the entries of a table; null removes one. What was set last stands last: a view shows the newest entries."""
+    given = table(change)
+    after = {key: entry for key, entry in table(held).items() if key not in given} | given
     return {key: entry for key, entry in after.items() if entry is not None}
 
 
@@ -148,7 +149,8 @@ BUILT_IN: dict[str, Reducer] = {
         Reducer("append", _stepped(_appended), "items", [], ("list",), _appended, "the items are added at the end"),
         Reducer("union", _stepped(union_of), "items", [], ("list",), union_of, "items not there yet are added"),
         Reducer("table", _stepped(merged), "table", {}, ("dict",), _overlaid, "entries are set; null removes one"),
-        Reducer("sum", _stepped(_added), empty=0, holds=NUMBERS, squash=_added, about="the numbers are added up"),
+        # No squash: a sum of fractions is rounded at each commit, so adding two deltas first may give another last digit.
+        Reducer("sum", _stepped(_added), empty=0, holds=NUMBERS, about="the numbers are added up"),
         Reducer("count", _stepped(tallied), "tally", {}, ("dict",), _appended, "how often each word was given"),
         Reducer("max", _stepped(_max), holds=NUMBERS, squash=_max, about="the largest number given"),
         Reducer("min", _stepped(_min), holds=NUMBERS, squash=_min, about="the smallest number given"),

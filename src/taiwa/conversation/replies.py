@@ -1,24 +1,32 @@
 """Reading what a model replied, and what to show of it while it comes.
 
-Only a reply is read here. In `text+delta` mode the last delta line that is followed by nothing but JSON divides answer and
-delta, so an answer may quote the line itself.
+Only a reply is read here. In `text+delta` mode the last delta line that has JSON under it divides answer and delta, so an
+answer may quote the line itself. What is shown while a reply comes is, in the end, the answer that is read from it.
 """
 
 import json
 import re
 from collections.abc import Callable
-from typing import cast
+from functools import cache, partial
 
 from taiwa.conversation.app import App
+from taiwa.conversation.growing import Growing, MemberWatcher, whole_characters
 from taiwa.conversation.layout import DELTA_LINE, ENVIRONMENT
 from taiwa.kernel.effects import Seen, Watcher
-from taiwa.kernel.errors import ShapeError
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.errors import InputError, ShapeError
+from taiwa.kernel.records import Json, digest, value
+from taiwa.shape import Shape
 
 __all__ = ["AnswerWatcher", "Hidden", "Read", "read_delta", "read_reply", "watcher"]
 
-LINE = re.compile(rf"(?m)^[ \t]*{DELTA_LINE}[ \t]*(?=[\n{{`]|\Z)\n?")
-JSON_START = re.compile(r"\s*(?:```(?:json)?\s*)?(?:\{|\Z)")
+LINE = re.compile(rf"(?m)^[ \t]*{DELTA_LINE}[ \t\r]*(?=[\n{{`]|\Z)\n?")
+JSON_NEXT = re.compile(r"\s*(?:```(?:json)?\s*)?(?=\{)")
+FENCE_NEXT = re.compile(r"\s*(?:`{1,2}|```(?:|j|js|jso|json)\s*)?")
+FENCE_END = re.compile(r"\s*(?:```)?\s*")
+OPENED = re.compile(rf"{ENVIRONMENT[0]}{JSON_NEXT.pattern}")
+AT_ONCE = 1_000
+"""Held text up to this size is looked at with every chunk; a longer one only when it has doubled, so that the work stays
+in proportion to the text."""
 
 
 @value
@@ -33,7 +41,7 @@ class Read:
 def read_reply(app: App, text: str) -> Read:
     """Divide a reply into answer and delta as the app's reply mode says."""
     if not app.written:
-        return Read(text, {})
+        return Read(whole_characters(text), {})
     if app.reply == "environment":
         return _read_environment(app, text)
     return _read_json(app, text) if app.reply == "json" else _read_text(app, text)
@@ -43,53 +51,83 @@ def read_delta(app: App, text: str) -> Read:
     """Read a delta that stands alone, as after a repair."""
     shape = app.environment if app.reply == "environment" else app.delta
     try:
-        return Read("", shape.read(text).value)
+        return _sound("", shape.read(text).value)
     except ShapeError as error:
         return Read("", None, error.diagnostics or (error.message,))
+
+
+def _sound(answer: str, delta: dict[str, Json]) -> Read:
+    """Only what a node can hold may become part of one."""
+    try:
+        digest(delta)
+    except InputError as error:
+        return Read(whole_characters(answer), None, (f"$: {error.message}",))
+    return Read(whole_characters(answer), delta)
 
 
 def _read_text(app: App, text: str) -> Read:
     marks = _marks(text)
     if not marks:
-        return Read(text.rstrip(), None, (f"there is no {DELTA_LINE} line",))
+        return Read(*_unmarked(text))
     mark = marks[-1]
     answer, rest = text[: mark.start()].rstrip(), text[mark.end() :]
-    if not rest.strip():
-        return Read(answer, None, (f"nothing follows the {DELTA_LINE} line",))
-    read = read_delta(app, rest)
-    return Read(answer, read.delta, read.faults)
+    inner, behind = _divided(rest)
+    read = read_delta(app, inner)
+    return Read(whole_characters(answer or behind), read.delta, read.faults)
+
+
+def _unmarked(text: str) -> tuple[str, None, tuple[str, ...]]:
+    """A reply without JSON; a delta line at its end is no part of the answer."""
+    last = next((line for line in LINE.finditer(text) if FENCE_NEXT.fullmatch(text, line.end())), None)
+    if last is None:
+        return whole_characters(text.rstrip()), None, (f"there is no {DELTA_LINE} line",)
+    return whole_characters(text[: last.start()].rstrip()), None, (f"nothing follows the {DELTA_LINE} line",)
+
+
+def _divided(rest: str) -> tuple[str, str]:
+    """The JSON behind a delta line, and the words behind the JSON, which are the answer where none came before."""
+    start = JSON_NEXT.match(rest)
+    if start is None:
+        return rest, ""
+    try:
+        _, end = json.JSONDecoder().raw_decode(rest, start.end())
+    except (ValueError, RecursionError):
+        return rest, ""
+    fence = FENCE_END.match(rest, end)
+    return rest[start.end() : end], rest[end if fence is None else fence.end() :].rstrip()
+
+
+@cache
+def _reply_shape() -> Shape[dict[str, Json]]:
+    return Shape.fields("Reply", {"answer": str, "delta": object}, required=frozenset({"answer"}))
 
 
 def _read_json(app: App, text: str) -> Read:
-    from taiwa.shape import Shape
-
     try:
-        reply = Shape.fields("Reply", {"answer": str, "delta": object}, required=frozenset({"answer"})).read(text).value
+        reply = _reply_shape().read(text).value
     except ShapeError as error:
-        return Read(text.strip(), None, error.diagnostics or (error.message,))
+        return Read(_grown("answer", text), None, error.diagnostics or (error.message,))
+    answer = str(reply["answer"])
     try:
-        return Read(str(reply["answer"]), app.delta.check(reply.get("delta") or {}))
+        return _sound(answer, app.delta.check(reply.get("delta") or {}))
     except ShapeError as error:
-        return Read(str(reply["answer"]), None, tuple(f"$.delta{line.removeprefix('$')}" for line in error.diagnostics))
+        faults = tuple(f"$.delta{line.removeprefix('$')}" for line in error.diagnostics)
+        return Read(whole_characters(answer), None, faults)
 
 
 def _read_environment(app: App, text: str) -> Read:
-    start, end = text.rfind(ENVIRONMENT[0]), text.rfind(ENVIRONMENT[1])
-    inner = text[start + len(ENVIRONMENT[0]) : end if end > start else len(text)] if start >= 0 else text
+    opened, end = OPENED.search(text), text.rfind(ENVIRONMENT[1])
+    start = 0 if opened is None else opened.end()
+    inner = text[start : end if end > start else len(text)]
     read = read_delta(app, inner)
     if read.delta is not None:
-        return Read(str(read.delta["response"]), read.delta)
-    return Read(_response(inner) or text.strip(), None, read.faults)
+        return Read(whole_characters(str(read.delta["response"])), read.delta)
+    return Read(_grown("response", inner), None, read.faults)
 
 
-def _response(inner: str) -> str:
-    """The response of an environment whose other fields cannot be used."""
-    try:
-        loose: object = json.loads(inner)
-    except ValueError:
-        return ""
-    held = cast("dict[str, object]", loose).get("response") if isinstance(loose, dict) else None
-    return held if isinstance(held, str) else ""
+def _grown(member: str, text: str) -> str:
+    """The answer of a reply that is otherwise of no use: as far as it goes, or all words where there is no JSON."""
+    return whole_characters(Growing(member).feed(text) or text.strip())
 
 
 class Hidden:
@@ -107,62 +145,69 @@ class Hidden:
 
 
 class AnswerWatcher:
-    """Shows the answer of a `text+delta` reply as it comes and holds back what may be the delta line and its JSON."""
+    """Shows the answer of a `text+delta` reply as it comes and holds back what may be the delta line and its JSON.
 
-    __slots__ = ("_fresh_line", "_held")
+    `read` tells at the end what the whole reply's answer is.
+    """
 
-    def __init__(self) -> None:
-        self._held = ""
-        self._fresh_line = True
+    __slots__ = ("_held", "_look_at", "_pieces", "_read", "_shown", "_size")
+
+    def __init__(self, read: Callable[[str], str]) -> None:
+        self._read = read
+        self._pieces: list[str] = []
+        self._held: list[str] = []
+        self._size = 0
+        self._look_at = 0
+        self._shown = 0
 
     def feed(self, text: str) -> Seen:
         """Show all that cannot be part of the delta any more."""
-        self._held += text
-        keep = _doubtful(self._held, self._first_line())
-        show, self._held = self._held[:keep], self._held[keep:]
-        self._fresh_line = self._fresh_line and not show
-        return Seen(show)
+        self._pieces.append(text)
+        self._held.append(text)
+        self._size += len(text)
+        if self._size < self._look_at:
+            return Seen()
+        held = "".join(self._held)
+        keep = _certain(held, 0 if self._shown == 0 else _next_line(held))
+        self._held, self._size = [held[keep:]], len(held) - keep
+        self._look_at = 2 * self._size if self._size > AT_ONCE else 0
+        self._shown += keep
+        return Seen(whole_characters(held[:keep]))
 
     def close(self) -> Seen:
         """Show what was held back and turned out to be the answer's."""
-        held, start = self._held, self._first_line()
-        self._held = ""
-        marks = _marks(held, start)
-        return Seen(held[: marks[-1].start()].rstrip() if marks else held.rstrip())
-
-    def _first_line(self) -> int:
-        """Where the first whole line of the held text begins; what was shown never ends with a line break."""
-        return 0 if self._fresh_line else (self._held.find("\n") + 1 or len(self._held))
+        return Seen(self._read("".join(self._pieces))[self._shown :])
 
 
-def _marks(text: str, start: int = 0) -> list[re.Match[str]]:
-    return [mark for mark in LINE.finditer(text, start) if JSON_START.match(text, mark.end())]
+def _next_line(text: str) -> int:
+    """Where the first whole line begins; what was shown before never ends with a line break."""
+    return text.find("\n") + 1 or len(text)
 
 
-def _doubtful(text: str, start: int) -> int:
-    """Where the part begins that may still turn out to be the delta."""
-    for mark in LINE.finditer(text, start):
-        if _may_be_delta(text[mark.end() :]):
-            return len(text[: mark.start()].rstrip())
-    line = max(text.rfind("\n") + 1, start)
-    if line < len(text) and DELTA_LINE.startswith(text[line:].strip()):
-        return len(text[:line].rstrip())
-    return len(text.rstrip())
+def _marks(text: str) -> list[re.Match[str]]:
+    return [line for line in LINE.finditer(text) if JSON_NEXT.match(text, line.end())]
 
 
-def _may_be_delta(rest: str) -> bool:
-    if not JSON_START.match(rest):
-        return "```json".startswith(rest.strip())
-    inner = rest.lstrip().removeprefix("```").removeprefix("json").lstrip()
-    try:
-        _, end = json.JSONDecoder().raw_decode(inner)
-    except ValueError:
-        return True
-    return not inner[end:].strip(" \t\r\n`")
+def _certain(text: str, start: int) -> int:
+    """How much belongs to the answer whatever comes: all before the newest delta line that has, or may get, JSON."""
+    begun: int | None = None
+    for line in LINE.finditer(text, start):
+        if JSON_NEXT.match(text, line.end()) or (begun is None and FENCE_NEXT.fullmatch(text, line.end())):
+            begun = line.start()
+    if begun is None:
+        last = max(text.rfind("\n") + 1, start)
+        begun = last if last < len(text) and DELTA_LINE.startswith(text[last:].strip()) else len(text)
+    return len(text[:begun].rstrip())
 
 
 def watcher(app: App) -> Callable[[], Watcher] | None:
     """What shows an app's replies while they come: only ever the answer."""
     if not app.written:
         return None
-    return AnswerWatcher if app.reply == "text+delta" else Hidden
+
+    def read(text: str) -> str:
+        return read_reply(app, text).answer
+
+    if app.reply == "text+delta":
+        return partial(AnswerWatcher, read)
+    return partial(MemberWatcher, "answer" if app.reply == "json" else "response", read)

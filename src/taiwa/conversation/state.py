@@ -34,8 +34,8 @@ def stepped(fields: Fields, state: State, delta: Mapping[str, Json], moment: Mom
 
 def replaced(fields: Fields, state: State, environment: Mapping[str, Json], moment: Moment) -> State:
     """Take a whole environment as the new state, the way it was first published."""
-    kept = {name: held for name, held in environment.items() if name != "response"}
-    return stepped(fields, state, {}, moment) | {field.name: kept[field.name] for field in fields if field.name in kept}
+    given = {field.name: environment[field.name] for field in fields if field.name in environment and not field.derive}
+    return stepped(fields, state, {}, moment) | given
 
 
 def edited(fields: Fields, state: State, changes: Mapping[str, Json]) -> State:

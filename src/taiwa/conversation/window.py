@@ -10,7 +10,7 @@ def kept_turns(conversation: Conversation) -> tuple[Past, ...] | None:
     keep, turns = conversation.app.keep, conversation.turns
     pinned = {past.hash for past in turns[: keep.first]} | {past.hash for past in turns if _sets(past, keep.setting)}
     free = [past.hash for past in turns if past.hash not in pinned]
-    if keep.grow is None or len(free) < keep.grow:
+    if keep.grow is None or len(free) < max(keep.grow, keep.to + 1):
         return None
     staying = pinned | set(free[len(free) - keep.to :])
     return tuple(past for past in turns if past.hash in staying)

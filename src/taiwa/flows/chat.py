@@ -6,6 +6,7 @@ If anything fails the conversation has not moved; what was paid for stays in the
 from dataclasses import replace
 
 from taiwa.conversation.app import App
+from taiwa.conversation.growing import whole_characters
 from taiwa.conversation.history import Conversation, cut, take
 from taiwa.conversation.layout import fold_request, turn_request
 from taiwa.conversation.replies import Hidden, Read, read_delta, read_reply, watcher
@@ -13,7 +14,7 @@ from taiwa.conversation.window import kept_turns
 from taiwa.flows.asking import asked
 from taiwa.kernel.effects import Abilities, Complete, Program, Step, perform, tell
 from taiwa.kernel.errors import InputError, RefusalError, ShapeError
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.records import Json, canonical, value
 from taiwa.kernel.values import JsonSchema, Request, Response, assistant, user
 
 __all__ = ["Reply", "say"]
@@ -57,11 +58,11 @@ def say(text: str, *, strict: bool = False, repairs: int = 1) -> Step[Conversati
         read = yield from mended(app, request, response, repairs, able)
         if read.delta is None and strict:
             raise ShapeError("the reply's state cannot be used", text=response.text, diagnostics=read.faults)
+        after, read = committed(settled, text, read, strict)
         warnings = _warnings(response, read)
         for warning in warnings:
             yield from tell(warning, code="turn", warning=True)
-        delta = _kept_delta(settled, read)
-        return Reply(read.answer, delta, warnings), take(settled, text, read.answer, delta)
+        return Reply(read.answer, after.fresh[-1].delta, warnings), after
 
     return step
 
@@ -76,6 +77,7 @@ def check(text: str) -> None:
         raise InputError("there is nothing to say: the text is empty")
     if len(text) > TEXT_LIMIT:
         raise InputError(f"the text has {len(text):,} characters; at most {TEXT_LIMIT:,} can be said in one turn")
+    canonical(text)  # half a character would otherwise be found when the turn is committed, and paid for
 
 
 def settle(conversation: Conversation) -> Program[Conversation]:
@@ -88,7 +90,26 @@ def settle(conversation: Conversation) -> Program[Conversation]:
         return cut(conversation, kept, conversation.summary)
     leaving = tuple(past for past in conversation.turns if past not in staying)
     response = yield from perform(Complete(fold_request(conversation, leaving), Hidden))
-    return cut(conversation, kept, response.text.strip())
+    summary = whole_characters(response.text).strip()
+    if not summary or response.finish in {"refusal", "interrupted"}:
+        yield from tell("the old turns could not be summarised; they stay in the prompt", code="fold", warning=True)
+        return conversation
+    return cut(conversation, kept, summary)
+
+
+def committed(conversation: Conversation, text: str, read: Read, strict: bool) -> tuple[Conversation, Read]:
+    """Commit a turn; a delta that a reducer refuses is left out, unless that is not allowed.
+
+    Raises:
+        InputError: strict, and a reducer refused the delta.
+    """
+    try:
+        return take(conversation, text, read.answer, _kept_delta(conversation, read)), read
+    except InputError as error:
+        if strict or read.delta is None:
+            raise
+        without = replace(read, delta=None, faults=(error.message,))
+        return take(conversation, text, read.answer, _kept_delta(conversation, without)), without
 
 
 def mended(app: App, request: Request, response: Response, rounds: int, able: bool) -> Program[Read]:

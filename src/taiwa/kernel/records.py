@@ -117,5 +117,13 @@ def canonical(data: Json) -> bytes:
 
 
 def digest(item: object) -> str:
-    """Name a value by the BLAKE2b hash of its canonical record (32 hex characters)."""
-    return blake2b(canonical(record(item)), digest_size=DIGEST_BYTES).hexdigest()
+    """Name a value by the BLAKE2b hash of its canonical record (32 hex characters).
+
+    Raises:
+        InputError: it cannot be recorded, or is nested too deeply.
+    """
+    try:
+        plain = canonical(record(item))
+    except RecursionError:
+        raise InputError("the value is nested too deeply to be recorded") from None
+    return blake2b(plain, digest_size=DIGEST_BYTES).hexdigest()

@@ -1,0 +1,56 @@
+"""Small apps and conversations for tests."""
+
+import json
+from typing import Any
+
+from taiwa.conversation.app import ALL, App, Example, Keep, ReplyMode
+from taiwa.conversation.fields import Field
+from taiwa.conversation.history import Conversation, begin, follow, take
+from taiwa.conversation.layout import turn_request
+from taiwa.conversation.node import AppSource, Node
+from taiwa.kernel.records import Json, canonical, record, revive
+
+TOPICS = Field("topics", "list[str]", reduce="union", say="what the talk is about")
+DICTIONARY = Field("dictionary", "dict[str, str | null]", reduce="table")
+MOOD = Field("mood", "str")
+TURNS = Field("turns", derive="turn_count")
+
+
+def app(
+    *fields: Field,
+    reply: ReplyMode = "text+delta",
+    keep: Keep = ALL,
+    body: str = "You are a friend.",
+    examples: tuple[Example, ...] = (),
+    **more: Any,
+) -> App:
+    """An app whose file is a digest of what it is made of."""
+    source = f"{body} {fields} {reply} {keep} {examples} {more}"
+    return App(AppSource("test", source), body, fields, keep=keep, reply=reply, examples=examples, **more)
+
+
+def talked(of: App, *turns: tuple[str, str, Json]) -> Conversation:
+    """A conversation after some turns."""
+    conversation = begin(of)
+    for user, answer, delta in turns:
+        conversation = take(conversation, user, answer, delta)
+    return conversation
+
+
+def stored(node: Node) -> Node:
+    """A node as it comes back from a store or an export: its JSON has the canonical order of keys."""
+    return revive(json.loads(canonical(record(node))))
+
+
+def reloaded(conversation: Conversation) -> Conversation:
+    """The same place, reached by following the stored nodes; `conversation` must hold all its nodes as fresh."""
+    root, *rest = conversation.fresh
+    apps = {conversation.app.hash: conversation.app}
+    start = begin(apps[root.app])
+    assert start.tip == root.hash
+    return follow(start, map(stored, rest), apps.__getitem__)
+
+
+def asked(conversation: Conversation, text: str = "next") -> str:
+    """The next request, in the order in which it would be sent."""
+    return repr(turn_request(conversation, text))

@@ -1,0 +1,142 @@
+"""Nodes and what a conversation is after them: one way forward, whoever goes it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.conversation.fields import Field
+from taiwa.conversation.history import Conversation, adopt, advance, begin, change, cut, follow, take
+from taiwa.conversation.node import AppSource, Node
+from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.records import record, revive
+from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, asked, reloaded, stored, talked
+from tests.strategies import texts
+
+FRIEND = app(TOPICS, DICTIONARY, MOOD, TURNS)
+deltas = st.fixed_dictionaries(
+    {},
+    optional={
+        "topics": st.lists(texts, max_size=3),
+        "dictionary": st.dictionaries(texts, st.none() | texts, max_size=3),
+        "mood": texts,
+    },
+)
+turns = st.lists(st.tuples(texts, texts, deltas), max_size=4)
+
+
+def no_app(name: str) -> None:
+    raise AssertionError(f"no other app was to be opened: {name}")
+
+
+def test_a_turn_moves_state_window_and_tip_together() -> None:
+    before = begin(FRIEND)
+
+    after = take(before, "tea?", "Yes!", {"topics": ["tea"]})
+
+    assert after.state == {"topics": ["tea"], "dictionary": {}, "mood": None, "turns": 1}
+    assert [past.user for past in after.turns] == ["tea?"]
+    assert after.fresh[-1].parent == before.tip
+    assert after.tip == after.fresh[-1].hash == after.turns[-1].hash
+    assert after.fresh[-1].state_hash == after.state_hash
+    assert after.count == 1
+
+
+def test_what_came_before_a_turn_is_unchanged_by_it() -> None:
+    before = talked(FRIEND, ("a", "b", {"topics": ["tea"]}))
+    kept = repr(before)
+
+    take(before, "c", "d", {"topics": ["go"], "dictionary": {"x": "y"}})
+
+    assert repr(before) == kept
+
+
+def test_a_conversation_has_the_same_hashes_wherever_it_is_held() -> None:
+    tip = talked(FRIEND, ("tea?", "Yes!", {"topics": ["tea"], "mood": "fine"})).tip
+
+    assert tip == talked(FRIEND, ("tea?", "Yes!", {"mood": "fine", "topics": ["tea"]})).tip
+    assert tip != talked(FRIEND, ("tea?", "Yes!", {"topics": ["tea"]})).tip
+    assert Node(None, "root", "0" * 32, state_hash="1" * 32).hash == "0b4c23dc3cb1685e6ff8da8c3bfbcead"
+
+
+@given(turns)
+def test_what_comes_back_from_a_store_is_the_same_conversation(said: list[tuple[str, str, dict[str, object]]]) -> None:
+    live = talked(FRIEND, *said)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+    again = reloaded(live)
+
+    assert (again.tip, again.state, again.turns, again.count) == (live.tip, live.state, live.turns, live.count)
+    assert asked(again) == asked(live)
+
+
+def test_an_edit_is_a_node_of_its_own() -> None:
+    before = talked(FRIEND, ("a", "b", {"topics": ["tea"]}))
+
+    after = change(before, {"topics": ["go"], "mood": "fine"})
+
+    assert (after.state["topics"], after.state["mood"]) == (["go"], "fine")
+    assert after.fresh[-1].kind == "edit"
+    assert (after.turns, after.count) == (before.turns, before.count)
+    with pytest.raises(InputError, match="no field"):
+        change(before, {"nothing": 1})
+
+
+def test_a_fold_keeps_the_state_and_the_turns_it_names() -> None:
+    before = talked(FRIEND, ("a", "1", {"mood": "fine"}), ("b", "2", {}), ("c", "3", {}))
+    first, _, last = before.turns
+
+    after = cut(before, [last.hash, first.hash, "unknown"], "they said b")
+
+    assert after.turns == (first, last)
+    assert (after.summary, after.state, after.count) == ("they said b", before.state, 3)
+    assert reloaded(after).turns == after.turns
+
+
+def test_a_change_of_app_is_a_node_and_keeps_what_fits() -> None:
+    before = talked(FRIEND, ("a", "1", {"mood": "fine", "topics": ["tea"]}))
+    other = app(MOOD, Field("topics", "int"), body="Be short.")
+
+    after = adopt(before, other)
+
+    assert after.state == {"mood": "fine", "topics": None}
+    assert after.app is other
+    assert after.turns == before.turns
+    apps = {FRIEND.hash: FRIEND, other.hash: other}
+    root, *rest = after.fresh
+    assert follow(begin(FRIEND), map(stored, rest), apps.__getitem__).state == after.state
+    assert root.app == FRIEND.hash
+
+
+def test_following_nodes_leaves_nothing_fresh() -> None:
+    live = talked(FRIEND, ("a", "b", {}))
+
+    assert follow(replace(begin(FRIEND), fresh=()), live.fresh[1:], no_app).fresh == ()
+
+
+def grown() -> tuple[Conversation, Node]:
+    before = begin(FRIEND)
+    return before, take(before, "a", "b", {"topics": ["tea"]}).fresh[-1]
+
+
+@pytest.mark.parametrize(
+    ("damage", "complaint"),
+    [
+        ({"parent": "0" * 32}, "does not follow"),
+        ({"state_hash": "0" * 32}, "leads to another state than it recorded"),
+        ({"delta": {"topics": ["coffee"]}}, "leads to another state than it recorded"),
+    ],
+)
+def test_a_node_that_was_tampered_with_is_not_followed(damage: dict[str, object], complaint: str) -> None:
+    before, node = grown()
+
+    assert advance(before, node, no_app).tip == node.hash  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(CorruptError, match=complaint):
+        advance(before, replace(node, **damage), no_app)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_an_app_is_known_by_its_text_and_its_parameters() -> None:
+    source = AppSource("a", "text")
+
+    assert source.hash == revive(record(source)).hash
+    assert len({source.hash, AppSource("b", "text").hash, AppSource("a", "text", {"x": 1}).hash}) == 3

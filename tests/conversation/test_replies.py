@@ -1,0 +1,277 @@
+"""Reading a reply, and showing it while it comes."""
+
+import json
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.conversation.app import App, ReplyMode
+from taiwa.conversation.fields import Field
+from taiwa.conversation.layout import DELTA_LINE, ENVIRONMENT, MARKERS, said
+from taiwa.conversation.replies import AnswerWatcher, Hidden, read_delta, read_reply, watcher
+from taiwa.kernel.records import Json
+from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app
+from tests.models.pieces import PLACES, cut
+from tests.strategies import texts
+
+FIELDS = (TOPICS, DICTIONARY, MOOD, TURNS)
+TEXT, JSON, WHOLE = (app(*FIELDS, reply=mode) for mode in ("text+delta", "json", "environment"))
+PLAIN = app(TURNS)
+
+phrases = st.sampled_from(
+    [
+        *MARKERS, "\n", "\n\n", "\r\n", "\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", " ", "\t", "```", "```json\n",
+        "{}", '{"topics": ["x"]}', "{", "}", '"', "\\", "@", "@@", "@@del", "delta", '{"answer": "x"}', "`", "```j", "日本",
+        "so it is", "null", "\ufeff", "\x00",
+    ]
+)  # fmt: skip
+answers = st.lists(phrases | texts, max_size=8).map("".join)
+deltas: st.SearchStrategy[dict[str, Json]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "topics": st.lists(answers, max_size=2),
+        "dictionary": st.dictionaries(answers, st.none() | answers, max_size=2),
+        "mood": answers,
+    },
+)  # pyright: ignore[reportAssignmentType]  # a dictionary of JSON, which is invariant
+
+
+def shown(of: App, pieces: Iterable[str]) -> str:
+    make = watcher(of)
+    if make is None:
+        return "".join(pieces)
+    watching = make()
+    return "".join([*(watching.feed(piece).show for piece in pieces), watching.close().show])
+
+
+@given(answers, deltas)
+def test_what_was_said_is_read_back_and_only_trailing_space_is_lost(answer: str, delta: dict[str, Json]) -> None:
+    read = read_reply(TEXT, said(TEXT, answer, delta))
+
+    assert (read.answer, read.delta, read.faults) == (answer.rstrip(), delta, ())
+
+
+@given(answers, deltas)
+def test_what_was_said_as_json_is_read_back_whole(answer: str, delta: dict[str, Json]) -> None:
+    read = read_reply(JSON, said(JSON, answer, delta))
+
+    assert (read.answer, read.delta, read.faults) == (answer, delta, ())
+
+
+@given(answers)
+def test_an_app_without_fields_has_no_form_of_reply(answer: str) -> None:
+    read = read_reply(PLAIN, said(PLAIN, answer, None))
+
+    assert (read.answer, read.delta, read.faults) == (answer, {}, ())
+    assert watcher(PLAIN) is None
+
+
+@given(answers, st.lists(answers, max_size=2), st.sampled_from(["{}", "\n{}", "```json\n{}\n```"]))
+def test_an_environment_is_read_between_its_markers(answer: str, topics: list[Json], around: str) -> None:
+    environment: dict[str, Json] = {"response": answer, "topics": topics, "dictionary": {}, "mood": None}
+    inner = around.replace("{}", json.dumps(environment, ensure_ascii=False))
+
+    read = read_reply(WHOLE, f"Here it is. {ENVIRONMENT[0]}{inner}{ENVIRONMENT[1]}")
+
+    assert (read.answer, read.delta) == (answer, environment)
+
+
+@given(answers, deltas, PLACES)
+def test_wherever_a_reply_is_cut_its_answer_is_shown_and_nothing_else(
+    answer: str, delta: dict[str, Json], places: list[int]
+) -> None:
+    for of in (TEXT, JSON):
+        reply = said(of, answer, delta)
+
+        assert shown(of, cut(reply, places)) == read_reply(of, reply).answer
+
+
+@given(st.lists(phrases | texts, max_size=12), st.sampled_from([TEXT, JSON, WHOLE]))
+def test_whatever_a_model_says_its_answer_is_what_was_shown(pieces: list[str], of: App) -> None:
+    answer = read_reply(of, "".join(pieces)).answer
+    seen = shown(of, pieces)
+
+    assert seen == answer or (of is not TEXT and seen.endswith(f"\n\n{answer}"))
+
+
+@given(answers, PLACES)
+def test_an_environment_is_shown_as_its_response(answer: str, places: list[int]) -> None:
+    environment = {"response": answer, "topics": [], "dictionary": {}, "mood": None}
+    reply = f"{ENVIRONMENT[0]}\n{json.dumps(environment)}\n{ENVIRONMENT[1]}"
+
+    assert shown(WHOLE, cut(reply, places)) == answer
+
+
+def test_words_are_shown_as_they_come_and_the_delta_never() -> None:
+    watching = AnswerWatcher(lambda text: read_reply(TEXT, text).answer)
+
+    pieces = ["Hello", " you.\n", "\nMore.", "\n@@del", 'ta\n{"topics"', ': ["x"]}', "\n"]
+    seen = [watching.feed(piece).show for piece in pieces]
+
+    assert seen == ["Hello", " you.", "\n\nMore.", "", "", "", ""]
+    assert watching.close().show == ""
+
+
+def test_a_line_that_only_looks_like_the_delta_line_is_shown_when_that_is_certain() -> None:
+    watching = AnswerWatcher(lambda text: read_reply(TEXT, text).answer)
+
+    seen = [watching.feed(piece).show for piece in ["A", "\n@@", "delta", "s are fun.", "\n@@delta\n", "see?", "\n"]]
+
+    assert seen == ["A", "", "", "\n@@deltas are fun.", "", "\n@@delta\nsee?", ""]
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "delta"),
+    [
+        ('Hi.\n@@delta\n{"mood": "x"}', "Hi.", {"mood": "x"}),
+        ('Hi.\r\n@@delta\r\n{"mood": "x"}\r\n', "Hi.", {"mood": "x"}),
+        ('Hi.\n  @@delta \n\n{"mood": "x"}', "Hi.", {"mood": "x"}),
+        ('Hi.\n@@delta {"mood": "x"}', "Hi.", {"mood": "x"}),
+        ('Hi.\n@@delta\n```json\n{"mood": "x"}\n```', "Hi.", {"mood": "x"}),
+        ('Hi.\n@@delta\n```\n{\n  "mood": "x"\n}\n```\n', "Hi.", {"mood": "x"}),
+        ("@@delta\n{}", "", {}),
+        ("Write:\n@@delta\n{}\nlike this.\n@@delta\n{}", "Write:\n@@delta\n{}\nlike this.", {}),
+        ('Hi.\n@@delta\n{"mood": "x"}\nI hope this helps!', "Hi.", {"mood": "x"}),
+        ('@@delta\n{"mood": "x"}\nHi, the answer came last.\n', "Hi, the answer came last.", {"mood": "x"}),
+        ('@@delta\n```json\n{"mood": "x"}\n```\nHi.', "Hi.", {"mood": "x"}),
+        ("The @@delta\nis big.\n@@delta\n{}", "The @@delta\nis big.", {}),
+    ],
+)
+def test_a_text_reply_is_divided_at_its_last_delta_line_with_json(reply: str, answer: str, delta: Json) -> None:
+    read = read_reply(TEXT, reply)
+
+    assert (read.answer, read.delta) == (answer, delta)
+    assert shown(TEXT, reply) == answer
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "fault"),
+    [
+        ("Hi.", "Hi.", "there is no @@delta line"),
+        ("", "", "there is no @@delta line"),
+        ("Hi.\n@@delta", "Hi.", "nothing follows the @@delta line"),
+        ("Hi.\n@@delta\n```json\n", "Hi.", "nothing follows the @@delta line"),
+        ("Hi.\n@@delta `x`", "Hi.\n@@delta `x`", "there is no @@delta line"),
+        ('Hi.\n@@delta\n{"mood": ', "Hi.", ""),
+        ('Hi.\n@@delta\n{"mood": 3}', "Hi.", "mood"),
+        ('Hi.\n@@delta\n{"moods": "x"}', "Hi.", "moods"),
+        ('Hi.\n@@delta\n{"turns": 3}', "Hi.", "turns"),
+        ('Hi.\n@@delta\n{"mood": "\\ud83d"}', "Hi.", "half a character"),
+    ],
+)
+def test_a_text_reply_whose_delta_cannot_be_used_keeps_its_answer(reply: str, answer: str, fault: str) -> None:
+    read = read_reply(TEXT, reply)
+
+    assert (read.answer, read.delta) == (answer, None)
+    assert fault in read.faults[0]
+    assert shown(TEXT, reply) == answer
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "fault"),
+    [
+        ("no JSON", "no JSON", ""),
+        ('{"answer": "Hi.", "delta": {"mood": 3}}', "Hi.", "$.delta"),
+        ('{"answer": "Hi.", "delta": {"mood": "so', "Hi.", ""),
+        ('{"answer": "Hi, and th', "Hi, and th", ""),
+        ('{"delta": {}}', '{"delta": {}}', "answer"),
+    ],
+)
+def test_a_json_reply_that_cannot_be_used_keeps_as_much_of_its_answer_as_there_is(
+    reply: str, answer: str, fault: str
+) -> None:
+    read = read_reply(JSON, reply)
+
+    assert (read.answer, read.delta) == (answer, None)
+    assert fault in read.faults[0]
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ('<JSON>{"response": "Hi.", "topics": 3}</JSON>', "Hi."),
+        ('<JSON>{"response": "Hi, and th', "Hi, and th"),
+        ("I do not do JSON.", "I do not do JSON."),
+    ],
+)
+def test_an_environment_that_cannot_be_used_keeps_its_response(reply: str, answer: str) -> None:
+    read = read_reply(WHOLE, reply)
+
+    assert (read.answer, read.delta) == (answer, None)
+    assert read.faults
+
+
+def test_a_response_may_speak_of_the_markers() -> None:
+    environment = {
+        "response": f"Write {ENVIRONMENT[0]}{{}}{ENVIRONMENT[1]}!",
+        "topics": [],
+        "dictionary": {},
+        "mood": None,
+    }
+
+    read = read_reply(WHOLE, f"{ENVIRONMENT[0]}{json.dumps(environment)}{ENVIRONMENT[1]}")
+
+    assert read.answer == environment["response"]
+
+
+@pytest.mark.parametrize("mode", ["text+delta", "json", "environment"])
+def test_json_nested_without_end_is_a_fault_and_nothing_worse(mode: ReplyMode) -> None:
+    of = app(Field("free", "any"), reply=mode)
+    deep = '{"free": ' * 20_000
+    reply = {
+        "text+delta": f"Hi.\n{DELTA_LINE}\n{deep}",
+        "json": f'{{"answer": "Hi.", "delta": {deep}',
+        "environment": f'<JSON>{{"response": "Hi.", "free": {deep}',
+    }[mode]
+
+    read = read_reply(of, reply)
+
+    assert (read.answer, read.delta) == ("Hi.", None)
+    assert shown(of, [reply]) == "Hi."
+
+
+def test_half_a_character_in_an_answer_is_replaced() -> None:
+    assert read_reply(JSON, '{"answer": "so \\ud83d", "delta": {}}').answer == "so \ufffd"
+    assert read_reply(TEXT, "so \ud83d\n@@delta\n{}").answer == "so \ufffd"
+
+
+def test_a_delta_alone_may_bring_its_line_along() -> None:
+    assert read_delta(TEXT, '@@delta\n{"mood": "x"}').delta == {"mood": "x"}
+    assert read_delta(TEXT, '{"mood": "x"}').delta == {"mood": "x"}
+    assert read_delta(TEXT, "sorry").delta is None
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "word " * 40_000,
+        "\n" * 200_000,
+        "@@delta\n{\n" * 20_000,
+        "@@delta\n{}\nx\n" * 15_000,
+        f"Hi.\n@@delta\n{{{' ' * 200_000}",
+    ],
+)
+def test_a_long_reply_in_small_chunks_costs_no_more_than_its_length(reply: str) -> None:
+    looked_at = 0
+
+    class Counted(AnswerWatcher):
+        def feed(self, text: str):  # type: ignore[no-untyped-def]
+            nonlocal looked_at
+            before = self._look_at
+            seen = super().feed(text)
+            looked_at += self._size + len(seen.show) if self._size >= before or seen.show else 0
+            return seen
+
+    watching = Counted(lambda text: text)
+    for start in range(0, len(reply), 8):
+        watching.feed(reply[start : start + 8])
+
+    assert looked_at < 40 * len(reply)
+
+
+def test_what_only_the_program_reads_is_not_shown() -> None:
+    hidden = Hidden()
+
+    assert (hidden.feed("x").show, hidden.close().show) == ("", "")

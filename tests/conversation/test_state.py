@@ -1,0 +1,81 @@
+"""The state of a conversation: by reducers, by a whole new object, by a person's hand, by another app."""
+
+import copy
+
+import pytest
+
+from taiwa.conversation.derive import Moment
+from taiwa.conversation.fields import Field
+from taiwa.conversation.state import edited, initial, migrated, replaced, state_hash, stepped
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json
+from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS
+
+FIELDS = (TOPICS, DICTIONARY, MOOD, TURNS)
+NOW = Moment(3, "hi", "hello", None)
+
+
+def test_a_state_begins_with_what_its_fields_say() -> None:
+    opening = Field("opening", "str", init="Once upon a time")
+
+    assert initial((*FIELDS, opening)) == {
+        "topics": [], "dictionary": {}, "mood": None, "turns": 0, "opening": "Once upon a time",
+    }  # fmt: skip
+
+
+def test_a_delta_moves_the_fields_that_it_names_and_derived_fields_always_move() -> None:
+    before = initial(FIELDS)
+    kept = copy.deepcopy(before)
+
+    after = stepped(FIELDS, before, {"topics": ["tea"]}, NOW)
+
+    assert after == {"topics": ["tea"], "dictionary": {}, "mood": None, "turns": 3}
+    assert list(after) == ["topics", "dictionary", "mood", "turns"]
+    assert before == kept
+
+
+def test_a_whole_environment_takes_the_place_of_the_old_one() -> None:
+    before = initial(FIELDS) | {"topics": ["tea"]}
+
+    after = replaced(FIELDS, before, {"response": "hello", "topics": ["go"], "dictionary": {}, "mood": "fine"}, NOW)
+
+    assert after == {"topics": ["go"], "dictionary": {}, "mood": "fine", "turns": 3}
+
+
+def test_a_model_cannot_write_what_the_program_derives() -> None:
+    after = replaced(FIELDS, initial(FIELDS), {"turns": 99, "mood": "fine"}, NOW)
+
+    assert after["turns"] == 3
+
+
+def test_a_hand_may_set_a_value_of_the_fields_type() -> None:
+    after = edited(FIELDS, initial(FIELDS), {"topics": ["go", "go"], "mood": None})
+
+    assert after["topics"] == ["go", "go"]
+    assert after["mood"] is None
+
+
+bad_edits: list[tuple[dict[str, Json], str]] = [
+    ({"nothing": 1}, "the state has no field 'nothing'; fields: topics, dictionary, mood, turns"),
+    ({"turns": 1}, r"the field 'turns' is computed \(turn_count\) and cannot be set"),
+    ({"topics": "go"}, "does not fit"),
+    ({"dictionary": {"a": 1}}, "does not fit"),
+]
+
+
+@pytest.mark.parametrize(("changes", "complaint"), bad_edits)
+def test_a_hand_cannot_set_what_does_not_fit(changes: dict[str, Json], complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        edited(FIELDS, initial(FIELDS), changes)
+
+
+def test_another_app_keeps_the_values_that_fit_it() -> None:
+    state: dict[str, Json] = {"topics": ["tea"], "mood": "fine", "gone": 1}
+    fields = (Field("topics", "list[str]", reduce="append"), Field("mood", "int"), TURNS)
+
+    assert migrated(fields, state) == {"topics": ["tea"], "mood": None, "turns": 0}
+
+
+def test_the_hash_of_a_state_does_not_depend_on_the_order_of_its_keys() -> None:
+    assert state_hash({"a": 1, "b": [2]}) == state_hash({"b": [2], "a": 1})
+    assert state_hash({"a": 1}) != state_hash({"a": 1.0})

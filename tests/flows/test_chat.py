@@ -1,0 +1,319 @@
+"""One turn of a conversation, on both drivers and again from its journal."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from taiwa.conversation.app import App, Keep, ReplyMode
+from taiwa.conversation.fields import Field
+from taiwa.conversation.history import Conversation, begin
+from taiwa.conversation.reducers import Reducer, known_reducers
+from taiwa.flows.chat import Reply, say
+from taiwa.kernel import (
+    Complete,
+    InputError,
+    Journal,
+    JsonSchema,
+    Message,
+    ModelError,
+    Note,
+    RefusalError,
+    Response,
+    Runtime,
+    ShapeError,
+    Text,
+    Thought,
+    Usage,
+    assistant,
+)
+from taiwa.kernel.values import Finish
+from taiwa.models.scripted import Entry, Scripted, script
+from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, reloaded, talked
+from tests.flows.driving import Drive, Driven
+
+FIELDS = (TOPICS, DICTIONARY, MOOD, TURNS)
+MODES: tuple[ReplyMode, ...] = ("text+delta", "json", "environment")
+Turned = tuple[Reply, Conversation]
+
+
+def reply(mode: ReplyMode, answer: str, **delta: object) -> str:
+    """What a model says that keeps to the form."""
+    whole = {"response": answer, "topics": [], "dictionary": {}, "mood": None} | delta
+    forms = {
+        "text+delta": f"{answer}\n@@delta\n{json.dumps(delta)}",
+        "json": json.dumps({"answer": answer, "delta": delta}),
+        "environment": f"<JSON>\n{json.dumps(whole)}\n</JSON>",
+    }
+    return forms[mode]
+
+
+def ended(text: str, finish: Finish) -> Response:
+    return Response(assistant(text), finish, usage=Usage(10, 10))
+
+
+def turn(
+    drive: Drive, of: App | Conversation, *entries: Entry, text: str = "Hello?", strict: bool = False, repairs: int = 1
+) -> tuple[Driven[Turned], Scripted]:
+    conversation = begin(of) if isinstance(of, App) else of
+    model = script(*entries)
+    return drive(lambda: say(text, strict=strict, repairs=repairs)(conversation), model), model
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_turn_answers_and_folds_its_delta_into_the_state(drive: Drive, mode: ReplyMode) -> None:
+    driven, model = turn(drive, app(*FIELDS, reply=mode), reply(mode, "Hi, tea?", topics=["tea"], mood="fine"))
+
+    said, after = driven.value
+    assert (said.text, said.warnings) == ("Hi, tea?", ())
+    assert after.state == {"topics": ["tea"], "dictionary": {}, "mood": "fine", "turns": 1}
+    assert driven.shown == "Hi, tea?"
+    assert driven.notes == ()
+    assert len(model.requests) == 1
+    assert reloaded(after).state == after.state
+
+
+def test_an_app_without_fields_is_a_plain_chat(drive: Drive) -> None:
+    driven, model = turn(drive, app(TURNS), "Hi.\n")
+
+    said, after = driven.value
+    assert (said.text, said.delta, after.state) == ("Hi.\n", {}, {"turns": 1})
+    assert [message.text for message in model.requests[0].messages] == ["You are a friend.", "Hello?"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_delta_that_cannot_be_used_is_asked_for_alone_and_the_answer_is_kept(drive: Drive, mode: ReplyMode) -> None:
+    whole = {"response": "Hi!", "topics": [], "dictionary": {}, "mood": "fine"}
+    mended = whole if mode == "environment" else {"mood": "fine"}
+
+    driven, model = turn(drive, app(*FIELDS, reply=mode), reply(mode, "Hi!", mood=3), json.dumps(mended))
+
+    said, after = driven.value
+    assert (said.text, said.warnings, after.state["mood"]) == ("Hi!", (), "fine")
+    assert driven.shown == "Hi!"
+    first, second = model.requests
+    assert second.messages[: len(first.messages)] == first.messages
+    asked = second.messages[-1].text
+    assert "cannot be used" in asked
+    assert "mood" in asked
+    assert second.messages[-2] == assistant(reply(mode, "Hi!", mood=3))
+    assert isinstance(second.constraint, JsonSchema)
+
+
+def test_a_missing_delta_is_asked_for(drive: Drive) -> None:
+    driven, model = turn(drive, app(*FIELDS), "Hi!", '{"mood": "fine"}')
+
+    assert driven.value[0].text == "Hi!"
+    assert driven.value[1].state["mood"] == "fine"
+    assert "there is no @@delta line" in model.requests[1].messages[-1].text
+
+
+def test_if_the_repair_fails_the_turn_is_committed_without_change_and_with_a_warning(drive: Drive) -> None:
+    before = talked(app(*FIELDS), ("a", "b", {"mood": "fine"}))
+
+    driven, model = turn(drive, before, reply("text+delta", "Hi!", mood=3), "I cannot.", repairs=1)
+
+    said, after = driven.value
+    assert (said.text, said.delta) == ("Hi!", {})
+    assert after.state == before.state | {"turns": 2}
+    assert len(said.warnings) == 1
+    assert said.warnings[0].startswith("the state was left as it was: ")
+    assert driven.notes == (Note(said.warnings[0], "warning", "turn"),)
+    assert len(model.requests) == 2
+
+
+def test_a_repair_that_repeats_its_fault_is_not_asked_again(drive: Drive) -> None:
+    driven, model = turn(
+        drive, app(*FIELDS), reply("text+delta", "Hi!", mood=3), '{"mood": 3}', '{"mood": 3}', repairs=5
+    )
+
+    assert driven.value[0].delta == {}
+    assert len(model.requests) == 2
+
+
+def test_repairs_go_on_while_they_get_somewhere(drive: Drive) -> None:
+    entries = (reply("text+delta", "Hi!", mood=3), '{"moods": "x"}', '{"mood": "fine"}')
+
+    driven, model = turn(drive, app(*FIELDS), *entries, repairs=5)
+
+    assert driven.value[1].state["mood"] == "fine"
+    assert len(model.requests) == 3
+
+
+def test_no_repair_is_asked_where_none_is_allowed(drive: Drive) -> None:
+    driven, model = turn(drive, app(*FIELDS), reply("text+delta", "Hi!", mood=3), repairs=0)
+
+    assert driven.value[0].delta == {}
+    assert len(model.requests) == 1
+
+
+def test_a_strict_turn_fails_and_the_conversation_has_not_moved(drive: Drive) -> None:
+    before = talked(app(*FIELDS), ("a", "b", {"mood": "fine"}))
+    kept = repr(before)
+
+    with pytest.raises(ShapeError, match="the reply's state cannot be used") as caught:
+        turn(drive, before, reply("text+delta", "Hi!", mood=3), "I cannot.", strict=True)
+
+    assert repr(before) == kept
+    assert caught.value.text == reply("text+delta", "Hi!", mood=3)
+    assert caught.value.diagnostics
+
+
+def test_an_environment_that_cannot_be_used_leaves_the_state_as_it_was(drive: Drive) -> None:
+    before = talked(
+        app(*FIELDS, reply="environment"), ("a", "b", {"topics": ["tea"], "dictionary": {}, "mood": "fine"})
+    )
+
+    driven, _ = turn(drive, before, '<JSON>{"response": "Hi!", "mood": 3}</JSON>', "no")
+
+    said, after = driven.value
+    assert said.text == "Hi!"
+    assert after.state == before.state | {"turns": 2}
+
+
+@pytest.mark.parametrize(
+    ("finish", "warning"),
+    [
+        ("length", "the answer was cut off at the length limit"),
+        ("interrupted", "the answer was interrupted"),
+        ("refusal", "the model refused to go on"),
+    ],
+)
+def test_an_answer_that_did_not_end_well_is_kept_and_not_repaired(drive: Drive, finish: Finish, warning: str) -> None:
+    driven, model = turn(drive, app(*FIELDS), ended("Once upon a", finish))
+
+    said, after = driven.value
+    assert (said.text, said.delta) == ("Once upon a", {})
+    assert said.warnings[0] == warning
+    assert after.turns[-1].answer == "Once upon a"
+    assert len(model.requests) == 1
+
+
+def test_a_refusal_without_words_fails_the_turn(drive: Drive) -> None:
+    with pytest.raises(RefusalError, match="the model refused to answer") as caught:
+        turn(drive, app(*FIELDS), ended(" ", "refusal"))
+
+    assert len(caught.value.request) == 32
+
+
+def test_an_error_of_the_model_fails_the_turn(drive: Drive) -> None:
+    with pytest.raises(ModelError, match="down"):
+        turn(drive, app(*FIELDS), ModelError("down"))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [(" \n", "the text is empty"), ("x" * 2_000_001, "2,000,001 characters"), ("half \ud83d", "half a character")],
+)
+def test_a_text_that_cannot_be_said_costs_nothing(text: str, complaint: str) -> None:
+    model = script("never")
+
+    with pytest.raises(InputError, match=complaint):
+        Runtime(model).run(say(text)(begin(app(*FIELDS))))
+
+    assert model.requests == []
+
+
+class TestWindows:
+    """What happens when the window of turns is full."""
+
+    def full(self, fold: str) -> Conversation:
+        of = app(*FIELDS, keep=Keep(3, 1, "summary" if fold == "summary" else "drop"))
+        return talked(of, *((f"user {n}", f"answer {n}", {"topics": [f"t{n}"]}) for n in (1, 2, 3)))
+
+    def test_a_full_window_is_cut_before_the_turn(self, drive: Drive) -> None:
+        before = self.full("drop")
+
+        driven, model = turn(drive, before, reply("text+delta", "Hi!"))
+
+        _, after = driven.value
+        assert [past.user for past in after.turns] == ["user 3", "Hello?"]
+        assert [node.kind for node in after.fresh[len(before.fresh) :]] == ["fold", "turn"]
+        assert after.state == before.state | {"turns": 4}
+        assert "user 1" not in repr(model.requests)
+
+    def test_a_summary_is_asked_for_where_the_app_wants_one(self, drive: Drive) -> None:
+        driven, model = turn(drive, self.full("summary"), " They spoke of t1 and t2.\n", reply("text+delta", "Hi!"))
+
+        _, after = driven.value
+        assert after.summary == "They spoke of t1 and t2."
+        asked, answered = model.requests
+        assert "user 2" in asked.messages[-1].text
+        assert "user 3" not in asked.messages[-1].text
+        assert "They spoke of t1 and t2." in answered.messages[1].parts[0].text  # type: ignore[union-attr]  # pyright: ignore[reportAttributeAccessIssue]
+        assert driven.shown == "Hi!"
+        assert reloaded(after).turns == after.turns
+
+    def test_the_next_summary_is_told_the_last_one(self, drive: Drive) -> None:
+        first, _ = turn(drive, self.full("summary"), "First summary.", reply("text+delta", "a"))
+        second, _ = turn(drive, first.value[1], reply("text+delta", "b"))
+
+        _, model = turn(drive, second.value[1], "Second summary.", reply("text+delta", "c"))
+
+        assert "First summary." in model.requests[0].messages[-1].text
+
+    @pytest.mark.parametrize("summary", [ended(" ", "stop"), ended("They", "interrupted"), ended("No.", "refusal")])
+    def test_turns_are_not_dropped_for_a_summary_that_did_not_come(self, drive: Drive, summary: Response) -> None:
+        driven, _ = turn(drive, self.full("summary"), summary, reply("text+delta", "Hi!"))
+
+        _, after = driven.value
+        assert [past.user for past in after.turns] == ["user 1", "user 2", "user 3", "Hello?"]
+        assert after.summary == ""
+        assert [note.code for note in driven.notes] == ["fold"]
+
+    def test_a_fold_is_not_committed_when_the_turn_fails(self, drive: Drive) -> None:
+        before = self.full("summary")
+
+        with pytest.raises(ModelError, match="down"):
+            turn(drive, before, "They spoke.", ModelError("down"))
+
+        assert before.summary == ""
+
+
+def test_half_a_character_in_an_answer_does_not_cost_the_turn(drive: Drive) -> None:
+    driven, _ = turn(drive, app(*FIELDS, reply="json"), '{"answer": "so \\ud83d", "delta": {}}', "{}")
+
+    assert driven.value[0].text == "so \ufffd"
+    assert driven.shown == "so \ufffd"
+
+
+def test_a_delta_that_a_reducer_refuses_is_left_out(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pick(held: object, given: object, turn: int) -> str:
+        raise InputError("this reducer takes nothing")
+
+    monkeypatch.setitem(known_reducers(), "picky", Reducer("picky", pick))
+    of = app(Field("x", "str", reduce="picky"))
+
+    driven, _ = turn(drive, of, 'Hi!\n@@delta\n{"x": "y"}')
+
+    assert driven.value[0].warnings == ("the state was left as it was: this reducer takes nothing",)
+    with pytest.raises(InputError, match="takes nothing"):
+        turn(drive, of, 'Hi!\n@@delta\n{"x": "y"}', strict=True)
+
+
+def test_a_turn_is_a_step_and_turns_follow_each_other(drive: Drive) -> None:
+    conversation, journals = begin(app(*FIELDS)), list[Journal]()
+    for number in range(3):
+        driven, _ = turn(drive, conversation, reply("text+delta", f"answer {number}", topics=[f"t{number}"]))
+        conversation = driven.value[1]
+        journals.append(driven.journal)
+
+    assert conversation.state["topics"] == ["t0", "t1", "t2"]
+    assert conversation.count == 3
+    requests = [journal.requests()[0].request for journal in journals]
+    assert [len(request.messages) for request in requests] == [2, 4, 6]
+
+
+def test_only_the_model_calls_of_a_turn_are_paid(drive: Drive) -> None:
+    driven, _ = turn(drive, app(*FIELDS), reply("text+delta", "Hi!", mood=3), '{"mood": "x"}')
+
+    assert [type(entry.effect) for entry in driven.journal.entries].count(Complete) == 2
+
+
+def test_a_thought_is_no_part_of_the_answer(drive: Drive) -> None:
+    thinking = Response(Message("assistant", (Thought("@@delta\n{}"), Text(reply("text+delta", "Hi!", mood="x")))))
+
+    driven, _ = turn(drive, app(*FIELDS), thinking)
+
+    assert driven.value[0].text == "Hi!"
+    assert replace(driven.value[0], delta=None) == Reply("Hi!")
