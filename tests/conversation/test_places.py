@@ -69,6 +69,18 @@ def test_a_table_that_gained_an_entry_has_one_difference(state: dict[str, Json],
     assert list(changes(state, state | {"new": entry})) == [Change(("new",), "added", None, entry)]
 
 
+def test_the_end_of_a_list_that_is_gone_is_all_that_changed() -> None:
+    found = list(changes({"topics": ["tea", "go", "koi"]}, {"topics": ["tea", "go"]}))
+
+    assert found == [Change(("topics", 2), "removed", "koi", None)]
+
+
+def test_lists_that_part_at_their_ends_differ_there_only() -> None:
+    found = list(changes(["tea", "go", "koi"], ["tea", "go", "haiku"]))
+
+    assert found == [Change((2,), "changed", "koi", "haiku")]
+
+
 @given(st.lists(json_values, max_size=4), st.lists(json_values, min_size=1, max_size=3))
 def test_what_is_added_to_a_list_is_all_that_changed(held: list[Json], added: list[Json]) -> None:
     found = list(changes(held, [*held, *added]))

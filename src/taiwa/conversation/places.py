@@ -106,13 +106,16 @@ def _entry(place: Place, before: "Json | Absent", after: "Json | Absent") -> Ite
 
 
 def _items(before: list[Json], after: list[Json], place: Place) -> Iterator[Change]:
-    """Lists that grew or moved on: what stayed in order is not a change."""
+    """Lists that grew, shrank or moved on: what stayed in order is not a change."""
+    pairs = enumerate(zip(before, after, strict=False))
+    same = next((n for n, (old, new) in pairs if old != new), min(len(before), len(after)))
+    before, after = before[same:], after[same:]
     shift = next((n for n in range(len(before) + 1) if before[n:] == after[: len(before) - n]), len(before))
     if shift == len(before) and before and len(before) == len(after):
-        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+        for index, (old, new) in enumerate(zip(before, after, strict=True), same):
             yield from changes(old, new, (*place, index))
         return
-    for index, item in enumerate(before[:shift]):
+    for index, item in enumerate(before[:shift], same):
         yield Change((*place, index), "removed", item, None)
-    for index, item in enumerate(after[len(before) - shift :], len(before) - shift):
+    for index, item in enumerate(after[len(before) - shift :], same + len(before) - shift):
         yield Change((*place, index), "added", None, item)
