@@ -153,9 +153,8 @@ def _view(conversation: Conversation) -> tuple[Part, ...]:
         return ()
     if app.reply == "environment":
         last = conversation.turns[-1].answer if conversation.turns else ""
-        names = {field.name for field in app.written}
         shown: dict[str, Json] = {"response": last}
-        shown |= {name: held for name, held in conversation.state.items() if name in names}
+        shown |= {field.name: conversation.state[field.name] for field in app.written}
         return (Text(_block(ENVIRONMENT, shown), transient=True),)
     return (Text(_block(STATE, _shown(app.fields, conversation.state)), transient=True),)
 

@@ -59,14 +59,16 @@ def plain(data: Json) -> Json:
     return data
 
 
-def pack(data: Json) -> bytes:
-    """Write JSON for a row.
+def pack(data: Json, *, in_order: bool = False) -> bytes:
+    """Write JSON for a row, canonically, or with the keys in the order in which they are.
 
     Raises:
         InputError: it holds what JSON cannot say.
     """
     try:
         written = canonical(data)
+        if in_order:
+            written = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
     except RecursionError:
         raise InputError("the value is nested too deeply to be stored") from None
     if len(written) <= WORTH:

@@ -50,8 +50,8 @@ class Snaps:
         return None if body is None else unpack(body)
 
     def put(self, name: str, state: Json) -> None:
-        """Keep a snapshot after a node, in place of an older one."""
-        body = pack(plain(state))
+        """Keep a snapshot after a node, in place of an older one; a table keeps its order, its newest entries last."""
+        body = pack(plain(state), in_order=True)
         with self._db.transaction():
             self._db.run("INSERT OR REPLACE INTO snap(node, state) VALUES(?, ?)", self._nodes.seq(name), body)
 

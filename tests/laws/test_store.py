@@ -1,0 +1,134 @@
+"""The laws of conversations on a real store: what comes back is what was live, however it comes back."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.apps.load import load_source
+from taiwa.conversation.app import App
+from taiwa.conversation.history import Conversation, begin, change, cut, take
+from taiwa.conversation.layout import turn_request
+from taiwa.conversation.node import AppSource
+from taiwa.kernel.records import Json
+from taiwa.store import Store
+from taiwa.talk import desk as desks
+from taiwa.talk.desk import Desk
+from tests.strategies import texts
+
+FILE = """---
+taiwa: 1
+name: laws
+state:
+  topics: { type: "list[str]", reduce: union }
+  dictionary: { type: "dict[str, str | null]", reduce: table, show: 2 }
+  mood: { type: str }
+  turns: { derive: turn_count }
+reply: REPLY
+---
+Talk.
+"""
+keys = st.sampled_from("zyxabc")
+deltas = st.fixed_dictionaries(
+    {"dictionary": st.dictionaries(keys, st.none() | texts, max_size=2)},
+    optional={"topics": st.lists(keys, max_size=3), "mood": texts},
+)
+moves = st.lists(
+    st.one_of(
+        st.tuples(st.just("turn"), texts, deltas),
+        st.tuples(st.just("edit"), texts, deltas),
+        st.tuples(st.just("fold"), texts, deltas),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def app(reply: str = "text+delta") -> App:
+    return load_source(AppSource("laws", FILE.replace("REPLY", reply)))
+
+
+def moved(before: Conversation, kind: str, text: str, delta: dict[str, Json]) -> Conversation:
+    if kind == "edit":
+        return change(before, delta)
+    if kind == "fold":
+        return cut(before, [past.hash for past in before.turns[1:]], text)
+    if before.app.reply == "environment":
+        delta = {"topics": [], "dictionary": {}, "mood": "x"} | delta
+    return take(before, text, f"about {text}", delta)
+
+
+def same(left: Conversation, right: Conversation) -> bool:
+    """All that a later turn may depend on, the order of keys included."""
+    return (
+        (left.tip, left.state_hash, left.turns, left.summary, left.count)
+        == (right.tip, right.state_hash, right.turns, right.summary, right.count)
+        and repr(turn_request(left, "next")) == repr(turn_request(right, "next"))
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("reply", ["text+delta", "json", "environment"])
+@given(said=moves)
+def test_undo_after_a_commit_is_where_one_was_and_redo_where_one_came_from(
+    reply: str, said: list[tuple[str, str, dict[str, Json]]]
+) -> None:
+    with Store.open(":memory:") as store:
+        desk, of = Desk(store), app(reply)
+        conversation = desk.commit("main", begin(of), expected=None)
+        places = [conversation]
+        for kind, text, delta in said:
+            conversation = desk.commit("main", moved(conversation, kind, text, delta), expected=conversation.tip)
+            places.append(conversation)
+
+        for place in places:
+            assert same(Desk(store).checkout(place.tip), place)
+        for steps in range(1, len(places)):
+            tip = store.refs.tip("main")
+            assert tip == places[-1].tip
+            assert store.refs.undo("main", steps) == places[-1 - steps].tip
+            assert store.refs.redo("main", steps) == tip
+
+
+@pytest.mark.parametrize("reply", ["text+delta", "environment"])
+@given(said=moves, more=moves)
+def test_a_snapshot_changes_nothing_but_the_time_it_takes(
+    reply: str, said: list[tuple[str, str, dict[str, Json]]], more: list[tuple[str, str, dict[str, Json]]]
+) -> None:
+    with Store.open(":memory:") as store:
+        desk = Desk(store)
+        live = desk.commit("main", begin(app(reply)), expected=None)
+        for kind, text, delta in said:
+            live = desk.commit("main", moved(live, kind, text, delta), expected=live.tip)
+        store.snaps.put(live.tip, desks._snapshot(live))
+        for kind, text, delta in more:
+            live = desk.commit("main", moved(live, kind, text, delta), expected=live.tip)
+
+        assert same(Desk(store).checkout(live.tip), live)
+        store.snaps.drop()
+        assert same(Desk(store).checkout(live.tip), live)
+
+
+@given(said=moves, left=moves, right=moves)
+def test_work_on_a_fork_changes_nothing_that_the_other_branch_can_reach(
+    said: list[tuple[str, str, dict[str, Json]]],
+    left: list[tuple[str, str, dict[str, Json]]],
+    right: list[tuple[str, str, dict[str, Json]]],
+) -> None:
+    with Store.open(":memory:") as store:
+        desk = Desk(store)
+        here = desk.commit("main", begin(app()), expected=None)
+        for kind, text, delta in said:
+            here = desk.commit("main", moved(here, kind, text, delta), expected=here.tip)
+        desk.fork(here.tip, "other")
+        ours = theirs = here
+        for kind, text, delta in left:
+            ours = desk.commit("main", moved(ours, kind, text, delta), expected=ours.tip)
+        before = [(name, node) for name, node in store.nodes.path(ours.tip)]
+        for kind, text, delta in right:
+            theirs = desk.commit("other", moved(theirs, kind, text, delta), expected=theirs.tip)
+
+        assert [(name, node) for name, node in store.nodes.path(ours.tip)] == before
+        assert store.refs.tip("main") == ours.tip
+        assert same(desk.checkout(ours.tip), replace(ours, fresh=()))
+        assert same(desk.checkout(theirs.tip), theirs)
