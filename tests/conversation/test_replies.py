@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from taiwa.conversation.app import App, ReplyMode
 from taiwa.conversation.fields import Field
 from taiwa.conversation.layout import DELTA_LINE, ENVIRONMENT, MARKERS, said
-from taiwa.conversation.replies import AnswerWatcher, Hidden, read_delta, read_reply, watcher
+from taiwa.conversation.replies import AnswerWatcher, read_delta, read_reply, watcher
+from taiwa.kernel.effects import Hidden
 from taiwa.kernel.records import Json
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app
 from tests.models.pieces import PLACES, cut

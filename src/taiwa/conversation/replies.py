@@ -17,7 +17,7 @@ from taiwa.kernel.errors import InputError, ShapeError
 from taiwa.kernel.records import Json, digest, value
 from taiwa.shape import Shape
 
-__all__ = ["AnswerWatcher", "Hidden", "Read", "read_delta", "read_reply", "watcher"]
+__all__ = ["AnswerWatcher", "Read", "read_delta", "read_reply", "watcher"]
 
 LINE = re.compile(rf"(?m)^[ \t]*{DELTA_LINE}[ \t\r]*(?=[\n{{`]|\Z)\n?")
 JSON_NEXT = re.compile(r"\s*(?:```(?:json)?\s*)?(?=\{)")
@@ -128,20 +128,6 @@ def _read_environment(app: App, text: str) -> Read:
 def _grown(member: str, text: str) -> str:
     """The answer of a reply that is otherwise of no use: as far as it goes, or all words where there is no JSON."""
     return whole_characters(Growing(member).feed(text) or text.strip())
-
-
-class Hidden:
-    """Shows nothing: for answers that only the program reads."""
-
-    __slots__ = ()
-
-    def feed(self, text: str) -> Seen:  # noqa: ARG002  (a watcher's signature)
-        """Show nothing."""
-        return Seen()
-
-    def close(self) -> Seen:
-        """Show nothing."""
-        return Seen()
 
 
 class AnswerWatcher:

@@ -9,10 +9,10 @@ from taiwa.conversation.app import App
 from taiwa.conversation.growing import whole_characters
 from taiwa.conversation.history import Conversation, cut, take
 from taiwa.conversation.layout import fold_request, turn_request
-from taiwa.conversation.replies import Hidden, Read, read_delta, read_reply, watcher
+from taiwa.conversation.replies import Read, read_delta, read_reply, watcher
 from taiwa.conversation.window import kept_turns
 from taiwa.flows.asking import asked
-from taiwa.kernel.effects import Abilities, Complete, Program, Step, perform, tell
+from taiwa.kernel.effects import Abilities, Complete, Hidden, Program, Step, perform, tell
 from taiwa.kernel.errors import InputError, RefusalError, ShapeError
 from taiwa.kernel.records import Json, canonical, value
 from taiwa.kernel.values import JsonSchema, Request, Response, assistant, user

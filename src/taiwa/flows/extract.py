@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
-from taiwa.conversation.replies import Hidden
-from taiwa.kernel.effects import Abilities, Complete, Program, perform
+from taiwa.kernel.effects import Abilities, Complete, Hidden, Program, perform
 from taiwa.kernel.errors import RefusalError, ShapeError
 from taiwa.kernel.records import value
 from taiwa.kernel.values import JsonSchema, Message, Request, Response, Sampling, assistant, system, user

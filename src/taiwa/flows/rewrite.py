@@ -3,8 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from taiwa.conversation.replies import Hidden
-from taiwa.kernel.effects import Complete, Program, perform, tell
+from taiwa.kernel.effects import Complete, Hidden, Program, perform, tell
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.values import Message, Request, Sampling, system, user
 

@@ -18,6 +18,7 @@ __all__ = [
     "Complete",
     "Effect",
     "Gather",
+    "Hidden",
     "Program",
     "Retrieve",
     "Seen",
@@ -67,6 +68,20 @@ class Watcher(Protocol):
     def close(self) -> Seen:
         """Give out what was held back at the end of the answer."""
         ...
+
+
+class Hidden:
+    """The watcher that shows nothing: for answers that only the program reads."""
+
+    __slots__ = ()
+
+    def feed(self, text: str) -> Seen:  # noqa: ARG002  (a watcher's signature)
+        """Show nothing."""
+        return Seen()
+
+    def close(self) -> Seen:
+        """Show nothing."""
+        return Seen()
 
 
 @value
