@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taiwa.apps.load import load_source
@@ -69,6 +69,7 @@ def same(left: Conversation, right: Conversation) -> bool:
 
 
 @pytest.mark.parametrize("reply", ["text+delta", "json", "environment"])
+@settings(max_examples=25)
 @given(said=moves)
 def test_undo_after_a_commit_is_where_one_was_and_redo_where_one_came_from(
     reply: str, said: list[tuple[str, str, dict[str, Json]]]
@@ -91,6 +92,7 @@ def test_undo_after_a_commit_is_where_one_was_and_redo_where_one_came_from(
 
 
 @pytest.mark.parametrize("reply", ["text+delta", "environment"])
+@settings(max_examples=25)
 @given(said=moves, more=moves)
 def test_a_snapshot_changes_nothing_but_the_time_it_takes(
     reply: str, said: list[tuple[str, str, dict[str, Json]]], more: list[tuple[str, str, dict[str, Json]]]
@@ -109,6 +111,18 @@ def test_a_snapshot_changes_nothing_but_the_time_it_takes(
         assert same(Desk(store).checkout(live.tip), live)
 
 
+def test_a_table_comes_back_from_a_snapshot_with_its_newest_entries_last() -> None:
+    with Store.open(":memory:") as store:
+        desk = Desk(store)
+        live = desk.commit("main", begin(app()), expected=None)
+        for key in "zab":
+            live = desk.commit("main", take(live, "x", "y", {"dictionary": {key: "entry"}}), expected=live.tip)
+        store.snaps.put(live.tip, desks._snapshot(live))
+
+        assert same(Desk(store).checkout(live.tip), live)
+
+
+@settings(max_examples=25)
 @given(said=moves, left=moves, right=moves)
 def test_work_on_a_fork_changes_nothing_that_the_other_branch_can_reach(
     said: list[tuple[str, str, dict[str, Json]]],
