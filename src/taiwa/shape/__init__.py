@@ -6,8 +6,21 @@ from taiwa.shape.ladder import STANDARD, Rules
 from taiwa.shape.notation import Annotation, parse_notation, render_notation
 from taiwa.shape.reading import Fix, Level, Reading
 from taiwa.shape.shape import Shape
+from taiwa.shape.stream import Change, Stream
 
-__all__ = ["Annotation", "Fix", "Level", "Reading", "Rules", "Shape", "parse_notation", "read", "render_notation"]
+__all__ = [
+    "Annotation",
+    "Change",
+    "Fix",
+    "Level",
+    "Reading",
+    "Rules",
+    "Shape",
+    "Stream",
+    "parse_notation",
+    "read",
+    "render_notation",
+]
 
 T = TypeVar("T")
 

@@ -33,6 +33,7 @@ __all__ = ["Fault", "Path", "branch", "faults", "node_at"]
 Path: TypeAlias = tuple[str | int, ...]
 MOST_FAULTS = 1_000
 STEPS = 50_000
+STEPS_OF_A_CHOICE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ def faults(form: Form, data: Json, node: Node | None = None) -> list[Fault]:
 def branch(form: Form, node: Node, data: Json) -> Node:
     """Choose the member of a node that data was meant to be; a node without a fitting member is its own."""
     options = members(node, form)
-    return _Walk(form).choose(options, data) or options[0]
+    return _Walk(form, STEPS_OF_A_CHOICE).choose(options, data) or options[0]
 
 
 def node_at(form: Form, data: Json, path: Path) -> Node | None:

@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["after_thinking", "inside_fence"]
+__all__ = ["CLOSE", "TAGS", "after_thinking", "inside_fence"]
 
 TAGS = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
 OPEN = re.compile(rf"\s*(?:<({TAGS})>|\[(THINK)\]|<\|channel\|>\s*(analysis|commentary)\b)", re.IGNORECASE)

@@ -74,9 +74,9 @@ class Shape(Generic[T]):
     def _set(self, judge: Judge[T], name: str) -> None:
         self.name = name
         self._judge = judge
-        self._bare = form_of(judge.schema, name)
-        self.wrapped = not any(isinstance(each, (ObjectNode, AnyNode)) for each in members(self._bare.root, self._bare))
-        self._target = Target(judge, self._bare, name, self.wrapped)
+        self.bare = form_of(judge.schema, name)
+        self.wrapped = not any(isinstance(each, (ObjectNode, AnyNode)) for each in members(self.bare.root, self.bare))
+        self._target = Target(judge, self.bare, name, self.wrapped)
 
     def __repr__(self) -> str:
         return f"Shape({self.name})"
@@ -85,8 +85,8 @@ class Shape(Generic[T]):
     def form(self) -> Form:
         """The intermediate form of what goes over the wire."""
         if not self.wrapped:
-            return self._bare
-        return Form(ObjectNode((Property(WRAP, self._bare.root, required=True),)), self.name, self._bare.named)
+            return self.bare
+        return Form(ObjectNode((Property(WRAP, self.bare.root, required=True),)), self.name, self.bare.named)
 
     def schema(self) -> dict[str, Json]:
         """Give the JSON Schema of the wire form."""
