@@ -52,12 +52,12 @@ def test_mappings_of_several_places_are_joined_key_by_key(path: Path) -> None:
 
 
 def test_prices_and_limits_are_exact(path: Path) -> None:
-    write(path, "max_cost: 0.123456789\nprices:\n  gpt-4.1: {input: 0.1, unit: million}\n")
+    write(path, "max_cost: 0.123456789\nprices:\n  gpt-4.1: {input: 0.1, currency: EUR}\n")
 
     settings = load({}, HOME, path)
 
     assert settings.max_cost_nano == 123_456_789
-    assert settings.prices == {"gpt-4.1": {"input": Decimal("0.1"), "unit": "million"}}
+    assert settings.prices == {"gpt-4.1": {"input": Decimal("0.1"), "currency": "EUR"}}
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_all_that_is_set_for_one_name_is_taken_out_at_once(path: Path) -> None:
 
 
 def test_every_shown_value_can_be_set_again_and_shows_the_same(path: Path) -> None:
-    write(path, "model: m\nmax_cost: 0.05\nabilities: {m: {stop: no}}\nprices: {m: {input: 0.10, unit: million}}\n")
+    write(path, "model: m\nmax_cost: 0.05\nabilities: {m: {stop: no}}\nprices: {m: {input: 0.10, currency: EUR}}\n")
     rows = show(load({}, HOME, path))
 
     for row in rows:

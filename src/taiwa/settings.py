@@ -28,6 +28,7 @@ MOST_ATTEMPTS = 100
 ONE, NAMED, TABLE = 1, 2, 3
 """How deep the values of a setting sit: `key: value`, `key: NAME: value`, `key: NAME: KEY: value`."""
 PREFIX = "TAIWA_"
+PRICES = ("input", "output", "cache_read", "cache_write", "currency")
 NO_MODEL = """no model is set. Choose one, then try again:
   a provider's:  export OPENAI_API_KEY=… and taiwa config set model openai:gpt-… (or anthropic:…; see `taiwa models`)
   your own:      taiwa config set model http://127.0.0.1:8080/v1#name (or give `-m MODEL` to one command)"""
@@ -169,7 +170,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "attempts": Setting("how often a call is tried before it fails", _count),
         "base_urls": Setting("the address of a provider, by its name", _url, NAMED),
         "abilities": Setting("what a model can do, by its name", _flag, TABLE, (*get_args(Ability), "sampling")),
-        "prices": Setting("prices of a model, by its name", _price, TABLE),
+        "prices": Setting("prices of a model, by its name", _price, TABLE, PRICES),
     }
 )
 

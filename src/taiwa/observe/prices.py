@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fnmatch import fnmatchcase
 
+from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import digest, value
 from taiwa.kernel.values import Usage
 
@@ -45,22 +46,28 @@ class Rates:
 
 
 FREE = Rates("0", "0")
+RATES = frozenset({"input", "output", "cache_read", "cache_write"})
 
 
 def price_list(prices: Mapping[str, Mapping[str, object]], model: str, *, local: bool = False) -> Rates | None:
-    """Find the rates of a model: its own name first, then the longest pattern (`openai:gpt-*`) that fits."""
+    """Find the rates of a model: its own name first, then the longest pattern (`openai:gpt-*`) that fits.
+
+    Raises:
+        ConfigError: the price of input or of output is missing, or one is no number.
+    """
     fitting = [pattern for pattern in prices if fnmatchcase(model, pattern)]
     if not fitting:
         return FREE if local else None
-    chosen = prices[model if model in prices else max(fitting, key=len)]
-    given = {name: str(rate) for name, rate in chosen.items()}
-    return Rates(
-        given.get("input", "0"),
-        given.get("output", "0"),
-        given.get("cache_read", ""),
-        given.get("cache_write", ""),
-        given.get("currency", "USD"),
-    )
+    name = model if model in prices else max(fitting, key=len)
+    given = {key: str(rate) for key, rate in prices[name].items()}
+    for key in ("input", "output"):
+        if key not in given:
+            raise ConfigError(f"prices.{name} says nothing of {key!r}, and what is not known is not nothing: add it")
+    for key in RATES.intersection(given):
+        if not isinstance(prices[name][key], (Decimal, int, float)):
+            raise ConfigError(f"prices.{name}.{key} must be a number such as 0.25, not {given[key][:40]!r}")
+    more = {key: given[key] for key in ("cache_read", "cache_write", "currency") if key in given}
+    return Rates(given["input"], given["output"], **more)
 
 
 def money(cost_nano: int | None, currency: str = "USD") -> str:
