@@ -8,13 +8,14 @@ import click
 
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, tell
+from taiwa.cli.words import words
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
     from taiwa.talk.desk import Desk
 
-__all__ = ["export", "import_", "written"]
+__all__ = ["export", "import_", "save", "written"]
 
 FORMS = {".jsonl": "jsonl", ".md": "md", ".html": "html"}
 
@@ -35,18 +36,35 @@ def export(shared: Flags, revision: str, output: Path | None, form: str | None, 
     taiwa export chat-1 -o chat-1.html
     """
     desk = shared.desk()
-    form = form or (FORMS.get(output.suffix) if output else "jsonl")
-    if form is None:
-        raise InputError(f"{output}: the ending says no form; give --format jsonl, md or html")
+    form = form or (_form(output) if output else "jsonl")
     text = written(desk, revision, form, calls=calls)
     if output is None:
         click.echo(text, nl=False)
         return
+    _write(output, text)
+    tell(words("saved", path=output))
+
+
+def save(desk: "Desk", revision: str, path: Path) -> None:
+    """Write a conversation to a file, in the form that its ending says.
+
+    Raises:
+        InputError: the ending says none, or the file cannot be written.
+    """
+    _write(path, written(desk, revision, _form(path)))
+
+
+def _form(path: Path) -> str:
+    if path.suffix not in FORMS:
+        raise InputError(f"{path}: the ending says no form; take .jsonl, .md or .html")
+    return FORMS[path.suffix]
+
+
+def _write(path: Path, text: str) -> None:
     try:
-        output.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{output}: cannot be written ({error.strerror})") from None
-    tell(f"written to {output}")
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def written(desk: "Desk", revision: str, form: str, *, calls: bool = False) -> str:

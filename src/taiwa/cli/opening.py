@@ -1,6 +1,7 @@
 """From flags to an open conversation."""
 
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from taiwa.flows.chat import TEXT_LIMIT
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.ledger import Limits
 from taiwa.kernel.runtime import Interrupts
+from taiwa.kernel.session import Observer
 from taiwa.settings import Settings
 from taiwa.talk.desk import Desk
 from taiwa.talk.opening import open_voice
@@ -32,7 +34,14 @@ def manner_of(flags: Flags, chosen: Settings, interrupts: Interrupts = "raise") 
     return Manner(strict=flags.strict, limits=Limits(cost=chosen.max_cost_nano), interrupts=interrupts)
 
 
-def open_talk(flags: Flags, app: str = "", *, latest: bool = False, interrupts: Interrupts = "raise") -> Talk:
+def open_talk(
+    flags: Flags,
+    app: str = "",
+    *,
+    latest: bool = False,
+    interrupts: Interrupts = "raise",
+    observers: Iterable[Observer] = (),
+) -> Talk:
     """Open the conversation that the flags name, or begin a new one; with `latest` only one that is there.
 
     Raises:
@@ -44,7 +53,8 @@ def open_talk(flags: Flags, app: str = "", *, latest: bool = False, interrupts: 
         flags = replace(flags, session=desk.session(flags.session))
     session, conversation = start(desk, flags, app)
     voice = open_voice(None, chosen, conversation.app)
-    return Talk(desk, session, conversation, voice, manner=manner_of(flags, chosen, interrupts))
+    manner = manner_of(flags, chosen, interrupts)
+    return Talk(desk, session, conversation, voice, manner=manner, observers=observers)
 
 
 def start(desk: Desk, flags: Flags, app: str) -> tuple[str, Conversation]:

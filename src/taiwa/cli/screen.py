@@ -66,14 +66,14 @@ def tell(text: str, style: str = "dim") -> None:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> None:
-    """Print aligned columns; Japanese and Chinese count two cells. The columns `right` are numbers."""
+    """Print aligned columns; Japanese and Chinese count two cells. The columns `right` are numbers; no heads, no head line."""
     from rich.cells import cell_len
 
-    lines = [tuple(plain(cell).replace("\n", " ") for cell in row) for row in (heads, *rows)]
-    widths = [max(cell_len(line[column]) for line in lines) for column in range(len(heads))]
+    lines = [tuple(plain(cell).replace("\n", " ") for cell in row) for row in ((heads, *rows) if heads else rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     for number, line in enumerate(lines):
         cells: list[str] = []
         for column, cell in enumerate(line):
             pad = " " * (widths[column] - cell_len(cell))
             cells.append(pad + cell if column in right else cell + pad)
-        say_line("  ".join(cells).rstrip(), "bold" if number == 0 else "")
+        say_line("  ".join(cells).rstrip(), "bold" if heads and number == 0 else "")

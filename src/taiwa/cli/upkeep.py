@@ -73,13 +73,17 @@ def forget(shared: Flags, name: str, yes: bool) -> None:
     \b
     taiwa forget chat-1
     """
+    from taiwa.cli.keyboard import scrub
+
     desk = shared.desk()
-    turns = desk.at(name).count if desk.store.refs.has(name) else 0
+    path = desk.store.nodes.path(desk.store.refs.tip(name)) if desk.store.refs.has(name) else ()
+    said = [node.user or "" for _, node in path if node.kind == "turn"]
     if not yes:
         if not sys.stdin.isatty():
             raise InputError(f"forgetting {name!r} cannot be undone: add --yes")
-        click.confirm(f"delete {name} ({turns} turns) for good?", abort=True, err=True)
+        click.confirm(f"delete {name} ({len(said)} turns) for good?", abort=True, err=True)
     gone = desk.store.forget(name)
+    scrub(desk.store.path, said)
     if shared.as_json:
         emit(
             {

@@ -3,40 +3,172 @@
 import os
 from collections.abc import Mapping
 
-__all__ = ["LANGUAGES", "WORDS", "language", "words"]
+__all__ = ["LANGUAGES", "WORDS", "language", "warning", "words"]
 
 LANGUAGES = ("en", "ja", "zh")
 
 WORDS: dict[str, tuple[str, str, str]] = {
+    # a conversation
     "hello": (
         "{app} · {model} · {session}   /help shows what can be done, Ctrl-D leaves",
-        "{app}・{model}・{session}　/help で使い方、Ctrl-D で終わります",
+        "{app}・{model}・{session}　/help で使い方、Ctrl-D で終了",
         "{app} · {model} · {session}　/help 查看用法，Ctrl-D 退出",
     ),
-    "bye": ("kept as {session}; go on with: taiwa chat -s {session}", "{session} として保存しました。続けるには: taiwa chat -s {session}", "已保存为 {session}；继续：taiwa chat -s {session}"),
+    "bye": (
+        "kept as {session}; go on with: taiwa chat -s {session}",
+        "{session} として保存しました。続きは taiwa chat -s {session}",
+        "已保存为 {session}；继续对话请用 taiwa chat -s {session}",
+    ),
     "undone": ("back to turn {turn}", "ターン {turn} に戻りました", "已回到第 {turn} 轮"),
     "redone": ("forward to turn {turn}", "ターン {turn} に進みました", "已前进到第 {turn} 轮"),
-    "forked": ("now on {session}; {parent} stays as it was", "{session} に移りました。{parent} はそのままです", "现在在 {session}；{parent} 保持不变"),
-    "switched": ("now on {session}, turn {turn}", "{session} のターン {turn} に移りました", "现在在 {session}，第 {turn} 轮"),
-    "app": ("now with the app {app}; the state that fits was kept", "アプリ {app} に切り替えました。合う状態は引き継ぎました", "已切换到应用 {app}；合适的状态已保留"),
-    "saved": ("written to {path}", "{path} に書き出しました", "已写入 {path}"),
-    "interrupted": ("stopped; what was said and paid for is kept", "中断しました。ここまでの内容は残ります", "已停止；已说和已付费的内容都保留"),
-    "cut_off": (
-        "the last turn was cut off: {text}\nfinish it without paying again? [Y/n] ",
-        "前回のターンが途中で切れています: {text}\n支払い済みの分はそのままに、続けますか？ [Y/n] ",
-        "上一轮被中断：{text}\n是否继续完成（已付费的部分不会重复计费）？[Y/n] ",
+    "no_undo": ("there is nothing to undo", "元に戻せるターンはありません", "没有可以撤销的内容"),
+    "too_far": (
+        "there are not so many turns to go over",
+        "それだけの数のターンはありません",
+        "没有那么多轮可以移动",
     ),
+    "no_redo": ("there is nothing to redo", "やり直せるターンはありません", "没有可以重做的内容"),
+    "forked": (
+        "now on {session}; {parent} stays as it was",
+        "{session} に移りました。{parent} はそのままです",
+        "现在位于 {session}；{parent} 保持不变",
+    ),
+    "switched": (
+        "now on {session}, turn {turn}",
+        "{session} のターン {turn} に移りました",
+        "现在位于 {session} 的第 {turn} 轮",
+    ),
+    "app": (
+        "now with the app {app}; the state that fits was kept",
+        "アプリを {app} に切り替えました。引き継げる状態は残してあります",
+        "已切换到应用 {app}；适用的状态已保留",
+    ),
+    "saved": ("written to {path}", "{path} に書き出しました", "已写入 {path}"),
+    "no_turn": ("there is no turn yet", "まだターンがありません", "还没有任何对话"),
     "nothing": ("nothing changed", "変化はありません", "没有变化"),
-    "unknown": ("there is no {command}; /help shows what there is", "{command} はありません。/help をご覧ください", "没有 {command}；请看 /help"),
-    "cost": ("{requests} calls · {tokens} · {cost} · {seconds} s", "{requests} 回の呼び出し・{tokens}・{cost}・{seconds} 秒", "{requests} 次调用 · {tokens} · {cost} · {seconds} 秒"),
-    "tokens": ("{input} in ({cached} cached) + {output} out tokens", "入力 {input}（うちキャッシュ {cached}）＋出力 {output} トークン", "输入 {input}（缓存 {cached}）+ 输出 {output} 词元"),
-    "first": ("first word after {seconds} s", "最初の語まで {seconds} 秒", "首词 {seconds} 秒"),
-    "tokens_unknown": ("tokens not reported", "トークン数は報告されませんでした", "未报告词元数"),
-}  # fmt: skip
+    "no_state": ("{app} keeps no state", "{app} は状態を持ちません", "{app} 不保存状态"),
+    # turns that do not end well
+    "interrupted": (
+        "stopped; the answer so far is kept",
+        "中断しました。ここまでの回答は保存されています",
+        "已中断；目前为止的回答已保留",
+    ),
+    "stopped": (
+        "stopped before the answer began; nothing changed",
+        "回答が始まる前に中断しました。会話は元のままです",
+        "在回答开始之前已中断；对话没有变化",
+    ),
+    "cut_hint": (
+        "the turn was cut off; taiwa resume finishes it without paying again",
+        "ターンが途中で切れました。taiwa resume で、支払い済みの分はそのままに続きから再開できます",
+        "这一轮被中断；用 taiwa resume 可以继续完成，已付费的部分不会重复计费",
+    ),
+    "cut_off": (
+        "a turn was cut off: {text}\nfinish it without paying again? [Y/n] ",
+        "途中で切れたターンがあります: {text}\n支払い済みの分はそのままに、続きを受け取りますか？ [Y/n] ",
+        "有一轮对话被中断：{text}\n要继续完成吗？已付费的部分不会重复计费。[Y/n] ",
+    ),
+    "cut_off_told": (
+        "a turn was cut off ({text}); taiwa resume finishes it without paying again",
+        "途中で切れたターンがあります（{text}）。taiwa resume で続きから再開できます",
+        "有一轮对话被中断（{text}）；用 taiwa resume 可以继续完成",
+    ),
+    "given_up": ("it was given up", "そのターンは破棄しました", "已放弃这一轮"),
+    "warn_length": (
+        "the answer was cut off at the length limit",
+        "回答が長さの上限で途切れました",
+        "回答达到长度上限，被截断",
+    ),
+    "warn_refused": ("the model refused to go on", "モデルが続きを拒否しました", "模型拒绝继续回答"),
+    "warn_state": (
+        "the state was left as it was: {why}",
+        "状態は更新されませんでした: {why}",
+        "状态未更新：{why}",
+    ),
+    "warn_fold": (
+        "the old turns could not be summarised; they stay in the prompt",
+        "古いターンを要約できなかったため、プロンプトに残しました",
+        "无法概括较早的对话，仍保留在提示中",
+    ),
+    # slash commands
+    "unknown": (
+        "there is no {command}; did you mean {near}? (/help shows all, //… says a text with a slash)",
+        "{command} はありません。{near} のことですか？（一覧は /help、先頭のスラッシュごと送るには //…）",
+        "没有 {command}；是不是想用 {near}？（/help 查看全部；要发送以斜杠开头的文本请写 //…）",
+    ),
+    "usage": ("write it as {usage}", "書き方: {usage}", "用法：{usage}"),
+    "help_undo": ("take back the last turn, or n", "直前のターン（または n 個）を取り消す", "撤销上一轮（或 n 轮）"),
+    "help_redo": ("go forward again", "取り消しを元に戻す", "重做"),
+    "help_retry": ("ask the last thing again", "同じことをもう一度聞く", "重新提问"),
+    "help_edit": (
+        "say something else in place of the last turn, or the n-th last",
+        "直前（または n 個前）の発言を言い直す",
+        "修改上一轮（或倒数第 n 轮）的发言",
+    ),
+    "help_fork": ("go on under a second name", "別名の枝に分けて続ける", "另起一个分支继续"),
+    "help_switch": ("go to another conversation", "別の会話に移る", "切换到另一个对话"),
+    "help_app": ("go on with another app", "別のアプリで続ける", "换一个应用继续"),
+    "help_state": ("show the state, or part of it", "状態（またはその一部）を見る", "查看状态（或其中一部分）"),
+    "help_why": ("say which turn set a value", "値を決めたターンを調べる", "查看某个值由哪一轮设定"),
+    "help_log": ("list the turns", "ターンの一覧", "列出各轮对话"),
+    "help_cost": ("what was spent since this began", "開始からの費用", "本次对话的费用"),
+    "help_save": (
+        "write the conversation to FILE (.md, .html, .jsonl)",
+        "会話をファイルに書き出す（.md .html .jsonl）",
+        "把对话写入文件（.md、.html、.jsonl）",
+    ),
+    "help_help": ("show this", "この一覧", "显示此帮助"),
+    "help_quit": ("leave (so does Ctrl-D)", "終了（Ctrl-D でも）", "退出（或按 Ctrl-D）"),
+    "help_keys": (
+        'Enter sends, Alt-Enter (or Esc, Enter) begins a new line, """ opens and closes a block of lines, Ctrl-C stops an '
+        "answer; //text says a text that begins with a slash.",
+        'Enter で送信、Alt-Enter（または Esc, Enter）で改行、""" で複数行の開始と終わり、Ctrl-C で回答を中断。'
+        "先頭のスラッシュごと送るには //… と書きます。",
+        '按 Enter 发送，Alt-Enter（或 Esc、Enter）换行，用 """ 开始和结束多行文本，Ctrl-C 中断回答；'
+        "要发送以斜杠开头的文本请写 //…。",
+    ),
+    # bills
+    "cost": (
+        "{requests} calls · {tokens} · {cost} · {seconds} s",
+        "呼び出し {requests} 回・{tokens}・{cost}・{seconds} 秒",
+        "{requests} 次调用 · {tokens} · {cost} · {seconds} 秒",
+    ),
+    "tokens": (
+        "{input} in ({cached} cached) + {output} out tokens",
+        "入力 {input}（うちキャッシュ {cached}）＋出力 {output} トークン",
+        "输入 {input}（缓存 {cached}）+ 输出 {output} 词元",
+    ),
+    "first": ("first word after {seconds} s", "最初の語まで {seconds} 秒", "{seconds} 秒后出现首词"),
+    "tokens_unknown": ("tokens not reported", "トークン数の報告なし", "未报告词元数"),
+    # batches
+    "rows": ("rows", "行", "行"),
+    "rows_failed": ("{failed} failed", "失敗 {failed}", "失败 {failed}"),
+    "batch_end": (
+        "{done} rows answered, {failed} failed, {kept} kept from before",
+        "回答 {done} 行、失敗 {failed} 行、以前の結果を利用 {kept} 行",
+        "已回答 {done} 行，失败 {failed} 行，沿用之前结果 {kept} 行",
+    ),
+    "batch_stopped": (
+        "stopped: {why}; what is done is kept, --resume goes on",
+        "停止しました: {why}。済んだ行は残っています。--resume で続けられます",
+        "已停止：{why}；已完成的行都已保留，用 --resume 继续",
+    ),
+    "why_cost": ("the cost limit is reached", "費用の上限に達しました", "已达到费用上限"),
+    "why_interrupt": ("interrupted", "中断されました", "被中断"),
+    "why_down": (
+        "the server did not answer {count} rows in a row ({error})",
+        "サーバーが {count} 行続けて応答しませんでした（{error}）",
+        "服务器连续 {count} 行没有响应（{error}）",
+    ),
+}
 
 
 def language(environ: Mapping[str, str] | None = None) -> str:
-    """The language to speak: `TAIWA_LANG`, else that of the locale, else English."""
+    """The language to speak: `TAIWA_LANG`, else that of the locale, else English.
+
+    >>> language({"TAIWA_LANG": "", "LANG": "ja_JP.UTF-8"}), language({"LANG": "C"})
+    ('ja', 'en')
+    """
     environ = os.environ if environ is None else environ
     for name in ("TAIWA_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
         chosen = environ.get(name, "")[:2].lower()
@@ -52,3 +184,20 @@ def words(key: str, **values: object) -> str:
     'back to turn 2'
     """
     return WORDS[key][LANGUAGES.index(language())].format(**values)
+
+
+WARNINGS = {
+    "the answer was cut off at the length limit": "warn_length",
+    "the answer was interrupted": "interrupted",
+    "the model refused to go on": "warn_refused",
+    "the old turns could not be summarised; they stay in the prompt": "warn_fold",
+}
+"""What turns warn of, as the flow says it."""
+STATE_LEFT = "the state was left as it was: "
+
+
+def warning(text: str) -> str:
+    """Say a turn's warning in the person's language; one that is not known is said as it is."""
+    if text.startswith(STATE_LEFT):
+        return words("warn_state", why=text.removeprefix(STATE_LEFT))
+    return words(WARNINGS[text]) if text in WARNINGS else text

@@ -1,0 +1,46 @@
+"""`taiwa chat`: a conversation, line by line."""
+
+import sys
+
+import click
+
+from taiwa.cli.options import Flags, flags
+from taiwa.cli.screen import tell
+from taiwa.cli.words import words
+
+__all__ = ["chat"]
+
+
+@click.command()
+@click.argument("app", default="")
+@flags("model", "params", "session", "go_on", "json", "verbose", "max_cost", "no_log", "strict", "store")
+def chat(shared: Flags, app: str) -> None:
+    """Talk with APP (chat when none is named), line by line. /help shows what else can be done there.
+
+    Ctrl-C stops an answer and keeps what came of it. From a pipe, each line is said; --json prints one line per turn.
+
+    \b
+    taiwa chat
+    taiwa chat translate -p target_lang=English
+    taiwa chat -c                      go on with the latest conversation
+    taiwa chat -s novel-2              go on with that one, or begin it
+    printf '%s\\n' Hello /state | taiwa chat
+    """
+    from taiwa.cli.keyboard import Keyboard, Pipe, history_of
+    from taiwa.cli.opening import open_talk
+    from taiwa.cli.repl import Repl
+    from taiwa.cli.slash import SLASHES
+    from taiwa.cli.stopping import Stopper
+
+    live = sys.stdin.isatty() and sys.stdout.isatty() and not shared.as_json
+    stopper = Stopper()
+    talk = open_talk(shared, app, interrupts="keep" if live else "raise", observers=(stopper.watch,))
+    lines = Keyboard(history_of(talk.desk.store.path), SLASHES) if live else Pipe()
+    repl = Repl(talk, lines, stopper, as_json=shared.as_json, verbose=shared.verbose)
+    if live:
+        tell(words("hello", app=talk.app.name, model=talk.voice.model.name, session=talk.session))
+    repl.run()
+    if live and not repl.talk.conversation.fresh and not shared.no_log:
+        tell(words("bye", session=repl.talk.session))
+    if not live and repl.failed:
+        raise click.exceptions.Exit(1)

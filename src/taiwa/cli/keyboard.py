@@ -1,0 +1,161 @@
+"""Where the texts of a conversation come from: a person at a terminal, or the lines of a pipe."""
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from taiwa.cli.opening import decoded
+from taiwa.cli.words import words
+
+__all__ = ["Keyboard", "Pipe", "history_of", "scrub", "unfenced"]
+
+FENCE = '"""'
+PROMPT = "› "
+CONTINUATION = "· "
+
+
+class Pipe:
+    """Lines of standard input, one text each; three quotes open and close a text of several lines."""
+
+    live = False
+
+    def __init__(self) -> None:
+        self._line = 0
+
+    def read(self, offered: str = "") -> str:  # noqa: ARG002  (nobody is there to change it)
+        """Return the next text.
+
+        Raises:
+            EOFError: there is no more.
+            InputError: a line is not UTF-8.
+        """
+        text = self._next()
+        if not text.startswith(FENCE):
+            return text
+        while text.count(FENCE) < 2:
+            try:
+                text += f"\n{self._next()}"
+            except EOFError:
+                break
+        return unfenced(text)
+
+    def _next(self) -> str:
+        raw = sys.stdin.buffer.readline()
+        if not raw:
+            raise EOFError
+        self._line += 1
+        return decoded(raw.rstrip(b"\r\n"), f"line {self._line} of standard input")
+
+    def ask(self, question: str) -> str:  # noqa: ARG002  (the same)
+        """Nobody answers."""
+        return ""
+
+
+class Slashes(Completer):
+    """Completes slash commands at the beginning of a text."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(names)
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
+        """The commands that begin like the text."""
+        text = document.text_before_cursor
+        if text.startswith("/") and " " not in text and "\n" not in text:
+            for name in self._names:
+                if name.startswith(text[1:]):
+                    yield Completion(f"/{name}", start_position=-len(text), display_meta=words(f"help_{name}"))
+
+
+class Keyboard:
+    """A person at a terminal: lines can be edited, recalled, and go over several lines."""
+
+    live = True
+
+    def __init__(self, history: History, names: Iterable[str]) -> None:
+        self._session: PromptSession[str] = PromptSession(
+            history=history,
+            completer=Slashes(names),
+            complete_while_typing=False,
+            multiline=True,
+            key_bindings=_keys(),
+            prompt_continuation=CONTINUATION,
+        )
+
+    def read(self, offered: str = "") -> str:
+        """Return what the person typed."""
+        return unfenced(self._session.prompt(PROMPT, default=offered))
+
+    def ask(self, question: str) -> str:
+        """Return the answer to a question, which is not remembered."""
+        session: PromptSession[str] = PromptSession(history=InMemoryHistory())
+        return session.prompt(question)
+
+
+def _keys() -> KeyBindings:
+    """Enter sends, unless a block is open; with Alt, or after Escape, it begins a line. Pasted lines stay lines."""
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.text.startswith(FENCE) and buffer.text.count(FENCE) < 2:
+            buffer.insert_text("\n")
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    return keys
+
+
+def unfenced(text: str) -> str:
+    '''Take the quotes of a block off.
+
+    >>> unfenced('"""\\nfirst\\n\\nlast\\n"""')
+    'first\\n\\nlast'
+    '''
+    stripped = text.strip()
+    if not stripped.startswith(FENCE):
+        return text
+    return stripped.removeprefix(FENCE).removesuffix(FENCE).strip("\n")
+
+
+def history_of(store: Path | None) -> History:
+    """What was typed before, in a file beside the store that only its owner can read; without a store, forgotten."""
+    if store is None:
+        return InMemoryHistory()
+    path = _path(store)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(path)
+
+
+def scrub(store: Path | None, texts: Iterable[str]) -> int:
+    """Take texts out of what was typed, and return how many there were."""
+    path = None if store is None else _path(store)
+    if path is None or not path.exists():
+        return 0
+    said = {text.strip() for text in texts}
+    entries = list(FileHistory(path).load_history_strings())[::-1]
+    kept = [entry for entry in entries if unfenced(entry).strip().removeprefix("/") not in said | {""}]
+    if len(kept) < len(entries):
+        path.write_bytes(b"")
+        history = FileHistory(path)
+        for entry in kept:
+            history.store_string(entry)
+    return len(entries) - len(kept)
+
+
+def _path(store: Path) -> Path:
+    return store.with_name(f"{store.name}.history")

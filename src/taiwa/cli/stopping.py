@@ -1,0 +1,51 @@
+"""Ctrl-C while a model answers."""
+
+import signal
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+
+from taiwa.kernel.session import Event
+from taiwa.kernel.values import TextDelta
+
+__all__ = ["Stopper"]
+
+
+class Stopper:
+    """Ends an answer where it is, so that what was said and paid for is kept.
+
+    A key may be pressed at any moment: while a word is printed, or in the middle of a transaction of the store. The
+    interrupt is raised only where the driver of the turn expects it, within the stream of the model; pressed elsewhere,
+    it waits for the next word of the answer.
+    """
+
+    def __init__(self) -> None:
+        self.pressed = False
+        """Whether the key was pressed during the last turn."""
+        self._waiting = False
+
+    def watch(self, event: Event) -> None:
+        """Observe a turn, and end the answer if the key was pressed outside its stream."""
+        if self._waiting and isinstance(event, TextDelta):
+            self._waiting = False
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def listening(self, stream: Callable[..., object]) -> Generator[None]:
+        """Take the key until the turn ends; `stream` is the function whose frames belong to the answer."""
+        self.pressed = self._waiting = False
+        code = getattr(stream, "__code__", None)
+
+        def press(_: int, frame: FrameType | None) -> None:
+            self.pressed = True
+            while frame is not None:
+                if frame.f_code is code:
+                    raise KeyboardInterrupt
+                frame = frame.f_back
+            self._waiting = True
+
+        before = signal.signal(signal.SIGINT, press)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)

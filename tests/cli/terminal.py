@@ -1,0 +1,85 @@
+"""A terminal for tests: a command runs on a real pseudo terminal, and a test types and reads."""
+
+import os
+import pty
+import re
+import select
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from typing import Self
+
+__all__ = ["Terminal"]
+
+SIGNS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|\x1b[=>78]|\r")
+PATIENCE = 20.0
+
+
+class Terminal:
+    """One command on its terminal, from entering to leaving."""
+
+    def __init__(self, environment: Mapping[str, str], *arguments: str) -> None:
+        self.raw = b""
+        self._environment = {**environment, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "COLUMNS": "100"}
+        self._arguments = arguments
+        self._mark = 0
+
+    def __enter__(self) -> Self:
+        pid, self._terminal = pty.fork()
+        if pid == 0:
+            os.execve(sys.executable, [sys.executable, "-m", "taiwa", *self._arguments], self._environment)
+        self.pid = pid
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.code is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self._terminal)
+
+    code: int | None = None
+
+    @property
+    def text(self) -> str:
+        """All that was shown, without the signs that move the cursor."""
+        return SIGNS.sub("", self.raw.decode(errors="replace"))
+
+    def type(self, keys: str) -> None:
+        os.write(self._terminal, keys.encode())
+
+    def see(self, wanted: str) -> str:
+        """Wait until a text is shown that was not seen yet; return what was shown since the last call."""
+        end = time.monotonic() + PATIENCE
+        while wanted not in self.text[self._mark :]:
+            if not self._read(end):
+                raise AssertionError(f"{wanted!r} was not shown; what was:\n{self.text[self._mark :]}")
+        seen = self.text[self._mark :]
+        self._mark += seen.index(wanted) + len(wanted)
+        return seen
+
+    def prompted(self) -> None:
+        """Wait for the prompt: keys that are typed before it are for the program that runs."""
+        self.see("›")
+
+    def end(self) -> int:
+        """Wait until the command ends; return its exit code."""
+        deadline = time.monotonic() + PATIENCE
+        while self._read(deadline):
+            pass
+        ended, status = os.waitpid(self.pid, os.WNOHANG)
+        while not ended and time.monotonic() < deadline:
+            time.sleep(0.01)
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+        assert ended, f"it does not end; what was shown:\n{self.text}"
+        self.code = os.waitstatus_to_exitcode(status)
+        return self.code
+
+    def _read(self, deadline: float) -> bool:
+        ready, _, _ = select.select([self._terminal], [], [], max(deadline - time.monotonic(), 0))
+        try:
+            piece = os.read(self._terminal, 65536) if ready else b""
+        except OSError:  # the other side has closed
+            piece = b""
+        self.raw += piece
+        return bool(piece)

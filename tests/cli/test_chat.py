@@ -1,0 +1,235 @@
+"""`taiwa chat` over a pipe: lines in, answers out, slash commands, and failures that do not end the talk."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.peers.faults import status
+
+
+def test_each_line_is_said_and_answered_in_one_conversation(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("Hello!"), delta("Fine."))
+
+    talked = taiwa.ok("chat", input="Hi\n\nHow are you?\n")
+
+    assert talked.out == "Hello!\nFine.\n"
+    assert [len(request["messages"]) for request in speaker.requests] == [6, 8]
+    assert taiwa.ok("log").lines[1].split()[:3] == ["chat-1", "chat", "2"]
+
+
+def test_what_a_turn_changed_is_shown_after_its_answer_and_what_is_only_counted_is_not(
+    taiwa: Taiwa, speaker: Speaker
+) -> None:
+    speaker(delta("Hello!", topics=["tea"]))
+
+    talked = taiwa.ok("chat", input="Hi\n")
+
+    assert talked.err == '  + topics[0]: "tea"\n'
+
+
+def test_verbose_shows_the_bill_and_every_change(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("Hello!"))
+
+    talked = taiwa.ok("chat", "-v", input="Hi\n")
+
+    assert "1 calls · 7 in (4 cached) + 3 out tokens · 0 USD" in talked.err
+    assert "~ turns: 0 → 1" in talked.err
+
+
+def test_a_block_of_lines_is_one_text(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("Two lines."))
+
+    taiwa.ok("chat", input='"""\none\n\ntwo\n"""\n')
+
+    assert speaker.heard().startswith("one\n\ntwo")
+
+
+def test_two_slashes_say_a_text_that_begins_with_one(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("A path."))
+
+    taiwa.ok("chat", input="//etc/hosts\n")
+
+    assert speaker.heard().startswith("/etc/hosts")
+
+
+def test_undo_and_redo_move_message_and_state(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("Hello!", topics=["tea"]))
+
+    talked = taiwa.ok("chat", input="Hi\n/undo\n/state topics\n/redo\n/state topics\n")
+
+    assert talked.lines == ["Hello!", "[]", '["tea"]']
+    assert talked.err.splitlines()[1:] == ["back to turn 0", "forward to turn 1"]
+
+
+def test_there_is_an_end_to_undo_and_redo(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("Hello!"))
+
+    talked = taiwa.ok("chat", input="/undo\n/redo\nHi\n/undo 2\n/undo\n/undo\n")
+
+    assert talked.err.splitlines() == [
+        "taiwa: there is nothing to undo",
+        "taiwa: there is nothing to redo",
+        "taiwa: there are not so many turns to go over",
+        "back to turn 0",
+        "taiwa: there is nothing to undo",
+    ]
+
+
+def test_retry_and_edit_take_the_place_of_the_last_turn(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("One."), delta("One, better."), delta("Two."))
+
+    talked = taiwa.ok("chat", input="Say one\n/retry\n/edit Say two\n/log\n")
+
+    assert talked.lines[:3] == ["One.", "One, better.", "Two."]
+    assert [line.split(maxsplit=3)[-1] for line in talked.lines[-2:]] == ["root", "Say two"]
+    assert [len(request["messages"]) for request in speaker.requests] == [6, 6, 6]
+
+
+def test_edit_goes_back_so_many_turns(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("a"), delta("b"), delta("c"))
+
+    talked = taiwa.ok("chat", input="one\ntwo\n/edit 2 three\n/log\n")
+
+    assert "three" in talked.lines[-1]
+    assert talked.lines[-2].split()[0] == "0"
+
+
+def test_a_fork_leaves_the_other_branch_alone_and_switch_goes_back_to_it(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("a", topics=["tea"]), delta("b", topics=["coffee"]))
+
+    talked = taiwa.ok("chat", input="one\n/fork plan-b\ntwo\n/state topics\n/switch chat-1\n/state topics\n")
+
+    assert talked.lines == ["a", "b", '["tea", "coffee"]', '["tea"]']
+    assert "now on plan-b; chat-1 stays as it was" in talked.err
+    assert "now on chat-1, turn 1" in talked.err
+
+
+def test_why_names_the_turn(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("Hello!", topics=["tea"]))
+
+    talked = taiwa.ok("chat", input="Hi\n/why topics\n")
+
+    assert 'topics = ["tea"]' in talked.lines
+    assert any(line.startswith("  set by turn 1") for line in talked.lines)
+
+
+def test_another_app_keeps_the_state_that_fits(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("Hello!", topics=["tea"]), delta("def tea(): ...", topics=["python"]))
+
+    talked = taiwa.ok("chat", input="Hi\n/app code\nWrite it\n/state topics\n")
+
+    assert talked.lines[-1] == '["tea", "python"]'
+    assert "now with the app code" in talked.err
+
+
+def test_save_writes_the_form_that_the_ending_says(taiwa: Taiwa, speaker: Speaker, tmp_path: Path) -> None:
+    speaker(delta("Hello!"))
+
+    talked = taiwa.ok("chat", input=f"Hi\n/save {tmp_path}/talk.md\n/save {tmp_path}/talk.txt\n")
+
+    assert "> Hi\n\nHello!" in (tmp_path / "talk.md").read_text()
+    assert "talk.txt: the ending says no form" in talked.err
+
+
+def test_an_unknown_command_names_the_nearest_and_is_not_said(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("Hello!"))
+
+    talked = taiwa.ok("chat", input="/udno\n/fork\n/undo x\nHi\n")
+
+    assert talked.err.startswith("taiwa: there is no /udno; did you mean /undo?")
+    assert "taiwa: write it as /fork NAME\n" in talked.err
+    assert "taiwa: write it as /undo [n]\n" in talked.err
+    assert len(speaker.requests) == 1
+
+
+@pytest.mark.parametrize("line", ["/retry", "/edit x", "/fork b", "/why topics", "/log", "/save x.md"])
+def test_before_the_first_turn_there_is_nothing_to_look_back_to(taiwa: Taiwa, speaker: Speaker, line: str) -> None:
+    speaker()
+
+    talked = taiwa.ok("chat", input=f"{line}\n")
+
+    assert talked.err == "taiwa: there is no turn yet\n"
+
+
+def test_quit_leaves_what_follows_unsaid(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker()
+
+    taiwa.ok("chat", input="/quit\nHi\n")
+
+    assert not speaker.requests
+
+
+def test_a_turn_that_fails_is_a_line_and_the_talk_goes_on(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(status(400, b'{"error": {"message": "no"}}'), delta("Hello!"))
+
+    talked = taiwa("chat", input="Hi\nHi again\n")
+
+    assert talked.code == 1
+    assert talked.out == "Hello!\n"
+    assert talked.err.startswith("taiwa: ")
+    assert talked.err.count("\n") == 1
+    assert taiwa.ok("log").lines[1].split()[2] == "1"
+
+
+def test_json_prints_a_line_per_turn(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("a", topics=["tea"]), delta("b"))
+
+    talked = taiwa.ok("chat", "--json", input="one\ntwo\n")
+
+    assert [row["text"] for row in talked.rows] == ["a", "b"]
+    assert talked.rows[1]["parent"] == talked.rows[0]["node"]
+    assert talked.err == ""
+
+
+def test_go_on_finds_the_latest_conversation(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("a"), delta("b"), delta("c"))
+    taiwa.ok("say", "-s", "zebra", "one")
+    taiwa.ok("say", "-s", "aardvark", "two")
+    taiwa.ok("switch", "zebra")
+
+    taiwa.ok("chat", "-c", input="three\n")
+
+    assert "one" in [message["content"] for message in speaker.requests[-1]["messages"]]
+
+
+def test_no_log_keeps_nothing(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+    speaker(delta("Hello!"))
+
+    taiwa.ok("chat", "--no-log", input="Hi\n/undo\n")
+
+    assert not place.store.exists()
+
+
+def test_a_line_that_is_no_text_is_named(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("Hello!"))
+
+    talked = taiwa("chat", input=b"Hi\nab\xff\n")
+
+    assert talked.code == 2
+    assert talked.err.splitlines()[-1].startswith("taiwa: line 2 of standard input is not UTF-8 at byte 2")
+
+
+@pytest.mark.parametrize(("lang", "line"), [("ja_JP.UTF-8", "ターン 0 に戻りました"), ("zh_CN", "已回到第 0 轮")])
+def test_it_speaks_the_language_of_the_locale(
+    taiwa: Taiwa, speaker: Speaker, monkeypatch: pytest.MonkeyPatch, lang: str, line: str
+) -> None:
+    monkeypatch.delenv("TAIWA_LANG")
+    monkeypatch.setenv("LANG", lang)
+    speaker(delta("Hello!"))
+
+    talked = taiwa.ok("chat", input="Hi\n/undo\n")
+
+    assert talked.err.splitlines()[-1] == line
+
+
+def test_help_names_every_command_in_columns(taiwa: Taiwa, speaker: Speaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    from taiwa.cli.slash import SLASHES
+
+    monkeypatch.setenv("TAIWA_LANG", "ja")
+    speaker()
+
+    shown = taiwa.ok("chat", input="/help\n").lines
+
+    assert [line.split()[0] for line in shown[: len(SLASHES)]] == [f"/{name}" for name in SLASHES]
+    assert shown[0].index("直前") == shown[3].index("直前")

@@ -1,0 +1,88 @@
+"""A key that is pressed anywhere during a turn ends the answer, and nothing but the answer."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+import taiwa
+from taiwa.cli.stopping import Stopper
+from taiwa.kernel.values import Chunk, Request, TextDelta
+from taiwa.models.scripted import EVERY_ABILITY
+from taiwa.talk.talk import Talk
+from taiwa.talk.turn import Manner, Said
+
+ANSWER = "one two three four\n@@delta\n{}"
+
+
+class Model:
+    """Plays words, and presses the key at one of its own words if it is told to."""
+
+    name = "words"
+    abilities = EVERY_ABILITY
+
+    def __init__(self, press_at: int = -1) -> None:
+        self.press_at = press_at
+
+    def stream(self, request: Request) -> Iterator[Chunk]:
+        for number, word in enumerate(ANSWER.split(" ")):
+            if number == self.press_at:
+                press()
+            yield TextDelta(f"{word} ")
+
+    def astream(self, request: Request) -> None:
+        raise NotImplementedError
+
+
+def press() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def turn(model: Model, *, press_at: str = "") -> tuple[Said, Stopper]:
+    """Have a turn; the key is pressed while the reader of the answer holds a certain word."""
+    stopper = Stopper()
+    first = taiwa.open("chat", model=taiwa.script(), store=":memory:")
+    talk = Talk(
+        first.desk, "chat-1", first.conversation, taiwa.open("chat", model=model, store=":memory:").voice,
+        manner=Manner(interrupts="keep"), observers=(stopper.watch,),
+    )  # fmt: skip
+    said: Said | None = None
+    with stopper.listening(Model.stream):
+        for event in talk.stream("Count"):
+            if isinstance(event, TextDelta) and press_at and press_at in event.text:
+                press()
+            said = event if isinstance(event, Said) else said
+    assert said is not None
+    return said, stopper
+
+
+def test_pressed_while_the_model_speaks_it_ends_the_answer_there() -> None:
+    said, stopper = turn(Model(press_at=2))
+
+    assert said.text == "one two"
+    assert "the answer was interrupted" in said.warnings
+    assert stopper.pressed
+
+
+def test_pressed_while_a_word_is_printed_it_ends_the_answer_at_the_next_word() -> None:
+    said, stopper = turn(Model(), press_at="one")
+
+    assert said.text == "one two"
+    assert stopper.pressed
+
+
+def test_not_pressed_the_whole_answer_comes_and_the_key_is_given_back() -> None:
+    before = signal.getsignal(signal.SIGINT)
+
+    said, stopper = turn(Model())
+
+    assert said.text == "one two three four"
+    assert not stopper.pressed
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_outside_of_a_turn_the_key_is_the_program_s() -> None:
+    turn(Model())
+
+    with pytest.raises(KeyboardInterrupt):
+        press()

@@ -1,0 +1,189 @@
+"""`taiwa chat` on a real terminal: keys, history, and Ctrl-C in the middle of an answer."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.cli.terminal import Terminal
+from tests.peers.faults import head, silence, status, words
+
+CTRL_C, CTRL_D, ESCAPE_ENTER = "\x03", "\x04", "\x1b\r"
+PASTE = "\x1b[200~{}\x1b[201~"
+
+
+@pytest.fixture
+def open_chat(place: Place) -> Callable[..., Terminal]:
+    return lambda *arguments: Terminal(place.environment(), "chat", *arguments)
+
+
+def test_a_talk_from_hello_to_goodbye(speaker: Speaker, open_chat: Callable[..., Terminal], taiwa: Taiwa) -> None:
+    speaker(delta("Hello!", topics=["tea"]))
+
+    with open_chat() as chat:
+        chat.see("/help")
+        chat.prompted()
+        chat.type("Hi\r")
+        chat.see("Hello!")
+        chat.see('+ topics[0]: "tea"')
+        chat.prompted()
+        chat.type(CTRL_D)
+        chat.see("kept as chat-1")
+        code = chat.end()
+
+    assert code == 0
+    assert taiwa.ok("log", "chat-1", "--json").json[-1]["user"] == "Hi"
+
+
+def test_ctrl_c_stops_an_answer_and_keeps_what_came(
+    speaker: Speaker, open_chat: Callable[..., Terminal], taiwa: Taiwa
+) -> None:
+    speaker(silence(head() + words("Once upon a time")), delta("The end."))
+
+    with open_chat() as chat:
+        chat.prompted()
+        chat.type("Tell me a story\r")
+        chat.see("Once upon a")
+        chat.type(CTRL_C)
+        chat.see("stopped; the answer so far is kept")
+        assert speaker.seen[0].closed.wait(10)
+        chat.prompted()
+        chat.type("And then?\r")
+        chat.see("The end.")
+        chat.prompted()
+        chat.type(CTRL_D)
+        code = chat.end()
+
+    told = taiwa.ok("log", "chat-1", "--json").json
+    assert code == 0
+    assert [turn["user"] for turn in told] == [None, "Tell me a story", "And then?"]
+    assert told[1]["answer"].startswith("Once upon a")
+    assert len(speaker.requests) == 2
+
+
+def test_ctrl_c_before_the_first_word_changes_nothing_and_offers_the_text_again(
+    speaker: Speaker, open_chat: Callable[..., Terminal], taiwa: Taiwa
+) -> None:
+    speaker(delta("First."), silence(head()), delta("Now."))
+
+    with open_chat() as chat:
+        chat.prompted()
+        chat.type("One\r")
+        chat.see("First.")
+        chat.prompted()
+        chat.type("Two\r")
+        chat.see("Two")
+        wait_for(lambda: len(speaker.seen) == 2)
+        chat.type(CTRL_C)
+        chat.see("nothing changed")
+        chat.see("› Two")
+        chat.type("!\r")
+        chat.see("Now.")
+        chat.prompted()
+        chat.type(CTRL_D)
+        chat.end()
+
+    assert [turn["user"] for turn in taiwa.ok("log", "chat-1", "--json").json] == [None, "One", "Two!"]
+    assert speaker.heard().startswith("Two!")
+
+
+def test_a_failed_turn_offers_its_text_again(speaker: Speaker, open_chat: Callable[..., Terminal]) -> None:
+    speaker(status(400, b'{"error": {"message": "no"}}'), delta("Now."))
+
+    with open_chat() as chat:
+        chat.prompted()
+        chat.type("Hi\r")
+        chat.see("taiwa: ")
+        chat.see("› Hi")
+        chat.type("\r")
+        chat.see("Now.")
+        chat.prompted()
+        chat.type(CTRL_D)
+        assert chat.end() == 0
+
+
+def test_ctrl_c_at_the_prompt_clears_the_line(speaker: Speaker, open_chat: Callable[..., Terminal]) -> None:
+    speaker(delta("Hello!"))
+
+    with open_chat() as chat:
+        chat.prompted()
+        chat.type("wrong" + CTRL_C)
+        chat.see("wrong")
+        chat.prompted()
+        chat.type("right\r")
+        chat.see("Hello!")
+        chat.prompted()
+        chat.type(CTRL_D)
+        chat.end()
+
+    assert speaker.heard().startswith("right")
+
+
+def test_a_new_line_a_paste_and_a_block_are_one_text_each(speaker: Speaker, open_chat: Callable[..., Terminal]) -> None:
+    speaker(delta("a"), delta("b"), delta("c"))
+
+    with open_chat() as chat:
+        chat.prompted()
+        chat.type(f"一{ESCAPE_ENTER}二\r")
+        chat.see("a")
+        chat.prompted()
+        chat.type(PASTE.format("x\ny") + "\r")
+        chat.see("b")
+        chat.prompted()
+        chat.type('"""\rp\rq\r"""\r')
+        chat.see("c")
+        chat.prompted()
+        chat.type(CTRL_D)
+        chat.end()
+
+    heard = [speaker.heard(number).partition("<state>")[0] for number in range(3)]
+    assert [text.strip() for text in heard] == ["一\n二", "x\ny", "p\nq"]
+
+
+def test_what_was_typed_is_kept_for_its_owner_alone_and_forgotten_with_the_conversation(
+    speaker: Speaker, open_chat: Callable[..., Terminal], place: Place, taiwa: Taiwa
+) -> None:
+    speaker(delta("a"), delta("b"))
+    with open_chat() as chat:
+        chat.prompted()
+        chat.type("my secret\r")
+        chat.see("a")
+        chat.prompted()
+        chat.type("/cost\r")
+        chat.see("calls")
+        chat.prompted()
+        chat.type(CTRL_D)
+        chat.end()
+    history = place.store.with_name("taiwa.db.history")
+    assert history.stat().st_mode & 0o077 == 0
+    assert "my secret" in history.read_text()
+
+    taiwa.ok("forget", "chat-1", "--yes")
+
+    assert "my secret" not in history.read_text()
+    assert "/cost" in history.read_text()
+
+
+def test_the_answer_s_control_codes_are_shown_and_not_obeyed(
+    speaker: Speaker, open_chat: Callable[..., Terminal]
+) -> None:
+    speaker(delta("\x1b[2Jgone\x07"))
+
+    with open_chat() as chat:
+        chat.prompted()
+        chat.type("Hi\r")
+        chat.see("␛[2Jgone␇")
+        chat.prompted()
+        chat.type(CTRL_D)
+        chat.end()
+
+    assert b"\x1b[2Jgone" not in chat.raw
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    import time
+
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
