@@ -1,0 +1,138 @@
+"""`taiwa models` and `taiwa probe`: what is known of models and servers, and finding out."""
+
+import json
+from datetime import UTC, datetime
+from typing import get_args
+
+import click
+
+from taiwa.cli.options import Flags, flags
+from taiwa.cli.screen import emit, say_line, table, tell
+from taiwa.kernel.errors import ProtocolError
+from taiwa.kernel.records import Json
+from taiwa.kernel.values import Ability
+
+__all__ = ["models", "probe"]
+
+
+@click.group()
+def models() -> None:
+    """Show the providers that are known, and what a model's server can do.
+
+    \b
+    taiwa models list
+    taiwa models show openai:gpt-4.1-mini
+    taiwa models remote http://127.0.0.1:8080/v1#qwen     the models that the server itself lists
+    """
+
+
+@models.command("list")
+@flags("json")
+def list_(shared: Flags) -> None:
+    """List the providers: how a model of each is named, where it is, and which key it needs."""
+    from taiwa.models.keys import list_keys
+    from taiwa.models.names import PROVIDERS
+
+    chosen = shared.settings()
+    there = {row.name for row in list_keys(chosen)}
+    rows = [
+        (f"{name}:MODEL", chosen.base_urls.get(name, provider.base_url), _key(provider.key_name, there))
+        for name, provider in PROVIDERS.items()
+    ]
+    if shared.as_json:
+        emit([{"name": name, "base_url": address, "key": key} for name, address, key in rows])
+        return
+    table(("name", "address", "key"), rows)
+    tell(
+        "any other server: http://HOST:PORT/v1#MODEL" if chosen.model is None else f"the model is set to {chosen.model}"
+    )
+
+
+def _key(name: str, there: set[str]) -> str:
+    return "none needed" if not name else f"{name} (set)" if name in there else f"{name} (not set)"
+
+
+@models.command()
+@click.argument("name", required=False)
+@flags("json")
+def show(shared: Flags, name: str | None) -> None:
+    """Show what a model's server can do: from the table, corrected by what a probe found and by your settings."""
+    from taiwa.models.findings import kept, probed
+
+    chosen = shared.settings()
+    target = probed(name or chosen.chosen_model(), chosen)
+    found = kept(chosen, target)
+    able: dict[str, bool] = {ability: ability in target.abilities for ability in get_args(Ability)}
+    if shared.as_json:
+        abilities: dict[str, Json] = {**able}
+        day = None if found is None else found.day
+        emit(
+            {
+                "name": target.name,
+                "base_url": target.base_url,
+                "model": target.model,
+                "abilities": abilities,
+                "probed": day,
+            }
+        )
+        return
+    say_line(f"{target.name}  {target.base_url}", "bold")
+    table(("ability", "can"), [(ability, "yes" if can else "no") for ability, can in able.items()])
+    tell("from the table; `taiwa probe` finds out" if found is None else f"probed on {found.day}")
+
+
+@models.command()
+@click.argument("name", required=False)
+@flags("json")
+def remote(shared: Flags, name: str | None) -> None:
+    """List the models that a server offers."""
+    from taiwa.models.findings import probed
+    from taiwa.models.http import HttpModel
+    from taiwa.models.keys import find_key
+
+    chosen = shared.settings()
+    target = probed(name or chosen.chosen_model(), chosen)
+    body = HttpModel(target, find_key(target, chosen)).fetch("/models")
+    try:
+        said = json.loads(body)
+        names = sorted(str(item["id"]) for item in said["data"])
+    except (ValueError, KeyError, TypeError):
+        raise ProtocolError(f"{target.base_url} does not list its models in a form that is known") from None
+    if shared.as_json:
+        emit(list[Json](names))
+    else:
+        for one in names:
+            say_line(one)
+
+
+@click.command()
+@click.argument("name", required=False)
+@flags("json", "verbose")
+def probe(shared: Flags, name: str | None) -> None:
+    """Find out what a server really enforces: schema keywords, stop strings, prefixes, log-probabilities …
+
+    About thirty short requests whose answers show whether a rule was obeyed; the result is kept and corrects the table of
+    abilities. The model is the configured one when NAME is left out.
+
+    \b
+    taiwa probe
+    taiwa probe http://127.0.0.1:8080/v1#qwen --json
+    """
+    from taiwa.models.findings import keep
+    from taiwa.models.http import HttpModel
+    from taiwa.models.keys import find_key
+    from taiwa.models.probe import open_wide
+    from taiwa.models.probe import probe as probe_model
+
+    chosen = shared.settings()
+    target = open_wide(name or chosen.chosen_model(), chosen)
+    report = probe_model(HttpModel(target, find_key(target, chosen)), tell if shared.verbose else lambda _: None)
+    keep(chosen, report, datetime.now(UTC).date().isoformat())
+    if shared.as_json:
+        findings: dict[str, Json] = {one.name: {"verdict": one.verdict, "note": one.note} for one in report.findings}
+        emit({"model": report.model, "base_url": report.base_url, "server": report.server, "requests": report.requests,
+              "findings": findings})  # fmt: skip
+        return
+    table(("check", "verdict", "why"), [(one.name, one.verdict, one.note) for one in report.findings])
+    served = f" on {report.server}" if report.server else ""
+    tell(f"{report.model}{served}: {report.requests} requests; kept, and used from now on")
