@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.look import shown
+from taiwa.cli.look import asked, call_line, shown
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
 from taiwa.kernel.records import Json
@@ -78,9 +78,11 @@ def print_log(desk: "Desk", revision: str, limit: int, *, as_json: bool = False)
 
 def _tree(desk: "Desk", shared: Flags) -> None:
     """All histories that sessions name, as one forest: a node with one successor goes on, with more it branches."""
-    tips = {ref.tip: ref.name for ref in reversed(desk.store.refs.list())}
+    names: dict[str, list[str]] = {}
+    for ref in desk.store.refs.list():
+        names.setdefault(ref.tip, []).append(ref.name)
     children: dict[str | None, dict[str, Node]] = {}
-    for tip in tips:
+    for tip in reversed(names):
         for name, node in desk.store.nodes.path(tip):
             known = children.setdefault(node.parent, {})
             if name in known:
@@ -89,13 +91,24 @@ def _tree(desk: "Desk", shared: Flags) -> None:
     if shared.as_json:
         emit([_node(name, node, None) for kin in children.values() for name, node in kin.items()])
         return
-    stack = [(name, node, 0) for name, node in reversed(children.get(None, {}).items())]
+    stack = [(name, node, "", "") for name, node in reversed(children.get(None, {}).items())]
     while stack:
-        name, node, depth = stack.pop()
-        label = f"  ← {tips[name]}" if name in tips else ""
-        say_line(f"{'  ' * depth}{name[:12]} {node.kind:4} {_words(node)}{label}")
-        kin = children.get(name, {})
-        stack += [(child, at, depth + (len(kin) > 1)) for child, at in reversed(kin.items())]
+        name, node, lead, stem = stack.pop()
+        said = _words(node) or desk.app(node.app).name
+        label = f"  ← {', '.join(names[name])}" if name in names else ""
+        say_line(f"{lead}{name[:12]} {node.kind:4} {said}{label}")
+        stack += _branches(children.get(name, {}), stem)
+
+
+def _branches(kin: "dict[str, Node]", stem: str) -> "list[tuple[str, Node, str, str]]":
+    """The successors of a node, the first one last, each with what is drawn before it and before what follows it."""
+    if len(kin) < 2:
+        return [(name, node, stem, stem) for name, node in kin.items()]
+    signs = [("├─ ", "│  ")] * (len(kin) - 1) + [("└─ ", "   ")]
+    rows = [
+        (name, node, stem + here, stem + below) for (name, node), (here, below) in zip(kin.items(), signs, strict=True)
+    ]
+    return rows[::-1]
 
 
 @click.command()
@@ -111,7 +124,7 @@ def show(shared: Flags, revision: str) -> None:
     """
     desk = shared.desk()
     name = desk.store.resolve(revision)
-    node, here, calls = desk.store.nodes.get(name), desk.checkout(name), desk.store.runs.calls(name)
+    node, here, calls = desk.store.nodes.get(name), desk.checkout(name), asked(desk.store.runs.calls(name))
     if shared.as_json:
         paid: list[Json] = [
             {
@@ -135,10 +148,7 @@ def show(shared: Flags, revision: str) -> None:
     for field, held in here.state.items():
         say_line(f"  {field}: {shown(held)}")
     for call in calls:
-        usage = (
-            "tokens unknown" if call.usage is None else f"{call.usage.input_tokens}+{call.usage.output_tokens} tokens"
-        )
-        say_line(f"{call.kind.lower()} {call.model} · {usage} · {call.ms} ms", "dim")
+        say_line(f"call: {call_line(call)}", "dim")
 
 
 @click.command()

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -10,14 +11,16 @@ from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
 from taiwa.cli.words import words
 from taiwa.conversation.places import ABSENT, Absent, Change, changes, look, read_place, write_place
+from taiwa.kernel.effects import Abilities
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation
+    from taiwa.store import Call
     from taiwa.talk.desk import Desk
 
-__all__ = ["change_line", "diff", "print_diff", "print_why", "shown", "state", "why"]
+__all__ = ["asked", "call_line", "change_line", "diff", "print_diff", "print_why", "shown", "state", "why"]
 
 SIGNS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}
 
@@ -34,6 +37,20 @@ def change_line(change: Change) -> tuple[str, str]:
     if change.kind == "changed":
         return f"{sign} {where}: {shown(change.before)} → {shown(change.after)}", style
     return f"{sign} {where}: {shown(change.after if change.kind == 'added' else change.before)}", style
+
+
+def asked(calls: "Iterable[Call]") -> "tuple[Call, ...]":
+    """The calls that asked somebody; what a model can do is looked up here and recorded all the same."""
+    return tuple(call for call in calls if call.kind != Abilities.__name__)
+
+
+def call_line(call: "Call") -> str:
+    """A call in one line: who was asked, tokens in and out, how long it took."""
+    tokens = "tokens unknown"
+    if call.usage is not None:
+        tokens = f"{call.usage.input_tokens} in + {call.usage.output_tokens} out tokens"
+    said = (call.model, tokens) if call.model else (call.kind.lower(),)
+    return ", ".join((*said, f"{call.ms} ms"))
 
 
 @click.command()
@@ -68,7 +85,7 @@ def print_diff(desk: "Desk", before: str, after: str, *, as_json: bool = False) 
         say_line(line, style)
     for line in difflib.unified_diff(one, other, before or "latest", after or "latest", lineterm="", n=0):
         if not line.startswith(("---", "+++", "@@")):
-            say_line(line, "green" if line.startswith("+") else "red")
+            say_line(f"{line[0]} {line[1:]}", "green" if line.startswith("+") else "red")
     if not found and one == other:
         say_line(words("nothing"))
 
@@ -92,7 +109,7 @@ def print_why(desk: "Desk", place: str, revision: str, *, as_json: bool = False)
     """Print who set a value."""
     where = read_place(place)
     origin = desk.origin(desk.store.resolve(revision), where)
-    node, calls = origin.node, desk.store.runs.calls(origin.hash)
+    node, calls = origin.node, asked(desk.store.runs.calls(origin.hash))
     models = [call.model for call in calls if call.model]
     if as_json:
         emit(
@@ -116,13 +133,7 @@ def print_why(desk: "Desk", place: str, revision: str, *, as_json: bool = False)
     if node.delta is not None:
         say_line(f"  delta:       {shown(node.delta)}")
     for call in calls:
-        if call.model:
-            tokens = (
-                "tokens unknown"
-                if call.usage is None
-                else f"{call.usage.input_tokens}+{call.usage.output_tokens} tokens"
-            )
-            say_line(f"  call:        {call.model}, {tokens}, {call.ms} ms")
+        say_line(f"  call:        {call_line(call)}")
 
 
 @click.group(invoke_without_command=True)
