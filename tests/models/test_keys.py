@@ -116,8 +116,7 @@ def test_the_list_names_keys_and_their_places_and_shows_nothing_of_them(settings
 def test_a_misspelt_provider_is_named_with_the_nearest(settings: Settings) -> None:
     with pytest.raises(ConfigError, match="'opnai': did you mean 'openai'"):
         key_name("opnai", settings)
-    with pytest.raises(ConfigError, match="ollama needs no key"):
-        key_name("ollama", settings)
+    assert key_name("ollama", settings) == "OLLAMA_API_KEY"
     assert key_name("SOME_TOKEN", settings) == "SOME_TOKEN"
 
 
@@ -208,3 +207,17 @@ def test_a_key_that_cannot_be_checked_is_not_called_wrong(faults: FaultServer) -
         check_key(replace(OPENAI, base_url=faults.base_url), Secret(KEY))
 
     assert not isinstance(caught.value, AuthError)
+
+
+def test_a_server_of_ones_own_may_have_a_key_and_does_without_one(settings: Settings) -> None:
+    name = "http://127.0.0.1:8080/v1#qwen"
+
+    before = find_key(resolve(name), settings, {})
+    kept = set_key(settings, "http://127.0.0.1:8080", "canary-own")
+    after = find_key(resolve(name), settings, {})
+
+    assert (before, kept) == (None, "KEY_HTTP_127_0_0_1_8080")
+    assert after is not None
+    assert after.reveal() == "canary-own"
+    assert find_key(resolve("http://127.0.0.1:8081/v1#qwen"), settings, {}) is None
+    assert find_key(resolve("llamacpp:qwen", base_urls={"llamacpp": "http://gpu.example/v1"}), settings, {}) is None

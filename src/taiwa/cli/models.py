@@ -2,7 +2,7 @@
 
 import json
 from datetime import UTC, datetime
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -11,6 +11,9 @@ from taiwa.cli.screen import emit, say_line, table, tell
 from taiwa.kernel.errors import ProtocolError
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import Ability
+
+if TYPE_CHECKING:
+    from taiwa.models.names import Provider
 
 __all__ = ["models", "probe"]
 
@@ -36,7 +39,7 @@ def list_(shared: Flags) -> None:
     chosen = shared.settings()
     there = {row.name for row in list_keys(chosen)}
     rows = [
-        (f"{name}:MODEL", chosen.base_urls.get(name, provider.base_url), _key(provider.key_name, there))
+        (f"{name}:MODEL", chosen.base_urls.get(name, provider.base_url), _key(provider, there))
         for name, provider in PROVIDERS.items()
     ]
     if shared.as_json:
@@ -48,8 +51,10 @@ def list_(shared: Flags) -> None:
     )
 
 
-def _key(name: str, there: set[str]) -> str:
-    return "none needed" if not name else f"{name} (set)" if name in there else f"{name} (not set)"
+def _key(provider: "Provider", there: set[str]) -> str:
+    if provider.key_name in there:
+        return f"{provider.key_name} (set)"
+    return "as the server wants" if provider.own else f"{provider.key_name} (not set)"
 
 
 @models.command()

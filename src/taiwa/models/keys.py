@@ -38,21 +38,20 @@ class KeyRow:
 
 
 def key_name(name: str, settings: Settings) -> str:
-    """Find the name of a key from what a person says: `openai` or `OPENAI_API_KEY`.
+    """Find the name of a key from what a person says: `openai`, `OPENAI_API_KEY` or `http://host:port` for one server.
 
     Raises:
-        ConfigError: no provider is called so, or it needs no key.
+        ConfigError: no provider is called so.
     """
     if NAME.fullmatch(name):
         return name
+    if name.startswith(("http://", "https://")):
+        return resolve(f"{name.partition('#')[0]}#any").key_name
     known = (*PROVIDERS, *settings.base_urls)
     if name not in known:
         near = get_close_matches(name.lower(), known, 1, 0.0)
         raise ConfigError(f"no provider is called {name[:40]!r}: did you mean {near[0]!r}? (known: {', '.join(known)})")
-    found = resolve(f"{name}:any", base_urls=settings.base_urls).key_name
-    if not found:
-        raise ConfigError(f"{name} needs no key")
-    return found
+    return resolve(f"{name}:any", base_urls=settings.base_urls).key_name
 
 
 def find_key(target: Target, settings: Settings, environ: Mapping[str, str] | None = None) -> Secret | None:
@@ -67,7 +66,7 @@ def find_key(target: Target, settings: Settings, environ: Mapping[str, str] | No
     given = (os.environ if environ is None else environ).get(name) or _read(settings.keys_path).get(name)
     if given:
         return Secret(given, name)
-    providers = [provider for provider, known in PROVIDERS.items() if known.key_name == name]
+    providers = [provider for provider, known in PROVIDERS.items() if known.key_name == name and not known.own]
     if not providers or address_of(target.base_url).is_local:
         return None
     raise ConfigError(

@@ -17,7 +17,7 @@ __all__ = ["PROVIDERS", "Provider", "resolve"]
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A place where models are: its address, its key's name (`""`: none is needed) and how it speaks.
+    """A place where models are: its address, its key's name and how it speaks. A server of one's own may do without a key.
 
     `table` names its rows in the table of abilities, `dialect` its dialect of Chat Completions or `anthropic`.
     """
@@ -26,6 +26,7 @@ class Provider:
     key_name: str = ""
     dialect: str = "plain"
     table: str = ""
+    own: bool = False
 
 
 PROVIDERS: Mapping[str, Provider] = {
@@ -38,11 +39,11 @@ PROVIDERS: Mapping[str, Provider] = {
     "gemini": Provider("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", table="hosted"),
     "cerebras": Provider("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", table="hosted"),
     "huggingface": Provider("https://router.huggingface.co/v1", "HF_TOKEN", table="hosted"),
-    "ollama": Provider("http://127.0.0.1:11434/v1", dialect="ollama"),
-    "llamacpp": Provider("http://127.0.0.1:8080/v1", dialect="llamacpp"),
-    "vllm": Provider("http://127.0.0.1:8000/v1", dialect="vllm"),
-    "sglang": Provider("http://127.0.0.1:30000/v1", dialect="sglang"),
-    "lmstudio": Provider("http://127.0.0.1:1234/v1", dialect="lmstudio"),
+    "ollama": Provider("http://127.0.0.1:11434/v1", "OLLAMA_API_KEY", "ollama", own=True),
+    "llamacpp": Provider("http://127.0.0.1:8080/v1", "LLAMACPP_API_KEY", "llamacpp", own=True),
+    "vllm": Provider("http://127.0.0.1:8000/v1", "VLLM_API_KEY", "vllm", own=True),
+    "sglang": Provider("http://127.0.0.1:30000/v1", "SGLANG_API_KEY", "sglang", own=True),
+    "lmstudio": Provider("http://127.0.0.1:1234/v1", "LMSTUDIO_API_KEY", "lmstudio", own=True),
 }
 FORMS = "say PROVIDER:MODEL (openai:gpt-…, ollama:…) or http://HOST:PORT/v1#MODEL"
 GUESSES = (
@@ -88,8 +89,10 @@ def _by_url(name: str, wishes: Mapping[str, bool] | None) -> Target:
     if not url.fragment:
         raise ConfigError(f"{name!r} names no model: add '#MODEL' at its end")
     # A key may only go where it belongs: the same host over TLS.
-    places = ((urlsplit(one.base_url), one) for one in PROVIDERS.values() if one.key_name)
-    provider = next((one for place, one in places if place[:2] == url[:2]), Provider(""))
+    places = ((urlsplit(one.base_url), one) for one in PROVIDERS.values() if not one.own)
+    place = url.netloc if url.scheme == "https" else f"{url.scheme}_{url.netloc}"  # a key for TLS never goes without it
+    key_name = f"KEY_{re.sub(r'[^A-Za-z0-9]+', '_', place).strip('_').upper()}"
+    provider = next((one for place, one in places if place[:2] == url[:2]), Provider("", key_name, own=True))
     return _target(name, provider, _base(url, provider), url.fragment, wishes)
 
 
