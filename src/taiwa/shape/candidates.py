@@ -1,9 +1,11 @@
 """Every value that stands in a text on its own: found by its bracket, read tolerantly, never from inside another one."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from taiwa.kernel import Json
 from taiwa.shape.reading import Fix
 from taiwa.shape.scan import BRACKETS, KEY, DepthError, EscapedError, UnreadableError, Work
 from taiwa.shape.strings import Hints
@@ -18,6 +20,8 @@ JSON_LIKE = re.compile(
 LINE_KEY = re.compile(r"(?:^|\n)[^\S\n]*(?=\"[^\"\n]{1,100}\"\s*[:：])")
 TUPLE = re.compile(r"[({\[]")
 EXTRA = re.compile(r"\s*([}\]])")
+DOUBLED = re.compile(r"\{\{\s*[\"'{}]")
+GOES_ON = re.compile(r"\s*,\s*\"[^\"\n]{0,100}\"\s*:")
 ANY_BRACKET = re.compile(r"[{}\[\]]")
 ESCAPE = re.compile(r"\\([\"\\/nrt])")
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
@@ -52,6 +56,9 @@ def drafts(text: str, start: int, end: int, work: Work, hints: Hints) -> Iterato
 
 def _at(text: str, at: int, end: int, work: Work, hints: Hints) -> tuple[Draft | None, int]:
     """Read the value at a bracket, and say where to look for the next one."""
+    exact = _exact(text, at, end, work)
+    if exact is not None:
+        return exact, exact.end
     like = JSON_LIKE.match(text, at, end) is not None
     try:
         draft = _doubled(text, at, end, work, hints) or read_value(text, at, end, work, hints)
@@ -65,6 +72,33 @@ def _at(text: str, at: int, end: int, work: Work, hints: Hints) -> tuple[Draft |
         work.stuck = error.position
         return None, _past(text, max(error.position, at + 1), end, error.depth, work)
     return draft, draft.end if like or not draft.open else at + 1
+
+
+def _exact(text: str, at: int, end: int, work: Work) -> Draft | None:
+    """Read a value that is JSON as it stands, which is never mended; None where it is not, or seems to go on."""
+    try:
+        data, stop = DECODER.raw_decode(text, at)
+    except (ValueError, RecursionError) as error:
+        work.spend(max(0, getattr(error, "pos", at) - at))
+        return None
+    work.spend(stop - at)
+    if stop > end or GOES_ON.match(text, stop, end):
+        return None
+    return Draft(data, at, stop, ())
+
+
+def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key is there twice")
+    return made
+
+
+def _finite(name: str) -> Json:
+    raise ValueError(name)
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_finite)
 
 
 def _with_closers(text: str, draft: Draft, end: int) -> Draft:
@@ -113,7 +147,7 @@ def _bare_object(text: str, start: int, end: int, work: Work, hints: Hints) -> D
 
 def _doubled(text: str, start: int, end: int, work: Work, hints: Hints) -> Draft | None:
     """Read a value whose every brace is doubled, as templates write them; None where they are not."""
-    if not text.startswith("{{", start) or not text.startswith("}}", text.rfind("}", start, end) - 1):
+    if not DOUBLED.match(text, start, end) or not text.startswith("}}", text.rfind("}", start, end) - 1):
         return None
     inner = text[start:end].replace("{{", "{").replace("}}", "}")
     work.spend(end - start)

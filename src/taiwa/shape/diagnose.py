@@ -5,8 +5,9 @@ its own.
 """
 
 from taiwa.kernel import Json
-from taiwa.shape.faults import Fault, Path, faults, node_at
-from taiwa.shape.form import Form, RefNode, resolve
+from taiwa.shape.faults import Fault, Path, branch_name, faults, node_at
+from taiwa.shape.faults import branch as meant_by
+from taiwa.shape.form import Form
 from taiwa.shape.judges import Complaint
 from taiwa.shape.wording import BREAKS, cut, described, literal
 
@@ -71,29 +72,32 @@ def _from_judge(form: Form, data: Json, complaints: tuple[Complaint, ...], known
     lines: list[str] = []
     strange: list[str] = []
     for complaint in complaints:
-        path = _data_path(data, complaint.path)
-        if any(path[: len(other)] == other for other in known) or (known and complaint.code not in CUSTOM):
+        path, meant = _data_path(form, data, complaint.path)
+        if any(path[: len(other)] == other or other[: len(path)] == path for other in known) or (known and not meant):
             continue
         node = node_at(form, data, path)
-        name = node.name if isinstance(node, RefNode) else ""
-        text = (
-            complaint.text
-            if complaint.code in CUSTOM or node is None
-            else f"must be {described(resolve(node, form), name)}"
-        )
-        line = f"{pointer(path)} = {_shown(_at(data, path))}: {cut(BREAKS.sub(' ', text), TEXT_CHARS)}"
-        (strange if node is None else lines).append(line)
+        here = _at(data, path)
+        text = complaint.text
+        if complaint.code not in CUSTOM and node is not None:
+            text = f"must be {described(meant_by(form, node, here), branch_name(form, node, here))}"
+        line = f"{pointer(path)} = {_shown(here)}: {cut(BREAKS.sub(' ', text), TEXT_CHARS)}"
+        (lines if meant and node is not None else strange).append(line)
     return lines or strange
 
 
-def _data_path(data: Json, path: Path) -> Path:
-    """Leave out what only names a branch of a union: neither a key of the object there nor an index of the list."""
+def _data_path(form: Form, data: Json, path: Path) -> tuple[Path, bool]:
+    """Leave out what only names a branch of a union; tell whether the branches named are the ones that were meant."""
     kept: list[str | int] = []
+    meant = True
     for part in path:
-        if _has(data, part):
-            data = _at(data, (part,))
+        here = _at(data, tuple(kept))
+        if _has(here, part):
             kept.append(part)
-    return tuple(kept)
+        else:
+            node = node_at(form, data, tuple(kept))
+            told = isinstance(here, dict) and part in here.values()
+            meant = meant and node is not None and (told or branch_name(form, node, here) == part)
+    return tuple(kept), meant
 
 
 def _has(data: Json, part: str | int) -> bool:

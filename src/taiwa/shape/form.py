@@ -208,7 +208,7 @@ def members(node: Node, form: Form) -> tuple[Node, ...]:
             todo[:0] = at.options
         else:
             found.append(at)
-    return tuple(found)
+    return tuple(found) or (NeverNode(),)
 
 
 def children(node: Node) -> Iterator[Node]:

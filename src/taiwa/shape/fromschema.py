@@ -32,7 +32,7 @@ from taiwa.shape.form import (
     retold,
 )
 
-__all__ = ["form_of"]
+__all__ = ["form_of", "identifier"]
 
 MAX_DEPTH = 128
 NOTE_CHARS = 120
@@ -120,7 +120,7 @@ class _Reader:
             found = self.at(pointer)
             title = found.get("title") if isinstance(found, dict) else None
             wanted = pointer.rsplit("/", 1)[-1] if pointer != "#" else str(title or "Root")
-            self.names[pointer] = self.waiting[pointer] = self._fresh(_identifier(unquote(wanted)))
+            self.names[pointer] = self.waiting[pointer] = self._fresh(identifier(unquote(wanted)))
         return RefNode(self.names[pointer])
 
     def _fresh(self, wanted: str) -> str:
@@ -212,13 +212,22 @@ class _Reader:
             for key, part in given.items()
         ]
         properties += [Property(key, AnyNode(), required=True) for key in dict.fromkeys(required) if key not in given]
-        extra = schema.get("additionalProperties")
         return ObjectNode(
             tuple(properties),
-            None if extra is None else self.node(extra, f"{path}/additionalProperties", depth + 1),
+            self._extra(schema, path, depth),
             _size(schema, "minProperties", path) or 0,
             _size(schema, "maxProperties", path),
         )
+
+    def _extra(self, schema: Object, path: str, depth: int) -> Node | None:
+        """Read what other keys may hold: which of the patterns a key has to match, a note says."""
+        extra = schema.get("additionalProperties")
+        node = None if extra is None else self.node(extra, f"{path}/additionalProperties", depth + 1)
+        patterns = schema.get("patternProperties")
+        if not isinstance(patterns, dict) or not patterns or isinstance(node, AnyNode):
+            return node
+        options = [self.node(part, f"{path}/patternProperties/{key}", depth + 1) for key, part in patterns.items()]
+        return None if node is None else _union([*options, *([] if isinstance(node, NeverNode) else [node])])
 
     def _array(self, schema: Object, path: str, depth: int) -> Node:
         items = schema.get("items", True)
@@ -328,7 +337,7 @@ def _size(schema: Object, word: str, path: str) -> int | None:
     return None if found is None else int(found)
 
 
-def _identifier(text: str) -> str:
+def identifier(text: str) -> str:
     """Make a name that TypeScript accepts: `list[Item]` becomes `list_Item`, `module__Item__2` becomes `Item`."""
     whole = re.sub(r"\W+", "_", text).strip("_")
     plain = re.sub(r"__\d+\Z", "", whole).rsplit("__", 1)[-1].strip("_")

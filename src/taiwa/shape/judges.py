@@ -141,6 +141,8 @@ class SchemaJudge:
             kind.check_schema(self.schema)
         except exceptions.SchemaError as error:
             raise InputError(f"not a JSON Schema: {error.message} at {error.json_path}") from error
+        except RecursionError as error:
+            raise InputError("schema: nested too deep") from error
         self.validator = kind(self.schema)
 
     def from_json(self, text: bytes) -> Json:

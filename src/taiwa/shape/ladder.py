@@ -80,7 +80,11 @@ def climb(target: Target[T], text: str, rules: Rules) -> Reading[T]:
     Raises:
         ShapeError: no rung holds.
     """
-    return _Ladder(target, text, rules).climb()
+    ladder = _Ladder(target, text, rules)
+    try:
+        return ladder.climb()
+    except RecursionError:  # the caller's own stack is nearly full
+        ladder.fail("$: nested too deep for what is left of the stack")
 
 
 @dataclass(slots=True)

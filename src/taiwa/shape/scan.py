@@ -82,9 +82,9 @@ SOLID = frozenset(chr(code) for code in range(33, 127)) - {"/", "#"}
 JSON_SPACE = re.compile(r"[ \t\n\r]*")
 LINE_COMMENT = re.compile(r"(?://|#)[^\n]*")
 COMMENT_END = re.compile(r"[,}\]]")
-KEY_SPAN = 120
+KEY_SPAN = 350
 KEY = re.compile(
-    r"[\s\ufeff]*(?:\"((?:[^\"\\\n]|\\.){0,100})\"|'((?:[^'\\\n]|\\.){0,100})'|[“„]([^”“\n]{0,100})[”“])\s*(?:[:：]|=(?!=))"
+    r"[\s\ufeff]*(?:\"((?:[^\"\\\n]|\\.){0,300})\"|'((?:[^'\\\n]|\\.){0,300})'|[“„]([^”“\n]{0,300})[”“])\s*(?:[:：]|=(?!=))"
 )
 OPEN_KEY = re.compile(
     r"[\"']([\w$ -]{1,60}):(?=\s*[\"'](?!\s*[:：,}\]])"

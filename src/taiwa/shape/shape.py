@@ -12,6 +12,7 @@ from taiwa.shape.form import AnyNode, Form, ObjectNode, Property, members
 from taiwa.shape.fromschema import form_of
 from taiwa.shape.judges import FieldsJudge, Judge, MisfitError, SchemaJudge, TypeJudge
 from taiwa.shape.ladder import STANDARD, Rules, climb
+from taiwa.shape.native import DIALECTS, Native, native
 from taiwa.shape.reading import Reading
 from taiwa.shape.target import WRAP, Target
 from taiwa.shape.typescript import typescript
@@ -68,14 +69,15 @@ class Shape(Generic[T]):
         """
         title = schema.get("title")
         shape: Shape[Json] = Shape.__new__(cast("Any", Shape))
-        shape._set(SchemaJudge(schema), name or (title if isinstance(title, str) else "Answer"))
+        shape._set(SchemaJudge(schema), name or (title if isinstance(title, str) else "Answer"), raw=True)
         return shape
 
-    def _set(self, judge: Judge[T], name: str) -> None:
+    def _set(self, judge: Judge[T], name: str, *, raw: bool = False) -> None:
         self.name = name
         self._judge = judge
         self.bare = form_of(judge.schema, name)
         self.wrapped = not any(isinstance(each, (ObjectNode, AnyNode)) for each in members(self.bare.root, self.bare))
+        self._raw = judge.schema if raw or native(self.bare, DIALECTS["plain"]).moved else None
         self._target = Target(judge, self.bare, name, self.wrapped)
 
     def __repr__(self) -> str:
@@ -89,18 +91,30 @@ class Shape(Generic[T]):
         return Form(ObjectNode((Property(WRAP, self.bare.root, required=True),)), self.name, self.bare.named)
 
     def schema(self) -> dict[str, Json]:
-        """Give the JSON Schema of the wire form."""
-        bare = dict(self._judge.schema)
+        """Give the JSON Schema of the wire form: a raw schema as it was given, of a type the shortest that says all."""
+        if self._raw is None:
+            return native(self.form, DIALECTS["plain"]).schema
+        bare = dict(self._raw)
         if not self.wrapped:
             return bare
         shared = {key: bare.pop(key) for key in ("$defs", "definitions", "$schema") if key in bare}
         whole: dict[str, Json] = {
             "type": "object",
-            "properties": {WRAP: bare},
+            "properties": {WRAP: _deeper(bare)},
             "required": [WRAP],
             "additionalProperties": False,
         }
-        return whole | shared
+        return whole | {key: part if key == "$schema" else _deeper(part) for key, part in shared.items()}
+
+    def native(self, dialect: str) -> Native:
+        """Give the schema for a server's native mode, with what that mode cannot say: see `taiwa.shape.native`.
+
+        Raises:
+            InputError: no dialect has this name.
+        """
+        if dialect not in DIALECTS:
+            raise InputError(f"no schema dialect {dialect!r}; there are {', '.join(DIALECTS)}")
+        return native(self.form, DIALECTS[dialect])
 
     def render(self, style: Style = "typescript") -> str:
         """Write the type as a model should see it."""
@@ -142,3 +156,16 @@ class Shape(Generic[T]):
 def _name(annotation: object) -> str:
     name = getattr(annotation, "__name__", "")
     return name if isinstance(annotation, type) and name.isidentifier() and name[:1].isupper() else "Answer"
+
+
+def _deeper(schema: Json) -> Json:
+    """Point references to the root of a schema to where it lies inside of its wrapping."""
+    if isinstance(schema, list):
+        return [_deeper(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _deeper(part) for key, part in schema.items()}
+    target = made.get("$ref")
+    if isinstance(target, str) and target.startswith("#") and not target.startswith(("#/$defs/", "#/definitions/")):
+        made["$ref"] = f"#/properties/{WRAP}{target[1:]}"
+    return made

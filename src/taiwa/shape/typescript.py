@@ -27,6 +27,7 @@ from taiwa.shape.form import (
     UnionNode,
     children,
 )
+from taiwa.shape.fromschema import identifier
 from taiwa.shape.wording import BREAKS, constraints, cut, literal
 
 __all__ = ["typescript"]
@@ -52,7 +53,7 @@ class _Writer:
     def __init__(self, form: Form) -> None:
         self.form = form
         self.kept = _kept(form)
-        self.root = form.name
+        self.root = identifier(form.name)
         while self.root in self.kept:
             self.root += "_"
 
