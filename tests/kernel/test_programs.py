@@ -20,6 +20,7 @@ from taiwa.kernel import (
     Note,
     Passage,
     Program,
+    Quote,
     Request,
     Response,
     Retrieve,
@@ -88,6 +89,17 @@ def test_abilities_are_those_of_the_model(drive: Drive) -> None:
         return (yield from perform(Abilities()))
 
     assert drive.run(program(), model=Echo()) == {"stop"}
+
+
+def test_a_quote_is_the_price_of_a_usage_and_unknown_without_prices(drive: Drive) -> None:
+    def program() -> Program[int | None]:
+        return (yield from perform(Quote(Usage(3, 4))))
+
+    def price(model: str, usage: Usage) -> int:
+        return 10 * usage.input_tokens + usage.output_tokens if model == "echo" else 0
+
+    assert drive.run(program(), model=Echo(), price=price) == 34
+    assert drive.run(program(), model=Echo()) is None
 
 
 def test_what_is_told_reaches_observers_and_the_program_goes_on(drive: Drive) -> None:

@@ -1,39 +1,50 @@
 """A typed answer: `[Complete constraint=shape] → shape.read → value | diagnostics → [Complete] …`.
 
-The answer is validated even where the server promised its form: such promises are not always kept.
+The answer is read and checked in every mode, even where the server promised its form. A text that ends before its value
+does is no success, whatever it looks like.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from taiwa.kernel.effects import Abilities, Complete, Hidden, Program, perform
-from taiwa.kernel.errors import RefusalError, ShapeError
-from taiwa.kernel.records import value
-from taiwa.kernel.values import JsonSchema, Message, Request, Response, Sampling, assistant, system, user
-from taiwa.shape import Shape
+from taiwa.conversation.derive import tokens_of
+from taiwa.flows.modes import Answered, Asking, Choice, Mode, Wanted, answered, modes_for
+from taiwa.flows.patches import patched
+from taiwa.flows.repair import (
+    ONCE,
+    STRICTLY,
+    Attempt,
+    Form,
+    Repair,
+    check_repair,
+    loosely,
+    patch_places,
+    patch_wanted,
+    sent_back,
+    stopped,
+    unfinished,
+)
+from taiwa.kernel.effects import Hidden, Program, Quote, Watcher, perform
+from taiwa.kernel.errors import ConfigError, LimitError, RefusalError, ShapeError
+from taiwa.kernel.records import Json, value
+from taiwa.kernel.values import Message, Request, Sampling, Text, Usage, user
+from taiwa.shape import Fix, Reading, Rules
 
-__all__ = ["Attempt", "Extracted", "extract"]
+__all__ = ["ExtractError", "Extracted", "extract"]
 
 T = TypeVar("T")
-WANTED = """\
-Reply only with JSON of this type, and nothing else:
-
-{type}"""
-REPAIR = """\
-Your reply does not have the wanted type:
-{faults}
-Reply only with the corrected JSON, whole, and nothing else."""
-SHOWN_FAULTS = 12
-BROKEN_OFF = {"length": "was cut off at the length limit", "interrupted": "was interrupted", "cut": "was cut off"}
-
-
-@value
-class Attempt:
-    """One answer as the model wrote it, and what is wrong with it, one line per fault; none means that it was taken."""
-
-    text: str
-    diagnostics: tuple[str, ...] = ()
+GUESSING = Rules()
+SHORTER = """\
+Your last answer was cut off at the length limit: write the JSON without spaces and line breaks, and leave out what is \
+optional."""
+ENDINGS = {
+    "length": "the answer was cut off at the length limit",
+    "interrupted": "the answer was interrupted",
+    "cut": "the answer was cut off",
+    "refusal": "the model refused to answer",
+}
 
 
 @value
@@ -43,74 +54,203 @@ class Extracted(Generic[T]):
     value: T
     attempts: tuple[Attempt, ...]
 
+    @property
+    def usage(self) -> Usage | None:
+        """What all attempts used together; None where the server did not say it of one."""
+        return _total(self.attempts)
+
+
+class ExtractError(ShapeError):
+    """No attempt could be read.
+
+    `tries` holds the attempts whole, `best` the JSON of the one that came nearest (None where there was none), `reason`
+    why the last one was not sent back. `spent` holds the bill of the run.
+    """
+
+    details = (*ShapeError.details, "reason")
+    tries: tuple[Attempt, ...] = ()
+    best: Json = None
+    reason: str = ""
+
+    @property
+    def usage(self) -> Usage | None:
+        """What all attempts used together; None where the server did not say it of one."""
+        return _total(self.tries)
+
 
 def extract(
-    shape: Shape[T], said: str | Sequence[Message], *, repairs: int = 1, sampling: Sampling = Sampling()
+    wanted: Wanted[T],
+    said: str | Sequence[Message],
+    *,
+    repair: Repair = ONCE,
+    mode: Choice = "auto",
+    sampling: Sampling = Sampling(),
+    watch: Callable[[], Watcher] = Hidden,
 ) -> Program[Extracted[T]]:
-    """Ask for a value of a type.
-
-    What cannot be read without guessing is sent back with its faults at most `repairs` times. It is not sent back when the answer was broken
-    off, because the next one would be, nor when a repair has the same faults again.
+    """Ask for a value of a type: `yield from extract(Shape(Order), "Two teas, please.")`.
 
     Raises (when run):
-        ShapeError: no attempt could be read; it holds the last text, its diagnostics and all attempts.
+        InputError: `repair` or `mode` is out of bounds. ConfigError: `budget_cost` is set and no price is known.
+        ExtractError: no attempt could be read, and what `repair` allows did not mend it.
         RefusalError: the model refused to answer.
     """
-    able = "json_schema" in (yield from perform(Abilities()))
-    constraint = JsonSchema(shape.schema(), shape.name) if able else None
-    messages = _prompt(shape, (user(said),) if isinstance(said, str) else tuple(said))
-    request = asked = Request(messages, constraint=constraint, sampling=sampling)
-    attempts: tuple[Attempt, ...] = ()
+    check_repair(repair)
+    if repair.budget_cost is not None and (yield from perform(Quote(Usage()))) is None:
+        raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
+    modes = yield from modes_for(mode)
+    messages = (user(said),) if isinstance(said, str) else tuple(said)
+    course = _Course(Asking(wanted, messages, sampling, watch), repair, modes)
     while True:
-        response = yield from perform(Complete(request, Hidden))
+        found = yield from course.attempt()
+        if found is not None:
+            return Extracted(found.value, tuple(course.attempts))
+        reason = stopped(repair, tuple(course.attempts)) or (yield from course.over_budget())
+        if reason:
+            raise course.failure(reason)
+
+
+@dataclass(slots=True)
+class _Course(Generic[T]):
+    """An extraction under way. `text` and `faults` are those of the last whole answer, as patches have left it."""
+
+    asking: Asking[T]
+    repair: Repair
+    modes: tuple[Mode, ...]
+    attempts: list[Attempt] = field(default_factory=list[Attempt])
+    answer: Answered | None = None
+    text: str = ""
+    faults: tuple[str, ...] = ()
+    used: Usage = field(default_factory=Usage)
+    best: tuple[int, Json] | None = None
+
+    def attempt(self) -> Program[Reading[T] | None]:
+        """Make one call and read its answer; None where that failed."""
+        places = self.places()
+        modes: tuple[Mode, ...] = ("prompt",) if places else self.modes
+        asking = replace(self.asking, brief=SHORTER) if self.was_cut else self.asking
         try:
-            found = _read(shape, asked, response)
+            answer = yield from answered(asking, modes, self.more)
+        except LimitError as error:
+            if not self.attempts:
+                raise
+            raise self.failure(error.message) from error
+        if answer.response.finish == "refusal" and not self.attempts:
+            raise RefusalError(ENDINGS["refusal"], request=answer.request.digest)
+        self.charge(answer)
+        if places:
+            return self.read_patch(answer, places)
+        self.modes, self.answer, self.text = answer.modes, answer, answer.text
+        return self.read(answer, answer.text, "whole")
+
+    @property
+    def was_cut(self) -> bool:
+        return bool(self.attempts) and self.attempts[-1].finish == "length"
+
+    def places(self) -> tuple[str, ...]:
+        """What a patch is to correct, none where the whole answer is asked for."""
+        if self.answer is None or any(each.form == "unusable patch" for each in self.attempts):
+            return ()
+        return patch_places(self.repair, self.answer, self.text, self.faults)
+
+    def more(self, mode: Mode) -> tuple[Message, ...]:
+        """What follows the question: nothing at first, and nothing of an answer that was cut off."""
+        if self.answer is None or self.was_cut:
+            return ()
+        if self.places():
+            return patch_wanted(self.text, self.faults)
+        return sent_back(self.answer, self.text, self.faults, self.asking.function.name, mode)
+
+    def charge(self, answer: Answered) -> None:
+        """Add what an answer used, or about what it must have used."""
+        usage = answer.response.usage
+        self.used += usage or Usage(_size(answer.request), tokens_of(answer.text))
+
+    def read(self, answer: Answered, text: str, form: Form) -> Reading[T] | None:
+        """Read a whole answer; keep what it was and what is wrong with it."""
+        ending = ENDINGS.get(answer.response.finish, "")
+        found: Reading[T] | None = None
+        try:
+            if not ending:
+                found = self.asking.wanted.read(text, GUESSING if self.repair.guess else STRICTLY)
+            self.faults = (ending,) if ending else ()
         except ShapeError as error:
-            faults = error.diagnostics or (error.message,)
-            stuck = response.finish in BROKEN_OFF or any(set(faults) == set(each.diagnostics) for each in attempts)
-            attempts = (*attempts, Attempt(response.text, faults))
-            if stuck or len(attempts) > repairs:
-                raise _failure(shape, attempts) from None
-            request = _repair(asked, attempts[-1])
-        else:
-            return Extracted(found, (*attempts, Attempt(response.text)))
+            self.faults = error.diagnostics or (error.message,)
+        self.note(answer, self.faults, form, () if found is None else found.fixes)
+        if found is None:
+            self.keep_best(text, ending)
+        return found
+
+    def read_patch(self, answer: Answered, places: tuple[str, ...]) -> Reading[T] | None:
+        """Apply a patch and read the whole again."""
+        patch = None if answer.response.finish in ENDINGS else loosely(answer.text)
+        whole = None
+        if isinstance(patch, dict):
+            inner = loosely(self.text)
+            whole = patched(inner, patch, places)
+            if whole is None and isinstance(inner, dict) and len(inner) == 1:  # an object that only wraps the value
+                whole = patched(next(iter(inner.values())), patch, places)
+        if whole is None:
+            self.note(answer, ("the patch is no JSON object of paths that were asked for",), "unusable patch")
+            return None
+        self.text = json.dumps(whole, ensure_ascii=False)
+        return self.read(answer, self.text, "patch")
+
+    def note(self, answer: Answered, faults: tuple[str, ...], form: Form, fixes: tuple[Fix, ...] = ()) -> None:
+        response = answer.response
+        self.attempts.append(
+            Attempt(answer.text, faults, fixes, response.finish, response.usage, answer.mode, form, answer.downgrades)
+        )
+
+    def keep_best(self, text: str, ending: str) -> None:
+        """Keep the JSON of the attempt that came nearest: the fewest faults, of equals the last."""
+        faults = len(self.faults) + (1_000 if ending else 0)
+        if self.best is not None and self.best[0] < faults:
+            return
+        data = unfinished(text) if ending else loosely(text)
+        if data is not None:
+            self.best = (faults, data)
+
+    def over_budget(self) -> Program[str]:
+        """Say which budget the next call would break."""
+        asking = replace(self.asking, brief=SHORTER) if self.was_cut else self.asking
+        mode: Mode = "prompt" if self.places() else self.modes[0]
+        after = self.used + Usage(_size(asking.request(mode, self.more(mode))))
+        tokens, cost = self.repair.budget_tokens, self.repair.budget_cost
+        if tokens is not None and after.input_tokens + after.output_tokens > tokens:
+            return f"the budget of {tokens:,} tokens does not allow another call"
+        if cost is None:
+            return ""
+        quote = yield from perform(Quote(after))
+        over = quote is None or quote > cost
+        return f"the budget of {cost / 1e9:g} does not allow another call" if over else ""
+
+    def failure(self, reason: str) -> ExtractError:
+        """Make the error that holds everything."""
+        count = len(self.attempts)
+        tried = f"{count} attempt{'s' if count > 1 else ''}"
+        error = ExtractError(
+            f"no {self.asking.wanted.name} could be read in {tried}: {self.faults[0]} ({reason})",
+            text=self.text,
+            diagnostics=self.faults,
+            attempts=tuple(each.text for each in self.attempts),
+        )
+        error.tries, error.reason = tuple(self.attempts), reason
+        error.best = None if self.best is None else self.best[1]
+        return error
 
 
-def _prompt(shape: Shape[T], messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Put the type into the one system message, where a prefix cache keeps it."""
-    wanted = WANTED.format(type=shape.render())
-    if messages and messages[0].role == "system":
-        return system(f"{messages[0].text.rstrip()}\n\n{wanted}"), *messages[1:]
-    return system(wanted), *messages
+def _total(attempts: Sequence[Attempt]) -> Usage | None:
+    total = Usage()
+    for each in attempts:
+        if each.usage is None:
+            return None
+        total += each.usage
+    return total
 
 
-def _read(shape: Shape[T], asked: Request, response: Response) -> T:
-    if response.finish == "refusal":
-        raise RefusalError("the model refused to answer", request=asked.digest)
-    broken_off = BROKEN_OFF.get(response.finish)
-    if broken_off is not None:
-        raise ShapeError(f"the answer {broken_off}", text=response.text)
-    reading = shape.read(response.text)
-    if reading.guessed or not reading.complete:
-        codes = ", ".join(f"{fix.code} at character {fix.position}" for fix in reading.fixes if fix.level == "guess")
-        raise ShapeError(f"readable only by a guess ({codes or 'it ends early'})", text=response.text)
-    return reading.value
-
-
-def _repair(asked: Request, last: Attempt) -> Request:
-    """Ask again: earlier attempts are dropped, so that the cost of a round does not grow."""
-    lines = [f"{number}. {fault}" for number, fault in enumerate(last.diagnostics[:SHOWN_FAULTS], 1)]
-    more = len(last.diagnostics) - SHOWN_FAULTS
-    faults = "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])
-    return replace(asked, messages=(*asked.messages, assistant(last.text), user(REPAIR.format(faults=faults))))
-
-
-def _failure(shape: Shape[T], attempts: tuple[Attempt, ...]) -> ShapeError:
-    last = attempts[-1]
-    tried = f"{len(attempts)} attempt{'s' if len(attempts) > 1 else ''}"
-    return ShapeError(
-        f"no {shape.name} could be read in {tried}: {last.diagnostics[0]}",
-        text=last.text,
-        diagnostics=last.diagnostics,
-        attempts=tuple(each.text for each in attempts),
-    )
+def _size(request: Request) -> int:
+    """About how many tokens a request is."""
+    texts = (part for message in request.messages for part in message.parts)
+    said = sum(tokens_of(part.text) for part in texts if isinstance(part, Text))
+    schemas = [tool.parameters for tool in request.tools]
+    return said + sum(tokens_of(json.dumps(schema)) for schema in schemas)

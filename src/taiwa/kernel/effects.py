@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.values import Ability, Note, Passage, Request, Response, ToolResult
+from taiwa.kernel.values import Ability, Note, Passage, Request, Response, ToolResult, Usage
 
 __all__ = [
     "Abilities",
@@ -20,6 +20,7 @@ __all__ = [
     "Gather",
     "Hidden",
     "Program",
+    "Quote",
     "Retrieve",
     "Seen",
     "Step",
@@ -119,6 +120,13 @@ class Tell(Effect[None]):
 @value
 class Abilities(Effect[frozenset[Ability]]):
     """Ask what the model's server can do; a flow chooses its way by the answer."""
+
+
+@value
+class Quote(Effect[int | None]):
+    """Ask what a usage would cost with this model, in billionths of the currency unit; None where no price is known."""
+
+    usage: Usage
 
 
 @value

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast
 
-from taiwa.kernel.effects import Abilities, CallTool, Complete, Effect, Program, Retrieve
+from taiwa.kernel.effects import Abilities, CallTool, Complete, Effect, Program, Quote, Retrieve
 from taiwa.kernel.errors import ConfigError, UnknownToolError
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.ledger import Ledger, Limits, Price
@@ -45,6 +45,7 @@ class BaseRuntime(Generic[M]):
         edges: dict[type[Effect[Any]], Handler] = {
             Abilities: self._abilities,
             CallTool: self._call_tool,
+            Quote: self._quote,
             Retrieve: self._retrieve,
         }
         self._handlers = edges | dict(self.handlers)
@@ -90,6 +91,10 @@ class BaseRuntime(Generic[M]):
             known = ", ".join(sorted(self._tools)) or "none"
             raise UnknownToolError(f"there is no tool {effect.name!r}", code="unknown_tool", hint=f"tools: {known}")
         return tool.call(effect.arguments)
+
+    def _quote(self, effect: Quote) -> int | None:
+        name = str(getattr(self.model, "name", ""))
+        return None if self.price is None else self.price(name, effect.usage)
 
     def _retrieve(self, effect: Retrieve) -> tuple[Passage, ...]:
         if self.retriever is None:
