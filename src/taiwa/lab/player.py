@@ -1,0 +1,96 @@
+"""A server on this machine that plays a written dialogue over the real wire, for demonstrations. It is no model.
+
+It speaks Chat Completions with streaming and usage, answers only on the loopback address, and refuses a request that is not
+the one the dialogue expects, so that whatever talks to it really has to send the right prompt.
+"""
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+from taiwa.conversation.derive import tokens_of
+
+__all__ = ["Line", "Player"]
+
+PIECE = 12
+"""Characters of a streamed piece."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One exchange: the last message must hold all of `hears`, and then `says` is the answer."""
+
+    says: str
+    hears: tuple[str, ...] = ()
+
+
+class Player:
+    """Plays its lines in order while it is open; `base_url` is where."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._lines = list(lines)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+
+    @property
+    def base_url(self) -> str:
+        """The address for clients."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def answer(self, request: Mapping[str, Any]) -> tuple[str, dict[str, int]] | str:
+        """The next line and its usage, or why the request is not the expected one."""
+        messages = [str(message["content"]) for message in request["messages"]]
+        if not self._lines:
+            return "the written dialogue is over"
+        missing = [part for part in self._lines[0].hears if part not in messages[-1]]
+        if missing:
+            return f"the dialogue expects {missing[0]!r} in the last message"
+        says = self._lines.pop(0).says
+        return says, {"prompt_tokens": sum(map(tokens_of, messages)), "completion_tokens": tokens_of(says)}
+
+
+def _handler(player: Player) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            length = int(self.headers.get("content-length", "0"))
+            played = player.answer(json.loads(self.rfile.read(length)))
+            if isinstance(played, str):
+                self._send(400, "application/json", json.dumps({"error": {"message": played}}).encode())
+                return
+            says, usage = played
+            pieces = [says[at : at + PIECE] for at in range(0, len(says), PIECE)]
+            events: list[dict[str, Any]] = [
+                {"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces
+            ]
+            events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+            events.append({"choices": [], "usage": usage})
+            body = b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events)
+            self._send(200, "text/event-stream", body + b"data: [DONE]\n\n")
+
+        def _send(self, status: int, kind: str, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (http.server's signature)
+            """Say nothing: the demonstration is the output."""
+
+    return Handler
