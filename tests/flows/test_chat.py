@@ -15,9 +15,11 @@ from taiwa.kernel import (
     InputError,
     Journal,
     JsonSchema,
+    Limits,
     Message,
     ModelError,
     Note,
+    OverloadedError,
     RefusalError,
     Response,
     Runtime,
@@ -120,6 +122,53 @@ def test_if_the_repair_fails_the_turn_is_committed_without_change_and_with_a_war
     assert said.warnings[0].startswith("the state was left as it was: ")
     assert driven.notes == (Note(said.warnings[0], "warning", "turn"),)
     assert len(model.requests) == 2
+
+
+def test_an_answer_is_kept_when_its_delta_cannot_be_asked_for_again(drive: Drive) -> None:
+    driven, _ = turn(drive, app(*FIELDS), reply("text+delta", "Hi!", mood=3), OverloadedError("too busy"))
+
+    said, after = driven.value
+    assert (said.text, said.delta) == ("Hi!", {})
+    assert said.warnings[0].startswith("the state was left as it was: it could not be asked for again: too busy; ")
+    assert after.turns[-1].answer == "Hi!"
+
+
+def test_an_answer_is_kept_when_a_limit_forbids_to_ask_again() -> None:
+    runtime = Runtime(script(reply("text+delta", "Hi!", mood=3)), limits=Limits(requests=1))
+
+    said, _ = runtime.run(say("hello")(begin(app(*FIELDS))))
+
+    assert said.text == "Hi!"
+    assert "the limit on requests is reached" in said.warnings[0]
+
+
+def test_a_strict_turn_whose_delta_cannot_be_asked_for_again_fails() -> None:
+    model = script(reply("text+delta", "Hi!", mood=3), OverloadedError("too busy"))
+
+    with pytest.raises(ShapeError) as caught:
+        Runtime(model).run(say("hello", strict=True)(begin(app(*FIELDS))))
+
+    assert "too busy" in caught.value.diagnostics[0]
+
+
+def test_a_summary_that_is_refused_does_not_end_the_conversation(drive: Drive) -> None:
+    full = talked(app(*FIELDS, keep=Keep(2, 1, "summary")), ("a", "b", {}), ("c", "d", {}))
+
+    driven, _ = turn(drive, full, RefusalError("not that"), reply("text+delta", "Hi!"))
+
+    assert driven.value[0].text == "Hi!"
+    assert len(driven.value[1].turns) == 3
+    assert driven.notes[0].text.endswith("they stay in the prompt: not that")
+
+
+@pytest.mark.parametrize(
+    ("finish", "warning"),
+    [("stop", "the model said nothing"), ("tool_calls", "the model asked for a tool, and this conversation has none")],
+)
+def test_an_answer_without_words_is_told(drive: Drive, finish: Finish, warning: str) -> None:
+    driven, _ = turn(drive, app(), ended("", finish))
+
+    assert driven.value[0].warnings == (warning,)
 
 
 def test_a_repair_that_repeats_its_fault_is_not_asked_again(drive: Drive) -> None:

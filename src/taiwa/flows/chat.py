@@ -13,7 +13,7 @@ from taiwa.conversation.replies import Read, read_delta, read_reply, watcher
 from taiwa.conversation.window import kept_turns
 from taiwa.flows.asking import asked
 from taiwa.kernel.effects import Abilities, Complete, Hidden, Program, Step, perform, tell
-from taiwa.kernel.errors import InputError, RefusalError, ShapeError
+from taiwa.kernel.errors import ConfigError, InputError, LimitError, ModelError, RefusalError, ShapeError
 from taiwa.kernel.records import Json, canonical, value
 from taiwa.kernel.values import JsonSchema, Request, Response, assistant, user
 
@@ -89,12 +89,20 @@ def settle(conversation: Conversation) -> Program[Conversation]:
     if conversation.app.keep.fold == "drop":
         return cut(conversation, kept, conversation.summary)
     leaving = tuple(past for past in conversation.turns if past not in staying)
-    response = yield from perform(Complete(fold_request(conversation, leaving), Hidden))
+    try:
+        response = yield from perform(Complete(fold_request(conversation, leaving), Hidden))
+    except ModelError as error:
+        # A summary that a provider refuses would be refused before every later turn too.
+        return (yield from _uncut(conversation, f": {error.message}"))
     summary = whole_characters(response.text).strip()
     if not summary or response.finish in {"refusal", "interrupted"}:
-        yield from tell("the old turns could not be summarised; they stay in the prompt", code="fold", warning=True)
-        return conversation
+        return (yield from _uncut(conversation))
     return cut(conversation, kept, summary)
+
+
+def _uncut(conversation: Conversation, why: str = "") -> Program[Conversation]:
+    yield from tell(f"the old turns could not be summarised; they stay in the prompt{why}", code="fold", warning=True)
+    return conversation
 
 
 def committed(conversation: Conversation, text: str, read: Read, strict: bool) -> tuple[Conversation, Read]:
@@ -121,7 +129,12 @@ def mended(app: App, request: Request, response: Response, rounds: int, able: bo
     for _ in range(rounds):
         if read.delta is not None or response.finish in {"interrupted", "refusal", "length"}:
             break
-        again = yield from asked(_repair(app, request, bad, read.faults, able), Hidden)
+        try:
+            again = yield from asked(_repair(app, request, bad, read.faults, able), Hidden)
+        except (ModelError, LimitError, ConfigError) as error:
+            # The answer is there and paid for: that its delta cannot be asked for again does not take it away.
+            read = replace(read, faults=(f"it could not be asked for again: {error.message}", *read.faults))
+            break
         second = read_delta(app, again.text)
         if second.delta is None and set(second.faults) == set(read.faults):
             break
@@ -160,6 +173,10 @@ def _warnings(response: Response, read: Read) -> tuple[str, ...]:
         said.append("the answer was interrupted")
     if response.finish == "refusal":
         said.append("the model refused to go on")
+    if response.finish == "tool_calls":
+        said.append("the model asked for a tool, and this conversation has none")
+    elif not read.answer.strip() and not said:
+        said.append("the model said nothing")
     if read.delta is None:
         said.append(f"the state was left as it was: {'; '.join(read.faults[:3])}")
     return tuple(said)
