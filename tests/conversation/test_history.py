@@ -125,6 +125,11 @@ def grown() -> tuple[Conversation, Node]:
         ({"parent": "0" * 32}, "does not follow"),
         ({"state_hash": "0" * 32}, "leads to another state than it recorded"),
         ({"delta": {"topics": ["coffee"]}}, "leads to another state than it recorded"),
+        ({"delta": {"topics": 5}}, "cannot be followed: a list was expected, not int"),
+        ({"delta": ["topics"]}, "cannot be followed: its delta is no table but a list"),
+        ({"delta": "topics"}, "its delta is no table but a str"),
+        ({"kind": "edit", "delta": [1]}, "its delta is no table but a list"),
+        ({"kind": "edit", "delta": {"nothing": 1}}, "cannot be followed: the state has no field"),
     ],
 )
 def test_a_node_that_was_tampered_with_is_not_followed(damage: dict[str, object], complaint: str) -> None:

@@ -6,13 +6,13 @@
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from taiwa.conversation.app import App
 from taiwa.conversation.derive import Moment
 from taiwa.conversation.node import Node
 from taiwa.conversation.state import State, edited, initial, migrated, replaced, state_hash, stepped
-from taiwa.kernel.errors import CorruptError
+from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, value
 
 __all__ = ["Conversation", "Past", "adopt", "advance", "begin", "change", "cut", "follow", "take"]
@@ -96,7 +96,10 @@ def advance(conversation: Conversation, node: Node, apps: Apps) -> Conversation:
     if node.parent != conversation.tip:
         raise CorruptError(f"node {node.hash[:12]} does not follow {conversation.tip[:12]}")
     app = conversation.app if node.app == conversation.app.hash else apps(node.app)
-    state = _state_after(conversation, node, app)
+    try:
+        state = _state_after(conversation, node, app)
+    except InputError as error:
+        raise CorruptError(f"node {node.hash[:12]} cannot be followed: {error.message}") from None
     if state_hash(state) != node.state_hash:
         raise CorruptError(f"node {node.hash[:12]} leads to another state than it recorded; `taiwa fsck` tells more")
     return _placed(conversation, node, app, state)
@@ -124,12 +127,12 @@ def follow(conversation: Conversation, nodes: Iterable[Node], apps: Apps) -> Con
 def _state_after(conversation: Conversation, node: Node, app: App) -> State:
     state, fields = conversation.state, app.fields
     if node.kind == "turn":
-        delta = cast("State", node.delta or {})
+        delta = _table(node.delta)
         moment = Moment(conversation.count + 1, node.user or "", node.answer or "", None)
         move = replaced if app.reply == "environment" else stepped
         return move(fields, state, delta, moment)
     if node.kind == "edit":
-        return edited(fields, state, cast("State", node.delta or {}))
+        return edited(fields, state, _table(node.delta))
     return migrated(fields, state) if node.kind == "app" else state
 
 
@@ -137,6 +140,13 @@ def _ordered(delta: Json) -> Json:
     """Put keys in the order in which a store gives them back: a table shows its newest entries last, live and reloaded."""
     ordered: Json = json.loads(canonical(delta))
     return ordered
+
+
+def _table(delta: Json) -> State:
+    """A delta is a table, or nothing; an imported node may hold anything."""
+    if delta is not None and not isinstance(delta, dict):
+        raise InputError(f"its delta is no table but a {type(delta).__name__}")
+    return delta or {}
 
 
 def _kept(delta: Json) -> list[str]:
