@@ -20,6 +20,7 @@ PLACES = {
     "click": ("taiwa.cli",),
     "rich": ("taiwa.cli",),
     "prompt_toolkit": ("taiwa.cli",),
+    "hypothesis": ("taiwa.lab",),
     "yaml": ("taiwa.apps", "taiwa.configfile"),
 }
 """Where a library may be imported. A library that is not the standard one and not here may be imported nowhere."""

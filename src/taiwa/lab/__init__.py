@@ -1,0 +1,1 @@
+"""What tries the project out: the laws of conversations and reducers on generated examples."""

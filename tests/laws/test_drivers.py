@@ -1,0 +1,68 @@
+"""A program means the same on every driver."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+
+from hypothesis import given
+
+from taiwa.kernel import AsyncRuntime, Event, Journal, Request, Runtime, TaiwaError
+from taiwa.kernel.values import Chunk, Finished, TextDelta
+from taiwa.lab.generated import oracles, phrases, small_values
+from taiwa.lab.phrases import Phrase, step_of
+from taiwa.lab.playing import USAGE, Oracle, Played, play
+
+
+class Speaking:
+    """An oracle behind both faces of a model."""
+
+    name = "oracle"
+    abilities = frozenset[str]()
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle = oracle
+
+    def stream(self, request: Request) -> Iterator[Chunk]:
+        yield TextDelta(self.oracle.answer(request))
+        yield Finished(usage=USAGE, model="oracle")
+
+    async def astream(self, request: Request) -> AsyncIterator[Chunk]:
+        for chunk in self.stream(request):
+            await asyncio.sleep(0)
+            yield chunk
+
+
+def blocking(phrase: Phrase, state: object, oracle: Oracle, observe: Callable[[Event], None]) -> Played:
+    journal = Journal()
+    try:
+        return Played(
+            Runtime(Speaking(oracle), observers=[observe], width=2).run(step_of(phrase)(state), journal), None, ()
+        )  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    except TaiwaError as error:
+        return Played(None, error, ())
+
+
+def asynchronous(phrase: Phrase, state: object, oracle: Oracle, observe: Callable[[Event], None]) -> Played:
+    runtime = AsyncRuntime(Speaking(oracle), observers=[observe], width=2)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    try:
+        return Played(asyncio.run(runtime.run(step_of(phrase)(state))), None, ())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    except TaiwaError as error:
+        return Played(None, error, ())
+
+
+@given(phrases, small_values, oracles(counting=False))
+def test_both_drivers_come_to_what_the_law_suite_comes_to(
+    phrase: Phrase, state: object, oracle: Callable[[], Oracle]
+) -> None:
+    expected = play(step_of(phrase)(state), oracle())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+    for drive in (blocking, asynchronous):
+        told: list[Event] = []
+        assert drive(phrase, state, oracle(), told.append).outcome == expected.outcome
+
+
+def test_played_programs_with_equal_values_of_different_types_differ() -> None:
+    outcomes = {Played(item, None, ()).outcome for item in (1, 1.0, True, "1")}
+
+    assert len(outcomes) == 4
+    assert json.dumps(1) != json.dumps(1.0)

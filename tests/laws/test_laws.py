@@ -1,0 +1,276 @@
+"""The law suite: it holds for what is ours, and it catches what breaks a law."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taiwa.apps.catalogue import BUILT_IN as BUILT_IN_APPS
+from taiwa.conversation import reducers
+from taiwa.conversation.app import App
+from taiwa.conversation.fields import Field
+from taiwa.conversation.history import Conversation, take
+from taiwa.conversation.layout import turn_request
+from taiwa.conversation.node import AppSource
+from taiwa.conversation.reducers import Reducer, known_reducers
+from taiwa.kernel.effects import Program, Step
+from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.records import Json
+from taiwa.kernel.values import Request
+from taiwa.lab import stepping, talking
+from taiwa.lab.folding import field_laws, reducer_laws
+from taiwa.lab.law import Law, LawResult, tried
+from taiwa.lab.laws import check_laws
+
+
+def broken(results: tuple[LawResult, ...]) -> dict[str, str]:
+    """The laws that do not hold, with their counterexamples."""
+    return {result.law: result.counterexample for result in results if not result.ok}
+
+
+@pytest.mark.slow
+def test_every_law_holds_for_what_is_ours(capfd: pytest.CaptureFixture[str]) -> None:
+    results = check_laws(examples=5, seed=1)
+
+    assert broken(results) == {}
+    assert all(result.examples >= 1 for result in results)
+    subjects = {result.subject for result in results}
+    assert {"programs", "sample (json)", "union of list[str]", "last(2) of list[int]"} <= subjects
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in BUILT_IN_APPS.iterdir()))
+def test_the_apps_that_come_along_keep_every_law(name: str) -> None:
+    results = check_laws([name], examples=3)
+
+    assert broken(results) == {}
+    assert any("(" in result.subject and name in result.subject for result in results)
+
+
+def law_of(laws: Iterable[Law], name: str, examples: int = 40) -> LawResult:
+    """Try the first law of that name."""
+    return tried(next(law for law in laws if law.name == name), examples, seed=3)
+
+
+def near(held: Any, given: Any, _: int = 0) -> list[str]:
+    """Leave out what is a part of an item or has one as its part."""
+    kept = list(held)
+    for item in given:
+        if not any(str(item) in str(other) or str(other) in str(item) for other in kept):
+            kept.append(item)
+    return kept
+
+
+def mean(held: Any, given: Any, _: int = 0) -> float:
+    return given if held is None else (held + given) / 2
+
+
+def merge_in_place(held: Any, given: Any, _: int) -> Json:
+    held.update(given)
+    return held
+
+
+def halved(held: Any, given: Any, _: int = 0) -> Json:
+    whole = [*held, *given]
+    return whole[len(whole) // 2 :] if len(whole) > 3 else whole
+
+
+numbers = count()
+BROKEN = [
+    (Reducer("near", near, "items", [], ("list",), near), "squash", "were squashed to"),
+    (Reducer("mean", mean, holds=("float",), squash=mean), "squash", "were squashed to"),
+    (Reducer("halved", halved, "items", [], ("list",), halved), "squash", "were squashed to"),
+    (Reducer("merge", merge_in_place, "table", {}, ("dict",)), "a step is pure", "changed the state that it was given"),
+    (Reducer("clock", lambda *_: next(numbers)), "a step is pure", "came to another result"),
+    (Reducer("words", lambda *_: "many", holds=("int",)), "a step keeps the type", "does not fit the type"),
+    (Reducer("typed", lambda *_: 1, empty="none", holds=("int",)), "a step keeps the type", "the field begins with 'none'"),
+    (Reducer("nan", lambda *_: float("nan")), "a step is pure", "not a JSON value"),
+    (Reducer("boom", lambda *_: 1 / 0), "a step is pure", "ZeroDivisionError"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "law", "why"), BROKEN, ids=[made.name for made, _, _ in BROKEN])
+def test_a_broken_reducer_is_caught_with_an_example(made: Reducer, law: str, why: str) -> None:
+    found = law_of(reducer_laws(made), law, examples=100)
+
+    assert not found.ok
+    assert why in found.counterexample
+
+
+def test_a_counterexample_is_small_and_named() -> None:
+    found = broken(check_laws([BROKEN[3][0]], examples=50, seed=1))
+
+    assert found["a step is pure"].startswith("origin={}, earlier=[], delta={'a': ")
+
+
+def test_the_same_seed_finds_the_same() -> None:
+    mending = BROKEN[1][0]
+
+    assert check_laws([mending], examples=30, seed=7) == check_laws([mending], examples=30, seed=7)
+
+
+def test_a_name_may_be_that_of_a_reducer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(known_reducers(), "mean", BROKEN[1][0])
+
+    assert broken(check_laws(["union", "last(4)"], examples=5)) == {}
+    assert "squash" in broken(check_laws(["mean"], examples=50))
+
+
+def test_a_broken_reducer_is_caught_in_the_app_that_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(known_reducers(), "mean", BROKEN[1][0])
+
+    found = law_of(field_laws(Field("score", "float(0..1)", reduce="mean"), "mine"), "squash")
+
+    assert (found.subject, found.ok) == ("mine.score (mean)", False)
+
+
+def test_a_name_that_nothing_has_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="no app 'nothing'"):
+        check_laws(["nothing"], examples=1)
+
+
+class Offer:
+    """An entry point of an installed package."""
+
+    def __init__(self, made: object) -> None:
+        self.made = made
+        self.dist = self
+        self.name = "their-package"
+
+    def load(self) -> object:
+        return self.made
+
+
+def test_the_reducers_of_an_installed_package_are_tried_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = [Offer(BROKEN[3][0]), Offer(known_reducers()["set"])]
+    monkeypatch.setattr("taiwa.lab.laws.entry_points", lambda group: offers)
+
+    results = check_laws(["their-package"], examples=5)
+
+    assert {result.subject.split()[0] for result in results} == {"merge", "set"}
+    assert set(broken(results)) == {"a step is pure"}
+
+
+def test_without_hypothesis_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taiwa.lab.laws.find_spec", lambda name: None)
+
+    with pytest.raises(ConfigError, match=r"pip install 'taiwa\[laws\]'"):
+        check_laws()
+
+
+@pytest.mark.slow
+def test_it_leaves_nothing_where_it_is_used(tmp_path: Path) -> None:
+    here, cache = tmp_path / "here", tmp_path / "cache"
+    here.mkdir()
+    script = "from taiwa.lab.laws import check_laws; assert all(r.ok for r in check_laws(['set'], examples=5))"
+
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        check=False, cwd=here, env=os.environ | {"XDG_CACHE_HOME": str(cache)}, capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(here.iterdir()) == []
+
+
+# What a law is worth is shown by a mistake that it catches.
+
+
+def reducing_bind(first: Step[Json, Any], then: Callable[[Any], Step[Json, Any]]) -> Step[Json, Any]:
+    """A bind that reduces the state when it is done, as if each of its steps were a turn."""
+
+    def step(state: Json) -> Program[tuple[Any, Json]]:
+        answer, between = yield from first(state)
+        last, after = yield from then(answer)(between)
+        return last, [after]
+
+    return step
+
+
+@pytest.mark.parametrize("name", ["right identity", "associativity", "bind is join of map", "puts and gets"])
+def test_a_bind_that_reduces_breaks_the_laws_of_programs(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(stepping, "bind", reducing_bind)
+
+    assert not law_of(stepping.step_laws(), name).ok
+
+
+def forgetful_bind(first: Step[Json, Any], then: Callable[[Any], Step[Json, Any]]) -> Step[Json, Any]:
+    """A bind that goes on from the old state."""
+
+    def step(state: Json) -> Program[tuple[Any, Json]]:
+        answer, _ = yield from first(state)
+        return (yield from then(answer)(state))
+
+    return step
+
+
+def test_a_bind_that_forgets_the_state_breaks_the_laws_of_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stepping, "bind", forgetful_bind)
+
+    assert not law_of(stepping.step_laws(), "right identity").ok
+    assert not law_of(stepping.step_laws(), "puts and gets").ok
+
+
+SAMPLE = App(AppSource("sample", ""), "Talk.", (Field("topics", "list[str]", reduce="union"),))
+
+
+def test_a_clock_in_the_head_of_the_prompt_breaks_the_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    from taiwa.kernel.values import system
+
+    ticks = count()
+
+    def dated(conversation: Conversation, text: str) -> Request:
+        request = turn_request(conversation, text)
+        return replace(request, messages=(system(f"It is {next(ticks)} o'clock."), *request.messages))
+
+    monkeypatch.setattr(talking, "turn_request", dated)
+
+    assert not law_of(talking.conversation_laws(SAMPLE), "the prefix holds").ok
+
+
+def test_a_turn_that_changes_the_state_in_place_breaks_undo_and_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_place(before: Conversation, user: str, answer: str, delta: Json) -> Conversation:
+        after = take(before, user, answer, delta)
+        before.state.update(after.state)
+        return after
+
+    monkeypatch.setattr(talking, "take", in_place)
+
+    assert not law_of(talking.conversation_laws(SAMPLE), "undo after a commit").ok
+    assert not law_of(talking.conversation_laws(SAMPLE), "a fork leaves the other branch alone").ok
+
+
+def test_a_clock_in_the_state_breaks_undo(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(known_reducers(), "clock", Reducer("clock", lambda *_: next(numbers)))
+    laws = tuple(
+        talking.conversation_laws(App(AppSource("clock", ""), "Talk.", (Field("now", "any", reduce="clock"),)))
+    )
+
+    assert not law_of(laws, "undo after a commit").ok
+    assert not law_of(laws, "recorded deltas give the recorded states").ok
+
+
+def test_a_watcher_that_shows_the_delta_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    from taiwa.kernel.effects import Seen
+
+    class Blunt:
+        def feed(self, text: str) -> Seen:
+            return Seen(text)
+
+        def close(self) -> Seen:
+            return Seen()
+
+    monkeypatch.setattr(talking, "watcher", lambda app: Blunt)
+
+    assert not law_of(talking.conversation_laws(SAMPLE), "a reply is read back and shown").ok
+
+
+def test_the_built_in_reducers_are_those_that_the_suite_tries() -> None:
+    assert set(reducers.BUILT_IN) <= set(known_reducers())
