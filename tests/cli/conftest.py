@@ -115,6 +115,12 @@ class Speaker:
         self._place.set(model=self.model, attempts=1, **settings)
         return self
 
+    def plays(self, act: "Act", **settings: object) -> "Speaker":
+        """Answer every request in one way."""
+        self._server.plays(act)
+        self._place.set(model=self.model, attempts=1, **settings)
+        return self
+
     @property
     def model(self) -> str:
         return f"{self._server.base_url}#{MODEL}"

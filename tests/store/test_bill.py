@@ -79,6 +79,17 @@ def test_a_bill_can_be_cut_four_ways(by: Axis, names: list[str]) -> None:
         assert [(line.name, line.requests) for line in store.bill(by)] == [(name, 1) for name in names]
 
 
+def test_sessions_and_models_of_one_app_are_told_apart(store: Store) -> None:
+    tip = begin(store)
+    for ref, model in (("one", "m"), ("two", "n")):
+        run = store.runs.begin(ref, tip, APP.hash, "x")
+        store.runs.sink(run, model=model)(answered("x", "y"))
+
+    assert [line.name for line in store.bill("session")] == ["one", "two"]
+    assert [line.name for line in store.bill("model")] == ["m", "n"]
+    assert [line.name for line in store.bill("app")] == ["chat"]
+
+
 def test_what_is_collected_stays_on_the_bill(store: Store) -> None:
     tip = begin(store)
     run = store.runs.begin("main", tip, APP.hash, "x")

@@ -50,7 +50,8 @@ class Line:
 
 def bill(db: Connection, by: Axis) -> tuple[Line, ...]:
     """Add up all calls by app, model, day (UTC, as providers count) or session, in the order of names."""
-    select = f"SELECT {AXES[by]} AS name, {SUMS} GROUP BY name ORDER BY name"
+    # By place: the word `name` would be the app's, which is a column.
+    select = f"SELECT {AXES[by]}, {SUMS} GROUP BY 1 ORDER BY 1"
     rows = db.rows(select)
     return tuple(
         Line(name, asked, tools, failed, Usage(*rest[:5]), *rest[5:]) for name, asked, tools, failed, *rest in rows

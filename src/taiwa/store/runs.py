@@ -190,6 +190,10 @@ class Runs:
         if not self._db.run("UPDATE run SET status = 'done', input = NULL, node = ? WHERE seq = ?", node, run):
             raise StoreError(f"the store has no run {run}: it was forgotten")
 
+    def settle(self, run: int) -> None:
+        """End an open run outside any session that went well; its calls stay on the bill."""
+        self._end(run, "done", None)
+
     def lose(self, run: int) -> None:
         """End an open run whose session was moved by another program."""
         self._end(run, "lost", None)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count
+from itertools import count, islice
 
 from taiwa.apps.load import load_source
 from taiwa.conversation.app import App
@@ -151,10 +151,19 @@ class Desk:
         Raises:
             InputError: there are not so many turns.
         """
-        found = [name for name, node in self.store.nodes.path(tip) if node.kind == "turn"]
+        return self.store.refs.back(self.turn(tip, turns)[0], 1)
+
+    def turn(self, tip: str, turns: int = 1) -> tuple[str, Node]:
+        """The turn so many turns ago; 1 is the last one.
+
+        Raises:
+            InputError: there are not so many turns.
+        """
+        past = ((name, node) for name, node in self.store.nodes.path(tip) if node.kind == "turn")
+        found = list(islice(past, max(turns, 1)))
         if not 1 <= turns <= len(found):
             raise InputError(f"there are only {len(found)} turns, not {turns}" if found else "there is no turn yet")
-        return self.store.refs.back(found[turns - 1], 1)
+        return found[-1]
 
     def origin(self, tip: str, place: Place) -> Origin:
         """Find out who set a value.

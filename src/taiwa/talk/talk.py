@@ -16,7 +16,7 @@ from taiwa.kernel.run import Runtime
 from taiwa.kernel.session import Done, Observer
 from taiwa.kernel.values import Note, TextDelta
 from taiwa.talk.desk import Desk
-from taiwa.talk.turn import Manner, Said, Turn, Voice, begin_turn, resume_turn
+from taiwa.talk.turn import Manner, Said, Turn, Utterance, Voice, begin_turn, resume_turn
 
 __all__ = ["Talk"]
 
@@ -66,7 +66,7 @@ class Talk:
 
     def stream(self, text: str) -> Iterator[Heard]:
         """Have one turn and give out the answer as it comes, last the committed turn."""
-        return self._play(self._turn(text, self.conversation))
+        return self._play(self._turn(Utterance(self.conversation, text)))
 
     async def asay(self, text: str) -> Said:
         """As `say`, on an event loop."""
@@ -74,7 +74,7 @@ class Talk:
 
     def astream(self, text: str) -> AsyncIterator[Heard]:
         """As `stream`, on an event loop."""
-        return self._aplay(self._turn(text, self.conversation))
+        return self._aplay(self._turn(Utterance(self.conversation, text)))
 
     def retry(self) -> Iterator[Heard]:
         """Say the last utterance again from the same state; the new answer takes the place of the old one.
@@ -90,11 +90,9 @@ class Talk:
         Raises:
             InputError: there are not so many turns.
         """
-        path = self.desk.store.nodes.path(self.conversation.tip)
-        found = [] if self.conversation.fresh else [node.user or "" for _, node in path if node.kind == "turn"]
-        if not 1 <= turns <= len(found):
-            raise InputError(f"there are only {len(found)} turns, not {turns}" if found else "there is no turn yet")
-        return found[turns - 1]
+        if self.conversation.fresh:
+            raise InputError("there is no turn yet")
+        return self.desk.turn(self.conversation.tip, turns)[1].user or ""
 
     def edit(self, text: str, *, turns: int = 1, why: str = "edit") -> Iterator[Heard]:
         """Go back some turns and say something else; the old branch stays in the log.
@@ -105,9 +103,7 @@ class Talk:
         if self.conversation.fresh:
             raise InputError("there is no turn yet")
         base = self.desk.checkout(self.desk.before_turn(self.conversation.tip, turns))
-        turn = self._turn(text, base)
-        turn.why, turn.leaving = why, self.conversation.tip
-        return self._play(turn)
+        return self._play(self._turn(Utterance(base, text, why, self.conversation.tip)))
 
     def resume(self) -> Iterator[Heard] | None:
         """Finish a turn of this session that was cut off, or return None when there is none."""
@@ -152,15 +148,18 @@ class Talk:
         self.conversation = self.desk.checkout(tip)
         return self.conversation
 
-    def _turn(self, text: str, base: Conversation) -> Turn:
-        return begin_turn(self.desk, self.session, base, text, self.voice, self.manner)
+    def _turn(self, said: Utterance) -> Turn:
+        return begin_turn(self.desk, self.session, said, self.voice, self.manner)
 
     def _limits(self) -> Limits:
         """What is left for the next turn."""
         limits = self.manner.limits
-        if limits.cost is None or self.spent.cost is None:
+        if limits.cost is None:
             return limits
-        return replace(limits, cost=max(limits.cost - self.spent.cost, 0))
+        known = self.spent.cost
+        if known is None:  # an answer that was stopped has no bill; what the others cost is known all the same
+            known = self.voice.price("", self.spent.usage) or 0
+        return replace(limits, cost=max(limits.cost - known, 0))
 
     def _play(self, turn: Turn) -> Iterator[Heard]:
         runtime = Runtime(

@@ -18,7 +18,7 @@ from taiwa.observe.prices import Rates
 from taiwa.store import Run
 from taiwa.talk.desk import Desk
 
-__all__ = ["Manner", "Said", "Turn", "Voice", "begin_turn", "resume_turn"]
+__all__ = ["Manner", "Said", "Turn", "Utterance", "Voice", "begin_turn", "resume_turn", "sink"]
 
 
 class Speaker(Model, AsyncModel, Protocol):
@@ -50,9 +50,23 @@ class Manner:
     limits: Limits = Limits()
     interrupts: Interrupts = "raise"
 
-    def options(self) -> Json:
+    def options(self) -> dict[str, Json]:
         """What a later process must know to do the same turn."""
         return {"strict": self.strict, "repairs": self.repairs}
+
+
+@value
+class Utterance:
+    """What is said, and after which place. `leaving` is the tip that the session leaves when it goes back to say it."""
+
+    base: Conversation
+    text: str
+    why: str = "turn"
+    leaving: str | None = None
+
+    def options(self) -> dict[str, Json]:
+        """What a later process must know to commit the same turn."""
+        return {"why": self.why, "leaving": self.leaving}
 
 
 @value
@@ -74,13 +88,10 @@ class Turn:
 
     desk: Desk
     session: str
-    base: Conversation
+    said: Utterance
     run: int
     journal: Journal
     program: Program[tuple[Reply, Conversation]]
-    why: str = "turn"
-    leaving: str | None = None
-    """The tip that the session leaves for this turn, when the turn follows an earlier node."""
 
     @contextmanager
     def kept(self) -> Generator[None]:
@@ -98,21 +109,21 @@ class Turn:
         Raises:
             ConflictError: another program moved the session meanwhile; the answer stays in this run's calls.
         """
-        base = None if self.base.fresh else self.base.tip
-        expected = self.leaving or base
-        settled = self.desk.commit(self.session, after, expected=expected, why=self.why, run=self.run)
+        base = None if self.said.base.fresh else self.said.base.tip
+        expected = self.said.leaving or base
+        settled = self.desk.commit(self.session, after, expected=expected, why=self.said.why, run=self.run)
         parent = base or after.fresh[0].hash
         said = Said(reply.text, reply.delta, reply.warnings, self.session, settled.tip, parent, spent)
         return said, settled
 
 
-def begin_turn(desk: Desk, session: str, base: Conversation, text: str, voice: Voice, manner: Manner) -> Turn:
+def begin_turn(desk: Desk, session: str, said: Utterance, voice: Voice, manner: Manner) -> Turn:
     """Begin a turn; from here on nothing that is paid for can be lost."""
-    store = desk.store
+    store, base = desk.store, said.base
     store.nodes.put_app(base.app.source)
     at = None if base.fresh else base.tip
-    run = store.runs.begin(session, at, base.app.hash, text, manner.options())
-    return Turn(desk, session, base, run, Journal((), _sink(desk, run, voice)), _program(text, manner, base))
+    run = store.runs.begin(session, at, base.app.hash, said.text, manner.options() | said.options())
+    return Turn(desk, session, said, run, Journal((), sink(desk, run, voice)), _program(said.text, manner, base))
 
 
 def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
@@ -124,23 +135,27 @@ def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
     store = desk.store
     run = store.runs.claim(found.id)
     tip = store.refs.tip(run.ref) if store.refs.has(run.ref) else None
-    if tip != run.base:
+    options = run.options if isinstance(run.options, dict) else {}
+    leaving = options.get("leaving")
+    leaving = leaving if isinstance(leaving, str) else None
+    if tip != (leaving or run.base):
         store.runs.abandon(run.id)
         raise ConflictError(f"{run.ref} has moved on since its turn was cut off; say it again: {run.text[:60]!r}")
     if run.app is None:
         raise InputError(f"run {run.id} has no app to resume with")
     base = desk.start(desk.app(run.app)) if run.base is None else desk.checkout(run.base)
-    options = run.options if isinstance(run.options, dict) else {}
     repairs = options.get("repairs")
     manner = Manner(bool(options.get("strict")), repairs if isinstance(repairs, int) else 1)
-    journal = Journal(store.runs.journal(run.id), _sink(desk, run.id, voice))
-    return Turn(desk, run.ref, base, run.id, journal, _program(run.text, manner, base))
+    journal = Journal(store.runs.journal(run.id), sink(desk, run.id, voice))
+    said = Utterance(base, run.text, str(options.get("why") or "turn"), leaving)
+    return Turn(desk, run.ref, said, run.id, journal, _program(run.text, manner, base))
 
 
 def _program(text: str, manner: Manner, base: Conversation) -> Program[tuple[Reply, Conversation]]:
     return say(text, strict=manner.strict, repairs=manner.repairs)(base)
 
 
-def _sink(desk: Desk, run: int, voice: Voice) -> Callable[[Entry], None]:
+def sink(desk: Desk, run: int, voice: Voice) -> Callable[[Entry], None]:
+    """What writes the journal of a run, with its bill."""
     price_id = "" if voice.rates is None else voice.rates.id
     return desk.store.runs.sink(run, model=voice.model.name, price=voice.price, price_id=price_id)

@@ -1,0 +1,437 @@
+"""`taiwa batch`: rows in order, failures that stop nothing, and nothing paid for twice."""
+
+import json
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Speaker, Taiwa, delta
+from tests.peers.faults import Act, Scene, silence, speech, status
+
+BAD = status(400, b'{"error": {"message": "no"}}')
+INTO_ENGLISH = ("-p", "target_lang=English")
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Callable[..., str]:
+    """Writes a file of rows: texts, or JSON where it is called .jsonl."""
+
+    def write(*rows: object, name: str = "lines.txt") -> str:
+        path = tmp_path / name
+        texts = [row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows]
+        path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def echo(answer: Callable[[str], str] = str.upper, pause: Callable[[str], float] = lambda _: 0.0) -> Act:
+    """Answers each text with a text made of it, so that the order of requests does not matter."""
+
+    async def act(scene: Scene) -> None:
+        body: Any = scene.seen.json
+        text = body["messages"][-1]["content"].partition("\n<state>")[0].strip()
+        await scene.pause(pause(text))
+        await speech(delta(answer(text)))(scene)
+
+    return act
+
+
+def told(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+# --- fold -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_fold_is_one_conversation_that_carries_its_state_on(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]
+) -> None:
+    speaker(delta("It is a sentence.", dictionary={"文": "sentence"}), delta("A sentence is short."))
+
+    done = taiwa.ok(
+        "batch", "translate", lines("文(sentence)です。", "", "文は短い。"), *INTO_ENGLISH, "--mode", "fold"
+    )
+
+    first, second = done.rows
+    assert [row["index"] for row in done.rows] == [1, 3]
+    assert first["delta"] == {"dictionary": {"文": "sentence"}}
+    assert second["state"]["dictionary"] == {"文": "sentence"}
+    assert second["parent"] == first["node"]
+    assert second["session"] == "translate-lines"
+    assert second["usage"]["output_tokens"] == 3
+    assert taiwa.ok("log").lines[1].split()[:3] == ["translate-lines", "translate", "2"]
+
+
+def test_a_row_that_fails_is_left_out_of_the_conversation(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]
+) -> None:
+    speaker(delta("a"), BAD, delta("c"))
+
+    done = taiwa("batch", "chat", lines("one", "two", "three"), "--mode", "fold")
+
+    assert done.code == 1
+    assert [row["answer"] for row in done.rows] == ["a", None, "c"]
+    assert done.rows[1]["error"]["message"]
+    assert done.rows[2]["parent"] == done.rows[0]["node"]
+    assert "2 rows answered, 1 failed" in done.err
+
+
+def test_a_fold_that_was_stopped_goes_on_where_it_was(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    speaker(delta("a", topics=["tea"]), status(401))
+    file = lines("one", "two", "three")
+    stopped = taiwa("batch", "chat", file, "--mode", "fold", "-o", str(out))
+    assert stopped.code == 1
+    assert [row["answer"] for row in told(out)] == ["a"]
+
+    speaker(delta("b"), delta("c"))
+    again = taiwa.ok("batch", "chat", file, "--mode", "fold", "-o", str(out), "--resume", "--json")
+
+    assert [row["answer"] for row in told(out)] == ["a", "b", "c"]
+    assert [row["state"]["topics"] for row in told(out)] == [["tea"]] * 3
+    assert again.json == {
+        "session": "chat-lines", "done": 2, "failed": 0, "kept": 1, "cost": 0.0, "stopped": None,
+        "usage": {"requests": 2, "input_tokens": 14, "output_tokens": 6, "cache_read_tokens": 8, "cache_write_tokens": 0,
+                  "reasoning_tokens": 0},
+    }  # fmt: skip
+    assert len(speaker.requests) == 2
+
+
+def test_a_fold_begins_no_second_conversation_of_the_same_name(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]
+) -> None:
+    speaker(delta("a"), delta("b"))
+    file = lines("one")
+    taiwa.ok("batch", "chat", file, "--mode", "fold")
+
+    refused = taiwa("batch", "chat", file, "--mode", "fold")
+    other = taiwa.ok("batch", "chat", file, "--mode", "fold", "-s", "other")
+
+    assert refused.code == 2
+    assert (
+        refused.err == "taiwa: there is a conversation chat-lines: --resume goes on with it, -s NAME begins another\n"
+    )
+    assert other.rows[0]["session"] == "other"
+
+
+def test_rows_that_failed_before_are_not_said_out_of_turn(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]
+) -> None:
+    speaker(BAD, delta("b"), BAD)
+    file = lines("one", "two", "three")
+    taiwa("batch", "chat", file, "--mode", "fold")
+
+    speaker(delta("c"))
+    again = taiwa("batch", "chat", file, "--mode", "fold", "--resume")
+
+    assert [row["answer"] for row in again.rows] == [None, "b", "c"]
+    assert "has gone on without it" in again.rows[0]["error"]["message"]
+    assert len(speaker.requests) == 1
+
+
+def test_a_fold_does_not_go_on_with_a_conversation_that_went_elsewhere(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]
+) -> None:
+    speaker(delta("a"), delta("b"))
+    file = lines("one", "two")
+    taiwa("batch", "chat", lines("one"), "--mode", "fold")
+    taiwa.ok("say", "-c", "something else")
+    lines("one", "two")
+
+    again = taiwa("batch", "chat", file, "--mode", "fold", "--resume")
+
+    assert again.code == 2
+    assert "chat-lines holds a turn that is no row of this batch ('something else')" in again.err
+
+
+def test_a_fold_does_not_go_on_with_other_params(taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]) -> None:
+    speaker(delta("a"))
+    file = lines("one")
+    taiwa.ok("batch", "translate", file, *INTO_ENGLISH, "--mode", "fold")
+
+    again = taiwa("batch", "translate", file, "-p", "target_lang=German", "--mode", "fold", "--resume")
+
+    assert again.code == 2
+    assert "begun with another app or with other params" in again.err
+
+
+# --- map --------------------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_a_map_know_nothing_of_each_other_and_keep_their_order(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]
+) -> None:
+    speaker.plays(echo(pause=lambda text: 0.2 if text == "one" else 0.0))
+
+    done = taiwa.ok("batch", "chat", lines("one", "two", "three"), "--mode", "map", "-j", "3")
+
+    assert [row["answer"] for row in done.rows] == ["ONE", "TWO", "THREE"]
+    assert [len(request["messages"]) for request in speaker.requests] == [6, 6, 6]
+    assert [row["state"]["turns"] for row in done.rows] == [1, 1, 1]
+    assert "there is no conversation yet" in taiwa.ok("log").err
+    assert taiwa.ok("cost", "--json").json[0]["requests"] == 3
+
+
+def test_a_map_asks_no_more_at_once_than_it_may(taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]) -> None:
+    under_way, most = 0, 0
+
+    async def act(scene: Scene) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await scene.pause(0.05)
+        under_way -= 1
+        await speech(delta("ok"))(scene)
+
+    speaker.plays(act)
+
+    taiwa.ok("batch", "chat", lines(*map(str, range(10))), "--mode", "map", "-j", "3")
+
+    assert most == 3
+
+
+def test_rows_of_json_bring_their_id_and_params(taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]) -> None:
+    speaker.plays(echo())
+    file = lines(
+        {"text": "eins", "id": "a", "params": {"target_lang": "English"}},
+        {"text": "zwei", "id": 7, "params": {"target_lang": "French"}},
+        {"text": "drei"},
+        name="rows.jsonl",
+    )
+
+    done = taiwa("batch", "translate", file, "--mode", "map", "-j", "1")
+
+    assert [row["id"] for row in done.rows] == ["a", 7, None]
+    assert [row["answer"] for row in done.rows] == ["EINS", "ZWEI", None]
+    assert "needs the parameter 'target_lang'" in done.rows[2]["error"]["message"]
+    assert ["into French" in seen["messages"][0]["content"] for seen in speaker.requests] == [False, True]
+
+
+BROKEN = {
+    "no JSON": ('{"text": ', "line 2 is not JSON"),
+    "no object": ("[1]", "line 2 is no object"),
+    "no text": ('{"txt": "x"}', 'line 2 has no "text"'),
+    "a number": ('{"text": 1}', 'line 2 has no "text"'),
+    "empty text": ('{"text": " "}', "the text is empty"),
+    "half a character": ('{"text": "\\ud800"}', "half a character"),
+    "deep": ("[" * 100_000, "line 2 is not JSON"),
+    "unknown param": ('{"text": "x", "params": {"nix": 1}}', "no parameter 'nix'"),
+    "params of another kind": ('{"text": "x", "params": [1]}', "params are an object"),
+}
+
+
+@pytest.mark.parametrize(("line", "why"), BROKEN.values(), ids=list(BROKEN))
+def test_a_broken_line_is_a_row_with_its_error(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], line: str, why: str
+) -> None:
+    speaker.plays(echo())
+
+    done = taiwa("batch", "chat", lines({"text": "one"}, line, {"text": "three"}, name="rows.jsonl"), "--mode", "map")
+
+    assert done.code == 1
+    assert [row["answer"] for row in done.rows] == ["ONE", None, "THREE"]
+    assert why in done.rows[1]["error"]["message"]
+    assert len(speaker.requests) == 2
+
+
+def test_bytes_that_are_no_text_and_endless_lines_are_rows_with_their_error(
+    taiwa: Taiwa, speaker: Speaker, tmp_path: Path
+) -> None:
+    speaker.plays(echo())
+    file = tmp_path / "lines.txt"
+    file.write_bytes(b"\xef\xbb\xbfone\r\nab\xffc\n" + b"x" * 20_000_000 + b"\nfour")
+
+    done = taiwa("batch", "chat", str(file), "--mode", "map")
+
+    assert [row["answer"] for row in done.rows] == ["ONE", None, None, "FOUR"]
+    assert "line 2 is not UTF-8 at byte 2" in done.rows[1]["error"]["message"]
+    assert "line 3 is longer than" in done.rows[2]["error"]["message"]
+
+
+def test_lines_come_from_standard_input_too(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker.plays(echo())
+
+    done = taiwa.ok("batch", "chat", "-", "--mode", "map", input='{"text": "one"}\n{"text": "two"}\n')
+
+    assert [row["answer"] for row in done.rows] == ["ONE", "TWO"]
+
+
+def test_what_was_answered_is_not_paid_for_again(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    speaker(delta("a"), BAD, delta("c"))
+    file = lines("one", "two", "three")
+    taiwa("batch", "chat", file, "--mode", "map", "-j", "1", "-o", str(out))
+    first = told(out)
+
+    speaker(delta("b"))
+    again = taiwa.ok("batch", "chat", file, "--mode", "map", "-o", str(out), "--resume")
+
+    assert [row["answer"] for row in told(out)] == ["a", "b", "c"]
+    assert told(out)[0] == first[0]
+    assert "1 rows answered, 0 failed, 2 kept from before" in again.err
+    assert len(speaker.requests) == 1
+
+
+def test_another_app_model_or_param_is_another_row(taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]) -> None:
+    speaker.plays(echo())
+    file = lines("one")
+    batch = ("batch", "translate", file, "--mode", "map", "--resume", "-p")
+    taiwa.ok(*batch, "target_lang=English")
+
+    taiwa.ok(*batch, "target_lang=German")
+    taiwa.ok(*batch, "target_lang=English", "-m", f"{speaker.url}#other")
+    taiwa.ok(*batch, "target_lang=English")
+
+    assert len(speaker.requests) == 3
+
+
+def test_a_file_that_is_there_is_not_overwritten(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], tmp_path: Path
+) -> None:
+    speaker.plays(echo())
+    out = tmp_path / "out.jsonl"
+    out.write_text("mine")
+
+    refused = taiwa("batch", "chat", lines("one"), "--mode", "map", "-o", str(out))
+
+    assert refused.code == 2
+    assert "is there already: --resume goes on with it" in refused.err
+    assert out.read_text() == "mine"
+    assert not speaker.requests
+
+
+# --- how batches end --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["fold", "map"])
+def test_a_cost_limit_ends_a_batch_cleanly(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], tmp_path: Path, mode: str
+) -> None:
+    out = tmp_path / "out.jsonl"
+    prices = {"*": {"input": "1000000", "output": "1000000"}}  # one unit a token: 10 a row
+    speaker(*[delta("ok")] * 9, prices=prices)
+    batch = ("batch", "chat", lines(*map(str, range(9))), "--mode", mode, "-o", str(out))
+
+    stopped = taiwa(*batch, *(("-j", "1") if mode == "map" else ()), "--max-cost", "25")
+
+    assert stopped.code == 1
+    assert len(told(out)) == 3
+    assert "stopped: the cost limit is reached" in stopped.err
+    again = taiwa.ok(*batch, "--resume", "--max-cost", "100")
+    assert len(told(out)) == 9
+    assert "6 rows answered, 0 failed, 3 kept from before" in again.err
+    assert len(speaker.requests) == 9
+
+
+@pytest.mark.parametrize("mode", ["fold", "map"])
+def test_a_limit_that_cannot_hold_ends_a_batch(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], mode: str
+) -> None:
+    speaker(speech(delta("a"), usage=False), delta("b"), prices={"*": {"input": "1", "output": "1"}})
+
+    stopped = taiwa("batch", "chat", lines("one", "two"), "--mode", mode, "-j", "1", "--max-cost", "1")
+
+    assert stopped.code == 2
+    assert [row["answer"] for row in stopped.rows] == ["a"]
+    assert "a cost limit cannot hold any longer" in stopped.err
+
+
+@pytest.mark.parametrize("mode", ["fold", "map"])
+def test_a_wrong_key_ends_a_batch_at_once(taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], mode: str) -> None:
+    speaker(*[status(401, b'{"error": {"message": "bad key"}}')] * 9)
+
+    stopped = taiwa("batch", "chat", lines(*map(str, range(9))), "--mode", mode, "-j", "1")
+
+    assert stopped.code == 1
+    assert stopped.out == ""
+    assert len(speaker.requests) == 1
+
+
+@pytest.mark.parametrize("mode", ["fold", "map"])
+def test_a_server_that_is_gone_ends_a_batch_after_ten_rows(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], mode: str
+) -> None:
+    speaker.plays(status(503))
+
+    stopped = taiwa("batch", "chat", lines(*map(str, range(99))), "--mode", mode)
+
+    assert stopped.code == 1
+    assert len(stopped.rows) == 10
+    assert "stopped: the server did not answer 10 rows in a row" in stopped.err
+
+
+def test_ctrl_c_ends_a_map_and_keeps_what_is_done(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    speaker(delta("a"), silence())
+    file = lines("one", "two", "three")
+    process = taiwa.start("batch", "chat", file, "--mode", "map", "-j", "1", "-o", str(out))
+    wait_for(lambda: len(speaker.seen) == 2)
+
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert b"stopped: interrupted; what is done is kept, --resume goes on" in err
+    assert b"Traceback" not in err
+    assert [row["answer"] for row in told(out)] == ["a"]
+
+
+@pytest.mark.parametrize("mode", ["fold", "map"])
+def test_a_killed_batch_goes_on_without_paying_again(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], tmp_path: Path, mode: str
+) -> None:
+    out = tmp_path / "out.jsonl"
+    speaker(delta("a"), "no state at all", silence())
+    file = lines("one", "two", "three")
+    process = taiwa.start("batch", "chat", file, "--mode", mode, "-j", "1", "-o", str(out))
+    wait_for(lambda: len(speaker.seen) == 3)
+    process.kill()
+    process.communicate()
+
+    speaker("{}", delta("c"))
+    taiwa.ok("batch", "chat", file, "--mode", mode, "-j", "1", "-o", str(out), "--resume")
+
+    assert [row["answer"] for row in told(out)] == ["a", "no state at all", "c"]
+    assert "cannot be used" in speaker.heard(0)
+    assert len(speaker.requests) == 2
+
+
+def test_dry_run_counts_and_calls_nothing(taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]) -> None:
+    speaker()
+    file = lines({"text": "one"}, "{", {"text": "three"}, name="rows.jsonl")
+
+    told_before = taiwa.ok("batch", "chat", file, "--mode", "map", "--dry-run", "--json")
+
+    assert told_before.json["rows"] == 2
+    assert told_before.json["bad"] == 1
+    assert told_before.json["tokens"] > 800
+    assert not speaker.requests
+
+
+def test_a_missing_param_is_one_error_and_not_one_per_row(
+    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]
+) -> None:
+    speaker()
+
+    refused = taiwa("batch", "translate", lines("one", "two"), "--mode", "map")
+
+    assert refused.code == 2
+    assert refused.err == "taiwa: the app 'translate' needs the parameter 'target_lang': give -p target_lang=…\n"
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
