@@ -1,9 +1,14 @@
 """Recovery on cases that nobody here wrote: other libraries' test suites, issue threads, and generated corruptions."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from taiwa.kernel import Json, ShapeError
+from taiwa.shape import Shape
+from taiwa.shape.faults import faults
+from taiwa.shape.fromschema import form_of
 from tests.shape.recorded import outcome, rows, score
 
 
@@ -53,3 +58,28 @@ def test_what_a_library_refuses_is_refused(shared_data: Path) -> None:
     cases = [row for row in rows(shared_data / "malformed.jsonl") if row["outcome"] == "reject"]
 
     assert {outcome(row) for row in cases} == {"refused"}
+
+
+def test_recorded_schemas_are_shown_and_their_instances_judged(shared_data: Path) -> None:
+    for row in rows(shared_data / "maskbench.jsonl"):
+        shape = Shape.from_json_schema(row["schema"])
+        assert shape.render().startswith("type ")
+
+        for test in row["tests"]:
+            unchecked = "format" in test["description"]  # a uri needs a library that jsonschema does not bring
+            assert accepts(shape, test["data"]) == test["valid"] or unchecked, (row["id"], test["description"])
+
+
+def test_the_walk_finds_no_fault_in_what_is_valid(shared_data: Path) -> None:
+    for row in rows(shared_data / "maskbench.jsonl"):
+        form = form_of(row["schema"])
+
+        for test in row["tests"]:
+            assert not (test["valid"] and faults(form, test["data"])), (row["id"], test["description"])
+
+
+def accepts(shape: Shape[Json], data: Json) -> bool:
+    try:
+        return shape.read(json.dumps(data)).value == data
+    except ShapeError:
+        return False

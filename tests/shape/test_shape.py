@@ -1,8 +1,15 @@
+import datetime
+import json
 from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
 
 import pytest
+from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
 from taiwa.kernel import InputError, ShapeError
@@ -60,6 +67,62 @@ def test_fields_give_plain_json_and_know_no_other_key() -> None:
 def test_a_field_that_is_required_must_exist() -> None:
     with pytest.raises(InputError, match="requires 'b'"):
         Shape.fields("Delta", {"a": int}, required=frozenset({"b"}))
+
+
+class Named(NamedTuple):
+    x: int
+    y: str = ""
+
+
+@dataclass
+class Point:
+    at: Coffee
+    when: datetime.datetime | None = None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (datetime.date, datetime.date(2024, 2, 29)),
+        (datetime.datetime, datetime.datetime(2024, 2, 29, 1, 2, tzinfo=datetime.UTC)),
+        (datetime.timedelta, datetime.timedelta(hours=3)),
+        (Decimal, Decimal("1.10")),
+        (UUID, UUID(int=7)),
+        (Path, Path("a/b")),
+        (bytes, b"xyz"),
+        (set[int], {1, 2}),
+        (frozenset[str], frozenset({"a"})),
+        (tuple[int, str], (1, "a")),
+        (tuple[int, ...], (1, 2, 3)),
+        (Named, Named(1, "b")),
+        (Point, Point(Coffee(size=Size.SMALL), datetime.datetime(2024, 1, 1))),  # noqa: DTZ001  (without a zone on purpose)
+        (dict[str, list[Coffee | None]], {"a": [None, Coffee(size=Size.LARGE)]}),
+        (Literal["a", 1, True, None], True),
+        (int | str | list[Coffee], [Coffee(size=Size.LARGE)]),
+    ],
+)
+def test_a_value_of_any_type_survives_the_wire(annotation: Any, value: Any) -> None:
+    shape = Shape(annotation)
+
+    wire = shape.dump(value)
+
+    assert shape.check(wire) == value
+    assert shape.read(json.dumps(wire)) == Reading(value)
+    assert Draft202012Validator(shape.schema()).is_valid(wire)
+
+
+@pytest.mark.parametrize(
+    ("shape", "value"),
+    [
+        (Shape(Coffee), 5),
+        (Shape(list[int]), ["x"]),
+        (Shape.fields("F", {"a": int}), {"b": 1}),
+        (Shape.from_json_schema({"type": "integer"}), "1"),
+    ],
+)
+def test_a_value_of_another_type_is_not_dumped(shape: Shape[Any], value: Any) -> None:
+    with pytest.raises(InputError, match="does not have the type"):
+        shape.dump(value)
 
 
 def test_nothing_is_coerced() -> None:

@@ -56,10 +56,12 @@ def drafts(text: str, start: int, end: int, work: Work, hints: Hints) -> Iterato
 
 def _at(text: str, at: int, end: int, work: Work, hints: Hints) -> tuple[Draft | None, int]:
     """Read the value at a bracket, and say where to look for the next one."""
-    exact = _exact(text, at, end, work)
+    like = JSON_LIKE.match(text, at, end) is not None
+    if not like and text[at] in "{｛":
+        return None, at + 1  # words in braces, as prose has them
+    exact = _exact(text, at, end, work) if like and work.exact else None
     if exact is not None:
         return exact, exact.end
-    like = JSON_LIKE.match(text, at, end) is not None
     try:
         draft = _doubled(text, at, end, work, hints) or read_value(text, at, end, work, hints)
     except DepthError:
@@ -78,8 +80,8 @@ def _exact(text: str, at: int, end: int, work: Work) -> Draft | None:
     """Read a value that is JSON as it stands, which is never mended; None where it is not, or seems to go on."""
     try:
         data, stop = DECODER.raw_decode(text, at)
-    except (ValueError, RecursionError) as error:
-        work.spend(max(0, getattr(error, "pos", at) - at))
+    except (ValueError, RecursionError):
+        work.exact -= 1  # the decoder's error counts the lines of the whole text
         return None
     work.spend(stop - at)
     if stop > end or GOES_ON.match(text, stop, end):
@@ -126,7 +128,7 @@ def _past(text: str, at: int, end: int, depth: int, work: Work) -> int:
 def reread(text: str, draft: Draft, end: int, work: Work, hints: Hints) -> Draft | None:
     """Read a value again from its start with other hints, or give None where that cannot be read."""
     try:
-        return read_value(text, draft.start, end, work, hints)
+        return read_value(text, draft.start, end, work, hints, bare_object=draft.bare)
     except UnreadableError:
         return None
 

@@ -34,7 +34,7 @@ class MisfitError(Exception):
     """The JSON does not have the type. `malformed` means that it is not JSON at all."""
 
     def __init__(self, complaints: tuple[Complaint, ...], *, malformed: bool = False) -> None:
-        super().__init__(complaints)
+        super().__init__("; ".join(complaint.text for complaint in complaints))
         self.complaints = complaints
         self.malformed = malformed
 
@@ -123,8 +123,16 @@ class FieldsJudge:
         return cast("dict[str, Json]", json.loads(text))
 
     def dump(self, value: object) -> Json:
-        """Give the plain JSON as it is."""
-        return cast("Json", value)
+        """Give the plain JSON as it is, once it is judged."""
+        return _dumped(self, value)
+
+
+def _dumped(judge: "Judge[Json] | Judge[dict[str, Json]]", value: object) -> Json:
+    try:
+        judge.from_json(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+    except (ValueError, TypeError, RecursionError, MisfitError) as error:
+        raise InputError(f"this value does not have the type of the shape: {error}") from error
+    return cast("Json", value)
 
 
 class SchemaJudge:
@@ -143,7 +151,7 @@ class SchemaJudge:
             raise InputError(f"not a JSON Schema: {error.message} at {error.json_path}") from error
         except RecursionError as error:
             raise InputError("schema: nested too deep") from error
-        self.validator = kind(self.schema)
+        self.validator = kind(self.schema, format_checker=kind.FORMAT_CHECKER)  # what is shown is checked
 
     def from_json(self, text: bytes) -> Json:
         """Validate JSON text in UTF-8."""
@@ -161,5 +169,5 @@ class SchemaJudge:
         return data
 
     def dump(self, value: object) -> Json:
-        """Give the plain JSON as it is."""
-        return cast("Json", value)
+        """Give the plain JSON as it is, once it is judged."""
+        return _dumped(self, value)

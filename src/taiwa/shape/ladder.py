@@ -34,6 +34,8 @@ __all__ = ["STANDARD", "Rules", "climb"]
 T = TypeVar("T")
 COSTS = {"safe": 1, "likely": 10, "guess": 100}
 MOST_CANDIDATES = 64
+CLOSELY_READ = 64 * 1024
+"""Bytes of valid JSON up to which a key that is there twice is looked for: that costs as much as the validation itself."""
 LOSSES = ("dropped-text", "extra-closer", "missing-value")
 RISKY = ("inner-quote", "missing-quote", "dropped-text", "extra-closer")
 
@@ -167,7 +169,7 @@ class _Ladder(Generic[T]):
                 self.fail(f"$: nested deeper than {self.rules.most_depth}")
             for path, flaw in flaws(data):
                 self.fail(f"{pointer(path)} {flaw}")
-        return len(raw) <= STANDARD.most_chars and has_duplicate_keys(raw)
+        return len(raw) <= CLOSELY_READ and has_duplicate_keys(raw)
 
     def inside_string(self, text: str, start: int) -> "_Found[T] | None":
         """The answer is a JSON string that holds JSON: open it, once."""
@@ -298,8 +300,8 @@ class _Ladder(Generic[T]):
 def _cut_at(draft: Draft) -> str:
     if draft.elided:
         return ": it leaves something out with an ellipsis"
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:40]}" for _, part in draft.open if part != "")
-    return f", inside ${path}" if draft.open else ""
+    path = tuple(place for _, place in draft.open)
+    return f", inside {pointer(path[:-1] if path[-1] == '' else path)}" if path else ""
 
 
 def _names(target: Target[T]) -> frozenset[str]:

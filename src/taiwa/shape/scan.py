@@ -121,11 +121,13 @@ class BudgetError(Exception):
 class Work:
     """The characters that one reading may still look at, whatever it tries; shared by all of its attempts.
 
-    `stuck` is where the last value could not be read on, or -1.
+    `stuck` is where the last value could not be read on, or -1; `exact` how many more values may turn out to be no plain JSON
+    before none is taken for it at first.
     """
 
     left: int
     stuck: int = -1
+    exact: int = 8
 
     def spend(self, amount: int) -> None:
         """Take from the budget.

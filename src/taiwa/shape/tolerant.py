@@ -37,7 +37,8 @@ class Draft:
     """What was read from `start` to `end`.
 
     `open` holds the path of containers that no closer ended, as (container, key or index that was being filled);
-    `cut` means that the text ended inside a token or where another had to follow; `fenced` that a fence ended it.
+    `cut` means that the text ended inside a token or where another had to follow; `fenced` that a fence ended it; `elided` that
+    the writer left something out; `bare` that the opening brace is missing.
     """
 
     data: Json
@@ -48,6 +49,7 @@ class Draft:
     cut: bool = False
     fenced: bool = False
     elided: bool = False
+    bare: bool = False
 
 
 def read_value(text: str, start: int, end: int, work: Work, hints: Hints, *, bare_object: bool = False) -> Draft:
@@ -97,16 +99,8 @@ class _Reader:
         opened = tuple((cast("Json", frame.data), _place(frame)) for frame in self.frames)
         if opened:
             scan.fix("missing-closer", "guess")
-        return Draft(
-            self.root,
-            self.start,
-            scan.at,
-            tuple(scan.fixes),
-            opened,
-            self.cut and not self.fenced,
-            self.fenced,
-            self.elided,
-        )
+        fixes = tuple(scan.fixes)
+        return Draft(self.root, self.start, scan.at, fixes, opened, self.cut, self.fenced, self.elided, bare_object)
 
     def push(self, closer: str, at: int) -> None:
         if len(self.frames) >= self.hints.depth:
@@ -196,7 +190,7 @@ class _Reader:
         elif frame.is_object:
             self.next_member(frame, char)
         elif char in COLONS:
-            self.member_in_list(frame)
+            raise UnreadableError(scan.at)  # `[1: 2]` is neither list nor object
         else:
             scan.fix("missing-comma", "likely")
             frame.state = "next"
@@ -311,11 +305,6 @@ class _Reader:
         self.key(self.frames[-1], text, start)
         return True
 
-    def member_in_list(self, frame: Frame) -> None:
-        """A colon after an item that is no string: `[1: 2]` is neither list nor object."""
-        del frame
-        raise UnreadableError(self.scan.at)
-
     def key(self, frame: Frame, text: str, at: int) -> None:
         frame.key, frame.key_at, frame.state = text, at, "value"
 
@@ -342,9 +331,7 @@ class _Reader:
             self.bare_key(frame)
 
     def member_value(self, frame: Frame, char: str) -> None:
-        if (
-            char in COMMAS or char in CLOSERS
-        ):  # the key has no value: leave it out, and let the type say whether it may be
+        if char in COMMAS or char in CLOSERS:  # left out; the type says whether it may be
             self.scan.fix("missing-value", "guess", frame.key_at)
             frame.state = "after"
         elif self.strings.fence(self.scan.at):
@@ -413,28 +400,23 @@ class _Reader:
         while at < stop and scan.text[at] not in ":：=\n\"',{}[]":
             at += 1
         scan.work.spend(at - start + 1)
-        word = scan.text[start:at].strip()
-        char = scan.text[at] if at < scan.end else ""
-        if char and char in "\"'" and word and scan.look(at + 1)[0] in (":", "："):
+        word, char = scan.text[start:at].strip(), scan.text[at] if at < stop else ""
+        if char in ('"', "'") and word and scan.look(at + 1)[0] in (":", "："):
             scan.fix("missing-quote", "guess", start)
             scan.at = at + 1
-        elif char and char in ":：=" and word:
+            self.colon(frame, word, start)
+        elif char in (":", "：", "=") and word:
             plain = BARE_KEY.match(scan.text, start, scan.end) is not None or word.isalnum()
             scan.fix("unquoted-key", "likely" if plain else "guess", start)
             scan.bare_keys = True
             scan.at = at
-        elif not char or at >= stop:
-            self.cut = not char
-            self.done = not char
-            if char:
-                raise UnreadableError(start)
-            return
-        elif not frame.data:
-            raise UnreadableError(start)  # words in braces, as prose has them
-        else:
+            self.colon(frame, word, start)
+        elif at == scan.end:
+            self.cut = self.done = True
+        elif frame.data and char:
             self.junk()
-            return
-        self.colon(frame, word, start)
+        else:
+            raise UnreadableError(start)  # words in braces, as prose has them
 
 
 def _place(frame: Frame) -> str | int:
