@@ -4,6 +4,10 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
+from taiwa.conversation.app import App, Example, Keep, ReplyMode
+from taiwa.conversation.derive import DERIVED
+from taiwa.conversation.fields import Field
+from taiwa.conversation.node import AppSource
 from taiwa.kernel import errors
 from taiwa.kernel.effects import Abilities, CallTool, Complete, Effect, Retrieve, Tell
 from taiwa.kernel.errors import TaiwaError
@@ -35,8 +39,10 @@ from taiwa.kernel.values import (
 )
 
 __all__ = [
+    "apps",
     "chunks",
     "effects",
+    "fields",
     "json_objects",
     "json_values",
     "messages",
@@ -135,3 +141,64 @@ def shuffled(draw: st.DrawFn, item: Json) -> Json:
         names = draw(st.permutations(list(item)))
         return {name: draw(shuffled(item[name])) for name in names}
     return [draw(shuffled(part)) for part in item] if isinstance(item, list) else item
+
+
+KINDS = (
+    (
+        "set",
+        (
+            "str",
+            "int(1..5)",
+            "list[str]",
+            "any",
+            '"yes" | "no"',
+            "{a: int, b?: str}",
+            "bool",
+            "float(0..1)",
+            "str | null",
+        ),
+    ),
+    ("append", ("list[str]", "list[{a: int}]", "list[int](max 2)")),
+    ("union", ("list[str]", "list[str | null]", "list[any]")),
+    ("last(2)", ("list[str]", "list[dict[str, int]]")),
+    ("log", ("list[str]", "list[any]")),
+    ("table", ("dict[str, str | null]", "dict[str, list[str]]", "dict[str, any]")),
+    ("count", ("dict[str, int]",)),
+    ("sum", ("int", "float")),
+    ("max", ("int", "float")),
+    ("min", ("int(1..5)", "float")),
+)
+names = st.sampled_from(["topics", "名前", "x", "state", "answer", "delta", "response-x", "n_1"])
+shows = st.sampled_from([None, None, 0, 1, 2])
+
+
+@st.composite
+def fields(draw: st.DrawFn, name: str) -> Field:
+    """A field of that name, written by the model or derived by the program."""
+    if draw(st.integers(0, 4)) == 0:
+        return Field(name, derive=draw(st.sampled_from(sorted(DERIVED))))
+    reduce, types = draw(st.sampled_from(KINDS))
+    return Field(
+        name,
+        draw(st.sampled_from(types)),
+        reduce=reduce,
+        say=draw(st.sampled_from(["", "what it is"])),
+        show=draw(shows),
+    )
+
+
+@st.composite
+def apps(draw: st.DrawFn) -> App:
+    """An app with any fields, window and form of reply."""
+    made = tuple(draw(fields(name)) for name in draw(st.lists(names, max_size=4, unique=True)))
+    reply = draw(st.sampled_from(get_args(ReplyMode)))
+    grow = draw(st.sampled_from([None, 1, 2, 4]))
+    keep = Keep(
+        grow,
+        draw(st.integers(0, 3)) if grow else 0,
+        draw(st.sampled_from(["drop", "summary"])),
+        draw(st.integers(0, 1)),
+    )
+    examples = (Example("hi", "hello"),) if draw(st.booleans()) else ()
+    source = AppSource("any", f"{made} {reply} {keep} {examples}")
+    return App(source, "Talk.", made, keep=keep, reply=reply, examples=examples)
