@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from taiwa.apps.catalogue import find
-from taiwa.kernel.errors import ConflictError, InputError, LimitError, ModelError, OverloadedError, ShapeError
+from taiwa.kernel.errors import (
+    ConfigError,
+    ConflictError,
+    InputError,
+    LimitError,
+    ModelError,
+    OverloadedError,
+    ShapeError,
+)
 from taiwa.kernel.ledger import Limits
 from taiwa.kernel.values import Request, Response, TextDelta, Usage, assistant
 from taiwa.models.scripted import Scripted, script
@@ -134,16 +142,41 @@ def test_a_fork_changes_nothing_of_the_other_branch(store: Store) -> None:
     assert Desk(store).at("other").state["dictionary"] == {"x": "1"}
 
 
+def test_a_conversation_is_forked_before_its_first_turn(store: Store) -> None:
+    talk = talk_with(store, script(turn("a"), turn("b")))
+
+    other = talk.fork("other")
+
+    assert talk.say("one").text == "a"
+    assert other.say("two").text == "b"
+    assert Desk(store).at("other").count == 1
+
+
 def test_of_two_writers_one_wins_and_the_other_loses_nothing(store: Store, face: Face) -> None:
     talk_with(store, script(turn("a"))).say("one")
-    mine, theirs = talk_with(store, script(turn("mine"))), talk_with(store, script(turn("theirs")))
-    face(theirs, "faster")
+    other = talk_with(store, script(turn("theirs")))
 
-    with pytest.raises(ConflictError):
-        face(mine, "slower")
+    def interrupted(_: Request) -> str:
+        other.say("theirs")
+        return turn("mine")
 
-    assert Desk(store).at("t").turns[-1].answer == "theirs"
+    mine = talk_with(store, script(interrupted))
+    with pytest.raises(ConflictError, match="another program was first"):
+        face(mine, "mine")
+
+    assert store.refs.tip("t") == other.conversation.tip
     assert sum(line.requests for line in store.bill("session")) == 3
+
+
+def test_a_talk_that_was_left_behind_asks_no_model(store: Store, face: Face) -> None:
+    talk_with(store, script(turn("a"))).say("one")
+    mine, other = talk_with(store, script(turn("mine"))), talk_with(store, script(turn("theirs")))
+    other.say("theirs")
+
+    with pytest.raises(ConflictError, match="another program was first"):
+        face(mine, "mine")
+
+    assert sum(line.requests for line in store.bill("session")) == 2
 
 
 def test_an_edit_by_hand_has_its_own_node_and_why_finds_it(store: Store) -> None:
@@ -204,6 +237,18 @@ def test_a_cost_limit_counts_all_turns_of_a_talk(store: Store) -> None:
     assert talk.spent.cost == 4_000_000
 
 
+def test_a_cost_limit_does_not_hold_where_a_call_did_not_say_what_it_cost(store: Store, face: Face) -> None:
+    talk = talk_with(store, script(), manner=Manner(limits=Limits(cost=3_000_000)))
+    talk.voice = Voice(script(*(Response(assistant(turn(word))) for word in "abc")), Rates("1", "1"))
+    face(talk, "one")
+    face(talk, "two")
+
+    with pytest.raises(ConfigError, match="usage of no call"):
+        face(talk, "three")
+
+    assert talk.conversation.count == 2
+
+
 def test_what_was_cut_off_is_finished_without_asking_again(tmp_path: Path) -> None:
     """The end of the process is played by a run whose process is gone; `tests/cli` kills a real one."""
     store = Store.open(tmp_path / "s.db")
@@ -220,6 +265,42 @@ def test_what_was_cut_off_is_finished_without_asking_again(tmp_path: Path) -> No
     *_, said = list(events)
     assert isinstance(said, Said)
     assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
+
+
+def test_a_turn_that_was_stopped_half_way_can_be_resumed_at_once(store: Store) -> None:
+    talk = talk_with(store, script(turn("a", '{"dictionary": 3}'), _killed, '{"dictionary":{"x":"1"}}'))
+    with pytest.raises(KeyboardInterrupt):
+        talk.say("one")
+
+    *_, said = list(talk.resume() or ())
+
+    assert isinstance(said, Said)
+    assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
+
+
+def test_a_stream_that_nobody_reads_to_its_end_leaves_a_turn_to_resume(store: Store) -> None:
+    talk = talk_with(store, script(turn("a long answer"), turn("another")))
+    events = talk.stream("one")
+    next(events)
+
+    events.close()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]  (a generator)
+
+    assert [run.text for run in store.runs.open_runs("t")] == ["one"]
+
+
+@pytest.mark.parametrize("why", ["retry", "edit"])
+def test_a_retry_or_an_edit_that_was_cut_off_is_finished_too(store: Store, why: str) -> None:
+    talk = talk_with(store, script(turn("a"), turn("b"), turn("c", '{"dictionary": 3}'), _killed, "{}"))
+    talk.say("one")
+    old = talk.say("two")
+    with pytest.raises(KeyboardInterrupt):
+        list(talk.retry() if why == "retry" else talk.edit("else"))
+
+    *_, said = list(talk.resume() or ())
+
+    assert isinstance(said, Said)
+    assert (said.text, said.parent, talk.conversation.count) == ("c", old.parent, 2)
+    assert store.refs.reflog("t")[0].why == why
 
 
 def _killed(_: Request) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
 from typing import Any, TypeVar
@@ -39,7 +39,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
 
     async def stream(
         self, program: Program[T], journal: Journal | None = None
-    ) -> AsyncIterator[TextDelta | Note | Done[T]]:
+    ) -> AsyncGenerator[TextDelta | Note | Done[T]]:
         """Run a program and give out what it says as it says it, last `Done`; closing the iterator stops the run."""
         session = self.session(program, journal)
         async with aclosing(self._drive(session)) as ticks:

@@ -10,6 +10,7 @@ from taiwa.store.items import Item as Item
 from taiwa.store.items import item_key as item_key
 from taiwa.store.refs import Logged as Logged
 from taiwa.store.refs import Ref as Ref
+from taiwa.store.refs import moved_on as moved_on
 from taiwa.store.runs import Call as Call
 from taiwa.store.runs import Run as Run
 from taiwa.store.search import Hit as Hit

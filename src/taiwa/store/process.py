@@ -31,7 +31,9 @@ def identity(pid: int) -> str:
 
 
 def is_alive(pid: int, token: str) -> bool:
-    """Say whether the process that had this identity still runs."""
+    """Say whether the process that had this identity still runs; 0 is the id of none."""
+    if pid == 0:
+        return False
     if (PROCESSES / "self" / "stat").exists():
         return token != "" and identity(pid) == token
     if os.name == "nt":

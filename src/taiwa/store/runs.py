@@ -1,7 +1,7 @@
 """Runs and their calls: the journal of a turn, written as it happens, and so the bill.
 
 A run is open from its beginning until it is committed (`done`), fails, loses against another writer, or is given up. One
-whose process is gone while it is open was cut off: it can be resumed from its journal without paying twice.
+whose process is gone or has let go of it while it is open was cut off: it can be resumed from its journal without paying twice.
 """
 
 from collections.abc import Callable
@@ -189,6 +189,10 @@ class Runs:
         """End a run that was committed, whatever it was before; what was said is in its nodes from now on."""
         if not self._db.run("UPDATE run SET status = 'done', input = NULL, node = ? WHERE seq = ?", node, run):
             raise StoreError(f"the store has no run {run}: it was forgotten")
+
+    def release(self, run: int) -> None:
+        """Let go of an open run that was stopped half-way: it counts as cut off from now on and can be resumed."""
+        self._db.run("UPDATE run SET pid = 0, token = '' WHERE seq = ? AND status = 'open'", run)
 
     def settle(self, run: int) -> None:
         """End an open run outside any session that went well; its calls stay on the bill."""

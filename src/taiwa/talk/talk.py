@@ -1,7 +1,7 @@
 """An open conversation with a model: say, stream, undo, fork, and the asynchronous twins of what talks."""
 
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -10,11 +10,11 @@ from taiwa.conversation.history import Conversation
 from taiwa.conversation.state import State
 from taiwa.flows.chat import Reply
 from taiwa.kernel.arun import AsyncRuntime
-from taiwa.kernel.errors import InputError, TaiwaError
+from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.ledger import Limits, Spent
 from taiwa.kernel.run import Runtime
 from taiwa.kernel.session import Done, Observer
-from taiwa.kernel.values import Note, TextDelta
+from taiwa.kernel.values import Note, TextDelta, Usage
 from taiwa.talk.desk import Desk
 from taiwa.talk.turn import Manner, Said, Turn, Utterance, Voice, begin_turn, resume_turn
 
@@ -140,6 +140,7 @@ class Talk:
 
     def fork(self, name: str) -> "Talk":
         """Go on from here under a second name; neither branch can change the other."""
+        self._begun()
         self.desk.fork(self.conversation.tip, name)
         manner, observers = self.manner, self._observers
         return Talk(self.desk, name, self.conversation, self.voice, manner=manner, observers=observers)
@@ -149,14 +150,21 @@ class Talk:
         return self.conversation
 
     def _turn(self, said: Utterance) -> Turn:
+        self._limits()
         return begin_turn(self.desk, self.session, said, self.voice, self.manner)
 
     def _limits(self) -> Limits:
-        """What is left for the next turn."""
+        """What is left for the next turn.
+
+        Raises:
+            ConfigError: the model never says what was used, so nothing would ever reach the limit of cost.
+        """
         limits = self.manner.limits
         if limits.cost is None:
             return limits
         known = self.spent.cost
+        if self.spent.unmetered > 1 and self.spent.usage == Usage():
+            raise ConfigError(f"{self.voice.model.name} reported the usage of no call, so a cost limit cannot hold")
         if known is None:  # an answer that was stopped has no bill; what the others cost is known all the same
             known = self.voice.price("", self.spent.usage) or 0
         return replace(limits, cost=max(limits.cost - known, 0))
@@ -180,11 +188,13 @@ class Talk:
         runtime = AsyncRuntime(self.voice.model, observers=observers, limits=limits, price=self.voice.price)
         done: list[Done[Turned]] = []
         with self._billed(turn):
-            async for event in runtime.stream(turn.program, turn.journal):
-                if isinstance(event, Done):
-                    done.append(event)
-                else:
-                    yield event
+            # Closed here and not when it is collected: who stops listening stops the call.
+            async with aclosing(runtime.stream(turn.program, turn.journal)) as events:
+                async for event in events:
+                    if isinstance(event, Done):
+                        done.append(event)
+                    else:
+                        yield event
         yield self._settle(turn, done[0])
 
     def _settle(self, turn: Turn, done: "Done[Turned]") -> Said:

@@ -15,7 +15,7 @@ from taiwa.kernel.protocols import AsyncModel, Model
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Interrupts
 from taiwa.observe.prices import Rates
-from taiwa.store import Run
+from taiwa.store import Run, moved_on
 from taiwa.talk.desk import Desk
 
 __all__ = ["Manner", "Said", "Turn", "Utterance", "Voice", "begin_turn", "resume_turn", "sink"]
@@ -64,6 +64,16 @@ class Utterance:
     why: str = "turn"
     leaving: str | None = None
 
+    @property
+    def follows(self) -> str | None:
+        """The node that the turn follows, None where no store has it yet."""
+        return None if self.base.fresh else self.base.tip
+
+    @property
+    def expected(self) -> str | None:
+        """Where the session must stand, None where there must be none."""
+        return self.leaving or self.follows
+
     def options(self) -> dict[str, Json]:
         """What a later process must know to commit the same turn."""
         return {"why": self.why, "leaving": self.leaving}
@@ -95,12 +105,17 @@ class Turn:
 
     @contextmanager
     def kept(self) -> Generator[None]:
-        """Record the failure of the turn, if it fails; what was paid for stays on the bill."""
+        """Record the failure of the turn, if it fails; one that is stopped half-way can be resumed."""
+        runs = self.desk.store.runs
         try:
             yield
         except TaiwaError as error:
             with suppress(StoreError):
-                self.desk.store.runs.fail(self.run, error)
+                runs.fail(self.run, error)
+            raise
+        except BaseException:
+            with suppress(StoreError):
+                runs.release(self.run)
             raise
 
     def commit(self, reply: Reply, after: Conversation, spent: Spent) -> tuple[Said, Conversation]:
@@ -109,20 +124,24 @@ class Turn:
         Raises:
             ConflictError: another program moved the session meanwhile; the answer stays in this run's calls.
         """
-        base = None if self.said.base.fresh else self.said.base.tip
-        expected = self.said.leaving or base
-        settled = self.desk.commit(self.session, after, expected=expected, why=self.said.why, run=self.run)
-        parent = base or after.fresh[0].hash
-        said = Said(reply.text, reply.delta, reply.warnings, self.session, settled.tip, parent, spent)
-        return said, settled
+        said = self.said
+        settled = self.desk.commit(self.session, after, expected=said.expected, why=said.why, run=self.run)
+        parent = said.follows or after.fresh[0].hash
+        return Said(reply.text, reply.delta, reply.warnings, self.session, settled.tip, parent, spent), settled
 
 
 def begin_turn(desk: Desk, session: str, said: Utterance, voice: Voice, manner: Manner) -> Turn:
-    """Begin a turn; from here on nothing that is paid for can be lost."""
+    """Begin a turn; from here on nothing that is paid for can be lost.
+
+    Raises:
+        ConflictError: the session stands elsewhere, so the turn could not be committed; nothing was asked.
+    """
     store, base = desk.store, said.base
+    tip = _tip(desk, session)
+    if tip != said.expected:
+        raise ConflictError(moved_on(session, tip, said.expected))
     store.nodes.put_app(base.app.source)
-    at = None if base.fresh else base.tip
-    run = store.runs.begin(session, at, base.app.hash, said.text, manner.options() | said.options())
+    run = store.runs.begin(session, said.follows, base.app.hash, said.text, manner.options() | said.options())
     return Turn(desk, session, said, run, Journal((), sink(desk, run, voice)), _program(said.text, manner, base))
 
 
@@ -134,11 +153,10 @@ def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
     """
     store = desk.store
     run = store.runs.claim(found.id)
-    tip = store.refs.tip(run.ref) if store.refs.has(run.ref) else None
     options = run.options if isinstance(run.options, dict) else {}
     leaving = options.get("leaving")
     leaving = leaving if isinstance(leaving, str) else None
-    if tip != (leaving or run.base):
+    if _tip(desk, run.ref) != (leaving or run.base):
         store.runs.abandon(run.id)
         raise ConflictError(f"{run.ref} has moved on since its turn was cut off; say it again: {run.text[:60]!r}")
     if run.app is None:
@@ -149,6 +167,10 @@ def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
     journal = Journal(store.runs.journal(run.id), sink(desk, run.id, voice))
     said = Utterance(base, run.text, str(options.get("why") or "turn"), leaving)
     return Turn(desk, run.ref, said, run.id, journal, _program(run.text, manner, base))
+
+
+def _tip(desk: Desk, session: str) -> str | None:
+    return desk.store.refs.tip(session) if desk.store.refs.has(session) else None
 
 
 def _program(text: str, manner: Manner, base: Conversation) -> Program[tuple[Reply, Conversation]]:
