@@ -114,7 +114,7 @@ def test_each_mend_is_named_with_how_sure_it_is(text: str, fixes: list[str]) -> 
 
     assert reading.value == WHOLE
     assert codes(reading) == fixes
-    assert reading.complete
+    assert reading.complete == (text != PLAIN[:-1])
     assert reading.guessed == any(each.endswith(":guess") for each in fixes)
 
 
@@ -176,6 +176,22 @@ def test_a_stray_bracket_in_prose_does_not_hide_the_answer() -> None:
 @pytest.mark.parametrize("end", range(1, len(PLAIN) - 1))
 def test_a_text_that_is_cut_is_no_success(end: int) -> None:
     refused(ORDER, PLAIN[:end])
+
+
+def test_where_only_the_last_brackets_are_missing_and_nothing_could_follow_the_value_stands_and_is_marked() -> None:
+    reading = ORDER.read(PLAIN[:-1])
+
+    assert reading.value == WHOLE
+    assert reading.guessed
+    assert not reading.complete
+    assert "ends before the value does" in refused(ORDER, '{"name": "Ana", "items": []')  # a note could follow
+    assert "ends before the value does" in refused(ORDER, PLAIN.replace("}]", "}").removesuffix(', "note": "x"}'))
+
+
+def test_a_fence_that_closes_tells_that_the_text_was_not_cut() -> None:
+    reading = ORDER.read('```json\n{"name": "Ana", "items": []\n```')
+
+    assert reading == Reading(Order(name="Ana"), (Fix("missing-closer", 36, "guess"),), complete=True, guessed=True)
 
 
 @pytest.mark.parametrize("end", range(1, len(PLAIN) - 1))

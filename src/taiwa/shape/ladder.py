@@ -1,7 +1,7 @@
 """From the text of an answer to its value, rung by rung; the first rung that holds is taken.
 
     1 the whole text is JSON        2 so is what a thinking block and a fence leave
-    3 one of the values in the text, read tolerantly: the one that fits, is complete, needs the fewest mends, comes last
+    3 one of the values in the text, read tolerantly: the one that fits, is whole, needs the fewest mends, comes last
     4 a label or a number without any JSON around it        5 json_repair, where it is installed, as a guess
 
 Valid JSON is never altered, nothing that is missing is invented, and a text that ends before its value does is no success.
@@ -60,16 +60,18 @@ class _Found(Generic[T]):
 
     data: Json
     fixes: tuple[Fix, ...]
-    complete: bool
+    whole: bool
     end: int
     value: T | None = None
     misfit: MisfitError | None = None
     faults: tuple[str, ...] = ()
     cut_at: str = ""
+    ended: bool = True
+    """Whether the value ended before the text did; a value can be whole although it did not, and lacks its last brackets."""
 
     @property
     def rank(self) -> tuple[bool, bool, int, int]:
-        return (self.misfit is None, self.complete, -sum(COSTS[fix.level] for fix in self.fixes), self.end)
+        return (self.misfit is None, self.whole, -sum(COSTS[fix.level] for fix in self.fixes), self.end)
 
     @property
     def losses(self) -> int:
@@ -141,7 +143,7 @@ class _Ladder(Generic[T]):
                 if misfit.malformed:
                     return None
             else:
-                return None if self.odd(raw) else _Found(None, self.before, complete=True, end=end, value=value)
+                return None if self.odd(raw) else _Found(None, self.before, whole=True, end=end, value=value)
         if self.odd(raw):
             return None
         try:
@@ -186,9 +188,9 @@ class _Ladder(Generic[T]):
             Fix("json-in-string", start, "safe"),
             *(replace(fix, position=start) for fix in reading.fixes),
         )
-        return _Found(None, opened, complete=reading.complete, end=len(self.text), value=reading.value)
+        return _Found(None, opened, True, len(self.text), reading.value, ended=reading.complete)
 
-    def judged(self, data: Json, fixes: tuple[Fix, ...], start: int, end: int, *, complete: bool = True) -> "_Found[T]":
+    def judged(self, data: Json, fixes: tuple[Fix, ...], start: int, end: int, *, whole: bool = True) -> "_Found[T]":
         """Let the judge look at data; where it does not fit, mend what the type leaves no doubt about, once."""
         bare = self.target.bare(data)
         try:
@@ -196,14 +198,14 @@ class _Ladder(Generic[T]):
         except MisfitError as error:
             misfit = error
         else:
-            return _Found(bare, fixes, complete, end, value)
+            return _Found(bare, fixes, whole, end, value)
         other, more = mended(self.target.form, bare, start)
         if more:
             try:
-                return _Found(other, (*fixes, *more), complete, end, self.target.accept(other))
+                return _Found(other, (*fixes, *more), whole, end, self.target.accept(other))
             except MisfitError as error:
                 misfit = error
-        return _Found(other, (*fixes, *more), complete, end, None, misfit)
+        return _Found(other, (*fixes, *more), whole, end, None, misfit)
 
     def best(self, start: int, end: int) -> "_Found[T] | None":
         """Rung 3: the best of the values in the text."""
@@ -225,10 +227,10 @@ class _Ladder(Generic[T]):
         return together or self.one_of(best, found)
 
     def from_draft(self, draft: Draft) -> "_Found[T]":
-        complete = is_whole(self.target, draft)
+        whole = is_whole(self.target, draft)
         self.work.spend(50)
-        found = self.judged(draft.data, (*self.before, *draft.fixes), draft.start, draft.end, complete=complete)
-        return found if complete else replace(found, cut_at=_cut_at(draft))
+        found = self.judged(draft.data, (*self.before, *draft.fixes), draft.start, draft.end, whole=whole)
+        return replace(found, ended=not draft.open or draft.fenced, cut_at="" if whole else _cut_at(draft))
 
     def patient(self, best: "_Found[T]", draft: Draft, end: int, hints: Hints) -> "_Found[T]":
         """Read the best value once more with quotes taken as text, where quotes were in doubt."""
@@ -251,19 +253,19 @@ class _Ladder(Generic[T]):
 
     def one_of(self, best: "_Found[T]", found: list["_Found[T]"]) -> "_Found[T]":
         """Say so where another value in the text would have done as well and says something else."""
-        rivals = [each for each in found if each.misfit is None and each.complete and each.data != best.data]
+        rivals = [each for each in found if each.misfit is None and each.whole and each.data != best.data]
         if best.misfit is None and rivals:
             return replace(best, fixes=(*best.fixes, Fix("other-answer", best.end, "guess")))
         return best
 
     def settle(self, found: "_Found[T] | None", start: int, end: int) -> Reading[T]:
         """Turn the best candidate into a reading, or into the error that says why there is none."""
-        if found is None or (found.misfit is not None and found.complete):
+        if found is None or (found.misfit is not None and found.whole):
             guess = self.guessed(found, start, end) if self.rules.guess and not self.inner else None
             found = guess or found
         if found is None:
             self.fail(f"$: {self.nothing(start, end)}")
-        if not found.complete and not self.rules.partial:
+        if not found.whole and not self.rules.partial:
             self.fail(f"$: the text ends before the value does{found.cut_at}")
         if found.misfit is not None:
             self.fail(*self.target.diagnose(found.data, found.misfit))
@@ -271,7 +273,7 @@ class _Ladder(Generic[T]):
         if guesses and not self.rules.guess:
             self.fail(f"$: readable only by a guess ({guesses[0].code} at character {guesses[0].position})")
         value = cast("T", found.value)  # there is one where there is no misfit; it may be None
-        return Reading(value, found.fixes, found.complete, bool(guesses))
+        return Reading(value, found.fixes, found.whole and found.ended, bool(guesses))
 
     def nothing(self, start: int, end: int) -> str:
         """Say why there is no candidate at all."""

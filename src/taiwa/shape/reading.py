@@ -25,8 +25,9 @@ class Fix:
 class Reading(Generic[T]):
     """A value read from a text.
 
-    `complete` is False when the text ended before the value did: then it is no success, whatever it looks like. `guessed`
-    is True when a fix of level `guess` was needed.
+    `complete` is False when the text ended before the value did. Such a text is refused, with two exceptions: a partial value was
+    asked for, or only the last closing brackets are missing and the type leaves nothing that could still have come. `guessed` is
+    True when a fix of level `guess` was needed; a value that is not complete is always a guess.
     """
 
     value: T
