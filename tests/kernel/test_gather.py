@@ -88,6 +88,20 @@ def test_gathers_nested_a_thousand_deep_do_not_recurse(drive: Drive) -> None:
         drive.run(nest(1000), model=Echo())
 
 
+def test_stopping_gathers_nested_two_thousand_deep_does_not_recurse(drive: Drive) -> None:
+    closed: list[int] = []
+
+    def nest(depth: int) -> Program[object]:
+        try:
+            return (yield from gather([nest(depth - 1)]) if depth else ask("a long answer"))
+        finally:
+            closed.append(depth)
+
+    drive.hear(nest(2000), most=1, model=Echo(chunk=1))
+
+    assert closed == list(range(2001))
+
+
 def failing(closed: list[str]) -> Program[str]:
     """Three programs, of which the second fails while the others wait."""
 

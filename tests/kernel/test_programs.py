@@ -24,6 +24,7 @@ from taiwa.kernel import (
     Request,
     Response,
     Retrieve,
+    Runtime,
     TaiwaError,
     ToolError,
     ToolResult,
@@ -280,3 +281,11 @@ def test_a_call_that_names_a_tool_is_counted_before_it_is_known(drive: Drive) ->
 
     with pytest.raises(LimitError, match="tool calls"):
         drive.run(program(), limits=Limits(tool_calls=2))
+
+
+def test_an_asynchronous_handler_has_no_place_in_a_blocking_run() -> None:
+    async def double(effect: Double) -> int:
+        return effect.number * 2
+
+    with pytest.raises(ConfigError, match="the handler of Double is asynchronous: run the program on an AsyncRuntime"):
+        Runtime(handlers={Double: double}).run(perform(Double(1)))

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from taiwa.kernel.effects import Effect, Program
+from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.protocols import Model
 from taiwa.kernel.runtime import BaseRuntime
@@ -98,8 +99,18 @@ class Runtime(BaseRuntime[Model]):
         session.complete(wish)
 
     def handle(self, effect: Effect[Any]) -> object:
-        """Answer one effect that is not streamed."""
-        return self.handler(effect)(effect)
+        """Answer one effect that is not streamed.
+
+        Raises:
+            ConfigError: its handler is asynchronous, and nobody here could await it.
+        """
+        answer = self.handler(effect)(effect)
+        if hasattr(answer, "__await__"):
+            getattr(answer, "close", int)()
+            raise ConfigError(
+                f"the handler of {type(effect).__name__} is asynchronous: run the program on an AsyncRuntime"
+            )
+        return answer
 
 
 class _Side:

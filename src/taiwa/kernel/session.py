@@ -405,21 +405,29 @@ class Session(Generic[T]):
             self._ready.append((group.parent, tuple(group.answers), None))
 
     def _stop(self, line: _Line) -> None:
-        if line.wish is not None and line.wish.wanted:
-            line.wish.wanted = False
-            if line.wish.begun:
-                self.ledger.charge_unknown()
-        if line.inner is not None:
-            line.inner.open = False
-            for child in line.inner.lines:
-                self._stop(child)
-        _close(line.program)
+        """Nobody waits for a strand and those inside it any more; the innermost programs are closed first."""
+        stopped = _inside(line)
+        for each in stopped:
+            if each.wish is not None and each.wish.wanted:
+                each.wish.wanted = False
+                if each.wish.begun:
+                    self.ledger.charge_unknown()
+            if each.inner is not None:
+                each.inner.open = False
+        for each in reversed(stopped):
+            _close(each.program)
 
     def _under_way(self, line: _Line) -> list[Wish]:
-        wishes = [] if line.wish is None else [line.wish]
-        for child in () if line.inner is None else line.inner.lines:
-            wishes += self._under_way(child)
-        return wishes
+        return [each.wish for each in _inside(line) if each.wish is not None]
+
+
+def _inside(line: _Line) -> list[_Line]:
+    """A strand and all those that it gathers, however deep, each before those inside it."""
+    lines = [line]
+    for each in lines:
+        if each.inner is not None:
+            lines += each.inner.lines
+    return lines
 
 
 def _place(line: _Line, index: int) -> str:
