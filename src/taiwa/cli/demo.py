@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 import tempfile
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,6 @@ import click
 from taiwa.cli.main import cli
 from taiwa.cli.screen import say_line
 from taiwa.kernel.errors import ProtocolError
-from taiwa.lab.player import Line, Player
 
 __all__ = ["demo"]
 
@@ -21,13 +21,16 @@ INTRODUCTION = """\
 A conversation with the app `translate`. Its answers are NOT written by a model: a server on this machine plays them from a
 script over the real wire. All else is what you would run: commands, prompts, state, store. Nothing leaves this machine."""
 
-DIALOGUE = (
-    Line('I write a sentence.\n@@delta\n{"dictionary": {"文": "sentence"}}', ("文(sentence)を書く。", "<state>")),
-    Line(
+PACE, PAUSE = 0.08, 0.5
+"""Seconds from piece to piece of an answer, and before a step, for a person who watches; a pipe waits for nothing."""
+
+DIALOGUE: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ('I write a sentence.\n@@delta\n{"dictionary": {"文": "sentence"}}', ("文(sentence)を書く。", "<state>")),
+    (
         'The cat reads the sentence.\n@@delta\n{"dictionary": {"猫": "cat"}}',
         ("猫(cat)が文を読む。", '"文":"sentence"'),
     ),
-    Line(
+    (
         'The kitty reads the text.\n@@delta\n{"dictionary": {"猫": "kitty", "文": "text"}}',
         ("猫(kitty)が文(text)を読む。",),
     ),
@@ -61,9 +64,17 @@ def demo() -> None:
     \b
     taiwa demo
     """
+    from taiwa.lab.player import Line, Player
+
+    watched = sys.stdout.isatty()
     say_line(INTRODUCTION)
-    with tempfile.TemporaryDirectory() as folder, Player(DIALOGUE) as player, _home(Path(folder), player.base_url):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Player([Line(*line) for line in DIALOGUE], PACE if watched else 0.0) as player,
+        _home(Path(folder), player.base_url),
+    ):
         for number, (about, command) in enumerate(STEPS, 1):
+            time.sleep(PAUSE if watched else 0.0)
             say_line(f"\n{number}. {about}", "bold")
             say_line(f"$ {command}", "cyan")
             _run(command)

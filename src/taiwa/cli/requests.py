@@ -28,7 +28,8 @@ def show_request(conversation: Conversation, text: str, *, as_json: bool = False
         emit({"digest": request.digest, "messages": messages, "tokens": tokens, "cached_tokens": cached})
         return
     say_line(request_text(request))
-    tell(f"about {cached:,} of them are the beginning of the last request, which a prefix cache knows")
+    if conversation.turns:
+        tell(f"about {cached:,} of them are the beginning of the last request, which a prefix cache knows")
 
 
 def known(conversation: Conversation, request: Request) -> int:

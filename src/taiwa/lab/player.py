@@ -6,6 +6,7 @@ the one the dialogue expects, so that whatever talks to it really has to send th
 
 import json
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +17,7 @@ from taiwa.conversation.derive import tokens_of
 
 __all__ = ["Line", "Player"]
 
-PIECE = 12
+PIECE = 6
 """Characters of a streamed piece."""
 
 
@@ -29,9 +30,10 @@ class Line:
 
 
 class Player:
-    """Plays its lines in order while it is open; `base_url` is where."""
+    """Plays its lines in order while it is open; `base_url` is where, `pace` the seconds from piece to piece."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Sequence[Line], pace: float = 0.0) -> None:
+        self.pace = pace
         self._lines = list(lines)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -56,6 +58,8 @@ class Player:
         messages = [str(message["content"]) for message in request["messages"]]
         if not self._lines:
             return "the written dialogue is over"
+        if not request.get("stream"):
+            return "the dialogue is streamed"
         missing = [part for part in self._lines[0].hears if part not in messages[-1]]
         if missing:
             return f"the dialogue expects {missing[0]!r} in the last message"
@@ -80,8 +84,15 @@ def _handler(player: Player) -> type[BaseHTTPRequestHandler]:
             ]
             events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
             events.append({"choices": [], "usage": usage})
-            body = b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events)
-            self._send(200, "text/event-stream", body + b"data: [DONE]\n\n")
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("transfer-encoding", "chunked")
+            self.end_headers()
+            for told in (*map(json.dumps, events), "[DONE]"):
+                line = f"data: {told}\n\n".encode()
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
+                time.sleep(player.pace)
+            self.wfile.write(b"0\r\n\r\n")
 
         def _send(self, status: int, kind: str, body: bytes) -> None:
             self.send_response(status)

@@ -8,6 +8,7 @@ from taiwa.store.bill import Line as Line
 from taiwa.store.fsck import Fault as Fault
 from taiwa.store.items import Item as Item
 from taiwa.store.items import item_key as item_key
+from taiwa.store.names import check_name as check_name
 from taiwa.store.refs import Logged as Logged
 from taiwa.store.refs import Ref as Ref
 from taiwa.store.refs import moved_on as moved_on

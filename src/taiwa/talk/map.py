@@ -101,6 +101,9 @@ class Map:
         except TaiwaError as error:
             self._end(run, name, error)
             raise
+        except BaseException:
+            self.desk.store.runs.release(run)
+            raise
         reply, after = done.value
         row = Row(given, reply.text, reply.delta, dict(after.state), reply.warnings, spent=done.spent)
         # The result first: a crash between the two is then no reason to ask again.
@@ -140,7 +143,9 @@ class Map:
     def _end(self, run: int, name: str, error: TaiwaError) -> None:
         """Record a failure. One that a limit stopped is not over: the next try goes on with what was paid for."""
         with suppress(StoreError):
-            if not isinstance(error, LimitError):
+            if isinstance(error, LimitError):
+                self.desk.store.runs.release(run)
+            else:
                 self.desk.store.runs.fail(run, error)
             cost = error.spent.cost if isinstance(error.spent, Spent) else 0
             self.desk.store.items.fail(name, error, cost)

@@ -15,7 +15,7 @@ from taiwa.kernel.protocols import AsyncModel, Model
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Interrupts
 from taiwa.observe.prices import Rates
-from taiwa.store import Run, moved_on
+from taiwa.store import Run, check_name, moved_on
 from taiwa.talk.desk import Desk
 
 __all__ = ["Manner", "Said", "Turn", "Utterance", "Voice", "begin_turn", "resume_turn", "sink"]
@@ -135,8 +135,10 @@ def begin_turn(desk: Desk, session: str, said: Utterance, voice: Voice, manner: 
 
     Raises:
         ConflictError: the session stands elsewhere, so the turn could not be committed; nothing was asked.
+        InputError: no session can be called so.
     """
     store, base = desk.store, said.base
+    check_name(session)
     tip = _tip(desk, session)
     if tip != said.expected:
         raise ConflictError(moved_on(session, tip, said.expected))

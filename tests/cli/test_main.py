@@ -1,0 +1,215 @@
+"""What holds for every command: help, examples, exit codes, and errors of one line."""
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from taiwa.cli.table import COMMANDS, SECTIONS
+from tests.cli.conftest import Place, Speaker, Taiwa, delta
+
+SPEED_OF_HELP = 2.0
+HEAVY = ("pydantic", "sqlite3", "httpcore2", "prompt_toolkit", "yaml", "rich", "asyncio", "hypothesis", "ssl")
+
+
+def every_command() -> Iterator[tuple[str, click.Command]]:
+    """All commands and their sub-commands, by what a person writes."""
+    for name, row in COMMANDS.items():
+        command = getattr(importlib.import_module(f"taiwa.cli.{row.module}"), row.attribute)
+        yield name, command
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {part}", inner) for part, inner in command.commands.items())
+
+
+EVERY = dict(every_command())
+
+
+def test_every_command_of_the_table_stands_in_one_section() -> None:
+    listed = [name for names in SECTIONS.values() for name in names]
+
+    assert sorted(listed) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_called_as_the_table_says(name: str) -> None:
+    assert EVERY[name].name == name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_shows_it_in_use(taiwa: Taiwa, name: str) -> None:
+    shown = taiwa.ok(name, "--help").out
+
+    assert re.search(rf"^  .*\btaiwa {name}\b", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_option_says_what_it_does(name: str) -> None:
+    silent = [option.name for option in EVERY[name].params if isinstance(option, click.Option) and not option.help]
+
+    assert not silent
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_an_example_writes_is_understood(name: str) -> None:
+    """Each option of each example is one that the command has."""
+    text = EVERY[name].help or ""
+    for example in re.findall(r"^\s*taiwa (.*)$", text, re.MULTILINE):
+        words = example.partition("   ")[0].partition(" && ")[0].partition(" | ")[0].split()
+        path = " ".join(words[:2]) if " ".join(words[:2]) in EVERY else words[0]
+        known = {flag for option in EVERY[path].params for flag in option.opts}
+        used = {word.partition("=")[0] for word in words if re.fullmatch(r"-\w|--[\w-]+(=.*)?", word)}
+        assert used <= known, f"{example}: {used - known}"
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_command_can_speak_to_programs_or_has_nothing_to_say(name: str) -> None:
+    silent = {
+        "apps", "apps new", "config", "config set", "config unset", "config path", "demo", "export", "keys",
+        "keys set", "keys remove", "models",
+    }  # fmt: skip
+
+    assert (name in silent) != any(option.name == "as_json" for option in EVERY[name].params)
+
+
+def test_help_loads_nothing_heavy() -> None:
+    modules = sorted({row.module for row in COMMANDS.values()})
+    script = (
+        "import sys, json\n"
+        f"for name in {modules!r}: __import__(f'taiwa.cli.{{name}}')\n"
+        "from taiwa.cli.main import main\n"
+        "try: main(['say', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+
+    loaded = {name.partition(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
+    assert loaded.isdisjoint(HEAVY), loaded & set(HEAVY)
+
+
+def test_help_is_quick() -> None:
+    def best(*words: str) -> float:
+        took: list[float] = []
+        for _ in range(5):
+            started = time.perf_counter()
+            subprocess.run([sys.executable, *words], check=True, capture_output=True)
+            took.append(time.perf_counter() - started)
+        return min(took)
+
+    ours, theirs = best("-m", "taiwa", "--help"), best("-c", "import click, rich")
+
+    assert ours <= SPEED_OF_HELP * theirs, f"{ours / theirs:.2f} times as long as importing click and rich"
+
+
+def test_without_a_command_help_is_shown(taiwa: Taiwa) -> None:
+    shown = taiwa()
+
+    assert shown.code == 0
+    assert shown.out.startswith("Usage: taiwa")
+
+
+def test_an_unknown_command_names_the_nearest(taiwa: Taiwa) -> None:
+    refused = taiwa("chta")
+
+    assert refused.code == 2
+    assert refused.err == "taiwa: there is no command 'chta'; did you mean 'chat'? (see taiwa --help)\n"
+
+
+def test_a_wrong_option_is_one_line_that_leads_to_the_help(taiwa: Taiwa) -> None:
+    refused = taiwa("say", "--nix", "Hi")
+
+    assert refused.code == 2
+    assert refused.err.count("\n") == 1
+    assert refused.err.endswith("(see taiwa say --help)\n")
+
+
+def test_an_error_is_one_line_without_debug_and_has_its_traceback_with_it(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker()
+    command = ("say", "-s", "x y", "Hi")
+
+    plain = taiwa.start(*command).communicate(timeout=20)[1].decode()
+    debugged = taiwa.start(*command, "--debug").communicate(timeout=20)[1].decode()
+
+    assert plain.count("\n") == 1
+    assert plain.startswith("taiwa: ")
+    assert "Traceback" in debugged
+    assert "InputError" in debugged
+
+
+def test_debug_behind_two_dashes_is_a_text(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("Hello!"))
+
+    taiwa.ok("say", "--", "--debug")
+
+    assert speaker.heard().startswith("--debug")
+
+
+def test_a_fault_of_the_program_is_a_line_too(place: Place) -> None:
+    script = (
+        "import sys; from taiwa.cli import main as m; from taiwa.cli import moves\n"
+        "sys.argv = ['taiwa', 'undo']\n"
+        "moves.undo.callback = lambda **_: 1 / 0\n"
+        "m.main()"
+    )
+    script = script.replace(
+        "from taiwa.cli import main as m", "import taiwa.cli.main; m = sys.modules['taiwa.cli.main']"
+    )
+
+    done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("taiwa: this is a fault in taiwa itself (ZeroDivisionError: division by zero)")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_full_disk_is_a_line(place: Place) -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123  (a device)
+        done = subprocess.run(
+            [sys.executable, "-m", "taiwa", "apps", "list"],
+            check=False, stdout=full, stderr=subprocess.PIPE, text=True, env=place.environment(),
+        )  # fmt: skip
+
+    assert done.returncode == 1
+    assert done.stderr == "taiwa: No space left on device (use --debug to see where)\n"
+
+
+def test_a_reader_that_has_gone_is_no_error(place: Place) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "taiwa", "apps", "list"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=place.environment(),
+    )  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.close()
+
+    assert process.stderr is not None
+    with process.stderr:
+        assert process.stderr.read() == b""
+    assert process.wait(20) == 141
+
+
+def test_a_terminal_without_a_sign_for_a_character_gets_its_number(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("文"))
+
+    out, err = taiwa.start("say", "Hi", PYTHONIOENCODING="latin-1").communicate(timeout=20)
+
+    assert out == b"\\u6587\n"
+    assert err == b""
+
+
+def test_the_version_is_told(taiwa: Taiwa) -> None:
+    assert re.fullmatch(r"taiwa \d+\.\d+\.\d+\n", taiwa.ok("--version").out)
+
+
+def test_a_shell_is_told_how_words_go_on(place: Place) -> None:
+    env = place.environment(_TAIWA_COMPLETE="bash_complete", COMP_WORDS="taiwa swi", COMP_CWORD="1")
+
+    done = subprocess.run([sys.executable, "-m", "taiwa"], check=False, capture_output=True, text=True, env=env)
+
+    assert done.stdout == "plain,switch\n"
