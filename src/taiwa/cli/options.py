@@ -21,9 +21,7 @@ FLAGS: dict[str, Callable[[Any], Any]] = {
     "params": click.option(
         "-p", "--param", "params", metavar="KEY=VALUE", multiple=True, help="A parameter of the app."
     ),
-    "session": click.option(
-        "-s", "--session", metavar="NAME", default="", help="The conversation; the latest otherwise."
-    ),
+    "session": click.option("-s", "--session", metavar="NAME", default="", help="The conversation of that name."),
     "go_on": click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the latest conversation."),
     "json": click.option("--json", "as_json", is_flag=True, help="Print JSON for programs."),
     "verbose": click.option("-v", "--verbose", is_flag=True, help="Show calls, tokens, cost and time."),

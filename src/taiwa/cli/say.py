@@ -9,7 +9,7 @@ __all__ = ["say"]
 
 
 @click.command()
-@click.argument("words", nargs=-1)
+@click.argument("words", nargs=-1, metavar="[APP] TEXT")
 @flags("model", "params", "session", "go_on", "json", "verbose", "dry_run", "max_cost", "no_log", "strict", "store")
 def say(shared: Flags, words: tuple[str, ...]) -> None:
     """Say TEXT and print the answer; `-` reads it from standard input.
