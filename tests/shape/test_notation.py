@@ -1,10 +1,10 @@
 import re
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from taiwa.kernel import InputError
 from taiwa.shape import parse_notation, render_notation
@@ -110,6 +110,13 @@ def test_a_mapping_is_an_object_and_its_null_the_type_of_null() -> None:
         ("{a: int, a: str}", "column 10: expected another field name"),
         ("str)", "column 4: expected the end"),
         ("dict[int, str]", "column 6: expected `str`"),
+        ("{a: int; b}", "column 8: expected `,` or `}`"),
+        ("{1: int}", "column 2: expected a field name or `}`"),
+        ("bool(1..2)", "bool takes no bounds"),
+        ("int(..)", "expected bounds such as 1..5"),
+        ("str(max)", "column 8: expected a number"),
+        ("float(1e999..)", "expected a smaller number"),
+        ("str(max -1)", "expected a size of 0 or more"),
         ("__import__('os')", "column 1: expected a type"),
         ("str" + " " * 1000, "1003 characters, at most 1000"),
         ("list[" * 20 + "int" + "]" * 20, "nested deeper than 16"),
@@ -131,6 +138,12 @@ def test_a_wrong_notation_in_a_mapping_names_the_field() -> None:
     assert "of person.age, column 1" in str(caught.value)
 
 
+@pytest.mark.parametrize("mapping", [{1: "int"}, {"": "int"}, {"a": 5}, {"a": ["int"]}, {"a": "int", "a?": "int"}])
+def test_a_mapping_that_names_no_types_is_an_input_error(mapping: Any) -> None:
+    with pytest.raises(InputError, match="type notation"):
+        parse_notation(mapping)
+
+
 def test_a_mapping_is_bounded_in_depth_and_size() -> None:
     deep: dict[str, Any] = {"x": "int"}
     for _ in range(20):
@@ -143,5 +156,6 @@ def test_a_mapping_is_bounded_in_depth_and_size() -> None:
 
 
 def test_a_type_without_a_word_in_the_notation_is_refused() -> None:
-    with pytest.raises(InputError, match="has no word for"):
-        render_notation(set[int])
+    for annotation in (set[int], Annotated[int, Field(gt=1)], Literal["\x00"]):
+        with pytest.raises(InputError, match=r"has no word for|cannot say"):
+            render_notation(annotation)

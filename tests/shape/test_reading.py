@@ -140,6 +140,15 @@ def test_each_mend_is_named_with_how_sure_it_is(text: str, fixes: list[str]) -> 
         ('{"a": hello world, "b": http://x.org/?a=1&b=2}', {"a": "hello world", "b": "http://x.org/?a=1&b=2"}),
         ('[{"a": 1, "b": [2}, {"a": 3}]', [{"a": 1, "b": [2]}, {"a": 3}]),
         ('["a": 1, "b": 2]', [{"a": 1, "b": 2}]),
+        ('[{"a": 1, {"a": 2}, {"b": "x", {"b": "y"}]', [{"a": 1}, {"a": 2}, {"b": "x"}, {"b": "y"}]),
+        ("[{'x', 'y'}, {'z'}]", [["x", "y"], ["z"]]),
+        ('{\'a\': """x \\n "y" """, \'b\': 1}', {"a": 'x \n "y" ', "b": 1}),
+        ('{"a": "one \\\ntwo", b: 1}', {"a": "one \ntwo", "b": 1}),
+        ('{"a": "x"; "b": "y"}', {"a": "x", "b": "y"}),
+        ('{"a": [1, 2}}', {"a": [1, 2]}),
+        ('{"a": 1] , "b": 2}', {"a": 1, "b": 2}),
+        ('{"a": new Date("x"), "b": f(1, 2)}', {"a": "x", "b": "f(1, 2)"}),
+        ('{"a": 05, "b": 1/3, "c": 10-20}', {"a": "05", "b": "1/3", "c": "10-20"}),
     ],
 )
 def test_what_people_and_models_write_for_json_is_understood(text: str, value: Any) -> None:
@@ -208,6 +217,19 @@ def test_an_ellipsis_is_no_whole_answer() -> None:
     assert "leaves something out" in refused(Shape(list[int]), "[1, 2, ...]")
 
 
+@pytest.mark.parametrize(
+    "text", ['["a" + "b', "```\n[1,\n```", '```\n{"a": 1,\n```', '```\n{"a":\n```', '{"a": 1, ...}', '{"a": x', '{"a" ']
+)
+def test_what_breaks_off_inside_of_a_fence_or_a_token_is_not_whole(text: str) -> None:
+    assert "ends before the value does" in refused(ANY, text)
+
+
+def test_the_final_channel_of_a_model_that_names_its_channels_is_the_answer() -> None:
+    text = f"<|channel|>analysis<|message|>Maybe {{'name': 'Bo'}}.<|end|><|channel|>final<|message|>{PLAIN}<|return|>"
+
+    assert ORDER.read(text) == Reading(WHOLE, (Fix("thinking", 0, "safe"),))
+
+
 def test_thinking_that_never_ends_holds_no_answer() -> None:
     assert refused(ORDER, f"<think> maybe {PLAIN}") == "$: the text ends inside the thinking"
 
@@ -268,6 +290,7 @@ def test_a_guess_is_refused_on_request() -> None:
         ("[NaN]", "$[0] is no number that JSON has"),
         ('{"a": [Infinity]}', "$.a[0] is no number that JSON has"),
         ('{"a": -1e999}', "$.a is no number that JSON has"),
+        ("{'a': -Infinity}", "$.a is no number that JSON has"),
         ('{"a": "\\ud800"}', "$.a holds half a character (U+D800)"),
         ('{"a": "\ud800"}', "$: half a character (U+D800) at character 7"),
         ("[" * 129 + "]" * 129, "$: nested deeper than 128"),

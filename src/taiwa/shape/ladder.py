@@ -292,6 +292,9 @@ class _Ladder(Generic[T]):
             made = self.judged(data[0], (*self.before, data[1]), start, end)
             if made.misfit is None:
                 return made
+        plain = found is not None and not any(fix.level == "guess" for fix in found.fixes)
+        if plain or (found is not None and any(flaws(found.data))):
+            return None  # what was read is what was written, and it does not fit
         repaired = from_json_repair(self.text, start, end)
         if repaired is None:
             return None

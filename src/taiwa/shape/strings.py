@@ -15,7 +15,7 @@ from taiwa.shape.scan import CLOSERS, COLONS, COMMAS, OPEN_KEY, OPENERS, QUOTES,
 
 __all__ = ["Frame", "Hints", "StringReader"]
 
-Role: TypeAlias = Literal["key", "member", "item", "root"]
+Role: TypeAlias = Literal["key", "member", "item"]
 ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 HEX = re.compile(r"[0-9a-fA-F]{4}")
 HEX_BYTE = re.compile(r"x([0-9a-fA-F]{2})")
@@ -215,18 +215,14 @@ class StringReader:
         """Decide what a quote is: the end, text, or the start of the next string after a missing end."""
         after, where = self.scan.look(at + 1)
         if opened.role == "key":
-            return self.key_verdict(opened, at, after, where)
-        if opened.role == "root":
-            return END if not after or after in "+,;)" or self.fence(where) else INNER
+            return self.key_verdict(at, after, where)
         if self.follows(opened, after, where):
             return END
         return UNCLOSED if self.starts_next(opened, at) else INNER
 
-    def key_verdict(self, opened: _Open, at: int, after: str, where: int) -> int:
+    def key_verdict(self, at: int, after: str, where: int) -> int:
         if not after or after in COLONS or after in ",}=":
             return END
-        if opened.pieces and opened.pieces[-1].rstrip().endswith(":") and at > opened.start + 1:
-            return UNCLOSED
         if REST_OF_KEY.match(self.scan.text, at + 1, self.scan.end) and after not in QUOTES:
             return INNER
         return END if VALUE_START.match(self.scan.text, where, self.scan.end) else INNER
@@ -357,10 +353,6 @@ class StringReader:
         """End the string where its quote is missing: before the punctuation in front of the next string."""
         scan = self.scan
         whole = "".join(opened.pieces)
-        if opened.role == "key":
-            scan.at = scan.text.rindex(":", opened.start, at)
-            scan.fix("missing-quote", "guess")
-            return _text([whole.rstrip().removesuffix(":")])
         scan.at = self.tail(opened, at)
         scan.fix("missing-quote", "guess")
         return _text([whole[: len(whole) - (at - scan.at)]])

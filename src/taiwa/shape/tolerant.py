@@ -155,13 +155,11 @@ class _Reader:
             while self.frames[-1].closer != wanted:
                 self.close(at=scan.at, missing=True)
             self.close(at=scan.at)
+        elif self.strings.fit(len(kinds) - 1, scan.at + 1) >= self.strings.fit(len(kinds), scan.at + 1):
+            scan.fix("wrong-closer", "guess")
+            self.close(at=scan.at)
         else:
-            after, _ = scan.look(scan.at + 1)
-            if not after or after in CLOSERS or after in COMMAS or self.strings.fence(scan.at + 1):
-                scan.fix("wrong-closer", "guess")
-                self.close(at=scan.at)
-            else:
-                scan.fix("extra-closer", "guess")
+            scan.fix("extra-closer", "guess")
         scan.at += 1
 
     def is_extra(self, wanted: str) -> bool:
