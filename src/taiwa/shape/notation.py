@@ -56,8 +56,8 @@ ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r":
 def parse_notation(written: str | Mapping[str, Any] | None) -> Annotation:
     """Read a type from its notation; a mapping is an object, None (YAML's `null`) the type of null.
 
-    >>> parse_notation("list[int] | null")
-    list[int] | None
+    >>> render_notation(parse_notation({"name": "str(max 80)", "ages?": "list[int(0..150)] | null"}))
+    '{name: str(max 80), ages?: list[int(0..150)] | null}'
 
     Raises:
         InputError: with the column, and what was expected there.
