@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
-DOCUMENTS = $(wildcard README.md CONTRIBUTING.md docs/*.md)
+DOCUMENTS = $(wildcard README*.md CONTRIBUTING.md docs/*.md)
+COG := $(BIN)/cog -I docs
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check bench docs lock clean
@@ -46,14 +47,15 @@ check: setup ## lint, types, layers, dependencies, budgets, documents (changes n
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/deptry .
 	$(BIN)/pytest --quiet tests/house/test_size.py
-	$(BIN)/cog --check --diff $(DOCUMENTS)
+	$(COG) --check --diff $(DOCUMENTS)
 	$(BIN)/towncrier build --draft --version next >/dev/null
 
 bench: $(BENCH_READY) ## run the benchmarks beside their peers and write benches/results
 	@$(BIN)/python -m benches
 
-docs: setup ## write the generated parts of the documents anew
-	$(BIN)/cog -r $(DOCUMENTS)
+docs: setup ## record the sessions anew, and write the generated parts of the documents
+	$(BIN)/python docs/record.py
+	$(COG) -r $(DOCUMENTS)
 
 # Not after setup: pins that contradict pyproject.toml are what this mends.
 lock: ## resolve every dependency anew and write constraints.txt

@@ -1,0 +1,97 @@
+"""What cog puts into the documents: recorded sessions, the help of every command, figures that a benchmark wrote.
+
+`make docs` and `make check` run cog with this folder on its path.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+import click
+
+from taiwa.cli.main import cli
+from taiwa.cli.table import COMMANDS, SECTIONS
+from taiwa.models import broken, failures
+from taiwa.store import faults
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "benches" / "results"
+MARK = "#== "
+WIDTH = 100
+STANDING_FOR = {
+    "host": "HOST", "url": "ADDRESS", "connect": "N", "first_byte": "N", "between": "N", "total": "N",
+    "who": "SERVER", "model": "MODEL", "code": " (STATUS)", "said": ": …", "wait": ", try again in N s", "parameter": "PARAMETER",
+}  # fmt: skip
+"""What a table of errors shows in the place of what is known only when one happens."""
+
+
+class _Plain(Formatter):
+    """Fills a sentence with words that stand for the values, whatever form it wants them in."""
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401, ARG002
+        return STANDING_FOR[field_name], field_name
+
+    def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401, ARG002
+        return str(value)
+
+
+def session(name: str, *parts: str) -> str:
+    """The record of a session, or some of its parts, as one block."""
+    found: dict[str, list[str]] = {}
+    lines = found.setdefault("", [])
+    for line in (HERE / "sessions" / f"{name}.out").read_text(encoding="utf-8").splitlines():
+        if line.startswith(MARK):
+            lines = found.setdefault(line.removeprefix(MARK), [])
+        else:
+            lines.append(line)
+    shown = [line for part in parts or found for line in found[part]]
+    fence = "````" if any("```" in line for line in shown) else "```"
+    return "\n".join([f"{fence}console", *shown, fence, ""])
+
+
+def commands() -> str:
+    """The help of every command, by section."""
+    return "".join(_pages())
+
+
+def _pages() -> Iterator[str]:
+    with cli.make_context("taiwa", [], resilient_parsing=True, terminal_width=WIDTH) as top:
+        yield f"```\n{top.get_help().rstrip()}\n```\n"
+        for section, names in SECTIONS.items():
+            yield f"\n## {section}\n"
+            for name in names:
+                command = cli.get_command(top, name)
+                assert command is not None, f"{name} is in the table of commands and nowhere else"
+                yield from _page(top, name, command, COMMANDS[name].help)
+
+
+def _page(above: click.Context, name: str, command: click.Command, about: str) -> Iterator[str]:
+    with command.make_context(name, [], parent=above, resilient_parsing=True) as ctx:
+        yield f"\n### {ctx.command_path}\n\n{about[:1].upper()}{about[1:]}.\n\n```\n{ctx.get_help().rstrip()}\n```\n"
+        if isinstance(command, click.Group):
+            for each, inner in command.commands.items():
+                with inner.make_context(each, [], parent=ctx, resilient_parsing=True) as below:
+                    yield f"\n```\n{below.get_help().rstrip()}\n```\n"
+
+
+def model_errors() -> str:
+    """Every sentence about the network and about what servers answer, with the error that says it."""
+    rows = [(row.words, row.kind) for row in broken.TABLE.values()] + [
+        (words, kind) for kind, words in failures.SENTENCES.values()
+    ]
+    lines = (f"| {_Plain().format(words)} | `{kind.__name__}` |\n" for words, kind in rows)
+    return f"| it says | error |\n|---|---|\n{''.join(lines)}"
+
+
+def store_errors() -> str:
+    """Every sentence about the file of the store, each once."""
+    rows = dict.fromkeys([(words, kind.__name__) for kind, words in faults.TABLE.values()])
+    lines = (f"| the store FILE {words} | `{kind}` |\n" for words, kind in rows)
+    return f"| it says | error |\n|---|---|\n{''.join(lines)}"
+
+
+def result(name: str) -> Any:  # noqa: ANN401  (each benchmark writes its own figures)
+    """What a benchmark wrote."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))

@@ -1,0 +1,262 @@
+"""Record the sessions that the documents show: real commands, a real store, and answers played over the real wire.
+
+    python docs/record.py            write docs/sessions/*.out anew
+    python docs/record.py --check    change nothing; say what is stale and leave with 1
+    python docs/record.py NAME …     only these
+    python docs/record.py --quick    do in this process what needs no shell: the same records in a tenth of the time
+
+`docs/sessions/README.md` says how a session is written and what is normalised in what it prints.
+"""
+
+import difflib
+import io
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, chdir, contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from taiwa.cli import main as main_of_taiwa
+from taiwa.lab.player import Line, Player
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))  # for the llama.cpp server of the tests
+SESSIONS = HERE / "sessions"
+MODEL = "written:script"
+GENUINE = "#! llama.cpp"
+PLAIN = re.compile(r"taiwa [^|<>&;$`\n]*\Z")
+"""A command that a shell would do nothing about but take its quotes off."""
+LONGEST = 60.0
+"""Seconds that a command may take."""
+KILLED = "\n(killed with kill -9 while it waited for its next answer)\n"
+NORMALISED: tuple[tuple[str, str], ...] = (
+    (r"\b\d+ ms\b", "… ms"),
+    (r"\b\d+\.\d+ s\b", "… s"),
+    (r'"seconds": [\d.]+', '"seconds": …'),
+    (r'"ms": \d+', '"ms": …'),
+    (r"\b20\d\d-\d\d-\d\d \d\d:\d\d", "YYYY-MM-DD hh:mm"),
+    (r"\b20\d\d-\d\d-\d\d\b", "YYYY-MM-DD"),
+    (r"127\.0\.0\.1:\d{5}\b", "127.0.0.1:8080"),
+)
+"""What differs from run to run, and what stands in its place. Besides, the home folder becomes ~."""
+
+
+@dataclass
+class Step:
+    """One command with the answers that the model gives while it runs."""
+
+    part: str
+    command: str
+    answers: tuple[str, ...] = ()
+    shown: bool = True
+    fails: bool = False
+    killed: bool = False
+
+
+@dataclass
+class Draft:
+    """What is said of the next command before it comes."""
+
+    answers: list[list[str]] = field(default_factory=list[list[str]])
+    flags: set[str] = field(default_factory=set[str])
+
+
+def steps(script: str) -> Iterator[Step]:
+    """Read a session: commands, and between them what the model answers to the next one."""
+    part, draft = "", Draft()
+    lines = iter(script.splitlines())
+    for line in lines:
+        if line.startswith("#== "):
+            part = line.removeprefix("#== ")
+        elif line.startswith("#> "):
+            draft.answers.append([line.removeprefix("#> ")])
+        elif line.startswith("#| "):
+            draft.answers[-1].append(line.removeprefix("#| "))
+        elif line.startswith("#! "):
+            draft.flags.add(line.removeprefix("#! "))
+        elif line.startswith("#@ "):
+            yield Step(part, line.removeprefix("#@ "), shown=False)
+        elif line and not line.startswith("#"):
+            answers = tuple("\n".join(answer) for answer in draft.answers)
+            yield Step(part, _whole(line, lines), answers, fails="fails" in draft.flags, killed="kill" in draft.flags)
+            draft = Draft()
+
+
+def _whole(line: str, rest: Iterator[str]) -> str:
+    """A command with the lines that belong to it: continued ones, and a here-document."""
+    taken = [line]
+    while taken[-1].endswith("\\"):
+        taken.append(next(rest))
+    if found := re.search(r"<<'(\w+)'", line):
+        while taken[-1] != found[1]:
+            taken.append(next(rest))
+    return "\n".join(taken)
+
+
+class Prompter(Player):
+    """Plays the answers of one command after the other, counts what is asked, and can leave a question unanswered."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self.asked = 0
+        self.left_alone: threading.Event | None = None
+
+    def learn(self, answers: Iterable[str], left_alone: threading.Event | None) -> None:
+        """Take the answers for the next command; what is asked behind the last one sets `left_alone`."""
+        self._lines = [Line(answer) for answer in answers]
+        self.asked = 0
+        self.left_alone = left_alone
+
+    def answer(self, request: Mapping[str, Any]) -> tuple[str, dict[str, int]] | str:
+        """Play the next answer."""
+        self.asked += 1
+        if self.left_alone is not None and not self._lines:
+            self.left_alone.set()
+            threading.Event().wait(LONGEST)
+        return super().answer(request)
+
+
+class Stage:
+    """A home of its own with a model that answers what is written."""
+
+    def __init__(self, home: Path, player: Prompter, *, quick: bool) -> None:
+        self._home = home.resolve()
+        self._quick = quick
+        self._player = player
+        self._more: dict[str, str] = {}
+        self._set_up(player.base_url, MODEL)
+
+    def _set_up(self, base_url: str, model: str) -> None:
+        config = self._home / ".config" / "taiwa" / "config.yaml"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(f"model: {model}\nbase_urls:\n  {model.partition(':')[0]}: {base_url}\n")
+
+    @contextmanager
+    def genuine(self) -> Generator[None]:
+        """Let a genuine llama.cpp server with random weights answer instead of the script."""
+        from tests.peers.llama import KEY, LlamaServer
+
+        with LlamaServer(self._home) as server:
+            self._set_up(server.base_url, "llamacpp:tiny")
+            self._more = {"LLAMACPP_API_KEY": KEY}
+            yield
+
+    def play(self, step: Step) -> str:
+        """Run a command and return what a person sees."""
+        reached = threading.Event()
+        self._player.learn(step.answers, reached if step.killed else None)
+        code, printed = (
+            self._inside(step.command) if self._quick and PLAIN.match(step.command) else self._shell(step, reached)
+        )
+        failed = code != 0
+        if failed != (step.fails or step.killed):
+            raise SystemExit(f"{step.command!r} ended with {code}:\n{printed}")
+        asked = self._player.asked
+        if asked != len(step.answers) + step.killed:
+            raise SystemExit(
+                f"{step.command!r} asked {asked} times and {len(step.answers)} answers are written:\n{printed}"
+            )
+        return self._normal(printed.removesuffix("\n") + KILLED if step.killed else printed)
+
+    def _shell(self, step: Step, reached: threading.Event) -> tuple[int, str]:
+        process = subprocess.Popen(
+            ["bash", "-c", step.command], cwd=self._home, env=self._environment(), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        if step.killed and reached.wait(LONGEST):
+            os.killpg(process.pid, signal.SIGKILL)
+        printed = process.communicate(timeout=LONGEST)[0].decode()
+        return process.returncode, printed
+
+    def _inside(self, command: str) -> tuple[int, str]:
+        """Run a command as its process would; the folder and the environment are those of the whole process meanwhile."""
+        out = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+        kept = dict(os.environ)
+        os.environ.clear()
+        os.environ.update(self._environment())
+        try:
+            with (
+                chdir(self._home),
+                redirect_stdout(out),
+                redirect_stderr(out),
+                patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO())),
+            ):
+                main_of_taiwa(shlex.split(command)[1:])
+        except SystemExit as end:
+            code = int(end.code or 0)
+        finally:
+            os.environ.clear()
+            os.environ.update(kept)
+        return code, out.buffer.getvalue().decode()
+
+    def _environment(self) -> dict[str, str]:
+        """Nothing of the person who records gets in."""
+        folders = [str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]
+        return {
+            "HOME": str(self._home), "PATH": os.pathsep.join(folders), "LANG": "C.UTF-8", "TZ": "UTC", "TERM": "dumb",
+            "COLUMNS": "100",
+        } | self._more  # fmt: skip
+
+    def _normal(self, text: str) -> str:
+        text = text.replace(str(self._home), "~")
+        for pattern, instead in NORMALISED:
+            text = re.sub(pattern, instead, text)
+        return text
+
+
+def recorded(path: Path, *, quick: bool = False) -> str:
+    """Play a session and return its record."""
+    lines: list[str] = []
+    part = ""
+    with ExitStack() as stack, Prompter() as player, tempfile.TemporaryDirectory() as folder:
+        stage = Stage(Path(folder), player, quick=quick)
+        script = path.read_text(encoding="utf-8")
+        stack.enter_context(stage.genuine() if GENUINE in script else nullcontext())
+        for step in steps(script):
+            printed = stage.play(step)
+            if not step.shown:
+                continue
+            if step.part != part:
+                part = step.part
+                lines.append(f"#== {part}\n")
+            lines.append(f"$ {step.command}\n{printed}".rstrip("\n") + "\n")
+    return "".join(lines)
+
+
+def stale(path: Path, record: str) -> Iterable[str]:
+    """The difference between what is written and what was recorded now."""
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    return difflib.unified_diff(before.splitlines(), record.splitlines(), str(path), "now", lineterm="")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Record all sessions, or those named."""
+    check, quick = "--check" in arguments, "--quick" in arguments
+    names = [name for name in arguments if not name.startswith("--")]
+    paths = [path for path in sorted(SESSIONS.glob("*.sh")) if not names or path.stem in names]
+    with ThreadPoolExecutor(1 if quick else os.cpu_count()) as pool:
+        records = list(pool.map(partial(recorded, quick=quick), paths))
+    differs = False
+    for path, record in zip(paths, records, strict=True):
+        out = path.with_suffix(".out")
+        if lines := list(stale(out, record)):
+            differs = True
+            sys.stdout.write("\n".join(lines) + "\n" if check else f"{out.name}\n")
+        if not check:
+            out.write_text(record, encoding="utf-8")
+    return int(check and differs)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

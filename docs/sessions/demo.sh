@@ -1,0 +1,3 @@
+# The demonstration that comes along; it plays its own dialogue.
+#== demo
+taiwa demo

@@ -1,0 +1,84 @@
+"""The documents show what the program prints: sessions are recorded anew, and every command has its place."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from taiwa.cli.main import cli
+from taiwa.cli.table import COMMANDS, SECTIONS
+from tests.house.source import ROOT
+
+SESSIONS = ROOT / "docs" / "sessions"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def record() -> Any:
+    """The recorder, which is a script and no part of the package."""
+    spec = importlib.util.spec_from_file_location("record", ROOT / "docs" / "record.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["record"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_session_is_commands_with_the_answers_that_they_get(record: Any) -> None:
+    script = (
+        "# a remark\n#== first\n#> one\n#| more\n#> two\ntaiwa say x\n\n#! fails\ncat <<'END'\ntext\nEND\n#@ hidden\n"
+    )
+
+    said, here, hidden = record.steps(script)
+
+    assert said == record.Step("first", "taiwa say x", ("one\nmore", "two"))
+    assert here == record.Step("first", "cat <<'END'\ntext\nEND", fails=True)
+    assert hidden == record.Step("first", "hidden", shown=False)
+
+
+def test_a_record_that_differs_is_told(record: Any, tmp_path: Path) -> None:
+    out = tmp_path / "a.out"
+    out.write_text("$ taiwa state\ntopics: []\n", encoding="utf-8")
+
+    assert "-topics: []" in record.stale(out, "$ taiwa state\ntopics: [1]\n")
+    assert not list(record.stale(out, "$ taiwa state\ntopics: []\n"))
+    assert list(record.stale(tmp_path / "new.out", "$ taiwa state\n"))
+
+
+@pytest.mark.slow
+def test_no_recorded_session_is_stale() -> None:
+    found = subprocess.run(
+        [sys.executable, ROOT / "docs" / "record.py", "--check", "--quick"], capture_output=True, text=True, check=False
+    )
+
+    assert found.returncode == 0, f"{found.stdout}{found.stderr}\nrun `make docs` and look at what changed"
+
+
+def test_every_record_has_its_session_and_every_session_its_record() -> None:
+    assert {path.stem for path in SESSIONS.glob("*.sh")} == {path.stem for path in SESSIONS.glob("*.out")}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_in_the_reference_and_shown_in_the_readme(name: str) -> None:
+    assert f"### taiwa {name}\n" in REFERENCE
+    assert f"taiwa {name}" in README
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_examples_of_its_use(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+
+    assert command is not None
+    assert f"taiwa {name}" in (command.help or "")
+
+
+def test_every_command_stands_in_one_section() -> None:
+    listed = [name for names in SECTIONS.values() for name in names]
+
+    assert sorted(listed) == sorted(COMMANDS)
