@@ -89,7 +89,7 @@ def test_its_examples_fold_into_a_state_that_replays(app: App) -> None:
     for example in app.examples:
         conversation = take(conversation, example.user, example.answer, example.delta)
 
-    again = follow(begin(app), conversation.fresh[1:], lambda _: app)
+    again = follow(begin(app), ((node.hash, node) for node in conversation.fresh[1:]), lambda _: app)
 
     assert again.state_hash == conversation.state_hash
     assert conversation.state["turns"] == len(app.examples)

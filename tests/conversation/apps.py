@@ -1,6 +1,7 @@
 """Small apps and conversations for tests."""
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from taiwa.conversation.app import ALL, App, Example, Keep, ReplyMode
@@ -42,13 +43,18 @@ def stored(node: Node) -> Node:
     return revive(json.loads(canonical(record(node))))
 
 
+def named(nodes: Iterable[Node]) -> Iterator[tuple[str, Node]]:
+    """Nodes of a store with their names."""
+    return ((node.hash, node) for node in map(stored, nodes))
+
+
 def reloaded(conversation: Conversation) -> Conversation:
     """The same place, reached by following the stored nodes; `conversation` must hold all its nodes as fresh."""
     root, *rest = conversation.fresh
     apps = {conversation.app.hash: conversation.app}
     start = begin(apps[root.app])
     assert start.tip == root.hash
-    return follow(start, map(stored, rest), apps.__getitem__)
+    return follow(start, named(rest), apps.__getitem__)
 
 
 def asked(conversation: Conversation, text: str = "next") -> str:

@@ -11,7 +11,7 @@ from taiwa.conversation.history import Conversation, adopt, advance, begin, chan
 from taiwa.conversation.node import AppSource, Node
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import record, revive
-from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, asked, reloaded, stored, talked
+from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, asked, named, reloaded, talked
 from tests.strategies import texts
 
 FRIEND = app(TOPICS, DICTIONARY, MOOD, TURNS)
@@ -104,14 +104,14 @@ def test_a_change_of_app_is_a_node_and_keeps_what_fits() -> None:
     assert after.turns == before.turns
     apps = {FRIEND.hash: FRIEND, other.hash: other}
     root, *rest = after.fresh
-    assert follow(begin(FRIEND), map(stored, rest), apps.__getitem__).state == after.state
+    assert follow(begin(FRIEND), named(rest), apps.__getitem__).state == after.state
     assert root.app == FRIEND.hash
 
 
 def test_following_nodes_leaves_nothing_fresh() -> None:
     live = talked(FRIEND, ("a", "b", {}))
 
-    assert follow(replace(begin(FRIEND), fresh=()), live.fresh[1:], no_app).fresh == ()
+    assert follow(replace(begin(FRIEND), fresh=()), named(live.fresh[1:]), no_app).fresh == ()
 
 
 def grown() -> tuple[Conversation, Node]:

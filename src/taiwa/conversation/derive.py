@@ -1,5 +1,6 @@
 """Fields that the program computes: the model is never asked to count."""
 
+import re
 import unicodedata
 from collections.abc import Callable
 
@@ -30,8 +31,22 @@ class Derived:
 
 MOST_CHARACTERS = 2_000
 """How much of a text is looked at to tell its language."""
-SCRIPTS = {"HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "CJK": "zh", "CYRILLIC": "ru", "ARABIC": "ar",
-           "HEBREW": "he", "GREEK": "el", "THAI": "th", "DEVANAGARI": "hi", "LATIN": "latin"}  # fmt: skip
+SCRIPTS = {
+    "ja": re.compile(r"[\u3041-\u30fa\u30fd-\u30ff\u31f0-\u31ff]"),
+    "zh": re.compile(r"[\u3005\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd]"),
+    "ko": re.compile(r"[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]"),
+    "ru": re.compile(r"[\u0400-\u052f]"),
+    "ar": re.compile(r"[\u0620-\u064a\u0671-\u06d3]"),
+    "he": re.compile(r"[\u05d0-\u05ea]"),
+    "el": re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]"),
+    "th": re.compile(r"[\u0e01-\u0e4e]"),
+    "hi": re.compile(r"[\u0900-\u0963]"),
+    "latin": re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]"),
+}
+LETTER = re.compile(r"[^\W\d_]")
+WIDE = re.compile(r"[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6b\uff01-\uff60\uffe0-\uffe6"
+                  r"\U0001f300-\U0001f64f\U0001f680-\U0001f6ff\U0001f900-\U0001faff\U00020000-\U0003fffd]")  # fmt: skip
+"""Characters that fill two cells: Chinese, Japanese, Korean, emoji."""
 LATIN_WORDS = {
     "en": frozenset("the and of to is in that it you for with was are this what how can do please i my".split()),
     "fr": frozenset("le la les de des et un une est que dans pour vous je ne pas sur avec".split()),
@@ -50,19 +65,15 @@ def language_of(text: str) -> str:
     >>> language_of("今日は、元気ですか"), language_of("你好吗"), language_of("How are you?")
     ('ja', 'zh', 'en')
     """
-    counts: dict[str, int] = {}
     text = unicodedata.normalize("NFKC", text[:MOST_CHARACTERS])
-    for letter in text:
-        if letter.isalpha():
-            script = SCRIPTS.get(unicodedata.name(letter, "").split(" ")[0], "")
-            counts[script] = counts.get(script, 0) + 1
-    if not counts:
+    letters = len(LETTER.findall(text))
+    if not letters:
         return "und"
-    if counts.get("ja", 0) * 10 >= sum(counts.values()):
-        return "ja"
-    script = max(counts, key=lambda name: counts[name])
-    if script != "latin":
-        return script or "und"
+    if not text.isascii():
+        counts = {name: len(script.findall(text)) for name, script in SCRIPTS.items()}
+        script = "ja" if counts["ja"] * 10 >= letters else max(counts, key=lambda name: counts[name])
+        if script != "latin":
+            return script if counts[script] * 2 >= letters - counts["zh"] * (script == "ja") else "und"
     words = {word.strip(".,;:!?\"'()¿¡").casefold() for word in text.split()}
     known = {name: len(words & common) for name, common in LATIN_WORDS.items()}
     if not any(known.values()):
@@ -72,7 +83,7 @@ def language_of(text: str) -> str:
 
 def tokens_of(text: str) -> int:
     """Estimate tokens without a tokenizer: about four Latin characters, or one and a half of CJK, to a token."""
-    wide = sum(1 for letter in text if unicodedata.east_asian_width(letter) in "WF")
+    wide = 0 if text.isascii() else len(WIDE.findall(text))
     return -(-(len(text) - wide) // 4) + -(-wide * 2 // 3)
 
 

@@ -84,7 +84,7 @@ def _grown(conversation: Conversation, draft: Node, app: App | None = None) -> C
     app = app or conversation.app
     state = _state_after(conversation, draft, app)
     node = replace(draft, state_hash=state_hash(state))
-    return replace(_placed(conversation, node, app, state), fresh=(*conversation.fresh, node))
+    return replace(_placed(conversation, (node.hash, node), app, state), fresh=(*conversation.fresh, node))
 
 
 def advance(conversation: Conversation, node: Node, apps: Apps) -> Conversation:
@@ -93,35 +93,51 @@ def advance(conversation: Conversation, node: Node, apps: Apps) -> Conversation:
     Raises:
         CorruptError: the node belongs elsewhere, or leads to another state than it recorded.
     """
+    return _checked(_moved(conversation, (node.hash, node), apps), node)
+
+
+def follow(conversation: Conversation, steps: Iterable[tuple[str, Node]], apps: Apps) -> Conversation:
+    """Follow nodes of a store with their names, oldest first; the state that they lead to must be the recorded one.
+
+    Raises:
+        CorruptError: as `advance`.
+    """
+    node = None
+    for name, node in steps:
+        conversation = _moved(conversation, (name, node), apps)
+    return conversation if node is None else _checked(conversation, node)
+
+
+def _moved(conversation: Conversation, step: tuple[str, Node], apps: Apps) -> Conversation:
+    name, node = step
     if node.parent != conversation.tip:
-        raise CorruptError(f"node {node.hash[:12]} does not follow {conversation.tip[:12]}")
+        raise CorruptError(f"node {name[:12]} does not follow {conversation.tip[:12]}")
     app = conversation.app if node.app == conversation.app.hash else apps(node.app)
     try:
         state = _state_after(conversation, node, app)
     except InputError as error:
-        raise CorruptError(f"node {node.hash[:12]} cannot be followed: {error.message}") from None
-    if state_hash(state) != node.state_hash:
-        raise CorruptError(f"node {node.hash[:12]} leads to another state than it recorded; `taiwa fsck` tells more")
-    return _placed(conversation, node, app, state)
+        raise CorruptError(f"node {name[:12]} cannot be followed: {error.message}") from None
+    return _placed(conversation, step, app, state)
 
 
-def _placed(conversation: Conversation, node: Node, app: App, state: State) -> Conversation:
+def _checked(conversation: Conversation, node: Node) -> Conversation:
+    if conversation.state_hash != node.state_hash:
+        name = conversation.tip[:12]
+        raise CorruptError(f"node {name} leads to another state than it recorded; `taiwa fsck` tells more")
+    return conversation
+
+
+def _placed(conversation: Conversation, step: tuple[str, Node], app: App, state: State) -> Conversation:
+    name, node = step
     turns, summary, count = conversation.turns, conversation.summary, conversation.count
     if node.kind == "turn":
-        turns = (*turns, Past(node.hash, node.user or "", node.answer or "", node.delta))
+        turns = (*turns, Past(name, node.user or "", node.answer or "", node.delta))
         count += 1
     elif node.kind == "fold":
         kept = frozenset(_kept(node.delta))
         turns = tuple(past for past in turns if past.hash in kept)
         summary = node.answer or ""
-    return Conversation(app, node.hash, state, turns, summary, count, conversation.fresh)
-
-
-def follow(conversation: Conversation, nodes: Iterable[Node], apps: Apps) -> Conversation:
-    """Follow nodes, oldest first; those nodes are in a store, so they are not fresh."""
-    for node in nodes:
-        conversation = advance(conversation, node, apps)
-    return conversation
+    return Conversation(app, name, state, turns, summary, count, conversation.fresh)
 
 
 def _state_after(conversation: Conversation, node: Node, app: App) -> State:

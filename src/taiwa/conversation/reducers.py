@@ -68,19 +68,22 @@ def number(held: Json) -> int | float:
     raise InputError(f"a number was expected, not {type(held).__name__}")
 
 
-def same_item(item: Json) -> bytes:
+def same_item(item: Json) -> str | bytes:
     """Name an item for equality: Unicode forms and surrounding space make no difference, substrings do."""
-    if isinstance(item, str):
-        return b"text " + unicodedata.normalize("NFKC", item).strip().casefold().encode("utf-8", "surrogatepass")
-    return canonical(item)
+    if not isinstance(item, str):
+        return canonical(item)
+    return item.strip().lower() if item.isascii() else unicodedata.normalize("NFKC", item).strip().casefold()
 
 
 def union_of(held: Json, more: Json) -> Items:
     """Keep first-seen items of both lists, each once."""
-    kept: dict[bytes, Json] = {}
-    for item in [*items(held), *items(more)]:
-        kept.setdefault(same_item(item), item)
-    return list(kept.values())
+    kept = items(held)
+    if all(isinstance(item, str) and item in kept for item in items(more)):
+        return list(kept)  # the usual case of a long conversation: nothing new
+    first: dict[str | bytes, Json] = {}
+    for item in [*kept, *items(more)]:
+        first.setdefault(same_item(item), item)
+    return list(first.values())
 
 
 def merged(held: Json, change: Json) -> dict[str, Json]:

@@ -77,9 +77,8 @@ def places(app: App, moves: list[Move]) -> list[Conversation]:
 
 def reloaded(app: App, nodes: tuple[Node, ...]) -> Conversation:
     """Follow nodes as they come back from a store."""
-    return follow(
-        begin(app), (revive(json.loads(canonical(record(node)))) for node in nodes[1:]), {app.hash: app}.__getitem__
-    )
+    stored: list[Node] = [revive(json.loads(canonical(record(node)))) for node in nodes[1:]]
+    return follow(begin(app), ((node.hash, node) for node in stored), {app.hash: app}.__getitem__)
 
 
 def look(here: Conversation) -> tuple[object, ...]:

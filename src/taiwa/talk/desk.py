@@ -17,7 +17,7 @@ from taiwa.store import Store
 
 __all__ = ["Desk", "Origin", "Stop"]
 
-SNAPSHOT_EVERY = 64
+SNAPSHOT_EVERY = 32
 
 
 @value
@@ -89,9 +89,9 @@ class Desk:
             CorruptError: a node leads to another state than it recorded.
         """
         found = self.store.snaps.checkout(tip)
-        steps = [node for _, node in found.steps]
+        steps = found.steps
         if found.near is None:
-            start = self._root(found.steps[0][0], steps.pop(0))
+            start, steps = self._root(*steps[0]), steps[1:]
         else:
             start = self._restored(*found.near)
         here = follow(start, steps, self.app)
