@@ -15,6 +15,7 @@ PLACES = {
     "typing_extensions": ("taiwa.shape",),
     "jsonschema": ("taiwa.shape",),
     "json_repair": ("taiwa.shape",),
+    "pint": ("taiwa.tools",),
     "httpcore2": ("taiwa.models",),
     "sqlite3": ("taiwa.store",),
     "click": ("taiwa.cli",),

@@ -1,6 +1,34 @@
-"""What a program can call by name: typed functions as tools, and an exact calculator."""
+"""What a program can call by name: typed functions as tools, exact tools for numbers and chemistry, and workers for your own."""
 
 from taiwa.tools.calculator import calculate, calculator
+from taiwa.tools.catalogue import builtin, find
+from taiwa.tools.formula import Formula, formula
+from taiwa.tools.molar_mass import mass, mass_percent, molar_mass
+from taiwa.tools.spec import strict
+from taiwa.tools.stoichiometry import Balance, balance, stoichiometry
 from taiwa.tools.tool import FunctionTool, tool
+from taiwa.tools.units import convert, unit_conversion
+from taiwa.tools.worker import Bounds, Isolated, isolated
 
-__all__ = ["FunctionTool", "calculate", "calculator", "tool"]
+__all__ = [
+    "Balance",
+    "Bounds",
+    "Formula",
+    "FunctionTool",
+    "Isolated",
+    "balance",
+    "builtin",
+    "calculate",
+    "calculator",
+    "convert",
+    "find",
+    "formula",
+    "isolated",
+    "mass",
+    "mass_percent",
+    "molar_mass",
+    "stoichiometry",
+    "strict",
+    "tool",
+    "unit_conversion",
+]

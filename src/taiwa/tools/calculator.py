@@ -5,29 +5,32 @@ Nothing is evaluated as code. Every bound is checked before the work that it bou
 
 import re
 from dataclasses import dataclass, field
-from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from typing import NoReturn
 
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.values import ToolResult
+from taiwa.tools.functions import FUNCTIONS, PI, near, power
+from taiwa.tools.numbers import RAISED, bits, bounded, halves_to_slashes, narrow, spell, spell_near
 from taiwa.tools.tool import tool
 
-__all__ = ["calculate", "calculator", "spell"]
+__all__ = ["calculate", "calculator"]
 
 MAX_CHARS = 1_000
 MAX_DEPTH = 60
-MAX_BITS = 4_096
-EXACT_DIGITS = 15
-ROUNDED_DIGITS = 6
+LONGEST_APPROXIMATION = 600
+"""Bits above which a number that is rounded anyway is rounded again; it keeps 50 digits."""
+NAMES = r"(?i:sqrt|log10|log|ln|exp|pi|of)(?![0-9A-Za-z_])|√|π"
 TOKEN = re.compile(
-    r"\s*(?:(?P<number>[$€£]?(?!0[xX])(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?"
-    r"(?![\d.,]|[^\W\dxX]))|(?P<sign>\*\*|[-+*/^%()xX])|(?P<other>\S))"
+    r"\s*(?:(?P<number>[$€£¥]?(?!0[xX])(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+    rf"(?:[eE][+-]?[0-9]{{1,4}})?(?![0-9.,]|[^\W\dxX{RAISED}]))|(?P<vulgar>[$€£¥]?[0-9]*[¼½¾⅐-⅞](?!\w))"
+    rf"|(?P<name>{NAMES})|(?P<raised>[⁺⁻]?[{RAISED}]+)|(?P<sign>\*\*|[-+*/^%()xX])|(?P<other>\S))"
 )
-# Full-width forms become plain ones. Not by NFKC, which would quietly make 32 of "3²" and 31/2 of "3½".
-WIDE = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
-SIGNS = {"×": "*", "·": "*", "⋅": "*", "∙": "*", "✕": "*", "÷": "/", "∕": "/", "⁄": "/", "−": "-", "–": "-"}
-SPELLINGS = WIDE | str.maketrans(SIGNS)
+SIGNS = {"×": "*", "·": "*", "⋅": "*", "∙": "*", "・": "*", "✕": "*", "÷": "/", "∕": "/", "⁄": "/", "−": "-", "–": "-"}
+SPELLINGS = str.maketrans(SIGNS)
+LOWERED = str.maketrans("⁺⁻" + RAISED, "+-0123456789")
+# In 2x + 1 and 2 x + 1 the letter is no times sign; it is one in 2x3, 2 x 3 and 2 x -3.
+UNKNOWN = re.compile(r"\S[xX](?=\s|[-+])|.?[xX]\s*(?:[+]|-\s)")
 BINDS = {"+": 1, "-": 1, "*": 2, "x": 2, "/": 2, "^": 4}
 NEGATION = 3
 HINT = "numbers with + - * / ^ % and parentheses; the decimal point is '.', and thousands are written 1,000"
@@ -35,40 +38,58 @@ HINT = "numbers with + - * / ^ % and parentheses; the decimal point is '.', and 
 
 @tool
 def calculator(expression: str) -> ToolResult:
-    """Calculate exactly with numbers, + - * / ^ % and parentheses; % after a number means hundredths."""
-    number = calculate(expression)
-    return ToolResult(spell(number), value=str(number))
+    """Calculate with numbers, + - * / ^ % and parentheses, sqrt(), ln(), log10(), exp() and pi.
+
+    Exact but for roots, logarithms and exponentials, which are right to 50 digits. % after a number means hundredths.
+    """
+    parser = _parsed(expression)
+    number = parser.result
+    return ToolResult(spell(number), value=str(number) if parser.exact else spell_near(number))
 
 
 def calculate(text: str) -> Fraction:
-    """Work out an expression exactly. `^` and `**` are powers with whole exponents; one final `=` is ignored.
+    """Work out an expression: exactly, but for irrational results, which are rounded to 50 digits.
+
+    `^` and `**` are powers. What an equation says is the value of its last side; its other sides must agree with it or
+    hold an unknown. A final `=` is ignored.
 
     >>> calculate("1,000 × 5% + 2^-1")
     Fraction(101, 2)
+    >>> calculate("speed = 36 / 9")
+    Fraction(4, 1)
 
     Raises:
         ToolError: it is no such expression, divides by zero, or has a number of more than 4,096 bits on the way.
     """
+    return _parsed(text).result
+
+
+def _parsed(text: str) -> "_Parser":
     if len(text) > MAX_CHARS:
         raise ToolError(f"the expression has {len(text):,} characters", code="too_long", hint=f"at most {MAX_CHARS:,}")
-    return _Parser(text.translate(SPELLINGS).strip().removesuffix("=")).whole()
+    plain = narrow(text).translate(SPELLINGS).strip().removesuffix("?").rstrip().removesuffix("=")
+    *others, last = plain.split("=")
+    parser = _Parser(last)
+    parser.whole()
+    for other in others:
+        value = _value(other)
+        if value is None and not parser.worked:
+            raise ToolError("equations with an unknown are not solved", code="syntax", hint=HINT)
+        if value is not None and near(value) != near(parser.result):
+            raise ToolError(f"{other.strip()} is {spell(value)} and not {spell(parser.result)}", code="unequal")
+    return parser
 
 
-def spell(number: Fraction) -> str:
-    """Write a number as a person would: exactly where 15 digits are enough, else rounded to six.
-
-    >>> spell(Fraction(1, 8)), spell(Fraction(2, 3)), spell(Fraction(2) ** 100)
-    ('0.125', '0.666667', '1.26765e30')
-    """
-    parts = Decimal(number.numerator), Decimal(number.denominator)
-    exact = Context(prec=EXACT_DIGITS)
-    decimal = exact.divide(*parts)
-    if exact.flags[Inexact]:
-        decimal = Context(prec=ROUNDED_DIGITS).divide(*parts)
-    decimal = decimal.normalize()
-    if -ROUNDED_DIGITS <= decimal.adjusted() < EXACT_DIGITS:
-        return f"{decimal:f}"
-    return f"{decimal:e}".replace("e+", "e")
+def _value(side: str) -> Fraction | None:
+    """The value of a side of an equation; None where it is a name, or holds an unknown."""
+    parser = _Parser(side)
+    try:
+        parser.whole()
+    except ToolError as error:
+        if error.code == "syntax":
+            return None
+        raise
+    return parser.result
 
 
 @dataclass(slots=True)
@@ -80,19 +101,26 @@ class _Parser:
     depth: int = field(default=0, init=False)
     kind: str = field(default="", init=False)
     word: str = field(default="", init=False)
+    exact: bool = field(default=True, init=False)
+    worked: bool = field(default=False, init=False)
+    """Whether there was anything to work out."""
+    result: Fraction = field(default=Fraction(0), init=False)
 
-    def whole(self) -> Fraction:
+    def whole(self) -> None:
         self.step()
-        result = self.expression(0)
+        self.result = self.expression(0)
         if self.kind:
             self.fail("an operator or the end")
-        return result
 
     def step(self) -> None:
         found = TOKEN.match(self.text, self.at)
         self.kind = (found.lastgroup or "") if found else ""
         self.word = found[self.kind].lower().replace("**", "^") if found else ""
         self.at = found.end() if found else len(self.text)
+        if self.word == "of":
+            self.kind, self.word = "sign", "*"
+        if self.word == "x" and found and UNKNOWN.match(self.text, max(found.start("sign") - 1, 0)):
+            raise ToolError("x is an unknown here and not a times sign", code="syntax", hint="write * for times")
 
     def fail(self, expected: str) -> NoReturn:
         got = f"{self.word[:20]!r} (character {self.at})" if self.kind else "the end"
@@ -106,75 +134,77 @@ class _Parser:
         if self.depth > MAX_DEPTH:
             raise ToolError("the expression is nested too deep", code="too_deep", hint=f"at most {MAX_DEPTH} levels")
         left = self.operand()
-        while self.sign("%", *(sign for sign, strength in BINDS.items() if strength > binding)):
-            sign = self.word
+        while self.kind == "raised" or self.sign("%", *(sign for sign, bond in BINDS.items() if bond > binding)):
+            sign, word = self.kind, self.word
             self.step()
-            if sign == "%":
+            if sign == "raised":
+                left = self.settled(power(left, Fraction(word.translate(LOWERED))))
+            elif word == "%":
                 left = self.hundredths(left)
             else:
                 # What follows a power may be a power again, which comes first: 2^3^2 is 2^9.
-                left = _apply(sign, left, self.expression(BINDS[sign] - (sign == "^")))
+                left = self.settled(_applied(word, left, self.expression(BINDS[word] - (word == "^"))))
         self.depth -= 1
         return left
 
     def operand(self) -> Fraction:
-        if self.kind == "number":
-            number = _bounded(Fraction(self.word.lstrip("$€£").replace(",", "")))
+        kind, word = self.kind, self.word
+        if kind in ("number", "vulgar"):
             self.step()
-            return number
+            return bounded(Fraction(halves_to_slashes(word.lstrip("$€£¥").replace(",", ""))))
+        if kind == "name":
+            self.step()
+            return self.named(word)
         if not self.sign("(", "+", "-"):
             self.fail("a number")
-        sign = self.word
         self.step()
-        if sign != "(":
+        if word != "(":
             inner = self.expression(NEGATION)
-            return -inner if sign == "-" else inner
+            return -inner if word == "-" else inner
+        return self.closed()
+
+    def closed(self) -> Fraction:
         inner = self.expression(0)
         if not self.sign(")"):
             self.fail("an operator or ')'")
         self.step()
         return inner
 
+    def named(self, name: str) -> Fraction:
+        if name in ("pi", "π"):
+            self.exact = False
+            return PI
+        if name == "log":
+            raise ToolError("log is ambiguous", code="ambiguous", hint="write ln(x) or log10(x)")
+        if name == "√" and not self.sign("("):
+            return self.settled(FUNCTIONS[name](self.expression(BINDS["^"])))
+        if not self.sign("("):
+            self.fail(f"'(' after {name}")
+        self.step()
+        return self.settled(FUNCTIONS[name](self.closed()))
+
+    def settled(self, outcome: tuple[Fraction, bool]) -> Fraction:
+        """Take the result of a step; a number that is no longer exact is kept short."""
+        number, exact = outcome
+        self.worked = True
+        self.exact = self.exact and exact
+        return bounded(number if self.exact or bits(number) < LONGEST_APPROXIMATION else near(number))
+
     def hundredths(self, number: Fraction) -> Fraction:
-        if self.kind == "number" or self.sign("("):
+        if self.kind in ("number", "vulgar", "name") or self.sign("("):
             raise ToolError(
                 "% means hundredths, so no number can follow it", code="syntax", hint="17 - 5*3 for a remainder"
             )
         return number / 100
 
 
-def _apply(sign: str, left: Fraction, right: Fraction) -> Fraction:
+def _applied(sign: str, left: Fraction, right: Fraction) -> tuple[Fraction, bool]:
     if sign == "^":
-        return _power(left, right)
+        return power(left, right)
     if sign == "/":
         if not right:
             raise ToolError("division by zero", code="division_by_zero")
-        return _bounded(left / right)
+        return left / right, True
     if sign in ("*", "x"):
-        return _bounded(left * right)
-    return _bounded(left + right if sign == "+" else left - right)
-
-
-def _power(base: Fraction, exponent: Fraction) -> Fraction:
-    """Raise to a power of which the size is known before it is computed."""
-    if exponent.denominator != 1:
-        raise ToolError("the exponent must be a whole number", code="exponent")
-    if not base and exponent < 0:
-        raise ToolError("division by zero", code="division_by_zero")
-    if base not in (-1, 0, 1) and abs(exponent.numerator) * (_bits(base) - 1) > MAX_BITS:
-        raise _too_large()
-    return _bounded(base**exponent.numerator)
-
-
-def _bits(number: Fraction) -> int:
-    return max(number.numerator.bit_length(), number.denominator.bit_length())
-
-
-def _bounded(number: Fraction) -> Fraction:
-    if _bits(number) > MAX_BITS:
-        raise _too_large()
-    return number
-
-
-def _too_large() -> ToolError:
-    return ToolError("a number on the way is too large", code="too_large", hint=f"at most {MAX_BITS:,} bits")
+        return left * right, True
+    return (left + right if sign == "+" else left - right), True

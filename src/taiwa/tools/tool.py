@@ -4,9 +4,10 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints
 
-from taiwa.kernel.errors import InputError, ShapeError, TaiwaError, ToolError
+from taiwa.kernel.errors import InputError, ShapeError, ToolError
 from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.values import ToolResult, ToolSpec
 from taiwa.shape import Shape
@@ -16,18 +17,37 @@ __all__ = ["FunctionTool", "tool"]
 P = ParamSpec("P")
 R = TypeVar("R")
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}\Z")
-FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
-"""What a function may raise in the course of its work; a model reads that it failed and never why."""
+
+
+class _Failure:
+    """Maps what a function raises. It is foreign code and may raise anything: a model reads that it failed and never why.
+
+    A `with` block, because an `except` that catches everything is for the drivers alone; here nothing is kept, the
+    error goes on as the cause.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception) and not isinstance(error, ToolError):
+            raise ToolError(f"{self._name} failed", code="internal") from error
 
 
 class FunctionTool(Generic[P, R]):
     """A function that can also be called by name with JSON arguments; plain calls go to the function itself."""
 
-    def __init__(self, function: Callable[P, R], name: str = "") -> None:
+    def __init__(self, function: Callable[P, R], name: str = "", fixed: Mapping[str, object] | None = None) -> None:
         self._function = function
+        self._fixed = dict(fixed or {})
         hints = _hints(function)
         self._returns: Shape[Any] | None = None if hints["return"] in (str, ToolResult) else Shape(hints["return"])
-        given = inspect.signature(function).parameters
+        given = {each: part for each, part in inspect.signature(function).parameters.items() if each not in self._fixed}
         self._parameters: dict[str, Shape[Any]] = {each: Shape(hints[each]) for each in given}
         required = frozenset(each for each, part in given.items() if part.default is part.empty)
         name = name or getattr(function, "__name__", "")
@@ -38,6 +58,10 @@ class FunctionTool(Generic[P, R]):
             raise InputError(f"the tool {name} needs a docstring: a model reads it to know what the tool does")
         self._arguments = Shape.fields(name, {each: hints[each] for each in given}, required)
         self._spec = ToolSpec(name, description, self._arguments.schema())
+        # Strict function calling says null for what it leaves out, unless the parameter has a null of its own.
+        self._absent = frozenset(
+            each for each in given if each not in required and not _takes_null(self._parameters[each])
+        )
 
     def __repr__(self) -> str:
         return f"FunctionTool({self._spec.name})"
@@ -51,6 +75,22 @@ class FunctionTool(Generic[P, R]):
         """How a model sees the tool."""
         return self._spec
 
+    @property
+    def function(self) -> Callable[P, R]:
+        """The function itself."""
+        return self._function
+
+    def preset(self, **fixed: object) -> "FunctionTool[..., R]":
+        """Make a tool of the same name with some parameters fixed, which a model no longer sees.
+
+        Raises:
+            InputError: there is no such parameter.
+        """
+        unknown = next((each for each in fixed if each not in self._parameters), None)
+        if unknown is not None:
+            raise InputError(f"{self._spec.name} has no parameter {unknown!r}")
+        return FunctionTool(self._function, self._spec.name, {**self._fixed, **fixed})
+
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
         """Call the function with JSON arguments.
 
@@ -59,16 +99,13 @@ class FunctionTool(Generic[P, R]):
         """
         values = self._values(arguments)
         call: Callable[..., R] = self._function
-        try:
-            return self._result(call(**values))
-        except ToolError:
-            raise
-        except (TaiwaError, *FAILURES) as error:
-            raise ToolError(f"{self._spec.name} failed", code="internal") from error
+        with _Failure(self._spec.name):
+            return self._result(call(**values, **self._fixed))
 
     def _values(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
         try:
-            checked = self._arguments.check(dict(arguments))
+            said = {name: part for name, part in arguments.items() if part is not None or name not in self._absent}
+            checked = self._arguments.check(said)
             return {name: self._parameters[name].check(part) for name, part in checked.items()}
         except ShapeError as error:
             message = "; ".join(error.diagnostics or (error.message,))
@@ -100,6 +137,14 @@ def tool(function: Callable[P, R]) -> FunctionTool[P, R]:
         InputError: a parameter or the result has no type, or the function cannot be called by name.
     """
     return FunctionTool(function)
+
+
+def _takes_null(shape: Shape[Any]) -> bool:
+    try:
+        shape.check(None)
+    except ShapeError:
+        return False
+    return True
 
 
 def _hints(function: Callable[..., object]) -> dict[str, Any]:

@@ -1,0 +1,203 @@
+"""What a formula and a tool alone decide: questions of NumGLUE Task 2 answered without any model.
+
+Patterns read the question's text; the tools do the rest, with integer atomic weights as the data set's own answers have
+them. A question with a compound's name, or with products that it does not name, is left undecided: a model must know
+those. The data set: Mishra et al., NumGLUE, ACL 2022.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Literal
+
+from taiwa.kernel.errors import ToolError
+from taiwa.kernel.records import Json, value
+from taiwa.tools.elements import elements
+from taiwa.tools.formula import formula
+from taiwa.tools.molar_mass import mass, mass_percent
+from taiwa.tools.stoichiometry import balance
+
+__all__ = ["LABEL_ERRORS", "Decision", "Tally", "decide", "tally"]
+
+LABEL_ERRORS: Mapping[str, tuple[int, int]] = MappingProxyType({"K2Cr2O7": (296, 294), "KBrO3": (168, 167)})
+"""Formulas for which the data set's molar mass (the first number) is no sum of its own integer weights (the second)."""
+
+NUMBER = r"(?:[0-9]+(?:\.[0-9]+)?|an?|one|two|three|four|five|six|seven|eight|nine|ten)"
+WORDS: Mapping[str, int] = dict(
+    zip("one two three four five six seven eight nine ten a an".split(), [*range(1, 11), 1, 1], strict=True)
+)
+SUBSTANCE = r"[A-Z(\[][^\s,?]*[^\s,.?]|[A-Z]"
+MOLES = rf"(?P<{{0}}>{NUMBER})\s+mol(?:e|es|s)?\s+of\s+(?P<{{1}}>{SUBSTANCE})"
+PORTION = re.compile(MOLES.format("count", "formula"))
+WEIGHT = re.compile(
+    rf"(?:molecular|molar|formula)\s+(?:weight|mass)\s+of\s+(?:(?P<count>{NUMBER})\s+mol(?:e|es|s)?\s+of\s+)?(?P<formula>{SUBSTANCE})\s*[?.]?\Z"
+    rf"|how\s+much\s+do(?:es)?\s+{MOLES.format('many', 'weighed')}\s+weigh",
+    re.IGNORECASE,
+)
+COMPOSED = re.compile(
+    r"(?:molecular|molar|formula)\s+(?:weight|mass)\s+of\s+.*?(?:having|with|containing)\s+(?P<list>.+)", re.IGNORECASE
+)
+ATOMS = re.compile(r"(?P<count>[0-9]+)\s+(?:atoms?\s+of\s+)?(?P<element>[A-Za-z]+)\s*\Z")
+PERCENT = re.compile(
+    rf"mass\s+percent(?:age)?\s+of\s+(?P<element>[A-Za-z]+)\s+in\s+(?P<formula>{SUBSTANCE})", re.IGNORECASE
+)
+REQUIRED = re.compile(
+    rf"moles?\s+of\s+(?P<wanted>{SUBSTANCE})\s+(?:is|are)\s+(?:required|needed)\s+to\s+react\s+with\s+(?P<given>.+?)\s+to\s+(?:form|produce|give)\s+(?P<formed>.+)",
+    re.IGNORECASE,
+)
+FORMED = re.compile(
+    rf"(?P<what>moles?|amount|mass)\s+of\s+(?P<wanted>{SUBSTANCE})\s+formed\s+(?:on|by|when)\s+(?:combining|reacting)\s+(?P<given>.+)",
+    re.IGNORECASE,
+)
+AND = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+", re.IGNORECASE)
+SPELLED = {"aluminium": "Al", "sulphur": "S", "caesium": "Cs"}
+CENT = Decimal("0.01")
+
+
+@value
+class Decision:
+    """What was worked out, from which formula or equation."""
+
+    answer: str
+    source: str
+
+
+@value
+class Tally:
+    """How the decided questions compare with their labels; `misses` and `label_errors` hold the ids."""
+
+    questions: int
+    decided: int
+    right: int
+    misses: tuple[str, ...] = ()
+    label_errors: tuple[str, ...] = ()
+
+
+def decide(question: str) -> Decision | None:
+    """Answer a question, rounded to two decimals; None where the text does not hold all that is needed.
+
+    >>> decide("What is the molecular weight of a compound having 2 H and 1 O?")
+    Decision(answer='18', source='H2O1')
+    """
+    text = " ".join(question.split())
+    for read in (_percent, _composed, _weight, _required, _formed):
+        try:
+            found = read(text)
+        except ToolError:
+            continue  # what stands in the formula's place is a name
+        if found is not None:
+            return found
+    return None
+
+
+def tally(rows: Iterable[Mapping[str, Json]]) -> Tally:
+    """Compare the decisions on rows with `id`, `question` and `answer`."""
+    count = decided = right = 0
+    misses: list[str] = []
+    wrong_labels: list[str] = []
+    for row in rows:
+        count += 1
+        found = decide(str(row["question"]))
+        if found is None:
+            continue
+        decided += 1
+        verdict = _verdict(found, str(row["answer"]))
+        right += verdict == "right"
+        if verdict != "right":
+            (misses if verdict == "wrong" else wrong_labels).append(str(row["id"]))
+    return Tally(count, decided, right, tuple(misses), tuple(wrong_labels))
+
+
+def _verdict(found: Decision, label: str) -> Literal["right", "wrong", "label_error"]:
+    try:
+        said = Decimal(label.strip())
+    except InvalidOperation:
+        return "wrong"
+    if said == Decimal(found.answer):
+        return "right"
+    labelled, true = LABEL_ERRORS.get(found.source, (0, 1))
+    return "label_error" if labelled and said * true == Decimal(found.answer) * labelled else "wrong"
+
+
+def _percent(text: str) -> Decision | None:
+    asked = PERCENT.search(text)
+    if asked is None:
+        return None
+    shares = mass_percent(formula(asked["formula"]), "integer")
+    symbol = _symbol(asked["element"])
+    return _decision(shares[symbol], asked["formula"]) if symbol in shares else None
+
+
+def _composed(text: str) -> Decision | None:
+    asked = COMPOSED.search(text)
+    if asked is None:
+        return None
+    parts = [ATOMS.match(part.strip()) for part in AND.split(asked["list"].rstrip(" .?"))]
+    written = "".join(f"{_symbol(part['element'])}{part['count']}" if part else "?" for part in parts)
+    return _decision(mass(formula(written), "integer"), written)
+
+
+def _weight(text: str) -> Decision | None:
+    asked = WEIGHT.search(text)
+    if asked is None:
+        return None
+    count, written = asked["count"] or asked["many"], asked["formula"] or asked["weighed"]
+    return _decision(_number(count or "1") * mass(formula(written), "integer"), written)
+
+
+def _required(text: str) -> Decision | None:
+    asked = REQUIRED.search(text)
+    if asked is None:
+        return None
+    return _balanced(asked["wanted"], f"? {asked['wanted']} + {_side(asked['given'])} -> {_side(asked['formed'])}")
+
+
+def _formed(text: str) -> Decision | None:
+    """Only where the wanted substance can be the only product."""
+    asked = FORMED.search(text)
+    if asked is None:
+        return None
+    found = _balanced(asked["wanted"], f"{_side(asked['given'])} -> ? {asked['wanted']}")
+    if found is None or asked["what"].lower().startswith("mole"):
+        return found
+    return _decision(Fraction(found.answer) * mass(formula(asked["wanted"]), "integer"), found.source)
+
+
+def _balanced(wanted: str, written: str) -> Decision | None:
+    found = balance(written)
+    if found.status != "solved":
+        return None
+    name = formula(wanted).text
+    counts = (term.count for term in found.equations[0].terms if term.species.text == name)
+    return _decision(next(count for count in counts if count is not None), written)
+
+
+def _side(text: str) -> str:
+    """Portions as one side of an equation.
+
+    Raises:
+        ToolError: one is not of the form `2 moles of H2`.
+    """
+    portions = [PORTION.match(part.strip()) for part in AND.split(text.rstrip(" .?"))]
+    if not all(portions):
+        raise ToolError(f"{text[:60]!r} names no portions", code="syntax")
+    return " + ".join(f"{_number(part['count'])} {part['formula']}" for part in portions if part)
+
+
+def _number(text: str) -> Fraction:
+    return Fraction(WORDS.get(text.lower(), text))
+
+
+def _symbol(word: str) -> str:
+    if word in elements():
+        return word
+    named = {element.name: symbol for symbol, element in elements().items()} | SPELLED
+    return named.get(word.lower(), word)
+
+
+def _decision(number: Fraction, source: str) -> Decision:
+    exact = Decimal(number.numerator) / Decimal(number.denominator)
+    answer = exact.quantize(CENT, ROUND_HALF_UP)
+    return Decision(f"{answer:f}".rstrip("0").rstrip("."), source)

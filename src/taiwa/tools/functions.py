@@ -1,0 +1,132 @@
+"""Roots, powers, logarithms and exponentials: exact where the result is rational, else right to 50 significant digits.
+
+Decimal arithmetic of a chosen precision, never floats: the same digits on every machine.
+"""
+
+from collections.abc import Callable, Mapping
+from decimal import Context, Decimal
+from fractions import Fraction
+from math import isqrt
+from types import MappingProxyType
+
+from taiwa.kernel.errors import ToolError
+from taiwa.tools.numbers import MAX_BITS, NEAR_DIGITS, bits, bounded, rounded, too_large
+
+__all__ = ["FUNCTIONS", "PI", "near", "power"]
+
+DIGITS = NEAR_DIGITS
+GUARD = 20
+LARGEST_EXPONENT = 2_600
+"""e to this power has some 3,750 bits."""
+DEEPEST_ROOT = 64
+CLOSE_TO_ONE = 30
+"""Decimals: a number that agrees with one in so many has its logarithm from three terms of the series."""
+PI = Fraction("3.14159265358979323846264338327950288419716939937510")
+
+
+def near(number: Fraction | Decimal) -> Fraction:
+    """The number rounded to 50 significant digits."""
+    exact = number if isinstance(number, Fraction) else Fraction(number)
+    return Fraction(rounded(exact, DIGITS))
+
+
+def power(base: Fraction, exponent: Fraction) -> tuple[Fraction, bool]:
+    """Raise to a power of which the size is known before it is computed; tells whether the result is exact."""
+    if not base and exponent < 0:
+        raise ToolError("division by zero", code="division_by_zero")
+    if base in (0, 1) and exponent:
+        return base, True
+    if exponent.denominator == 1:
+        return _whole_power(base, exponent.numerator), True
+    if base < 0:
+        raise ToolError(
+            "a negative number has no real power of that exponent", code="domain", hint="whole exponents are allowed"
+        )
+    root = _exact_root(base, exponent.denominator)
+    if root is not None:
+        return _whole_power(root, exponent.numerator), True
+    context = Context(prec=DIGITS + 2 * GUARD)
+    grown = context.multiply(_decimal(exponent, context), _ln(base, DIGITS + 2 * GUARD))
+    if abs(grown) > LARGEST_EXPONENT:
+        raise too_large()
+    return near(context.exp(grown)), False
+
+
+def _whole_power(base: Fraction, exponent: int) -> Fraction:
+    if base not in (-1, 0, 1) and abs(exponent) * (bits(base) - 1) > MAX_BITS:
+        raise too_large()
+    if base == -1:
+        exponent %= 2
+    return bounded(base**exponent)
+
+
+def _exact_root(number: Fraction, degree: int) -> Fraction | None:
+    if degree > DEEPEST_ROOT:
+        return None
+    root = Fraction(_whole_root(number.numerator, degree), _whole_root(number.denominator, degree))
+    return root if root**degree == number else None
+
+
+def _whole_root(number: int, degree: int) -> int:
+    """The largest whole number of which the power is not above the number: Newton's method from above."""
+    if number < 2:
+        return number
+    guess = 1 << -(-number.bit_length() // degree)
+    while True:
+        better = ((degree - 1) * guess + number // guess ** (degree - 1)) // degree
+        if better >= guess:
+            return guess
+        guess = better
+
+
+def _sqrt(number: Fraction) -> tuple[Fraction, bool]:
+    if number < 0:
+        raise ToolError("a negative number has no real square root", code="domain")
+    root = Fraction(isqrt(number.numerator), isqrt(number.denominator))
+    if root * root == number:
+        return root, True
+    context = Context(prec=DIGITS + GUARD)
+    return near(context.sqrt(_decimal(number, context))), False
+
+
+def _logarithm(number: Fraction) -> tuple[Fraction, bool]:
+    return near(_ln(number, DIGITS + GUARD)), number == 1
+
+
+def _log10(number: Fraction) -> tuple[Fraction, bool]:
+    exponent = len(str(number.numerator)) - len(str(number.denominator))
+    if number > 0 and Fraction(10) ** exponent == number:
+        return Fraction(exponent), True
+    context = Context(prec=DIGITS + GUARD)
+    return near(context.divide(_ln(number, DIGITS + GUARD), context.ln(Decimal(10)))), False
+
+
+def _exp(number: Fraction) -> tuple[Fraction, bool]:
+    if abs(number) > LARGEST_EXPONENT:
+        raise too_large()
+    context = Context(prec=DIGITS + GUARD)
+    return near(context.exp(_decimal(number, context))), not number
+
+
+def _ln(number: Fraction, digits: int) -> Decimal:
+    off = number - 1
+    context = Context(prec=digits + CLOSE_TO_ONE)
+    if off and abs(off) < Fraction(1, 10**CLOSE_TO_ONE):
+        return _decimal(off - off * off / 2 + off**3 / 3, context)
+    return context.ln(_positive(number, context))
+
+
+def _positive(number: Fraction, context: Context) -> Decimal:
+    if number <= 0:
+        raise ToolError("only a number above zero has a logarithm", code="domain")
+    return _decimal(number, context)
+
+
+def _decimal(number: Fraction, context: Context) -> Decimal:
+    return context.divide(Decimal(number.numerator), Decimal(number.denominator))
+
+
+FUNCTIONS: Mapping[str, Callable[[Fraction], tuple[Fraction, bool]]] = MappingProxyType(
+    {"sqrt": _sqrt, "√": _sqrt, "ln": _logarithm, "log10": _log10, "exp": _exp}
+)
+"""Each gives its result and whether that is exact."""

@@ -1,0 +1,196 @@
+"""Unit conversion by pint (the extra `units`), exact, behind bounds of our own.
+
+pint is given single names of units only. Numbers, powers and the grammar around them are read here, because pint would
+work out any power that a text asks for.
+"""
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from importlib import import_module
+from typing import Any, NoReturn
+
+from taiwa.kernel.errors import ConfigError, ToolError
+from taiwa.kernel.values import ToolResult
+from taiwa.tools.calculator import calculate
+from taiwa.tools.numbers import RAISED, bounded, narrow, spell
+from taiwa.tools.tool import tool
+
+__all__ = ["convert", "unit_conversion"]
+
+MAX_CHARS = 200
+MAX_FACTORS = 12
+MAX_POWER = 9
+# `in` may be the inch, so it divides only where nothing else does.
+DIVIDERS = (
+    re.compile(r"\s*(?:->|→|⇒|=>)\s*|\s+(?:to|into)\s+(?=\S)", re.IGNORECASE),
+    re.compile(r"\s*=\s*(?:\?\s*)?", re.IGNORECASE),
+    re.compile(r"\s+(?:in|as)\s+(?=\S)", re.IGNORECASE),
+)
+AMOUNT = re.compile(r"\s*((?:\([^a-zA-Z]*\)|[-+\d.,/*×·÷−^ ()$]|[eE](?=[-+]?\d)|[xX](?=\s*[\d(.])|[½¼¾²³⁻⁰¹⁴-⁹])*)")
+FACTOR = re.compile(
+    rf"\s*(?P<sign>[*·⋅×/]|per\b|)\s*(?P<name>[^\W\d_][^\W\d]*|[°℃℉%Ω'\"])(?:(?:\s*(?:\^|\*\*)\s*)?(?P<power>[-+]?[0-9]{{1,2}})"
+    rf"|(?P<raised>⁻?[{RAISED}]{{1,2}}))?"
+)
+LOWERED = str.maketrans("⁻" + RAISED, "-0123456789")
+# What pint reads as something else (kmph: kilomile per hour), or does not know.
+ALIASES = {
+    "kmph": "km/h",
+    "kmh": "km/h",
+    "mps": "m/s",
+    "℃": "degC",
+    "°C": "degC",
+    "℉": "degF",
+    "°F": "degF",
+    "celsius": "degC",
+    "fahrenheit": "degF",
+    "sec": "s",
+    "secs": "s",
+    "mins": "min",
+    "hrs": "h",
+    "kilometre": "km",
+    "centimetre": "cm",
+    "millimetre": "mm",
+    "cc": "cm^3",
+    "Kcal": "kcal",
+    "Cal": "kcal",
+    "lbs": "lb",
+    "gm": "g",
+    "gms": "g",
+    "%": "percent",
+}
+SCALES = {"C": "degC", "F": "degF"}
+TEMPERATURES = {"C", "F", "K", "degC", "degF", "degR", "kelvin"}
+"""Between two of these, C and F are no coulomb and no farad."""
+
+
+@tool
+def unit_conversion(conversion: str) -> ToolResult:
+    """Convert a quantity to another unit, such as 108 km/h to m/s, 25 degC to K, or 3.5 atm to kPa."""
+    number, unit = convert(conversion)
+    return ToolResult(f"{spell(number)} {unit}", value={"number": str(number), "unit": unit})
+
+
+def convert(text: str) -> tuple[Fraction, str]:
+    """Convert `QUANTITY to UNIT`; gives the exact number, as far as the definitions are exact, and the unit as it was asked for.
+
+    Raises:
+        ConfigError: the extra `units` is not installed.
+        ToolError: `syntax`, `unknown_unit`, or `dimension` where the units do not measure the same.
+    """
+    if len(text) > MAX_CHARS:
+        raise ToolError(f"the conversion has {len(text):,} characters", code="too_long", hint=f"at most {MAX_CHARS}")
+    plain = narrow(text).strip()
+    sides = next((parts for divider in DIVIDERS if len(parts := divider.split(plain)) > 1), [plain])
+    if len(sides) != 2 or not all(side.strip() for side in sides):
+        _fail("a conversion names a quantity and one unit")
+    amount = AMOUNT.match(sides[0])
+    written = amount[1].strip().rstrip("*·×") if amount else ""
+    number = calculate(written) if written else Fraction(1)
+    source, target = _unit(sides[0][amount.end() if amount else 0 :]), _unit(sides[1])
+    if {source.lone, target.lone} <= TEMPERATURES:
+        source, target = _unit(SCALES.get(source.lone, source.lone)), _unit(SCALES.get(target.lone, target.lone))
+    return bounded(source.converted(number, target)), sides[1].strip()
+
+
+def _fail(what: str) -> NoReturn:
+    raise ToolError(what, code="syntax", hint="for example 108 km/h to m/s")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A product of powers of named units."""
+
+    factors: tuple[tuple[str, int], ...]
+
+    @property
+    def lone(self) -> str:
+        """Its only name, where it is one unit."""
+        return self.factors[0][0] if len(self.factors) == 1 and self.factors[0][1] == 1 else ""
+
+    def converted(self, number: Fraction, target: "_Unit") -> Fraction:
+        pint = _pint()
+        try:
+            given = pint.quantity(number, self.joined())
+            found = given.to(target.joined()).magnitude
+        except pint.mismatch:
+            # Not the error's own words: pint cannot write fractions into them.
+            names = " and ".join("*".join(name for name, _ in each.factors) for each in (self, target))
+            raise ToolError("the units do not measure the same", code="dimension", hint=names[:200]) from None
+        except pint.faults as error:
+            raise ToolError("these units cannot be converted", code="dimension", hint=type(error).__name__) from error
+        return Fraction(found)
+
+    def joined(self) -> Any:  # noqa: ANN401  (pint's Unit, which is imported when it is needed)
+        """The unit as pint knows it."""
+        pint = _pint()
+        whole = pint.one
+        for name, power in self.factors:
+            whole = whole * pint.named(name) ** power
+        return whole
+
+
+def _unit(text: str) -> _Unit:
+    """Read `kg*m/s^2`, `m s-2`, `J/(mol K)`: one slash divides by all that follows only in parentheses."""
+    text = text.strip()
+    inner = re.fullmatch(r"([^()/]*)/\s*\(([^()/]*)\)", text)
+    if inner is not None:
+        above, below = _unit(inner[1] or "dimensionless"), _unit(inner[2])
+        return _Unit(above.factors + tuple((name, -power) for name, power in below.factors))
+    factors: list[tuple[str, int]] = []
+    at = 0
+    while at < len(text):
+        found = FACTOR.match(text, at)
+        if found is None or len(factors) >= MAX_FACTORS:
+            _fail(f"{text[:40]!r} is no unit")
+        at = found.end()
+        if found["name"] == "°" and text[at : at + 1] in ("C", "F"):
+            at += 1
+        factors += _factor(found, text[found.start("name") : at])
+    if not factors:
+        _fail("a unit is missing")
+    return _Unit(tuple(factors))
+
+
+def _factor(found: re.Match[str], written: str) -> list[tuple[str, int]]:
+    power = int(found["power"] or (found["raised"] or "1").translate(LOWERED) or 1)
+    if abs(power) > MAX_POWER:
+        _fail(f"a power of {power}")
+    sign = -1 if found["sign"] in ("/", "per") else 1
+    name = written if written in ALIASES else found["name"]
+    if name in ALIASES and ALIASES[name] != name:
+        return [(each, sign * power * own) for each, own in _unit(ALIASES[name]).factors]
+    return [(name, sign * power)]
+
+
+class _Pint:
+    """What is used of pint."""
+
+    def __init__(self) -> None:
+        try:
+            library: Any = import_module("pint")
+        except ImportError:
+            raise ConfigError("unit conversion needs the extra: pip install 'taiwa[units]'") from None
+        self._registry: Any = library.UnitRegistry(non_int_type=Fraction)
+        self.quantity: Any = self._registry.Quantity
+        self.one: Any = self._registry.Unit("dimensionless")
+        self.mismatch: Any = library.DimensionalityError
+        self.faults = (library.PintError, ArithmeticError, TypeError, ValueError)
+        self._unknown: Any = library.UndefinedUnitError
+
+    def named(self, name: str) -> Any:  # noqa: ANN401  (pint's Unit)
+        """A unit by its name; `faults` of pint's reader mean that there is none."""
+        try:
+            return self._registry.Unit(name)
+        except (self._unknown, AssertionError, *self.faults):
+            import difflib
+
+            near = difflib.get_close_matches(name, dir(self._registry), 1)
+            hint = f"did you mean {near[0]}?" if near else "for example m, kg, s, L, mol, atm, kPa, degC, km/h"
+            raise ToolError(f"there is no unit {name[:40]!r}", code="unknown_unit", hint=hint) from None
+
+
+@cache
+def _pint() -> _Pint:
+    return _Pint()

@@ -1,0 +1,95 @@
+"""Unit conversion: exact, by pint, and bounded by us."""
+
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+
+from taiwa.kernel import ToolError
+from taiwa.tools import convert, unit_conversion
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "unit"),
+    [
+        ("108 km/h to m/s", 30, "m/s"),
+        ("108 kmph in m/s", 30, "m/s"),
+        ("25 °C to K", Fraction(29815, 100), "K"),
+        ("２５℃ → ℉", 77, "℉"),
+        ("-40 F to degC", -40, "degC"),
+        ("212 F to C", 100, "C"),
+        ("1 inch in cm", Fraction(254, 100), "cm"),
+        ("10 in to cm", Fraction(254, 10), "cm"),
+        ("2.54 cm in in", 1, "in"),
+        ("1/2 mile to km", Fraction(12573, 15625), "km"),
+        ("1,500 g to kg", Fraction(3, 2), "kg"),
+        ("2 x 10^3 m to km", 2, "km"),
+        ("5 × 10⁻³ L → mL", 5, "mL"),
+        ("5 m² to cm²", 50_000, "cm²"),
+        ("5 kg*m/s^2 to N", 5, "N"),
+        ("5 kg m s-2 to N", 5, "N"),
+        ("8.368 J/(mol K) to cal/(mol K)", 2, "cal/(mol K)"),
+        ("100 J/g/K to J/kg/K", 100_000, "J/kg/K"),
+        ("60 miles per hour to km/h", Fraction(301752, 3125), "km/h"),
+        ("3 h = ? min", 180, "min"),
+        ("m to cm", 100, "cm"),
+        ("1 mol/L to mmol/mL", 1, "mmol/mL"),
+        ("1 µm to m", Fraction(1, 10**6), "m"),
+    ],
+)
+def test_a_quantity_is_converted_exactly(text: str, number: Fraction | int, unit: str) -> None:
+    assert convert(text) == (number, unit)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "syntax"),
+        ("5 m", "syntax"),
+        ("5 to", "syntax"),
+        ("5 ft 3 in to cm", "syntax"),
+        ("1 m^99 to m", "syntax"),
+        ("1 m^9**9**9 to m", "syntax"),
+        ("m " * 20 + "to m", "syntax"),
+        ("9**9**9 m to km", "too_large"),
+        ("1 m to s", "dimension"),
+        ("3 F to m", "dimension"),
+        ("1 degC*m to K*m", "dimension"),
+        ("5 meterz to m", "unknown_unit"),
+        ("5 __import__ to m", "syntax"),
+        ("1 m to " + "x" * 10**7, "too_long"),
+    ],
+)
+def test_what_cannot_be_converted_is_refused(text: str, code: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        unit_conversion.call({"conversion": text})
+
+    assert caught.value.code == code
+    assert "\n" not in caught.value.message
+
+
+def test_the_tool_says_number_and_unit() -> None:
+    result = unit_conversion.call({"conversion": "1 inch to m"})
+
+    assert (result.text, result.value) == ("0.0254 m", {"number": "127/5000", "unit": "m"})
+
+
+def test_without_the_extra_the_error_names_it() -> None:
+    script = (
+        "import sys; sys.modules['pint'] = None\n"
+        "from taiwa.kernel import ConfigError\nfrom taiwa.tools import convert\n"
+        "try: convert('1 m to cm')\nexcept ConfigError as error: print(error)"
+    )
+
+    said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+
+    assert said == "unit conversion needs the extra: pip install 'taiwa[units]'\n"
+
+
+def test_pint_is_loaded_only_when_a_unit_is_converted() -> None:
+    script = "import sys, taiwa.tools; taiwa.tools.calculate('1+1'); print('pint' in sys.modules)"
+
+    said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+
+    assert said == "False\n"

@@ -1,0 +1,183 @@
+"""A user's tool in a process of its own: whatever it does, its call ends, and what ends it is a `ToolError`."""
+
+import gc
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taiwa.kernel import InputError, ToolError, ToolResult
+from taiwa.kernel.protocols import Tool
+from taiwa.tools import Bounds, FunctionTool, calculator, isolated, tool
+from tests.tools import playthings
+
+SHORT = Bounds(seconds=1.0, memory_mb=512, characters=1_000)
+
+
+@pytest.fixture(scope="module")
+def doubling() -> Iterator[Tool]:
+    with isolated(playthings.double) as one:
+        yield one
+
+
+def failure(one: FunctionTool[Any, Any], bounds: Bounds = SHORT, **arguments: Any) -> ToolError:
+    """The error that a call of a tool ends in."""
+    with isolated(one, bounds) as apart, pytest.raises(ToolError) as caught:
+        apart.call(arguments)
+    return caught.value
+
+
+def running(pid: int) -> bool:
+    """Whether a process runs; one that is dead and not yet buried does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_the_result_is_the_one_of_the_tool_itself(doubling: Tool) -> None:
+    assert doubling.call({"number": 21}) == playthings.double.call({"number": 21})
+    assert doubling.spec == playthings.double.spec
+
+
+def test_a_built_in_tool_works_in_a_worker_too() -> None:
+    with isolated(calculator) as apart:
+        assert apart.call({"expression": "700/27"}) == calculator.call({"expression": "700/27"})
+
+
+def test_a_worker_is_kept_for_the_next_call() -> None:
+    with isolated(playthings.which_process) as one:
+        first, second = one.call({}).value, one.call({}).value
+
+    assert first == second != os.getpid()
+
+
+@pytest.mark.slow
+def test_a_call_that_never_ends_is_ended_in_time() -> None:
+    with isolated(playthings.never_ends, SHORT) as one:
+        with pytest.raises(ToolError):
+            one.call({"no": 1})  # the worker is up
+        start = time.monotonic()
+
+        with pytest.raises(ToolError) as caught:
+            one.call({})
+
+        assert time.monotonic() - start < 3
+    assert caught.value.code == "timeout"
+
+
+def test_after_a_timeout_the_next_call_works() -> None:
+    with isolated(playthings.sleeps, Bounds(seconds=0.5)) as one:
+        with pytest.raises(ToolError, match="in time"):
+            one.call({"seconds": 60})
+
+        assert one.call({"seconds": 0}).text == "awake"
+
+
+def test_what_a_tool_started_is_killed_with_it(tmp_path: Path) -> None:
+    marker = tmp_path / "pid"
+
+    error = failure(playthings.leaves_a_child, marker=str(marker))
+
+    assert error.code == "timeout"
+    child = int(marker.read_text(encoding="utf-8"))
+    until = time.monotonic() + 5
+    while running(child) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not running(child)
+
+
+def test_a_gigabyte_is_more_than_a_worker_may_have() -> None:
+    assert failure(playthings.gigabyte).code == "memory"
+
+
+def test_a_result_that_is_too_long_is_refused_and_the_worker_lives() -> None:
+    with isolated(playthings.much, SHORT) as one:
+        with pytest.raises(ToolError) as caught:
+            one.call({"characters": 1_001})
+
+        assert caught.value.code == "too_large"
+        assert one.call({"characters": 1_000}).text == "x" * 1_000
+
+
+def test_what_a_tool_prints_is_no_part_of_its_answer() -> None:
+    with isolated(playthings.chatter, Bounds(seconds=20)) as one:
+        assert one.call({}) == ToolResult("done", "chatter", value="done")
+
+
+def test_a_crash_says_nothing_to_the_model_and_all_to_a_person() -> None:
+    error = failure(playthings.leaves)
+
+    assert (error.message, error.code) == ("leaves failed", "crashed")
+    assert "the reason, for a person" in error.__notes__[0]
+
+
+def test_a_tool_that_exits_has_failed() -> None:
+    assert failure(playthings.exits).code == "crashed"
+
+
+def test_an_error_of_the_tool_s_own_kind_is_named_to_a_person_only() -> None:
+    error = failure(playthings.raises)
+
+    assert (error.message, error.code) == ("raises failed", "internal")
+    assert "a secret of the machine" in error.__notes__[0]
+
+
+def test_what_a_tool_says_to_the_model_comes_through() -> None:
+    error = failure(playthings.refuses)
+
+    assert (error.message, error.code, error.hint) == ("not today", "closed", "try tomorrow")
+
+
+def test_bad_arguments_are_told_as_without_a_worker(doubling: Tool) -> None:
+    with pytest.raises(ToolError) as caught:
+        doubling.call({"number": "many"})
+
+    assert caught.value.code == "bad_arguments"
+
+
+def test_calls_from_several_threads_run_side_by_side() -> None:
+    with isolated(playthings.sleeps, Bounds(seconds=20)) as one, ThreadPoolExecutor(3) as pool:
+        texts = [each.text for each in pool.map(one.call, [{"seconds": 0.1}] * 3)]
+
+    assert texts == ["awake"] * 3
+
+
+def test_a_worker_ends_when_nobody_holds_its_tool() -> None:
+    one = isolated(playthings.which_process)
+    pid = int(one.call({}).text)
+
+    del one
+    gc.collect()
+
+    assert not running(pid)
+
+
+def test_a_tool_that_no_other_process_can_find_is_refused() -> None:
+    @tool
+    def local() -> str:
+        """Give nothing."""
+        return ""
+
+    with pytest.raises(InputError, match="top of a module"):
+        isolated(local)
+
+
+def test_a_tool_of_the_program_itself_is_found(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from taiwa.tools import isolated, tool\n\n"
+        "@tool\ndef triple(number: int) -> int:\n    'Triple a number.'\n    return 3 * number\n\n"
+        "if __name__ == '__main__':\n    with isolated(triple) as one:\n        print(one.call({'number': 7}).text)\n",
+        encoding="utf-8",
+    )
+
+    said = subprocess.run([sys.executable, program], check=True, capture_output=True, text=True)
+
+    assert said.stdout == "21\n"
