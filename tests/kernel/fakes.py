@@ -158,6 +158,12 @@ class Drive:
             return self._blocking(clock, edges).run(program, journal)
         return asyncio.run(self._asynchronous(clock, edges).run(program, journal))
 
+    def done(self, program: Program[T], **edges: Any) -> Done[T]:
+        """Run a program to its value, its bill and its journal."""
+        if self.kind == "blocking":
+            return self._blocking(None, edges).done(program)
+        return asyncio.run(self._asynchronous(None, edges).done(program))
+
     def hear(
         self, program: Program[Any], journal: Journal | None = None, most: int | None = None, **edges: Any
     ) -> list[Heard]:

@@ -103,3 +103,16 @@ def test_an_asynchronous_handler_is_awaited() -> None:
     runtime = AsyncRuntime(handlers={Double: double})
 
     assert asyncio.run(runtime.run(gather([perform(Double(1)), perform(Double(2))]))) == (2, 4)
+
+
+@pytest.mark.parametrize(("many", "tasks"), [(False, 1), (True, 3)])
+def test_only_effects_side_by_side_take_tasks(many: bool, tasks: int) -> None:
+    async def count(_: Double) -> int:
+        found = len(asyncio.all_tasks())
+        await asyncio.sleep(0)
+        return found
+
+    runtime = AsyncRuntime(handlers={Double: count})
+    both: Program[object] = gather([perform(Double(1)), perform(Double(2))]) if many else perform(Double(1))
+
+    assert asyncio.run(runtime.run(both)) == ((tasks, tasks) if many else tasks)

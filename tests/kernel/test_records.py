@@ -126,6 +126,13 @@ def test_a_read_only_mapping_is_recorded_as_an_object() -> None:
     assert revive(record(frozen)) == {"a": (1,)}
 
 
+def test_a_text_of_a_class_of_its_own_is_recorded_as_text() -> None:
+    class Name(str):
+        __slots__ = ()
+
+    assert record((Name("a"), True, 1)) == ["a", True, 1]
+
+
 def test_two_classes_of_one_name_are_refused_when_the_second_is_made() -> None:
     first = type("Usage", (), {"__module__": "taiwa.kernel.elsewhere", "__annotations__": {"tokens": int}})
 

@@ -87,6 +87,18 @@ def test_words_come_as_they_are_said_and_done_comes_last(drive: Drive) -> None:
     assert len(done.journal.entries) == 2
 
 
+def test_who_only_waits_for_the_end_gets_the_value_the_bill_and_the_journal(drive: Drive) -> None:
+    def program() -> Program[str]:
+        yield from tell("nobody hears this")
+        return (yield from ask("one"))
+
+    done = drive.done(program(), model=Echo())
+
+    assert done.value == "one!"
+    assert done.spent.requests == 1
+    assert [entry.kind for entry in done.journal.entries] == ["Complete"]
+
+
 def test_a_note_is_heard_before_the_effect_that_follows_it(drive: Drive) -> None:
     order: list[str] = []
 

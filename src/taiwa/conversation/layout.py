@@ -9,6 +9,7 @@ scanned, and what goes into a marked block is written as JSON in which no marker
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from taiwa.conversation.app import App
 from taiwa.conversation.derive import Moment
@@ -51,7 +52,7 @@ FOLD_INSTRUCTIONS = "Summarise the turns below in fewer than 100 words; keep nam
 def turn_request(conversation: Conversation, text: str, *, constrained: bool = False) -> Request:
     """The exact request of the next turn; `constrained` sends the reply's schema along where the layout has one."""
     app = conversation.app
-    messages = [system(_head(app)), *_examples(app)]
+    messages = [*_opening(app)]
     earlier = _earlier(conversation.summary)
     for past in conversation.turns:
         messages.append(Message("user", (*earlier, Text(past.user))))
@@ -104,6 +105,12 @@ def stable_bytes(request: Request) -> bytes:
                 return "\0".join(parts).encode()
             parts.append(f"{message.role}\1{part.text if isinstance(part, Text) else part!r}")
     return "\0".join(parts).encode()
+
+
+@lru_cache(maxsize=64)
+def _opening(app: App) -> tuple[Message, ...]:
+    """What stands before the first turn. Writing the contract takes longer than the rest of a request."""
+    return (system(_head(app)), *_examples(app))
 
 
 def _head(app: App) -> str:

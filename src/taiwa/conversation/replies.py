@@ -7,7 +7,7 @@ answer may quote the line itself. What is shown while a reply comes is, in the e
 import json
 import re
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 from taiwa.conversation.app import App
 from taiwa.conversation.growing import Growing, MemberWatcher, whole_characters
@@ -38,8 +38,12 @@ class Read:
     faults: tuple[str, ...] = ()
 
 
+@lru_cache(maxsize=16)
 def read_reply(app: App, text: str) -> Read:
-    """Divide a reply into answer and delta as the app's reply mode says."""
+    """Divide a reply into answer and delta as the app's reply mode says.
+
+    The newest readings are kept: what shows a reply while it comes reads it at its end, and so does the turn after that.
+    """
     if not app.written:
         return Read(whole_characters(text), {})
     if app.reply == "environment":

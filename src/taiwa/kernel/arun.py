@@ -31,18 +31,22 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
         Raises:
             TaiwaError: what the program raised; `spent` holds the bill.
         """
+        return (await self.done(program, journal)).value
+
+    async def done(self, program: Program[T], journal: Journal | None = None) -> Done[T]:
+        """As `run`, and return the bill and the journal with the value."""
         session = self.session(program, journal)
-        async with aclosing(self._drive(session)) as ticks:
+        async with aclosing(self._drive(session, heard=False)) as ticks:
             async for _ in ticks:
                 session.events.clear()
-        return session.result()
+        return Done(session.result(), session.ledger.spent, session.journal)
 
     async def stream(
         self, program: Program[T], journal: Journal | None = None
     ) -> AsyncGenerator[TextDelta | Note | Done[T]]:
         """Run a program and give out what it says as it says it, last `Done`; closing the iterator stops the run."""
         session = self.session(program, journal)
-        async with aclosing(self._drive(session)) as ticks:
+        async with aclosing(self._drive(session, heard=True)) as ticks:
             async for _ in ticks:
                 while session.events:
                     yield session.events.popleft()
@@ -50,7 +54,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
             yield session.events.popleft()
         yield Done(session.result(), session.ledger.spent, session.journal)
 
-    async def _drive(self, session: Session[T]) -> AsyncGenerator[None]:
+    async def _drive(self, session: Session[T], *, heard: bool) -> AsyncGenerator[None]:
         tasks: dict[asyncio.Task[None], Wish] = {}
         waiting: list[Wish] = []
         ticks = asyncio.Event()
@@ -59,6 +63,10 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
                 if session.events:
                     yield
                 waiting += session.take()
+                if len(waiting) == 1 and not tasks and self._needs_no_task(session, waiting[0], heard=heard):
+                    await self._perform(session, waiting.pop(), ticks)
+                    ticks.clear()
+                    continue
                 while waiting and len(tasks) < self.width:
                     wish = waiting.pop(0)
                     if wish.wanted:
@@ -70,6 +78,10 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _needs_no_task(self, session: Session[T], wish: Wish, *, heard: bool) -> bool:
+        """A task costs as much as the rest of a small effect; without one, nobody sees the time or the words pass."""
+        return session.ledger.limits.seconds is None and not (heard and self.streams(wish.effect))
 
     async def _settle_some(
         self, session: Session[T], tasks: dict[asyncio.Task[None], Wish], ticks: asyncio.Event

@@ -21,7 +21,10 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 """What JSON can say; treated as immutable once it is part of a value."""
 
 TAG = "~"
+LEAVES = frozenset({str, int, float, bool, type(None)})
+PLAIN = (str, int, float, tuple, list, frozenset, Mapping)
 DIGEST_BYTES = 16
+CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def record(item: object) -> Json:
@@ -30,7 +33,22 @@ def record(item: object) -> Json:
     Raises:
         InputError: the item is neither a registered value nor JSON.
     """
-    if item is None or isinstance(item, (bool, int, float, str)):
+    # Most of what a turn hashes is text and values, so these are told apart by their exact class, before anything else.
+    if type(item) in LEAVES:
+        return cast("Json", item)
+    name, layout = _layout(cast("Any", type(item)))
+    if not name:
+        return _record_plain(item)
+    written: dict[str, Json] = {TAG: name}
+    for field, default in layout:
+        part = getattr(item, field)
+        if default is MISSING or part != default or type(part) is not type(default):
+            written[field] = record(part)
+    return written
+
+
+def _record_plain(item: object) -> Json:
+    if isinstance(item, (bool, int, float, str)):
         return item
     if isinstance(item, tuple):
         return [record(part) for part in cast("tuple[object, ...]", item)]
@@ -41,15 +59,7 @@ def record(item: object) -> Json:
         return {TAG: "set", "of": members}
     if isinstance(item, Mapping):
         return _record_mapping(cast("Mapping[object, object]", item))
-    name = name_of(type(item))
-    if name not in registry:
-        raise InputError(f"a {type(item).__name__} cannot be recorded: make its class a @value")
-    written: dict[str, Json] = {TAG: name}
-    for name, default in _layout(cast("Any", type(item))):
-        part = getattr(item, name)
-        if default is MISSING or part != default or type(part) is not type(default):
-            written[name] = record(part)
-    return written
+    raise InputError(f"a {type(item).__name__} cannot be recorded: make its class a @value")
 
 
 def _record_mapping(item: Mapping[object, object]) -> Json:
@@ -61,8 +71,11 @@ def _record_mapping(item: Mapping[object, object]) -> Json:
 
 
 @cache
-def _layout(cls: Any) -> tuple[tuple[str, object], ...]:  # noqa: ANN401  (a class, which mypy holds to be unhashable)
-    return tuple((field.name, _default(field)) for field in fields(cls) if field.compare)
+def _layout(cls: Any) -> tuple[str, tuple[tuple[str, object], ...]]:  # noqa: ANN401  (a class, which mypy holds to be unhashable)
+    """The name and the fields of a registered value; no name for what is JSON."""
+    if issubclass(cls, PLAIN) or name_of(cls) not in registry:
+        return "", ()
+    return name_of(cls), tuple((field.name, _default(field)) for field in fields(cls) if field.compare)
 
 
 def _default(field: Field[Any]) -> object:
@@ -107,8 +120,7 @@ def canonical(data: Json) -> bytes:
         InputError: the text holds a lone surrogate, or a number that JSON cannot say.
     """
     try:
-        text = json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return text.encode("utf-8")
+        return CANONICAL.encode(data).encode("utf-8")
     except UnicodeEncodeError as error:
         bad = f"U+{ord(error.object[error.start]):04X}"
         raise InputError(f"the text holds half a character ({bad}); give valid Unicode") from None

@@ -34,10 +34,14 @@ class Runtime(BaseRuntime[Model]):
         Raises:
             TaiwaError: what the program raised; `spent` holds the bill.
         """
+        return self.done(program, journal).value
+
+    def done(self, program: Program[T], journal: Journal | None = None) -> Done[T]:
+        """As `run`, and return the bill and the journal with the value."""
         session = self.session(program, journal)
         for _ in self._drive(session):
             session.events.clear()
-        return session.result()
+        return Done(session.result(), session.ledger.spent, session.journal)
 
     def stream(self, program: Program[T], journal: Journal | None = None) -> Iterator[TextDelta | Note | Done[T]]:
         """Run a program and give out what it says as it says it, last `Done`; closing the iterator stops the run."""

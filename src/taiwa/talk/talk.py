@@ -62,7 +62,10 @@ class Talk:
         Raises:
             TaiwaError: the turn failed; the conversation has not moved, what was paid for stays in the store.
         """
-        return _only(list(self.stream(text)))
+        turn = self._turn(Utterance(self.conversation, text))
+        with self._billed(turn):
+            done = self._runtime().done(turn.program, turn.journal)
+        return self._settle(turn, done)
 
     def stream(self, text: str) -> Iterator[Heard]:
         """Have one turn and give out the answer as it comes, last the committed turn."""
@@ -70,7 +73,10 @@ class Talk:
 
     async def asay(self, text: str) -> Said:
         """As `say`, on an event loop."""
-        return _only([event async for event in self.astream(text)])
+        turn = self._turn(Utterance(self.conversation, text))
+        with self._billed(turn):
+            done = await self._async_runtime().done(turn.program, turn.journal)
+        return self._settle(turn, done)
 
     def astream(self, text: str) -> AsyncIterator[Heard]:
         """As `stream`, on an event loop."""
@@ -169,14 +175,20 @@ class Talk:
             known = self.voice.price("", self.spent.usage) or 0
         return replace(limits, cost=max(limits.cost - known, 0))
 
-    def _play(self, turn: Turn) -> Iterator[Heard]:
-        runtime = Runtime(
+    def _runtime(self) -> Runtime:
+        return Runtime(
             self.voice.model, observers=self._observers, limits=self._limits(),
             price=self.voice.price, interrupts=self.manner.interrupts,
         )  # fmt: skip
+
+    def _async_runtime(self) -> AsyncRuntime:
+        observers, limits = self._observers, self._limits()
+        return AsyncRuntime(self.voice.model, observers=observers, limits=limits, price=self.voice.price)
+
+    def _play(self, turn: Turn) -> Iterator[Heard]:
         done: list[Done[Turned]] = []
         with self._billed(turn):
-            for event in runtime.stream(turn.program, turn.journal):
+            for event in self._runtime().stream(turn.program, turn.journal):
                 if isinstance(event, Done):
                     done.append(event)
                 else:
@@ -184,12 +196,10 @@ class Talk:
         yield self._settle(turn, done[0])
 
     async def _aplay(self, turn: Turn) -> AsyncIterator[Heard]:
-        observers, limits = self._observers, self._limits()
-        runtime = AsyncRuntime(self.voice.model, observers=observers, limits=limits, price=self.voice.price)
         done: list[Done[Turned]] = []
         with self._billed(turn):
             # Closed here and not when it is collected: who stops listening stops the call.
-            async with aclosing(runtime.stream(turn.program, turn.journal)) as events:
+            async with aclosing(self._async_runtime().stream(turn.program, turn.journal)) as events:
                 async for event in events:
                     if isinstance(event, Done):
                         done.append(event)
@@ -212,7 +222,3 @@ class Talk:
             if isinstance(error.spent, Spent):
                 self.spent = self.spent + error.spent
             raise
-
-
-def _only(events: Iterable[Heard]) -> Said:
-    return next(event for event in events if isinstance(event, Said))

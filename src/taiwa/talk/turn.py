@@ -142,7 +142,8 @@ def begin_turn(desk: Desk, session: str, said: Utterance, voice: Voice, manner: 
     tip = _tip(desk, session)
     if tip != said.expected:
         raise ConflictError(moved_on(session, tip, said.expected))
-    store.nodes.put_app(base.app.source)
+    if base.fresh:
+        store.nodes.put_app(base.app.source)
     run = store.runs.begin(session, said.follows, base.app.hash, said.text, manner.options() | said.options())
     return Turn(desk, session, said, run, Journal((), sink(desk, run, voice)), _program(said.text, manner, base))
 
