@@ -233,3 +233,11 @@ def test_help_names_every_command_in_columns(taiwa: Taiwa, speaker: Speaker, mon
 
     assert [line.split()[0] for line in shown[: len(SLASHES)]] == [f"/{name}" for name in SLASHES]
     assert shown[0].index("直前") == shown[3].index("直前")
+
+
+def test_a_fork_keeps_the_bill_of_the_talk(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("One."), delta("Two."))
+
+    printed = taiwa.ok("chat", input="one\n/fork other\ntwo\n/cost\n").out
+
+    assert "2 calls" in printed

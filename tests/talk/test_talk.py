@@ -1,12 +1,14 @@
 """An open conversation on both faces, with a real store."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from taiwa.apps.catalogue import find
+from taiwa.conversation.node import Node
 from taiwa.kernel.errors import (
     ConfigError,
     ConflictError,
@@ -363,3 +365,40 @@ def test_a_history_without_snapshots_gets_one_when_it_is_checked_out(store: Stor
 
     assert copy.snaps.drop() == 1
     assert first == talk.conversation
+
+
+def exported(store: Store, **forged: object) -> list[str]:
+    """A conversation of one turn, its turn forged under a hash that fits."""
+    lines = [json.loads(line) for line in store.export("t")]
+    made = lines[-1] | forged
+    node = Node(made["parent"], "turn", made["of"], made["user"], made["answer"], made["delta"], made["state"])
+    return [json.dumps(line) for line in (lines[0] | {"tip": node.hash}, *lines[1:-1], made | {"node": node.hash})]
+
+
+@pytest.mark.parametrize(
+    ("forged", "complaint"),
+    [
+        ({"state": "0" * 32}, "leads to another state than it recorded"),
+        ({"delta": {"dictionary": {"x": "2"}}}, "leads to another state than it recorded"),
+        ({"delta": ["dictionary"]}, "its delta is no table but a list"),
+    ],
+)
+def test_a_history_that_leads_nowhere_is_not_imported(store: Store, forged: dict[str, object], complaint: str) -> None:
+    talk_with(store, script(turn("a", '{"dictionary":{"x":"1"}}'))).say("one")
+    other = Store.open(":memory:")
+
+    assert Desk(other).import_lines(exported(store)).state["dictionary"] == {"x": "1"}
+    with pytest.raises(InputError, match=f"{complaint}.*nothing was imported"):
+        Desk(other).import_lines(exported(store, **forged), "forged")
+
+    assert not other.refs.has("forged")
+    assert other.nodes.count() == 2
+
+
+def test_a_check_of_the_store_follows_every_state(store: Store) -> None:
+    talk_with(store, script(turn("a"))).say("one")
+    assert Desk(store).fsck() == ()
+
+    tip = store.import_lines(exported(store, state="0" * 32), "forged")
+
+    assert [fault.where for fault in Desk(store).fsck()] == [f"node {tip}"]

@@ -92,8 +92,8 @@ def import_(shared: Flags, file: str, name: str | None) -> None:
 
     desk = shared.desk()
     text = decoded(sys.stdin.buffer.read(), "standard input") if file == "-" else read_file(Path(file))
-    tip = desk.store.import_lines(text.splitlines(), name)
-    here = desk.checkout(tip)
+    here = desk.import_lines(text.split("\n"), name)  # a text may hold what `splitlines` takes for the end of a line
+    tip = here.tip
     sessions: list[Json] = [ref.name for ref in desk.store.refs.list() if ref.tip == tip]
     if shared.as_json:
         emit({"node": tip, "turns": here.count, "sessions": sessions})

@@ -77,8 +77,9 @@ def _edit(repl: Repl, rest: str) -> None:
 
 
 def _fork(repl: Repl, rest: str) -> None:
-    parent = repl.talk.session
+    parent, spent = repl.talk.session, repl.talk.spent
     repl.talk = repl.talk.fork(rest)
+    repl.talk.spent = spent  # a limit of cost holds for the whole conversation, whatever its name
     tell(words("forked", session=repl.talk.session, parent=parent))
 
 

@@ -21,7 +21,7 @@ def fsck(shared: Flags) -> None:
     taiwa fsck
     """
     desk = shared.desk()
-    faults = desk.store.fsck()
+    faults = desk.fsck()
     if shared.as_json:
         rows: list[Json] = [{"where": fault.where, "what": fault.what} for fault in faults]
         emit({"nodes": desk.store.nodes.count(), "faults": rows})

@@ -57,7 +57,9 @@ def say(text: str, *, strict: bool = False, repairs: int = 1) -> Step[Conversati
         response = yield from asked(request, watcher(app))
         read = yield from mended(app, request, response, repairs, able)
         if read.delta is None and strict:
-            raise ShapeError("the reply's state cannot be used", text=response.text, diagnostics=read.faults)
+            raise ShapeError(
+                f"the reply's state cannot be used: {read.faults[0]}", text=response.text, diagnostics=read.faults
+            )
         after, read = committed(settled, text, read, strict)
         warnings = _warnings(response, read)
         for warning in warnings:

@@ -5,12 +5,12 @@ were paid for. Without calls a file holds no clock and no row number, so equal c
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, cast, get_args
 
 from taiwa.conversation.node import AppSource, Kind, Node
-from taiwa.kernel.errors import ConflictError, InputError
+from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, record
 from taiwa.store.bodies import plain, short
 from taiwa.store.connection import Connection
@@ -70,36 +70,56 @@ def _line(data: dict[str, Json]) -> str:
     return canonical(data).decode("utf-8")
 
 
-def import_lines(db: Connection, nodes: Nodes, refs: Refs, lines: Iterable[str], name: str | None = None) -> str:
+def import_lines(
+    db: Connection,
+    nodes: Nodes,
+    refs: Refs,
+    lines: Iterable[str],
+    name: str | None = None,
+    check: Callable[[str], object] | None = None,
+) -> str:
     """Read what `export` wrote, all or nothing, make a session of it, and return its tip; doing it again changes nothing.
+
+    `check` is given the tip before anything is kept: a store knows that a hash is right, not that its state follows.
 
     Raises:
         InputError: a line cannot be read, or its content does not fit its hash; the line's number is said.
         ConflictError: a session of that name stands elsewhere.
     """
-    number = 0
-    header: dict[str, Any] = {}
     with db.transaction():
-        try:
-            for line in lines:
-                number += 1
-                if not line.strip():
-                    continue
-                if header:
-                    _take(nodes, _read(line))
-                else:
-                    header = _header(_read(line))
-        except UnicodeDecodeError:
-            raise InputError(f"line {number + 1}: not UTF-8; nothing was imported") from None
-        except InputError as error:
-            raise InputError(f"line {number}: {error.message}; nothing was imported") from None
-        if not header:
-            raise InputError("there is nothing to import: the file is empty")
+        header = _take_all(nodes, lines)
         tip = str(header["tip"])
         if not nodes.has(tip):
             raise InputError(f"the file ends before the node {short(tip)} that it is about; nothing was imported")
         _name(refs, header["name"] if name is None else name, tip)
+        try:
+            if check is not None:
+                check(tip)
+        except (CorruptError, ConfigError) as error:
+            raise InputError(f"{error.message}; nothing was imported") from None
     return tip
+
+
+def _take_all(nodes: Nodes, lines: Iterable[str]) -> dict[str, Any]:
+    """Keep what the lines hold and return their header."""
+    number = 0
+    header: dict[str, Any] = {}
+    try:
+        for line in lines:
+            number += 1
+            if not line.strip():
+                continue
+            if header:
+                _take(nodes, _read(line))
+            else:
+                header = _header(_read(line))
+    except UnicodeDecodeError:
+        raise InputError(f"line {number + 1}: not UTF-8; nothing was imported") from None
+    except InputError as error:
+        raise InputError(f"line {number}: {error.message}; nothing was imported") from None
+    if not header:
+        raise InputError("there is nothing to import: the file is empty")
+    return header
 
 
 def _name(refs: Refs, name: str, tip: str) -> None:

@@ -1,6 +1,6 @@
 """The store as one thing: what it holds, by part, and what concerns all parts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -112,14 +112,18 @@ class Store:
         name = name if self.refs.has(name) else ""
         return export(self.nodes, self.runs, self.resolve(revision), name, calls=calls)
 
-    def import_lines(self, lines: Iterable[str], name: str | None = None) -> str:
+    def import_lines(
+        self, lines: Iterable[str], name: str | None = None, check: Callable[[str], object] | None = None
+    ) -> str:
         """Read exported lines, all or nothing, make a session of them, and return its tip.
 
+        `check` is given the tip before anything is kept; what it finds corrupt is not imported.
+
         Raises:
-            InputError: a line is bad or does not fit its hash; its number is said.
+            InputError: a line is bad or does not fit its hash; its number is said. Or the check failed.
             ConflictError: a session of that name stands elsewhere.
         """
-        return import_lines(self._db, self.nodes, self.refs, lines, name)
+        return import_lines(self._db, self.nodes, self.refs, lines, name, check)
 
     def gc(self, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> Swept:
         """Delete what neither a name nor one of the newest `keep` moves of names leads to."""

@@ -1,6 +1,7 @@
 """The conversations of one store: checking out, committing, and looking back. No model is needed here."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count, islice
@@ -11,9 +12,9 @@ from taiwa.conversation.history import Conversation, Past, adopt, advance, begin
 from taiwa.conversation.node import Node
 from taiwa.conversation.places import ABSENT, Absent, Place, look, write_place
 from taiwa.conversation.state import State
-from taiwa.kernel.errors import CorruptError, InputError, StoreError
+from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError
 from taiwa.kernel.records import Json, value
-from taiwa.store import Store
+from taiwa.store import Fault, Store
 
 __all__ = ["Desk", "Origin", "Stop"]
 
@@ -106,6 +107,26 @@ class Desk:
         for name, node in reversed(tuple(self.store.nodes.path(tip))):
             conversation = self._root(name, node) if conversation is None else advance(conversation, node, self.app)
             yield Stop(name, node, conversation)
+
+    def fsck(self) -> tuple[Fault, ...]:
+        """Look for faults of the store, and follow every session from its root: each state must be the recorded one."""
+        return (*self.store.fsck(), *self._astray())
+
+    def _astray(self) -> Iterator[Fault]:
+        for tip in dict.fromkeys(ref.tip for ref in self.store.refs.list()):
+            try:
+                deque(self.walk(tip), maxlen=0)
+            except (CorruptError, ConfigError) as error:
+                yield Fault(f"node {tip}", error.message)
+
+    def import_lines(self, lines: Iterable[str], name: str | None = None) -> Conversation:
+        """Read an exported conversation, all or nothing: every hash is checked, and every state folded anew.
+
+        Raises:
+            InputError: a line is bad, or a state is not the one that it records; nothing was imported.
+            ConflictError: a session of that name stands elsewhere.
+        """
+        return self.checkout(self.store.import_lines(lines, name, self.checkout))
 
     def commit(
         self,
