@@ -37,6 +37,7 @@ from tests.strategies import texts
         ("", "und"),
         ("What does 改善 mean in the book?", "en"),
         ("「改善」とはどういう意味？ Kaizen", "ja"),
+        ("文(sentence)を書く。", "ja"),
     ],
 )
 def test_the_language_is_known_by_script_and_common_words(text: str, language: str) -> None:

@@ -73,7 +73,7 @@ def language_of(text: str) -> str:
         counts = {name: len(script.findall(text)) for name, script in SCRIPTS.items()}
         script = "ja" if counts["ja"] * 10 >= letters else max(counts, key=lambda name: counts[name])
         if script != "latin":
-            return script if counts[script] * 2 >= letters - counts["zh"] * (script == "ja") else "und"
+            return script if script == "ja" or counts[script] * 2 >= letters else "und"
     words = {word.strip(".,;:!?\"'()¿¡").casefold() for word in text.split()}
     known = {name: len(words & common) for name, common in LATIN_WORDS.items()}
     if not any(known.values()):
