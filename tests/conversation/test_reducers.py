@@ -93,6 +93,17 @@ def test_union_keeps_the_first_form_and_the_order(held: list[Json], given: list[
     assert step("union", once, once) == once
 
 
+@given(words, words, words)
+def test_union_leaves_what_a_person_set_as_it_is(held: list[Json], first: list[Json], second: list[Json]) -> None:
+    union = reducer("union")
+    after = union.step(held, first, 1)
+
+    assert isinstance(after, list)
+    assert after[: len(held)] == held
+    assert union.squash is not None
+    assert union.step(after, second, 2) == union.step(held, union.squash(first, second), 1)
+
+
 @given(tables, tables)
 def test_a_table_never_holds_what_was_removed(held: dict[str, Json], given: dict[str, Json]) -> None:
     after = step("table", held, given)

@@ -76,14 +76,17 @@ def same_item(item: Json) -> str | bytes:
 
 
 def union_of(held: Json, more: Json) -> Items:
-    """Keep first-seen items of both lists, each once."""
-    kept = items(held)
+    """Add the items that are not there yet, each once; what is there stays as it is."""
+    kept = list(items(held))
     if all(isinstance(item, str) and item in kept for item in items(more)):
-        return list(kept)  # the usual case of a long conversation: nothing new
-    first: dict[str | bytes, Json] = {}
-    for item in [*kept, *items(more)]:
-        first.setdefault(same_item(item), item)
-    return list(first.values())
+        return kept  # the usual case of a long conversation: nothing new
+    known = {same_item(item) for item in kept}
+    for item in items(more):
+        name = same_item(item)
+        if name not in known:
+            known.add(name)
+            kept.append(item)
+    return kept
 
 
 def merged(held: Json, change: Json) -> dict[str, Json]:
