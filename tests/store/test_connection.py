@@ -14,6 +14,7 @@ import pytest
 
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.store import Store, connection
+from taiwa.store.connection import Connection
 from tests.store.turns import begin, root, turn
 
 NOBODY = 65534
@@ -277,3 +278,29 @@ def test_a_clock_that_goes_back_changes_no_order() -> None:
         assert [move.op for move in store.refs.reflog("zoo")] == ["undo", "commit", "create"]
         assert store.resolve("") == root().hash
         assert store.nodes.made_at(root().hash) > store.nodes.made_at(store.refs.tip("animals"))
+
+
+class Interrupted(Connection):
+    """A store whose user presses Ctrl-C right after the next transaction has begun."""
+
+    pressed = False
+
+    def run(self, statement: str, *values: object) -> int:
+        changed = super().run(statement, *values)
+        if self.pressed and statement.startswith("BEGIN"):
+            self.pressed = False
+            raise KeyboardInterrupt
+        return changed
+
+
+def test_an_interrupt_right_after_the_beginning_leaves_no_transaction_open(tmp_path: Path) -> None:
+    db = Interrupted(tmp_path / "s.db")
+    db.pressed = True
+    with pytest.raises(KeyboardInterrupt), db.transaction():
+        pass
+
+    with db.transaction():
+        db.run("UPDATE indexed SET seq = 7")
+
+    other = Connection(tmp_path / "s.db")
+    assert other.one("SELECT seq FROM indexed") == 7

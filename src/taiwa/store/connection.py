@@ -111,8 +111,9 @@ class Connection:
             if self._sql.in_transaction:
                 yield
                 return
-            self.run("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
+                # Within the `try`: an interrupt right behind it must not leave the transaction open for all that follows.
+                self.run("BEGIN IMMEDIATE" if write else "BEGIN")
                 yield
                 self.run("COMMIT")
             except BaseException:
