@@ -48,7 +48,7 @@ Object = dict[str, Json]
 REFERRED = "Reference_"
 PROGRAM = """\
 // A list of steps. Each calls one function of {api}, and its result can be used by later steps.
-type Program = {{
+type {program} = {{
   "@steps": {{ // at most {most}
     "@func": string; // the name of a function of {api}, or "{unknown}"
     "@args": any[]; // its parameters in order, without "{returns}"; optional ones may be left out at the end
@@ -98,23 +98,22 @@ class Api:
         )
         text = typescript(form)
         name = text.split(" ", 2)[1]  # another type of that name has pushed it aside
-        return PROGRAM.format(api=name, most=MOST_STEPS, unknown=UNKNOWN, returns=returns) + text
+        return PROGRAM.format(program=self.name, api=name, most=MOST_STEPS, unknown=UNKNOWN, returns=returns) + text
 
     def schema(self) -> Object:
         """Give the JSON Schema of programs: names, numbers of arguments and types, with references where a result may stand."""
-        return self._schema
+        return native(self.form, DIALECTS["plain"]).schema
 
     @cached_property
-    def _schema(self) -> Object:
+    def form(self) -> Form:
+        """The intermediate form of programs."""
         whole, link = self.signatures.form, _Links(self.signatures)
         calls = [_call(each, link) for each in self.functions.values()]
         calls.append(_closed({FUNCTION: LiteralNode((UNKNOWN,)), GIVEN: _tuple([StringNode()])}))
         steps = ArrayNode(UnionNode(tuple(calls), FUNCTION), most=MOST_STEPS)
         reference = _closed({REFERENCE: NumberNode(integer=True, low=0)})
         types = {name: link.inside(node) for name, node in whole.named.items()}
-        return native(
-            Form(_closed({STEPS: steps}), self.name, {**types, REFERRED: reference}), DIALECTS["plain"]
-        ).schema
+        return Form(_closed({STEPS: steps}), self.name, {**types, REFERRED: reference})
 
     def check(self, data: Json) -> Plan:
         """Check a program that is given as data.

@@ -1,0 +1,195 @@
+"""One call that chooses among several types and gives a value of the one that was chosen, or asks back.
+
+match (yield from route({"order": Order, "booking": Booking, "sums": Api(Math)}, "A table for two, please.")):
+    case Routed("booking", booking): ...
+    case AskBack(question): ...
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from taiwa.flows.api import Api
+from taiwa.flows.extract import extract
+from taiwa.flows.modes import Choice
+from taiwa.flows.repair import ONCE, Repair
+from taiwa.kernel.effects import Program
+from taiwa.kernel.errors import InputError, ShapeError
+from taiwa.kernel.records import Json, value
+from taiwa.kernel.values import Message, Sampling
+from taiwa.shape import Reading, Rules, Shape
+from taiwa.shape.form import (
+    About,
+    AnyNode,
+    ArrayNode,
+    Form,
+    LiteralNode,
+    NeverNode,
+    Node,
+    ObjectNode,
+    Property,
+    RefNode,
+    StringNode,
+    UnionNode,
+)
+from taiwa.shape.native import DIALECTS, native
+from taiwa.shape.typescript import typescript
+from taiwa.shape.wording import cut, described, literal
+
+__all__ = ["AskBack", "Routed", "Routes", "route"]
+
+TO, CONTENT, QUESTION, NONE = "to", "content", "question", "none"
+NONE_ABOUT = "when it is none of the others, or something that they need was not said"
+QUESTION_ABOUT = "a short question back, in the user's language"
+
+
+@value
+class Routed:
+    """Which target was meant, and its value."""
+
+    to: str
+    value: object
+
+
+@value
+class AskBack:
+    """No target was meant, or something is missing; the question asks for it."""
+
+    question: str
+
+
+Way: TypeAlias = Routed | AskBack
+
+
+def route(
+    targets: Mapping[str, object],
+    said: str | Sequence[Message],
+    *,
+    repair: Repair = ONCE,
+    mode: Choice = "auto",
+    sampling: Sampling = Sampling(),
+) -> Program[Way]:
+    """Choose a target and read its value, in one call; `extract(Routes(targets), said)` tells the attempts as well.
+
+    A target is a type, a `Shape` or an `Api`; its name should say to a model when it is meant.
+
+    Raises (when run):
+        InputError: there is no target, or one is called `none`.
+        ExtractError: no attempt could be read. RefusalError: the model refused to answer.
+    """
+    found = yield from extract(Routes(targets), said, repair=repair, mode=mode, sampling=sampling)
+    return found.value
+
+
+class Routes:
+    """Several types as one, told apart by name; with `none`, whose value is a question back."""
+
+    def __init__(self, targets: Mapping[str, object]) -> None:
+        if not targets or NONE in targets:
+            raise InputError(f"a route needs targets, none of them called {NONE!r}, which stands for asking back")
+        self.name = "Route"
+        self.targets: dict[str, Shape[Any] | Api] = {
+            name: target if isinstance(target, (Shape, Api)) else Shape[Any](target) for name, target in targets.items()
+        }
+        self._names = LiteralNode((*self.targets, NONE))
+        self._head = Shape.fields("Route", {TO: str, CONTENT: Any, QUESTION: str}, {TO})
+
+    def __repr__(self) -> str:
+        return f"Routes({', '.join(self.targets)})"
+
+    def render(self) -> str:
+        """Write the types as a model should see them."""
+        programs = {name: target for name, target in self.targets.items() if isinstance(target, Api)}
+        shown = typescript(self._form({name: AnyNode(about=_see(each)) for name, each in programs.items()}))
+        return "\n\n".join([shown, *(each.render() for each in programs.values())])
+
+    def schema(self) -> dict[str, Json]:
+        """Give their JSON Schema."""
+        return native(self._form({}), DIALECTS["plain"]).schema
+
+    def read(self, text: str, rules: Rules) -> Reading[Way]:
+        """Read which target was meant, and its value.
+
+        Raises:
+            ShapeError: there is no value of a target.
+        """
+        head = self._head.read(text, rules)
+        to, given = head.value[TO], head.value
+        if to == NONE:
+            question = given.get(QUESTION)
+            if not isinstance(question, str) or not question.strip():
+                raise _fault(f"$.{QUESTION}: missing (string, {QUESTION_ABOUT})", text)
+            return Reading(AskBack(question), head.fixes, head.complete, head.guessed)
+        target = self.targets.get(str(to))
+        if target is None:
+            raise _fault(f"$.{TO} = {cut(literal(to), 60)}: must be {described(self._names)}", text)
+        if CONTENT not in given:
+            raise _fault(f"$.{CONTENT}: missing ({target.name})", text)
+        try:
+            inner: Reading[Any] = target.read(json.dumps(given[CONTENT], ensure_ascii=False), rules)
+        except ShapeError as error:
+            lines = tuple(f"$.{CONTENT}{line.removeprefix('$')}" for line in error.diagnostics)
+            raise ShapeError(error.message, text=text, diagnostics=lines) from None
+        fixes = head.fixes + tuple(replace(fix, position=0) for fix in inner.fixes)
+        return Reading(Routed(str(to), inner.value), fixes, head.complete, head.guessed or inner.guessed)
+
+    def _form(self, instead: Mapping[str, Node]) -> Form:
+        """The union of all targets; `instead` shows some of them as another node."""
+        merge = _Merge()
+        options = [
+            _option(name, Property(CONTENT, instead.get(name) or merge.add(_form_of(target)), required=True))
+            for name, target in self.targets.items()
+        ]
+        asked = Property(QUESTION, StringNode(about=About(QUESTION_ABOUT)), required=True)
+        options.append(replace(_option(NONE, asked), about=About(NONE_ABOUT)))
+        return Form(UnionNode(tuple(options), TO), self.name, merge.named)
+
+
+@dataclass(slots=True)
+class _Merge:
+    """Named types of several forms in one; of two that share a name and differ, the second gets another."""
+
+    named: dict[str, Node] = field(default_factory=dict[str, Node])
+
+    def add(self, form: Form) -> Node:
+        differ = any(self.named.get(name, node) != node for name, node in form.named.items())
+        names = {name: self.free(name) if differ else name for name in form.named}
+        self.named |= {names[name]: _renamed(node, names) for name, node in form.named.items()}
+        return _renamed(form.root, names)
+
+    def free(self, name: str) -> str:
+        number, found = 2, name
+        while found in self.named:
+            found, number = f"{name}{number}", number + 1
+        return found
+
+
+def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+    if isinstance(node, RefNode):
+        return replace(node, name=names.get(node.name, node.name))
+    if isinstance(node, ObjectNode):
+        properties = tuple(replace(each, node=_renamed(each.node, names)) for each in node.properties)
+        return replace(node, properties=properties, extra=None if node.extra is None else _renamed(node.extra, names))
+    if isinstance(node, ArrayNode):
+        prefix = tuple(_renamed(each, names) for each in node.prefix)
+        return replace(node, prefix=prefix, items=_renamed(node.items, names))
+    if isinstance(node, UnionNode):
+        return replace(node, options=tuple(_renamed(each, names) for each in node.options))
+    return node
+
+
+def _form_of(target: "Shape[Any] | Api") -> Form:
+    return target.form if isinstance(target, Api) else target.bare
+
+
+def _option(name: str, member: Property) -> ObjectNode:
+    return ObjectNode((Property(TO, LiteralNode((name,)), required=True), member), NeverNode())
+
+
+def _see(api: Api) -> About:
+    return About(f"a {api.name}, see below")
+
+
+def _fault(line: str, text: str) -> ShapeError:
+    return ShapeError(f"not a Route: {line}", text=text, diagnostics=(line,))
