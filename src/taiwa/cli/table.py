@@ -58,6 +58,7 @@ COMMANDS: dict[str, Row] = {
     ),
     **_rows("apps", apps="list, make, check and render apps"),
     **_rows("models", models="the models and servers that are known", probe="find out what a server really enforces"),
+    **_rows("tools", tools="list and show the built-in tools, and call one by hand"),
     **_rows("config", config="show and change settings", keys="keep the keys of providers"),
     **_rows("laws", laws="check the laws of conversations and reducers"),
     **_rows("demo", demo="watch a conversation: state, undo, fork, diff, why"),
@@ -68,5 +69,6 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Going back and forth": ("undo", "redo", "retry", "edit", "fork", "switch", "rerun", "replay"),
     "Looking": ("log", "show", "diff", "why", "state", "search", "cost"),
     "The store": ("export", "import", "fsck", "gc", "forget", "laws"),
+    "Tools": ("tools",),
     "Set-up": ("apps", "models", "probe", "keys", "config", "demo"),
 }

@@ -1,0 +1,66 @@
+"""`taiwa tools`: what is there, what a model is told of it, and a call by hand."""
+
+import pytest
+
+from taiwa.tools import builtin
+from tests.cli.conftest import Taiwa
+
+
+def test_every_built_in_tool_is_listed(taiwa: Taiwa) -> None:
+    assert [row["tool"] for row in taiwa.ok("tools", "list", "--json").json] == list(builtin())
+    assert all(name in taiwa.ok("tools", "list").out for name in builtin())
+
+
+def test_what_a_model_is_told_is_shown(taiwa: Taiwa) -> None:
+    shown = taiwa.ok("tools", "show", "molar_mass")
+
+    assert "Give the molar mass" in shown.out
+    assert '"iupac" | "integer"' in shown.out
+    assert taiwa.ok("tools", "show", "molar_mass", "--json").json["parameters"]["required"] == ["formula"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("calculator", "1,000 × 5%", "50"),
+        ("calculator", "-2^2", "-4"),
+        ("calculator", "（１＋２）×３", "9"),
+        ("molar_mass", "CuSO4·5H2O", "249.677 g/mol"),
+        ("molar_mass", '{"formula": "NaCl", "weights": "integer"}', "58 g/mol"),
+        ("stoichiometry", "Fe + O2 -> Fe2O3", "4Fe + 3O2 -> 2Fe2O3"),
+        ("unit_conversion", "108 km/h to m/s", "30 m/s"),
+    ],
+)
+def test_a_tool_is_called_with_the_text_it_needs(taiwa: Taiwa, name: str, given: str, said: str) -> None:
+    assert taiwa.ok("tools", "call", name, given).out == f"{said}\n"
+
+
+def test_the_input_may_come_from_standard_input(taiwa: Taiwa) -> None:
+    assert taiwa.ok("tools", "call", "calculator", "-", input="6 * 7\n").out == "42\n"
+
+
+def test_the_exact_value_is_there_for_programs(taiwa: Taiwa) -> None:
+    said = taiwa.ok("tools", "call", "calculator", "700/27", "--json").json
+
+    assert said == {"tool": "calculator", "text": "25.9259", "value": "700/27"}
+
+
+def test_what_a_tool_refuses_is_bad_input_with_the_way_out(taiwa: Taiwa) -> None:
+    refused = taiwa("tools", "call", "molar_mass", "SO42-")
+
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == "taiwa: molar_mass: SO42- is ambiguous (write SO42^- or SO4^2-)\n"
+
+
+def test_a_refusal_is_told_to_programs_too(taiwa: Taiwa) -> None:
+    refused = taiwa("tools", "call", "calculator", "9**9**9**9", "--json")
+
+    assert refused.code == 2
+    assert refused.json["error"] == "too_large"
+
+
+def test_an_unknown_tool_is_named_with_those_there_are(taiwa: Taiwa) -> None:
+    refused = taiwa("tools", "call", "abacus", "1+1")
+
+    assert refused.code == 2
+    assert "calculator, stoichiometry" in refused.err
