@@ -55,3 +55,11 @@ def test_only_who_was_asked_counts_as_a_call(branches: Taiwa, command: list[str]
 
     assert len(calls) == 1
     assert "7 in + 3 out tokens" in calls[0]
+
+
+def test_a_value_is_given_to_programs_as_it_is(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("Yes.", topics=["a\x85b\u202e"]))
+    taiwa.ok("say", "hello")
+
+    assert taiwa.ok("state", "get", "topics", "--json").json == ["a\x85b\u202e"]
+    assert taiwa.ok("state", "get", "topics").out == '["a\ufffdb\ufffd"]\n'

@@ -165,7 +165,7 @@ def get(shared: Flags, place: str, revision: str) -> None:
     held = look(dict(here.state), read_place(place))
     if isinstance(held, Absent):
         raise InputError(f"nothing stands at {place}; fields: {', '.join(here.state) or 'none'}")
-    say_line(shown(held))
+    emit(held) if shared.as_json else say_line(shown(held))
 
 
 @state.command("set")
