@@ -67,11 +67,10 @@ def test_what_an_example_writes_is_understood(name: str) -> None:
         assert used <= known, f"{example}: {used - known}"
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", [name for name, command in EVERY.items() if not isinstance(command, click.Group)])
 def test_every_command_can_speak_to_programs_or_has_nothing_to_say(name: str) -> None:
     silent = {
-        "apps", "apps new", "config", "config set", "config unset", "config path", "demo", "export", "keys",
-        "keys set", "keys remove", "models",
+        "apps new", "config set", "config unset", "config path", "demo", "export", "keys set", "keys remove",
     }  # fmt: skip
 
     assert (name in silent) != any(option.name == "as_json" for option in EVERY[name].params)
@@ -95,17 +94,18 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 def test_help_is_quick() -> None:
-    def best(*words: str) -> float:
-        took: list[float] = []
-        for _ in range(5):
+    """The quickest of several runs each, in turns, so that a busy machine slows both alike."""
+    best = {"ours": 9.0, "theirs": 9.0}
+    commands = {"ours": ("-m", "taiwa", "--help"), "theirs": ("-c", "import click, rich")}
+    for round_ in range(20):
+        for name, words in commands.items():
             started = time.perf_counter()
             subprocess.run([sys.executable, *words], check=True, capture_output=True)
-            took.append(time.perf_counter() - started)
-        return min(took)
+            best[name] = min(best[name], time.perf_counter() - started)
+        if round_ > 3 and best["ours"] <= SPEED_OF_HELP * best["theirs"]:
+            break
 
-    ours, theirs = best("-m", "taiwa", "--help"), best("-c", "import click, rich")
-
-    assert ours <= SPEED_OF_HELP * theirs, f"{ours / theirs:.2f} times as long as importing click and rich"
+    assert best["ours"] <= SPEED_OF_HELP * best["theirs"]
 
 
 def test_without_a_command_help_is_shown(taiwa: Taiwa) -> None:

@@ -1,5 +1,6 @@
 """`taiwa chat` on a real terminal: keys, history, and Ctrl-C in the middle of an answer."""
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -180,9 +181,66 @@ def test_the_answer_s_control_codes_are_shown_and_not_obeyed(
     assert b"\x1b[2Jgone" not in chat.raw
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    import time
+def cut_off(taiwa: Taiwa, speaker: Speaker) -> None:
+    """Kill a turn of `chat-1` that has one answer and waits for the repair of its state."""
+    speaker(delta("Hello!", topics="wrong"), silence())
+    process = taiwa.start("chat", "-s", "chat-1")
+    assert process.stdin is not None
+    process.stdin.write(b"Hi\n")
+    process.stdin.flush()
+    wait_for(lambda: len(speaker.seen) == 2)
+    process.kill()
+    process.communicate()
 
+
+def test_a_turn_that_was_cut_off_is_offered_and_finished(
+    speaker: Speaker, open_chat: Callable[..., Terminal], taiwa: Taiwa
+) -> None:
+    cut_off(taiwa, speaker)
+    speaker("{}")
+
+    with open_chat("-s", "chat-1") as chat:
+        chat.see("a turn was cut off: Hi")
+        chat.see("[Y/n]")
+        chat.type("\r")
+        chat.see("Hello!")
+        chat.prompted()
+        chat.type(CTRL_D)
+        chat.end()
+
+    assert len(speaker.requests) == 1
+    assert taiwa.ok("log", "chat-1", "--json").json[-1]["answer"] == "Hello!"
+
+
+def test_a_turn_that_was_cut_off_can_be_given_up(
+    speaker: Speaker, open_chat: Callable[..., Terminal], taiwa: Taiwa
+) -> None:
+    cut_off(taiwa, speaker)
+    speaker()
+
+    with open_chat("-s", "chat-1") as chat:
+        chat.see("[Y/n]")
+        chat.type("n\r")
+        chat.see("it was given up")
+        chat.prompted()
+        chat.type(CTRL_D)
+        chat.end()
+
+    assert not speaker.requests
+    assert taiwa("resume").code == 2
+
+
+def test_over_a_pipe_a_turn_that_was_cut_off_is_only_told(speaker: Speaker, taiwa: Taiwa) -> None:
+    cut_off(taiwa, speaker)
+    speaker()
+
+    talked = taiwa.ok("chat", "-s", "chat-1", input="/cost\n")
+
+    assert talked.err == "a turn was cut off (Hi); taiwa resume finishes it without paying again\n"
+    assert not speaker.requests
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + 10
     while not condition():
         assert time.monotonic() < end

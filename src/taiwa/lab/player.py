@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -88,11 +89,12 @@ def _handler(player: Player) -> type[BaseHTTPRequestHandler]:
             self.send_header("content-type", "text/event-stream")
             self.send_header("transfer-encoding", "chunked")
             self.end_headers()
-            for told in (*map(json.dumps, events), "[DONE]"):
-                line = f"data: {told}\n\n".encode()
-                self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
-                time.sleep(player.pace)
-            self.wfile.write(b"0\r\n\r\n")
+            with suppress(ConnectionError):  # who listens may leave
+                for told in (*map(json.dumps, events), "[DONE]"):
+                    line = f"data: {told}\n\n".encode()
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
+                    time.sleep(player.pace)
+                self.wfile.write(b"0\r\n\r\n")
 
         def _send(self, status: int, kind: str, body: bytes) -> None:
             self.send_response(status)

@@ -1,0 +1,264 @@
+"""Doing turns again: retry, edit, resume after a crash, replay without a call, rerun on a new branch."""
+
+import time
+
+import pytest
+
+from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.peers.faults import silence
+
+
+@pytest.fixture
+def talked(taiwa: Taiwa, speaker: Speaker) -> Taiwa:
+    """`chat-1` with two turns."""
+    speaker(delta("A", topics=["a"]), delta("B", topics=["b"]))
+    taiwa.ok("say", "one")
+    taiwa.ok("say", "-c", "two")
+    return taiwa
+
+
+def said(taiwa: Taiwa, session: str = "chat-1") -> list[tuple[str, str]]:
+    rows = taiwa.ok("log", session, "--json").json
+    return [(row["user"], row["answer"]) for row in rows if row["kind"] == "turn"]
+
+
+# --- retry and edit ---------------------------------------------------------------------------------------------------
+
+
+def test_retry_asks_from_the_same_state_and_takes_the_place_of_the_answer(talked: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("B, better", topics=["c"]))
+
+    assert talked.ok("retry").out == "B, better\n"
+
+    assert said(talked) == [("one", "A"), ("two", "B, better")]
+    assert talked.ok("state", "get", "topics").out == '["a", "c"]\n'
+    assert talked.ok("show", "chat-1@{1}", "--json").json["answer"] == "B"
+
+
+def test_retry_goes_back_over_an_edit_of_the_state(talked: Taiwa, speaker: Speaker) -> None:
+    talked.ok("state", "set", "topics", '["mine"]')
+    speaker(delta("B2"))
+
+    talked.ok("retry")
+
+    assert said(talked) == [("one", "A"), ("two", "B2")]
+
+
+def test_retry_that_fails_leaves_the_old_answer(talked: Taiwa, speaker: Speaker) -> None:
+    speaker()
+
+    assert talked("retry").code == 1
+
+    assert said(talked)[-1] == ("two", "B")
+
+
+def test_edit_says_something_else_from_there_on(talked: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("C"))
+
+    assert talked.ok("edit", "chat-1~1", "other").out == "C\n"
+
+    assert said(talked) == [("other", "C")]
+    assert talked.ok("show", "chat-1@{1}", "--json").json["user"] == "two"
+
+
+def test_edit_on_a_fork_leaves_the_conversation_as_it_is(talked: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("C"))
+
+    talked.ok("edit", "chat-1", "other", "--fork", "what-if")
+
+    assert said(talked) == [("one", "A"), ("two", "B")]
+    assert said(talked, "what-if") == [("one", "A"), ("other", "C")]
+
+
+def test_an_answer_to_an_empty_edit_is_not_asked_for(talked: Taiwa, speaker: Speaker) -> None:
+    speaker()
+
+    done = talked("edit", "chat-1", " ")
+
+    assert done.code == 2
+    assert "there is nothing to say" in done.err
+    assert not speaker.requests
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (("edit", "chat-1~2", "x"), "chat-1~2 is no turn of chat-1"),
+        (("edit", "chat-9", "x"), "there is no session 'chat-9'"),
+        (("retry", "-s", "chat-9"), "there is no session 'chat-9'"),
+        (("resume",), "no turn was cut off: there is nothing to resume"),
+        (("rerun", "chat-9", "-o", "x"), "there is no session 'chat-9'"),
+        (("rerun", "-p", "a=1", "-o", "x"), "-p goes with --app"),
+        (("replay", "chat-9"), "there is no session 'chat-9'"),
+    ],
+)
+def test_what_cannot_be_done_again_is_one_line(
+    talked: Taiwa, speaker: Speaker, command: tuple[str, ...], line: str
+) -> None:
+    speaker()
+
+    done = talked(*command)
+
+    assert done.code == 2
+    assert line in done.err
+    assert not speaker.requests
+
+
+# --- resume -----------------------------------------------------------------------------------------------------------
+
+
+def killed(taiwa: Taiwa, speaker: Speaker, *command: str, requests: int = 2) -> None:
+    """Start a turn and kill it while it waits for its second answer."""
+    process = taiwa.start(*command)
+    end = time.monotonic() + 20
+    while len(speaker.seen) < requests:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+
+
+def test_a_killed_turn_is_finished_without_asking_again_what_was_answered(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("Hello!", topics="wrong"), silence())
+    killed(taiwa, speaker, "say", "Hi")
+    assert "cannot be used" in speaker.heard(1)
+    speaker('{"topics": ["tea"]}')
+
+    resumed = taiwa.ok("resume", "--json").json
+
+    assert (resumed["session"], resumed["text"], resumed["delta"]) == ("chat-1", "Hello!", {"topics": ["tea"]})
+    assert len(speaker.requests) == 1
+    assert "cannot be used" in speaker.heard(0)
+    assert said(taiwa) == [("Hi", "Hello!")]
+    assert taiwa.ok("cost", "--json").json[0]["requests"] == 2
+    assert taiwa("resume").code == 2
+
+
+def test_a_killed_retry_is_finished_too(talked: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("B2", topics="wrong"), silence())
+    killed(talked, speaker, "retry")
+    speaker("{}")
+
+    talked.ok("resume")
+
+    assert said(talked) == [("one", "A"), ("two", "B2")]
+    assert len(speaker.requests) == 1
+
+
+def test_a_turn_that_was_interrupted_says_how_to_go_on(taiwa: Taiwa, speaker: Speaker) -> None:
+    import signal
+
+    speaker(silence())
+    process = taiwa.start("say", "Hi")
+    end = time.monotonic() + 20
+    while not speaker.seen:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert b"taiwa resume finishes it without paying again" in err
+    assert b"Traceback" not in err
+    speaker(delta("Hello!"))
+    assert taiwa.ok("resume").out == "Hello!\n"
+
+
+def test_a_turn_of_a_conversation_that_went_on_is_not_put_behind_it(talked: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("C", topics="wrong"), silence())
+    killed(talked, speaker, "say", "-c", "three")
+    speaker(delta("D"))
+    talked.ok("say", "-c", "four")
+
+    done = talked("resume")
+
+    assert done.code == 2
+    assert "chat-1 has moved on since its turn was cut off; say it again: 'three'" in done.err
+    assert len(speaker.requests) == 1
+
+
+def test_other_conversations_that_were_cut_off_are_named(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(silence(), silence())
+    killed(taiwa, speaker, "say", "-s", "one", "Hi", requests=1)
+    killed(taiwa, speaker, "say", "-s", "two", "Hi")
+    speaker(delta("b"), delta("a"))
+
+    first = taiwa.ok("resume")
+    second = taiwa.ok("resume", "-s", "one")
+
+    assert first.err == "turns were cut off in one too: taiwa resume -s NAME\n"
+    assert second.err == ""
+
+
+# --- replay and rerun -------------------------------------------------------------------------------------------------
+
+
+def test_replay_checks_every_hash_and_calls_nothing(talked: Taiwa, speaker: Speaker) -> None:
+    speaker()
+
+    done = talked.ok("replay")
+
+    assert done.out == "3 nodes, 2 recorded answers, 0 model calls: every state has its recorded hash\n"
+    assert [row["fault"] for row in talked.ok("replay", "--json").json] == ["", "", ""]
+    assert talked.ok("replay", "chat-1~1", "-v").lines[0].split() == ["turn", "node", "kind", "calls", "result"]
+    assert not speaker.requests
+
+
+def test_replay_follows_repairs_and_edits_and_changes_of_app(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("A", topics="x"), '{"topics": ["a"]}', delta("B", topics="y"), '{"topics": "z"}', delta("C"))
+    taiwa.ok("say", "one")
+    taiwa.ok("say", "-c", "two")
+    taiwa.ok("state", "set", "topics", '["mine"]')
+    taiwa.ok("chat", "-c", input="/app code\nthree\n")
+
+    rows = taiwa.ok("replay", "--json").json
+
+    assert [(row["kind"], row["calls"]) for row in rows] == [
+        ("root", 0), ("turn", 2), ("turn", 2), ("edit", 0), ("app", 0), ("turn", 1),
+    ]  # fmt: skip
+    assert [row["fault"] for row in rows] == [""] * 6
+
+
+def test_replay_says_when_a_turn_would_end_elsewhere(talked: Taiwa, place: Place) -> None:
+    import sqlite3
+
+    with sqlite3.connect(place.store) as db:
+        first, second = [row[0] for row in db.execute("SELECT answer FROM call WHERE kind = 'Complete' ORDER BY seq")]
+        db.execute("UPDATE call SET answer = ? WHERE answer = ?", (first, second))
+    db.close()
+
+    done = talked("replay")
+
+    assert done.code == 2
+    assert "it ends in" in done.out
+    assert done.err.startswith("taiwa: 1 turn(s) do not end where they did")
+
+
+def test_rerun_says_all_again_on_a_new_branch(talked: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("A2", topics=["x"]), delta("B2", topics=["y"]))
+
+    done = talked.ok("rerun", "chat-1", "-m", f"{speaker.url}#other", "-o", "again")
+
+    assert done.out == "A2\nB2\n"
+    assert done.err == "compare them: taiwa diff chat-1 again\n"
+    assert said(talked, "again") == [("one", "A2"), ("two", "B2")]
+    assert said(talked) == [("one", "A"), ("two", "B")]
+    assert [request["model"] for request in speaker.requests] == ["other", "other"]
+    assert '~ topics[0]: "a" → "x"' in talked.ok("diff", "chat-1", "again").out
+
+
+def test_rerun_with_another_app_and_json_lines(talked: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("1"), delta("2"))
+
+    done = talked.ok("rerun", "--app", "translate", "-p", "target_lang=French", "-o", "fr", "--json")
+
+    assert [row["text"] for row in done.rows] == ["1", "2"]
+    assert "into French" in speaker.requests[0]["messages"][0]["content"]
+
+
+def test_rerun_does_not_ask_under_a_name_that_is_taken(talked: Taiwa, speaker: Speaker) -> None:
+    speaker()
+
+    assert talked("rerun", "-o", "chat-1").code == 2
+    assert not speaker.requests

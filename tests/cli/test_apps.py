@@ -1,0 +1,86 @@
+"""`taiwa apps`: what is there, a file to begin with, every fault with its mend, and the exact request."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli.conftest import Place, Speaker, Taiwa, delta
+
+BROKEN = "---\ntaiwa: 1\nname: tutor\nstat:\n  level: { type: int }\nkeep: { grow: 3, to: 7 }\n---\nTeach {{topic}}.\n"
+
+
+def test_built_in_apps_are_listed_and_one_s_own_go_before_them(taiwa: Taiwa, apps: Callable[[str, str], Path]) -> None:
+    apps("chat", "---\ntaiwa: 1\nname: chat\nabout: Mine\n---\nTalk.\n")
+    apps("broken", BROKEN)
+
+    rows = {row["app"]: row for row in taiwa.ok("apps", "list", "--json").json}
+
+    assert set(rows) == {"broken", "chat", "code", "linguistic", "novel", "translate"}
+    assert (rows["chat"]["origin"], rows["chat"]["about"]) == ("yours", "Mine")
+    assert rows["broken"]["fault"]
+    assert taiwa.ok("apps", "list").lines[0].split() == ["app", "origin", "about"]
+
+
+def test_a_new_app_is_sound_and_can_be_talked_to(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+    speaker(delta("Hello!"))
+
+    made = taiwa.ok("apps", "new", "tutor")
+
+    path = place.config.parent / "apps" / "tutor.md"
+    assert made.out == f"{path}\n"
+    assert taiwa.ok("apps", "check", "tutor").out == f"{path}: nothing is wrong\n"
+    assert taiwa("apps", "new", "tutor").code == 2
+
+
+def test_every_fault_is_named_with_its_line(taiwa: Taiwa, apps: Callable[[str, str], Path]) -> None:
+    path = apps("tutor", BROKEN)
+
+    checked = taiwa("apps", "check", "tutor")
+
+    assert checked.code == 2
+    assert f"{path}:4" in checked.out
+    assert "did you mean" in checked.out
+    assert checked.err.endswith("it cannot be opened\n")
+    told = taiwa("apps", "check", "tutor", "--json").json
+    assert {4, 6} <= {fault["line"] for fault in told["faults"]}
+
+
+def test_a_broken_app_is_not_opened_and_its_line_is_named(
+    taiwa: Taiwa, speaker: Speaker, apps: Callable[[str, str], Path]
+) -> None:
+    path = apps("tutor", BROKEN)
+    speaker(delta("Hello!"))
+
+    said = taiwa("say", "tutor", "Hi")
+
+    assert said.code == 2
+    assert f"{path}:" in said.err
+    assert not speaker.requests
+
+
+def test_a_yaml_bomb_is_one_line(taiwa: Taiwa, apps: Callable[[str, str], Path]) -> None:
+    bomb = "a: &a [x]\n" + "".join(
+        f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    apps("bomb", f"---\n{bomb}---\nTalk.\n")
+
+    done = taiwa("apps", "render", "bomb")
+
+    assert done.code == 2
+    assert len(done.err) < 2_000
+
+
+def test_the_exact_request_of_a_first_turn_is_shown(taiwa: Taiwa) -> None:
+    shown = taiwa.ok("apps", "render", "translate", "-p", "target_lang=German", "文です。").out
+
+    assert "into German" in shown
+    assert "文です。" in shown
+    told = taiwa.ok("apps", "render", "translate", "-p", "target_lang=German", "--json").json
+    assert told["cached_tokens"] == 0
+    assert told["tokens"] > 300
+
+
+def test_there_is_no_such_app(taiwa: Taiwa) -> None:
+    done = taiwa("apps", "check", "translte")
+
+    assert done.code == 2
+    assert done.err == "taiwa: there is no app 'translte'; did you mean 'translate'?\n"

@@ -1,0 +1,145 @@
+"""Settings and keys: where each value comes from, and that no key is ever shown."""
+
+import re
+
+import pytest
+
+from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.cli.terminal import Terminal
+from tests.peers.faults import status
+
+CANARY = "sk-canary-7d1f0a5c93b24e68"
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_setting_says_where_it_comes_from(taiwa: Taiwa, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.set(model="ollama:one", timeout=5)
+    monkeypatch.setenv("TAIWA_TIMEOUT", "7")
+
+    told = taiwa.ok("config", "show", "--json", "-m", "ollama:two").json
+
+    assert told["model"] == {"value": "ollama:two", "origin": "argument"}
+    assert told["timeout"] == {"value": "7", "origin": "TAIWA_TIMEOUT"}
+    assert told["attempts"]["origin"] == "default"
+    assert re.search(r"model +ollama:one +.*config\.yaml:1", taiwa.ok("config", "show").out)
+
+
+def test_what_is_set_is_used_until_it_is_unset(taiwa: Taiwa, place: Place) -> None:
+    taiwa.ok("config", "set", "model", "ollama:one")
+    taiwa.ok("config", "set", "prices.ollama:one.input", "0.25")
+
+    assert taiwa.ok("config", "show", "--json").json["model"]["value"] == "ollama:one"
+    taiwa.ok("config", "unset", "model")
+    assert taiwa.ok("config", "show", "--json").json["model"]["value"] == ""
+    assert taiwa.ok("config", "path").out == f"{place.config}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (("set", "modle", "x"), "unknown key 'modle'; did you mean 'model'?"),
+        (("set", "timeout", "soon"), "timeout must be a number such as 0.25, not 'soon'"),
+        (("unset", "timeout"), "timeout"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_one_line(taiwa: Taiwa, command: tuple[str, ...], line: str) -> None:
+    done = taiwa("config", *command)
+
+    assert done.code == 2
+    assert line in done.err
+
+
+def test_a_broken_config_file_names_its_line(taiwa: Taiwa, place: Place) -> None:
+    place.config.parent.mkdir(parents=True)
+    place.config.write_text("model: ollama:x\nmodle: y\n")
+
+    done = taiwa("log")
+
+    assert done.code == 2
+    assert f"{place.config}:2: unknown key 'modle'" in done.err
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def provider(speaker: Speaker, place: Place) -> Speaker:
+    """OpenAI, moved to this machine."""
+    speaker(delta("Hello!"), base_urls={"openai": speaker.url})
+    return speaker
+
+
+def test_a_key_is_kept_and_tried_and_never_shown(taiwa: Taiwa, provider: Speaker, place: Place) -> None:
+    kept = taiwa.ok("keys", "set", "openai", input=f"{CANARY}\n")
+    listed = taiwa.ok("keys", "list")
+    shown = taiwa.ok("config", "show")
+    taiwa.ok("keys", "list", "--json")
+
+    file = place.config.with_name("keys.json")
+    assert file.stat().st_mode & 0o077 == 0
+    assert provider.seen[0].headers["authorization"] == f"Bearer {CANARY}"
+    assert kept.out.splitlines()[-1] == "it works"
+    assert listed.lines[1].split() == ["OPENAI_API_KEY", "set"]
+    for result in (kept, listed, shown):
+        assert CANARY not in result.out + result.err
+
+
+def test_a_key_never_reaches_the_store_a_log_or_an_error(taiwa: Taiwa, provider: Speaker, place: Place) -> None:
+    taiwa.ok("keys", "set", "openai", "--no-check", input=f"{CANARY}\n")
+    refused = status(401, f'{{"error": {{"message": "Incorrect API key provided: {CANARY}"}}}}'.encode())
+    provider(delta("Hello!"), refused, base_urls={"openai": provider.url})
+
+    said = taiwa.ok("say", "-m", "openai:gpt-x", "-v", "Hi")
+    failed = taiwa("say", "-m", "openai:gpt-x", "-c", "Hi")
+    shown = [taiwa("show"), taiwa("cost"), taiwa("export"), taiwa("models", "show", "openai:gpt-x")]
+
+    assert failed.code == 1
+    for result in (said, failed, *shown):
+        assert CANARY not in result.out + result.err
+    files = [path for path in place.folder.rglob("*") if path.is_file() and path.name != "keys.json"]
+    assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
+
+
+def test_a_wrong_key_is_kept_and_said_to_be_wrong(taiwa: Taiwa, provider: Speaker) -> None:
+    provider(status(401, b'{"error": {"message": "no"}}'), base_urls={"openai": provider.url})
+
+    done = taiwa("keys", "set", "openai", input=f"{CANARY}\n")
+
+    assert done.code == 1
+    assert CANARY not in done.err
+    assert taiwa.ok("keys", "list").lines[1].split()[0] == "OPENAI_API_KEY"
+
+
+def test_a_key_is_typed_unseen(provider: Speaker, place: Place) -> None:
+    with Terminal(place.environment(), "keys", "set", "openai") as shown:
+        shown.see("OPENAI_API_KEY (not shown)")
+        shown.type(f"{CANARY}\n")
+        shown.see("it works")
+        assert shown.end() == 0
+
+    assert CANARY not in shown.text
+
+
+def test_a_key_can_be_taken_out_again(taiwa: Taiwa, provider: Speaker) -> None:
+    taiwa.ok("keys", "set", "openai", "--no-check", input=CANARY)
+
+    assert taiwa.ok("keys", "remove", "openai").out == "OPENAI_API_KEY is not kept any more\n"
+    assert taiwa.ok("keys", "list").err == "no key is there; a local server needs none\n"
+    assert taiwa("keys", "remove", "openai").code == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "line"),
+    [
+        (("set", "opnai"), CANARY, "did you mean 'openai'?"),
+        (("set", "openai"), " \n", "no key was given for OPENAI_API_KEY"),
+    ],
+)
+def test_a_key_that_cannot_be_kept_is_one_line(taiwa: Taiwa, command: tuple[str, ...], given: str, line: str) -> None:
+    done = taiwa("keys", *command, input=given)
+
+    assert done.code == 2
+    assert line in done.err
+    assert CANARY not in done.err

@@ -1,0 +1,89 @@
+"""The bill: what is known is added up, what is not is said, and a limit holds."""
+
+from typing import get_args
+
+import pytest
+
+from taiwa.cli.cost import AXES
+from taiwa.store import Axis
+from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.peers.faults import speech
+
+PRICES = {"*": {"input": "2", "cache_read": "0.5", "output": "10"}}
+ONE_CALL = (3 * 2 + 4 * 0.5 + 3 * 10) / 1e6
+"""A test answer: seven tokens in, four of them cached, and three out."""
+
+
+def test_the_axes_are_those_of_the_store() -> None:
+    assert get_args(Axis) == AXES
+
+
+def test_nothing_was_spent_yet(taiwa: Taiwa) -> None:
+    assert taiwa.ok("cost").err == "nothing was spent yet\n"
+    assert taiwa.ok("cost", "--json").json == []
+
+
+def test_a_call_costs_what_its_tokens_cost(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("a"), prices=PRICES)
+
+    assert taiwa.ok("say", "--json", "Hi").json["cost"] == pytest.approx(ONE_CALL)
+
+    (line,) = taiwa.ok("cost", "--json").json
+    assert (line["model"], line["requests"], line["cost"]) == (speaker.model, 1, pytest.approx(ONE_CALL))
+    assert taiwa.ok("cost").lines[1].endswith("0.000038 USD")
+
+
+def test_a_bill_is_cut_by_session_app_and_day(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(*[delta(answer) for answer in "abc"])
+    taiwa.ok("say", "one")
+    taiwa.ok("say", "two")
+    taiwa.ok("say", "code", "three")
+
+    def names(by: str) -> list[tuple[str, int]]:
+        return [(line[by], line["requests"]) for line in taiwa.ok("cost", "--by", by, "--json").json]
+
+    assert names("session") == [("chat-1", 1), ("chat-2", 1), ("code-1", 1)]
+    assert names("app") == [("chat", 2), ("code", 1)]
+    assert len(names("day")) == 1
+
+
+def test_what_a_server_does_not_say_is_unknown_and_never_nothing(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("a"), speech(delta("b"), usage=False), prices=PRICES)
+    taiwa.ok("say", "one")
+    said = taiwa.ok("say", "-c", "--json", "two").json
+
+    assert (said["usage"], said["cost"]) == (None, None)
+    (line,) = taiwa.ok("cost", "--json").json
+    assert (line["cost"], line["unmetered"]) == (None, 1)
+    assert line["known_cost"] == pytest.approx(ONE_CALL)
+    shown = taiwa.ok("cost")
+    assert shown.lines[1].endswith("unknown")
+    assert "1 calls came without usage" in shown.err
+
+
+def test_a_model_whose_price_nobody_gave_costs_an_unknown_amount(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+    speaker(delta("a"))
+    place.set(model=speaker.model.replace("127.0.0.1", "0.0.0.0"))
+
+    assert taiwa.ok("say", "--json", "Hi").json["cost"] is None
+
+
+def test_a_limit_stops_the_call_that_would_pass_it_and_keeps_what_was_paid_for(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("a", topics="wrong"), '{"topics": []}', prices=PRICES)
+
+    said = taiwa.ok("say", "--max-cost", "0.00003", "Hi")
+
+    assert said.out == "a\n"
+    assert "the limit on cost is reached" in said.err
+    assert len(speaker.requests) == 1
+    assert taiwa.ok("cost", "--json").json[0]["requests"] == 1
+
+
+def test_a_limit_holds_over_the_turns_of_a_talk(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("a"), delta("b"), delta("c"), prices=PRICES)
+
+    talked = taiwa("chat", "--max-cost", "0.00005", input="one\ntwo\nthree\n")
+
+    assert talked.code == 1
+    assert len(speaker.requests) == 2
+    assert talked.err.count("the limit on cost is reached") == 1

@@ -1,0 +1,96 @@
+"""Models and servers: which are known, what each can do, and what a genuine server really enforces."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.conftest import Place, Speaker, Taiwa
+from tests.peers.faults import head, raw, speech, status
+from tests.peers.llama import KEY, LlamaServer
+
+
+def listing(*names: str) -> bytes:
+    body = json.dumps({"data": [{"id": name, "owned_by": "somebody"} for name in names]}).encode()
+    return head(len(body), "application/json") + body
+
+
+def test_every_provider_says_how_it_is_named_and_whether_its_key_is_there(
+    taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-1")
+
+    shown = taiwa.ok("models", "list").out
+
+    rows = {line.split()[0]: line for line in shown.splitlines()}
+    assert rows["openai:MODEL"].endswith("OPENAI_API_KEY (set)")
+    assert rows["anthropic:MODEL"].endswith("ANTHROPIC_API_KEY (not set)")
+    assert "http://127.0.0.1:11434/v1" in rows["ollama:MODEL"]
+    assert "sk-canary-1" not in shown
+
+
+def test_what_a_model_can_do_is_told(taiwa: Taiwa) -> None:
+    told = taiwa.ok("models", "show", "openai:gpt-4o", "--json").json
+
+    assert told["abilities"]["json_schema"] is True
+    assert told["abilities"]["grammar"] is False
+    assert told["probed"] is None
+    assert "from the table; `taiwa probe` finds out" in taiwa.ok("models", "show", "openai:gpt-4o").err
+
+
+def test_a_server_lists_its_own_models(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(raw(listing("b", "a"), close=False))
+
+    assert taiwa.ok("models", "remote").lines == ["a", "b"]
+    assert speaker.seen[0].path == "/v1/models"
+
+
+@pytest.mark.parametrize("command", ["show", "remote"])
+def test_without_a_model_three_lines_say_how_to_set_one(taiwa: Taiwa, command: str) -> None:
+    done = taiwa("models", command)
+
+    assert done.code == 2
+    assert done.err.count("\n") == 3
+
+
+def test_a_server_that_lists_nothing_that_is_known_is_one_line(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(speech("hello"))
+
+    done = taiwa("models", "remote")
+
+    assert done.code == 1
+    assert "does not list its models in a form that is known" in done.err
+
+
+def test_a_server_that_does_not_let_us_ask_is_one_line(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(*[status(401, b"no")] * 3)
+
+    done = taiwa("probe")
+
+    assert done.code == 1
+    assert done.err.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
+    with LlamaServer(tmp_path_factory.mktemp("llama")) as server:
+        yield server
+
+
+@pytest.mark.slow
+def test_a_genuine_server_is_probed_and_what_it_enforces_is_used_from_then_on(
+    taiwa: Taiwa, place: Place, llama: LlamaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "llamacpp:tiny"
+    place.set(model=name, base_urls={"llamacpp": llama.base_url})
+    monkeypatch.setenv("LLAMACPP_API_KEY", KEY)
+
+    told = taiwa.ok("probe", "--json").json
+
+    assert told["findings"]["schema.enum"]["verdict"] == "enforced"
+    assert told["findings"]["usage"]["verdict"] == "enforced"
+    assert told["requests"] > 20
+    shown = taiwa.ok("models", "show", "--json").json
+    assert shown["probed"]
+    assert shown["abilities"]["json_schema"] is True
+    assert KEY not in place.config.with_name("probes.json").read_text()

@@ -1,0 +1,53 @@
+"""What reaches a terminal is plain text, aligned by cells."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from taiwa.cli.screen import plain, table
+from tests.cli.conftest import Place
+from tests.cli.terminal import Terminal
+
+FORBIDDEN = {chr(code) for code in (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0))} | set(
+    "\u202a\u202e\u2066\u2069\u200e"
+)
+
+
+@given(st.text())
+def test_no_control_code_and_no_turn_of_direction_gets_through(text: str) -> None:
+    shown = plain(text)
+
+    assert not FORBIDDEN & set(shown)
+    assert len(shown) == len(text)
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"])))
+def test_text_stays_as_it_is(text: str) -> None:
+    assert plain(text) == text
+
+
+@given(st.lists(st.tuples(st.text("a文é한😀 ", max_size=8), st.text("xyz本", max_size=8)), max_size=5))
+def test_columns_begin_at_one_cell(rows: list[tuple[str, str]]) -> None:
+    import contextlib
+    import io
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        table(("first", "second"), [(f"{one}|", f"|{two}") for one, two in rows])
+
+    lines = out.getvalue().splitlines()[1:]
+    assert len({cell_len(line[: line.index("|", line.index("|") + 1)]) for line in lines}) <= 1
+
+
+def test_a_table_without_rows_and_heads_is_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    table((), [])
+
+    assert capsys.readouterr().out == ""
+
+
+def test_colours_are_for_terminals(place: Place) -> None:
+    with Terminal(place.environment(), "apps", "list") as shown:
+        assert shown.end() == 0
+
+    assert b"\x1b[1m" in shown.raw

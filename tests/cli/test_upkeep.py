@@ -1,0 +1,103 @@
+"""Looking after the store: checking it, sweeping it, and forgetting for good."""
+
+import sqlite3
+
+import pytest
+
+from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.cli.terminal import Terminal
+
+
+@pytest.fixture
+def talked(taiwa: Taiwa, speaker: Speaker) -> Taiwa:
+    """`chat-1` with two turns, one of them undone and replaced."""
+    speaker(*[delta(answer) for answer in ("first", "second", "third")])
+    taiwa.ok("say", "one")
+    taiwa.ok("say", "-c", "two")
+    taiwa.ok("undo")
+    taiwa.ok("say", "-c", "three")
+    return taiwa
+
+
+def test_a_sound_store_is_called_sound(talked: Taiwa) -> None:
+    assert talked.ok("fsck").out == "4 nodes: every hash is right\n"
+    assert talked.ok("fsck", "--json").json == {"nodes": 4, "faults": []}
+
+
+def test_a_damaged_node_is_named_and_what_was_said_is_not_shown(talked: Taiwa, place: Place) -> None:
+    node = talked.ok("show", "--json").json["node"]
+    with sqlite3.connect(place.store) as db:
+        damage = "UPDATE node SET body = CAST(substr(body, 1, length(body) - 3) || x'000000' AS BLOB) WHERE hash = ?"
+        db.execute(damage, (bytes.fromhex(node),))
+    db.close()
+
+    checked = talked("fsck")
+
+    assert checked.code == 2
+    assert node in checked.out
+    assert "three" not in checked.out
+    assert checked.err.endswith("fault(s); what is whole can be saved with taiwa export\n")
+    assert talked("show").code == 2
+    assert talked.ok("show", "chat-1~1", "--json").json["user"] == "one"
+
+
+def test_a_file_that_is_torn_is_one_line(talked: Taiwa, place: Place) -> None:
+    raw = place.store.read_bytes()
+    for part in ("-wal", "-shm"):
+        place.store.with_name(f"{place.store.name}{part}").unlink(missing_ok=True)
+    place.store.write_bytes(raw[: len(raw) // 2])
+
+    checked = talked("fsck")
+
+    assert checked.code == 2
+    assert checked.err.startswith("taiwa: ")
+    assert checked.err.count("\n") == 1
+
+
+def test_sweeping_takes_only_what_nothing_leads_to(talked: Taiwa) -> None:
+    assert talked.ok("gc").out == "deleted 0 nodes, 0 apps, 0 moves, 0 snapshots\n"
+
+    foretold = talked.ok("gc", "--keep", "0", "--dry-run").out
+    swept = talked.ok("gc", "--keep", "0").out
+
+    assert foretold.startswith("would delete 1 nodes")
+    assert swept.startswith("deleted 1 nodes")
+    assert talked.ok("fsck", "--json").json["nodes"] == 3
+    assert talked.ok("cost", "--json").json[0]["requests"] == 3
+
+
+def test_what_is_forgotten_is_nowhere(talked: Taiwa, place: Place) -> None:
+    talked.ok("export", "chat-1")
+
+    gone = talked.ok("forget", "chat-1", "--yes").out
+
+    assert gone == "forgot chat-1: 4 nodes, 3 runs\n"
+    assert talked.ok("log", "--json").json == []
+    assert talked.ok("cost", "--json").json == []
+    assert b"second" not in place.store.read_bytes()
+
+
+def test_what_another_conversation_holds_stays(talked: Taiwa) -> None:
+    talked.ok("fork", "chat-1", "mine")
+
+    gone = talked.ok("forget", "chat-1", "--yes", "--json").json
+
+    assert gone["shared"] == 3
+    assert talked.ok("show", "mine", "--json").json["user"] == "three"
+
+
+def test_nothing_is_forgotten_without_being_asked(talked: Taiwa) -> None:
+    refused = talked("forget", "chat-1")
+
+    assert refused.code == 2
+    assert refused.err == "taiwa: forgetting 'chat-1' cannot be undone: add --yes\n"
+    assert talked("forget", "chat-9", "--yes").code == 2
+
+
+def test_on_a_terminal_a_person_is_asked(talked: Taiwa, place: Place) -> None:
+    with Terminal(place.environment(), "forget", "chat-1") as shown:
+        shown.see("delete chat-1 (2 turns) for good? [y/N]")
+        shown.type("n\n")
+        assert shown.end() == 130
+
+    assert len(talked.ok("log", "--json").json) == 1
