@@ -320,3 +320,27 @@ def test_no_body_makes_the_reading_fail(body: Any, status: int) -> None:
 
     assert isinstance(found, ModelError)
     assert "\n" not in found.message
+
+
+@pytest.mark.parametrize(
+    ("message", "param"),
+    [
+        ("Invalid schema for response_format 'Order': 'oneOf' is not permitted.", "response_format"),
+        ("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.", None),
+        ("JSON schema error at #/properties/a: cannot resolve $ref #/$defs/b", None),
+        ("Failed to initialize samplers: failed to parse grammar", None),
+        ("The provided JSON schema contains features not supported by xgrammar.", None),
+        ("output_config.format.schema: For 'integer' type, properties maximum, minimum are not supported", None),
+        ("Bad value", "response_format.json_schema"),
+    ],
+)
+def test_a_schema_that_a_server_does_not_take_is_something_it_cannot_do(message: str, param: str | None) -> None:
+    error = told(400, {"error": {"message": message, "type": "invalid_request_error", "param": param}})
+
+    assert isinstance(error, UnsupportedError)
+    assert error.ability == "json_schema"
+    assert "does not take this schema for 'gpt-x' (400)" in str(error)
+
+
+def test_a_server_that_fails_while_it_speaks_of_a_schema_is_still_a_server_that_fails() -> None:
+    assert isinstance(told(500, {"error": {"message": "JSON schema error", "type": "server_error"}}), OverloadedError)

@@ -26,8 +26,8 @@ Choice: TypeAlias = Mode | Literal["auto"]
 NEEDS: dict[Mode, Ability] = {"native": "json_schema", "tool": "tools"}
 REFUSALS: dict[Mode, str] = {
     "native": "json_schema response_format structured_outputs output_config format schema",
-    "tool": "tools tool_choice functions function_call",
-    "offer": "tools tool_choice functions function_call",
+    "tool": "tools tool_choice functions function_call json_schema",
+    "offer": "tools tool_choice functions function_call json_schema",
 }
 """What a server names when it refuses a mode: the ability, or the parameter of its protocol."""
 TYPED = """\

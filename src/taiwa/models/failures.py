@@ -68,6 +68,7 @@ SENTENCES: Mapping[str, tuple[type[ModelError], str]] = {
     ),
     "missing": (ModelError, "{who} has no model {model}{code}{said}; see its list of models"),
     "nowhere": (ModelError, "nothing answers at this address of {who}{code}{said}; a base URL mostly ends in /v1"),
+    "schema": (UnsupportedError, "{who} does not take this schema for {model}{code}{said}"),
     "unsupported": (UnsupportedError, "{model} does not take {parameter}{code}{said}"),
     "invalid": (ModelError, "{who} does not accept the request for {model}{code}{said}"),
 }
@@ -83,6 +84,12 @@ NO_SUCH_MODEL = re.compile(
 )
 BAD_KEY = re.compile(
     r"api[ _-]?key\b.{0,80}\b(?:not valid|invalid|incorrect|expired|missing)|(?:incorrect|invalid) api[ _-]?key",
+    re.IGNORECASE,
+)
+NO_SUCH_SCHEMA = re.compile(
+    r"json[ _-]?schema (?:error|conversion|contains|is not|too)|(?:invalid|unsupported) (?:json )?schema"
+    r"|response_format|structured_outputs|output_config|grammar (?:error|is too)|(?:parse|compile) (?:the )?grammar"
+    r"|not supported by (?:xgrammar|outlines|llguidance|guidance)",
     re.IGNORECASE,
 )
 SECRET = re.compile(
@@ -247,6 +254,8 @@ def _verdict(complaint: Complaint, status: int | None) -> str:
         return "auth"
     if invalid and NO_SUCH_MODEL.search(complaint.words):
         return "missing"
+    if invalid and NO_SUCH_SCHEMA.search(f"{complaint.parameter} {complaint.words}"):
+        return "schema"
     if status is not None and status in STATUSES and not (status == 403 and "rate" in named):
         return STATUSES[status]
     for verdict in ("auth", "forbidden", "rate", "busy", "time", "missing", "unsupported"):
@@ -272,7 +281,8 @@ def _error(complaint: Complaint, status: int | None, server: Server, wait: float
     if kind is RateLimitError:
         return RateLimitError(message, retry_after=wait, status=status)
     if kind is UnsupportedError:
-        return UnsupportedError(message, ability=complaint.parameter, status=status)
+        ability = "json_schema" if verdict == "schema" else complaint.parameter
+        return UnsupportedError(message, ability=ability, status=status)
     return kind(message, status=status)
 
 

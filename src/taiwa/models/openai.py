@@ -28,6 +28,7 @@ from taiwa.models.body import written
 from taiwa.models.calls import CallIds
 from taiwa.models.failures import Server, failure, inside, not_in_protocol
 from taiwa.models.loose import count_at, item_at, items_at, text_at
+from taiwa.models.strict import is_strict, strict_form
 from taiwa.models.wire import Call, Decoder
 
 __all__ = ["DIALECTS", "ChatCompletions", "Dialect"]
@@ -42,6 +43,7 @@ class Dialect:
     - `echo`: whether its answer repeats the prefix: never, in answers of one piece only (`whole`), or `always`.
     - `constraints`: how a constraint is written: `response_format` (JSON Schema only), vLLM's `structured_outputs`, or
       SGLang's own `fields`.
+    - `strict`: whether a schema is rewritten in the form in which the model is held to it.
     - `stops`: the most stop strings it takes. `seed`: the name of that field. `usage`: whether a stream must be asked to
       report its usage. `call_id`: the pattern an id must match, and `call_form` one that does.
     - `prefix_path`: the path for requests with a prefix, where it differs.
@@ -51,6 +53,7 @@ class Dialect:
     prefix: Literal["no", "last", "continue", "flag"] = "no"
     echo: Literal["never", "whole", "always"] = "never"
     constraints: Literal["response_format", "structured_outputs", "fields"] = "response_format"
+    strict: bool = False
     max_tokens: str = "max_tokens"
     stops: int = 4
     seed: str = "seed"
@@ -62,13 +65,13 @@ class Dialect:
 
 MANY = 1_000
 DIALECTS: Mapping[str, Dialect] = {
-    "openai": Dialect("OpenAI", max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}"),
+    "openai": Dialect("OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}"),
     "llamacpp": Dialect("the llama.cpp server", prefix="last", echo="whole", stops=MANY),
     "vllm": Dialect("the vLLM server", prefix="continue", constraints="structured_outputs", stops=MANY),
     "sglang": Dialect("the SGLang server", prefix="continue", constraints="fields", stops=MANY),
     "ollama": Dialect("the Ollama server", stops=MANY),
     "lmstudio": Dialect("LM Studio", stops=MANY),
-    "openrouter": Dialect("OpenRouter", call_id=r"[A-Za-z0-9_-]{1,64}"),
+    "openrouter": Dialect("OpenRouter", strict=True, call_id=r"[A-Za-z0-9_-]{1,64}"),
     # Mistral refuses fields that it does not know, stream_options among them, and ids of any other form.
     "mistral": Dialect(
         "Mistral", prefix="flag", echo="always", seed="random_seed", usage=False, stops=MANY,
@@ -90,10 +93,6 @@ FINISHES: Mapping[str, Finish] = {
     "refusal": "refusal",
     "abort": "interrupted",
 }
-NOT_STRICT = frozenset(
-    ("allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties", "prefixItems",
-     "uniqueItems", "contains", "propertyNames", "unevaluatedProperties")
-)  # fmt: skip
 FAILED = ("error", "insufficient_system_resource")
 """Finish reasons that report a failure of the server in the middle of its answer."""
 
@@ -208,7 +207,8 @@ class ChatCompletions:
             if way == "structured_outputs":
                 return {"structured_outputs": {"json": schema}}
             name = re.sub(r"[^A-Za-z0-9_-]", "_", constraint.name)[:64] or "answer"
-            named: dict[str, Json] = {"name": name, "schema": schema, "strict": _fits_strict(schema)}
+            schema, strict = strict_form(schema) if self.dialect.strict else (schema, is_strict(schema))
+            named: dict[str, Json] = {"name": name, "schema": schema, "strict": strict}
             return {"response_format": {"type": "json_schema", "json_schema": named}}
         if isinstance(constraint, Regex):
             self.facts.require("regex", self.model)
@@ -234,28 +234,6 @@ def _from_start(grammar: Grammar) -> str:
             f"the grammar begins at {grammar.start!r} and has another rule 'start': rename it", ability="grammar"
         )
     return f"start: {grammar.start}\n{grammar.text}"
-
-
-def _fits_strict(schema: Json) -> bool:
-    """Tell whether a schema is in the strict subset: every object closed, every property required, no odd keyword.
-
-    A strict request for any other schema is refused by OpenAI; asked for loosely it still guides the model.
-    """
-    if not isinstance(schema, dict):
-        return True
-    properties = schema.get("properties")
-    if schema.get("type") == "object" or isinstance(properties, dict):
-        names = list(properties) if isinstance(properties, dict) else []
-        required = [name for name in items_at(schema, "required") if isinstance(name, str)]
-        if schema.get("additionalProperties") is not False or sorted(names) != sorted(required):
-            return False
-    if any(key in NOT_STRICT for key in schema):
-        return False
-    parts = [schema.get("items"), *items_at(schema, "anyOf")]
-    for key in ("properties", "$defs", "definitions"):
-        named = schema.get(key)
-        parts += named.values() if isinstance(named, dict) else ()
-    return all(_fits_strict(part) for part in parts)
 
 
 def _message(message: Message, ids: CallIds) -> list[Json]:
