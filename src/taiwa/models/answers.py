@@ -163,6 +163,8 @@ class AnswerDecoder:
         Raises:
             ModelError: the server reports a failure inside its answer, or breaks its protocol.
         """
+        if not data and self._failed is None:
+            return []
         return self._guarded(lambda: self._feed(data))
 
     def close(self) -> list[Chunk]:
