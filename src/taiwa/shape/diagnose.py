@@ -71,9 +71,11 @@ def _from_judge(form: Form, data: Json, complaints: tuple[Complaint, ...], known
     """Word what the judge says about paths of which the walk says nothing."""
     lines: list[str] = []
     strange: list[str] = []
+    above = {path[:depth] for path in known for depth in range(len(path) + 1)}
     for complaint in complaints:
         path, meant = _data_path(form, data, complaint.path)
-        if any(path[: len(other)] == other or other[: len(path)] == path for other in known) or (known and not meant):
+        told = path in above or any(path[:depth] in known for depth in range(len(path)))
+        if told or (known and not meant):
             continue
         node = node_at(form, data, path)
         here = _at(data, path)
