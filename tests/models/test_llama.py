@@ -12,7 +12,7 @@ import pytest
 
 from taiwa.kernel.arun import AsyncRuntime
 from taiwa.kernel.effects import Complete, Program, perform
-from taiwa.kernel.errors import AuthError, ModelError
+from taiwa.kernel.errors import AuthError, ModelError, UnsupportedError
 from taiwa.kernel.run import Runtime
 from taiwa.kernel.session import Done
 from taiwa.kernel.values import (
@@ -149,7 +149,7 @@ def test_a_request_longer_than_the_model_can_read_is_told_so(face: Face, model: 
 
 
 def test_a_schema_that_the_server_does_not_know_is_told_and_not_tried_again(face: Face, model: HttpModel) -> None:
-    with pytest.raises(ModelError, match="does not accept") as caught:
+    with pytest.raises(UnsupportedError, match="does not take this schema") as caught:
         face.ask(model, replace(ASK, constraint=JsonSchema({"type": "nonsense"})))
 
     assert caught.value.status == 400
