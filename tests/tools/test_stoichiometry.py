@@ -34,6 +34,8 @@ from taiwa.tools.linear import null_space, positive_solution
         ("Ag+(aq) + Cl-(aq) → AgCl↓", "Ag^+ + Cl^- -> AgCl"),
         ("Fe^3+ + e^- -> Fe", "Fe^3+ + 3e^- -> Fe"),
         ("Cr2O7^2- + Fe^2+ + H+ -> Cr^3+ + Fe^3+ + H2O", "Cr2O7^2- + 6Fe^2+ + 14H^+ -> 2Cr^3+ + 6Fe^3+ + 7H2O"),
+        ("CH4 + O2 -> CO2 + H2O + heat", "CH4 + 2O2 -> CO2 + 2H2O"),
+        ("2H2(g)+O2(g)→2H2O(l), ΔH = -572 kJ", "2H2 + O2 -> 2H2O"),
         ("CuSO4·5H2O -> CuSO4 + H2O", "CuSO4·5H2O -> CuSO4 + 5H2O"),
         ("D2O + Na -> NaOD + D2", "2D2O + 2Na -> 2NaOD + D2"),
         ("P2I4 + P4 + H2O -> PH4I + H3PO4", "10P2I4 + 13P4 + 128H2O -> 40PH4I + 32H3PO4"),

@@ -29,6 +29,7 @@ TOKEN = re.compile(
 SIGNS = {"×": "*", "·": "*", "⋅": "*", "∙": "*", "・": "*", "✕": "*", "÷": "/", "∕": "/", "⁄": "/", "−": "-", "–": "-"}
 SPELLINGS = str.maketrans(SIGNS)
 LOWERED = str.maketrans("⁺⁻" + RAISED, "+-0123456789")
+NUMERAL = re.compile(r"[\w.,]+")
 # In 2x + 1 and 2 x + 1 the letter is no times sign; it is one in 2x3, 2 x 3 and 2 x -3.
 UNKNOWN = re.compile(r"\S[xX](?=\s|[-+])|.?[xX]\s*(?:[+]|-\s)")
 BINDS = {"+": 1, "-": 1, "*": 2, "x": 2, "/": 2, "^": 4}
@@ -123,6 +124,9 @@ class _Parser:
             raise ToolError("x is an unknown here and not a times sign", code="syntax", hint="write * for times")
 
     def fail(self, expected: str) -> NoReturn:
+        if self.kind == "other" and self.word.isdigit():
+            written = NUMERAL.match(self.text, self.at - 1)
+            raise ToolError(f"{written[0][:20] if written else ''!r} is no number", code="syntax", hint=HINT)
         got = f"{self.word[:20]!r} (character {self.at})" if self.kind else "the end"
         raise ToolError(f"expected {expected}, got {got}", code="syntax", hint=HINT)
 
@@ -134,8 +138,14 @@ class _Parser:
         if self.depth > MAX_DEPTH:
             raise ToolError("the expression is nested too deep", code="too_deep", hint=f"at most {MAX_DEPTH} levels")
         left = self.operand()
-        while self.kind == "raised" or self.sign("%", *(sign for sign, bond in BINDS.items() if bond > binding)):
+        last = ""
+        while self.goes_on(binding):
             sign, word = self.kind, self.word
+            if self.implicit():
+                if last == "/":
+                    raise ToolError("a/b(c) is ambiguous", code="ambiguous", hint="write a/(b*c) or (a/b)*c")
+                left = self.settled(_applied("*", left, self.expression(BINDS["*"])))
+                continue
             self.step()
             if sign == "raised":
                 left = self.settled(power(left, Fraction(word.translate(LOWERED))))
@@ -144,8 +154,18 @@ class _Parser:
             else:
                 # What follows a power may be a power again, which comes first: 2^3^2 is 2^9.
                 left = self.settled(_applied(word, left, self.expression(BINDS[word] - (word == "^"))))
+                last = word
         self.depth -= 1
         return left
+
+    def goes_on(self, binding: int) -> bool:
+        """Whether what comes next binds the operand before it more than what stands before that."""
+        stronger = (sign for sign, bond in BINDS.items() if bond > binding)
+        return self.kind == "raised" or self.sign("%", *stronger) or (self.implicit() and BINDS["*"] > binding)
+
+    def implicit(self) -> bool:
+        """Whether a product without a sign comes next, as in 2(3 + 4)."""
+        return self.sign("(") or self.kind == "name"
 
     def operand(self) -> Fraction:
         kind, word = self.kind, self.word

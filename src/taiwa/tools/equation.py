@@ -16,6 +16,10 @@ MAX_PLUSES = 8
 ARROW = re.compile(r"\s*(?:<?[-=–—]+>|<[-=]+>?|[→⟶⟹⇒⇌⇄⇋↔⟷⟵←])\s*")
 EQUALS = re.compile(r"\s*=\s*")
 LABEL = re.compile(r"\A\s*(?:reactants?|products?|equation|reaction|unbalanced|balance)\s*:?\s+(?=\S)", re.IGNORECASE)
+# What is no species: the heat of a reaction, as a term or behind the equation.
+HEAT = re.compile(
+    r"\s*\+\s*(?:heat|energy|light|Δ)\b|\b(?:heat|energy|light)\s*\+\s*|[,;]?\s*(?:Δ|\\Delta\s*)_?r?H\b.*\Z"
+)
 PLUS = re.compile(r"\s+\+\s+|\s*\+\s+(?=[\d?_])")
 NUMBER = r"[0-9]+(?:\.[0-9]+|/[0-9]+)?"
 UNKNOWN = r"\?|_+(?![{0-9])|[a-dg-z](?=\s+[A-Z(\[^])"
@@ -56,7 +60,7 @@ def equation(text: str) -> Equation:
     Raises:
         ToolError: it is none, or one of its species is none.
     """
-    sides = [LABEL.sub("", side) for side in _sides(plain(text))]
+    sides = [LABEL.sub("", side) for side in _sides(HEAT.sub("", plain(text)))]
     if len(sides) != 2 or not all(side.strip() for side in sides):
         raise ToolError(
             "an equation has reactants and products with one arrow between them",

@@ -33,6 +33,7 @@ DOT = re.compile(r"\s*·\s*")
 # A full stop may join two parts (CuSO4.5H2O), or be a decimal point (Fe0.95O, YBa2Cu3O6.93, ·1.5H2O).
 FULL_STOP = re.compile(r"(?P<before>(?:_\{?|(?:\A|·)\s*)?[0-9]*)\.(?P<after>[0-9]*)(?P<unit>[A-Z(\[])?")
 OXIDATION_STATE = re.compile(r"\((?:I{1,3}|IV|VI{0,3})\)(?![0-9_])")
+NUCLIDE = re.compile(r"([A-Z][a-z]?)-([0-9]{1,3})")
 SOLVATE = re.compile(r"(?:H2O|D2O)(?![a-z0-9])")
 ALIASES = {"D": ("H", 2), "T": ("H", 3)}
 
@@ -81,6 +82,7 @@ def species(text: str) -> Formula:
             code="syntax",
             hint="write Fe^2+ or FeCl2",
         )
+    _refuse_nuclide(given)
     bare, charge = split_charge(given)
     bare = _dotted(bare)
     atoms: dict[str, Fraction] = {}
@@ -93,6 +95,14 @@ def species(text: str) -> Formula:
     if any(not count for count in atoms.values()):
         raise ToolError(f"{given[:60]} counts no atoms of something", code="syntax", hint="leave it out")
     return Formula(_spelled(bare, charge), atoms, charge)
+
+
+def _refuse_nuclide(text: str) -> None:
+    """`C-14` is a nuclide for physicists, and where charges are written so an ion."""
+    found = NUCLIDE.fullmatch(text)
+    if found is not None and int(found[2]) in nuclides().get(found[1], {}):
+        hint = f"write ^{found[2]}{found[1]} or {found[1]}^{found[2]}-"
+        raise ToolError(f"{text} is ambiguous", code="ambiguous", hint=hint)
 
 
 def _dotted(text: str) -> str:

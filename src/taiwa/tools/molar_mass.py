@@ -8,10 +8,12 @@ from taiwa.kernel.records import Json
 from taiwa.kernel.values import ToolResult
 from taiwa.tools.elements import Weights, weight
 from taiwa.tools.formula import Formula, formula
-from taiwa.tools.numbers import spell, spell_near
+from taiwa.tools.numbers import rounded, spell, spell_near
 from taiwa.tools.tool import tool
 
 __all__ = ["mass", "mass_percent", "molar_mass"]
+
+SHOWN_DIGITS = 6
 
 
 @tool
@@ -31,7 +33,7 @@ def molar_mass(formula: str, weights: Weights = "iupac") -> ToolResult:
         "atoms": {atom: str(count) for atom, count in found.atoms.items()},
         "percent": {symbol: spell(share) for symbol, share in shares.items()},
     }
-    return ToolResult(f"{spell(whole)} g/mol", value=value)
+    return ToolResult(f"{spell(Fraction(rounded(whole, SHOWN_DIGITS)))} g/mol", value=value)
 
 
 def mass(substance: Formula, weights: Weights = "iupac") -> Fraction:

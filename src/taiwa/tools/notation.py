@@ -27,13 +27,13 @@ LATEX_SIGNS = {
     r"\uparrow": "",
     r"\downarrow": "",
 }
-JOINING = re.compile(r"\s*·\s*|\s+\.\s*(?=[0-9A-Z])")
+JOINING = re.compile(r"\s*·\s*|\s+\.\s*(?=[0-9A-Z])|\s*[x,]\s*(?=[0-9]+\s*H_?\{?2\}?O)")
 # Lower case only: (S) is sulfur and (s) a solid.
 STATE = re.compile(r"(?:\s|_)*(?:\((?:aq|s|l|g|cr|am|vap)(?:,\s*[a-z]+)?\)|\{\((?:aq|s|l|g)\)\}|[↑↓])\s*\Z")
 CARET = re.compile(r"\^(?:\{([^{}]*)\}|([0-9]*[+-]+|[+-][0-9]+))\Z")
 APART = re.compile(r"\s+([0-9]*[+-]|[+-][0-9]+|[+-]{2,})\Z")
 BRACKETED = re.compile(r"[({]([0-9]*[+-]|[+-][0-9]+)[)}]\Z")
-JOINED = re.compile(r"(?P<digits>(?<![_.0-9])[0-9]*)(?P<charge>[+-][1-9][0-9]?|[+-]+)\Z")
+JOINED = re.compile(r"(?P<digits>(?<![_.0-9])[0-9]*)(?P<charge>[+-][1-9]|[+-]+)\Z")
 CHARGE = re.compile(r"([0-9]*)([+-]+)([0-9]*)\Z")
 OXO_CATION = re.compile(r"(?:[A-Z][a-z]?O2)\Z")
 NOT_OXO = re.compile(r"(?:N|P|S|C|H|Cl|Br|I|F|Se)O2\Z")

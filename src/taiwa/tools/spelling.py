@@ -20,7 +20,12 @@ def meant(text: str) -> tuple[str, ...]:
     (('H2O',), ('NaCl',))
     """
     words = WORD.findall(text)
-    if len(text) > MAX_CHARS or not words or (len(words) == 1 and len(text) > LONGEST_WORD and text.isalpha()):
+    if (
+        len(text) > MAX_CHARS
+        or " " in text
+        or not words
+        or (len(words) == 1 and len(text) > LONGEST_WORD and text.isalpha())
+    ):
         return ()
     partial = [""]
     steps = 0
