@@ -262,3 +262,13 @@ def test_rerun_does_not_ask_under_a_name_that_is_taken(talked: Taiwa, speaker: S
 
     assert talked("rerun", "-o", "chat-1").code == 2
     assert not speaker.requests
+
+
+def test_a_turn_can_be_edited_by_the_beginning_of_its_hash(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("One."), delta("Two."), delta("Other."))
+    node = taiwa.ok("say", "first", "--json").json["node"]
+    taiwa.ok("say", "-c", "second")
+
+    taiwa.ok("edit", node[:10], "instead")
+
+    assert [row["user"] for row in taiwa.ok("log", "chat-1", "--json").json if row["user"]] == ["instead"]

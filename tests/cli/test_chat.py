@@ -135,9 +135,11 @@ def test_save_writes_the_form_that_the_ending_says(taiwa: Taiwa, speaker: Speake
 def test_an_unknown_command_names_the_nearest_and_is_not_said(taiwa: Taiwa, speaker: Speaker) -> None:
     speaker(delta("Hello!"))
 
-    talked = taiwa.ok("chat", input="/udno\n/fork\n/undo x\nHi\n")
+    talked = taiwa.ok("chat", input="/udno\n/etc/hosts\n/fork\n/undo x\nHi\n")
 
-    assert talked.err.startswith("taiwa: there is no /udno; did you mean /undo?")
+    assert talked.err.startswith(
+        "taiwa: there is no /udno; did you mean /undo?\ntaiwa: there is no /etc/hosts; /help shows"
+    )
     assert "taiwa: write it as /fork NAME\n" in talked.err
     assert "taiwa: write it as /undo [n]\n" in talked.err
     assert len(speaker.requests) == 1
@@ -150,6 +152,14 @@ def test_before_the_first_turn_there_is_nothing_to_look_back_to(taiwa: Taiwa, sp
     talked = taiwa.ok("chat", input=f"{line}\n")
 
     assert talked.err == "taiwa: there is no turn yet\n"
+
+
+def test_at_the_beginning_there_is_nothing_to_retry(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("Hello!"))
+
+    talked = taiwa.ok("chat", input="Hi\n/undo\n/retry\n/edit x\n")
+
+    assert talked.err.splitlines()[-2:] == ["taiwa: there is no turn yet"] * 2
 
 
 def test_quit_leaves_what_follows_unsaid(taiwa: Taiwa, speaker: Speaker) -> None:

@@ -131,3 +131,15 @@ def test_an_import_under_a_taken_name_changes_nothing(talked: Taiwa, speaker: Sp
 
     assert done.code == 2
     assert json.loads(talked.ok("show", "mine", "--json").out)["user"] == "Hi"
+
+
+def test_no_form_of_an_export_can_drive_a_terminal(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("\x1b[2J\x9b31mred\u202e"))
+    taiwa.ok("say", "Hi")
+
+    forms = {form: taiwa.ok("export", "chat-1", "--format", form).out for form in ("jsonl", "md", "html")}
+    again = taiwa.ok("import", "-", "copy", input=forms["jsonl"])
+
+    assert not [form for form, text in forms.items() if set(text) & set("\x1b\x9b\u202e")]
+    assert again.code == 0
+    assert taiwa.ok("replay", "copy").code == 0

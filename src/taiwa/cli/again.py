@@ -1,10 +1,15 @@
 """Doing turns again: retry, edit, resume, replay, rerun."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
 from taiwa.kernel.errors import CorruptError, InputError
+
+if TYPE_CHECKING:
+    from taiwa.talk.desk import Desk
 
 __all__ = ["edit", "replay", "rerun", "resume", "retry"]
 
@@ -42,8 +47,7 @@ def edit(shared: Flags, revision: str, text: str, name: str | None) -> None:
     from taiwa.cli.hear import hear
     from taiwa.cli.opening import open_talk, read_text
 
-    session = revision.partition("~")[0].partition("@")[0]
-    talk = open_talk(replace(shared, session=session), latest=True)
+    talk = open_talk(replace(shared, session=_holder(shared.desk(), revision)), latest=True)
     store = talk.desk.store
     tip = store.resolve(revision)
     turns = [name_ for name_, node in store.nodes.path(talk.conversation.tip) if node.kind == "turn"]
@@ -52,6 +56,16 @@ def edit(shared: Flags, revision: str, text: str, name: str | None) -> None:
     said = read_text(text)
     talk = talk.fork(name) if name else talk
     hear(talk.edit(said, turns=turns.index(tip) + 1), as_json=shared.as_json, verbose=shared.verbose)
+
+
+def _holder(desk: "Desk", revision: str) -> str:
+    """The session that a revision names, or the latest that holds the node that it names."""
+    session = revision.partition("~")[0].partition("@")[0]
+    if not session or desk.store.refs.has(session):
+        return session
+    tip = desk.store.resolve(revision)
+    refs = desk.store.refs.list()
+    return next((ref.name for ref in refs if any(name == tip for name, _ in desk.store.nodes.path(ref.tip))), session)
 
 
 @click.command()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import Flags, flags
-from taiwa.cli.screen import emit, say_line, tell
+from taiwa.cli.screen import emit, inert, plain, say_line, tell
 from taiwa.cli.words import words
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
@@ -72,9 +72,9 @@ def written(desk: "Desk", revision: str, form: str, *, calls: bool = False) -> s
     from taiwa.cli.pages import as_html, as_markdown
 
     if form == "jsonl":
-        return "".join(f"{line}\n" for line in desk.store.export(revision, calls=calls))
+        return "".join(f"{inert(line)}\n" for line in desk.store.export(revision, calls=calls))
     stops = tuple(desk.walk(desk.store.resolve(revision)))
-    return as_markdown(stops, revision) if form == "md" else as_html(stops, revision)
+    return plain(as_markdown(stops, revision) if form == "md" else as_html(stops, revision))
 
 
 @click.command("import")

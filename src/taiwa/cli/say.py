@@ -32,8 +32,12 @@ def say(shared: Flags, words: tuple[str, ...]) -> None:
     app, text = ("", words[0]) if len(words) == 1 else words
     text = read_text(text)
     if shared.dry_run:
+        from taiwa.models.findings import probed
+
+        chosen = shared.settings()
         _, conversation = start(shared.desk(), shared, app)
-        show_request(conversation, text, as_json=shared.as_json)
+        model = chosen.model or conversation.app.model
+        show_request(conversation, text, probed(model, chosen) if model else None, as_json=shared.as_json)
         return
     talk = open_talk(shared, app)
     hear(talk.stream(text), as_json=shared.as_json, verbose=shared.verbose)

@@ -14,7 +14,7 @@ from taiwa.kernel.records import Json
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "emit", "errors", "plain", "say_line", "table", "tell"]
+__all__ = ["console", "emit", "errors", "inert", "plain", "say_line", "table", "tell"]
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -46,7 +46,12 @@ def errors() -> "Console":
 
 def emit(item: Json) -> None:
     """Print one JSON object on one line, for programs."""
-    click.echo(json.dumps(item, ensure_ascii=False))
+    click.echo(inert(json.dumps(item, ensure_ascii=False)))
+
+
+def inert(text: str) -> str:
+    """Escape in JSON what a terminal would obey; it reads back as it was."""
+    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def say_line(text: str, style: str = "") -> None:

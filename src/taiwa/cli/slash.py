@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Literal
 
 from taiwa.cli.hear import bill_line
 from taiwa.cli.look import print_why, shown
@@ -21,11 +22,11 @@ LOGGED = 20
 
 @dataclass(frozen=True, slots=True)
 class Slash:
-    """A command: what stands behind it, what it does with the rest of the line, and whether there must be a turn."""
+    """A command: what stands behind it, what it does with the rest of the line, and what there must be for it."""
 
     arguments: str
     run: Callable[[Repl, str], None]
-    looks_back: bool = False
+    needs: Literal["", "session", "turn"] = ""
 
     def usage(self, name: str) -> str:
         """How it is written."""
@@ -41,12 +42,15 @@ def command(repl: Repl, line: str) -> None:
     name, _, rest = line[1:].partition(" ")
     found = SLASHES.get(name.strip().lower())
     if found is None:
-        near = get_close_matches(name.lower(), SLASHES, 1, 0.0)[0]
-        raise InputError(words("unknown", command=f"/{name[:30]}", near=f"/{near}"))
+        near = get_close_matches(name.lower(), SLASHES, 1) if name.isalpha() else []
+        if near:
+            raise InputError(words("near", command=f"/{name[:30]}", near=f"/{near[0]}"))
+        raise InputError(words("unknown", command=f"/{name[:30]}"))
     rest = rest.strip()
     if found.arguments and not found.arguments.startswith("[") and not rest:
         raise InputError(words("usage", usage=found.usage(name)))
-    if found.looks_back and repl.talk.conversation.fresh:
+    here = repl.talk.conversation
+    if (found.needs and here.fresh) or (found.needs == "turn" and not here.count):
         raise InputError(words("no_turn"))
     found.run(repl, rest)
 
@@ -165,16 +169,16 @@ def _count(text: str, name: str) -> int:
 SLASHES: dict[str, Slash] = {
     "undo": Slash("[n]", _undo),
     "redo": Slash("[n]", _redo),
-    "retry": Slash("", _retry, looks_back=True),
-    "edit": Slash("[n] [TEXT]", _edit, looks_back=True),
-    "fork": Slash("NAME", _fork, looks_back=True),
+    "retry": Slash("", _retry, needs="turn"),
+    "edit": Slash("[n] [TEXT]", _edit, needs="turn"),
+    "fork": Slash("NAME", _fork, needs="session"),
     "switch": Slash("NAME", _switch),
     "app": Slash("NAME [KEY=VALUE …]", _app),
     "state": Slash("[PLACE]", _state),
-    "why": Slash("PLACE", _why, looks_back=True),
-    "log": Slash("", _log, looks_back=True),
+    "why": Slash("PLACE", _why, needs="session"),
+    "log": Slash("", _log, needs="session"),
     "cost": Slash("", _cost),
-    "save": Slash("FILE", _save, looks_back=True),
+    "save": Slash("FILE", _save, needs="session"),
     "help": Slash("", _help),
     "quit": Slash("", _quit),
 }

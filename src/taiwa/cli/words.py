@@ -91,10 +91,15 @@ WORDS: dict[str, tuple[str, str, str]] = {
         "无法概括较早的对话，仍保留在提示中",
     ),
     # slash commands
+    "near": (
+        "there is no {command}; did you mean {near}?",
+        "{command} はありません。{near} のことですか？",
+        "没有 {command}；是不是想用 {near}？",
+    ),
     "unknown": (
-        "there is no {command}; did you mean {near}? (/help shows all, //… says a text with a slash)",
-        "{command} はありません。{near} のことですか？（一覧は /help、先頭のスラッシュごと送るには //…）",
-        "没有 {command}；是不是想用 {near}？（/help 查看全部；要发送以斜杠开头的文本请写 //…）",
+        "there is no {command}; /help shows what there is, and //text says a text that begins with a slash",
+        "{command} はありません。一覧は /help で、スラッシュで始まる文を送るには //… と書きます",
+        "没有 {command}；用 /help 查看全部命令，要发送以斜杠开头的文本请写 //…",
     ),
     "usage": ("write it as {usage}", "書き方: {usage}", "用法：{usage}"),
     "help_undo": ("take back the last turn, or n", "直前のターン（または n 個）を取り消す", "撤销上一轮（或 n 轮）"),
