@@ -340,6 +340,17 @@ def test_a_rerun_says_everything_again_on_a_new_branch(store: Store) -> None:
     assert [past.answer for past in Desk(store).at("t").turns] == ["a", "b"]
 
 
+def test_a_rerun_asks_nobody_when_its_name_is_taken(store: Store) -> None:
+    talk = talk_with(store, script(turn("a")))
+    talk.say("A")
+    model = script(turn("x"))
+
+    with pytest.raises(ConflictError, match="choose another name"):
+        list(rerun(talk.desk, "t", "t", Voice(model), None, Manner()))
+
+    assert not model.requests
+
+
 def test_a_checkout_from_a_snapshot_equals_one_from_the_root(store: Store) -> None:
     turns = SNAPSHOT_EVERY + 7
     talk = talk_with(store, script(*(turn(f"a{n}", f'{{"dictionary":{{"k{n % 5}":"v{n}"}}}}') for n in range(turns))))

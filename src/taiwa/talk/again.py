@@ -6,7 +6,7 @@ from dataclasses import replace
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import say
-from taiwa.kernel.errors import ReplayError, ShapeError
+from taiwa.kernel.errors import ConflictError, ReplayError, ShapeError
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.records import value
 from taiwa.kernel.replay import replay
@@ -78,6 +78,8 @@ def rerun(desk: Desk, revision: str, name: str, voice: Voice, app: App | None, m
     Raises:
         ConflictError: there is a conversation of that name.
     """
+    if desk.store.refs.has(name):
+        raise ConflictError(f"there is a session {name!r} already: choose another name")
     stops = tuple(desk.walk(desk.store.resolve(revision)))
     talk = Talk(desk, name, desk.start(app or stops[0].after.app), voice, manner=manner)
     for stop in stops:
