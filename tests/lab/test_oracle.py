@@ -14,6 +14,11 @@ from taiwa.tools import formula, mass
     [
         ("What is the molecular weight of 2 moles of H2SO4?", "196"),
         ("Calculate the molar mass of Ca(OH)2.", "74"),
+        ("What is the molar mass of AgCl↓ in grams?", "143"),
+        ("Find the mass of three moles of CO2", "132"),
+        ("Find the molecular weight of a compound made of 1 Sulphur and 3 Oxygens", "80"),
+        ("Give the percentage by mass of C in CO2.", "27.27"),
+        ("How many moles of NaOH are required to react with 2 moles of HCl to form NaCl and H2O", "2"),
         ("How much do 2.5 moles of NaCl weigh", "145"),
         ("What is the molecular weight of a compound having 1 Carbon and 4 Cl", "152"),
         ("What is the molecular weight of a molecule with 12 atoms of C, 22 atoms of H, and 11 atoms of O?", "342"),
@@ -41,6 +46,8 @@ def test_a_question_that_holds_all_is_decided(question: str, answer: str) -> Non
         "What is the molecular weight of Sulfuric acid",
         "Find the mass percentage of H in Water",
         "Find the mass percentage of Na in H2O",
+        "Find the mass of NaCl formed on combining 1 mole of HCl and 1 mole of NaOH",
+        "What mass of 2 moles of NaCl is required",
         "How many moles of Oxygen are required to react with 4 moles of Hydrogen to form 4 moles of Water",
         # a second product is not named
         "Find the number of moles of NaCl formed on combining 1 mole of HCl and 1 mole of NaOH",

@@ -31,17 +31,22 @@ WORDS: Mapping[str, int] = dict(
 SUBSTANCE = r"[A-Z(\[][^\s,?]*[^\s,.?]|[A-Z]"
 MOLES = rf"(?P<{{0}}>{NUMBER})\s+mol(?:e|es|s)?\s+of\s+(?P<{{1}}>{SUBSTANCE})"
 PORTION = re.compile(MOLES.format("count", "formula"))
+# Of a substance that is formed or needed, an amount is asked and no molar mass.
+END = r"(?=[\s?.,]|\Z)(?!\s+(?:is|are|was|were|be|formed|produced|required|needed)\b)"
 WEIGHT = re.compile(
-    rf"(?:molecular|molar|formula)\s+(?:weight|mass)\s+of\s+(?:(?P<count>{NUMBER})\s+mol(?:e|es|s)?\s+of\s+)?(?P<formula>{SUBSTANCE})\s*[?.]?\Z"
-    rf"|how\s+much\s+do(?:es)?\s+{MOLES.format('many', 'weighed')}\s+weigh",
+    rf"(?:molecular|molar|formula)\s+(?:weight|mass)\s+of\s+(?:(?P<count>{NUMBER})\s+mol(?:e|es|s)?\s+of\s+)?(?P<formula>{SUBSTANCE}){END}"
+    rf"|how\s+much\s+do(?:es)?\s+{MOLES.format('many', 'weighed')}\s+weigh"
+    rf"|(?:weight|mass)\s+of\s+{MOLES.format('several', 'asked')}{END}",
     re.IGNORECASE,
 )
 COMPOSED = re.compile(
-    r"(?:molecular|molar|formula)\s+(?:weight|mass)\s+of\s+.*?(?:having|with|containing)\s+(?P<list>.+)", re.IGNORECASE
+    r"(?:molecular|molar|formula)\s+(?:weight|mass)\s+of\s+.*?\b(?:having|with|containing|consisting of|made(?: up)? of)\s+(?P<list>.+)",
+    re.IGNORECASE,
 )
-ATOMS = re.compile(r"(?P<count>[0-9]+)\s+(?:atoms?\s+of\s+)?(?P<element>[A-Za-z]+)\s*\Z")
+ATOMS = re.compile(r"(?P<count>[0-9]+)\s+(?:atoms?\s+(?:of\s+)?)?(?P<element>[A-Za-z]+)\s*\Z")
 PERCENT = re.compile(
-    rf"mass\s+percent(?:age)?\s+of\s+(?P<element>[A-Za-z]+)\s+in\s+(?P<formula>{SUBSTANCE})", re.IGNORECASE
+    rf"(?:mass\s+percent(?:age)?|percent(?:age)?\s+by\s+mass)\s+of\s+(?P<element>[A-Za-z]+)\s+in\s+(?P<formula>{SUBSTANCE})",
+    re.IGNORECASE,
 )
 REQUIRED = re.compile(
     rf"moles?\s+of\s+(?P<wanted>{SUBSTANCE})\s+(?:is|are)\s+(?:required|needed)\s+to\s+react\s+with\s+(?P<given>.+?)\s+to\s+(?:form|produce|give)\s+(?P<formed>.+)",
@@ -143,7 +148,8 @@ def _weight(text: str) -> Decision | None:
     asked = WEIGHT.search(text)
     if asked is None:
         return None
-    count, written = asked["count"] or asked["many"], asked["formula"] or asked["weighed"]
+    count = asked["count"] or asked["many"] or asked["several"]
+    written = asked["formula"] or asked["weighed"] or asked["asked"]
     return _decision(_number(count or "1") * mass(formula(written), "integer"), written)
 
 
@@ -175,15 +181,13 @@ def _balanced(wanted: str, written: str) -> Decision | None:
 
 
 def _side(text: str) -> str:
-    """Portions as one side of an equation.
+    """Portions as one side of an equation; of one without a number, the number is an unknown."""
+    return " + ".join(_portion(part.strip()) for part in AND.split(text.rstrip(" .?")))
 
-    Raises:
-        ToolError: one is not of the form `2 moles of H2`.
-    """
-    portions = [PORTION.match(part.strip()) for part in AND.split(text.rstrip(" .?"))]
-    if not all(portions):
-        raise ToolError(f"{text[:60]!r} names no portions", code="syntax")
-    return " + ".join(f"{_number(part['count'])} {part['formula']}" for part in portions if part)
+
+def _portion(text: str) -> str:
+    found = PORTION.fullmatch(text)
+    return f"{_number(found['count'])} {found['formula']}" if found else f"? {text}"
 
 
 def _number(text: str) -> Fraction:
@@ -194,7 +198,7 @@ def _symbol(word: str) -> str:
     if word in elements():
         return word
     named = {element.name: symbol for symbol, element in elements().items()} | SPELLED
-    return named.get(word.lower(), word)
+    return named.get(word.lower()) or named.get(word.lower().removesuffix("s"), word)
 
 
 def _decision(number: Fraction, source: str) -> Decision:
