@@ -46,7 +46,7 @@ def session(name: str, *parts: str) -> str:
             lines = found.setdefault(line.removeprefix(MARK), [])
         else:
             lines.append(line)
-    shown = [line for part in parts or found for line in found[part]]
+    shown = [line for part in parts or found if found[part] for line in ("", *found[part])][1:]
     fence = "````" if any("```" in line for line in shown) else "```"
     return "\n".join([f"{fence}console", *shown, fence, ""])
 
@@ -92,6 +92,28 @@ def store_errors() -> str:
     return f"| it says | error |\n|---|---|\n{''.join(lines)}"
 
 
-def result(name: str) -> Any:  # noqa: ANN401  (each benchmark writes its own figures)
-    """What a benchmark wrote."""
-    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+def figures() -> str:
+    """What every benchmark measured of what was promised, as the last `make bench` wrote it."""
+    lines: list[str] = []
+    places: dict[str, None] = {}
+    for path in sorted(RESULTS.glob("*.json")):
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        places[f"{found['machine']}, {found['date'][:7]}"] = None
+        lines += [
+            f"| {path.stem} | {row['what']} | {amount(row['value'], row['unit'])}{'' if row['met'] else ' (not met)'} | {amount(row['bound'], row['unit'])} |\n"
+            for row in found["targets"]
+        ]
+    return f"| benchmark | measured | is | at most |\n|---|---|---|---|\n{''.join(lines)}\n{'; '.join(places)}.\n"
+
+
+def rows(name: str) -> str:
+    """What one benchmark measured, its peers included."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    lines = (f"| {row['what']} | {amount(row['value'], row['unit'])} | {row['note']} |\n" for row in found["rows"])
+    return f"| {found['about']} | | |\n|---|---|---|\n{''.join(lines)}"
+
+
+def amount(value: float, unit: str) -> str:
+    """A figure with three digits, and its unit."""
+    text = f"{value:.3g}" if abs(value) < 100 else f"{value:,.0f}"
+    return f"{text} times" if unit == "x" else f"{text} {unit}"

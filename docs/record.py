@@ -157,7 +157,9 @@ class Stage:
         reached = threading.Event()
         self._player.learn(step.answers, reached if step.killed else None)
         code, printed = (
-            self._inside(step.command) if self._quick and PLAIN.match(step.command) else self._shell(step, reached)
+            self._inside(step.command)
+            if self._quick and not step.killed and PLAIN.match(step.command)
+            else self._shell(step, reached)
         )
         failed = code != 0
         if failed != (step.fails or step.killed):
@@ -230,6 +232,8 @@ def recorded(path: Path, *, quick: bool = False) -> str:
             if step.part != part:
                 part = step.part
                 lines.append(f"#== {part}\n")
+            else:
+                lines.append("\n")
             lines.append(f"$ {step.command}\n{printed}".rstrip("\n") + "\n")
     return "".join(lines)
 

@@ -13,5 +13,6 @@ We come on the 20th.
 /why topics[1]
 /undo
 /cost
-/help
 END
+#== help
+echo /help | taiwa chat -c

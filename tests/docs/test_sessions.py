@@ -11,6 +11,8 @@ import pytest
 
 from taiwa.cli.main import cli
 from taiwa.cli.table import COMMANDS, SECTIONS
+from taiwa.observe.prices import Rates, price_list
+from taiwa.settings import load
 from tests.house.source import ROOT
 
 SESSIONS = ROOT / "docs" / "sessions"
@@ -76,6 +78,17 @@ def test_every_command_shows_examples_of_its_use(name: str) -> None:
 
     assert command is not None
     assert f"taiwa {name}" in (command.help or "")
+
+
+def test_the_settings_that_are_shown_can_be_read(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    path = tmp_path / "config.yaml"
+    path.write_text(page.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+
+    chosen = load(environ={"HOME": str(tmp_path)}, path=path)
+
+    assert chosen.model == "openai:gpt-x"
+    assert price_list(chosen.prices, chosen.model) == Rates("0.25", "2.00", "0.025")
 
 
 def test_every_command_stands_in_one_section() -> None:
