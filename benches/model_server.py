@@ -1,0 +1,111 @@
+"""A server on this machine that plays a model: it thinks for 200 ms and answers, as a stream or as one JSON object.
+
+    python -m benches.model_server        prints its port, and serves until its standard input ends
+
+Raw asyncio in a process of its own, so that a client's CPU time holds nothing of it. A request for a stream gets one event
+per few characters, each in a chunk of its own as servers send them; one that offers a tool gets a call of it.
+"""
+
+import asyncio
+import json
+import sys
+from functools import cache
+
+__all__ = ["ANSWER", "DELTA", "LATENCY"]
+
+LATENCY = 0.2
+CHARACTERS = 5
+"""Of one streamed event: about a token."""
+ANSWER = (
+    "The maples are at their best from the middle to the end of November, and the days are cool and mostly dry. "
+    "It is also the busiest time of the year, so book a room now and see the gardens early in the morning."
+)
+CHANGED = {"topics": ["Kyoto in November"], "confidence": 0.95, "ambiguity": 0.1}
+DELTA = f"\n@@delta\n{json.dumps(CHANGED)}"
+USAGE = {"prompt_tokens": 700, "completion_tokens": 80, "total_tokens": 780}
+
+
+def answer(body: bytes) -> bytes:
+    """The whole HTTP answer to a request."""
+    asked = json.loads(body)
+    text = ANSWER + DELTA if asked["model"] == "with-delta" else ANSWER
+    tools = asked.get("tools") or [{"function": {"name": ""}}]
+    return streamed(text) if asked.get("stream") else whole(text, tools[0]["function"]["name"])
+
+
+def about(kind: str) -> dict[str, object]:
+    """What every object of the protocol begins with."""
+    return {"id": "chatcmpl-1", "object": kind, "created": 1_760_000_000, "model": "played"}
+
+
+@cache
+def whole(text: str, tool: str) -> bytes:
+    """The answer as one JSON object; with a tool, as the arguments of a call of it."""
+    message: dict[str, object] = {"role": "assistant", "content": text}
+    if tool:
+        call = {"name": tool, "arguments": json.dumps({"answer": text} | CHANGED)}
+        message = {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c1", "type": "function", "function": call}],
+        }
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if tool else "stop", "logprobs": None}
+    body = json.dumps(about("chat.completion") | {"choices": [choice], "usage": USAGE}).encode()
+    return head("application/json", f"content-length: {len(body)}") + body
+
+
+@cache
+def streamed(text: str) -> bytes:
+    """The answer as server-sent events, the usage in the last one."""
+    deltas: list[dict[str, object]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": text[at : at + CHARACTERS]} for at in range(0, len(text), CHARACTERS)]
+    choices: list[list[dict[str, object]]] = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
+    choices.append([{"index": 0, "delta": {}, "finish_reason": "stop"}])
+    told = [about("chat.completion.chunk") | {"choices": choice, "usage": None} for choice in choices]
+    told.append(about("chat.completion.chunk") | {"choices": [], "usage": USAGE})
+    events = [f"data: {json.dumps(event)}\n\n".encode() for event in told] + [b"data: [DONE]\n\n", b""]
+    chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in events]
+    return head("text/event-stream; charset=utf-8", "transfer-encoding: chunked") + b"".join(chunks)
+
+
+def head(kind: str, length: str) -> bytes:
+    """The head of an answer."""
+    return f"HTTP/1.1 200 OK\r\nserver: played\r\ncontent-type: {kind}\r\n{length}\r\n\r\n".encode()
+
+
+class Connection(asyncio.Protocol):
+    """One connection, kept for many requests."""
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._held += data
+        start, gap, rest = self._held.partition(b"\r\n\r\n")
+        if not gap:
+            return
+        fields = dict(line.split(b": ", 1) for line in start.lower().split(b"\r\n")[1:])
+        length = int(fields[b"content-length"])
+        if len(rest) >= length:
+            self._held = rest[length:]
+            asyncio.get_running_loop().call_later(LATENCY, self._answer, answer(rest[:length]))
+
+    def _answer(self, made: bytes) -> None:
+        assert isinstance(self._transport, asyncio.WriteTransport)
+        self._transport.write(made)
+
+
+async def serve() -> None:
+    """Serve until the standard input ends."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(Connection, "127.0.0.1", 0, backlog=512)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await loop.run_in_executor(None, sys.stdin.read)
+    server.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())
