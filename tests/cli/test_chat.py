@@ -1,5 +1,6 @@
 """`taiwa chat` over a pipe: lines in, answers out, slash commands, and failures that do not end the talk."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,17 @@ def test_another_app_keeps_the_state_that_fits(taiwa: Taiwa, speaker: Speaker) -
 
     assert talked.lines[-1] == '["tea", "python"]'
     assert "now with the app code" in talked.err
+
+
+def test_an_app_that_asks_for_its_own_model_gets_it(
+    taiwa: Taiwa, speaker: Speaker, apps: Callable[[str, str], Path]
+) -> None:
+    speaker(delta("a"), "b", delta("c"))
+    apps("poet", f'---\ntaiwa: 1\nname: poet\nmodel: "{speaker.url}#poet-model"\n---\nRhyme.\n')
+
+    taiwa.ok("chat", input="one\n/fork other\n/app poet\ntwo\n/switch chat-1\nthree\n")
+
+    assert [request["model"] for request in speaker.requests] == ["test-model", "poet-model", "test-model"]
 
 
 def test_save_writes_the_form_that_the_ending_says(taiwa: Taiwa, speaker: Speaker, tmp_path: Path) -> None:

@@ -194,6 +194,16 @@ def test_a_reader_that_has_gone_is_no_error(place: Place) -> None:
     assert process.wait(20) == 141
 
 
+def test_streams_that_are_closed_are_no_error(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+    speaker(delta("Hello!"))
+    command = f"{sys.executable} -m taiwa say Hi <&- >&- 2>&-"
+
+    done = subprocess.run(["bash", "-c", command], check=False, env=place.environment())
+
+    assert done.returncode == 0
+    assert taiwa.ok("show", "--json").json["answer"] == "Hello!"
+
+
 def test_a_terminal_without_a_sign_for_a_character_gets_its_number(taiwa: Taiwa, speaker: Speaker) -> None:
     speaker(delta("文"))
 

@@ -90,7 +90,7 @@ def test_nothing_is_forgotten_without_being_asked(talked: Taiwa) -> None:
     refused = talked("forget", "chat-1")
 
     assert refused.code == 2
-    assert refused.err == "taiwa: forgetting 'chat-1' cannot be undone: add --yes\n"
+    assert refused.err == "taiwa: forgetting chat-1 (2 turns) cannot be undone: add --yes\n"
     assert talked("forget", "chat-9", "--yes").code == 2
 
 
@@ -101,3 +101,22 @@ def test_on_a_terminal_a_person_is_asked(talked: Taiwa, place: Place) -> None:
         assert shown.end() == 130
 
     assert len(talked.ok("log", "--json").json) == 1
+
+
+def test_rows_of_batches_can_be_forgotten_too(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+    speaker(delta("an answer nobody may keep"), delta("again"))
+    batch = ("batch", "chat", "-", "--mode", "map", "--resume")
+    taiwa.ok(*batch, input="one\n")
+
+    forgotten = taiwa.ok("forget", "--batches", "--yes")
+
+    assert forgotten.out == "forgot 1 rows, 1 runs\n"
+    assert taiwa.ok(*batch, input="one\n").rows[0]["answer"] == "again"
+    assert taiwa.ok("forget", "--batches", "--yes", "--json").json == {"rows": 1, "runs": 1}
+    assert taiwa.ok("forget", "--batches", "--yes").out == "forgot 0 rows, 0 runs\n"
+    assert b"nobody" not in place.store.read_bytes()
+
+
+@pytest.mark.parametrize("words", [(), ("chat-1", "--batches")])
+def test_it_must_be_said_what_is_to_be_forgotten(taiwa: Taiwa, words: tuple[str, ...]) -> None:
+    assert taiwa("forget", *words, "--yes").code == 2

@@ -31,12 +31,14 @@ def chat(shared: Flags, app: str) -> None:
     from taiwa.cli.repl import Repl
     from taiwa.cli.slash import SLASHES
     from taiwa.cli.stopping import Stopper
+    from taiwa.talk.opening import open_voice
 
     live = sys.stdin.isatty() and sys.stdout.isatty() and not shared.as_json
     stopper = Stopper()
     talk = open_talk(shared, app, interrupts="keep" if live else "raise", observers=(stopper.watch,))
     lines = Keyboard(history_of(talk.desk.store.path), SLASHES) if live else Pipe()
     repl = Repl(talk, lines, stopper, as_json=shared.as_json, verbose=shared.verbose)
+    repl.voice_of = lambda asking: open_voice(None, shared.settings(), asking)
     if live:
         tell(words("hello", app=talk.app.name, model=talk.voice.model.name, session=talk.session))
     repl.run()

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -77,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     words, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
     if not debug and arguments is None:
         sys.excepthook = _confess
-    _never_fail_to_encode()
+    _settle_streams()
     if COMPLETION in os.environ:
         _complete()
     code = 0
@@ -120,8 +121,11 @@ def _without_debug(words: list[str]) -> tuple[list[str], bool]:
     return [word for word in words[:end] if word != "--debug"] + words[end:], "--debug" in words[:end]
 
 
-def _never_fail_to_encode() -> None:
-    """A terminal that has no sign for a character shows its number; it is no reason to stop."""
+def _settle_streams() -> None:
+    """See that what is printed goes somewhere, and that a sign that a terminal has not is shown as its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # the caller has closed it
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  (until the process ends)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

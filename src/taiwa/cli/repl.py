@@ -1,6 +1,6 @@
 """The conversation on a terminal, or over a pipe: lines in, answers out, and what went wrong in one line."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -9,11 +9,13 @@ from taiwa.cli.look import change_line
 from taiwa.cli.screen import tell
 from taiwa.cli.stopping import Stopper
 from taiwa.cli.words import words
+from taiwa.conversation.app import App
 from taiwa.conversation.fields import Field
 from taiwa.conversation.places import Change, changes
 from taiwa.conversation.state import State
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 from taiwa.talk.talk import Heard, Talk
+from taiwa.talk.turn import Voice
 
 __all__ = ["Lines", "Repl", "moved"]
 
@@ -47,6 +49,8 @@ class Repl:
     talk: Talk
     lines: Lines
     stopper: Stopper = field(default_factory=Stopper)
+    voice_of: Callable[[App], Voice] | None = None
+    """Opens the model that an app asks for; without it the talk keeps the one it has."""
     as_json: bool = False
     verbose: bool = False
     offered: str = ""
@@ -141,6 +145,12 @@ class Repl:
             for run in found:
                 runs.abandon(run.id)
             tell(words("given_up"))
+
+    def voice(self, app: App) -> Voice:
+        """The model for an app: another one only where the app asks for another."""
+        if self.voice_of is None or app.model == self.talk.app.model:
+            return self.talk.voice
+        return self.voice_of(app)
 
     def undo(self, steps: int) -> None:
         """Go back."""

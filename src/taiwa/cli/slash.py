@@ -91,7 +91,7 @@ def _switch(repl: Repl, rest: str) -> None:
     old, desk = repl.talk, repl.talk.desk
     here = desk.at(desk.session(rest))
     desk.store.refs.move(rest, here.tip, here.tip, "switch")
-    repl.talk = Talk(desk, rest, here, old.voice, manner=old.manner, observers=(repl.stopper.watch,))
+    repl.talk = Talk(desk, rest, here, repl.voice(here.app), manner=old.manner, observers=(repl.stopper.watch,))
     repl.talk.spent = old.spent
     tell(words("switched", session=rest, turn=here.count))
 
@@ -106,7 +106,9 @@ def _app(repl: Repl, rest: str) -> None:
         app = open_app(name, tuple(params))
     except Abort:
         raise InputError(words("nothing")) from None
+    voice = repl.voice(app)
     repl.talk.change_app(app)
+    repl.talk.voice = voice
     tell(words("app", app=repl.talk.app.name))
 
 

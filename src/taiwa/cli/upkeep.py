@@ -1,6 +1,8 @@
 """Looking after the store."""
 
 import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +10,9 @@ from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json
+
+if TYPE_CHECKING:
+    from taiwa.talk.desk import Desk
 
 __all__ = ["forget", "fsck", "gc"]
 
@@ -64,24 +69,28 @@ def gc(shared: Flags, keep: int, snapshots: bool) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", required=False, default="")
+@click.option("--batches", is_flag=True, help="Delete instead what was kept of the rows of batches (map).")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @flags("json", "store")
-def forget(shared: Flags, name: str, yes: bool) -> None:
+def forget(shared: Flags, name: str, batches: bool, yes: bool) -> None:
     """Delete the conversation NAME for good: turns, calls, bill and words. There is no undo.
 
     \b
     taiwa forget chat-1
+    taiwa forget --batches         a batch with --resume asks for its rows anew
     """
     from taiwa.cli.keyboard import scrub
 
+    if bool(name) == batches:
+        raise InputError("forget takes the name of a conversation, or --batches")
     desk = shared.desk()
+    if batches:
+        _forget_rows(desk, shared, yes=yes)
+        return
     path = desk.store.nodes.path(desk.store.refs.tip(name)) if desk.store.refs.has(name) else ()
     said = [node.user or "" for _, node in path if node.kind == "turn"]
-    if not yes:
-        if not sys.stdin.isatty():
-            raise InputError(f"forgetting {name!r} cannot be undone: add --yes")
-        click.confirm(f"delete {name} ({len(said)} turns) for good?", abort=True, err=True)
+    _confirm(f"{name} ({len(said)} turns)", yes=yes)
     gone = desk.store.forget(name)
     scrub(desk.store.path, said)
     if shared.as_json:
@@ -100,3 +109,22 @@ def forget(shared: Flags, name: str, yes: bool) -> None:
         say_line(f"{gone.shared} nodes stay: other conversations hold them")
     if not gone.log_emptied:
         say_line("another program uses the store: until it ends, its log may still hold what was deleted")
+
+
+def _forget_rows(desk: "Desk", shared: Flags, *, yes: bool) -> None:
+    _confirm("the rows of all batches", yes=yes)
+    rows, runs = desk.store.items.clear(), 0
+    with suppress(InputError):  # no row was ever said on its own
+        runs = desk.store.forget("").runs
+    if shared.as_json:
+        emit({"rows": rows, "runs": runs})
+    else:
+        say_line(f"forgot {rows} rows, {runs} runs")
+
+
+def _confirm(what: str, *, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(f"forgetting {what} cannot be undone: add --yes")
+    click.confirm(f"delete {what} for good?", abort=True, err=True)
