@@ -313,6 +313,19 @@ def _gone(store: Store) -> int:
     return store._db.run("UPDATE run SET pid = 999999999, token = 'gone' WHERE status = 'open'")
 
 
+def test_a_call_that_was_stopped_is_on_the_bill(store: Store) -> None:
+    talk = talk_with(store, script(turn("a"), _killed))
+    talk.say("one")
+    with pytest.raises(KeyboardInterrupt):
+        talk.say("two")
+
+    for axis in ("session", "model", "app", "day"):
+        (line,) = store.bill(axis)
+
+        assert (line.requests, line.failed, line.unmetered, line.cost_nano) == (2, 1, 2, None)
+    assert store.bill("model")[0].name == "scripted"
+
+
 def test_replay_uses_every_recorded_answer_and_no_model(store: Store) -> None:
     answers = [turn("a", '{"dictionary": 3}'), '{"dictionary":{"x":"1"}}', turn("b"), turn("c")]
     talk = talk_with(store, script(*answers))

@@ -1,6 +1,6 @@
 """What was asked and what it cost, failed, lost and abandoned turns included."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from taiwa.kernel.values import Usage
@@ -23,6 +23,13 @@ SUMS = """
     sum(metered AND cost_nano IS NULL),
     sum(coalesce(cost_nano, 0))
 FROM call JOIN run ON run.seq = call.run LEFT JOIN app ON app.seq = run.app"""
+
+STOPPED_AXES = AXES | {"model": "run.model", "day": "date(run.at_us / 1000000, 'unixepoch')"}
+STOPPED = """
+    sum(run.asked - answered.calls)
+FROM run LEFT JOIN app ON app.seq = run.app
+JOIN (SELECT run.seq, count(call.seq) AS calls FROM run LEFT JOIN call ON call.run = run.seq AND call.kind = 'Complete'
+      WHERE run.asked GROUP BY run.seq) answered ON answered.seq = run.seq AND run.asked > answered.calls"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +56,18 @@ class Line:
 
 
 def bill(db: Connection, by: Axis) -> tuple[Line, ...]:
-    """Add up all calls by app, model, day (UTC, as providers count) or session, in the order of names."""
+    """Add up all calls by app, model, day (UTC, as providers count) or session, in the order of names.
+
+    A call that was stopped before it answered counts as a failed one without usage, for it may have been paid for.
+    """
     # By place: the word `name` would be the app's, which is a column.
-    select = f"SELECT {AXES[by]}, {SUMS} GROUP BY 1 ORDER BY 1"
-    rows = db.rows(select)
-    return tuple(
-        Line(name, asked, tools, failed, Usage(*rest[:5]), *rest[5:]) for name, asked, tools, failed, *rest in rows
-    )
+    answered = db.rows(f"SELECT {AXES[by]}, {SUMS} GROUP BY 1")
+    found = {
+        name: Line(name, asked, tools, failed, Usage(*rest[:5]), *rest[5:])
+        for name, asked, tools, failed, *rest in answered
+    }
+    for name, count in db.rows(f"SELECT {STOPPED_AXES[by]}, {STOPPED} GROUP BY 1"):
+        line = found.get(name, Line(name, 0, 0, 0, Usage(), 0, 0, 0))
+        asked, failed, unmetered = line.requests + count, line.failed + count, line.unmetered + count
+        found[name] = replace(line, requests=asked, failed=failed, unmetered=unmetered)
+    return tuple(found[name] for name in sorted(found))

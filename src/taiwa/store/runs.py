@@ -133,6 +133,10 @@ class Runs:
 
         return write
 
+    def asked(self, run: int, model: str) -> None:
+        """Note that a model is about to be asked: a call that is stopped before it answers is on the bill all the same."""
+        self._db.run("UPDATE run SET asked = asked + 1, model = ? WHERE seq = ?", model, run)
+
     def run(self, run: int) -> Run:
         """Return a run.
 

@@ -63,6 +63,8 @@ MIGRATIONS: tuple[Migration, ...] = (
             status TEXT NOT NULL,
             input BLOB,
             error BLOB,
+            asked INTEGER NOT NULL DEFAULT 0,
+            model TEXT NOT NULL DEFAULT '',
             pid INTEGER NOT NULL,
             token TEXT NOT NULL,
             at_us INTEGER NOT NULL) STRICT""",

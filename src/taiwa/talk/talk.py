@@ -64,7 +64,7 @@ class Talk:
         """
         turn = self._turn(Utterance(self.conversation, text))
         with self._billed(turn):
-            done = self._runtime().done(turn.program, turn.journal)
+            done = self._runtime(turn).done(turn.program, turn.journal)
         return self._settle(turn, done)
 
     def stream(self, text: str) -> Iterator[Heard]:
@@ -75,7 +75,7 @@ class Talk:
         """As `say`, on an event loop."""
         turn = self._turn(Utterance(self.conversation, text))
         with self._billed(turn):
-            done = await self._async_runtime().done(turn.program, turn.journal)
+            done = await self._async_runtime(turn).done(turn.program, turn.journal)
         return self._settle(turn, done)
 
     def astream(self, text: str) -> AsyncIterator[Heard]:
@@ -175,20 +175,19 @@ class Talk:
             known = self.voice.price("", self.spent.usage) or 0
         return replace(limits, cost=max(limits.cost - known, 0))
 
-    def _runtime(self) -> Runtime:
-        return Runtime(
-            self.voice.model, observers=self._observers, limits=self._limits(),
-            price=self.voice.price, interrupts=self.manner.interrupts,
-        )  # fmt: skip
+    def _runtime(self, turn: Turn) -> Runtime:
+        observers, interrupts = (*self._observers, turn.observe), self.manner.interrupts
+        model, price = self.voice.model, self.voice.price
+        return Runtime(model, observers=observers, limits=self._limits(), price=price, interrupts=interrupts)
 
-    def _async_runtime(self) -> AsyncRuntime:
-        observers, limits = self._observers, self._limits()
+    def _async_runtime(self, turn: Turn) -> AsyncRuntime:
+        observers, limits = (*self._observers, turn.observe), self._limits()
         return AsyncRuntime(self.voice.model, observers=observers, limits=limits, price=self.voice.price)
 
     def _play(self, turn: Turn) -> Iterator[Heard]:
         done: list[Done[Turned]] = []
         with self._billed(turn):
-            for event in self._runtime().stream(turn.program, turn.journal):
+            for event in self._runtime(turn).stream(turn.program, turn.journal):
                 if isinstance(event, Done):
                     done.append(event)
                 else:
@@ -199,7 +198,7 @@ class Talk:
         done: list[Done[Turned]] = []
         with self._billed(turn):
             # Closed here and not when it is collected: who stops listening stops the call.
-            async with aclosing(self._async_runtime().stream(turn.program, turn.journal)) as events:
+            async with aclosing(self._async_runtime(turn).stream(turn.program, turn.journal)) as events:
                 async for event in events:
                     if isinstance(event, Done):
                         done.append(event)

@@ -7,13 +7,14 @@ from typing import Protocol
 
 from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import Reply, say
-from taiwa.kernel.effects import Program
+from taiwa.kernel.effects import Complete, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.ledger import Limits, Price, Spent
 from taiwa.kernel.protocols import AsyncModel, Model
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Interrupts
+from taiwa.kernel.session import Asked, Event
 from taiwa.observe.prices import Rates
 from taiwa.store import Run, check_name, moved_on
 from taiwa.talk.desk import Desk
@@ -102,6 +103,7 @@ class Turn:
     run: int
     journal: Journal
     program: Program[tuple[Reply, Conversation]]
+    model: str = ""
 
     @contextmanager
     def kept(self) -> Generator[None]:
@@ -117,6 +119,11 @@ class Turn:
             with suppress(StoreError):
                 runs.release(self.run)
             raise
+
+    def observe(self, event: Event) -> None:
+        """Note in the store that the model is about to be asked."""
+        if isinstance(event, Asked) and isinstance(event.effect, Complete):
+            self.desk.store.runs.asked(self.run, self.model)
 
     def commit(self, reply: Reply, after: Conversation, spent: Spent) -> tuple[Said, Conversation]:
         """Write the turn; the session moves to it.
@@ -145,7 +152,8 @@ def begin_turn(desk: Desk, session: str, said: Utterance, voice: Voice, manner: 
     if base.fresh:
         store.nodes.put_app(base.app.source)
     run = store.runs.begin(session, said.follows, base.app.hash, said.text, manner.options() | said.options())
-    return Turn(desk, session, said, run, Journal((), sink(desk, run, voice)), _program(said.text, manner, base))
+    name = voice.model.name
+    return Turn(desk, session, said, run, Journal((), sink(desk, run, voice)), _program(said.text, manner, base), name)
 
 
 def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
@@ -169,7 +177,7 @@ def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
     manner = Manner(bool(options.get("strict")), repairs if isinstance(repairs, int) else 1)
     journal = Journal(store.runs.journal(run.id), sink(desk, run.id, voice))
     said = Utterance(base, run.text, str(options.get("why") or "turn"), leaving)
-    return Turn(desk, run.ref, said, run.id, journal, _program(run.text, manner, base))
+    return Turn(desk, run.ref, said, run.id, journal, _program(run.text, manner, base), voice.model.name)
 
 
 def _tip(desk: Desk, session: str) -> str | None:
