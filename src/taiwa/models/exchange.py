@@ -91,6 +91,9 @@ class Read:
     """Return the next bytes of the answer, none at its end."""
 
 
+READ = Read()
+
+
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Close the connection of a failed attempt and sleep."""
@@ -100,9 +103,9 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Give:
-    """Give a chunk to whoever asked."""
+    """Give chunks to whoever asked."""
 
-    chunk: Chunk
+    chunks: tuple[Chunk, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +186,9 @@ class _Attempt:
         decoder = self._letter.codec.decoder(head.headers.get("content-type", ""), request.prefix if request else "")
         try:
             while self._end is None and (data := (yield from self._read())):
-                yield from self._give(decoder.feed(data))
-                decoder.feed(b"")  # a failure that stood behind these words is raised now, not after the next wait
+                if chunks := decoder.feed(data):
+                    yield from self._give(chunks)
+                    decoder.feed(b"")  # a failure that stood behind these words is raised now, not after the next wait
             if self._end is None:
                 yield from self._give(decoder.close())
         except Broken as broken:
@@ -196,7 +200,7 @@ class _Attempt:
         else:
             yield from self._drain()
         if self._end is not None:
-            yield Give(self._end)
+            yield Give((self._end,))
 
     def whole(self) -> Flow[bytes]:
         """Return the bytes of an answer."""
@@ -235,7 +239,7 @@ class _Attempt:
     def _read(self) -> Flow[bytes]:
         """Return the next bytes of the answer, unpacked; none at its end."""
         while True:
-            data = yield Read()
+            data = yield READ
             assert isinstance(data, bytes)
             if not data:
                 return b""
@@ -259,18 +263,18 @@ class _Attempt:
 
     def _give(self, chunks: list[Chunk]) -> Flow[None]:
         """Give chunks out; the end is held back until the connection is free, as nobody reads on after it."""
-        for chunk in chunks:
+        if chunks:
             self._stage = "given"
-            if isinstance(chunk, Finished):
-                self._end = chunk
-            else:
-                yield Give(chunk)
+            last = chunks[-1]
+            if isinstance(last, Finished):
+                self._end = last
+            yield Give(tuple(chunks if self._end is None else chunks[:-1]))
 
     def _drain(self) -> Flow[None]:
         """Read to the end of the answer, so that its connection can be used again; what comes there is not wanted."""
         self._patience.until = min(self._terms.clock() + DRAIN_SECONDS, self._deadline)
         try:
-            while (yield Read()):
+            while (yield READ):
                 pass
         except Broken:
             pass
@@ -282,7 +286,7 @@ class _Attempt:
         body = b""
         try:
             while len(body) < LARGEST_COMPLAINT_BYTES:
-                data = yield Read()
+                data = yield READ
                 assert isinstance(data, bytes)
                 if not data:
                     break

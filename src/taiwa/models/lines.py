@@ -1,8 +1,8 @@
 """How the wishes of a call travel: connections kept in shards, and one line per call, blocking or asynchronous.
 
-This file and `sockets.py` alone know the transport (httpcore2, the core of httpx2); they are imported at the first call.
-The core is used without its client because the client cannot end a wait when the time of a whole call is over, and
-costs as much again per call.
+This file, `sockets.py` and `loopsockets.py` alone know the transport (httpcore2, the core of httpx2); they are imported
+at the first call. The core is used without its client because the client cannot end a wait when the time of a whole call
+is over, and costs as much again per call.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
@@ -18,8 +18,9 @@ from taiwa.kernel.values import Chunk
 from taiwa.models.broken import Broken
 from taiwa.models.exchange import Flow, Give, Head, Open, Read, Wait
 from taiwa.models.letter import Address
+from taiwa.models.loopsockets import AsyncSockets
 from taiwa.models.pool import Pool, Shards
-from taiwa.models.sockets import AsyncSockets, Sockets
+from taiwa.models.sockets import Sockets
 
 __all__ = ["AsyncLine", "AsyncShards", "Line", "SyncShards", "aperform", "async_shards", "kept", "perform", "shards"]
 
@@ -69,7 +70,7 @@ def perform(flow: Flow[T], line: "Line") -> Generator[Chunk, None, T]:
         wish = next(flow)
         while True:
             if isinstance(wish, Give):
-                yield wish.chunk
+                yield from wish.chunks
                 wish = next(flow)
                 continue
             try:
@@ -89,7 +90,8 @@ async def aperform(flow: Flow[None], line: "AsyncLine") -> AsyncGenerator[Chunk]
         wish = next(flow)
         while True:
             if isinstance(wish, Give):
-                yield wish.chunk
+                for chunk in wish.chunks:
+                    yield chunk
                 wish = next(flow)
                 continue
             try:
