@@ -125,6 +125,8 @@ class App:
         Raises:
             InputError: one is missing, unknown, or not of its type.
         """
+        if not self.params and not values:
+            return self
         known = {param.name: param for param in self.params}
         for name in values:
             if name not in known:

@@ -68,12 +68,12 @@ class Desk:
 
     def new_name(self, app: App) -> str:
         """Find a free name for a conversation with an app: `chat-1`, `chat-2` …"""
-        return next(name for n in count(1) if not self.store.refs.has(name := f"{app.name}-{n}"))
+        refs, runs = self.store.refs, self.store.runs
+        return next(name for n in count(1) if not refs.has(name := f"{app.name}-{n}") and not runs.holds(name))
 
     def start(self, app: App) -> Conversation:
         """Begin a conversation that no session has yet."""
-        self._apps.setdefault(app.hash, app)
-        return begin(app)
+        return begin(self._apps.setdefault(app.hash, app))  # one app for all its conversations: its shapes are made once
 
     def at(self, revision: str = "") -> Conversation:
         """Check out the conversation at a revision.
@@ -142,9 +142,10 @@ class Desk:
         Raises:
             ConflictError: somebody else moved the session; nothing of theirs is overwritten.
         """
-        app = conversation.app
+        app, fresh = conversation.app, conversation.fresh
         self._apps.setdefault(app.hash, app)
-        self.store.commit(session, conversation.fresh, expected=expected, why=why, run=run, apps=(app.source,))
+        apps = (app.source,) if any(node.kind in {"root", "app"} for node in fresh) else ()
+        self.store.commit(session, fresh, expected=expected, why=why, run=run, apps=apps)
         settled = replace(conversation, fresh=())
         if settled.count and settled.count % SNAPSHOT_EVERY == 0:
             self.store.snaps.put(settled.tip, _snapshot(settled))
