@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -32,7 +32,8 @@ from taiwa.talk.desk import Desk
 from taiwa.talk.fold import fold, said_before
 from taiwa.talk.map import Map
 from taiwa.talk.opening import open_voice
-from taiwa.talk.rows import Row
+from taiwa.talk.rows import Counted
+from taiwa.talk.sidebyside import SideBySide
 from taiwa.talk.talk import Talk
 
 __all__ = ["Batch"]
@@ -59,7 +60,7 @@ class Tally:
     spent: Spent = field(default_factory=Spent)
     silent: int = 0
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Counted) -> None:
         """Count a row.
 
         Raises:
@@ -142,12 +143,19 @@ class Batch:
         if not self.rows.as_json:
             opened(None)  # a param that is missing is missing in every row
         voice = open_voice(None, chosen, opened.app)
-        job = Map(self.shared.desk(chosen), voice, manner_of(self.shared, chosen), opened, width, self.again)
+        desk, manner = self.shared.desk(chosen), manner_of(self.shared, chosen)
+        self._side_by_side(Map(desk, voice, manner, opened=opened, width=width, resume=self.again))
+
+    def _side_by_side(self, job: SideBySide[Any, Any]) -> None:
         with self._writing() as write:
             asyncio.run(_drained(job.rows(self.rows), write))
 
+    def told(self, row: Any) -> dict[str, Json]:  # noqa: ANN401  (the row of the job that is run)
+        """A row as it is written."""
+        return told_row(row)
+
     @contextmanager
-    def _writing(self) -> Generator[Callable[[Row], None]]:
+    def _writing(self) -> Generator[Callable[[Counted], None]]:
         """Write rows as they come, and say how it ended.
 
         Raises:
@@ -156,8 +164,8 @@ class Batch:
         why, code = "", 0
         with closing_output(self.output, again=self.again) as out, progress(self.rows.count, out) as advance:
 
-            def write(row: Row) -> None:
-                out.write(f"{json.dumps(told_row(row), ensure_ascii=False)}\n")
+            def write(row: Counted) -> None:
+                out.write(f"{json.dumps(self.told(row), ensure_ascii=False)}\n")
                 out.flush()
                 self.tally.add(row)
                 advance(self.tally)
@@ -219,7 +227,7 @@ class Opening:
         return self._opened[name]
 
 
-async def _drained(rows: AsyncGenerator[Row], write: Callable[[Row], None]) -> None:
+async def _drained(rows: AsyncGenerator[Counted], write: Callable[[Counted], None]) -> None:
     async with aclosing(rows):
         async for row in rows:
             write(row)

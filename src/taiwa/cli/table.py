@@ -58,6 +58,9 @@ COMMANDS: dict[str, Row] = {
     ),
     **_rows("apps", apps="list, make, check and render apps"),
     **_rows("models", models="the models and servers that are known", probe="find out what a server really enforces"),
+    **_rows("extract", extract="a value of a type from a text, or from every line of a file"),
+    **_rows("read", read="the text of an answer as a type, mended; no model is asked"),
+    **_rows("render", render="a type as a model sees it, and how many tokens it is"),
     **_rows("tools", tools="list and show the built-in tools, and call one by hand"),
     **_rows("config", config="show and change settings", keys="keep the keys of providers"),
     **_rows("laws", laws="check the laws of conversations and reducers"),
@@ -69,6 +72,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Going back and forth": ("undo", "redo", "retry", "edit", "fork", "switch", "rerun", "replay"),
     "Looking": ("log", "show", "diff", "why", "state", "search", "cost"),
     "The store": ("export", "import", "fsck", "gc", "forget", "laws"),
+    "Types": ("extract", "read", "render"),
     "Tools": ("tools",),
     "Set-up": ("apps", "models", "probe", "keys", "config", "demo"),
 }

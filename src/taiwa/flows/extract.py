@@ -30,9 +30,9 @@ from taiwa.kernel.effects import Hidden, Program, Quote, Watcher, perform
 from taiwa.kernel.errors import ConfigError, LimitError, RefusalError, ShapeError
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.values import Message, Request, Sampling, Text, Usage, user
-from taiwa.shape import Fix, Reading, Rules
+from taiwa.shape import Fix, Reading, Rules, Shape
 
-__all__ = ["ExtractError", "Extracted", "extract"]
+__all__ = ["ExtractError", "Extracted", "extract", "plain_json"]
 
 T = TypeVar("T")
 GUESSING = Rules()
@@ -107,6 +107,19 @@ def extract(
         reason = stopped(repair, tuple(course.attempts)) or (yield from course.over_budget())
         if reason:
             raise course.failure(reason)
+
+
+def plain_json(shape: Shape[T], given: T) -> Json:
+    """Write a value as JSON, without the wrapping that some types have on the wire.
+
+    >>> plain_json(Shape(list[int]), [1, 2])
+    [1, 2]
+
+    Raises:
+        InputError: the value does not have the type.
+    """
+    data = shape.dump(given)
+    return data["value"] if shape.wrapped and isinstance(data, dict) else data
 
 
 @dataclass(slots=True)

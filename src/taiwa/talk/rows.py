@@ -4,12 +4,14 @@ A text that cannot be answered is a row with its error. What would fail every ro
 setting, a full store, a cost limit. What was done by then is kept, and is not paid for again.
 """
 
+from typing import Protocol
+
 from taiwa.kernel.errors import AuthError, ConfigError, LimitError, StoreError, TaiwaError
 from taiwa.kernel.ledger import Spent
 from taiwa.kernel.records import Json, value
 from taiwa.talk.turn import Manner, Voice
 
-__all__ = ["Given", "Row", "ends_batch", "failed", "see_that_limits_hold"]
+__all__ = ["Counted", "Given", "Row", "ends_batch", "failed", "see_that_limits_hold"]
 
 
 @value
@@ -38,6 +40,25 @@ class Row:
     spent: Spent = Spent()
     error: Json = None
     kept: bool = False
+
+
+class Counted(Protocol):
+    """What the sum of a batch needs to know of a row, whatever it is a row of."""
+
+    @property
+    def spent(self) -> Spent:
+        """Its bill."""
+        ...
+
+    @property
+    def error(self) -> Json:
+        """Its error, or None."""
+        ...
+
+    @property
+    def kept(self) -> bool:
+        """Whether it was answered before."""
+        ...
 
 
 def failed(given: Given, error: TaiwaError) -> Row:

@@ -1,0 +1,332 @@
+"""`taiwa extract`: typed values from the command line, over the real wire, kept in a real store."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Place, Speaker, Taiwa
+from tests.peers.faults import status
+
+MODULE = """
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+
+class Drink(BaseModel):
+    name: str
+    size: Literal["small", "large"] = "small"
+
+
+class Order(BaseModel):
+    drinks: Annotated[list[Drink], Field(min_length=1)]
+
+
+Names = list[str]
+
+
+class Menu:
+    @dataclass
+    class Entry:
+        name: str
+"""
+GOOD = '{"drinks": [{"name": "latte", "size": "large"}]}'
+BAD = '{"drinks": [{"name": "latte", "size": "huge"}]}'
+ORDER = {"drinks": [{"name": "latte", "size": "large"}]}
+
+
+@pytest.fixture
+def shop(place: Place, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module of types in the current folder; every test has one of its own."""
+    name = f"shop_{place.folder.name.replace('-', '_')}"
+    (place.folder / f"{name}.py").write_text(MODULE)
+    monkeypatch.chdir(place.folder)
+    monkeypatch.setattr("sys.path", [str(place.folder), *sys.path])
+    return name
+
+
+@pytest.fixture
+def lines(place: Place) -> Callable[[str], str]:
+    def write(text: str) -> str:
+        path = place.folder / "lines.txt"
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def test_a_text_becomes_a_value_in_json(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
+    speaker(GOOD)
+
+    done = taiwa.ok("extract", f"{shop}:Order", "A large latte.")
+
+    assert done.json == ORDER
+    assert done.err == ""
+    assert speaker.heard() == "A large latte."
+
+
+def test_a_list_comes_without_the_wrapping_of_the_wire(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
+    speaker('{"value": ["Ann", "Bo"]}')
+
+    assert taiwa.ok("extract", f"{shop}:Names", "Ann and Bo").json == ["Ann", "Bo"]
+
+
+def test_a_type_within_a_class_and_a_schema_in_a_file_are_types(
+    taiwa: Taiwa, speaker: Speaker, shop: str, place: Place
+) -> None:
+    speaker('{"name": "tea"}', '{"mood": "good"}')
+    (place.folder / "mood.json").write_text(json.dumps({"type": "object", "properties": {"mood": {"enum": ["good"]}}}))
+
+    assert taiwa.ok("extract", f"{shop}:Menu.Entry", "tea").json == {"name": "tea"}
+    assert taiwa.ok("extract", "mood.json", "Nice day!").json == {"mood": "good"}
+
+
+def test_a_bad_answer_is_repaired_and_v_shows_how_and_for_how_much(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
+    speaker(BAD, GOOD)
+
+    done = taiwa.ok("extract", f"{shop}:Order", "A large latte.", "-v")
+
+    assert done.json == ORDER
+    assert "not read" in done.err
+    assert '$.drinks[0].size = "huge": must be "small" or "large"' in done.err
+    assert "attempt 2" in done.err
+    assert done.err.splitlines()[-1].startswith("2 calls")
+
+
+def test_without_rounds_a_bad_answer_is_an_error_of_one_line(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
+    speaker(BAD, GOOD)
+
+    done = taiwa("extract", f"{shop}:Order", "A large latte.", "--repair", "0")
+
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.count("\n") == 1
+    assert "no Order could be read in 1 attempt: $.drinks[0].size" in done.err
+
+
+def test_a_failure_shows_its_attempts_and_its_bill_to_who_asks(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
+    speaker(BAD, BAD)
+
+    done = taiwa("extract", f"{shop}:Order", "A large latte.", "-v")
+
+    assert done.code == 2
+    assert "attempt 2" in done.err
+    assert "2 calls" in done.err
+
+
+def test_for_programs_everything_is_one_line_of_json(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
+    speaker(BAD, f"Here: {GOOD}")
+
+    done = taiwa.ok("extract", f"{shop}:Order", "A large latte.", "--json")
+
+    assert done.json["value"] == ORDER
+    assert [each["diagnostics"] == [] for each in done.json["attempts"]] == [False, True]
+    assert done.json["usage"]["requests"] == 2
+
+
+def test_the_text_may_come_from_standard_input(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
+    speaker(GOOD)
+
+    taiwa.ok("extract", f"{shop}:Order", "-", input="大きいラテ\n")
+
+    assert speaker.heard() == "大きいラテ"
+
+
+def test_a_guess_is_taken_only_where_that_is_said(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
+    doubtful = '{"drinks": [{"name": latte, "size": "large"}]}'
+    speaker(doubtful, doubtful)
+
+    assert taiwa("extract", f"{shop}:Order", "A latte.", "--repair", "0").code == 2
+    assert taiwa.ok("extract", f"{shop}:Order", "A latte.", "--repair", "0", "--guess").json == ORDER
+
+
+def test_a_dry_run_shows_the_request_and_calls_nothing(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
+    speaker(GOOD)
+
+    shown = taiwa.ok("extract", f"{shop}:Order", "A large latte.", "--dry-run")
+
+    assert "type Order = {" in shown.out
+    assert "A large latte." in shown.out
+    assert speaker.seen == []
+
+
+def test_what_it_cost_is_on_the_bill(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
+    speaker(BAD, GOOD)
+
+    taiwa.ok("extract", f"{shop}:Order", "A large latte.")
+
+    assert taiwa.ok("cost", "--json").json[0]["requests"] == 2
+
+
+def test_a_budget_of_tokens_ends_repairs(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
+    speaker(BAD, GOOD)
+
+    done = taiwa("extract", f"{shop}:Order", "A large latte.", "--budget", "20")
+
+    assert done.code == 2
+    assert "the budget of 20 tokens" in done.err
+    assert len(speaker.seen) == 1
+
+
+@pytest.mark.parametrize("mode", ["tool", "native"])
+def test_the_mode_may_be_chosen(taiwa: Taiwa, speaker: Speaker, shop: str, mode: str) -> None:
+    speaker(GOOD, abilities={speaker.model: {"json_schema": True, "tools": True}})
+
+    taiwa.ok("extract", f"{shop}:Order", "A latte.", "--mode", mode)
+
+    assert ("tools" in speaker.requests[0], "response_format" in speaker.requests[0]) == (
+        mode == "tool",
+        mode == "native",
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "complaint"),
+    [
+        ("Order", "names no type: give module:Type"),
+        ("nowhere:Order", "there is no module 'nowhere'"),
+        ("{shop}:Ordr", "has no 'Ordr'; did you mean 'Order'?"),
+        ("{shop}:Menu.Nothing", "has no 'Nothing'"),
+        ("missing.json", "missing.json: No such file"),
+        ("broken.json", "broken.json is not JSON"),
+        ("list.json", "is no JSON Schema: it must be an object"),
+        ("odd.json", "odd.json: not a JSON Schema"),
+        ("raising:Order", "raising cannot be imported: RuntimeError: no luck"),
+        ("leaving:Order", "leaving cannot be imported: SystemExit"),
+        ("wrong:Order", "wrong cannot be imported: SyntaxError"),
+        ("needing:Order", "needing cannot be imported: ModuleNotFoundError: No module named 'absent_of_course'"),
+        ("threads:Lock", "cannot be a shape"),
+    ],
+)
+def test_what_names_no_type_is_an_error_of_one_line(
+    taiwa: Taiwa, speaker: Speaker, shop: str, place: Place, target: str, complaint: str
+) -> None:
+    speaker(GOOD)
+    for name, text in {
+        "broken.json": "{", "list.json": "[]", "odd.json": '{"type": "nonsense"}',
+        "raising.py": "raise RuntimeError('no\\nluck')", "leaving.py": "raise SystemExit(0)", "wrong.py": "def",
+        "needing.py": "import absent_of_course", "threads.py": "import threading\nclass Lock:\n    def __init__(self, x): ...",
+    }.items():  # fmt: skip
+        (place.folder / name).write_text(text)
+
+    done = taiwa("extract", target.format(shop=shop), "A latte.")
+
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert complaint in done.err
+    assert speaker.seen == []
+
+
+@pytest.mark.parametrize("arguments", [(), ("text", "--file", "x"), ("text", "--resume"), ("text", "-o", "x.jsonl")])
+def test_a_text_or_a_file_is_needed_and_not_both(
+    taiwa: Taiwa, speaker: Speaker, shop: str, arguments: tuple[str, ...]
+) -> None:
+    speaker(GOOD)
+
+    assert taiwa("extract", f"{shop}:Order", *arguments).code == 2
+
+
+def test_an_empty_text_costs_nothing(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
+    speaker(GOOD)
+
+    done = taiwa("extract", f"{shop}:Order", " ")
+
+    assert done.code == 2
+    assert "the text is empty" in done.err
+    assert speaker.seen == []
+
+
+# Batches
+
+
+def test_every_line_of_a_file_gives_a_row_in_order(
+    taiwa: Taiwa, speaker: Speaker, shop: str, lines: Callable[[str], str]
+) -> None:
+    speaker(GOOD, '{"drinks": [{"name": "tea"}]}')
+
+    done = taiwa.ok("extract", f"{shop}:Order", "--file", lines("A latte.\n\nTea.\n"), "-j", "1")
+
+    assert [(row["index"], row["text"]) for row in done.rows] == [(1, "A latte."), (3, "Tea.")]
+    assert [row["value"]["drinks"][0]["name"] for row in done.rows] == ["latte", "tea"]
+    assert [row["attempts"] for row in done.rows] == [1, 1]
+
+
+def test_a_row_that_fails_has_its_error_and_stops_nothing(
+    taiwa: Taiwa, speaker: Speaker, shop: str, lines: Callable[[str], str]
+) -> None:
+    speaker(BAD, BAD, GOOD)
+
+    done = taiwa("extract", f"{shop}:Order", "--file", lines("One.\nTwo.\n"), "-j", "1", "-v")
+
+    first, second = done.rows
+    assert done.code == 1
+    assert (first["value"], first["error"]["type"]) == (None, "ExtractError")
+    assert first["error"]["best"] == json.loads(BAD)
+    assert [each["text"] for each in first["attempts"]] == [BAD, BAD]
+    assert second["value"] == ORDER
+
+
+def test_resume_pays_for_no_row_twice(
+    taiwa: Taiwa, speaker: Speaker, shop: str, lines: Callable[[str], str], place: Place
+) -> None:
+    out, file = str(place.folder / "rows.jsonl"), lines("One.\nTwo.\n")
+    speaker(GOOD, BAD, BAD)
+    first = taiwa("extract", f"{shop}:Order", "--file", file, "-j", "1", "-o", out)
+    speaker('{"drinks": [{"name": "cocoa"}]}')
+
+    second = taiwa.ok("extract", f"{shop}:Order", "--file", file, "-j", "1", "-o", out, "--resume", "--json")
+
+    rows = [json.loads(line) for line in Path(out).read_text().splitlines()]
+    assert first.code == 1
+    assert [row["value"]["drinks"][0]["name"] for row in rows] == ["latte", "cocoa"]
+    assert len(speaker.seen) == 1
+    assert (second.json["done"], second.json["kept"]) == (1, 1)
+
+
+def test_another_type_repair_or_mode_is_another_question(
+    taiwa: Taiwa, speaker: Speaker, shop: str, lines: Callable[[str], str]
+) -> None:
+    file = lines("One.\n")
+    speaker(GOOD, GOOD, '{"value": ["a"]}')
+    taiwa.ok("extract", f"{shop}:Order", "--file", file)
+
+    taiwa.ok("extract", f"{shop}:Order", "--file", file, "--resume", "--repair", "2")
+    taiwa.ok("extract", f"{shop}:Names", "--file", file, "--resume")
+
+    assert len(speaker.seen) == 3
+
+
+def test_a_cost_limit_ends_a_batch_and_what_was_paid_for_is_kept(
+    taiwa: Taiwa, speaker: Speaker, shop: str, lines: Callable[[str], str]
+) -> None:
+    speaker(GOOD, GOOD, prices={"*": {"input": 1000, "output": 1000}})
+
+    done = taiwa("extract", f"{shop}:Order", "--file", lines("One.\nTwo.\nThree.\n"), "-j", "1", "--max-cost", "0.001")
+
+    assert done.code == 1
+    assert len(done.rows) == 1
+    assert "limit on cost" in done.err
+
+
+def test_a_server_that_is_gone_is_told_once(
+    taiwa: Taiwa, speaker: Speaker, shop: str, lines: Callable[[str], str]
+) -> None:
+    speaker(status(401, b'{"error": {"message": "who are you"}}'))
+
+    done = taiwa("extract", f"{shop}:Order", "--file", lines("One.\nTwo.\n"), "-j", "1")
+
+    assert done.code != 0
+    assert len(speaker.seen) == 1
+
+
+def test_a_dry_run_of_a_file_counts(taiwa: Taiwa, speaker: Speaker, shop: str, lines: Callable[[str], str]) -> None:
+    speaker(GOOD)
+
+    done = taiwa.ok("extract", f"{shop}:Order", "--file", lines("One.\nTwo.\n"), "--dry-run", "--json")
+
+    assert (done.json["rows"], done.json["bad"]) == (2, 0)
+    assert speaker.seen == []
