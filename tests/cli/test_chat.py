@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Place, Speaker, Taiwa, delta
-from tests.peers.faults import status
+from tests.peers.faults import Scene, speech, status
 
 
 def test_each_line_is_said_and_answered_in_one_conversation(taiwa: Taiwa, speaker: Speaker) -> None:
@@ -263,3 +263,41 @@ def test_a_fork_keeps_the_bill_of_the_talk(taiwa: Taiwa, speaker: Speaker) -> No
     printed = taiwa.ok("chat", input="one\n/fork other\ntwo\n/cost\n").out
 
     assert "2 calls" in printed
+
+
+def test_talks_that_begin_at_once_take_different_names(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+    async def act(scene: Scene) -> None:
+        await scene.pause(0.3)
+        await speech(delta("Hello!"))(scene)
+
+    speaker.plays(act)
+    talks = [taiwa.start("say", f"Hi {number}") for number in range(4)]
+
+    ends = [(talk.communicate(timeout=30), talk.returncode) for talk in talks]
+
+    assert [code for _, code in ends] == [0] * 4, ends
+    assert sorted(row["session"] for row in taiwa.ok("log", "--json").json) == [f"chat-{n}" for n in (1, 2, 3, 4)]
+    assert len(speaker.requests) == 4
+
+
+def test_to_switch_before_the_first_turn_is_no_change_of_name(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker(delta("One."), delta("Two."))
+    taiwa.ok("say", "-s", "old", "one")
+
+    assert "is called" not in taiwa.ok("chat", input="/switch old\ntwo\n").err
+
+
+def test_a_name_that_another_program_took_is_told(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+    speaker(delta("One."), delta("Two."))
+    waiting = taiwa.start("chat")
+    assert waiting.stdin is not None
+    waiting.stdin.write(b"/state\n")
+    waiting.stdin.flush()
+    assert waiting.stdout is not None
+    waiting.stdout.readline()
+    taiwa.ok("say", "one")
+
+    _, err = waiting.communicate(b"two\n", timeout=20)
+
+    assert b"this conversation is called chat-2" in err
+    assert taiwa.ok("show", "chat-2", "--json").json["user"] == "two"

@@ -58,7 +58,7 @@ def open_talk(
 
 
 def start(desk: Desk, flags: Flags, app: str) -> tuple[str, Conversation]:
-    """Find where a conversation goes on, or begin one: its session and itself.
+    """Find where a conversation goes on, or begin one: its session ("" for one that is still to be named) and itself.
 
     Raises:
         InputError: an app was named for a conversation that has another.
@@ -72,7 +72,7 @@ def start(desk: Desk, flags: Flags, app: str) -> tuple[str, Conversation]:
             raise InputError(f"{name!r} has its parameters already; -p is for a new conversation")
         return name, found
     opened = open_app(app or "chat", flags.params)
-    return name or desk.new_name(opened), desk.start(opened)
+    return name, desk.start(opened)
 
 
 def open_app(name: str, params: tuple[str, ...]) -> App:

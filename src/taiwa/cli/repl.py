@@ -57,9 +57,12 @@ class Repl:
     failed: bool = False
     """Whether a turn failed."""
     left: bool = False
+    expected: str = ""
+    """The name that a new conversation was said to have, until it has one."""
 
     def run(self) -> None:
         """Hold the conversation until the person leaves."""
+        self.expected = self.talk.session if self.talk.conversation.fresh else ""
         self._finish_cut_off()
         while not self.left:
             try:
@@ -103,6 +106,7 @@ class Repl:
                 raise
             self.offered = text
             return
+        self.see_name()
         if self.stopper.pressed and not said.text:
             self._return_to(tip, said.node)
             self.offered = text
@@ -110,6 +114,12 @@ class Repl:
         elif not self.as_json and said.node != tip:
             for change in moved(self.talk.app.fields, before, self.talk.state, everything=self.verbose):
                 tell(f"  {change_line(change)[0]}")
+
+    def see_name(self) -> None:
+        """Say it when a new conversation got another name than it was said to have."""
+        if self.expected and self.talk.session != self.expected:
+            tell(words("named", session=self.talk.session))
+        self.expected = ""
 
     def _return_to(self, tip: str, node: str) -> None:
         """Leave a turn that holds nothing; its bill stays."""
@@ -131,9 +141,12 @@ class Repl:
         """Offer to finish a turn of this session that a crash cut off."""
         runs = self.talk.desk.store.runs
         found = runs.open_runs(self.talk.session)
+        others = [run for run in runs.open_runs() if run.ref not in ("", self.talk.session)] if self.lines.live else []
+        if others:
+            tell(words("cut_off_told", text=f"{others[-1].ref}: {_short(others[-1].text)}"))
         if not found:
             return
-        text = " ".join(found[-1].text.split())[:60]
+        text = _short(found[-1].text)
         if not self.lines.live:
             tell(words("cut_off_told", text=text))
         elif self.lines.ask(words("cut_off", text=text)).strip().lower() in YES:
@@ -165,6 +178,10 @@ class Repl:
             self.talk.redo(steps)
         except InputError:
             raise InputError(words("no_redo" if steps == 1 else "too_far")) from None
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:60]
 
 
 def moved(fields: Iterable[Field], before: State, after: State, *, everything: bool = False) -> Iterator[Change]:

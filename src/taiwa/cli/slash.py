@@ -92,7 +92,7 @@ def _switch(repl: Repl, rest: str) -> None:
     here = desk.at(desk.session(rest))
     desk.store.refs.move(rest, here.tip, here.tip, "switch")
     repl.talk = Talk(desk, rest, here, repl.voice(here.app), manner=old.manner, observers=(repl.stopper.watch,))
-    repl.talk.spent = old.spent
+    repl.talk.spent, repl.expected = old.spent, ""
     tell(words("switched", session=rest, turn=here.count))
 
 
@@ -109,6 +109,7 @@ def _app(repl: Repl, rest: str) -> None:
     voice = repl.voice(app)
     repl.talk.change_app(app)
     repl.talk.voice = voice
+    repl.see_name()
     tell(words("app", app=repl.talk.app.name))
 
 

@@ -43,6 +43,11 @@ WORDS: dict[str, tuple[str, str, str]] = {
         "アプリを {app} に切り替えました。引き継げる状態は残してあります",
         "已切换到应用 {app}；适用的状态已保留",
     ),
+    "named": (
+        "this conversation is called {session}: another program took the name before it",
+        "この会話の名前は {session} です（別のプログラムが先に名前を使いました）",
+        "本对话的名称是 {session}（原来的名称已被其他程序占用）",
+    ),
     "saved": ("written to {path}", "{path} に書き出しました", "已写入 {path}"),
     "no_turn": ("there is no turn yet", "まだターンがありません", "还没有任何对话"),
     "nothing": ("nothing changed", "変化はありません", "没有变化"),

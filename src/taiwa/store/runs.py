@@ -154,6 +154,10 @@ class Runs:
         rows = self._db.rows(f"{RUN} WHERE run.status = 'open' ORDER BY run.seq")
         return tuple(_run(row) for row in rows if ref in (None, row[1]) and not is_alive(row[7], row[8]))
 
+    def holds(self, ref: str) -> bool:
+        """Say whether a turn of this session is under way, or was cut off, so that its name is not free."""
+        return bool(self._db.one("SELECT EXISTS(SELECT 1 FROM run WHERE status = 'open' AND ref = ?)", composed(ref)))
+
     def claim(self, run: int) -> Run:
         """Make a run that was cut off this process's own, to resume it.
 

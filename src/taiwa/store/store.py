@@ -1,6 +1,7 @@
 """The store as one thing: what it holds, by part, and what concerns all parts."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -64,6 +65,12 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @contextmanager
+    def together(self) -> Generator[None]:
+        """Do several things or none; nobody else writes between them."""
+        with self._db.transaction():
+            yield
 
     def commit(
         self,

@@ -73,7 +73,8 @@ class Desk:
 
     def start(self, app: App) -> Conversation:
         """Begin a conversation that no session has yet."""
-        return begin(self._apps.setdefault(app.hash, app))  # one app for all its conversations: its shapes are made once
+        # One app for all its conversations, so that its shapes are made once.
+        return begin(self._apps.setdefault(app.hash, app))
 
     def at(self, revision: str = "") -> Conversation:
         """Check out the conversation at a revision.

@@ -47,7 +47,7 @@ def open(
     else:
         start = desk.start((find(app) if isinstance(app, str) else app).opened(params or {}))
     voice = open_voice(None if isinstance(model, str) else model, chosen, start.app)
-    return Talk(desk, session or desk.new_name(start.app), start, voice, manner=manner)
+    return Talk(desk, session, start, voice, manner=manner)
 
 
 def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:

@@ -25,7 +25,10 @@ Turned: TypeAlias = tuple[Reply, Conversation]
 
 
 class Talk:
-    """One session of a store with a model to talk to. A failed turn leaves the conversation where it was."""
+    """One session of a store with a model to talk to. A failed turn leaves the conversation where it was.
+
+    A new session that was given no name takes a free one when its first turn begins; until then `session` is a guess.
+    """
 
     def __init__(
         self,
@@ -38,7 +41,8 @@ class Talk:
         observers: Iterable[Observer] = (),
     ) -> None:
         self.desk = desk
-        self.session = session
+        self.session = session or desk.new_name(conversation.app)
+        self._given = session
         self.conversation = conversation
         self.voice = voice
         self.manner = manner or Manner()
@@ -142,7 +146,9 @@ class Talk:
 
     def _begun(self) -> None:
         if self.conversation.fresh:
-            self.conversation = self.desk.commit(self.session, self.conversation, expected=None, why="begin")
+            with self.desk.store.together():
+                self.session = self._given or self.desk.new_name(self.app)
+                self.conversation = self.desk.commit(self.session, self.conversation, expected=None, why="begin")
 
     def fork(self, name: str) -> "Talk":
         """Go on from here under a second name; neither branch can change the other."""
@@ -157,7 +163,10 @@ class Talk:
 
     def _turn(self, said: Utterance) -> Turn:
         self._limits()
-        return begin_turn(self.desk, self.session, said, self.voice, self.manner)
+        name = self._given if said.base.fresh else self.session
+        turn = begin_turn(self.desk, name, said, self.voice, self.manner)
+        self.session = turn.session
+        return turn
 
     def _limits(self) -> Limits:
         """What is left for the next turn.

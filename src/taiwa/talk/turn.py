@@ -138,20 +138,21 @@ class Turn:
 
 
 def begin_turn(desk: Desk, session: str, said: Utterance, voice: Voice, manner: Manner) -> Turn:
-    """Begin a turn; from here on nothing that is paid for can be lost.
+    """Begin a turn; from here on nothing that is paid for can be lost. Without a name, a new session takes a free one.
 
     Raises:
         ConflictError: the session stands elsewhere, so the turn could not be committed; nothing was asked.
         InputError: no session can be called so.
     """
     store, base = desk.store, said.base
-    check_name(session)
-    tip = _tip(desk, session)
-    if tip != said.expected:
-        raise ConflictError(moved_on(session, tip, said.expected))
-    if base.fresh:
-        store.nodes.put_app(base.app.source)
-    run = store.runs.begin(session, said.follows, base.app.hash, said.text, manner.options() | said.options())
+    with store.together():  # two programs that begin at once take different names
+        session = check_name(session or desk.new_name(base.app))
+        tip = _tip(desk, session)
+        if tip != said.expected:
+            raise ConflictError(moved_on(session, tip, said.expected))
+        if base.fresh:
+            store.nodes.put_app(base.app.source)
+        run = store.runs.begin(session, said.follows, base.app.hash, said.text, manner.options() | said.options())
     name = voice.model.name
     return Turn(desk, session, said, run, Journal((), sink(desk, run, voice)), _program(said.text, manner, base), name)
 
