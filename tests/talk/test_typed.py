@@ -1,0 +1,130 @@
+"""Typed answers in a store: journaled as they come, and never paid for twice."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pytest
+
+from taiwa.flows.extract import ExtractError
+from taiwa.flows.repair import Repair
+from taiwa.kernel import Request, Usage
+from taiwa.models.scripted import Scripted, script
+from taiwa.observe.prices import Rates
+from taiwa.shape import Shape
+from taiwa.store import Store
+from taiwa.talk.desk import Desk
+from taiwa.talk.rows import Given
+from taiwa.talk.turn import Manner, Voice
+from taiwa.talk.typed import Typed, TypedRow, Typing, extract_one, first_request
+
+
+@dataclass
+class Order:
+    cups: int
+
+
+GOOD, BAD = '{"cups": 2}', '{"cups": "two"}'
+TYPING = Typing(Shape(Order))
+RATES = Rates("1000", "1000")
+
+
+class StoppedError(BaseException):
+    """What ends a process, here."""
+
+
+def stop(_: Request) -> str:
+    raise StoppedError
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk(Store.open(":memory:"))
+
+
+def rows(
+    desk: Desk, model: Scripted, given: Iterable[str], *, resume: bool = False, typing: Typing = TYPING
+) -> list[TypedRow]:
+    async def drained() -> list[TypedRow]:
+        job = Typed(desk, Voice(model, RATES), Manner(), typing=typing, width=2, resume=resume)
+        return [row async for row in job.rows(Given(at, text) for at, text in enumerate(given))]
+
+    return asyncio.run(drained())
+
+
+def by_text(request: Request) -> str:
+    return f'{{"cups": {request.messages[-1].text}}}'
+
+
+def test_rows_come_in_their_order_with_their_bill(desk: Desk) -> None:
+    found = rows(desk, script(*[by_text] * 5, usage=Usage(1, 1)), "12345")
+
+    assert [row.value for row in found] == [{"cups": n} for n in range(1, 6)]
+    assert {row.attempts[0].mode for row in found} == {"native"}
+
+
+def test_a_row_that_is_kept_comes_back_whole_and_asks_nobody(desk: Desk) -> None:
+    first = rows(desk, script(BAD, GOOD), ["2"])
+    second = rows(desk, script(), ["2"], resume=True)
+
+    assert second[0].kept
+    assert (second[0].value, second[0].attempts, second[0].spent) == (first[0].value, first[0].attempts, first[0].spent)
+
+
+def test_a_row_that_was_cut_off_in_its_repair_goes_on_with_what_was_paid_for(desk: Desk) -> None:
+    with pytest.raises(StoppedError):
+        rows(desk, script(BAD, stop), ["2"])
+    model = script(GOOD)
+
+    found = rows(desk, model, ["2"], resume=True)
+
+    assert found[0].value == {"cups": 2}
+    assert [each.text for each in found[0].attempts] == [BAD, GOOD]
+    assert len(model.requests) == 1
+
+
+def test_what_a_model_is_shown_is_part_of_the_question(desk: Desk) -> None:
+    @dataclass
+    class Order:
+        """Now with a word of explanation."""
+
+        cups: int
+
+    rows(desk, script(GOOD), ["2"])
+    model = script(GOOD)
+
+    rows(desk, model, ["2"], resume=True, typing=Typing(Shape(Order)))
+
+    assert len(model.requests) == 1
+
+
+def test_a_row_with_params_is_a_row_with_an_error(desk: Desk) -> None:
+    async def drained() -> list[TypedRow]:
+        job = Typed(desk, Voice(script()), Manner(), typing=TYPING)
+        return [row async for row in job.rows([Given(0, "2", params={"x": 1})])]
+
+    (row,) = asyncio.run(drained())
+    assert isinstance(row.error, dict)
+    assert row.error["message"] == "a row of texts has no params"
+
+
+def test_one_extraction_is_on_the_bill_whether_it_succeeds_or_not(desk: Desk) -> None:
+    voice = Voice(script(GOOD, BAD, BAD, usage=Usage(10, 5)), RATES)
+
+    done = extract_one(desk, voice, Manner(), TYPING, "Two.")
+    with pytest.raises(ExtractError):
+        extract_one(desk, voice, Manner(), TYPING, "Three.")
+
+    (line,) = desk.store.bill("model")
+    assert done.value.value == Order(2)
+    assert (line.requests, line.usage) == (3, Usage(30, 15))
+
+
+def test_the_first_request_can_be_seen_without_being_sent() -> None:
+    model = script()
+
+    request = first_request(Typing(Shape(Order), Repair(2)), "Two.", model)
+
+    assert request.messages[-1].text == "Two."
+    assert request.constraint is not None
+    assert model.requests == []
