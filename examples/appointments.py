@@ -1,0 +1,60 @@
+"""A calendar is changed by what somebody says.
+
+python examples/appointments.py "Move the dentist to Friday at three, and tell Aiko"
+"""
+
+import sys
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+import taiwa
+from taiwa.flows.extract import Extracted, extract
+
+
+class When(BaseModel):
+    day: str = Field(description="as it was said: today, next Tuesday, 3 May")
+    hours: str | None = Field(None, description="as they were said: 15:00, noon to two, after lunch")
+
+
+class Which(BaseModel):
+    """Leads to an appointment that is there already; whatever was said of it."""
+
+    about: str | None = None
+    with_: list[str] = Field([], alias="with")
+    when: When | None = None
+
+
+class Add(BaseModel):
+    do: Literal["add"]
+    about: str
+    when: When
+    people: list[str] = []
+    place: str | None = None
+
+
+class Move(BaseModel):
+    do: Literal["move"]
+    which: Which
+    to: When
+
+
+class Invite(BaseModel):
+    do: Literal["invite"]
+    which: Which
+    people: list[str] = Field(min_length=1)
+
+
+class Cancel(BaseModel):
+    do: Literal["cancel"]
+    which: Which
+
+
+def changes(text: str) -> taiwa.Program[Extracted[list[Add | Move | Invite | Cancel]]]:
+    """Read what is to be changed, in the order in which it was said."""
+    return extract(taiwa.Shape(list[Add | Move | Invite | Cancel], name="Changes"), text)
+
+
+if __name__ == "__main__":
+    for change in taiwa.run(changes(" ".join(sys.argv[1:]) or "Lunch with Ken on Monday at noon")).value:
+        print(change)

@@ -1,0 +1,43 @@
+"""The clues of a crossword, read from the text of a page that a scanner garbled.
+
+python examples/crossword.py < page.txt
+"""
+
+import sys
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+import taiwa
+from taiwa.flows.extract import Extracted, extract
+from taiwa.flows.repair import Repair
+from taiwa.kernel import system, user
+
+INSTRUCTIONS = """\
+The text is a scanned page of a crossword. Mend what the scanner garbled, keep the order, and leave out what is no clue."""
+
+
+class Clue(BaseModel):
+    number: Annotated[int, Field(ge=1, le=200)]
+    words: str = Field(description="the clue without its number and its lengths")
+    lengths: list[Annotated[int, Field(ge=1, le=25)]] = Field(
+        [], description="of each word of the answer: (3,4) is [3, 4]"
+    )
+
+
+class Crossword(BaseModel):
+    title: str | None = None
+    across: list[Clue]
+    down: list[Clue]
+
+
+def clues(page: str) -> taiwa.Program[Extracted[Crossword]]:
+    """Read the clues; of a long list only the faulty places are asked for again."""
+    return extract(taiwa.Shape(Crossword), (system(INSTRUCTIONS), user(page)), repair=Repair(rounds=2, patch_above=200))
+
+
+if __name__ == "__main__":
+    found = taiwa.run(clues(sys.stdin.read())).value
+    for name, listed in (("across", found.across), ("down", found.down)):
+        for clue in listed:
+            print(f"{clue.number:>3} {name:6} {clue.words} ({', '.join(map(str, clue.lengths))})")

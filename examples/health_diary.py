@@ -1,0 +1,52 @@
+"""A health diary in free words. What is missing is asked for, not invented.
+
+python examples/health_diary.py "Took two ibuprofen at noon, the headache is nearly gone" "Since this morning"
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+import taiwa
+from taiwa.flows.route import AskBack, Routed, route
+from taiwa.kernel import Message, system, user
+
+INSTRUCTIONS = "Entries of a health diary. Write down what was said and nothing else; give no advice."
+
+
+class Medicine(BaseModel):
+    name: str
+    amount: float = Field(gt=0)
+    unit: Literal["pills", "mg", "ml", "drops"]
+    when: str = Field(description="as it was said")
+
+
+class Symptom(BaseModel):
+    what: str
+    strength: Literal["light", "medium", "strong"]
+    since: str | None = None
+    ended: bool = False
+
+
+class Measure(BaseModel):
+    what: Literal["weight", "temperature", "pulse", "blood sugar"]
+    number: float
+    unit: str
+
+
+class Entry(BaseModel):
+    medicines: list[Medicine] = []
+    symptoms: list[Symptom] = []
+    measures: list[Measure] = []
+
+
+def entry(said: Sequence[str]) -> taiwa.Program[Routed | AskBack]:
+    """Read an entry from all that was said so far, or ask for what it lacks."""
+    talk: tuple[Message, ...] = (system(INSTRUCTIONS), *(user(words) for words in said))
+    return route({"entry": Entry}, talk)
+
+
+if __name__ == "__main__":
+    print(taiwa.run(entry(sys.argv[1:] or ["38.5 degrees this morning"])))

@@ -1,0 +1,60 @@
+"""A music player obeys: it looks things up freely, and asks before it changes anything.
+
+python examples/music.py "Make a list 'morning' of my three calmest songs"
+"""
+
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Literal, Protocol
+
+from pydantic import Field
+
+import taiwa
+from taiwa.flows.api import Api
+from taiwa.flows.carry import Outcome, carry_out
+from taiwa.flows.extract import extract
+from taiwa.flows.signatures import reads, writes
+
+
+@dataclass
+class Song:
+    title: str
+    artist: str
+    beats: int
+
+
+class Player(Protocol):
+    @reads
+    def favourites(self, count: Annotated[int, Field(ge=1, le=100)] = 20) -> list[Song]:
+        """Give the songs that are played most."""
+        ...
+
+    @reads
+    def ordered(
+        self, songs: list[Song], by: Literal["title", "artist", "beats"], descending: bool = False
+    ) -> list[Song]:
+        """Sort songs; few beats are calm."""
+        ...
+
+    @reads
+    def first(self, songs: list[Song], count: int) -> list[Song]:
+        """Take the first so many songs."""
+        ...
+
+    @writes
+    def save(self, name: str, songs: list[Song]) -> str:
+        """Keep songs as a list under a name."""
+        ...
+
+
+PLAYER = Api(Player)
+
+
+def obey(text: str, *, dry: bool = False) -> taiwa.Program[Outcome]:
+    """Do what is asked; a dry run shows what would be saved."""
+    plan = yield from extract(PLAYER, text)
+    return (yield from carry_out(PLAYER, plan.value, dry=dry))
+
+
+if __name__ == "__main__":
+    print(*taiwa.run(extract(PLAYER, " ".join(sys.argv[1:]) or "Save my top five as 'best'")).value.calls, sep="\n")

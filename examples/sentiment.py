@@ -1,0 +1,26 @@
+"""How does somebody sound? One word, and why.
+
+python examples/sentiment.py "The parcel came a week late, but the note in it made my day"
+"""
+
+import sys
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+import taiwa
+from taiwa.flows.extract import Extracted, extract
+
+
+class Mood(BaseModel):
+    reason: str = Field(description="the words that show it, quoted", max_length=200)
+    mood: Literal["good", "neutral", "bad", "mixed"]
+
+
+def mood(text: str) -> taiwa.Program[Extracted[Mood]]:
+    """Read the mood of a text; the reason comes first, so that the model thinks before it judges."""
+    return extract(taiwa.Shape(Mood), text)
+
+
+if __name__ == "__main__":
+    print(taiwa.run(mood(" ".join(sys.argv[1:]) or "Well, that could have gone worse")).value)

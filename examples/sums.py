@@ -1,0 +1,48 @@
+"""Sums in words: the model writes which functions are to be called, the program checks it and calculates.
+
+python examples/sums.py "What are 12 boxes of 24 eggs, less 5 percent that break?"
+"""
+
+import sys
+
+import taiwa
+from taiwa.flows.api import Api
+from taiwa.flows.carry import Outcome, carry_out
+from taiwa.flows.extract import extract
+
+
+class Sums:
+    """Arithmetic."""
+
+    def add(self, x: float, y: float) -> float:
+        """Add two numbers."""
+        return x + y
+
+    def subtract(self, x: float, y: float) -> float:
+        """Take y from x."""
+        return x - y
+
+    def multiply(self, x: float, y: float) -> float:
+        """Multiply two numbers."""
+        return x * y
+
+    def divide(self, x: float, y: float) -> float:
+        """Divide x by y."""
+        return x / y
+
+    def percent(self, part: float, whole: float) -> float:
+        """Give so many hundredths of a number."""
+        return whole * part / 100
+
+
+SUMS = Api(Sums, undeclared="read")
+
+
+def solve(text: str) -> taiwa.Program[Outcome]:
+    """Plan a calculation, check it, and carry it out."""
+    plan = yield from extract(SUMS, text)
+    return (yield from carry_out(SUMS, plan.value))
+
+
+if __name__ == "__main__":
+    print(taiwa.run(solve(" ".join(sys.argv[1:]) or "2 + 3 * 4"), tools=SUMS.bind(Sums())).result)

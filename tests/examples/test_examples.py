@@ -1,0 +1,246 @@
+"""The examples run, each with an answer as a model might write it, and fit on a page."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+import taiwa
+from taiwa.flows.api import Api
+from taiwa.flows.carry import Confirm
+from taiwa.flows.route import AskBack, Routed
+from taiwa.kernel.records import Json
+from tests.house.source import ROOT
+
+FILES = sorted((ROOT / "examples").glob("*.py"))
+MOST_LINES = 60
+
+
+def example(name: str) -> Any:
+    return import_module(f"examples.{name}")
+
+
+def steps(*calls: tuple[str, *tuple[Json, ...]]) -> Json:
+    return {"@steps": [{"@func": name, "@args": list(given)} for name, *given in calls]}
+
+
+def ran(program: taiwa.Program[Any], *answers: Json, **more: Any) -> Any:
+    """Run a program with these answers; a text is played as it is."""
+    words = [answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False) for answer in answers]
+    return taiwa.run(program, taiwa.script(*words), **more)
+
+
+def test_there_is_one_for_each_of_ten_domains() -> None:
+    assert [path.stem for path in FILES] == [
+        "appointments", "coffee_shop", "crossword", "drawing", "front_desk", "health_diary", "music", "restaurant",
+        "sentiment", "sums",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_it_fits_on_a_page_and_says_how_it_is_run(path: Any) -> None:
+    text = path.read_text(encoding="utf-8")
+
+    assert len(text.splitlines()) <= MOST_LINES
+    assert f"python examples/{path.name}" in text
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_type_of_it_can_be_shown_to_a_model(path: Any) -> None:
+    module = example(path.stem)
+    own = [part for part in vars(module).values() if isinstance(part, type) and part.__module__ == module.__name__]
+
+    for part in own:
+        shown = Api(part) if part.__name__ in ("Sums", "Player", "Bill") else taiwa.Shape[Any](part)
+        assert part.__name__ in shown.render()
+
+
+def test_a_coffee_shop_takes_an_order() -> None:
+    shop = example("coffee_shop")
+    answer = """The guest wants:
+    ```json
+    {"items": [
+        {"kind": "coffee", "name": "latte", "size": "large", "milk": "oat", "cups": 2},  // two of them
+        {"kind": "bakery", "name": "croissant", "warm": True},
+        {"kind": "unclear", "words": "a newspaper"},
+    ]}
+    ```"""
+
+    found = ran(shop.order("Two large oat lattes, a warm croissant and a newspaper"), answer)
+
+    assert found.value.items == [
+        shop.Coffee(kind="coffee", name="latte", size="large", milk="oat", cups=2),
+        shop.Bakery(kind="bakery", name="croissant", warm=True),
+        shop.Unclear(kind="unclear", words="a newspaper"),
+    ]
+    assert len(found.attempts) == 1
+
+
+def test_a_coffee_shop_asks_again_for_what_is_not_on_the_menu() -> None:
+    shop = example("coffee_shop")
+    bad: Json = {"items": [{"kind": "coffee", "name": "mocha"}]}
+    good: Json = {"items": [{"kind": "unclear", "words": "mocha"}]}
+
+    found = ran(shop.order("A mocha"), bad, good)
+
+    assert found.attempts[0].diagnostics[0].startswith('$.items[0].name = "mocha": must be "espresso", "latte"')
+    assert found.value.items == [shop.Unclear(kind="unclear", words="mocha")]
+
+
+def test_a_calendar_is_changed() -> None:
+    calendar = example("appointments")
+    answer: Json = {
+        "value": [
+            {"do": "move", "which": {"about": "dentist"}, "to": {"day": "Friday", "hours": "15:00"}},
+            {"do": "invite", "which": {"about": "dentist", "with": ["Ken"]}, "people": ["Aiko"]},
+        ]
+    }
+
+    move, invite = ran(calendar.changes("Move the dentist to Friday at three, and tell Aiko"), answer).value
+
+    assert move.to == calendar.When(day="Friday", hours="15:00")
+    assert (invite.which.with_, invite.people) == (["Ken"], ["Aiko"])
+
+
+def test_a_mood_is_read_after_its_reason() -> None:
+    sentiment = example("sentiment")
+
+    found = ran(sentiment.mood("late, but lovely"), {"reason": "'late' and 'lovely'", "mood": "mixed"})
+
+    assert found.value.mood == "mixed"
+    assert taiwa.Shape(sentiment.Mood).render().index("reason") < taiwa.Shape(sentiment.Mood).render().index("mood:")
+
+
+def test_a_table_becomes_lines_for_the_kitchen() -> None:
+    restaurant = example("restaurant")
+    noodles: Json = {"dish": "ramen", "broth": "miso"}
+    answer: Json = {
+        "guests": [{"noodles": noodles}, {"noodles": noodles, "drink": "beer"}],
+        "shared": [{"dish": "dumplings", "plates": 2}],
+    }
+
+    found = ran(restaurant.table("味噌ラーメン二つと餃子二皿"), answer)
+
+    assert restaurant.kitchen(found.value) == ['2 x {"dish":"ramen","broth":"miso"}', "2 x dumplings"]
+
+
+def test_a_sum_is_planned_checked_and_calculated() -> None:
+    sums = example("sums")
+    plan = steps(("multiply", 12, 24), ("percent", 5, {"@ref": 0}), ("subtract", {"@ref": 0}, {"@ref": 1}))
+
+    outcome = ran(sums.solve("12 boxes of 24 eggs, less 5 percent"), plan, tools=sums.SUMS.bind(sums.Sums()))
+
+    assert outcome.result == pytest.approx(273.6)
+
+
+def test_a_sum_that_divides_by_zero_is_told() -> None:
+    sums = example("sums")
+
+    outcome = ran(sums.solve("1/0"), steps(("divide", 1, 0)), tools=sums.SUMS.bind(sums.Sums()))
+
+    assert [(each.status, each.error) for each in outcome.calls] == [("failed", "divide failed")]
+
+
+class Shelf:
+    """A player that keeps nothing but a list."""
+
+    def __init__(self, make: Callable[[str, str, int], Any]) -> None:
+        self.songs = [make("Storm", "A", 180), make("Drift", "B", 60), make("Walk", "C", 110)]
+        self.saved: dict[str, list[Any]] = {}
+
+    def favourites(self, count: int = 20) -> list[Any]:
+        return self.songs[:count]
+
+    def ordered(self, songs: list[Any], by: str, descending: bool = False) -> list[Any]:
+        return sorted(songs, key=lambda song: getattr(song, by), reverse=descending)
+
+    def first(self, songs: list[Any], count: int) -> list[Any]:
+        return songs[:count]
+
+    def save(self, name: str, songs: list[Any]) -> str:
+        self.saved[name] = songs
+        return f"{len(songs)} songs"
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_player_looks_up_freely_and_asks_before_it_saves(dry: bool) -> None:
+    music = example("music")
+    shelf, asked = Shelf(music.Song), list[Confirm]()
+    plan = steps(
+        ("favourites",), ("ordered", {"@ref": 0}, "beats"), ("first", {"@ref": 1}, 2), ("save", "calm", {"@ref": 2})
+    )
+    handlers = {Confirm: lambda effect: asked.append(effect) or True}
+
+    outcome = ran(music.obey("…", dry=dry), plan, tools=music.PLAYER.bind(shelf), handlers=handlers)
+
+    assert [song.title for song in shelf.saved.get("calm", [])] == ([] if dry else ["Drift", "Walk"])
+    assert [each.status for each in outcome.calls] == ["done", "done", "done", "dry" if dry else "done"]
+    assert len(asked) == (not dry)
+
+
+def test_a_drawing_becomes_svg() -> None:
+    drawing = example("drawing")
+    answer: Json = {
+        "parts": [
+            {"draw": "box", "x": 0, "y": 50, "width": 100, "height": 50, "fill": "green"},
+            {"draw": "circle", "x": 80, "y": 20, "radius": 10, "fill": "yellow"},
+        ]
+    }
+
+    svg = drawing.svg(ran(drawing.draw("a sun over a field"), answer).value)
+
+    assert svg.count("<rect") == svg.count("<circle") == 1
+
+
+def test_a_diary_asks_back_or_writes_down() -> None:
+    diary = example("health_diary")
+    question: Json = {"to": "none", "question": "Since when?"}
+    entry: Json = {
+        "to": "entry",
+        "content": {"symptoms": [{"what": "headache", "strength": "light", "since": "morning"}]},
+    }
+
+    assert ran(diary.entry(["My head hurts"]), question) == AskBack("Since when?")
+    found = ran(diary.entry(["My head hurts a little", "Since the morning"]), entry)
+    assert found.value.symptoms[0].since == "morning"
+
+
+@pytest.mark.parametrize(
+    ("answer", "to"),
+    [
+        ({"to": "booking", "content": {"people": 2, "day": "Friday", "hour": "seven"}}, "booking"),
+        ({"to": "complaint", "content": {"about": "room", "words": "it is cold", "urgent": True}}, "complaint"),
+        ({"to": "bill", "content": steps(("entries", "today"), ("total", {"@ref": 0}))}, "bill"),
+    ],
+)
+def test_one_desk_knows_what_is_meant(answer: Json, to: str) -> None:
+    found = ran(example("front_desk").desk("…"), answer)
+
+    assert isinstance(found, Routed)
+    assert found.to == to
+
+
+def test_clues_are_read_and_only_faulty_places_are_asked_for_again() -> None:
+    crossword = example("crossword")
+    clues: list[Json] = [
+        {"number": n, "words": f"Clue number {n} of a long page", "lengths": [n]} for n in range(1, 31)
+    ]
+    page: Json = {"across": clues[:15], "down": clues[15:]}
+
+    found = ran(crossword.clues("…"), page, {f"$.down[{n - 16}].lengths": [n - 10, 10] for n in range(26, 31)})
+
+    assert [each.form for each in found.attempts] == ["whole", "patch"]
+    assert found.value.down[-1].lengths == [20, 10]
+
+
+def test_an_example_runs_as_a_program_of_its_own(real_environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "sentiment.py", "fine"], check=False, capture_output=True, text=True,
+        cwd=ROOT, env=real_environment | {"TAIWA_MODEL": "", "TAIWA_CONFIG": "/nonexistent.yaml"},
+    )  # fmt: skip
+
+    assert "ConfigError" in done.stderr
