@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from taiwa.apps.catalogue import find as find_app
+    from taiwa.flows.api import Api
     from taiwa.flows.chat import Reply, say
+    from taiwa.flows.extract import Extracted, extract
+    from taiwa.flows.repair import Repair
+    from taiwa.flows.route import route
     from taiwa.kernel.arun import AsyncRuntime
     from taiwa.kernel.effects import Program, gather, perform
     from taiwa.kernel.errors import TaiwaError
@@ -31,14 +35,17 @@ if TYPE_CHECKING:
     from taiwa.talk.turn import Manner, Said
 
 __all__ = [
+    "Api",
     "AsyncRuntime",
     "Done",
+    "Extracted",
     "Journal",
     "Limits",
     "Manner",
     "Message",
     "Note",
     "Program",
+    "Repair",
     "Reply",
     "Request",
     "Response",
@@ -52,12 +59,14 @@ __all__ = [
     "Usage",
     "arun",
     "astream",
+    "extract",
     "find_app",
     "gather",
     "open",
     "perform",
     "read",
     "replay",
+    "route",
     "run",
     "say",
     "script",
@@ -68,7 +77,11 @@ __version__ = "0.1.0"
 
 PLACES = {
     "apps.catalogue": ("find_app",),
+    "flows.api": ("Api",),
     "flows.chat": ("Reply", "say"),
+    "flows.extract": ("Extracted", "extract"),
+    "flows.repair": ("Repair",),
+    "flows.route": ("route",),
     "kernel.arun": ("AsyncRuntime",),
     "kernel.effects": ("Program", "gather", "perform"),
     "kernel.errors": ("TaiwaError",),
