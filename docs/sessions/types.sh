@@ -1,0 +1,17 @@
+# One type: as a model sees it, read from what a model wrote, and asked for.
+#== types
+cat > shop.py <<'END'
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass
+class Order:
+    drink: Literal["tea", "coffee"]
+    size: int
+END
+taiwa render shop:Order
+echo "Sure! {drink: 'tea', 'size': 2,}" | taiwa read - --type shop:Order -v
+#> {"drink": "tea", "size": "two"}
+#> {"drink": "tea", "size": 2}
+taiwa extract shop:Order "Tea, size two." -v
