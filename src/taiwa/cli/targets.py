@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast
 
 from taiwa.kernel.errors import InputError, TaiwaError
 
@@ -35,7 +35,13 @@ def load_shape(target: str) -> "Shape[Any]":
             here = getattr(found, "__name__", module)
             raise InputError(f"{here} has no {name!r}{_nearest(found, name)}")
         found = getattr(found, name)
-    return cast("Shape[Any]", found) if isinstance(found, Shape) else Shape[Any](found)
+    return found if _is_shape(found) else Shape[Any](found)
+
+
+def _is_shape(found: object) -> TypeGuard["Shape[Any]"]:
+    from taiwa.shape import Shape
+
+    return isinstance(found, Shape)
 
 
 def _imported(module: str) -> object:
