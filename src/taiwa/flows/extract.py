@@ -36,6 +36,8 @@ __all__ = ["ExtractError", "Extracted", "extract", "plain_json"]
 
 T = TypeVar("T")
 GUESSING = Rules()
+UNFINISHED = 1_000
+"""More faults than any whole answer is said to have."""
 SHORTER = """\
 Your last answer was cut off at the length limit: write the JSON without spaces and line breaks, and leave out what is \
 optional."""
@@ -215,12 +217,11 @@ class _Course(Generic[T]):
         )
 
     def keep_best(self, text: str, ending: str) -> None:
-        """Keep the JSON of the attempt that came nearest: the fewest faults, of equals the last."""
-        faults = len(self.faults) + (1_000 if ending else 0)
-        if self.best is not None and self.best[0] < faults:
-            return
-        data = unfinished(text) if ending else loosely(text)
-        if data is not None:
+        """Keep the JSON of the attempt that came nearest: whole before unfinished, then the fewest faults, then the last."""
+        data = None if ending else loosely(text)
+        faults = UNFINISHED if data is None else len(self.faults)
+        data = unfinished(text) if data is None else data
+        if data is not None and (self.best is None or faults <= self.best[0]):
             self.best = (faults, data)
 
     def over_budget(self) -> Program[str]:
