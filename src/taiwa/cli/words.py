@@ -25,7 +25,7 @@ WORDS: dict[str, tuple[str, str, str]] = {
     "too_far": (
         "there are not so many turns to go over",
         "それだけの数のターンはありません",
-        "没有那么多轮可以移动",
+        "没有那么多轮对话",
     ),
     "no_redo": ("there is nothing to redo", "やり直せるターンはありません", "没有可以重做的内容"),
     "forked": (
@@ -108,7 +108,7 @@ WORDS: dict[str, tuple[str, str, str]] = {
     ),
     "usage": ("write it as {usage}", "書き方: {usage}", "用法：{usage}"),
     "help_undo": ("take back the last turn, or n", "直前のターン（または n 個）を取り消す", "撤销上一轮（或 n 轮）"),
-    "help_redo": ("go forward again", "取り消しを元に戻す", "重做"),
+    "help_redo": ("go forward again", "取り消したターンを元に戻す", "重做"),
     "help_retry": ("ask the last thing again", "同じことをもう一度聞く", "重新提问"),
     "help_edit": (
         "say something else in place of the last turn, or the n-th last",
@@ -156,7 +156,7 @@ WORDS: dict[str, tuple[str, str, str]] = {
     "batch_end": (
         "{done} rows answered, {failed} failed, {kept} kept from before",
         "回答 {done} 行、失敗 {failed} 行、以前の結果を利用 {kept} 行",
-        "已回答 {done} 行，失败 {failed} 行，沿用之前结果 {kept} 行",
+        "已回答 {done} 行，失败 {failed} 行，沿用之前的结果 {kept} 行",
     ),
     "batch_stopped": (
         "stopped: {why}; what is done is kept, --resume goes on",
