@@ -359,6 +359,17 @@ def test_only_the_model_calls_of_a_turn_are_paid(drive: Drive) -> None:
     assert [type(entry.effect) for entry in driven.journal.entries].count(Complete) == 2
 
 
+@pytest.mark.parametrize(("mode", "kinds"), [("text+delta", ["Complete"]), ("json", ["Abilities", "Complete"])])
+def test_a_server_is_asked_for_its_abilities_only_where_a_schema_would_be_sent(
+    mode: ReplyMode, kinds: list[str]
+) -> None:
+    journal = Journal()
+
+    Runtime(script(reply(mode, "Hi."))).run(say("Hello?")(begin(app(*FIELDS, reply=mode))), journal)
+
+    assert [entry.kind for entry in journal.entries] == kinds
+
+
 def test_a_thought_is_no_part_of_the_answer(drive: Drive) -> None:
     thinking = Response(Message("assistant", (Thought("@@delta\n{}"), Text(reply("text+delta", "Hi!", mood="x")))))
 

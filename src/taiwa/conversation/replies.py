@@ -158,7 +158,10 @@ class AnswerWatcher:
         if self._size < self._look_at:
             return Seen()
         held = "".join(self._held)
-        keep = _certain(held, 0 if self._shown == 0 else _next_line(held))
+        if self._shown and "\n" not in held:  # in the middle of a line, as most pieces are: no delta line begins here
+            keep = len(held.rstrip())
+        else:
+            keep = _certain(held, 0 if self._shown == 0 else _next_line(held))
         self._held, self._size = [held[keep:]], len(held) - keep
         self._look_at = 2 * self._size if self._size > AT_ONCE else 0
         self._shown += keep

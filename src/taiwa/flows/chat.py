@@ -52,10 +52,10 @@ def say(text: str, *, strict: bool = False, repairs: int = 1) -> Step[Conversati
         check(text)
         settled = yield from settle(conversation)
         app = settled.app
-        able = bool(app.written) and "json_schema" in (yield from perform(Abilities()))
+        able = bool(app.written) and app.reply == "json" and (yield from _takes_schemas())
         request = turn_request(settled, text, constrained=able)
         response = yield from asked(request, watcher(app))
-        read = yield from mended(app, request, response, repairs, able)
+        read = yield from mended(app, request, response, repairs)
         if read.delta is None and strict:
             raise ShapeError(
                 f"the reply's state cannot be used: {read.faults[0]}", text=response.text, diagnostics=read.faults
@@ -67,6 +67,11 @@ def say(text: str, *, strict: bool = False, repairs: int = 1) -> Step[Conversati
         return Reply(read.answer, after.fresh[-1].delta, warnings), after
 
     return step
+
+
+def _takes_schemas() -> Program[bool]:
+    """Whether the server can be held to a schema; asked where one would be sent, as every effect is written down."""
+    return "json_schema" in (yield from perform(Abilities()))
 
 
 def check(text: str) -> None:
@@ -122,7 +127,7 @@ def committed(conversation: Conversation, text: str, read: Read, strict: bool) -
         return take(conversation, text, read.answer, _kept_delta(conversation, without)), without
 
 
-def mended(app: App, request: Request, response: Response, rounds: int, able: bool) -> Program[Read]:
+def mended(app: App, request: Request, response: Response, rounds: int) -> Program[Read]:
     """Read a reply; where its delta cannot be used, keep the answer and ask for the delta alone."""
     if response.finish == "refusal" and not response.text.strip():
         raise RefusalError("the model refused to answer", request=request.digest)
@@ -132,6 +137,7 @@ def mended(app: App, request: Request, response: Response, rounds: int, able: bo
         if read.delta is not None or response.finish in {"interrupted", "refusal", "length"}:
             break
         try:
+            able = yield from _takes_schemas()
             again = yield from asked(_repair(app, request, bad, read.faults, able), Hidden)
         except (ModelError, LimitError, ConfigError) as error:
             # The answer is there and paid for: that its delta cannot be asked for again does not take it away.

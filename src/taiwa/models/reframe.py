@@ -75,10 +75,14 @@ class Reframe:
                 self._end = self._end[len(came) :]
                 at += len(came)
             elif size := SIZE.match(data, at):
-                self._left = int(size[0], 16)
-                if not self._left:
+                start, length = size.end(), int(size[0], 16)
+                if not length:
                     return self._rest(said, data[at:])
-                at = size.end()
+                if data[start + length : start + length + 2] == b"\r\n":  # the common case: a whole chunk
+                    said.append(data[start : start + length])
+                    at = start + length + 2
+                else:
+                    self._left, at = length, start
             elif b"\n" in data[at:] or len(data) - at >= LONGEST_SIZE_BYTES:
                 return self._rest(said, data[at:])
             else:
