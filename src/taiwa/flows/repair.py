@@ -147,8 +147,7 @@ def patch_wanted(text: str, faults: tuple[str, ...]) -> tuple[Message, ...]:
 
 
 def _faulty(whose: str, faults: tuple[str, ...], wish: str) -> str:
-    lines = (line if MORE.match(line) else f"{number}. {line}" for number, line in enumerate(faults, 1))
-    return FAULTY.format(whose=whose, faults="\n".join(lines), wish=wish)
+    return FAULTY.format(whose=whose, faults="\n".join(faults), wish=wish)
 
 
 def loosely(text: str) -> Json:
