@@ -113,6 +113,23 @@ def rows(name: str) -> str:
     return f"| {found['about']} | | |\n|---|---|---|\n{''.join(lines)}"
 
 
+def recovery() -> str:
+    """What every parser reads of broken answers, and in brackets what it reads wrongly without a word."""
+    found: dict[str, Any] = json.loads((RESULTS / "typed.json").read_text(encoding="utf-8"))
+    table: dict[str, dict[str, str]] = {}
+    for row in found["rows"]:
+        if row["what"].startswith("right, "):
+            group, _, parser = row["what"].removeprefix("right, ").rpartition(": ")
+            silent = next(
+                (part.split()[-1] for part in row["note"].split(", ") if part.startswith("wrong and silent")), ""
+            )
+            shown = f"{row['value']:.0f} %" + (f" ({silent.removesuffix('%')})" if silent else "")
+            table.setdefault(f"{group}, {row['note'].rpartition(', ')[2]}".removesuffix(", "), {})[parser] = shown
+    parsers = list(next(iter(table.values())))
+    lines = [f"| {group} | {' | '.join(cells[name] for name in parsers)} |\n" for group, cells in table.items()]
+    return f"| | {' | '.join(parsers)} |\n|{'---|' * (len(parsers) + 1)}\n{''.join(lines)}"
+
+
 def amount(value: float, unit: str) -> str:
     """A figure with three digits, and its unit."""
     text = f"{value:.3g}" if abs(value) < 100 else f"{value:,.0f}"
