@@ -9,7 +9,6 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.flows.extract import Extracted, extract
 
 
 class When(BaseModel):
@@ -50,9 +49,9 @@ class Cancel(BaseModel):
     which: Which
 
 
-def changes(text: str) -> taiwa.Program[Extracted[list[Add | Move | Invite | Cancel]]]:
+def changes(text: str) -> taiwa.Program[taiwa.Extracted[list[Add | Move | Invite | Cancel]]]:
     """Read what is to be changed, in the order in which it was said."""
-    return extract(taiwa.Shape(list[Add | Move | Invite | Cancel], name="Changes"), text)
+    return taiwa.extract(taiwa.Shape(list[Add | Move | Invite | Cancel], name="Changes"), text)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.flows.extract import Extracted, extract
 
 Cups = Annotated[int, Field(ge=1, le=20)]
 
@@ -47,9 +46,9 @@ class Order(BaseModel):
     items: list[Annotated[Coffee | Tea | Bakery | Unclear, Field(discriminator="kind")]]
 
 
-def order(text: str) -> taiwa.Program[Extracted[Order]]:
+def order(text: str) -> taiwa.Program[taiwa.Extracted[Order]]:
     """Read an order."""
-    return extract(taiwa.Shape(Order), text)
+    return taiwa.extract(taiwa.Shape(Order), text)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.flows.extract import Extracted, extract
-from taiwa.flows.repair import Repair
 from taiwa.kernel import system, user
 
 INSTRUCTIONS = """\
@@ -31,9 +29,11 @@ class Crossword(BaseModel):
     down: list[Clue]
 
 
-def clues(page: str) -> taiwa.Program[Extracted[Crossword]]:
+def clues(page: str) -> taiwa.Program[taiwa.Extracted[Crossword]]:
     """Read the clues; of a long list only the faulty places are asked for again."""
-    return extract(taiwa.Shape(Crossword), (system(INSTRUCTIONS), user(page)), repair=Repair(rounds=2, patch_above=200))
+    return taiwa.extract(
+        taiwa.Shape(Crossword), (system(INSTRUCTIONS), user(page)), repair=taiwa.Repair(rounds=2, patch_above=200)
+    )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.flows.extract import Extracted, extract
 
 Across = Annotated[float, Field(ge=0, le=100)]
 Colour = Literal["black", "white", "grey", "red", "orange", "yellow", "green", "blue", "brown"]
@@ -47,9 +46,9 @@ def _part(part: Box | Circle) -> str:
     return f'<circle cx="{part.x}" cy="{part.y}" r="{part.radius}" fill="{part.fill}"/>'
 
 
-def draw(text: str) -> taiwa.Program[Extracted[Drawing]]:
+def draw(text: str) -> taiwa.Program[taiwa.Extracted[Drawing]]:
     """Read what is to be drawn."""
-    return extract(taiwa.Shape(Drawing), text)
+    return taiwa.extract(taiwa.Shape(Drawing), text)
 
 
 if __name__ == "__main__":

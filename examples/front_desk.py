@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.flows.api import Api
-from taiwa.flows.route import AskBack, Routed, route
+from taiwa.flows.route import AskBack, Routed
 
 
 class Booking(BaseModel):
@@ -41,12 +40,12 @@ class Bill:
         raise NotImplementedError
 
 
-DESK: dict[str, object] = {"booking": Booking, "complaint": Complaint, "bill": Api(Bill, undeclared="read")}
+DESK: dict[str, object] = {"booking": Booking, "complaint": Complaint, "bill": taiwa.Api(Bill, undeclared="read")}
 
 
 def desk(text: str) -> taiwa.Program[Routed | AskBack]:
     """Find out what a guest wants."""
-    return route(DESK, text)
+    return taiwa.route(DESK, text)
 
 
 if __name__ == "__main__":

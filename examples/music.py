@@ -10,9 +10,7 @@ from typing import Annotated, Literal, Protocol
 from pydantic import Field
 
 import taiwa
-from taiwa.flows.api import Api
 from taiwa.flows.carry import Outcome, carry_out
-from taiwa.flows.extract import extract
 from taiwa.flows.signatures import reads, writes
 
 
@@ -47,14 +45,16 @@ class Player(Protocol):
         ...
 
 
-PLAYER = Api(Player)
+PLAYER = taiwa.Api(Player)
 
 
 def obey(text: str, *, dry: bool = False) -> taiwa.Program[Outcome]:
     """Do what is asked; a dry run shows what would be saved."""
-    plan = yield from extract(PLAYER, text)
+    plan = yield from taiwa.extract(PLAYER, text)
     return (yield from carry_out(PLAYER, plan.value, dry=dry))
 
 
 if __name__ == "__main__":
-    print(*taiwa.run(extract(PLAYER, " ".join(sys.argv[1:]) or "Save my top five as 'best'")).value.calls, sep="\n")
+    print(
+        *taiwa.run(taiwa.extract(PLAYER, " ".join(sys.argv[1:]) or "Save my top five as 'best'")).value.calls, sep="\n"
+    )

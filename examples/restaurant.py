@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.flows.extract import Extracted, extract
 
 Topping = Literal["egg", "leek", "seaweed", "pork", "bamboo shoots"]
 
@@ -38,9 +37,9 @@ class Table(BaseModel):
     not_understood: list[str] = []
 
 
-def table(text: str) -> taiwa.Program[Extracted[Table]]:
+def table(text: str) -> taiwa.Program[taiwa.Extracted[Table]]:
     """Read what a table wants."""
-    return extract(taiwa.Shape(Table), text)
+    return taiwa.extract(taiwa.Shape(Table), text)
 
 
 def kitchen(wanted: Table) -> list[str]:

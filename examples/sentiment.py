@@ -9,7 +9,6 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.flows.extract import Extracted, extract
 
 
 class Mood(BaseModel):
@@ -17,9 +16,9 @@ class Mood(BaseModel):
     mood: Literal["good", "neutral", "bad", "mixed"]
 
 
-def mood(text: str) -> taiwa.Program[Extracted[Mood]]:
+def mood(text: str) -> taiwa.Program[taiwa.Extracted[Mood]]:
     """Read the mood of a text; the reason comes first, so that the model thinks before it judges."""
-    return extract(taiwa.Shape(Mood), text)
+    return taiwa.extract(taiwa.Shape(Mood), text)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,7 @@ python examples/sums.py "What are 12 boxes of 24 eggs, less 5 percent that break
 import sys
 
 import taiwa
-from taiwa.flows.api import Api
 from taiwa.flows.carry import Outcome, carry_out
-from taiwa.flows.extract import extract
 
 
 class Sums:
@@ -35,12 +33,12 @@ class Sums:
         return whole * part / 100
 
 
-SUMS = Api(Sums, undeclared="read")
+SUMS = taiwa.Api(Sums, undeclared="read")
 
 
 def solve(text: str) -> taiwa.Program[Outcome]:
     """Plan a calculation, check it, and carry it out."""
-    plan = yield from extract(SUMS, text)
+    plan = yield from taiwa.extract(SUMS, text)
     return (yield from carry_out(SUMS, plan.value))
 
 
