@@ -406,6 +406,14 @@ def test_whatever_is_said_turns_alternate_and_none_is_empty(messages: list[Messa
         assert all(block["text"].strip() for block in turn["content"] if block["type"] == "text")
 
 
+def test_a_result_in_a_message_of_the_model_stands_before_the_words_of_its_turn() -> None:
+    result = Message("assistant", (ToolResult("noon"),))
+
+    said = written(Request((user("a"), result, user("last"))))["messages"]
+
+    assert [block["type"] for block in said[0]["content"]] == ["tool_result", "text", "text"]
+
+
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 

@@ -225,15 +225,14 @@ def _turns(messages: Sequence[Message]) -> list[_Turn]:
                 turn.lasting.append(_text(message.text))
             turn.lasting += [_use(call, ids) for call in message.tool_calls]
         results = [_result(part, ids) for part in message.parts if isinstance(part, ToolResult)]
-        if message.role != "assistant":
+        if message.role != "assistant" or results:
             turn = _at(turns, "user")
             # The wire wants the results before all words of their turn.
             turn.lasting[:] = [block for block in turn.lasting if block["type"] == "tool_result"] + results + [
                 block for block in turn.lasting if block["type"] != "tool_result"
             ]  # fmt: skip
-            _say(turn, message)
-        elif results:
-            _at(turns, "user").lasting += results
+            if message.role != "assistant":
+                _say(turn, message)
     return [turn for turn in turns if turn.lasting or turn.transient]
 
 
