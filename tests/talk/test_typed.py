@@ -8,7 +8,7 @@ import pytest
 
 from taiwa.flows.extract import ExtractError
 from taiwa.flows.repair import Repair
-from taiwa.kernel import Request, Usage
+from taiwa.kernel import LimitError, Limits, Request, Usage
 from taiwa.models.scripted import Scripted, script
 from taiwa.observe.prices import Rates
 from taiwa.shape import Shape
@@ -80,6 +80,21 @@ def test_a_row_that_was_cut_off_in_its_repair_goes_on_with_what_was_paid_for(des
 
     assert found[0].value == {"cups": 2}
     assert [each.text for each in found[0].attempts] == [BAD, GOOD]
+    assert len(model.requests) == 1
+
+
+def test_a_row_whose_repair_met_the_cost_limit_goes_on_with_a_higher_one(desk: Desk) -> None:
+    async def drained(model: Scripted, cost: int) -> list[TypedRow]:
+        manner = Manner(limits=Limits(cost=cost))
+        job = Typed(desk, Voice(model, RATES), manner, typing=TYPING, width=1, resume=True)
+        return [row async for row in job.rows([Given(0, "2")])]
+
+    with pytest.raises(LimitError, match="cost"):
+        asyncio.run(drained(script(BAD, GOOD, usage=Usage(1, 1)), 1_000))
+    model = script(GOOD, usage=Usage(1, 1))
+
+    (row,) = asyncio.run(drained(model, 1_000_000_000))
+    assert [each.text for each in row.attempts] == [BAD, GOOD]
     assert len(model.requests) == 1
 
 

@@ -20,6 +20,8 @@ Access: TypeAlias = Literal["read", "write"]
 
 UNKNOWN = "unknown"
 MARK = "__taiwa_access__"
+FOREIGN = ("builtins", "typing", "typing_extensions")
+"""Where the bases are whose functions are nobody's API: object, Protocol, Generic."""
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
 
 
@@ -135,7 +137,7 @@ def _given(source: type | ModuleType) -> dict[str, object]:
         own = {name: part for name, part in vars(source).items() if getattr(part, "__module__", "") == source.__name__}
         places = [own]
     else:
-        bases = [each for each in reversed(source.__mro__) if each.__module__ not in ("builtins", "typing")]
+        bases = [each for each in reversed(source.__mro__) if each.__module__ not in FOREIGN]
         places = [dict(vars(each)) for each in bases]
     found = {name: part for place in places for name, part in place.items()}
     kinds = (staticmethod, classmethod)

@@ -9,7 +9,7 @@ from taiwa.flows.extract import Extracted, ExtractError, extract, plain_json
 from taiwa.flows.modes import Choice
 from taiwa.flows.repair import ONCE, Attempt, Repair
 from taiwa.kernel.effects import Abilities, Complete, Program
-from taiwa.kernel.errors import InputError, StoreError, TaiwaError
+from taiwa.kernel.errors import InputError, LimitError, StoreError, TaiwaError
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.ledger import Spent
 from taiwa.kernel.records import Json, digest, record, revive, value
@@ -128,6 +128,16 @@ class Typed(SideBySide[Extracted[Any], TypedRow]):
             tries = error.tries
         spent = error.spent if isinstance(error.spent, Spent) else Spent()
         return TypedRow(given, None, tuple(tries), spent, told)
+
+    async def _asked(self, program: Program[Extracted[Any]], journal: Journal) -> Done[Extracted[Any]]:
+        """A limit that ended a repair is told as such: with a higher one the row goes on where it was."""
+        try:
+            return await super()._asked(program, journal)
+        except ExtractError as error:
+            if isinstance(error.__cause__, LimitError):
+                error.__cause__.spent = error.spent
+                raise error.__cause__ from None
+            raise
 
     def recorded(self, row: TypedRow) -> Json:
         """Give what is kept of a row: its value, its attempts, its bill."""
