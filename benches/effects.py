@@ -1,12 +1,16 @@
-"""What an effect costs on its way through a driver, without the work that answers it."""
+"""What an effect costs on its way through a driver, without the work that answers it, beside doing without a driver."""
 
 import asyncio
+from collections.abc import AsyncIterator, Generator, Iterator
 
-from benches.measure import Subject, median, timed
-from taiwa.kernel import AsyncRuntime, Limits, Program, Retrieve, Runtime, perform
-from taiwa.kernel.values import Passage
+from benches.measure import Subject, timed
+from taiwa.kernel import AsyncRuntime, Complete, Limits, Program, Retrieve, Runtime, gather, perform, tell
+from taiwa.kernel.values import Chunk, Finished, Passage, Request, TextDelta, user
 
 EFFECTS = 5_000
+ROUNDS = 15
+LIMITS = Limits(requests=None, tool_calls=None)
+REQUEST = Request((user("x"),))
 
 
 class Nowhere:
@@ -16,20 +20,90 @@ class Nowhere:
         return ()
 
 
+class Yes:
+    """A model that says one word, at once."""
+
+    name = "yes"
+    abilities = frozenset[str]()
+
+    def stream(self, request: Request) -> Iterator[Chunk]:  # noqa: ARG002  (a model's signature)
+        yield TextDelta("yes")
+        yield Finished()
+
+    async def astream(self, request: Request) -> AsyncIterator[Chunk]:  # noqa: ARG002  (a model's signature)
+        yield TextDelta("yes")
+        yield Finished()
+
+
 def many() -> Program[int]:
     for _ in range(EFFECTS):
         yield from perform(Retrieve("x"))
     return EFFECTS
 
 
+def many_calls() -> Program[int]:
+    for _ in range(EFFECTS):
+        yield from perform(Complete(REQUEST))
+    return EFFECTS
+
+
+def many_notes() -> Program[int]:
+    for _ in range(EFFECTS):
+        yield from tell("x")
+    return EFFECTS
+
+
+def many_at_once() -> Program[int]:
+    for _ in range(EFFECTS // 10):
+        yield from gather([perform(Retrieve("x")) for _ in range(10)])
+    return EFFECTS
+
+
+def generator() -> Generator[Retrieve, tuple[Passage, ...], int]:
+    for _ in range(EFFECTS):
+        yield Retrieve("x")
+    return EFFECTS
+
+
+def by_hand() -> None:
+    """What a loop without journal, limits and errors would do."""
+    nowhere, program = Nowhere(), generator()
+    try:
+        wish = next(program)
+        while True:
+            wish = program.send(nowhere.find(wish.query, wish.k))
+    except StopIteration:
+        return
+
+
+async def tasks() -> None:
+    """What an event loop takes for as many tasks that do nothing."""
+
+    async def nothing() -> tuple[Passage, ...]:
+        return ()
+
+    for _ in range(EFFECTS):
+        await asyncio.create_task(nothing())
+
+
 def main() -> None:
-    subject = Subject("effects", "microseconds of CPU per effect: yield, record in the journal, handler, resume")
-    limits = Limits(None, None)
-    blocking = Runtime(retriever=Nowhere(), limits=limits)
-    loop = AsyncRuntime(retriever=Nowhere(), limits=limits)
-    sync = [timed(lambda: blocking.run(many())) / EFFECTS * 1e6 for _ in range(9)]
-    later = [timed(lambda: asyncio.run(loop.run(many()))) / EFFECTS * 1e6 for _ in range(5)]
-    subject.row("effect through the blocking driver", median(sync), "µs")
-    subject.row("effect through the asynchronous driver (a task each)", median(later), "µs")
-    subject.target("effect through the blocking driver", median(sync), 15, "µs")
+    subject = Subject("effects", "microseconds of CPU per effect: yield, limits, journal, handler, resume")
+    blocking = Runtime(Yes(), retriever=Nowhere(), limits=LIMITS)
+    loop = AsyncRuntime(Yes(), retriever=Nowhere(), limits=LIMITS)
+    acts = {
+        "a generator and a loop by hand, without limits and journal": by_hand,
+        "an effect through the blocking driver": lambda: blocking.run(many()),
+        "a note through the blocking driver": lambda: blocking.run(many_notes()),
+        "a model call of one word through the blocking driver": lambda: blocking.run(many_calls()),
+        "an empty task of asyncio": lambda: asyncio.run(tasks()),
+        "an effect through the asynchronous driver": lambda: asyncio.run(loop.run(many())),
+        "a model call of one word through the asynchronous driver": lambda: asyncio.run(loop.run(many_calls())),
+        "an effect of ten side by side, asynchronous": lambda: asyncio.run(loop.run(many_at_once())),
+    }
+    times: dict[str, list[float]] = {name: [] for name in acts}
+    for _ in range(ROUNDS):
+        for name, act in acts.items():
+            times[name].append(timed(act) / EFFECTS * 1e6)
+    at = {name: subject.median(name, each, "µs") for name, each in times.items()}
+    subject.target("effect through the blocking driver", at["an effect through the blocking driver"], 15, "µs")
     subject.write()

@@ -1,18 +1,20 @@
-"""Measuring and writing down: medians, ratios, and result files that documents read."""
+"""Measuring and writing down: medians with their spread, ratios within one run, and result files that documents read."""
 
 import json
+import os
 import platform
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["RESULTS", "Row", "Subject", "fresh", "median", "timed"]
+__all__ = ["RESULTS", "ROOT", "Row", "Subject", "fresh", "median", "middle_half", "timed"]
 
 RESULTS = Path(__file__).with_name("results")
 ROOT = Path(__file__).parent.parent
@@ -20,28 +22,44 @@ ROOT = Path(__file__).parent.parent
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: `value` in `unit`, and what it is held against."""
+    """One measurement: `value` in `unit`, and how many times ours it is, where it is somebody else's (0: it is not)."""
 
     what: str
     value: float
     unit: str
     note: str = ""
+    times: float = 0.0
 
 
 @dataclass
 class Subject:
-    """The measurements of one subject, its targets, and the file that keeps them."""
+    """The measurements of one subject, its targets, and the file that keeps them.
+
+    `peers` names the distributions that were measured beside taiwa; their versions are written down.
+    """
 
     name: str
     about: str
+    peers: tuple[str, ...] = ()
     rows: list[Row] = field(default_factory=list)
     targets: list[dict[str, Any]] = field(default_factory=list)
+    load: float = field(default_factory=lambda: round(os.getloadavg()[0], 1))
 
-    def row(self, what: str, value: float, unit: str, note: str = "") -> float:
-        """Add a measurement and print it."""
-        self.rows.append(Row(what, round(value, 6), unit, note))
-        print(f"  {what:<58} {value:>12,.4g} {unit:<6} {note}", flush=True)
+    def row(self, what: str, value: float, unit: str, note: str = "", *, ours: float = 0.0) -> float:
+        """Add a measurement and print it; with `ours` it is another's, and it is said when that one is ahead."""
+        times = round(value / ours, 3) if ours else 0.0
+        if times:
+            compared = f"{times:.2g} times ours" if times >= 1 else f"ahead, {times:.2g} times ours"
+            note = f"{compared}; {note}" if note else compared
+        self.rows.append(Row(what, round(value, 6), unit, note, times))
+        print(f"  {what:<66} {value:>12,.4g} {unit:<6} {note}", flush=True)
         return value
+
+    def median(self, what: str, values: Sequence[float], unit: str, note: str = "", *, ours: float = 0.0) -> float:
+        """Add the median of several measurements, and between what the middle half of them lies."""
+        low, high = middle_half(values)
+        spread = f"{len(values)} times, half of them {low:.3g} to {high:.3g}"
+        return self.row(what, median(values), unit, f"{note}; {spread}" if note else spread, ours=ours)
 
     def target(self, what: str, value: float, bound: float, unit: str) -> None:
         """Hold a value against its bound, and say plainly when it is missed."""
@@ -50,21 +68,30 @@ class Subject:
         print(f"  {'met   ' if met else 'MISSED'} {what}: {value:.4g} {unit}, at most {bound:g}", flush=True)
 
     def write(self) -> None:
-        """Write the result file."""
+        """Write the result file: what was measured, when, of which commit, on what kind of machine and how busy it was."""
         RESULTS.mkdir(exist_ok=True)
-        commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-        )
         kept = {
             "about": self.about,
             "date": datetime.now(UTC).date().isoformat(),
-            "commit": commit.stdout.strip(),
+            "commit": _commit(),
             "machine": f"{_processor()}, {platform.machine()}, Python {platform.python_version()}",
+            "load": self.load,
+            "versions": {name: version(name) for name in self.peers},
             "rows": [vars(row) for row in self.rows],
             "targets": self.targets,
         }
         path = RESULTS / f"{self.name}.json"
         path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _commit() -> str:
+    """The commit, with a plus when the source has changed since."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "src")
+    return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
 
 
 def _processor() -> str:
@@ -76,9 +103,21 @@ def _processor() -> str:
     return f"{len(models)} x {models[0]}" if models else platform.processor()
 
 
-def median(values: list[float]) -> float:
+def median(values: Sequence[float]) -> float:
     """The middle of the values."""
     return statistics.median(values)
+
+
+def middle_half(values: Sequence[float]) -> tuple[float, float]:
+    """Between what the middle half of the values lies.
+
+    >>> middle_half([1, 2, 3, 4, 100])
+    (2.0, 4.0)
+    """
+    if len(values) < 2:
+        return values[0], values[0]
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high
 
 
 def timed(act: Callable[[], object]) -> float:
@@ -91,5 +130,7 @@ def timed(act: Callable[[], object]) -> float:
 def fresh(code: str, *, arguments: tuple[str, ...] = (), text: str = "") -> str:
     """Run code in a fresh interpreter and return what it printed."""
     command = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, input=text)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, input=text)
+    if done.returncode:
+        raise RuntimeError(f"a benchmark's process failed:\n{done.stderr[-2000:]}")
     return done.stdout

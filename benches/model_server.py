@@ -16,6 +16,8 @@ __all__ = ["ANSWER", "DELTA", "LATENCY"]
 LATENCY = 0.2
 CHARACTERS = 5
 """Of one streamed event: about a token."""
+DRIPPED = b"drip"
+"""In the name of a model whose events come one by one over the 200 ms instead of all together at their end."""
 ANSWER = (
     "The maples are at their best from the middle to the end of November, and the days are cool and mostly dry. "
     "It is also the busiest time of the year, so book a room now and see the gardens early in the morning."
@@ -25,12 +27,13 @@ DELTA = f"\n@@delta\n{json.dumps(CHANGED)}"
 USAGE = {"prompt_tokens": 700, "completion_tokens": 80, "total_tokens": 780}
 
 
-def answer(body: bytes) -> bytes:
-    """The whole HTTP answer to a request."""
+def answer(body: bytes) -> tuple[bytes, ...]:
+    """The whole HTTP answer to a request, in the pieces in which a server makes it."""
     asked = json.loads(body)
-    text = ANSWER + DELTA if asked["model"] == "with-delta" else ANSWER
+    model = asked["model"]
+    text = ANSWER + DELTA if "delta" in model else ANSWER
     tools = asked.get("tools") or [{"function": {"name": ""}}]
-    return streamed(text) if asked.get("stream") else whole(text, tools[0]["function"]["name"])
+    return streamed(text) if asked.get("stream") else (whole(text, tools[0]["function"]["name"]),)
 
 
 def about(kind: str) -> dict[str, object]:
@@ -43,20 +46,17 @@ def whole(text: str, tool: str) -> bytes:
     """The answer as one JSON object; with a tool, as the arguments of a call of it."""
     message: dict[str, object] = {"role": "assistant", "content": text}
     if tool:
-        call = {"name": tool, "arguments": json.dumps({"answer": text} | CHANGED)}
-        message = {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "c1", "type": "function", "function": call}],
-        }
+        called = {"name": tool, "arguments": json.dumps({"answer": ANSWER} | CHANGED)}
+        calls = [{"id": "call_1", "type": "function", "function": called}]
+        message = {"role": "assistant", "content": None, "tool_calls": calls}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if tool else "stop", "logprobs": None}
     body = json.dumps(about("chat.completion") | {"choices": [choice], "usage": USAGE}).encode()
     return head("application/json", f"content-length: {len(body)}") + body
 
 
 @cache
-def streamed(text: str) -> bytes:
-    """The answer as server-sent events, the usage in the last one."""
+def streamed(text: str) -> tuple[bytes, ...]:
+    """The answer as server-sent events, the usage in the last one; each event in an HTTP chunk of its own."""
     deltas: list[dict[str, object]] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": text[at : at + CHARACTERS]} for at in range(0, len(text), CHARACTERS)]
     choices: list[list[dict[str, object]]] = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
@@ -64,8 +64,8 @@ def streamed(text: str) -> bytes:
     told = [about("chat.completion.chunk") | {"choices": choice, "usage": None} for choice in choices]
     told.append(about("chat.completion.chunk") | {"choices": [], "usage": USAGE})
     events = [f"data: {json.dumps(event)}\n\n".encode() for event in told] + [b"data: [DONE]\n\n", b""]
-    chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in events]
-    return head("text/event-stream; charset=utf-8", "transfer-encoding: chunked") + b"".join(chunks)
+    first, *others = [b"%x\r\n%b\r\n" % (len(event), event) for event in events]
+    return (head("text/event-stream; charset=utf-8", "transfer-encoding: chunked") + first, *others)
 
 
 def head(kind: str, length: str) -> bytes:
@@ -91,19 +91,26 @@ class Connection(asyncio.Protocol):
         length = int(fields[b"content-length"])
         if len(rest) >= length:
             self._held = rest[length:]
-            asyncio.get_running_loop().call_later(LATENCY, self._answer, answer(rest[:length]))
+            self._play(answer(rest[:length]), drips=DRIPPED in rest[:length])
 
-    def _answer(self, made: bytes) -> None:
+    def _play(self, pieces: tuple[bytes, ...], *, drips: bool) -> None:
+        call_later = asyncio.get_running_loop().call_later
+        if not drips:
+            call_later(LATENCY, self._write, b"".join(pieces))
+            return
+        for place, piece in enumerate(pieces, 1):
+            call_later(LATENCY * place / len(pieces), self._write, piece)
+
+    def _write(self, piece: bytes) -> None:
         assert isinstance(self._transport, asyncio.WriteTransport)
-        self._transport.write(made)
+        self._transport.write(piece)
 
 
 async def serve() -> None:
     """Serve until the standard input ends."""
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(Connection, "127.0.0.1", 0, backlog=512)
+    server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", 0, backlog=512)
     print(server.sockets[0].getsockname()[1], flush=True)
-    await loop.run_in_executor(None, sys.stdin.read)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     server.close()
 
 

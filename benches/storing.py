@@ -1,15 +1,22 @@
-"""What the store costs: appending turns, checking out, bytes on disk."""
+"""What the store costs: appending turns, going back and forth, and bytes on disk, beside LangGraph's checkpoints."""
 
+import json
 import random
+import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from pydoc_data.topics import topics  # type: ignore[import-untyped]  # prose that every Python has
 
-from benches.measure import Subject, median
+from benches.measure import ROOT, Subject, median
 from taiwa.apps.catalogue import find
-from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, cut, take
+from taiwa.conversation.layout import turn_request
 from taiwa.conversation.window import kept_turns
+from taiwa.kernel.effects import Complete
 from taiwa.kernel.journal import Entry
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import Response, Usage, assistant
@@ -17,117 +24,146 @@ from taiwa.store import Store
 from taiwa.talk.desk import Desk
 
 TURNS = 5_000
-WORDS = [
-    "maple",
-    "garden",
-    "train",
-    "early",
-    "morning",
-    "temple",
-    "ticket",
-    "river",
-    "quiet",
-    "autumn",
-    "bridge",
-    "market",
-]
+SAMPLE = 500
+SIZED_TURNS = 200
+SIZED_BYTES = 213_000
 KANJI = "京都庭園電車朝寺切符川静秋橋市場紅葉予約旅館地図雨晴東西南北大小新古長短高低春夏冬花鳥風月"
+PROSE = "\n".join(topics.values())
+SUMMARY = "What was said before, in short. " * 10
+PEERS = {"default": "as its documentation shows", "exit": 'durability="exit"', "delta": "with its DeltaChannel (beta)"}
 
 
-def text(chance: random.Random, characters: int, *, japanese: bool) -> str:
-    if japanese:
-        return "".join(chance.choice(KANJI) for _ in range(characters))
-    words: list[str] = []
-    while sum(map(len, words)) + len(words) < characters:
-        words.append(chance.choice(WORDS) + str(chance.randrange(100)))
-    return " ".join(words)[:characters]
+def english(turn: int, size: int) -> str:
+    """The next piece of the prose."""
+    start = turn * size % (len(PROSE) - size)
+    return PROSE[start : start + size]
 
 
-def begun(folder: Path, name: str) -> tuple[Desk, App]:
-    return Desk(Store.open(folder / name)), find("chat").opened({})
+def japanese(turn: int, size: int) -> str:
+    """Signs in no order: what cannot be made smaller."""
+    return "".join(random.Random(turn).choices(KANJI, k=size // 3))
 
 
-def appended(desk: Desk, here: Conversation, user: str, answer: str, delta: Json) -> tuple[Conversation, float, float]:
-    """One turn as `Talk` commits it: run, journal of one call, nodes. Returns the wall and CPU seconds of the commit."""
-    store = desk.store
+def begun(folder: Path, name: str) -> tuple[Desk, Conversation]:
+    """A new store with a session of the built-in chat."""
+    desk, app = Desk(Store.open(folder / name)), find("chat").opened({})
+    return desk, desk.commit("s", desk.start(app), expected=None)
+
+
+def appended(desk: Desk, here: Conversation, user: str, answer: str, delta: Json) -> tuple[Conversation, float]:
+    """One turn as `Talk` writes it: the run is begun, its call is journaled, nodes, name and log are committed.
+
+    Returns the milliseconds that the store took; the turn itself is made outside of the clock.
+    """
+    store, tip = desk.store, here.tip
     staying = kept_turns(here)
-    here = here if staying is None else cut(here, [past.hash for past in staying], "what was said before, in short")
-    base = None if here.fresh and here.fresh[0].parent is None else (here.fresh[0].parent if here.fresh else here.tip)
-    run = store.runs.begin("s", base, here.app.hash, user)
-    sink = store.runs.sink(run, model="bench")
+    here = here if staying is None else cut(here, [past.hash for past in staying], SUMMARY)
+    entry = Entry((), 0, Complete(turn_request(here, user)), Response(assistant(answer), usage=Usage(100, 50)))
+    assert entry.key
     after = take(here, user, answer, delta)
-    entry = Entry((), 0, "0" * 32, Response(assistant(answer), usage=Usage(100, 50)))
-    wall, busy = time.perf_counter(), time.process_time()
-    sink(entry)
-    settled = desk.commit("s", after, expected=base, run=run)
-    return settled, time.perf_counter() - wall, time.process_time() - busy
+    started = time.perf_counter()
+    run = store.runs.begin("s", tip, here.app.hash, user, {"strict": False, "repairs": 1})
+    store.runs.sink(run, model="bench")(entry)
+    settled = desk.commit("s", after, expected=tip, run=run)
+    return settled, (time.perf_counter() - started) * 1e3
+
+
+def each(act: Callable[[int], object], times: int) -> list[float]:
+    """Milliseconds of each time."""
+    found: list[float] = []
+    for number in range(times):
+        started = time.perf_counter()
+        act(number)
+        found.append((time.perf_counter() - started) * 1e3)
+    return found
 
 
 def speed(subject: Subject, folder: Path) -> None:
-    chance = random.Random(1)
-    desk, app = begun(folder, "speed.db")
-    desk.store.nodes.put_app(app.source)
-    here, walls, busy = desk.start(app), [], []
+    """Append, and look back from the end of a long session."""
+    desk, here = begun(folder, "speed.db")
+    walls: list[float] = []
     for number in range(TURNS):
-        delta: Json = {"topics": [f"topic {number % 97}"]}
-        words = text(chance, 80, japanese=False), text(chance, 400, japanese=False)
-        here, wall, cpu = appended(desk, here, *words, delta)
-        walls.append(wall * 1e3)
-        busy.append(cpu * 1e3)
-    fifth = TURNS // 5
-    subject.row(
-        "append a turn: journal of a call, nodes, name, log", median(walls), "ms", f"wall, over {TURNS:,} turns"
-    )
-    subject.row("append a turn, CPU", median(busy), "ms")
-    first, last = median(walls[:fifth]), median(walls[-fifth:])
-    subject.row("append, first fifth", first, "ms", "wall")
-    subject.row("append, last fifth", last, "ms", "wall")
-    tips = [name for name, _ in desk.store.nodes.path(here.tip)]
-    takes: list[float] = []
-    for name in chance.sample(tips, 400):
-        started = time.perf_counter()
-        Desk(desk.store).checkout(name) if not takes else desk.checkout(name)
-        takes.append((time.perf_counter() - started) * 1e3)
-    subject.row(f"check out any of {TURNS:,} turns", median(takes), "ms", "wall, median of 400")
-    subject.row("check out, slowest of 400", max(takes), "ms", "wall")
+        delta: Json = {"topics": [f"topic {number % 97}"], "confidence": 0.9}
+        here, wall = appended(desk, here, english(number, 80), english(number, 400), delta)
+        walls.append(wall)
+    for start in (0, 500, 1_000, 2_500, TURNS - 500):
+        subject.median(f"append, turns {start:,} to {start + 500:,}", walls[start : start + 500], "ms")
+    whole = subject.median("append: run, journal of a call, nodes, name, log", walls, "ms", "three transactions")
     started = time.perf_counter()
-    for _ in range(200):
-        desk.store.refs.undo("s")
-    subject.row("undo", (time.perf_counter() - started) * 1e3 / 200, "ms", "wall")
-    subject.target("append a turn", median(walls), 0.3, "ms")
-    subject.target("append stays flat: last fifth against first", last / first, 1.25, "x")
-    subject.target(f"check out any of {TURNS:,} turns", median(takes), 2, "ms")
+    desk.store.search("xyzzy")
+    words = subject.row(
+        "search words, when a search asks for them, per turn", (time.perf_counter() - started) * 1e3 / TURNS, "ms"
+    )
+    subject.target("append a turn, its search words included", whole + words, 0.3, "ms")
+    subject.target(
+        "append stays flat: the last 500 turns against the first", median(walls[-500:]) / median(walls[:500]), 1.25, "x"
+    )
+    back_and_forth(subject, desk, here.tip)
 
 
-def size(subject: Subject, folder: Path, *, japanese: bool) -> None:
-    chance = random.Random(2)
-    name = "Japanese" if japanese else "English"
-    desk, app = begun(folder, f"{name}.db")
-    desk.store.nodes.put_app(app.source)
-    here, said = desk.start(app), 0
-    per_turn = 213_000 // 200 // (3 if japanese else 1)
-    for number in range(200):
-        user, answer = (
-            text(chance, per_turn // 4, japanese=japanese),
-            text(chance, per_turn * 3 // 4, japanese=japanese),
-        )
-        said += len((user + answer).encode())
-        here, _, _ = appended(desk, here, user, answer, {"topics": [f"topic {number}"]})
-    desk.store.search("rain 雨" if japanese else "maple")
+def back_and_forth(subject: Subject, desk: Desk, tip: str) -> None:
+    """Check out, undo, redo, fork."""
+    tips = random.Random(1).sample([name for name, _ in desk.store.nodes.path(tip)], SAMPLE)
+    found = subject.median(
+        f"check out any of {TURNS:,} turns", takes := each(lambda n: desk.checkout(tips[n]), SAMPLE), "ms"
+    )
+    subject.row("check out, the slowest of a hundred", sorted(takes)[SAMPLE - SAMPLE // 100], "ms")
+    desk.store.snaps.drop()
+    first = each(lambda _: desk.checkout(tip), 1)[0]
+    subject.row(
+        f"check out after {TURNS:,} turns when all snapshots were dropped", first, "ms", "once; it makes one anew"
+    )
+    subject.median("undo", each(lambda _: desk.store.refs.undo("s"), 200), "ms")
+    subject.median("redo", each(lambda _: desk.store.refs.redo("s"), 200), "ms")
+    subject.median("fork", each(lambda n: desk.fork(tips[n], f"fork-{n}"), 200), "ms")
+    subject.target(f"check out any of {TURNS:,} turns", found, 2, "ms")
+
+
+def sized(folder: Path, name: str, words: Callable[[int, int], str]) -> tuple[float, Path, list[tuple[str, str]]]:
+    """MB on disk after 200 turns and a search, the log emptied; and what was said."""
+    desk, here = begun(folder, f"{name}.db")
+    size = SIZED_BYTES // SIZED_TURNS
+    said = [(words(2 * n, size // 5), words(2 * n + 1, size * 4 // 5)) for n in range(SIZED_TURNS)]
+    for number, (user, answer) in enumerate(said):
+        here, _ = appended(desk, here, user, answer, {"topics": [f"topic {number}"], "confidence": 0.9})
+    desk.store.search("xyzzy")
     path = desk.store.path
     desk.store.close()
     assert path is not None
-    total = sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*")) / 1e6
-    subject.row(
-        f"200 turns, {said / 1e3:.0f} KB of random {name} text", total, "MB", "on disk, calls and search words included"
-    )
-    subject.target(f"200 turns of 213 KB on disk ({name})", total, 1, "MB")
+    return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*")) / 1e6, path, said
+
+
+def parts(path: Path) -> str:
+    """What the file holds, by table, in KB."""
+    with sqlite3.connect(path) as sql:
+        rows = sql.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name ORDER BY 2 DESC LIMIT 5").fetchall()
+    return ", ".join(f"{name} {size / 1e3:.0f}" for name, size in rows)
+
+
+def sizes(subject: Subject, folder: Path) -> None:
+    """Bytes on disk, for prose and for what cannot be compressed, and what LangGraph writes for the same prose."""
+    own, path, said = sized(folder, "English", english)
+    spoken = sum(len(text.encode()) for pair in said for text in pair) / 1e3
+    subject.row(f"{SIZED_TURNS} turns, {spoken:.0f} KB of English prose", own, "MB", f"in KB: {parts(path)}")
+    random_signs, path, _ = sized(folder, "Japanese", japanese)
+    subject.row(f"{SIZED_TURNS} turns, as much random Japanese", random_signs, "MB", f"in KB: {parts(path)}")
+    for kind, how in PEERS.items():
+        command = [sys.executable, "-m", "benches.peers.langgraph_checkpoints", kind]
+        done = subprocess.run(command, cwd=ROOT, input=json.dumps(said), capture_output=True, text=True, check=True)
+        size, early, late = json.loads(done.stdout)
+        note = f"{how}; a turn takes {early:.1f} ms at first and {late:.1f} ms at last"
+        subject.row(f"LangGraph's SqliteSaver, the same {SIZED_TURNS} turns of prose", size, "MB", note, ours=own)
+    subject.target(f"{SIZED_TURNS} turns of 213 KB on disk, English prose", own, 1, "MB")
+    subject.target(f"{SIZED_TURNS} turns of 213 KB on disk, random Japanese", random_signs, 1, "MB")
 
 
 def main() -> None:
-    subject = Subject("storing", "one SQLite file on this machine's disk; app chat, window 20 to 10")
+    subject = Subject(
+        "storing",
+        "milliseconds and megabytes of one SQLite file on this machine's disk; the built-in chat, window 20 to 10",
+        peers=("langgraph", "langgraph-checkpoint-sqlite"),
+    )
     with tempfile.TemporaryDirectory() as folder:
         speed(subject, Path(folder))
-        size(subject, Path(folder), japanese=False)
-        size(subject, Path(folder), japanese=True)
+        sizes(subject, Path(folder))
     subject.write()

@@ -1,142 +1,211 @@
-"""Tokens of fifty turns under each layout, with a real vocabulary, real flows and a model that writes answers of fixed length.
+"""Tokens of fifty turns under each layout, with a real vocabulary, the real layout and flow, and a model that keeps to a form.
 
-The app is the built-in `chat`: utterances of 40 tokens, answers of 150, a new topic and a new confidence every turn, and a
-summary field of 40 tokens that changes every fifth turn; no provider is asked. Price units: fresh input 1, input read
-from a prefix cache 0.1, output 6. The cached share is the longest common beginning with the request before, from 1,024
-tokens on, in steps of 128.
+The apps have the fields that Monadic Chat published for `chat` (topics, language, confidence, ambiguity); utterances have 40
+tokens, answers 150, every turn has one new topic, a summary of old turns has 120. What is counted is what the codec sends.
+Price units: fresh input 1, input from a prefix cache 0.1, output 6. A cache holds the longest beginning that a request
+shares with any before it, from 1,024 tokens on, in steps of 128; keeping it costs nothing.
 """
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
+from hashlib import blake2b
+from random import Random
 
 from benches.measure import Subject
 from taiwa.apps.catalogue import find
 from taiwa.conversation.app import App, Keep, ReplyMode
 from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.chat import say
-from taiwa.kernel import Limits, Runtime
+from taiwa.kernel import Runtime
+from taiwa.kernel.records import Json
 from taiwa.kernel.values import Request
+from taiwa.models.names import resolve
 from taiwa.models.scripted import script
 
 TURNS = 50
-WORDS = (
-    "maple",
-    "garden",
-    "train",
-    "early",
-    "morning",
-    "temple",
-    "ticket",
-    "river",
-    "quiet",
-    "autumn",
-    "bridge",
-    "market",
+USER, ANSWER, SUMMARY = 40, 150, 120
+LEAST, STEP = 1_024, 128
+FRESH, CACHED, OUTPUT = 1.0, 0.1, 6.0
+TOPICS = (
+    "maple garden train morning temple ticket river autumn bridge market season castle island harbour valley".split()
 )
+WORDS = "the a one we you they go come see take make find know think early late warm cold near far new old and but or".split()
+FIFO = Keep(grow=11, to=10)
+"""Ten turns in every prompt, one dropped every turn: what was published."""
+FIELDS = ("topics", "confidence", "ambiguity", "language")
 
 
 @cache
 def encoder() -> Callable[[str], list[int]]:
+    """The vocabulary: tekken, as it comes with mistral_common."""
     from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
 
     tokenizer = MistralTokenizer.v3(is_tekken=True).instruct_tokenizer.tokenizer
     return lambda text: tokenizer.encode(text, bos=False, eos=False)
 
 
+@cache
 def filler(tokens: int, seed: int) -> str:
-    """Words that are about so many tokens."""
-    text, number = "", seed
-    while len(encoder()(text)) < tokens:
-        text += f"{WORDS[number % len(WORDS)]} "
-        number += 5
-    return text.strip()
+    """Words of exactly so many tokens."""
+    chance, text = Random(seed), "Well"
+    while (count := len(encoder()(text))) < tokens:
+        text += f" {chance.choice(WORDS + TOPICS if tokens - count > 2 else ['now'])}"
+    return text
 
 
-def app(reply: ReplyMode, keep: Keep) -> App:
-    """The built-in chat with another reply mode and window."""
+def topic(turn: int) -> str:
+    """A new topic for every turn."""
+    return f"{TOPICS[turn % len(TOPICS)]} in {TOPICS[(turn * 7 + turn // len(TOPICS)) % len(TOPICS)]} {turn}"
+
+
+def noted(turn: int) -> dict[str, Json]:
+    """What the model writes of a turn beside its answer."""
+    return {"topics": [topic(turn)], "confidence": 0.9, "ambiguity": 0.1}
+
+
+def app(reply: ReplyMode, keep: Keep, *fields: str) -> App:
+    """The built-in chat with another reply mode, window and choice of fields."""
     chat = find("chat").opened({})
-    return replace(chat, source=replace(chat.source, params={"bench": f"{reply} {keep}"}), keep=keep, reply=reply)
+    kept = tuple(field for field in chat.fields if not fields or field.name in fields)
+    examples = tuple(
+        replace(each, delta={name: held for name, held in each.delta.items() if not fields or name in fields})
+        for each in chat.examples
+        if isinstance(each.delta, dict)
+    )
+    source = replace(chat.source, params={"bench": [reply, repr(keep), *fields]})
+    return replace(chat, source=source, keep=keep, reply=reply, fields=kept, examples=examples)
 
 
-def environment(here: Conversation, number: int) -> str:
-    """The whole object, written anew."""
-    topics = [*here.state["topics"], f"topic number {number}"]  # type: ignore[misc]  # a list[str] by its field
-    written = {
-        "response": filler(150, number),
-        "topics": topics,
-        "summary": filler(40, number // 5),
-        "confidence": 0.9,
-        "ambiguity": 0.1,
-    }
-    return f"<JSON>\n{json.dumps(written)}\n</JSON>"
+@dataclass(frozen=True)
+class Layout:
+    """One way to have the conversation; `extra` is what the model writes in every turn beside the fields of `noted`."""
+
+    app: App
+    extra: dict[str, Json]
+
+    def written(self, here: Conversation, turn: int) -> str:
+        """A reply that keeps to the form: an environment carries all fields on, a delta only what is new."""
+        new = noted(turn) | self.extra
+        answer = filler(ANSWER, turn)
+        if self.app.reply == "environment":
+            held = here.state["topics"]
+            assert isinstance(held, list)
+            whole: dict[str, Json] = {"response": answer} | new | {"topics": [*held, *new["topics"]]}  # type: ignore[misc]
+            return f"<JSON>\n{json.dumps(whole, ensure_ascii=False)}\n</JSON>"
+        if self.app.reply == "json":
+            return json.dumps({"answer": answer, "delta": new}, ensure_ascii=False)
+        return f"{answer}\n@@delta\n{json.dumps(new, ensure_ascii=False)}"
 
 
-def delta(_: Conversation, number: int) -> str:
-    """The answer, and what changed."""
-    changed: dict[str, object] = {"topics": [f"topic number {number}"], "confidence": 0.9}
-    if number % 5 == 0:
-        changed["summary"] = filler(40, number // 5)
-    return f"{filler(150, number)}\n@@delta\n{json.dumps(changed)}"
+class PrefixCache:
+    """What a provider holds of the beginnings of earlier requests, by the hash of each beginning."""
+
+    def __init__(self) -> None:
+        self._known: set[bytes] = set()
+
+    def shared(self, tokens: list[int]) -> int:
+        """How many tokens of a request are held already; afterwards all of its beginnings are."""
+        names = list(self._names(tokens))
+        held = next((place for place, name in reversed(names) if name in self._known), 0)
+        self._known.update(name for _, name in names)
+        return held if held >= LEAST else 0
+
+    def _names(self, tokens: list[int]) -> Iterator[tuple[int, bytes]]:
+        name = blake2b(digest_size=16)
+        for place in range(STEP, len(tokens) + 1, STEP):
+            name.update(repr(tokens[place - STEP : place]).encode())
+            yield place, name.digest()
 
 
-def flat(request: Request) -> list[int]:
-    return encoder()("\n".join(f"<{message.role}> {message.text}" for message in request.messages))
+def sent(request: Request) -> list[int]:
+    """The tokens of the messages as the codec writes them, one mark for the beginning of each."""
+    codec = resolve("http://127.0.0.1/v1#bench").codec
+    tokens: list[int] = []
+    for message in json.loads(codec.encode(replace(request, constraint=None)).body)["messages"]:
+        tokens += [-1 - ("system", "user", "assistant").index(message["role"]), *encoder()(message["content"])]
+    return tokens
 
 
-def shared(one: list[int], other: list[int]) -> int:
-    """Tokens that a cache has of a request, after the one before it."""
-    same = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    return same // 128 * 128 if same >= 1024 else 0
+@dataclass
+class Bill:
+    """Tokens of a conversation."""
+
+    prompt: int = 0
+    cached: int = 0
+    completion: int = 0
+
+    @property
+    def units(self) -> float:
+        """What they cost."""
+        return FRESH * (self.prompt - self.cached) + CACHED * self.cached + OUTPUT * self.completion
 
 
-def talk(made: App, write: Callable[[Conversation, int], str]) -> tuple[int, int, int]:
-    """Prompt, completion and cached tokens of fifty turns, summaries included."""
-    here, prompt, completion, cached = begin(made), 0, 0, 0
-    last: list[int] = []
-    for number in range(TURNS):
-        model = script(filler(120, number), write(here, number)) if folds(here) else script(write(here, number))
-        _, here = Runtime(model, limits=Limits()).run(say(filler(40, number))(here))
+def talk(layout: Layout, turns: int = TURNS) -> Bill:
+    """Have a conversation, summaries of old turns included."""
+    here, bill, held = begin(layout.app), Bill(), PrefixCache()
+    for turn in range(turns):
+        replies = [layout.written(here, turn)]
+        if folds(here):
+            replies.insert(0, filler(SUMMARY, turn))
+        model = script(*replies)
+        said, here = Runtime(model).run(say(filler(USER, turn))(here))
+        assert not said.warnings, said.warnings
         here = replace(here, fresh=())
-        for request in model.requests:
-            tokens = flat(request)
-            prompt, cached, last = prompt + len(tokens), cached + shared(last, tokens), tokens
-        completion += sum(len(encoder()(text)) for text in _said(model.requests, write, here, number))
-    return prompt, completion, cached
+        for request, reply in zip(model.requests, replies, strict=True):
+            tokens = sent(request)
+            bill.prompt += len(tokens)
+            bill.cached += held.shared(tokens)
+            bill.completion += len(encoder()(reply))
+    return bill
 
 
 def folds(here: Conversation) -> bool:
+    """Whether the next turn asks for a summary first."""
     keep = here.app.keep
     return keep.fold == "summary" and keep.grow is not None and len(here.turns) >= keep.grow
 
 
-def _said(
-    requests: Iterable[Request], write: Callable[[Conversation, int], str], here: Conversation, number: int
-) -> list[str]:
-    before = replace(here, state=here.state | {"topics": here.state["topics"][:-1]})  # type: ignore[index]  # as above
-    summaries = [filler(120, number)] * (len(tuple(requests)) - 1)
-    return [*summaries, write(before, number)]
+def layouts(*fields: str, extra: dict[str, Json]) -> dict[str, Layout]:
+    """The ways that are compared, the published one first."""
+    ways: dict[str, tuple[ReplyMode, Keep]] = {
+        "environment, FIFO of 10 turns (as published)": ("environment", FIFO),
+        "json, FIFO of 10 turns": ("json", FIFO),
+        "text+delta, FIFO of 10 turns": ("text+delta", FIFO),
+        "text+delta, all turns": ("text+delta", Keep()),
+        "text+delta, grow to 20, then drop to 10": ("text+delta", Keep(grow=20, to=10)),
+        "text+delta, grow to 20, then summarise to 10": ("text+delta", Keep(grow=20, to=10, fold="summary")),
+    }
+    return {name: Layout(app(reply, keep, *fields), extra) for name, (reply, keep) in ways.items()}
+
+
+def compared(subject: Subject, what: str, ways: dict[str, Layout], turns: int = TURNS) -> dict[str, float]:
+    """Write the bill of each layout; return what each costs as a part of the first."""
+    bills = {name: talk(layout, turns) for name, layout in ways.items()}
+    first = next(iter(bills.values())).units
+    for name, bill in bills.items():
+        share = f"prompt {bill.prompt:,}, cached {bill.cached / bill.prompt:.0%}, completion {bill.completion:,}"
+        subject.row(f"{what}: {name}", bill.units, "units", f"{bill.units / first:.2f} times the first; {share}")
+    return {name: bill.units / first for name, bill in bills.items()}
 
 
 def main() -> None:
+    assert len(encoder()(filler(USER, 1))) == USER
     subject = Subject(
-        "tokens", "tokens of 50 turns (tekken vocabulary); price units: fresh input 1, cached 0.1, output 6"
+        "tokens",
+        "price of a conversation in units (tokens of the tekken vocabulary): fresh input 1, cached input 0.1, output 6",
+        peers=("mistral_common",),
     )
-    layouts = {
-        "environment, last 10 turns (as first published)": (app("environment", Keep(10, 9)), environment),
-        "text+delta, last 10 turns": (app("text+delta", Keep(10, 9)), delta),
-        "text+delta, all turns": (app("text+delta", Keep()), delta),
-        "text+delta, grow to 20 then drop to 10": (app("text+delta", Keep(20, 10)), delta),
-        "text+delta, grow to 20 then fold to 10": (app("text+delta", Keep(20, 10, "summary")), delta),
-    }
-    costs: dict[str, float] = {}
-    for name, (made, write) in layouts.items():
-        prompt, completion, cached = talk(made, write)
-        costs[name] = prompt - cached + 0.1 * cached + 6 * completion
-        note = f"prompt {prompt:,}, of them cached {cached / prompt:.0%}, completion {completion:,}"
-        subject.row(name, costs[name], "units", note)
-    first, *_, drop, fold = costs.values()
-    subject.target("grow/to with drop against environment", drop / first, 0.5, "x")
-    subject.target("grow/to with summary against environment", fold / first, 0.5, "x")
+    published = layouts(*FIELDS, extra={})
+    parts = compared(subject, f"{TURNS} turns", published)
+    for name in tuple(parts)[-2:]:
+        subject.target(f"{TURNS} turns: {name}, against environment", parts[name], 0.5, "x")
+    compared(subject, "150 turns", published, 150)
+    whole: dict[str, Json] = {"summary": filler(100, 1)}
+    compared(
+        subject,
+        f"{TURNS} turns, a summary of 100 tokens anew in each",
+        layouts(extra=whole),
+    )
     subject.write()

@@ -1,170 +1,125 @@
 """What a whole turn costs in CPU beside others: many conversations at once with a server that thinks for 200 ms.
 
-taiwa does the whole of it: prompt from state and window, call, reading, delta, commit to SQLite on disk. The others make one
-call with one system and one user message and keep nothing. Each runs in a fresh process; the server in one of its own.
+taiwa does the whole of it: prompt from state and window, call, reading, checked delta, commit to SQLite on disk. The others
+make the call with the same words before it and the same history, and keep nothing on disk; what they have instead of a
+state they do not do. Each runs in processes of its own, in turn; the server runs in another.
 """
 
+import json
+import os
 import subprocess
 import sys
-import time
-from statistics import median
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
-from benches.measure import ROOT, Subject, fresh
-
-CODE = """
-import asyncio, json, sys, tempfile, time
-PORT, C, N = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-BASE = f"http://127.0.0.1:{PORT}/v1"
-SYSTEM, USER = "You are a friendly companion. " * 20, "When should I go to Kyoto to see the maples?"
-MESSAGES = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": USER}]
-%s
-async def main():
-    room = asyncio.Semaphore(C)
-    async def one(n):
-        async with room:
-            await turn(n)
-    await asyncio.gather(*(one(n) for n in range(C)))
-    cpu, wall = time.process_time(), time.perf_counter()
-    await asyncio.gather(*(one(n) for n in range(N)))
-    print(json.dumps([(time.process_time() - cpu) / N * 1e3, N / (time.perf_counter() - wall)]))
-asyncio.run(main())
-"""
-PEERS: dict[str, tuple[str, str]] = {
-    "raw httpx2": (
-        "streamed",
-        """
-import httpx2
-client = httpx2.AsyncClient(limits=httpx2.Limits(max_connections=C, max_keepalive_connections=C), timeout=60, trust_env=False)
-async def turn(n):
-    body = {"model": "with-delta", "messages": MESSAGES, "stream": True, "stream_options": {"include_usage": True}}
-    words = []
-    async with client.stream("POST", f"{BASE}/chat/completions", json=body) as answer:
-        async for line in answer.aiter_lines():
-            if line.startswith("data: ") and line != "data: [DONE]":
-                for choice in json.loads(line[6:])["choices"]:
-                    words.append(choice["delta"].get("content") or "")
-    assert len("".join(words)) > 100
-""",
-    ),
-    "taiwa: Talk.asay": (
-        "streamed, stored",
-        """
-from pathlib import Path
+from benches.measure import ROOT, Subject, median
+from benches.model_server import LATENCY
 from taiwa.apps.catalogue import find
-from taiwa.models.http import HttpModel
-from taiwa.models.names import resolve
-from taiwa.store import Store
-from taiwa.talk.desk import Desk
-from taiwa.talk.talk import Talk
-from taiwa.talk.turn import Voice
-folder = tempfile.TemporaryDirectory()
-desk, app = Desk(Store.open(Path(folder.name) / "bench.db")), find("chat").opened({})
-voice = Voice(HttpModel(resolve(f"{BASE}#with-delta")))
-idle = [Talk(desk, f"s{n}", desk.start(app), voice) for n in range(C)]
-async def turn(n):
-    talk = idle.pop()
-    said = await talk.asay(USER)
-    idle.append(talk)
-    assert len(said.text) > 100 and said.delta
-""",
-    ),
-    "openai": (
-        "streamed",
-        """
-from openai import AsyncOpenAI
-client = AsyncOpenAI(base_url=BASE, api_key="none", max_retries=0)
-async def turn(n):
-    words = []
-    answer = await client.chat.completions.create(
-        model="with-delta", messages=MESSAGES, stream=True, stream_options={"include_usage": True})
-    async for event in answer:
-        for choice in event.choices:
-            words.append(choice.delta.content or "")
-    assert len("".join(words)) > 100
-""",
-    ),
-    "pydantic-ai": (
-        "one object",
-        """
-from pydantic_ai import Agent
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
-agent = Agent(OpenAIChatModel("plain", provider=OpenAIProvider(base_url=BASE, api_key="none")), instructions=SYSTEM)
-async def turn(n):
-    assert len((await agent.run(USER)).output) > 100
-""",
-    ),
-    "langchain-openai": (
-        "one object",
-        """
-from langchain_openai import ChatOpenAI
-model = ChatOpenAI(base_url=BASE, api_key="none", model="plain", max_retries=0)
-async def turn(n):
-    assert len((await model.ainvoke(MESSAGES)).content) > 100
-""",
-    ),
-    "instructor": (
-        "one object, typed",
-        """
-import instructor
-from openai import AsyncOpenAI
-from pydantic import BaseModel
-class Reply(BaseModel):
-    answer: str
-    topics: list[str]
-client = instructor.from_openai(AsyncOpenAI(base_url=BASE, api_key="none", max_retries=0))
-async def turn(n):
-    reply = await client.chat.completions.create(model="plain", messages=MESSAGES, response_model=Reply, max_retries=0)
-    assert len(reply.answer) > 100
-""",
-    ),
+from taiwa.conversation.history import begin
+from taiwa.conversation.layout import turn_request
+
+ROUNDS = 5
+SIZES = {10: 100, 100: 500}
+OWN, RAW = "taiwa, `Talk.asay`", "raw httpx2, streamed"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Who has turns, and how: what it asks for on the wire, and whether it counts as a framework."""
+
+    module: str
+    mode: str
+    stream: bool = True
+    framework: bool = True
+
+
+PEERS = {
+    RAW: Peer("raw_httpx2", "a stream, joined; nothing checked, nothing kept", framework=False),
+    OWN: Peer("own", "a stream; state checked, turn committed to SQLite", framework=False),
+    "raw httpx2, one object": Peer("raw_httpx2", "one JSON object", stream=False, framework=False),
+    "openai": Peer("openai_sdk", "one JSON object, its default", stream=False),
+    "openai, streamed": Peer("openai_sdk", "a stream"),
+    "instructor": Peer("instructor_client", "one JSON object, its default; typed", stream=False),
+    "langchain-openai": Peer("langchain", "one JSON object, its default", stream=False),
+    "pydantic-ai": Peer("pydantic_ai_agent", "one JSON object, its default", stream=False),
 }
-ROUNDS = 3
-SIZES = {10: 200, 100: 600}
+DRIPPED = (RAW, OWN, "openai, streamed")
+"""Who is measured with answers whose events come one by one."""
 
 
 def main() -> None:
     subject = Subject(
-        "turns", "CPU milliseconds of the client's process per turn, with a server that thinks for 200 ms"
+        "turns",
+        f"milliseconds of CPU per turn in the client's process; the server answers after {LATENCY * 1e3:.0f} ms",
+        peers=("httpx2", "openai", "instructor", "langchain-openai", "pydantic-ai-slim"),
     )
-    server = subprocess.Popen(
-        [sys.executable, "-m", "benches.model_server"],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+    with server() as address:
+        sizes = [word for pair in SIZES.items() for word in map(str, pair)]
+        runs = compared(address, tuple(PEERS), "with-delta", sizes)
+        dripped = compared(address, DRIPPED, "drip-with-delta", sizes[:2])
+    for place, together in enumerate(SIZES):
+        at_once = {name: [run[place] for run in found] for name, found in runs.items()}
+        report(subject, f"{together} at once", at_once)
+    report(
+        subject, "10 at once, events one by one", {name: [run[0] for run in found] for name, found in dripped.items()}
     )
-    assert server.stdout is not None
-    port = server.stdout.readline().strip()
-    try:
-        for together, turns in SIZES.items():
-            _compare(subject, port, together, turns)
-    finally:
-        server.terminate()
-        server.wait()
     subject.write()
 
 
-def _compare(subject: Subject, port: str, together: int, turns: int) -> None:
-    measured: dict[str, list[list[float]]] = {name: [] for name in PEERS}
+def compared(
+    address: str, names: tuple[str, ...], model: str, sizes: list[str]
+) -> dict[str, list[list[tuple[float, float]]]]:
+    """Run everybody in turn, several times over; each run has one (CPU, rate) per size."""
+    found: dict[str, list[list[tuple[float, float]]]] = {name: [] for name in names}
+    opening = words_before()
     for _ in range(ROUNDS):
-        for name, (_mode, code) in PEERS.items():
-            measured[name].append(_run(code, port, together, turns))
-            time.sleep(0.2)
-    cost = {name: median(cpu for cpu, _ in runs) for name, runs in measured.items()}
-    for name, runs in measured.items():
-        rate = median(rate for _, rate in runs)
-        subject.row(f"{name}, {together} at once", cost[name], "ms", f"{PEERS[name][0]}; {rate:.0f} turns/s")
-    frameworks = {name: cost[name] for name in PEERS if name not in ("raw httpx2", "taiwa: Talk.asay")}
-    best = min(frameworks, key=lambda name: frameworks[name])
-    own = cost["taiwa: Talk.asay"]
-    subject.target(f"{together} at once: against the cheapest framework ({best})", own / frameworks[best], 1, "x")
-    subject.target(f"{together} at once: against raw httpx2", own / cost["raw httpx2"], 1.5, "x")
-
-
-def _run(code: str, port: str, together: int, turns: int) -> list[float]:
-    import json
-
-    printed = fresh(CODE % code, arguments=(port, str(together), str(turns)))
-    found: list[float] = json.loads(printed.splitlines()[-1])
+        for name in names:
+            found[name].append(run(PEERS[name], address, model, sizes, opening))
     return found
+
+
+def run(peer: Peer, address: str, model: str, sizes: list[str], opening: str) -> list[tuple[float, float]]:
+    """Have turns in a fresh process."""
+    command = [sys.executable, "-m", "benches.peers", peer.module, address, *sizes]
+    told = {"BENCH_MODEL": model, "BENCH_STREAM": str(int(peer.stream))}
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | told, input=opening, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{peer.module} failed:\n{done.stderr[-2000:]}")
+    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def report(subject: Subject, when: str, runs: dict[str, list[tuple[float, float]]]) -> None:
+    """Write the row of each, and hold taiwa against the raw call and the cheapest framework."""
+    cost = {name: median([cpu for cpu, _ in found]) for name, found in runs.items()}
+    own = cost[OWN]
+    for name, found in runs.items():
+        rate = median([rate for _, rate in found])
+        note = f"{PEERS[name].mode}; {rate:.0f} turns/s"
+        subject.median(f"{when}: {name}", [cpu for cpu, _ in found], "ms", note, ours=0.0 if name == OWN else own)
+    ratios = [mine / raw for (mine, _), (raw, _) in zip(runs[OWN], runs[RAW], strict=True)]
+    subject.target(f"{when}: against raw httpx2 with the same stream", median(ratios), 1.5, "x")
+    frameworks = {name: cost[name] for name in runs if PEERS[name].framework}
+    cheapest = min(frameworks, key=lambda name: frameworks[name])
+    subject.target(f"{when}: against the cheapest framework ({cheapest})", own / frameworks[cheapest], 1, "x")
+
+
+def words_before() -> str:
+    """What taiwa's `chat` says before the first turn: the others send as much."""
+    request = turn_request(begin(find("chat").opened({})), "x")
+    return "\n\n".join(message.text for message in request.messages[:-1])
+
+
+@contextmanager
+def server() -> Generator[str]:
+    """Start the model server and give its address."""
+    command = [sys.executable, "-m", "benches.model_server"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
+        finally:
+            process.stdin.close()

@@ -1,0 +1,57 @@
+"""What cog puts into the page of the benchmarks: the result files, as tables."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from embed import RESULTS, amount
+
+__all__ = ["ahead", "missed", "result"]
+
+
+def result(name: str) -> str:
+    """One result file: what was measured, what was promised, and under what conditions."""
+    found = _read(name)
+    rows = "".join(
+        f"| {row['what']} | {amount(row['value'], row['unit'])} | {row['note']} |\n" for row in found["rows"]
+    )
+    promises = "".join(f"| {promised} |\n" for promised in map(_promise, found["targets"]))
+    versions = "".join(f", {each} {version}" for each, version in found.get("versions", {}).items())
+    load = f", load {found['load']}" if "load" in found else ""
+    return (
+        f"| {found['about']} | | |\n|---|---|---|\n{rows}\n"
+        f"| promised | is | at most | |\n|---|---|---|---|\n{promises}\n"
+        f"{found['date']}, commit {found['commit']}, {found['machine']}{load}{versions}.\n"
+    )
+
+
+def missed() -> str:
+    """Every promise that the last run did not keep, one line each."""
+    lines = [f"- {name}: {row['what']}: {_bounds(row)}\n" for name, row in _all("targets") if not row["met"]]
+    return "".join(lines) or "None: the last run kept every promise.\n"
+
+
+def ahead() -> str:
+    """Whatever took less than taiwa in the same run, one line each."""
+    rows = [(name, row) for name, row in _all("rows") if 0 < row.get("times", 0) < 1]
+    return "".join(f"- {name}: {row['what']}: {row['times']:.2g} times ours\n" for name, row in rows) or "Nothing.\n"
+
+
+def _promise(row: dict[str, Any]) -> str:
+    kept = "kept" if row["met"] else "**missed**"
+    return f"{row['what']} | {amount(row['value'], row['unit'])} | {amount(row['bound'], row['unit'])} | {kept}"
+
+
+def _bounds(row: dict[str, Any]) -> str:
+    return f"{amount(row['value'], row['unit'])}, at most {amount(row['bound'], row['unit'])} was promised"
+
+
+def _all(part: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path in sorted(RESULTS.glob("*.json")):
+        for row in _read(path.stem)[part]:
+            yield path.stem, row
+
+
+def _read(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return found
