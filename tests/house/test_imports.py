@@ -18,6 +18,8 @@ PLACES = {
     "pint": ("taiwa.tools",),
     "httpcore2": ("taiwa.models",),
     "sqlite3": ("taiwa.store",),
+    "numpy": ("taiwa.guide",),
+    "llguidance": ("taiwa.guide",),
     "click": ("taiwa.cli",),
     "rich": ("taiwa.cli",),
     "prompt_toolkit": ("taiwa.cli",),
