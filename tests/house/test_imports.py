@@ -17,13 +17,15 @@ PLACES = {
     "json_repair": ("taiwa.shape",),
     "pint": ("taiwa.tools",),
     "httpcore2": ("taiwa.models",),
-    "sqlite3": ("taiwa.store",),
+    "sqlite3": ("taiwa.sqlite",),
     "numpy": ("taiwa.guide",),
     "llguidance": ("taiwa.guide",),
     "click": ("taiwa.cli",),
     "rich": ("taiwa.cli",),
     "prompt_toolkit": ("taiwa.cli",),
     "hypothesis": ("taiwa.lab",),
+    "matplotlib": ("taiwa.lab",),
+    "ray": ("taiwa.lab",),
     "yaml": ("taiwa.apps", "taiwa.configfile"),
 }
 """Where a library may be imported. A library that is not the standard one and not here may be imported nowhere."""
@@ -71,7 +73,7 @@ def test_a_library_out_of_its_place_is_seen(module: str, text: str) -> None:
     [
         ("taiwa.shape", "import pydantic"),
         ("taiwa.shape.read", "from pydantic_core import ValidationError"),
-        ("taiwa.store.sqlite", "import sqlite3"),
+        ("taiwa.sqlite.connection", "import sqlite3"),
         ("taiwa.kernel.run", "import json\nfrom taiwa.kernel import values"),
     ],
 )
