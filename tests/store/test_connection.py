@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
-from taiwa.store import Store, connection
+from taiwa.sqlite import connection
+from taiwa.store import Store
 from taiwa.store.connection import Connection
 from tests.store.turns import begin, root, turn
 

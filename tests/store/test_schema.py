@@ -2,19 +2,19 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from taiwa.kernel.errors import StoreError
+from taiwa.sqlite.kind import is_current, migrate
 from taiwa.store import Store
-from taiwa.store.schema import APPLICATION, MIGRATIONS, is_current, migrate
+from taiwa.store.schema import APPLICATION, MIGRATIONS, STORE
 from tests.store.turns import begin
 
-NEXT = (
-    *MIGRATIONS,
-    ("ALTER TABLE node ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0", "UPDATE node SET pinned = turns"),
-)
+MORE = ("ALTER TABLE node ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0", "UPDATE node SET pinned = turns")
+NEXT = replace(STORE, migrations=(*MIGRATIONS, MORE))
 
 
 def opened(path: Path) -> sqlite3.Connection:
@@ -42,7 +42,7 @@ def test_a_file_of_the_first_version_is_brought_to_the_second_with_all_it_holds(
 
 def test_a_migration_that_fails_leaves_the_version_before_it(tmp_path: Path) -> None:
     Store.open(tmp_path / "store.db").close()
-    broken = (*MIGRATIONS, ("CREATE TABLE half(x)", "CREATE TABLE half(x)"))
+    broken = replace(STORE, migrations=(*MIGRATIONS, ("CREATE TABLE half(x)", "CREATE TABLE half(x)")))
 
     with closing(opened(tmp_path / "store.db")) as sql:
         with pytest.raises(sqlite3.OperationalError):
@@ -50,7 +50,7 @@ def test_a_migration_that_fails_leaves_the_version_before_it(tmp_path: Path) -> 
 
         assert not sql.in_transaction
         assert sql.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (0,)
-        assert is_current(sql)
+        assert is_current(sql, STORE)
 
 
 def test_this_program_does_not_take_a_newer_store_back(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from taiwa.conversation.node import AppSource, Node
 from taiwa.kernel.errors import InputError
-from taiwa.store import Forgotten, Store, Swept, connection
+from taiwa.sqlite import connection
+from taiwa.store import Forgotten, Store, Swept
 from tests.store.turns import APP, answered, begin, turn
 
 SECRET = "zeugma"

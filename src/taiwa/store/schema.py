@@ -5,14 +5,9 @@ large). Inside the file nodes name each other by row number; a row number is nev
 Only `seq` gives an order: the clock may go back, so the `*_us` columns (microseconds since 1970) are for showing.
 """
 
-import sqlite3
+from taiwa.sqlite.kind import Kind, Migration
 
-from taiwa.kernel.errors import StoreError
-
-__all__ = ["APPLICATION", "MIGRATIONS", "Migration", "is_current", "migrate"]
-
-Migration = tuple[str, ...]
-"""Statements that are run together in one transaction."""
+__all__ = ["APPLICATION", "MIGRATIONS", "STORE"]
 
 APPLICATION = 0x74616977
 """`taiw`: marks the file as ours (PRAGMA application_id)."""
@@ -111,44 +106,10 @@ MIGRATIONS: tuple[Migration, ...] = (
     ),
 )
 
-
-def is_current(sql: sqlite3.Connection, migrations: tuple[Migration, ...] = MIGRATIONS) -> bool:
-    """Say whether the store needs no migration; changes nothing.
-
-    Raises:
-        StoreError: the file belongs to another program or to a newer version of this one.
-    """
-    return _version(sql, len(migrations)) == len(migrations)
-
-
-def migrate(sql: sqlite3.Connection, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:
-    """Bring a store to the newest version, each migration in a transaction of its own.
-
-    Raises:
-        StoreError: as `is_current`.
-    """
-    while (version := _version(sql, len(migrations))) < len(migrations):
-        sql.execute("BEGIN IMMEDIATE")
-        try:
-            # Another process may have done it while this one waited for its turn.
-            if _version(sql, len(migrations)) == version:
-                for statement in migrations[version]:
-                    sql.execute(statement)
-                sql.execute(f"PRAGMA application_id = {APPLICATION}")
-                sql.execute(f"PRAGMA user_version = {version + 1}")
-            sql.execute("COMMIT")
-        except BaseException:
-            if sql.in_transaction:
-                sql.execute("ROLLBACK")
-            raise
-
-
-def _version(sql: sqlite3.Connection, newest: int) -> int:
-    mark = sql.execute("PRAGMA application_id").fetchone()[0]
-    version = int(sql.execute("PRAGMA user_version").fetchone()[0])
-    if mark != APPLICATION and (mark or version or sql.execute("SELECT 1 FROM sqlite_master").fetchone()):
-        raise StoreError("this SQLite file belongs to another program: name another file for the store")
-    if version > newest:
-        words = f"the store is of version {version} and this program knows {newest}"
-        raise StoreError(f"{words}: update taiwa, or choose another store")
-    return version
+STORE = Kind(
+    "store",
+    APPLICATION,
+    MIGRATIONS,
+    maker="a first `taiwa chat` makes one",
+    mend="run `taiwa fsck`, and export what can still be read or take a copy from before",
+)

@@ -5,15 +5,16 @@ import sqlite3
 from pathlib import Path
 
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
+from taiwa.sqlite.kind import Kind
 
 __all__ = ["translate"]
 
-DAMAGED = "is damaged: run `taiwa fsck`, and export what can still be read or take a copy from before"
-FOREIGN = "is not a store: name another file"
+DAMAGED = "is damaged: {mend}"
+FOREIGN = "is not a {name}: name another file"
 FULL = "has no space left: free some disk space and try again; nothing was changed"
 LOCKED = "is locked by another program that is writing: wait for it, or end it, and try again"
 ORPHAN = "no longer has what this belongs to: it was forgotten meanwhile"
-SEALED = "cannot be written: mend the permissions of the file and its folder, or choose another store"
+SEALED = "cannot be written: mend the permissions of the file and its folder, or choose another {name}"
 UNREACHABLE = "cannot be opened: see whether its folder exists and may be read"
 
 TABLE: dict[int, tuple[type[StoreError], str]] = {
@@ -41,21 +42,25 @@ FILES = {
 }
 
 
-def translate(error: Exception, path: Path | None) -> Exception:
+def translate(error: Exception, path: Path | None, kind: Kind) -> Exception:
     """Return our error for one of `sqlite3`'s or the system's; values that a statement carried never appear in it."""
-    store = f"the store {path}" if path is not None else "the store in memory"
+    file = f"{kind} {path}" if path is not None else f"{kind} in memory"
     if isinstance(error, UnicodeEncodeError):
         return InputError("the text holds half a character (a lone surrogate); give valid Unicode")
     if isinstance(error, OverflowError):
-        return InputError("a number is too large for the store: it holds 64 bits")
+        return InputError(f"a number is too large for {kind}: it holds 64 bits")
     if isinstance(error, OSError):
-        return StoreError(f"{store} {FILES.get(error.errno or 0, UNREACHABLE)}")
+        return StoreError(f"{file} {_filled(FILES.get(error.errno or 0, UNREACHABLE), kind)}")
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
-        return StoreError(f"{store} is closed: open it again")
+        return StoreError(f"{file} is closed: open it again")
     code = getattr(error, "sqlite_errorcode", None)
     found = TABLE.get(code) or TABLE.get(code & 0xFF) if isinstance(code, int) else None
     if found is not None:
-        kind, words = found
-        return kind(f"{store} {words}")
+        cls, words = found
+        return cls(f"{file} {_filled(words, kind)}")
     name = getattr(error, "sqlite_errorname", type(error).__name__)
-    return StoreError(f"{store} refused a step ({name}): run `taiwa fsck`")
+    return StoreError(f"{file} refused a step ({name}): {kind.mend}")
+
+
+def _filled(words: str, kind: Kind) -> str:
+    return words.replace("{name}", kind.name).replace("{mend}", kind.mend)
