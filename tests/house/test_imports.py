@@ -16,6 +16,8 @@ PLACES = {
     "jsonschema": ("taiwa.shape",),
     "json_repair": ("taiwa.shape",),
     "pint": ("taiwa.tools",),
+    "mcp": ("taiwa.tools",),
+    "anyio": ("taiwa.tools",),
     "httpcore2": ("taiwa.models",),
     "sqlite3": ("taiwa.sqlite",),
     "numpy": ("taiwa.guide",),
