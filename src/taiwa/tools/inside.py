@@ -1,14 +1,6 @@
-"""The inside of a worker process: find a tool, then answer each line of standard input with one line.
-
-    python -m taiwa.tools.inside '{"module": "my_tools", "name": "look_up", …}'
-
-It lowers its own limits first, so a tool can neither take all memory, nor leave a core file, nor fill a disk.
-"""
+"""The inside of a worker process: find a tool, and call it for each question."""
 
 import json
-import math
-import os
-import resource
 import sys
 import traceback
 from importlib import import_module
@@ -16,33 +8,26 @@ from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 from typing import Any, cast
 
+from taiwa.apart.inside import Answers
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.records import Json, record
 from taiwa.kernel.values import ToolResult
 
-__all__ = ["main"]
+__all__ = ["door"]
 
 MAIN = "__taiwa_tool__"
 MEGABYTE = 1 << 20
-LARGEST_FILE_MB = 64
-MORE_CPU_SECONDS = 2
 KEPT_WORDS = 2_000
 
 
-def main(start: str) -> None:
-    """Serve until standard input ends."""
-    given = json.loads(start)
-    sys.path[:] = given["path"]
-    answers = given["answers"]
-    os.set_inheritable(answers, False)
-    _limit(given["bounds"])
-    tool = _found(given)
-    _say(answers, {"ready": True})
-    for line in sys.stdin.buffer:
-        question = json.loads(line)
-        bounds = question["bounds"]
-        _limit_time(float(bounds.get("seconds", 10.0)))
-        _say(answers, _answer(tool, question["arguments"], int(bounds.get("characters", 100_000))))
+def door(start: dict[str, Any]) -> Answers:
+    """Find the tool that another process named."""
+    tool = _found(start)
+
+    def answer(question: dict[str, Json], characters: int) -> dict[str, Json]:
+        return _answer(tool, cast("dict[str, Json]", question["arguments"]), characters)
+
+    return answer
 
 
 def _answer(tool: Any, arguments: dict[str, Json], characters: int) -> dict[str, Json]:  # noqa: ANN401  (a user's tool)
@@ -82,31 +67,3 @@ def _program(file: str) -> ModuleType:
     sys.modules[MAIN] = module
     spec.loader.exec_module(module)
     return module
-
-
-def _limit(bounds: dict[str, Any]) -> None:
-    _lower(resource.RLIMIT_AS, int(bounds.get("memory_mb", 1_024)) * MEGABYTE)
-    _lower(resource.RLIMIT_FSIZE, LARGEST_FILE_MB * MEGABYTE)
-    _lower(resource.RLIMIT_CORE, 0)
-
-
-def _limit_time(seconds: float) -> None:
-    """Processor time beyond the deadline ends the process by itself, should nobody be left to kill it."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    spent = used.ru_utime + used.ru_stime
-    _lower(resource.RLIMIT_CPU, math.ceil(spent + seconds) + MORE_CPU_SECONDS)
-
-
-def _lower(which: int, wanted: int) -> None:
-    hard = resource.getrlimit(which)[1]
-    resource.setrlimit(which, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
-
-
-def _say(answers: int, words: dict[str, Json]) -> None:
-    line = json.dumps(words).encode() + b"\n"
-    while line:
-        line = line[os.write(answers, line) :]
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
