@@ -9,7 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from taiwa.flows.tagged import CLOSE, Interrupt, Scanner, Trigger, arguments, shown, unrepeated
+from taiwa.flows.calling import shown
+from taiwa.flows.interrupting import Interrupt, unrepeated
+from taiwa.flows.scanning import Trigger
+from taiwa.flows.tagged import CLOSE, Tagged
 from taiwa.kernel.effects import Abilities, CallTool, Complete, Program, Watcher, perform, tell
 from taiwa.kernel.errors import RefusalError, ToolError, UnknownToolError
 from taiwa.kernel.records import value
@@ -130,7 +133,7 @@ def reason(
 def _call(course: "_Course", trigger: Trigger, trouble: OnTrouble) -> Program[None]:
     try:
         spec = course.spec(trigger.name)
-        result = yield from perform(CallTool(spec.name, arguments(spec, trigger.input)))
+        result = yield from perform(CallTool(spec.name, Tagged().arguments(spec, trigger.input)))
     except ToolError as error:
         words = f"error: {error.message}" + (f" ({error.hint})" if error.hint else "")
         origin: Literal["tool", "model"] = "model" if trouble == "model_writes" else "tool"
@@ -152,7 +155,7 @@ class _Course:
         self.ending: Ending | None = None
         self._asked = Request(messages, sampling=sampling)
         self._tools = {tool.name: tool for tool in tools}
-        self._scanner = Scanner(self._tools)
+        self._scanner = Tagged().scanner(self._tools)
         self._in_place = False
         self._turns: list[str] = []
         self._false_stops = 0
