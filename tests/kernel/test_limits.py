@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import nullcontext
 
 import pytest
 
@@ -26,6 +27,7 @@ from taiwa.kernel.session import Session
 from taiwa.kernel.values import Response, assistant
 from taiwa.models.scripted import script
 from tests.kernel.fakes import Clock, Double, Drive, Echo, ask, call
+from tests.kernel.test_streaming import CutAt
 
 
 def asking(times: int) -> Program[int]:
@@ -107,6 +109,24 @@ def test_a_cost_limit_ends_a_run_whose_usage_is_not_reported(drive: Drive) -> No
         drive.run(asking(2), model=model, limits=Limits(cost=10**12), price=per_token)
 
     assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "asked"), [(Limits(cost=10**6), 3), (Limits(cost=20), 2), (Limits(output_tokens=20), 2)]
+)
+def test_an_answer_that_was_cut_counts_for_a_limit_as_what_it_used_at_most(
+    drive: Drive, limit: Limits, asked: int
+) -> None:
+    def program() -> Program[None]:
+        for _ in range(3):
+            yield from perform(Complete(Request((user("0123456789 and"),)), lambda: CutAt("and")))
+
+    model = Echo(usage=None)
+
+    with nullcontext() if asked == 3 else pytest.raises(LimitError):
+        drive.run(program(), model=model, limits=limit, price=lambda _, usage: usage.output_tokens)
+
+    assert len(model.asked) == asked
 
 
 def test_usage_that_is_not_reported_is_counted_as_unknown_never_as_nothing(drive: Drive) -> None:

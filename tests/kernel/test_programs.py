@@ -157,6 +157,37 @@ def test_the_error_of_a_handler_is_thrown_into_the_program(drive: Drive) -> None
     assert drive.run(program(), tools=[Shout()]) == "missing: give text"
 
 
+class Broken:
+    """A tool that fails in a way of its own."""
+
+    spec = ToolSpec("broken", "Fail.", {"type": "object"})
+
+    def __init__(self, gives: object) -> None:
+        self._gives = gives
+
+    def call(self, arguments: "dict[str, Json]") -> ToolResult:
+        if isinstance(self._gives, Exception):
+            raise self._gives
+        return self._gives  # type: ignore[return-value]  # pyright: ignore[reportReturnType]  # that is what is wrong with it
+
+
+@pytest.mark.parametrize(("gives", "told"), [(ValueError("secret"), "ValueError: secret"), ("text", "gave a str")])
+def test_what_breaks_in_a_tool_is_told_to_people_alone(drive: Drive, gives: object, told: str) -> None:
+    journal = Journal()
+
+    with pytest.raises(ToolError) as caught:
+        drive.run(call("broken"), journal, tools=[Broken(gives)])
+
+    assert (caught.value.message, caught.value.code, caught.value.hint) == ("broken failed", "internal", "")
+    assert told in caught.value.trace
+    assert told in str(journal.entries[0].record())
+
+
+def test_an_error_of_ours_that_comes_out_of_a_tool_stays_what_it_is(drive: Drive) -> None:
+    with pytest.raises(ConfigError, match="set up"):
+        drive.run(call("broken"), tools=[Broken(ConfigError("set up something"))])
+
+
 def test_an_unknown_tool_is_an_error_that_names_the_known_ones(drive: Drive) -> None:
     with pytest.raises(UnknownToolError) as caught:
         drive.run(call("whisper"), tools=[Shout()])

@@ -157,6 +157,26 @@ def test_an_answer_that_was_cut_is_of_unknown_cost(drive: Drive) -> None:
     assert heard[-1].spent.cost is None
 
 
+def test_what_came_behind_a_cut_in_the_same_piece_is_kept_apart(drive: Drive) -> None:
+    heard = drive.hear(watched("a <stop> b", lambda: CutAt("<stop>")), model=Echo())
+
+    assert isinstance(heard[-1], Done)
+    assert (heard[-1].value.text, heard[-1].value.discarded) == ("a ", "<stop> b!")
+
+
+def test_what_a_cut_answer_used_at_most_is_bounded_by_what_was_sent_and_received(drive: Drive) -> None:
+    heard = drive.hear(
+        watched("問い <stop> b", lambda: CutAt("<stop>")), model=Echo(), price=lambda _, u: u.output_tokens
+    )
+
+    assert isinstance(heard[-1], Done)
+    at_most = heard[-1].value.at_most
+    assert at_most.input_tokens > len("問い <stop> b".encode())
+    assert at_most.output_tokens == len("問い <stop> b!".encode())
+    spent = heard[-1].spent
+    assert (spent.estimated, spent.cost_at_most, spent.cost) == (at_most, at_most.output_tokens, None)
+
+
 def test_what_a_watcher_held_back_is_shown_at_the_end(drive: Drive) -> None:
     heard = drive.hear(watched("say <st", lambda: CutAt("<stop>")), model=Echo(chunk=1))
 

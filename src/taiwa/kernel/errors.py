@@ -194,14 +194,18 @@ class ProtocolError(ModelError):
 
 
 class ToolError(TaiwaError):
-    """The only thing a model may read of a tool's failure: a code, a message, a hint."""
+    """The only thing a model may read of a tool's failure: a code, a message, a hint.
 
-    details: ClassVar[tuple[str, ...]] = ("code", "hint")
+    `trace` is for people alone: where the tool itself broke, line by line.
+    """
 
-    def __init__(self, message: str, *, code: str = "error", hint: str = "") -> None:
+    details: ClassVar[tuple[str, ...]] = ("code", "hint", "trace")
+
+    def __init__(self, message: str, *, code: str = "error", hint: str = "", trace: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.hint = hint
+        self.trace = trace
 
 
 class UnknownToolError(ToolError):

@@ -1,14 +1,15 @@
 """What a run may spend and what it has spent. One ledger is shared by all strands of a run."""
 
+import json
 import time
 from collections.abc import Callable
 from typing import TypeAlias
 
 from taiwa.kernel.errors import ConfigError, LimitError, TaiwaError
-from taiwa.kernel.records import value
-from taiwa.kernel.values import Response, Usage
+from taiwa.kernel.records import record, value
+from taiwa.kernel.values import Request, Response, Text, Thought, Usage
 
-__all__ = ["Ledger", "Limits", "Price", "Spent"]
+__all__ = ["Ledger", "Limits", "Price", "Spent", "most_tokens"]
 
 Price: TypeAlias = Callable[[str, Usage], int | None]
 """The cost of a call in billionths of the currency unit, from the model's name and usage; None = not known."""
@@ -27,7 +28,11 @@ class Limits:
 
 @value
 class Spent:
-    """A bill. `cost` None means that some price or usage is not known; `unmetered` counts calls without usage."""
+    """A bill. `cost` None means that some price or usage is not known; `unmetered` counts calls without usage.
+
+    Of those that were cut, `estimated` holds what they used at most, and `cost_at_most` is what all calls cost at most; None
+    where not even that is known.
+    """
 
     requests: int = 0
     tool_calls: int = 0
@@ -35,6 +40,8 @@ class Spent:
     unmetered: int = 0
     cost: int | None = 0
     seconds: float = 0.0
+    estimated: Usage = Usage()
+    cost_at_most: int | None = 0
 
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(
@@ -42,8 +49,10 @@ class Spent:
             self.tool_calls + other.tool_calls,
             self.usage + other.usage,
             self.unmetered + other.unmetered,
-            None if self.cost is None or other.cost is None else self.cost + other.cost,
+            _sum(self.cost, other.cost),
             self.seconds + other.seconds,
+            self.estimated + other.estimated,
+            _sum(self.cost_at_most, other.cost_at_most),
         )
 
 
@@ -56,6 +65,8 @@ class Ledger:
         "_price",
         "_started",
         "cost",
+        "cost_at_most",
+        "estimated",
         "limits",
         "requests",
         "tool_calls",
@@ -72,6 +83,8 @@ class Ledger:
         self.usage = Usage()
         self.unmetered = 0
         self.cost: int | None = 0
+        self.estimated = Usage()
+        self.cost_at_most: int | None = 0
         self._model = model
         self._price = price
         self._clock = clock
@@ -81,7 +94,8 @@ class Ledger:
     def spent(self) -> Spent:
         """The bill so far."""
         elapsed = self._clock() - self._started
-        return Spent(self.requests, self.tool_calls, self.usage, self.unmetered, self.cost, elapsed)
+        known = (self.requests, self.tool_calls, self.usage, self.unmetered, self.cost)
+        return Spent(*known, elapsed, self.estimated, self.cost_at_most)
 
     def now(self) -> float:
         """The clock of this run, in seconds."""
@@ -105,8 +119,9 @@ class Ledger:
         limits = self.limits
         if limits.requests is not None and self.requests >= limits.requests:
             return LimitError("requests", self.requests, limits.requests)
-        if limits.output_tokens is not None and self.usage.output_tokens >= limits.output_tokens:
-            return LimitError("output_tokens", self.usage.output_tokens, limits.output_tokens)
+        written = self.usage.output_tokens + self.estimated.output_tokens
+        if limits.output_tokens is not None and written >= limits.output_tokens:
+            return LimitError("output_tokens", written, limits.output_tokens)
         refusal: TaiwaError | None = self.late() if limits.seconds is not None else None
         if limits.cost is not None:
             refusal = refusal or self._refuse_cost(limits.cost)
@@ -117,11 +132,11 @@ class Ledger:
     def _refuse_cost(self, bound: int) -> TaiwaError | None:
         if self._price is None or self._price(self._model, Usage()) is None:
             return ConfigError(f"no price is known for {self._model}, so a cost limit cannot hold; set one in `prices`")
-        if self.cost is None:
+        if self.cost_at_most is None:
             return ConfigError(
                 f"{self._model} did not report the usage of a call, so a cost limit cannot hold any longer"
             )
-        return LimitError("cost", self.cost / 1e9, bound / 1e9) if self.cost >= bound else None
+        return LimitError("cost", self.cost_at_most / 1e9, bound / 1e9) if self.cost_at_most >= bound else None
 
     def refuse_tool_call(self) -> TaiwaError | None:
         """Say why no further tool call may start, or count it as started."""
@@ -136,14 +151,36 @@ class Ledger:
     def charge(self, response: Response) -> None:
         """Put a response on the bill."""
         if response.usage is None:
-            self.charge_unknown()
+            self.charge_unknown(response.at_most)
             return
         self.usage = self.usage + response.usage
-        if self.cost is not None:
-            price = None if self._price is None else self._price(self._model, response.usage)
-            self.cost = None if price is None else self.cost + price
+        price = self._quote(response.usage)
+        self.cost, self.cost_at_most = _sum(self.cost, price), _sum(self.cost_at_most, price)
 
-    def charge_unknown(self) -> None:
-        """Put a call on the bill whose usage nobody will tell."""
+    def charge_unknown(self, at_most: Usage | None = None) -> None:
+        """Put a call on the bill whose usage nobody will tell; `at_most` is what is known of it all the same."""
         self.unmetered += 1
         self.cost = None
+        self.estimated = self.estimated + (at_most or Usage())
+        self.cost_at_most = _sum(self.cost_at_most, None if at_most is None else self._quote(at_most))
+
+    def _quote(self, usage: Usage) -> int | None:
+        return None if self._price is None else self._price(self._model, usage)
+
+
+def most_tokens(request: Request, response: Response) -> Usage:
+    """More tokens than a request and what was received of its answer can be: a token is at least one byte of them.
+
+    Reasoning that a server hides altogether is not in it.
+    """
+    sent = json.dumps(record(request), ensure_ascii=False)
+    received = "".join(part.text for part in response.message.parts if isinstance(part, (Text, Thought)))
+    return Usage(_bytes(sent), _bytes(received))
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else left + right

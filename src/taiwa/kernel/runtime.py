@@ -5,7 +5,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast
 
 from taiwa.kernel.effects import Abilities, CallTool, Complete, Effect, Program, Quote, Retrieve
-from taiwa.kernel.errors import ConfigError, UnknownToolError
+from taiwa.kernel.errors import ConfigError, ToolError, UnknownToolError
+from taiwa.kernel.foreign import Foreign
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.ledger import Ledger, Limits, Price
 from taiwa.kernel.protocols import Retriever, Tool
@@ -90,7 +91,12 @@ class BaseRuntime(Generic[M]):
         if tool is None:
             known = ", ".join(sorted(self._tools)) or "none"
             raise UnknownToolError(f"there is no tool {effect.name!r}", code="unknown_tool", hint=f"tools: {known}")
-        return tool.call(effect.arguments)
+        with Foreign(effect.name):
+            result = cast("object", tool.call(effect.arguments))  # foreign code: it may give anything
+        if not isinstance(result, ToolResult):
+            trace = f"{effect.name} gave a {type(result).__name__} and no ToolResult"
+            raise ToolError(f"{effect.name} failed", code="internal", trace=trace)
+        return result
 
     def _quote(self, effect: Quote) -> int | None:
         name = str(getattr(self.model, "name", ""))

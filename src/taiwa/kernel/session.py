@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from taiwa.kernel.effects import CallTool, Complete, Effect, Gather, Program, Tell, Watcher
 from taiwa.kernel.errors import LimitError, ReplayError, TaiwaError
 from taiwa.kernel.journal import Entry, Journal, Strand
-from taiwa.kernel.ledger import Ledger, Spent
+from taiwa.kernel.ledger import Ledger, Spent, most_tokens
 from taiwa.kernel.records import value
 from taiwa.kernel.values import Chunk, Finished, Message, Note, Response, Text, TextDelta, fold
 
@@ -60,9 +60,15 @@ class Wish:
         """Fold the chunks; return the response and what was held back until now."""
         response = fold(self.chunks)
         if self._cut is not None:
-            kept = Message("assistant", (Text(response.text[: self._cut]),))
-            return Response(kept, "cut", None, response.usage, response.model), ""
+            return self._shortened(response, self._cut), ""
         return response, "" if self._watcher is None else self._watcher.close().show
+
+    def _shortened(self, response: Response, cut: int) -> Response:
+        kept = Message("assistant", (Text(response.text[:cut]),))
+        at_most = None
+        if response.usage is None and isinstance(self.effect, Complete):
+            at_most = most_tokens(self.effect.request, response)
+        return Response(kept, "cut", None, response.usage, response.model, response.text[cut:], at_most)
 
     @property
     def over(self) -> bool:

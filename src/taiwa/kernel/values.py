@@ -207,13 +207,19 @@ class Request:
 
 @value
 class Response:
-    """One answer. `usage` None means that the backend did not say; it is never read as zero."""
+    """One answer. `usage` None means that the backend did not say; it is never read as zero.
+
+    An answer that a watcher cut has in `discarded` what came behind the cut in the same piece, and where its usage is not
+    known, in `at_most` more tokens than what was sent and received can be.
+    """
 
     message: Message
     finish: Finish = "stop"
     stop: str | None = None
     usage: Usage | None = None
     model: str = ""
+    discarded: str = ""
+    at_most: Usage | None = None
 
     @property
     def text(self) -> str:
@@ -273,12 +279,20 @@ def fold(chunks: Iterable[Chunk]) -> Response:
 
 @value
 class Passage:
-    """A piece of a source; `start` is its character offset there."""
+    """A piece of a source; `start` is its character offset there.
+
+    `heading` is the path of headings that it stands under, outermost first, `page` its page, 0 where there are none. `id`
+    names this piece of this version of the source for good, where a library keeps it.
+    """
 
     source: str
     text: str
     score: float = 0.0
     start: int = 0
+    heading: tuple[str, ...] = ()
+    page: int = 0
+    title: str = ""
+    id: str = ""
 
 
 @value
