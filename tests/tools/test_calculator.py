@@ -86,6 +86,20 @@ TREES = st.recursive(NUMBERS, lambda tree: st.tuples(tree, st.sampled_from("+-*/
         ("ln(1) + exp(0)", 1),
         ("-1^3", -1),
         ("0^0", 1),
+        ("25% of 80", 20),
+        ("20 percent of 50", 10),
+        ("[5 + 3]{2}", 16),
+        ("3 1/2 + 1", Fraction(9, 2)),
+        ("20 dollars + $5", 25),
+        ("US$5*2 = 10 dollars", 10),
+        ("45mins*2", 90),
+        ("$20/hour x 8 hours", 160),
+        ("60 miles per hour * 2", 120),
+        ("(2 + 3) boxes x 4", 20),
+        ("500円×3個", 1500),
+        ("80円 + 20 yen", 100),
+        ("1万2000円÷3", 4000),
+        ("1.5億 - 2億", -5 * 10**7),
     ],
 )
 def test_the_spellings_of_models_are_read_exactly(text: str, result: Fraction | int) -> None:
@@ -106,6 +120,24 @@ def test_the_spellings_of_models_are_read_exactly(text: str, result: Fraction | 
         ("1,5", "syntax"),
         ("1,00", "syntax"),
         ("1000,000", "syntax"),
+        ("$5 + €3", "ambiguous"),
+        ("2 hours + 30 minutes", "ambiguous"),
+        ("2 hours = 120 minutes", "ambiguous"),
+        ("3分30秒", "syntax"),
+        ("5 million", "syntax"),
+        ("3 dozen", "syntax"),
+        ("500 - half", "syntax"),
+        ("50k", "syntax"),
+        ("5 miles^2", "syntax"),
+        ("10/second²", "syntax"),
+        ("4 yeni", "syntax"),
+        ("500/many", "syntax"),
+        ("6/3 1/2", "syntax"),
+        ("3 5/4", "syntax"),
+        ("2 3 1/2", "syntax"),
+        ("(2 + 3]", "syntax"),
+        ("1万5", "syntax"),
+        ("5兆", "syntax"),
         ("1.2.3", "syntax"),
         ("3²³½", "syntax"),
         ("½½", "syntax"),
@@ -258,14 +290,17 @@ RECORD_ERRORS = set(
 NOT_ARITHMETIC = set(
     """
     24/175b_finetuning/0 24/175b_finetuning/1 29/175b_verification/1 111/175b_verification/0 167/6b_finetuning/0
-    199/6b_verification/0 199/6b_verification/1 384/175b_finetuning/1 467/175b_finetuning/0
+    199/6b_verification/0 199/6b_verification/1 384/175b_finetuning/1
     481/175b_finetuning/0 510/175b_finetuning/0 582/175b_finetuning/0 783/6b_finetuning/3 963/175b_finetuning/0
-    983/6b_verification/0 988/6b_verification/1 1027/175b_finetuning/2 1027/175b_finetuning/3
+    983/6b_verification/0 1027/175b_finetuning/2 1027/175b_finetuning/3
     1027/175b_finetuning/4 1038/175b_finetuning/3 1038/175b_verification/0 1074/175b_finetuning/0
     1200/175b_verification/0
     """.split()
 )
-"""Calls with an unknown, or with a word among the numbers: they are refused, never guessed."""
+"""Calls with an unknown, or with a word among the numbers that may be one: they are refused, never guessed."""
+
+ALL_RECORDED_CALLS = 16_692
+"""In the whole record, of which every odd solution and a quarter of the others is here."""
 
 
 def recorded_calls(folder: Path) -> Iterator[tuple[str, str, str]]:
@@ -293,3 +328,4 @@ def test_recorded_calls_give_the_recorded_result_but_where_the_record_is_wrong(s
 
     assert count > 4000
     assert (refused, unequal) == (NOT_ARITHMETIC, RECORD_ERRORS)
+    assert len(refused) <= 0.002 * ALL_RECORDED_CALLS

@@ -11,7 +11,17 @@ from typing import NoReturn
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.values import ToolResult
 from taiwa.tools.functions import FUNCTIONS, PI, near, power
-from taiwa.tools.numbers import RAISED, bits, bounded, halves_to_slashes, narrow, spell, spell_near
+from taiwa.tools.labels import CURRENCIES, LABEL, label
+from taiwa.tools.numbers import (
+    RAISED,
+    bits,
+    bounded,
+    halves_to_slashes,
+    myriads_to_digits,
+    narrow,
+    spell,
+    spell_near,
+)
 from taiwa.tools.tool import tool
 
 __all__ = ["calculate", "calculator"]
@@ -21,11 +31,19 @@ MAX_DEPTH = 60
 LONGEST_APPROXIMATION = 600
 """Bits above which a number that is rounded anyway is rounded again; it keeps 50 digits."""
 NAMES = r"(?i:sqrt|log10|log|ln|exp|pi|of)(?![0-9A-Za-z_])|√|π"
+WORD = rf"(?i:{LABEL})(?![^\W\dxX_]|_)"
+"""A label that ends where it seems to end: neither `yen` in `yeni`, nor, as in `5miles`, `mile`."""
+MONEY = rf"(?:(?:US)?[{CURRENCIES}])?"
 TOKEN = re.compile(
-    r"\s*(?:(?P<number>[$€£¥]?(?!0[xX])(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
-    rf"(?:[eE][+-]?[0-9]{{1,4}})?(?![0-9.,]|[^\W\dxX{RAISED}]))|(?P<vulgar>[$€£¥]?[0-9]*[¼½¾⅐-⅞](?!\w))"
-    rf"|(?P<name>{NAMES})|(?P<raised>[⁺⁻]?[{RAISED}]+)|(?P<sign>\*\*|[-+*/^%()xX])|(?P<other>\S))"
+    rf"\s*(?:(?P<number>{MONEY}(?!0[xX])(?:[0-9]{{1,3}}(?:,[0-9]{{3}})+(?:\.[0-9]*)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+    rf"(?:[eE][+-]?[0-9]{{1,4}})?(?![0-9.,]|(?!{WORD})[^\W\dxX{RAISED}]))|(?P<vulgar>{MONEY}[0-9]*[¼½¾⅐-⅞](?!\w))"
+    rf"|(?P<name>{NAMES})|(?P<raised>[⁺⁻]?[{RAISED}]+)|(?P<sign>\*\*|[-+*/^%()\[\]{{}}xX])|(?P<label>{WORD})|(?P<other>\S))"
 )
+PERCENT = re.compile(r"\b(?:percent|per cent|pct)\b|パーセント", re.IGNORECASE)
+PER = re.compile(rf"\s+per\s+(?={WORD})", re.IGNORECASE)
+# 3 1/2 is three and a half; not where a sign before or after it would take a part of it.
+MIXED = re.compile(rf"\s+([0-9]{{1,3}})/([0-9]{{1,3}})(?![0-9.,]|\s*(?:[/^([{{]|\*\*|[{RAISED}]))")
+PAIRS = {"(": ")", "[": "]", "{": "}"}
 SIGNS = {"×": "*", "·": "*", "⋅": "*", "∙": "*", "・": "*", "✕": "*", "÷": "/", "∕": "/", "⁄": "/", "−": "-", "–": "-"}
 SPELLINGS = str.maketrans(SIGNS)
 LOWERED = str.maketrans("⁺⁻" + RAISED, "+-0123456789")
@@ -51,7 +69,7 @@ def calculator(expression: str) -> ToolResult:
 def calculate(text: str) -> Fraction:
     """Work out an expression: exactly, but for irrational results, which are rounded to 50 digits.
 
-    `^` and `**` are powers. What an equation says is the value of its last side; its other sides must agree with it or
+    `^` and `**` are powers; words for what a number counts are skipped where they cannot matter. What an equation says is the value of its last side; its other sides must agree with it or
     hold an unknown. A final `=` is ignored.
 
     >>> calculate("1,000 × 5% + 2^-1")
@@ -68,21 +86,29 @@ def calculate(text: str) -> Fraction:
 def _parsed(text: str) -> "_Parser":
     if len(text) > MAX_CHARS:
         raise ToolError(f"the expression has {len(text):,} characters", code="too_long", hint=f"at most {MAX_CHARS:,}")
-    plain = narrow(text).translate(SPELLINGS).strip().removesuffix("?").rstrip().removesuffix("=")
-    *others, last = plain.split("=")
+    *others, last = _plain(text).removesuffix("?").rstrip().removesuffix("=").split("=")
     parser = _Parser(last)
     parser.whole()
-    for other in others:
-        value = _value(other)
-        if value is None and not parser.worked:
-            raise ToolError("equations with an unknown are not solved", code="syntax", hint=HINT)
-        if value is not None and near(value) != near(parser.result):
-            raise ToolError(f"{other.strip()} is {spell(value)} and not {spell(parser.result)}", code="unequal")
+    for side in others:
+        other = _known(side)
+        if other is None:
+            if not parser.worked:
+                raise ToolError("equations with an unknown are not solved", code="syntax", hint=HINT)
+            continue
+        if other.labels and parser.labels and other.labels != parser.labels:
+            raise _mixed(other.labels | parser.labels)
+        if near(other.result) != near(parser.result):
+            raise ToolError(f"{side.strip()} is {spell(other.result)} and not {spell(parser.result)}", code="unequal")
     return parser
 
 
-def _value(side: str) -> Fraction | None:
-    """The value of a side of an equation; None where it is a name, or holds an unknown."""
+def _plain(text: str) -> str:
+    plain = PERCENT.sub("%", myriads_to_digits(narrow(text).translate(SPELLINGS)))
+    return PER.sub("/", plain).strip()
+
+
+def _known(side: str) -> "_Parser | None":
+    """A side of an equation; None where it is a name, or holds an unknown."""
     parser = _Parser(side)
     try:
         parser.whole()
@@ -90,7 +116,15 @@ def _value(side: str) -> Fraction | None:
         if error.code == "syntax":
             return None
         raise
-    return parser.result
+    return parser
+
+
+def _mixed(labels: set[str]) -> ToolError:
+    return ToolError(
+        f"{' and '.join(sorted(labels))} cannot be added or compared",
+        code="ambiguous",
+        hint="bring them to one unit first, and leave the words out",
+    )
 
 
 @dataclass(slots=True)
@@ -105,6 +139,9 @@ class _Parser:
     exact: bool = field(default=True, init=False)
     worked: bool = field(default=False, init=False)
     """Whether there was anything to work out."""
+    adds: bool = field(default=False, init=False)
+    labels: set[str] = field(default_factory=set[str], init=False)
+    """What the numbers count, of which there may be several only where nothing is added."""
     result: Fraction = field(default=Fraction(0), init=False)
 
     def whole(self) -> None:
@@ -112,6 +149,8 @@ class _Parser:
         self.result = self.expression(0)
         if self.kind:
             self.fail("an operator or the end")
+        if self.adds and len(self.labels) > 1:
+            raise _mixed(self.labels)
 
     def step(self) -> None:
         found = TOKEN.match(self.text, self.at)
@@ -151,10 +190,13 @@ class _Parser:
                 left = self.settled(power(left, Fraction(word.translate(LOWERED))))
             elif word == "%":
                 left = self.hundredths(left)
+            elif word == "/" and self.kind == "label":
+                self.counted()
             else:
                 # What follows a power may be a power again, which comes first: 2^3^2 is 2^9.
                 left = self.settled(_applied(word, left, self.expression(BINDS[word] - (word == "^"))))
                 last = word
+                self.adds = self.adds or word in ("+", "-")
         self.depth -= 1
         return left
 
@@ -165,29 +207,58 @@ class _Parser:
 
     def implicit(self) -> bool:
         """Whether a product without a sign comes next, as in 2(3 + 4)."""
-        return self.sign("(") or self.kind == "name"
+        return self.sign(*PAIRS) or self.kind == "name"
 
     def operand(self) -> Fraction:
         kind, word = self.kind, self.word
         if kind in ("number", "vulgar"):
-            self.step()
-            return bounded(Fraction(halves_to_slashes(word.lstrip("$€£¥").replace(",", ""))))
+            return self.number()
         if kind == "name":
             self.step()
             return self.named(word)
-        if not self.sign("(", "+", "-"):
+        if not self.sign("+", "-", *PAIRS):
             self.fail("a number")
         self.step()
-        if word != "(":
+        if word not in PAIRS:
             inner = self.expression(NEGATION)
             return -inner if word == "-" else inner
-        return self.closed()
+        return self.closed(PAIRS[word])
 
-    def closed(self) -> Fraction:
-        inner = self.expression(0)
-        if not self.sign(")"):
-            self.fail("an operator or ')'")
+    def number(self) -> Fraction:
+        digits = self.word.removeprefix("us").lstrip(CURRENCIES)
+        if self.word[-len(digits) - 1 : -len(digits)]:
+            self.labels.add(label(self.word[-len(digits) - 1]))
+        part = self.mixed()
         self.step()
+        self.counted()
+        return bounded(Fraction(halves_to_slashes(digits.replace(",", ""))) + part)
+
+    def mixed(self) -> Fraction:
+        """The fraction that belongs to the whole number here, as in 3 1/2."""
+        found = MIXED.match(self.text, self.at) if self.word.isdigit() else None
+        before = self.text[: self.at].rstrip("0123456789").rstrip()
+        if found is None or before.endswith(("/", "^", "*")) or int(found[1]) >= int(found[2]):
+            return Fraction(0)
+        self.at = found.end()
+        return Fraction(int(found[1]), int(found[2]))
+
+    def counted(self) -> None:
+        """Skip the word that says what the number before it counts."""
+        if self.kind == "label":
+            self.labels.add(label(self.word))
+            self.step()
+            self.no_power()
+
+    def no_power(self) -> None:
+        if self.kind == "raised" or self.sign("^"):
+            self.fail("a number before the power")
+
+    def closed(self, closing: str) -> Fraction:
+        inner = self.expression(0)
+        if not self.sign(closing):
+            self.fail(f"an operator or {closing!r}")
+        self.step()
+        self.counted()
         return inner
 
     def named(self, name: str) -> Fraction:
@@ -201,7 +272,7 @@ class _Parser:
         if not self.sign("("):
             self.fail(f"'(' after {name}")
         self.step()
-        return self.settled(FUNCTIONS[name](self.closed()))
+        return self.settled(FUNCTIONS[name](self.closed(")")))
 
     def settled(self, outcome: tuple[Fraction, bool]) -> Fraction:
         """Take the result of a step; a number that is no longer exact is kept short."""
@@ -211,7 +282,7 @@ class _Parser:
         return bounded(number if self.exact or bits(number) < LONGEST_APPROXIMATION else near(number))
 
     def hundredths(self, number: Fraction) -> Fraction:
-        if self.kind in ("number", "vulgar", "name") or self.sign("("):
+        if self.kind in ("number", "vulgar", "name") or self.sign(*PAIRS):
             raise ToolError(
                 "% means hundredths, so no number can follow it", code="syntax", hint="17 - 5*3 for a remainder"
             )

@@ -14,6 +14,7 @@ __all__ = [
     "bits",
     "bounded",
     "halves_to_slashes",
+    "myriads_to_digits",
     "narrow",
     "rounded",
     "spell",
@@ -25,9 +26,16 @@ MAX_BITS = 4_096
 EXACT_DIGITS = 15
 ROUNDED_DIGITS = 6
 NEAR_DIGITS = 50
+LONGEST_MYRIADS = 20
+"""Characters; what is longer would not fit the digits of a Decimal."""
 RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 # Full-width forms become plain ones. Not by NFKC, which would quietly make 32 of "3²" and 31/2 of "3½".
 WIDE = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {0x3000: 0x20, 0xFFE5: 0xA5, 0xA0: 0x20}
+MYRIADS = re.compile(
+    r"(?<![0-9.,])(?:(?P<億>[0-9]+(?:\.[0-9]+)?)[億亿])?(?:(?P<万>[0-9]+(?:\.[0-9]+)?)[万萬])?"
+    r"(?:(?P<千>[0-9](?:\.[0-9]+)?)千)?(?P<rest>(?<=[万萬])[0-9]{3,4}|(?<=千)[0-9]{3})?(?![0-9.,億亿万萬千百十兆])"
+)
+SIZES = {"億": 10**8, "万": 10**4, "千": 10**3, "rest": 1}
 VULGAR = re.compile(r"([0-9]*)([¼½¾⅐-⅞])")
 
 
@@ -51,6 +59,22 @@ def halves_to_slashes(text: str) -> str:
 
 def _vulgar(whole: str, part: str) -> Fraction:
     return Fraction(int(whole or "0")) + Fraction(unicodedata.normalize("NFKC", part).replace("⁄", "/"))
+
+
+def myriads_to_digits(text: str) -> str:
+    """Write the 億, 万 and 千 of Japanese and Chinese out; 兆 is left, which is a million in one and a billion in the other.
+
+    >>> myriads_to_digits("1億2000万円 ÷ 3千")
+    '120000000円 ÷ 3000'
+    """
+    return MYRIADS.sub(_digits, text)
+
+
+def _digits(found: re.Match[str]) -> str:
+    parts = [(SIZES[name], part) for name, part in found.groupdict().items() if part is not None]
+    if not parts or len(found[0]) > LONGEST_MYRIADS:
+        return found[0]
+    return f"{sum((Decimal(part) * size for size, part in parts), Decimal(0)).normalize():f}"
 
 
 def bits(number: Fraction) -> int:
