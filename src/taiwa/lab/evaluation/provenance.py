@@ -1,0 +1,33 @@
+"""Where figures come from: which program, in which state, measured them."""
+
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+__all__ = ["program_version"]
+
+SOURCE = Path(__file__).parent
+SECONDS = 10
+
+
+def program_version() -> str:
+    """The version of this program; run from a checkout also its commit, with `+` where files of the package differ from it."""
+    try:
+        released = version("taiwa")
+    except PackageNotFoundError:
+        released = "unknown"
+    commit = _git("rev-parse", "--short=12", "HEAD")
+    # A wheel in somebody else's checkout has the commit of a stranger: the file must be one of that repository.
+    if not commit or not _git("ls-files", "--error-unmatch", Path(__file__).name):
+        return released
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", str(SOURCE.parents[1]))
+    return f"{released} {commit}{'+' if changed else ''}"
+
+
+def _git(*words: str) -> str:
+    """What git says of the folder of this file; '' where there is no git, or no repository."""
+    try:
+        done = subprocess.run(["git", *words], cwd=SOURCE, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
