@@ -9,6 +9,10 @@ from types import MappingProxyType
 from typing import Protocol as Structure
 from typing import TypeAlias
 
+from taiwa.flows.fence import Fence
+from taiwa.flows.gsm import Gsm
+from taiwa.flows.inline import Inline
+from taiwa.flows.react import ReAct
 from taiwa.flows.scanning import Scanner, Trigger
 from taiwa.flows.tagged import Tagged
 from taiwa.kernel.errors import InputError
@@ -102,7 +106,9 @@ class Result:
 
 
 Event: TypeAlias = Said | Call | Result
-PROTOCOLS: Mapping[str, Callable[[], Protocol]] = MappingProxyType({"tagged": Tagged})
+PROTOCOLS: Mapping[str, Callable[[], Protocol]] = MappingProxyType(
+    {"tagged": Tagged, "inline": Inline, "gsm": Gsm, "react": ReAct, "fence": Fence}
+)
 """The protocols by name."""
 
 

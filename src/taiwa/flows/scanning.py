@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 from taiwa.kernel.records import value
 
-__all__ = ["LONGEST_INPUT", "Form", "LineScanner", "Scanner", "Trigger", "fence"]
+__all__ = ["FENCE", "LONGEST_INPUT", "PIECE", "Form", "LineScanner", "Reading", "Scanner", "Trigger", "fence"]
 
 LONGEST_INPUT = 1_000
 KEPT_TAIL = LONGEST_INPUT + 200
@@ -98,7 +98,7 @@ class LineScanner:
                 call := self._first(self._form.closed)
             ):
                 self._forget(call.end)
-                self._tail = ""
+                self._tail, self._before = "", ()
                 if piece.endswith("\n") and done + call.end - before == found.end():
                     self._end_line()
                 return Trigger(call.name, call.input, done + call.end - before, call.size, call.mark, call.final)
