@@ -7,10 +7,11 @@ gives a state that shares nothing and so may be used in another thread.
 Masks are packed: bit `token % 32` of word `token // 32` says whether the token may come next; shape ((V+31)//32,), uint32.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from taiwa.guide.vocabulary import Vocabulary
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import value
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     Mask: TypeAlias = NDArray[np.uint32]
 
-__all__ = ["LIMIT", "Clause", "Coverage", "Explanation", "Guide", "State", "fill", "words"]
+__all__ = ["LIMIT", "Clause", "Coverage", "Explanation", "Guide", "State", "UncoveredError", "fill", "words"]
 
 LIMIT = 4096
 """The most tokens that `allowed` lists unless it is told otherwise: above that, the mask is the better form."""
@@ -41,18 +42,30 @@ class Clause:
 class Coverage:
     """What of a source the guide enforces.
 
-    `relaxed` is enforced in part or not at all, so the answer must be checked for it afterwards; `unsupported` is what made
-    a strict compilation fail. Of a regex, a grammar or a choice everything is enforced.
+    `relaxed` is enforced in part or not at all, so the answer must be checked for it afterwards; `unsupported` is what a
+    strict compilation refuses; `ignored` are keywords to which JSON Schema gives no meaning. Of a regex, a grammar or a
+    choice everything is enforced.
     """
 
     enforced: tuple[Clause, ...] = ()
     relaxed: tuple[Clause, ...] = ()
     unsupported: tuple[Clause, ...] = ()
+    ignored: tuple[Clause, ...] = ()
 
     @property
     def whole(self) -> bool:
         """Say whether a text that the guide let through needs no check."""
         return not self.relaxed and not self.unsupported
+
+
+class UncoveredError(InputError):
+    """A strict compilation met what cannot be enforced; `clauses` has one line for each such keyword."""
+
+    details: ClassVar[tuple[str, ...]] = ("clauses",)
+
+    def __init__(self, message: str, *, clauses: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.clauses = clauses
 
 
 @value
@@ -174,8 +187,3 @@ def fill(out: "Mask", tokens: Iterable[int]) -> None:
         bits[token >> 5] = bits.get(token >> 5, 0) | 1 << (token & 31)
     for word, setting in bits.items():
         out[word] = setting
-
-
-def shown(vocabulary: Vocabulary, tokens: Sequence[int]) -> tuple[str, ...]:
-    """Write tokens as a person reads them."""
-    return tuple(vocabulary.show(token) for token in tokens)

@@ -1,19 +1,67 @@
 """A vocabulary: what each token of a model writes, which tokens end a text, and how the tokenizer itself would divide one."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
+from pathlib import Path
 from struct import pack
 from typing import TypeAlias
 
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import value
 
-__all__ = ["Encode", "Vocabulary"]
+__all__ = ["Encode", "Findings", "Vocabulary"]
 
 Encode: TypeAlias = Callable[[str], Sequence[int]]
 """How the tokenizer divides a text: the canonical tokens, without any that begin or end it."""
 
 DIGEST_BYTES = 16
+END = "<|endoftext|>"
+UTF8_BYTES = (9, 10, 13, *range(0x20, 0x7F), *range(0x80, 0xC0), *range(0xC2, 0xF5))
+"""The bytes that text is made of: control characters and what UTF-8 never uses are not missed."""
+PROBES = (
+    "a b",
+    ' {\n  "key": [1.5, true, null]}',
+    "<<name: input>>",
+    "naïve – “ja”",
+    "日本語の文。",
+    "中文，句子",
+    "🙂",
+    "\t\n\n  x",
+)
+"""Texts that must come back as they were: a table that was read wrongly loses a space or a letter of one of them."""
+
+
+@value
+class Findings:
+    """What is odd about a vocabulary.
+
+    `gaps` are ids without bytes, `duplicates` ids that write the same; neither keeps a guide from being right. `missing` are
+    bytes of UTF-8 that no token writes and `joined` those that none writes alone, so some texts, or some places where a text
+    can be cut, are out of reach. `broken` are probe texts that do not come back from the tokenizer as they went in.
+    """
+
+    gaps: tuple[int, ...] = ()
+    duplicates: tuple[tuple[int, ...], ...] = ()
+    missing: bytes = b""
+    joined: bytes = b""
+    broken: tuple[str, ...] = ()
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """One line for each thing that makes constraints unreachable; none for a vocabulary to rely on."""
+        lines: list[str] = []
+        if self.missing:
+            lines.append(f"no token writes {len(self.missing)} of the bytes of UTF-8: {_listed(self.missing)}")
+        if self.broken:
+            shown = ", ".join(repr(probe) for probe in self.broken[:3])
+            lines.append(f"{len(self.broken)} of {len(PROBES)} texts do not come back from the tokenizer: {shown}")
+        return tuple(lines)
+
+
+def _listed(found: bytes) -> str:
+    shown = ", ".join(repr(chr(byte)) if byte < 0x7F else f"0x{byte:02X}" for byte in found[:8])
+    return shown + (" …" if len(found) > 8 else "")
 
 
 class Vocabulary:
@@ -121,12 +169,53 @@ class Vocabulary:
                 spelled.setdefault(text, token)
         return spelled, max(map(len, spelled), default=0)
 
+    def check(self) -> "Findings":
+        """Look for what keeps a constraint from being written with these tokens."""
+        places: dict[bytes, list[int]] = {}
+        for token, text in enumerate(self.tokens):
+            if text and token not in self.special:
+                places.setdefault(text, []).append(token)
+        inside = frozenset(b"".join(places))
+        alone = frozenset(text[0] for text in places if len(text) == 1)
+        return Findings(
+            gaps=tuple(token for token, text in enumerate(self.tokens) if not text),
+            duplicates=tuple(tuple(tokens) for tokens in places.values() if len(tokens) > 1),
+            missing=bytes(byte for byte in UTF8_BYTES if byte not in inside),
+            joined=bytes(byte for byte in UTF8_BYTES if byte in inside and byte not in alone),
+            broken=tuple(probe for probe in PROBES if not self._comes_back(probe)),
+        )
+
+    def _comes_back(self, probe: str) -> bool:
+        try:
+            return self.decode(self.encode(probe)) == probe.encode()
+        except (InputError, IndexError):
+            return False
+
+    @classmethod
+    def from_tekken(cls, path: str | Path) -> "Vocabulary":
+        """Read a `tekken.json`; see `taiwa.guide.tokenizers`."""
+        from taiwa.guide.tokenizers import from_tekken
+
+        return from_tekken(path)
+
+    @classmethod
+    def from_tiktoken(
+        cls, source: "str | Path | Mapping[bytes, int]", *, special: Mapping[str, int] | None = None, end: str = END
+    ) -> "Vocabulary":
+        """Read a file of tiktoken ranks, or take the ranks themselves; see `taiwa.guide.tokenizers`."""
+        from taiwa.guide.tokenizers import from_tiktoken
+
+        return from_tiktoken(source, special=special, end=end)
+
+    @classmethod
+    def from_hf(cls, tokenizer: object, *, end: int | Iterable[int] | None = None, size: int = 0) -> "Vocabulary":
+        """Read a tokenizer of transformers or tokenizers; see `taiwa.guide.tokenizers`."""
+        from taiwa.guide.tokenizers import from_hf
+
+        return from_hf(tokenizer, end=end, size=size)
+
     @classmethod
     def of_bytes(cls) -> "Vocabulary":
         """The 256 bytes and an end: every text can be written, one byte at a time."""
-        return cls(
-            (*(bytes([byte]) for byte in range(256)), b"<end>"),
-            256,
-            encode=lambda text: tuple(text.encode()),
-            name="bytes",
-        )
+        tokens = (*(bytes([byte]) for byte in range(256)), b"<end>")
+        return cls(tokens, 256, encode=lambda text: tuple(text.encode()), name="bytes")
