@@ -93,3 +93,38 @@ def raises() -> str:
 def refuses() -> str:
     """Refuse, in words for the model."""
     raise ToolError("not today", code="closed", hint="try tomorrow")
+
+
+COUNTED: list[int] = []
+
+
+@tool
+def counts() -> int:
+    """Count the calls in this process."""
+    COUNTED.append(1)
+    return len(COUNTED)
+
+
+@tool(isolated=False)
+def counts_here() -> int:
+    """Count the calls in the program."""
+    COUNTED.append(1)
+    return len(COUNTED)
+
+
+@tool(seconds=0.5)
+def hangs() -> str:
+    """Never end, in a way that no other thread of the process can interrupt."""
+    return "x" * (9**9**8 % 10)
+
+
+@tool
+def scaled(number: int, factor: int = 2) -> int:
+    """Multiply."""
+    return number * factor
+
+
+@tool
+def calls_another(number: int) -> str:
+    """Call another tool by name."""
+    return f"{scaled.call({'number': number}).text} in {os.getpid()}: {which_process.call({}).text}"

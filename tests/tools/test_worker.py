@@ -169,15 +169,100 @@ def test_a_tool_that_no_other_process_can_find_is_refused() -> None:
         isolated(local)
 
 
-def test_a_tool_of_the_program_itself_is_found(tmp_path: Path) -> None:
+def local_tool(**how: Any) -> FunctionTool[Any, Any]:
+    """A tool that no other process can find."""
+
+    def local(what: str) -> str:
+        """Do something odd."""
+        match what:
+            case "sleep":
+                time.sleep(2)
+            case "exit":
+                raise SystemExit("enough")
+            case "much":
+                return "x" * 100_001
+            case "where":
+                return str(os.getpid())
+            case _:
+                pass
+        return what
+
+    return tool(**how)(local)
+
+
+def test_a_tool_is_called_in_a_worker_unless_it_says_otherwise() -> None:
+    before = len(playthings.COUNTED)
+
+    assert [playthings.counts.call({}).value for _ in range(2)] == [1, 2]
+    assert len(playthings.COUNTED) == before
+
+    assert playthings.counts_here.call({}).value == before + 1
+    assert playthings.counts() == before + 2
+
+
+@pytest.mark.slow
+def test_a_plain_tool_that_never_ends_is_ended_in_time() -> None:
+    with pytest.raises(ToolError):
+        playthings.hangs.call({"no": 1})
+    start = time.monotonic()
+
+    with pytest.raises(ToolError) as caught:
+        playthings.hangs.call({})
+
+    assert caught.value.code == "timeout"
+    assert time.monotonic() - start < 10
+
+
+def test_bad_arguments_start_no_worker() -> None:
+    one = tool(playthings.double.function)
+
+    with pytest.raises(ToolError, match=r"\$\.number"):
+        one.call({"number": "many"})
+
+    assert one._apart is None
+
+
+def test_a_fixed_parameter_goes_along_to_the_worker() -> None:
+    assert playthings.scaled.preset(factor=10).call({"number": 4}).value == 40
+
+
+def test_a_tool_that_calls_a_tool_does_so_in_its_own_worker() -> None:
+    text = playthings.calls_another.call({"number": 4}).text
+
+    product, _, place = text.partition(" in ")
+    outer, _, inner = place.partition(": ")
+    assert (product, outer) == ("8", inner)
+
+
+@pytest.mark.parametrize(("what", "code"), [("sleep", "timeout"), ("exit", "crashed"), ("much", "too_large")])
+def test_a_tool_without_a_place_runs_here_with_a_deadline(what: str, code: str) -> None:
+    one = local_tool(seconds=0.2)
+
+    assert one.call({"what": "where"}).text == str(os.getpid())
+    with pytest.raises(ToolError) as caught:
+        one.call({"what": what})
+
+    assert caught.value.code == code
+
+
+def test_a_tool_without_a_place_cannot_be_asked_into_a_worker() -> None:
+    with pytest.raises(InputError, match="top of a module"):
+        local_tool(isolated=True).call({"what": "where"})
+
+
+@pytest.mark.parametrize("guard", [True, False])
+def test_a_tool_of_the_program_itself_is_found_and_the_program_runs_once(tmp_path: Path, guard: bool) -> None:
     program = tmp_path / "program.py"
+    work = "print(triple.call({'number': 7}).text); open('done', 'a').write('once ')"
     program.write_text(
-        "from taiwa.tools import isolated, tool\n\n"
-        "@tool\ndef triple(number: int) -> int:\n    'Triple a number.'\n    return 3 * number\n\n"
-        "if __name__ == '__main__':\n    with isolated(triple) as one:\n        print(one.call({'number': 7}).text)\n",
+        "import os\nfrom taiwa.tools import tool\n\n"
+        "@tool(isolated=True)\ndef triple(number: int) -> int:\n    'Triple a number.'\n    return FACTOR * more(number)\n\n"
+        "FACTOR = 3\nhome = os.getcwd()\ndef more(number: int) -> int:\n    return number\n\n"
+        + (f"if __name__ == '__main__':\n    {work}\n" if guard else f"{work}\n"),
         encoding="utf-8",
     )
 
-    said = subprocess.run([sys.executable, program], check=True, capture_output=True, text=True)
+    said = subprocess.run([sys.executable, program], check=True, capture_output=True, text=True, cwd=tmp_path)
 
     assert said.stdout == "21\n"
+    assert (tmp_path / "done").read_text(encoding="utf-8") == "once "

@@ -12,7 +12,8 @@ import resource
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import TypeAlias
 
 from taiwa.kernel.records import Json
 
@@ -32,9 +33,11 @@ def main(begin: str) -> None:
     sys.path[:] = given["path"]
     answers = given["answers"]
     os.set_inheritable(answers, False)
-    _limit(given["bounds"])
+    _lower(resource.RLIMIT_FSIZE, LARGEST_FILE_MB * MEGABYTE)
+    _lower(resource.RLIMIT_CORE, 0)
     module, _, name = given["door"].partition(":")
     answer: Answers = getattr(import_module(module), name)(given["start"])
+    _lower(resource.RLIMIT_AS, _taken() + int(given["bounds"].get("memory_mb", 1_024)) * MEGABYTE)
     _say(answers, {"ready": True})
     for line in sys.stdin.buffer:
         asked = json.loads(line)
@@ -43,10 +46,13 @@ def main(begin: str) -> None:
         _say(answers, answer(asked["question"], int(bounds.get("characters", 100_000))))
 
 
-def _limit(bounds: dict[str, Any]) -> None:
-    _lower(resource.RLIMIT_AS, int(bounds.get("memory_mb", 1_024)) * MEGABYTE)
-    _lower(resource.RLIMIT_FSIZE, LARGEST_FILE_MB * MEGABYTE)
-    _lower(resource.RLIMIT_CORE, 0)
+def _taken() -> int:
+    """The address space that this process has by now: libraries reserve much more of it than they use."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError):
+        return 0
+    return pages * resource.getpagesize()
 
 
 def _limit_time(seconds: float) -> None:

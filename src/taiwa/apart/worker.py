@@ -19,7 +19,9 @@ from typing import IO, cast
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.records import Json, record, value
 
-__all__ = ["Bounds", "Worker"]
+__all__ = ["Bounds", "Worker", "inside_worker"]
+
+INSIDE = "taiwa.apart.inside"
 
 KEPT_WORDS = 2_000
 START_SECONDS = 30.0
@@ -29,11 +31,17 @@ MEGABYTE = 1 << 20
 
 @value
 class Bounds:
-    """What one call may use: wall-clock seconds, address space, and characters of the result."""
+    """What one call may use: wall-clock seconds, memory beyond what its process began with, and characters of the result."""
 
     seconds: float = 10.0
     memory_mb: int = 1_024
     characters: int = 100_000
+
+
+def inside_worker() -> bool:
+    """Whether this is such a process, in which work starts no further one."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return getattr(spec, "name", "") == INSIDE
 
 
 class Worker:
@@ -52,7 +60,7 @@ class Worker:
         begin = {"door": door, "start": start, "path": path, "answers": write, "bounds": record(bounds)}
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "taiwa.apart.inside", json.dumps(begin)],
+                [sys.executable, "-m", INSIDE, json.dumps(begin)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=self._said,

@@ -1,5 +1,6 @@
 """What a program can call by name: typed functions as tools, exact tools for numbers and chemistry, and workers for your own."""
 
+from taiwa.apart import Bounds
 from taiwa.tools.calculator import calculate, calculator
 from taiwa.tools.catalogue import builtin, find
 from taiwa.tools.formula import Formula, formula
@@ -8,7 +9,7 @@ from taiwa.tools.spec import strict
 from taiwa.tools.stoichiometry import Balance, balance, stoichiometry
 from taiwa.tools.tool import FunctionTool, tool
 from taiwa.tools.units import convert, unit_conversion
-from taiwa.tools.worker import Bounds, Isolated, isolated
+from taiwa.tools.worker import Isolated, isolated
 
 __all__ = [
     "Balance",

@@ -55,7 +55,7 @@ NEGATION = 3
 HINT = "numbers with + - * / ^ % and parentheses; the decimal point is '.', and thousands are written 1,000"
 
 
-@tool
+@tool(isolated=False)  # bounded by construction
 def calculator(expression: str) -> ToolResult:
     """Calculate with numbers, + - * / ^ % and parentheses, sqrt(), ln(), log10(), exp() and pi.
 

@@ -16,7 +16,7 @@ __all__ = ["mass", "mass_percent", "molar_mass"]
 SHOWN_DIGITS = 6
 
 
-@tool
+@tool(isolated=False)  # bounded by construction
 def molar_mass(formula: str, weights: Weights = "iupac") -> ToolResult:
     """Give the molar mass of a chemical formula in g/mol; weights "integer" uses rounded atomic weights.
 

@@ -21,7 +21,7 @@ CHARGE = "charge"
 MAX_SHOWN = 4
 
 
-@tool
+@tool(isolated=False)  # bounded by construction
 def stoichiometry(equation: str) -> ToolResult:
     """Find the coefficients of a chemical equation, such as H2 + O2 -> H2O, or the unknown ones marked ? in 2H2 + ?O2 -> ?H2O.
 

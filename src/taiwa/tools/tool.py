@@ -1,21 +1,31 @@
-"""A typed function becomes a tool: its signature gives the specification and validates the arguments."""
+"""A typed function becomes a tool: its signature gives the specification and validates the arguments.
+
+A call by name is a model's wish, so it is bounded: it runs in a worker process where one can find the function, else in a
+thread with a deadline. A plain call of the function is the program's own and goes to the function.
+"""
 
 import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
 
+from taiwa.apart.worker import Bounds, inside_worker
 from taiwa.kernel.errors import InputError, ShapeError, ToolError
 from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.values import ToolResult, ToolSpec
 from taiwa.shape import Shape
+from taiwa.tools.deadline import in_time
+
+if TYPE_CHECKING:
+    from taiwa.tools.worker import Isolated
 
 __all__ = ["FunctionTool", "tool"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+USUAL = Bounds()
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}\Z")
 
 
@@ -40,11 +50,25 @@ class _Failure:
 
 
 class FunctionTool(Generic[P, R]):
-    """A function that can also be called by name with JSON arguments; plain calls go to the function itself."""
+    """A function that can also be called by name with JSON arguments; plain calls go to the function itself.
 
-    def __init__(self, function: Callable[P, R], name: str = "", fixed: Mapping[str, object] | None = None) -> None:
+    `isolated` None means: in a worker process where one can find the function, else in a thread with a deadline.
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        name: str = "",
+        fixed: Mapping[str, object] | None = None,
+        *,
+        isolated: bool | None = None,
+        bounds: Bounds = USUAL,
+    ) -> None:
         self._function = function
         self._fixed = dict(fixed or {})
+        self._isolated = isolated
+        self._bounds = bounds
+        self._apart: Isolated | None = None
         hints = _hints(function)
         self._returns: Shape[Any] | None = None if hints["return"] in (str, ToolResult) else Shape(hints["return"])
         given = {each: part for each, part in inspect.signature(function).parameters.items() if each not in self._fixed}
@@ -80,6 +104,11 @@ class FunctionTool(Generic[P, R]):
         """The function itself."""
         return self._function
 
+    @property
+    def fixed(self) -> Mapping[str, object]:
+        """The parameters that `preset` has given."""
+        return self._fixed
+
     def preset(self, **fixed: object) -> "FunctionTool[..., R]":
         """Make a tool of the same name with some parameters fixed, which a model no longer sees.
 
@@ -89,18 +118,55 @@ class FunctionTool(Generic[P, R]):
         unknown = next((each for each in fixed if each not in self._parameters), None)
         if unknown is not None:
             raise InputError(f"{self._spec.name} has no parameter {unknown!r}")
-        return FunctionTool(self._function, self._spec.name, {**self._fixed, **fixed})
+        kept = {**self._fixed, **fixed}
+        return FunctionTool(self._function, self._spec.name, kept, isolated=self._isolated, bounds=self._bounds)
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
-        """Call the function with JSON arguments.
+        """Call the function with JSON arguments, within its bounds.
 
         Raises:
-            ToolError: `bad_arguments`, `internal` where the function failed, or what the function raised itself.
+            ToolError: `bad_arguments`, `internal` where the function failed, what the function raised itself, or
+                `timeout`, `memory`, `too_large`, `crashed`.
+        """
+        if self._isolated is False:
+            return self.here(arguments)
+        self._values(arguments)  # what does not fit needs no process
+        if self._apart is None:
+            self._apart = self._worker()
+        if self._apart is not None:
+            return self._apart.call(arguments)
+        return in_time(lambda: self.here(arguments), self._bounds.seconds, self._spec.name)
+
+    def here(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """Call the function in this thread, without a deadline.
+
+        Raises:
+            ToolError: as `call` does.
         """
         values = self._values(arguments)
         call: Callable[..., R] = self._function
         with _Failure(self._spec.name):
-            return self._result(call(**values, **self._fixed))
+            result = self._result(call(**values, **self._fixed))
+        if len(result.text) > self._bounds.characters:
+            raise ToolError(f"{self._spec.name} gave too much", code="too_large", hint="ask for less")
+        return result
+
+    def _worker(self) -> "Isolated | None":
+        """The function in worker processes, where they can find it.
+
+        Raises:
+            InputError: they cannot, and it was asked for.
+        """
+        from taiwa.tools.worker import Isolated
+
+        if inside_worker():
+            return None
+        try:
+            return Isolated(self, self._bounds)
+        except InputError:
+            if self._isolated:
+                raise
+            return None
 
     def _values(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
         try:
@@ -123,8 +189,30 @@ class FunctionTool(Generic[P, R]):
         return ToolResult(canonical(plain).decode(), name, value=plain)
 
 
-def tool(function: Callable[P, R]) -> FunctionTool[P, R]:
+@overload
+def tool(function: Callable[P, R]) -> FunctionTool[P, R]: ...
+@overload
+def tool(
+    *,
+    isolated: bool | None = None,
+    seconds: float = USUAL.seconds,
+    memory_mb: int = USUAL.memory_mb,
+    characters: int = USUAL.characters,
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+def tool(
+    function: Callable[P, R] | None = None,
+    *,
+    isolated: bool | None = None,
+    seconds: float = USUAL.seconds,
+    memory_mb: int = USUAL.memory_mb,
+    characters: int = USUAL.characters,
+) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a function: parameters and result need types, its docstring tells a model what it does.
+
+    What a model calls runs in a worker process that is killed at its deadline, where a worker can find the function: at the
+    top of a module or of the program's file. What it changes in variables of the program stays there. Any other function
+    runs here in a thread, with a deadline that only code which lets other threads run can notice. `isolated=True` refuses
+    such functions; `isolated=False` runs in place, with the program's variables and without a deadline.
 
     >>> @tool
     ... def double(number: int) -> int:
@@ -136,7 +224,12 @@ def tool(function: Callable[P, R]) -> FunctionTool[P, R]:
     Raises:
         InputError: a parameter or the result has no type, or the function cannot be called by name.
     """
-    return FunctionTool(function)
+    bounds = Bounds(seconds, memory_mb, characters)
+
+    def made(function: Callable[P, R]) -> FunctionTool[P, R]:
+        return FunctionTool(function, isolated=isolated, bounds=bounds)
+
+    return made if function is None else made(function)
 
 
 def _takes_null(shape: Shape[Any]) -> bool:

@@ -65,7 +65,7 @@ TEMPERATURES = {"C", "F", "K", "degC", "degF", "degR", "kelvin"}
 """Between two of these, C and F are no coulomb and no farad."""
 
 
-@tool
+@tool(isolated=False)  # bounded by construction
 def unit_conversion(conversion: str) -> ToolResult:
     """Convert a quantity to another unit, such as 108 km/h to m/s, 25 degC to K, or 3.5 atm to kPa."""
     number, unit = convert(conversion)

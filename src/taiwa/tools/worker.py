@@ -3,6 +3,7 @@
 import sys
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Any, cast
@@ -14,11 +15,9 @@ from taiwa.kernel.records import Json, revive
 from taiwa.kernel.values import ToolResult, ToolSpec
 from taiwa.tools.tool import FunctionTool
 
-__all__ = ["Bounds", "Isolated", "isolated"]
+__all__ = ["Isolated", "isolated"]
 
 KEPT_WORKERS = 4
-
-
 USUAL = Bounds()
 
 
@@ -79,9 +78,12 @@ class Isolated:
         except BaseException:
             worker.end()
             raise
-        self._keep(worker)
-        if "error" in answer:
-            error = cast("dict[str, str]", answer["error"])
+        error = cast("dict[str, str] | None", answer.get("error"))
+        if error is not None and error["code"] == "memory":
+            worker.end()  # what it holds would count against the next call
+        else:
+            self._keep(worker)
+        if error is not None:
             failed = ToolError(error["message"], code=error["code"], hint=error["hint"])
             if error["trace"]:
                 failed.add_note(error["trace"])
@@ -114,14 +116,25 @@ def _address(tool: FunctionTool[Any, Any]) -> dict[str, Json]:
     """Where another process finds the tool: its module, or the file of the program itself."""
     function = tool.function
     module, path = function.__module__, getattr(function, "__qualname__", "")
-    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    main = sys.modules.get("__main__")
+    file = str(getattr(main, "__file__", ""))
     found: object = sys.modules.get(module)
     for name in path.split("."):
         found = getattr(found, name, None)
-    if "<" in path or found is not tool or (module == "__main__" and file is None):
+    there = isinstance(found, FunctionTool) and cast("Any", found).function is function
+    if "<" in path or not there or (module == "__main__" and not Path(file).is_file()):
         raise InputError(f"{tool.spec.name} cannot be found by another process: define it at the top of a module")
     return {
         "module": module,
         "name": path,
-        "file": str(file) if module == "__main__" else "",
+        "file": file if module == "__main__" else "",
+        "package": str(getattr(main, "__package__", None) or ""),
+        "fixed": _plain(tool),
     }
+
+
+def _plain(tool: FunctionTool[Any, Any]) -> dict[str, Json]:
+    """The parameters that are fixed, where JSON can say them."""
+    if not all(part is None or isinstance(part, (str, int, float)) for part in tool.fixed.values()):
+        raise InputError(f"{tool.spec.name} has a fixed parameter that another process cannot be told")
+    return cast("dict[str, Json]", dict(tool.fixed))
