@@ -1,4 +1,4 @@
-"""Worked examples: a question, a way to its answer with calls of tools in it, and the answer.
+"""Worked examples: a question, the way to its answer with calls of tools in it, and the answer.
 
 An example holds calls and never their results: whoever renders it gives a function that calls the real tools, so what an
 example shows is what a tool says. Words and inputs may refer to results, so a number cannot disagree with the call that it
@@ -8,16 +8,17 @@ that stands before O2 in the first result. A lone `{` before a digit is written 
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
+from taiwa.flows.protocol import Protocol
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, canonical, digest, value
 from taiwa.kernel.values import Message, Text, ToolCall, ToolResult, assistant, user
 
 __all__ = [
     "EXTRACTIONS",
-    "Notation",
     "ResultOf",
     "Step",
     "Worked",
@@ -27,6 +28,7 @@ __all__ = [
     "native",
     "render",
     "solved",
+    "stated",
     "steps",
 ]
 
@@ -36,7 +38,7 @@ ArgumentsOf: TypeAlias = Callable[[str, str], dict[str, Json]]
 """The arguments that an input of a tool means: (name, input) -> arguments."""
 
 REFERENCE = re.compile(r"\{\{|\{(?P<number>[1-9][0-9]?)(?::(?P<what>[^{}\s]+))?\}")
-NUMBER = re.compile(r"-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?:e-?[0-9]+)?")
+NUMBER = re.compile(r"(?<![A-Za-z0-9_)\]}])-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?:e-?[0-9]+)?")
 MOST_DECIMALS = 9
 SPOKEN = {"calculator": "{input} = {result}", "molar_mass": "{input}: {result}", "unit_conversion": "{input}: {result}"}
 """How the step of a tool that is not shown as one reads; of any other the result stands alone."""
@@ -54,18 +56,6 @@ EXTRACTIONS: tuple[tuple[str, str], ...] = (
 """Last lines of rationales, and the number that each of them gives as the answer."""
 
 
-class Notation(Protocol):
-    """How a text shows a call and its result; every protocol of tool calls is one."""
-
-    def call(self, name: str, text: str) -> str:
-        """Write a call."""
-        ...
-
-    def splice(self, result: str) -> str:
-        """Write what stands behind it."""
-        ...
-
-
 @value
 class Step:
     """One call. A `result` that was recorded together with it is shown as it is; otherwise the tool is asked."""
@@ -77,13 +67,18 @@ class Step:
 
 @value
 class Worked:
-    """A worked example; `parts` are lines of words and calls, and the last one states the answer."""
+    """A worked example. `parts` joined are the rationale, whose last line states the answer: words bring their own line
+    ends, a call brings none. Where the example was read from a text, `written` is that text, and `notation` the protocol
+    that it is written in.
+    """
 
     id: str
     kind: str
     question: str
     parts: tuple[str | Step, ...]
-    answer: str
+    answer: str = ""
+    notation: str = ""
+    written: str = ""
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -130,25 +125,58 @@ def steps(worked: Worked, result_of: ResultOf) -> tuple[str | Step, ...]:
 
 
 def render(
-    worked: Worked, notation: Notation, result_of: ResultOf, shown: Collection[str] | None = None
+    worked: Worked, protocol: Protocol, result_of: ResultOf, shown: Collection[str] | None = None
 ) -> tuple[Message, Message]:
-    """Render an example as a question and its rationale. A tool that is not among `shown` (None: all are) is not called
-    in it: what it gives is stated as if the writer had known it.
+    """Render an example as a question and its rationale.
+
+    A call of a tool that is not among `shown` (None: all are), or that the protocol cannot write, becomes words: what the
+    tool gives is stated as if the writer had known it.
 
     Raises:
         InputError: a reference names no result.
         ToolError: a tool refuses an input.
     """
-    text = ""
+    if worked.written and worked.notation == protocol.name and (shown is None or set(worked.tools) <= set(shown)):
+        return user(worked.question), assistant(worked.written)
+    writing = _Writing(protocol, worked.tools if shown is None else shown)
     for part in steps(worked, result_of):
-        text += "\n" if text and not text.endswith("\n") else ""
         if isinstance(part, str):
-            text += part
-        elif shown is None or part.tool in shown:
-            text += notation.call(part.tool, part.input) + notation.splice(part.result)
-        else:
-            text += SPOKEN.get(part.tool, "{result}").format(input=part.input, result=part.result)
-    return user(worked.question), assistant(text)
+            writing.say(part)
+        elif not writing.call(part):
+            writing.say(SPOKEN.get(part.tool, "{result}").format(input=part.input, result=part.result))
+    return user(worked.question), assistant(writing.text)
+
+
+class _Writing:
+    """A rationale that is being written: each part begins a line, and each call is read back as the model's will be."""
+
+    def __init__(self, protocol: Protocol, names: Collection[str]) -> None:
+        self.text = ""
+        self._protocol = protocol
+        self._names = names
+        self._scanner = protocol.scanner(names)
+        self._count = 0
+
+    def say(self, words: str) -> None:
+        if self.text.endswith("\n"):
+            words = words.removeprefix("\n")
+        self.text += words
+        while trigger := self._scanner.feed(words):
+            words = words[trigger.end :]
+
+    def call(self, step: Step) -> bool:
+        """Write a call and its result; False, and nothing is written, where it would not be read as that call."""
+        if step.tool not in self._names:
+            return False
+        written = self._protocol.call(step.tool, step.input, self.text, str(self._count + 1))
+        trial = copy(self._scanner)
+        trigger = trial.feed(written)
+        if trigger is None or (trigger.name, trigger.input, trigger.end) != (step.tool, step.input, len(written)):
+            return False
+        result = self._protocol.splice(step.result, trigger.mark)
+        trial.skip(result)
+        self._scanner, self.text, self._count = trial, self.text + written + result, self._count + 1
+        return True
 
 
 def native(worked: Worked, result_of: ResultOf, arguments_of: ArgumentsOf) -> tuple[Message, ...]:
@@ -159,17 +187,17 @@ def native(worked: Worked, result_of: ResultOf, arguments_of: ArgumentsOf) -> tu
         ToolError: a tool refuses an input.
     """
     messages = [user(worked.question)]
-    words: list[str] = []
+    words = ""
     for number, part in enumerate(steps(worked, result_of), 1):
         if isinstance(part, str):
-            words.append(part)
+            words += part
             continue
         name = f"{worked.id}-{number}"
         call = ToolCall(part.tool, canonical(arguments_of(part.tool, part.input)).decode(), name)
-        said = (Text("\n".join(words)),) if words else ()
+        said = (Text(words.strip()),) if words.strip() else ()
         messages += [Message("assistant", (*said, call)), Message("tool", (ToolResult(part.result, part.tool, name),))]
-        words = []
-    return (*messages, assistant("\n".join(words)))
+        words = ""
+    return (*messages, assistant(words.strip()))
 
 
 def answer_only(worked: Worked, result_of: ResultOf) -> tuple[Message, Message]:
@@ -180,7 +208,8 @@ def answer_only(worked: Worked, result_of: ResultOf) -> tuple[Message, Message]:
         ToolError: a tool refuses an input.
     """
     last = steps(worked, result_of)[-1]
-    return user(worked.question), assistant(last.result if isinstance(last, Step) else last.rpartition("\n")[2])
+    text = last.result if isinstance(last, Step) else last
+    return user(worked.question), assistant(text.strip().rpartition("\n")[2])
 
 
 def solved(worked: Worked, result_of: ResultOf) -> str:
@@ -190,7 +219,16 @@ def solved(worked: Worked, result_of: ResultOf) -> str:
         InputError: a reference names no result.
         ToolError: a tool refuses an input.
     """
-    numbers = NUMBER.findall(answer_only(worked, result_of)[1].text)
+    return stated(answer_only(worked, result_of)[1].text)
+
+
+def stated(text: str) -> str:
+    """The number that the last line of a text comes to; '' where there is none.
+
+    >>> stated("That is 3 × 18.\\nTherefore, 1,054 g of H2O are formed.")
+    '1054'
+    """
+    numbers = NUMBER.findall(text.strip().rpartition("\n")[2])
     return numbers[-1].replace(",", "") if numbers else ""
 
 
