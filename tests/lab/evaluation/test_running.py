@@ -90,7 +90,7 @@ def test_a_limit_on_cost_ends_the_run_and_keeps_what_was_paid_for() -> None:
 
     async def perform(job: Job, limits: Limits) -> Measured:
         lefts.append(limits.cost)
-        return Measured({}, Spent(requests=1, cost=40))
+        return Measured({}, Spent(requests=1, cost_at_most=40))
 
     rows, raised = until(Running(perform, jobs(100), 1, cost=100))
 
@@ -100,14 +100,14 @@ def test_a_limit_on_cost_ends_the_run_and_keeps_what_was_paid_for() -> None:
 
 
 def test_a_row_that_a_limit_cut_off_is_kept_with_its_bill() -> None:
-    rows, _ = until(Running(failing(LimitError("cost", 1, 1), Spent(1, cost=100)), jobs(9), 1, cost=100))
+    rows, _ = until(Running(failing(LimitError("cost", 1, 1), Spent(1, cost_at_most=100)), jobs(9), 1, cost=100))
 
-    assert [row.spent.cost for row in rows] == [100]
+    assert [row.spent.cost_at_most for row in rows] == [100]
 
 
 def test_a_bill_that_nobody_knows_ends_a_run_with_a_limit_and_no_other() -> None:
     async def perform(job: Job, limits: Limits) -> Measured:
-        return Measured({}, Spent(1, cost=None))
+        return Measured({}, Spent(1, cost_at_most=None))
 
     rows, raised = until(Running(perform, jobs(9), 1, cost=100))
 

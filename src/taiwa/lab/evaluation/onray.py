@@ -6,13 +6,18 @@ again by Ray, and what it had under way is given out anew.
 """
 
 import asyncio
+import io
 import os
 import secrets
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import sys
+import threading
+import warnings
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError, revive_error
 from taiwa.kernel.ledger import Limits, Spent
@@ -71,24 +76,55 @@ async def on_ray(work: Work, place: Place, width: int) -> AsyncGenerator[Perform
     Raises:
         ConfigError: Ray is not installed, or the cluster cannot be reached.
     """
-    ray = _ray()
-    # A token of its own: nobody else on this machine may give work to these processes, and none is kept on disk.
-    mine = {} if place.address else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    before = {name: os.environ.get(name) for name in mine}
+    with _private(place), redirect_stdout(cast("io.StringIO", _Output(sys.stdout))):
+        ray = _ray()
+        try:
+            await asyncio.to_thread(_connect, ray, place)
+            yield _Crew(ray, work, _count(ray, place, width), width).perform
+        finally:
+            await asyncio.to_thread(ray.shutdown)
+
+
+class _Output:
+    """Standard output without what a thread of Ray prints there when a worker dies; programs read JSON from it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write what is not Ray's."""
+        return len(text) if threading.current_thread().name.startswith("ray_") else self._stream.write(text)
+
+
+@contextmanager
+def _private(place: Place) -> Generator[None]:
+    """Give processes of this machine a token of their own: no stranger here gives them work, and no disk keeps it.
+
+    Ray reads these variables when it is imported.
+    """
+    mine = {} if place.address else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": _token()}
+    before = {name: os.environ[name] for name in mine if name in os.environ}
     os.environ.update(mine)
+    for name, text in QUIET.items():
+        os.environ.setdefault(name, text)
     try:
-        await asyncio.to_thread(_connect, ray, place)
-        crew = _Crew(ray, work, _count(ray, place, width), width)
-        yield crew.perform
+        yield
     finally:
-        await asyncio.to_thread(ray.shutdown)
-        for name, text in before.items():
-            os.environ.pop(name) if text is None else os.environ.update({name: text})
+        for name in mine:
+            del os.environ[name]
+        os.environ.update(before)
+
+
+@cache
+def _token() -> str:
+    """One for the life of this process: Ray remembers the first it sees."""
+    return secrets.token_hex(32)
 
 
 def _ray() -> Any:  # noqa: ANN401  (Ray is an extra: its types may not be here)
-    for name, text in QUIET.items():
-        os.environ.setdefault(name, text)
     try:
         return import_module("ray")
     except ImportError:
@@ -101,12 +137,13 @@ def _connect(ray: Any, place: Place) -> None:  # noqa: ANN401  (the same)
         # The address "local" says: not the cluster that RAY_ADDRESS may name.
         quiet |= {
             "address": "local", "num_cpus": place.workers, "include_dashboard": False,
-            "object_store_memory": OBJECT_STORE_BYTES, "_node_ip_address": "127.0.0.1",
+            "object_store_memory": OBJECT_STORE_BYTES,
         }  # fmt: skip
     else:
         quiet |= {"address": place.address}
     try:
-        ray.init(**quiet)
+        with warnings.catch_warnings(action="ignore"):  # what is wrong is an error below
+            ray.init(**quiet)
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
         words = " ".join(str(error).split())[:300]
         raise ConfigError(f"Ray at {place.address or 'this machine'} does not answer: {words}") from None
@@ -140,8 +177,7 @@ class _Crew:
     def __post_init__(self) -> None:
         most = -(-self.width // self.count)
         actor = self.ray.remote(max_restarts=-1, max_task_retries=0, max_concurrency=most, num_cpus=1)(Hand)
-        shared = self.ray.put(self.work)
-        self.workers = [_Worker(actor.remote(shared)) for _ in range(self.count)]
+        self.workers = [_Worker(actor.remote(self.work)) for _ in range(self.count)]
 
     async def perform(self, job: Job, limits: Limits) -> Measured:
         """Have a job done; a worker that dies of it is not asked for ever."""

@@ -74,18 +74,26 @@ def written(what: Header | Row) -> dict[str, Json]:
             "data": what.data, "data_hash": what.data_hash, "date": what.date, "program": what.program,
             "settings": list(what.settings), "options": dict(what.options),
         }  # fmt: skip
-    spent, usage = what.spent, what.spent.usage
+    spent = what.spent
     return {
         "setting": what.setting, "id": what.id, "kind": what.kind, "found": dict(what.found),
         "requests": spent.requests, "tool_calls": spent.tool_calls, "unmetered": spent.unmetered,
-        "usage": {
-            "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens,
-            "cache_read_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens,
-            "reasoning_tokens": usage.reasoning_tokens,
-        },
-        "cost": None if spent.cost is None else spent.cost / 1e9, "ms": round(spent.seconds * 1000, 3),
+        "usage": _tokens(spent.usage), "usage_estimated": _tokens(spent.estimated),
+        "cost": _money(spent.cost), "cost_at_most": _money(spent.cost_at_most), "ms": round(spent.seconds * 1000, 3),
         "error": None if what.error is None else {"code": what.error.code, "message": what.error.message},
     }  # fmt: skip
+
+
+def _tokens(usage: Usage) -> dict[str, Json]:
+    return {
+        "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens,
+        "cache_read_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+    }  # fmt: skip
+
+
+def _money(nano: int | None) -> float | None:
+    return None if nano is None else nano / 1e9
 
 
 def read_header(line: Mapping[str, Json]) -> Header:
@@ -107,13 +115,20 @@ def read_row(line: Mapping[str, Json]) -> Row:
     Raises:
         ValueError, KeyError, TypeError: it is none.
     """
-    usage, error = cast("dict[str, int]", line["usage"]), cast("dict[str, str] | None", line["error"])
-    cost, ms = cast("float | None", line["cost"]), cast("float", line["ms"])
+    error = cast("dict[str, str] | None", line["error"])
     spent = Spent(
-        cast("int", line["requests"]), cast("int", line["tool_calls"]), Usage(**usage), cast("int", line["unmetered"]),
-        None if cost is None else round(cost * 1e9), ms / 1000,
+        cast("int", line["requests"]), cast("int", line["tool_calls"]), _usage(line["usage"]), cast("int", line["unmetered"]),
+        _nano(line["cost"]), cast("float", line["ms"]) / 1000, _usage(line["usage_estimated"]), _nano(line["cost_at_most"]),
     )  # fmt: skip
     return Row(
         str(line["setting"]), str(line["id"]), str(line["kind"]), cast("dict[str, Json]", line["found"]), spent,
         None if error is None else Fault(error["code"], error["message"]),
     )  # fmt: skip
+
+
+def _usage(given: Json) -> Usage:
+    return Usage(**cast("dict[str, int]", given))
+
+
+def _nano(cost: Json) -> int | None:
+    return None if cost is None else round(cast("float", cost) * 1e9)

@@ -126,7 +126,8 @@ class Running:
     async def _row(self, job: Job) -> Row | None:
         """Measure one job; None where it failed as every other would, and cost nothing."""
         setting, item = job.setting, job.item
-        left = None if self.cost is None or self.spent.cost is None else max(0, self.cost - self.spent.cost)
+        paid = self.spent.cost_at_most
+        left = None if self.cost is None or paid is None else max(0, self.cost - paid)
         try:
             measured = await self.perform(job, Limits(cost=left))
         except TaiwaError as error:
@@ -150,6 +151,7 @@ class Running:
     def _reached(self) -> TaiwaError | None:
         if self.cost is None:
             return None
-        if self.spent.cost is None:
+        paid = self.spent.cost_at_most
+        if paid is None:
             return ConfigError("the cost of a call is not known, so a cost limit cannot hold any longer")
-        return LimitError("cost", self.spent.cost / 1e9, self.cost / 1e9) if self.spent.cost >= self.cost else None
+        return LimitError("cost", paid / 1e9, self.cost / 1e9) if paid >= self.cost else None
