@@ -10,7 +10,7 @@ NAMES = ("python", "calculator")
 
 def first(text: str) -> tuple[str, str] | None:
     found = Fence().scanner(NAMES).feed(text)
-    return found and (found.name, found.input)
+    return (found.name, found.input) if found else None
 
 
 @pytest.mark.parametrize(

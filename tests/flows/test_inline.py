@@ -5,7 +5,7 @@ import pytest
 
 from taiwa.flows.inline import Inline
 from taiwa.flows.scanning import Trigger
-from taiwa.kernel import ToolSpec
+from taiwa.kernel import Json, ToolSpec
 
 NAMES = ("calculator", "molar_mass", "stoichiometry", "web_search")
 
@@ -15,7 +15,7 @@ INLINE = Inline()
 
 def first(text: str, protocol: Inline = INLINE) -> tuple[str, str] | None:
     found = protocol.scanner(NAMES).feed(text)
-    return found and (found.name, found.input)
+    return (found.name, found.input) if found else None
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_tool_is_called_by_its_own_name_before_another_tools_title() -> None:
 
 
 def test_the_instructions_show_every_tool_as_it_is_called() -> None:
-    string = {"type": "string"}
+    string: Json = {"type": "string"}
     tools = [
         ToolSpec("calculator", "Work out.", {"type": "object", "properties": {"expression": string}}),
         ToolSpec("stoichiometry", "Balance.", {"type": "object", "properties": {"equation": string}}),

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from taiwa.flows.tagged import Scanner, arguments
+from taiwa.flows.tagged import Tagged
 from taiwa.kernel import CallTool, Program, Runtime, ToolError, ToolResult, perform
 from taiwa.kernel.values import ToolCall
 from taiwa.lab.exercises import Call, work
@@ -47,9 +47,9 @@ def by_text(name: str, text: str) -> ToolResult:
     written = f"So it is <<{name}: {text}>>"
     if ">" in text:
         written = f"So it is <<{name}: {text.replace('->', '→')}>>"
-    trigger = Scanner(builtin()).feed(written)
+    trigger = Tagged().scanner(builtin()).feed(written)
     assert trigger is not None
-    return by_runtime(trigger.name, arguments(builtin()[name].spec, trigger.input))
+    return by_runtime(trigger.name, Tagged().arguments(builtin()[name].spec, trigger.input))
 
 
 def by_native_call(name: str, text: str) -> ToolResult:

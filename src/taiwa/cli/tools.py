@@ -90,9 +90,9 @@ def call_(shared: Flags, name: str, input: str) -> None:  # noqa: A002  (what cl
 
 def _called(tool: "FunctionTool[..., object]", text: str) -> "ToolResult":
     """The same door that a model's text goes through."""
-    from taiwa.flows.tagged import arguments
+    from taiwa.flows.tagged import Tagged
 
-    return tool.call(arguments(tool.spec, text))
+    return tool.call(Tagged().arguments(tool.spec, text))
 
 
 def _found(name: str) -> "FunctionTool[..., object]":
