@@ -28,7 +28,12 @@ PLACES = {
     "hypothesis": ("taiwa.lab",),
     "matplotlib": ("taiwa.lab",),
     "ray": ("taiwa.lab",),
-    "yaml": ("taiwa.apps", "taiwa.configfile"),
+    "yaml": ("taiwa.apps", "taiwa.configfile", "taiwa.retrieve"),
+    "tantivy": ("taiwa.retrieve",),
+    "markdown_it": ("taiwa.retrieve",),
+    "pypdfium2": ("taiwa.retrieve",),
+    "mammoth": ("taiwa.retrieve",),
+    "trafilatura": ("taiwa.retrieve",),
 }
 """Where a library may be imported. A library that is not the standard one and not here may be imported nowhere."""
 

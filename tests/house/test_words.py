@@ -24,8 +24,8 @@ KEYS = re.compile(r"\bsk-(?:ant-|proj-)?[A-Za-z0-9]{24}")
 OUTSIDE_TESTS = re.compile(r"[.][.]/shared\b|\bshared/data\b")
 ANYWHERE = {"agent", "manager", "helper", "util", "utils", "service", "engine", "processor"}
 AT_THE_END = {"chain", "data", "info", "misc"}  # a path in data says something, a path's data does not
-BORROWED = {"get_extra_info"}
-"""Names that a library demands of what it calls: httpcore's network stream."""
+BORROWED = {"get_extra_info", "handle_data"}
+"""Names that a library demands of what it calls: httpcore's network stream, the HTML parser of the standard library."""
 
 
 def betrayals(path: str, text: str) -> Iterator[str]:

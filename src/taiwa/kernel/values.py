@@ -176,11 +176,15 @@ class Sampling:
 
 @value
 class ToolSpec:
-    """A tool as a model sees it; `parameters` is the JSON Schema of its arguments object."""
+    """A tool as a model sees it; `parameters` is the JSON Schema of its arguments object.
+
+    Words of an `untrusted` one, its description and its results included, come from somebody else.
+    """
 
     name: str
     description: str
     parameters: Mapping[str, Json]
+    trust: Literal["trusted", "untrusted"] = "trusted"
 
 
 @value
