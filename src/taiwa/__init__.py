@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from taiwa.flows.api import Api
     from taiwa.flows.chat import Reply, say
     from taiwa.flows.extract import Extracted, extract
+    from taiwa.flows.rationale import Rationale
+    from taiwa.flows.reason import reason
     from taiwa.flows.repair import Repair
     from taiwa.flows.route import route
     from taiwa.kernel.arun import AsyncRuntime
@@ -45,6 +47,7 @@ __all__ = [
     "Message",
     "Note",
     "Program",
+    "Rationale",
     "Repair",
     "Reply",
     "Request",
@@ -65,6 +68,7 @@ __all__ = [
     "open",
     "perform",
     "read",
+    "reason",
     "replay",
     "route",
     "run",
@@ -80,6 +84,8 @@ PLACES = {
     "flows.api": ("Api",),
     "flows.chat": ("Reply", "say"),
     "flows.extract": ("Extracted", "extract"),
+    "flows.rationale": ("Rationale",),
+    "flows.reason": ("reason",),
     "flows.repair": ("Repair",),
     "flows.route": ("route",),
     "kernel.arun": ("AsyncRuntime",),

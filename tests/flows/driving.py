@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
+from taiwa.flows.live import MARKED
 from taiwa.kernel import AsyncRuntime, Done, Journal, Note, Program, Runtime, TaiwaError, TextDelta, replay
 from taiwa.kernel.journal import Entry
 from taiwa.kernel.protocols import Retriever, Tool
@@ -17,12 +18,16 @@ Events: TypeAlias = list[TextDelta | Note | Done[T]]
 
 @dataclass(frozen=True)
 class Driven(Generic[T]):
-    """What came of a run: its value, its journal, and what a person saw of it."""
+    """What came of a run: its value, its journal, and what a person saw of it.
+
+    `transcript` is what was shown with the marked parts of a rationale in their places.
+    """
 
     value: T
     journal: Journal
     shown: str
     notes: tuple[Note, ...]
+    transcript: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,14 @@ class Drive:
         if error is not None:
             raise error
         shown = "".join(event.text for event in events if isinstance(event, TextDelta))
-        return Driven(cast("T", value), journal, shown, tuple(event for event in events if isinstance(event, Note)))
+        notes = tuple(event for event in events if isinstance(event, Note))
+        return Driven(cast("T", value), journal, shown, notes, transcript(events))
+
+
+def transcript(events: Iterable[TextDelta | Note | Done[Any]]) -> str:
+    """The words and the marked notes, as they came."""
+    seen = (event for event in events if isinstance(event, TextDelta) or getattr(event, "code", "") in MARKED)
+    return "".join(event.text for event in seen if isinstance(event, (TextDelta, Note)))
 
 
 async def collect(runtime: AsyncRuntime, program: Program[T], journal: Journal, events: Events[T]) -> None:

@@ -2,7 +2,7 @@
 
 from copy import copy
 
-from taiwa.flows.scanning import Scanner
+from taiwa.flows.scanning import Scanner, Trigger
 from taiwa.kernel.effects import Seen
 
 __all__ = ["Interrupt", "unrepeated"]
@@ -13,10 +13,11 @@ SHORTEST_REPETITION = 8
 class Interrupt:
     """Watches an answer: skips what it repeats of `known`, shows the rest, and cuts it behind the first trigger."""
 
-    __slots__ = ("_at", "_held", "_known", "_scanner")
+    __slots__ = ("_at", "_held", "_known", "scanner", "trigger")
 
     def __init__(self, scanner: Scanner, known: str = "") -> None:
-        self._scanner = copy(scanner)
+        self.scanner = copy(scanner)
+        self.trigger: Trigger | None = None
         self._known = _repetitions(known)
         self._held: str | None = ""
         self._at = 0
@@ -29,15 +30,17 @@ class Interrupt:
                 return Seen()
             self._at = _repeated(self._held, self._known)
             text, self._held = self._held[self._at :], None
-        trigger = self._scanner.feed(text)
+        self.trigger = trigger = self.scanner.feed(text)
         if trigger is not None:
             return Seen(text[: trigger.end], self._at + trigger.end)
         self._at += len(text)
         return Seen(text)
 
     def close(self) -> Seen:
-        """Show what might have become a repetition and did not."""
-        return Seen(self._held or "")
+        """Show what might have become a repetition and did not, up to the end of the first trigger."""
+        held, self._held = self._held or "", None
+        self.trigger = self.trigger or self.scanner.feed(held)
+        return Seen(held if self.trigger is None else held[: self.trigger.end])
 
 
 def unrepeated(text: str, known: str) -> str:

@@ -1,259 +1,185 @@
-"""Tool-interrupted reasoning: `[Complete] → trigger → [CallTool] → splice → [Complete prefix=…] → … → final answer`.
+"""Tool-interrupted reasoning: `[Complete] → call → [CallTool] → splice → [Complete …] → … → answer`.
 
 After MultiTool-CoT (Inaba et al., ACL 2023): the model writes a rationale, is interrupted where it asks for a tool, and goes
 on behind the result. Text and splices joined are the transcript, byte for byte.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Literal, TypeAlias
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypedDict, Unpack, get_args
 
-from taiwa.flows.calling import shown
-from taiwa.flows.interrupting import Interrupt, unrepeated
-from taiwa.flows.scanning import Trigger
-from taiwa.flows.tagged import CLOSE, Tagged
-from taiwa.kernel.effects import Abilities, CallTool, Complete, Program, Watcher, perform, tell
-from taiwa.kernel.errors import RefusalError, ToolError, UnknownToolError
-from taiwa.kernel.records import value
-from taiwa.kernel.values import (
-    Ability,
-    Message,
-    Request,
-    Response,
-    Sampling,
-    ToolResult,
-    ToolSpec,
-    assistant,
-    system,
-    user,
-)
+from taiwa.flows.answers import NO_ANSWER, Finding, answer_of
+from taiwa.flows.course import TextCourse, Track
+from taiwa.flows.demands import Calls, Policy
+from taiwa.flows.native import NativeCourse
+from taiwa.flows.protocol import Protocol
+from taiwa.flows.rationale import AnsweredBy, Bounds, OnTrouble, Rationale, Way
+from taiwa.flows.tagged import Tagged
+from taiwa.kernel.effects import Abilities, Program, perform, tell
+from taiwa.kernel.errors import InputError, LimitError, UnsupportedError
+from taiwa.kernel.values import Ability, Message, Request, Sampling, ToolSpec, system, user
+from taiwa.shape import Shape
 
-__all__ = ["Called", "Ending", "OnTrouble", "Rationale", "Said", "Spliced", "last_number", "reason"]
+__all__ = ["How", "course_of", "reason", "ways_for"]
 
-OnTrouble: TypeAlias = Literal["tell", "model_writes", "stop"]
-"""What follows an unknown tool or a failure: the model reads the error · the model writes the result · the end."""
-Ending: TypeAlias = Literal["end", "calls", "tool", "stops", "length", "interrupted", "refusal"]
-"""Why a rationale ended: by itself · no call was left · a tool's trouble · too many false stops · as the model's finish says."""
-
-INSTRUCTIONS = """\
-Solve the problem step by step. Where you need a tool, write its call as <<name: input>>, on one line: what the tool gives is \
-put right behind it, and you go on from there. Never write a result of a tool yourself. End with a line that states the \
-answer; its number comes last.
-
-Tools:
-{tools}"""
-GO_ON = "Go on exactly where your text stops. Repeat none of it."
-NO_CALL_LEFT = "error: no call is left; finish without tools"
-FALSE_STOPS = 20
-ENDINGS: Mapping[str, Ending] = {"length": "length", "interrupted": "interrupted", "refusal": "refusal"}
-FULL_WIDTH = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {0x2212: "-"}
-# Not \w: in "答えは25" the number follows a letter; in "H2O" it belongs to one.
-NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_])[-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+|(?=\.[0-9]))(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+|/[0-9]+)?"
-)
+STEPS = "Solve the problem step by step. End with a line that states the answer; its number comes last."
+NATIVE = """\
+Use the tools for whatever they can work out; never make up a result of a tool yourself. Calls that do not need each other's \
+results can be made together."""
+NEEDS: dict[Way, Ability] = {"continue": "prefix", "native": "tools"}
+ANSWERED = ("end", "calls")
+"""The endings after which there is an answer to be read."""
+TYPABLE = frozenset[Ability](("json_schema", "tools"))
+USUAL = Bounds()
 
 
-@value
-class Said:
-    """What the model wrote."""
+class How(TypedDict, total=False):
+    """How `reason` goes about it; what is left out is as written here.
 
-    text: str
-
-
-@value
-class Spliced:
-    """What the program put into the text."""
-
-    text: str
-
-
-@value
-class Called:
-    """One call; a result of `origin` "model" is left to the model to write."""
-
-    name: str
-    input: str
-    result: ToolResult
-
-
-@value
-class Rationale:
-    """A train of thought with its calls; `answer` is the last number of the last line, or ''."""
-
-    parts: tuple[Said | Spliced, ...]
-    calls: tuple[Called, ...]
-    ending: Ending = "end"
-
-    @property
-    def text(self) -> str:
-        """The transcript."""
-        return "".join(part.text for part in self.parts)
-
-    @property
-    def answer(self) -> str:
-        """The final answer."""
-        return last_number(self.text)
-
-
-def reason(
-    question: str,
-    tools: Iterable[ToolSpec],
-    *,
-    shots: Sequence[Message] = (),
-    trouble: OnTrouble = "tell",
-    calls: int = 10,
-    sampling: Sampling = Sampling(),
-) -> Program[Rationale]:
-    """Answer a question in words, with the results of tools put in where the text asks for them.
-
-    `shots` are worked examples, a user's question and the assistant's rationale in turn. After `calls` calls the model is
-    asked once to finish without tools. Where a server can stop at a string it is asked to, which spares tokens; nothing
-    depends on it, because the text is watched and cut here.
-
-    Raises (when run):
-        RefusalError: the model refused at once.
+    - `protocol`: how calls stand in the text (`Tagged()`); `way`: how the model goes on (None: by what its server can do).
+    - `shots`: worked examples, as messages in turn. `system`: first words in place of our own; '' for none. How calls are
+      written follows them.
+    - `on_error`, `on_unknown`: what follows a failed call and one of a tool that is not there ("tell").
+    - `withheld`: tools that are shown and never called: the model writes their results.
+    - `bounds`: what it may use. `sampling`: how tokens are drawn.
+    - `answer`: a type for the answer. `answer_by`: the ways to find one ("typed", "line", "prompt").
     """
-    known = tuple(tools)
-    course = _Course((system(_instructions(known)), *shots, user(question)), sampling, known)
-    course.enable((yield from perform(Abilities())))
-    while True:
-        response = yield from perform(Complete(course.request(), course.watch))
-        trigger = course.take(response)
-        if trigger is not None and len(course.calls) >= calls:
-            course.splice(NO_CALL_LEFT)
-            last = yield from perform(Complete(replace(course.request(), stop=())))
-            course.finish(last)
-        elif trigger is not None:
-            yield from _call(course, trigger, trouble)
-        if course.ending is not None:
-            return Rationale(tuple(course.parts), tuple(course.calls), course.ending)
+
+    protocol: Protocol
+    way: Way | None
+    shots: Sequence[Message]
+    system: str | None
+    on_error: OnTrouble
+    on_unknown: OnTrouble
+    withheld: Collection[str]
+    bounds: Bounds
+    sampling: Sampling
+    answer: "type[Any] | Shape[Any] | None"
+    answer_by: Collection[AnsweredBy]
 
 
-def _call(course: "_Course", trigger: Trigger, trouble: OnTrouble) -> Program[None]:
-    try:
-        spec = course.spec(trigger.name)
-        result = yield from perform(CallTool(spec.name, Tagged().arguments(spec, trigger.input)))
-    except ToolError as error:
-        words = f"error: {error.message}" + (f" ({error.hint})" if error.hint else "")
-        origin: Literal["tool", "model"] = "model" if trouble == "model_writes" else "tool"
-        result = ToolResult(words, trigger.name, error=error.code or "error", origin=origin)
-        yield from tell(f"{trigger.name}: {error.message}", code="tool")
-    course.calls.append(Called(trigger.name, trigger.input, result))
-    if not result.error or trouble == "tell":
-        course.splice(result.text)
-    elif trouble == "stop":
-        course.ending = "tool"
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that `How` may say, filled in."""
 
+    protocol: Protocol = field(default_factory=Tagged)
+    way: Way | None = None
+    shots: Sequence[Message] = ()
+    system: str | None = None
+    on_error: OnTrouble = "tell"
+    on_unknown: OnTrouble = "tell"
+    withheld: Collection[str] = ()
+    bounds: Bounds = USUAL
+    sampling: Sampling = Sampling()
+    answer: "type[Any] | Shape[Any] | None" = None
+    answer_by: Collection[AnsweredBy] = ("typed", "line", "prompt")
 
-class _Course:
-    """A rationale under way: what has been said and spliced, and how the model is asked to go on from there."""
-
-    def __init__(self, messages: tuple[Message, ...], sampling: Sampling, tools: tuple[ToolSpec, ...]) -> None:
-        self.parts: list[Said | Spliced] = []
-        self.calls: list[Called] = []
-        self.ending: Ending | None = None
-        self._asked = Request(messages, sampling=sampling)
-        self._tools = {tool.name: tool for tool in tools}
-        self._scanner = Tagged().scanner(self._tools)
-        self._in_place = False
-        self._turns: list[str] = []
-        self._false_stops = 0
-
-    def enable(self, abilities: frozenset[Ability]) -> None:
-        """Choose the way to go on: by a prefix, or by a new turn. A stop string could end a repetition before it is over,
-        so it is used only where nothing is repeated.
-        """
-        self._in_place = "prefix" in abilities
-        if self._in_place and "stop" in abilities:
-            self._asked = replace(self._asked, stop=(CLOSE,))
-
-    def spec(self, name: str) -> ToolSpec:
-        """Find a tool.
+    def check(self) -> None:
+        """See that it can be meant.
 
         Raises:
-            UnknownToolError: there is none of that name.
+            InputError: it cannot.
         """
-        if name not in self._tools:
-            known = ", ".join(self._tools) or "none"
-            raise UnknownToolError(f"there is no tool {name!r}", code="unknown_tool", hint=f"tools: {known}")
-        return self._tools[name]
+        chosen = (
+            ("on_error", self.on_error, get_args(OnTrouble)), ("on_unknown", self.on_unknown, get_args(OnTrouble)),
+            ("way", self.way, (None, *get_args(Way))), *(("answer_by", each, get_args(AnsweredBy)) for each in self.answer_by),
+        )  # fmt: skip
+        for name, given, known in chosen:
+            if given not in known:
+                raise InputError(f"{given!r} is no {name}: choose {', '.join(str(each) for each in known if each)}")
+        bounds = self.bounds
+        low = {"calls": bounds.calls, "repeats": bounds.repeats - 1, "false_stops": bounds.false_stops}
+        for name, number in (*low.items(), ("tokens", 0 if bounds.tokens is None else bounds.tokens - 1)):
+            if number < 0:
+                raise InputError(f"the bound on {name} is too small")
 
-    def request(self) -> Request:
-        """Ask for what follows the text so far; every request begins with the messages of the one before."""
-        if self._in_place:
-            return replace(self._asked, prefix=self._text)
-        turns = (message for turn in self._turns for message in (assistant(turn), user(GO_ON)))
-        return replace(self._asked, messages=(*self._asked.messages, *turns))
+    def finding(self, abilities: frozenset[Ability]) -> Finding:
+        """How the answer is looked for."""
+        shape = self.answer if isinstance(self.answer, Shape) or self.answer is None else Shape(self.answer)
+        return Finding(shape, self.answer_by, self.sampling, bool(TYPABLE & abilities))
 
-    def watch(self) -> Watcher:
-        """Watch the answer for its first trigger."""
-        return Interrupt(self._scanner, self._text)
-
-    def take(self, response: Response) -> Trigger | None:
-        """Add what the model wrote, up to its first trigger; where there is none, `ending` may be set."""
-        text = unrepeated(response.text, self._text)
-        trigger = self._scanner.feed(text)
-        if trigger is not None:
-            self._say(text[: trigger.end])
-            return trigger
-        self._say(text)
-        if response.finish == "stop" and (response.stop == CLOSE or self._scanner.open):
-            return self._close()
-        if response.finish == "refusal" and not self._text.strip():
-            raise RefusalError("the model refused to answer", request=self._asked.digest)
-        self.ending = ENDINGS.get(response.finish, "end")
-        return None
-
-    def splice(self, result: str) -> None:
-        """Put a result behind the trigger. A new turn begins a new line, so that no digit of it can join the result."""
-        self._put(f" {shown(result)}" if self._in_place else f" {shown(result)}\n")
-
-    def finish(self, last: Response) -> None:
-        """Add the last words, triggers or not."""
-        self._say(unrepeated(last.text, self._text))
-        self.ending = "calls"
-
-    def _close(self) -> Trigger | None:
-        """Put back the mark at which the server stopped; where it closes no trigger, the stop was a false one."""
-        self._put(CLOSE)
-        trigger = self._scanner.feed(CLOSE)
-        self._false_stops += trigger is None
-        if self._false_stops > FALSE_STOPS:
-            self.ending = "stops"
-        return trigger
-
-    @property
-    def _text(self) -> str:
-        return "".join(self._turns)
-
-    def _say(self, text: str) -> None:
-        self._turns.append(text)
-        if text:
-            self.parts.append(Said(text))
-
-    def _put(self, text: str) -> None:
-        self._turns[-1] += text
-        self.parts.append(Spliced(text))
+    def request(self, question: str, tools: Sequence[ToolSpec], way: Way) -> Request:
+        """What is asked first."""
+        parts = [STEPS if self.system is None else self.system]
+        if tools:
+            parts.append(NATIVE if way == "native" else self.protocol.instructions(tools))
+        head = "\n\n".join(part for part in parts if part)
+        messages = (*((system(head),) if head else ()), *self.shots, user(question))
+        return Request(messages, sampling=self.sampling)
 
 
-def _instructions(tools: tuple[ToolSpec, ...]) -> str:
-    lines = [f"- <<{tool.name}: {_input(tool)}>>: {' '.join(tool.description.split())}" for tool in tools]
-    return INSTRUCTIONS.format(tools="\n".join(lines) or "(none)")
+def reason(question: str, tools: Iterable[ToolSpec], **how: Unpack[How]) -> Program[Rationale]:
+    """Answer a question in words, with the results of tools put in where the text asks for them.
 
+    The model goes on in one of three ways, by what its server can do: its text is continued; or, without worked examples
+    and where it takes tools, it calls functions; or its text is cut at a call and it is asked to go on. Where a server can
+    stop at a string it is asked to, which spares tokens; nothing depends on it, because the text is watched and cut here.
 
-def _input(tool: ToolSpec) -> str:
-    properties = tool.parameters.get("properties")
-    names = list(properties) if isinstance(properties, dict) else []
-    return names[0] if len(names) == 1 else "{" + ", ".join(f'"{name}": …' for name in names) + "}"
-
-
-def last_number(text: str) -> str:
-    """The last number of the last line, without thousands commas; '' where there is none.
-
-    >>> last_number("2 x 612.5 = 1,225.00 yen")
-    '1225.00'
+    Raises (when run):
+        InputError: something in `how` cannot be meant.
+        UnsupportedError: `way` is set, and the model cannot.
+        RefusalError: the model refused at once.
     """
-    lines = text.translate(FULL_WIDTH).strip().splitlines()
-    found = NUMBER.findall(lines[-1]) if lines else []
-    return found[-1].replace(",", "").removeprefix("+") if found else ""
+    plan, known = Plan(**how), tuple(tools)
+    plan.check()
+    abilities = yield from perform(Abilities())
+    track, way = yield from _gone(question, known, plan, abilities)
+    ending = track.ending or "end"
+    answer = NO_ANSWER
+    if ending in ANSWERED:
+        answer = yield from answer_of(user(question), track.text, plan.finding(abilities), track.final)
+    parts, calls = tuple(track.parts), tuple(track.calls.made)
+    return Rationale(parts, calls, ending, way, answer.text, answer.by, answer.value)
+
+
+def ways_for(way: Way | None, abilities: frozenset[Ability], *, natively: bool) -> tuple[Way, ...]:
+    """List the ways to try, best first; `natively` says whether function calls may be chosen.
+
+    Raises:
+        UnsupportedError: the way that is asked for needs what the model cannot do.
+    """
+    if way is not None:
+        if way in NEEDS and NEEDS[way] not in abilities:
+            able = ", ".join(each for each in get_args(Way) if each not in NEEDS or NEEDS[each] in abilities)
+            raise UnsupportedError(f"the model cannot go the way {way!r}; it can: {able}", ability=NEEDS[way])
+        return (way,)
+    ways: list[Way] = ["continue"] if "prefix" in abilities else []
+    if natively and "tools" in abilities:
+        ways.append("native")
+    return (*ways, "cut")
+
+
+def course_of(
+    request: Request, tools: Sequence[ToolSpec], plan: Plan, way: Way, *, stops: bool
+) -> TextCourse | NativeCourse:
+    """Make the course of a rationale."""
+    calls = Calls(tools, Policy(plan.on_error, plan.on_unknown, plan.withheld, plan.bounds))
+    if way == "native":
+        return NativeCourse(request, calls, plan.bounds, plan.protocol)
+    course = TextCourse(request, calls, plan.bounds, plan.protocol)
+    course.enable(in_place=way == "continue", stops=stops)
+    return course
+
+
+def _gone(
+    question: str, tools: Sequence[ToolSpec], plan: Plan, abilities: frozenset[Ability]
+) -> Program[tuple[Track, Way]]:
+    """Go the first way that the server does not refuse after all."""
+    ways = ways_for(plan.way, abilities, natively=not plan.shots and bool(tools))
+    for place, way in enumerate(ways):
+        course = course_of(plan.request(question, tools, way), tools, plan, way, stops="stop" in abilities)
+        yield from tell(f"way: {way}", code="way")
+        try:
+            yield from course.run()
+        except UnsupportedError as error:
+            if course.parts or place + 1 == len(ways):
+                raise
+            yield from tell(f"{way} is refused, {ways[place + 1]} is tried: {error.message}", code="downgrade")
+            continue
+        except LimitError as error:
+            if not course.parts:
+                raise
+            yield from tell(f"{error.message}; the rationale ends here", code="limit", warning=True)
+            course.ending = "limit"
+        return course, way
+    raise AssertionError("the last way returns or raises")

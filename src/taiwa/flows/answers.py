@@ -1,0 +1,98 @@
+"""The answer that a finished rationale states: typed, read from its last line, or asked for once more.
+
+The last is the step of MultiTool-CoT (Inaba et al., ACL 2023): a second prompt with worked examples reads the number from the
+end of the rationale. The words of ours are our own.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from taiwa.flows.extract import extract, plain_json
+from taiwa.flows.numbers import last_number
+from taiwa.flows.rationale import AnsweredBy
+from taiwa.flows.worked import EXTRACTIONS
+from taiwa.kernel.effects import Complete, Hidden, Program, perform, tell
+from taiwa.kernel.errors import LimitError, RefusalError, ShapeError, UnsupportedError
+from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.values import Message, Request, Sampling, assistant, system, user
+from taiwa.shape import Shape
+
+__all__ = ["NO_ANSWER", "Answer", "Finding", "answer_of"]
+
+LAST_LINES = 4
+LONGEST_LINES = 1_000
+LONGEST_ANSWER = 40
+NAMED = """\
+You are given the last lines of a solution. Write the number that it gives as its answer, and nothing else: digits, without \
+the unit. If it gives none, write none."""
+FINAL = "Give the final answer of this solution."
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer as text ('' for none), where it comes from, and its value as JSON where a type was asked for."""
+
+    text: str = ""
+    by: AnsweredBy = "none"
+    value: Json = None
+
+
+NO_ANSWER = Answer()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """How an answer is looked for: its type, the ways that may be tried, and how tokens are drawn where it is asked for.
+
+    `held` says whether the server can be held to a type.
+    """
+
+    shape: Shape[Any] | None
+    ways: Collection[AnsweredBy]
+    sampling: Sampling
+    held: bool
+
+
+def answer_of(question: Message, text: str, finding: Finding, final: str = "") -> Program[Answer]:
+    """Find the answer of a rationale; `final` is what a protocol marks as the answer."""
+    try:
+        if finding.shape is not None and "typed" in finding.ways:
+            found = yield from _typed(finding.shape, question, text, None if finding.held else final)
+            if found is not None:
+                return found
+        if "line" in finding.ways and (line := (last_number(final) or final) if final else last_number(text)):
+            return Answer(line, "line")
+        if "prompt" in finding.ways and text.strip():
+            return (yield from _asked(final or text, finding.sampling))
+    except LimitError as error:
+        yield from tell(f"the answer could not be asked for: {error.message}", code="limit", warning=True)
+        return Answer(last_number(text), "line") if "line" in finding.ways and last_number(text) else NO_ANSWER
+    return NO_ANSWER
+
+
+def _typed(shape: Shape[Any], question: Message, text: str, final: str | None) -> Program[Answer | None]:
+    """A value of the type: read from the end of the text, or asked for where the server can be held to it (no `final`)."""
+    try:
+        if final is None:
+            said = (question, assistant(text), user(FINAL))
+            value = (yield from extract(shape, said)).value
+        else:
+            lines = text.strip().splitlines()
+            value = shape.read(final or (lines[-1] if lines else "")).value
+    except (ShapeError, RefusalError, UnsupportedError) as error:
+        yield from tell(f"no {shape.name} could be read: {error.message}", code="answer")
+        return None
+    plain = plain_json(shape, value)
+    return Answer(plain if isinstance(plain, str) else canonical(plain).decode(), "typed", plain)
+
+
+def _asked(text: str, sampling: Sampling) -> Program[Answer]:
+    """The number that the model reads from the last lines."""
+    lines = [line for line in text.strip().splitlines() if line.strip()][-LAST_LINES:]
+    shots = (message for line, number in EXTRACTIONS for message in (user(line), assistant(number)))
+    messages = (system(NAMED), *shots, user("\n".join(lines)[-LONGEST_LINES:]))
+    drawn = Sampling(sampling.temperature, sampling.top_p, LONGEST_ANSWER, sampling.seed)
+    response = yield from perform(Complete(Request(messages, sampling=drawn), Hidden))
+    number = last_number(response.text) if response.finish in ("stop", "cut") else ""
+    return Answer(number, "prompt") if number else NO_ANSWER
