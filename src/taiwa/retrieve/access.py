@@ -9,32 +9,40 @@ rule is for everybody who may open the index. A rule that cannot be understood s
 
 import re
 from collections.abc import Iterable
-from typing import cast
+from typing import NamedTuple, TypeAlias, cast
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.retrieve.reading.reading import UnreadableError
 from taiwa.retrieve.values import EVERYBODY, Audience
 
-__all__ = ["SIDECAR", "Rules", "audience_of", "own_access", "read_rules"]
+__all__ = ["SIDECAR", "Rule", "Rules", "audience_of", "own_access", "read_rules"]
 
 SIDECAR = ".taiwa-access.yaml"
 LARGEST = 256 * 1024
 ACCESS = re.compile(r"^[\"']?access[\"']?[ \t]*:", re.MULTILINE)
 
-Rules = tuple[tuple["re.Pattern[str]", tuple[str, ...]], ...]
-"""Patterns of paths, and the names that each lets in."""
+
+class Rule(NamedTuple):
+    """A pattern of paths, the names that it lets in, and what a path below the folder stands under in its file's eyes."""
+
+    pattern: "re.Pattern[str]"
+    names: tuple[str, ...]
+    above: str = ""
+
+
+Rules: TypeAlias = tuple[Rule, ...]
 
 
 def audience_of(path: str, rules: Rules, own: Iterable[str] | None = None) -> Audience:
     """Return who may see the document of a path."""
-    clauses = {names for pattern, names in rules if pattern.fullmatch(path)}
+    clauses = {rule.names for rule in rules if rule.pattern.fullmatch(rule.above + path)}
     if own is not None:
         clauses.add(tuple(sorted(set(own))))
     return tuple(sorted(clauses)) or EVERYBODY
 
 
-def read_rules(text: str, where: str, below: str = "") -> Rules:
-    """Read a file of rules; `below` is the folder that it stands in.
+def read_rules(text: str, where: str, below: str = "", above: str = "") -> Rules:
+    """Read a file of rules; `below` is the folder that it stands in, `above` where it stands over the folder itself.
 
     Raises:
         ConfigError: a rule cannot be understood.
@@ -54,12 +62,12 @@ def read_rules(text: str, where: str, below: str = "") -> Rules:
         return ()
     if not isinstance(given, dict):
         raise ConfigError(f"{where}: rules are written `path: [who, …]`, one per line")
-    rules: list[tuple[re.Pattern[str], tuple[str, ...]]] = []
+    rules: list[Rule] = []
     for path, names in cast("dict[object, object]", given).items():
         found = _names(names)
         if not isinstance(path, str) or not path or found is None:
             raise ConfigError(f"{where}: the rule {path!r} must be `path: [who, …]`, like `hr/**: [group:hr]`")
-        rules.append((_pattern(f"{below}{path.removeprefix('/')}"), found))
+        rules.append(Rule(_pattern(f"{below}{path.removeprefix('/')}"), found, above))
     return tuple(rules)
 
 

@@ -45,14 +45,14 @@ class Folder:
         Raises:
             ConfigError: a file of rules cannot be read.
         """
-        self.rules, self.others = (), {}
+        self.rules, self.others = self._rules_above(), {}
         for folder, folders, names, handle in os.fwalk(self.root, follow_symlinks=False, onerror=self._refused):
             below = "" if Path(folder) == self.root else f"{Path(folder).relative_to(self.root).as_posix()}/"
             folders[:] = sorted(name for name in folders if not _hidden(name))
             if below.count("/") >= DEEPEST:
                 folders.clear()
             if SIDECAR in names:
-                self.rules += read_rules(self._rules_text(handle), str(Path(folder) / SIDECAR), below)
+                self.rules += read_rules(_rules_text(handle, folder), str(Path(folder, SIDECAR)), below)
             # A link to a folder is listed among the folders, and not entered.
             yield from self._links(below, [name for name in folders if Path(folder, name).is_symlink()])
             for name in sorted(names):
@@ -110,15 +110,14 @@ class Folder:
             if not target.is_relative_to(self.root) and (kind_of(path) or target.is_dir()):
                 yield File(path, 0, 0, "a link that leads out of the folder: not followed")
 
-    def _rules_text(self, handle: int) -> str:
-        try:
-            file = os.open(SIDECAR, READ, dir_fd=handle)
-            try:
-                return _bytes(file).decode()
-            finally:
-                os.close(file)
-        except (OSError, UnicodeDecodeError, UnreadableError) as error:
-            raise ConfigError(f"{self.root}: a {SIDECAR} cannot be read ({error}): mend it, then index again") from None
+    def _rules_above(self) -> Rules:
+        """A folder keeps the rules of the folders that it stands in: naming a part of them opens nothing."""
+        rules: Rules = ()
+        for above in self.root.parents:
+            if os.path.lexists(above / SIDECAR):
+                path = f"{self.root.relative_to(above).as_posix()}/"
+                rules += read_rules(_rules_text(None, str(above)), str(above / SIDECAR), above=path)
+        return rules
 
     @staticmethod
     def _refused(error: OSError) -> None:
@@ -126,6 +125,17 @@ class Folder:
         raise InputError(
             f"the folder {error.filename} cannot be read: {(error.strerror or 'refused').lower()}"
         ) from None
+
+
+def _rules_text(handle: int | None, folder: str) -> str:
+    try:
+        file = os.open(Path(folder, SIDECAR) if handle is None else SIDECAR, READ, dir_fd=handle)
+        try:
+            return _bytes(file).decode()
+        finally:
+            os.close(file)
+    except (OSError, UnicodeDecodeError, UnreadableError) as error:
+        raise ConfigError(f"{folder}/{SIDECAR} cannot be read ({error}): mend it, then index again") from None
 
 
 def _bytes(handle: int) -> bytes:

@@ -14,7 +14,7 @@ FADING = 0.7
 """An earlier turn of the user's counts half, and each one before it 0.7 of that."""
 ANSWERED = 0.05
 """What the last answer said counts for little, and finds what the user calls `it`."""
-MOST_TERMS = 256
+MOST_TERMS = 128
 """Terms that are asked for; what weighs least is left out."""
 
 POINTING = re.compile(
@@ -53,8 +53,9 @@ def weigh(analyzer: Analyzer, query: str, history: Sequence[Message] = ()) -> di
 
 
 def _add(weights: dict[str, float], terms: Sequence[str], weight: float) -> None:
-    for term in dict.fromkeys(terms):
-        weights[term] = weights.get(term, 0.0) + weight
+    """A term counts as where it counts most: a topic that comes up in every turn must not drown what is asked now."""
+    for term in terms:
+        weights[term] = max(weights.get(term, 0.0), weight)
 
 
 def dangling(analyzer: Analyzer, query: str, history: Sequence[Message] = ()) -> tuple[str, ...]:
