@@ -32,6 +32,8 @@ def first(text: str, protocol: Inline = INLINE) -> tuple[str, str] | None:
         ("It is 12 km + 3 km << Calculator >>", ("calculator", "It is 12 km + 3 km")),
         ("mixed 3:2 * 4 << Calculator >>", ("calculator", "3:2 * 4")),
         ("-3 + 5 << Calculator >>", ("calculator", "-3 + 5")),
+        ("It is so. .5*10 << Calculator >>", ("calculator", ".5*10")),
+        ("(as said) .5*10 << Calculator >>", ("calculator", ".5*10")),
         ("2 + 3\n<< Calculator >>", ("calculator", "2 + 3")),
         ("<< Calculator >>", ("calculator", "")),
         ("The molar mass of Fe2(SO4)3 is << Molar mass list >>", ("molar_mass", "Fe2(SO4)3")),

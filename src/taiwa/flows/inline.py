@@ -43,6 +43,7 @@ PRODUCTS = re.compile(r"\A\W*(?:product|生成物|产物|產物)", re.IGNORECASE
 ARROW = re.compile(r"->|→|⟶|⇌|=>|<=>|⇄|(?<=\s)=(?=\s)")
 # A colon between digits is a ratio.
 LEADING = re.compile(r"[=＝]|[:：](?!\d)|(?<!\d)[:：]")
+REST = re.compile(r"\A(?:[\s,，:：)）]|\.(?!\d))+")
 PLACES = re.compile(r"(?P<word>[A-Za-z]+)|(?P<other>[^A-Za-z0-9０-９:.,，％%$€£¥()（）+\-*/^×·⋅÷−–＋－＊／!√π\s]+)")
 WORDS = frozenset(("sqrt", "ln", "log", "exp", "abs", "min", "max", "round", "pi", "e", "x"))
 FORMULA = re.compile(r"[A-Za-z0-9()\[\]{}₀-₉⁰-⁹⁺⁻+\-^]+(?:\s*[·⋅•*.]\s*[A-Za-z0-9()\[\]₀-₉]+)*[↓↑]?")
@@ -149,7 +150,7 @@ def _expression(lines: tuple[str, ...], line: str) -> str:
     text = _unled(line) or _unled(lines[-1] if lines else "")
     text = LEADING.split(text)[-1].strip()
     odd = [each.end() for each in PLACES.finditer(text) if each["other"] or each["word"].lower() not in WORDS]
-    ending = text[odd[-1] if odd else 0 :].lstrip(" \t,，.)）")
+    ending = REST.sub("", text[odd[-1] if odd else 0 :])
     # What begins like the rest of an expression is one whose start we do not know: the tool may say what is wrong with it.
     starts = re.match(r"[\s$€£¥]*(?:[-−－+＋]?[\s$€£¥]*[0-9０-９.(（√π]|[a-z])", ending)
     return ending.strip() if starts and any(char.isdigit() for char in ending) else text

@@ -1,0 +1,128 @@
+"""The calls that the codecs find in recorded texts are those that a plain reading of the record finds, one by one."""
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taiwa.flows.fence import Fence
+from taiwa.flows.gsm import Gsm
+from taiwa.flows.inline import Inline
+from taiwa.flows.protocol import Call, Event, Protocol, Result, Said, decode, encode
+from taiwa.flows.react import ReAct
+from taiwa.flows.tagged import Tagged
+
+
+def rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    text = (folder / "replay_tools" / f"{name}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def solutions(folder: Path) -> list[str]:
+    parts = [part for row in rows(folder, "gsm8k_gpt3_calculator") for part in row.values()]
+    return [part["solution"] for part in parts if isinstance(part, dict)]
+
+
+def calls(events: tuple[Event, ...]) -> list[tuple[str, str]]:
+    return [(event.name, event.input) for event in events if isinstance(event, Call)]
+
+
+def results(events: tuple[Event, ...]) -> list[str]:
+    return [event.text for event in events if isinstance(event, Result)]
+
+
+def test_the_calculator_calls_of_gsm8k(shared_data: Path) -> None:
+    for text in solutions(shared_data):
+        events = decode(text, Gsm(), ())
+        closed = [call for call, after in pairwise(events) if isinstance(after, Result)]
+        wanted = re.findall(r"<<([^<>=\n]+)=([^<>\n]*>>)", text)
+
+        assert encode(events) == text
+        assert [call.input for call in closed if isinstance(call, Call)] == [given.strip() for given, _ in wanted]
+        assert results(events) == [result for _, result in wanted]
+
+
+@pytest.mark.parametrize("name", ["tora_tora-70b-v1.0_gsm8k", "tora_tora-code-34b-v1.0_gsm8k"])
+def test_the_programs_of_tora(shared_data: Path, name: str) -> None:
+    texts = [text for row in rows(shared_data, name) for text in row["code"]]
+    for text in texts:
+        events = decode(text, Fence(), ["python"])
+
+        assert encode(events) == text
+        assert calls(events) == [
+            ("python", code) for code in re.findall(r"^```python\n(.*?)\n```\n", text, re.DOTALL | re.MULTILINE)
+        ]
+        assert results(events) == re.findall(r"^```output\n.*?\n```\n?", text, re.DOTALL | re.MULTILINE)
+    assert texts
+
+
+def test_the_actions_of_react(shared_data: Path) -> None:
+    odd = 0
+    for row in rows(shared_data, "react_fever_text-davinci-002"):
+        events = decode(row["raw"], ReAct(), ["Search", "Lookup"])
+        written = [step["action"] for step in row["steps"]]
+        lines = [f"Action {place}: {each}" for place, each in enumerate(written, 1)]
+        wanted = [
+            each
+            for each, line in zip(written, lines, strict=True)
+            if re.fullmatch(r"\w+\[[^\n]*\]", each) and line in row["raw"].splitlines()
+        ]
+
+        assert encode(events) == row["raw"]
+        assert [f"{event.name}[{event.input}]" for event in events if isinstance(event, Call)] == [
+            re.sub(r"\[\s*(.*?)\s*\]$", r"[\1]", each) for each in wanted
+        ]
+        assert len(results(events)) == len(wanted)
+        odd += len(written) - len(wanted)
+    assert odd
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+def test_an_action_ends_where_its_line_ends(shared_data: Path, numbered: bool) -> None:
+    for row in rows(shared_data, "reflexion_react_hotpotqa"):
+        raw = row["raw"] if numbered else re.sub(r"^(Action|Observation) \d+:", r"\1:", row["raw"], flags=re.MULTILINE)
+        events = decode(raw, ReAct(), ["search", "lookup"])
+        lines = re.findall(r"^Action(?: \d+)?: .*\n", raw, re.MULTILINE)
+
+        assert encode(events) == raw
+        assert [event.text for event in events if isinstance(event, Call)] == lines
+        assert [event.final for event in events if isinstance(event, Call)] == ["Finish[" in line for line in lines]
+
+
+def test_the_actions_of_fireact_are_answered_in_the_next_message(shared_data: Path) -> None:
+    for row in rows(shared_data, "fireact_ft-gpt-3.5_hotpotqa"):
+        for message in row["traj"]:
+            if message["role"] == "assistant":
+                scanner = ReAct().scanner(["search"])
+                assert scanner.feed(message["content"]) is None
+                assert scanner.open
+                call = scanner.feed(ReAct().close)
+                assert call
+                assert message["content"].endswith(f"[{call.input}]")
+
+
+@pytest.mark.parametrize(
+    ("spoken", "written"),
+    [(Tagged(), r"<<calculator: \1>>\2"), (Inline(), r" = \1 << Calculator >> \2\n"), (Gsm(), r"<<\1=\2>>")],
+)
+def test_the_same_solutions_in_another_protocol_have_the_same_calls(
+    shared_data: Path, spoken: Protocol, written: str
+) -> None:
+    """What real models calculate survives the other ways to write it, the words around it included."""
+    form, checked = re.compile(r"<<([-+*/().0-9]*[0-9)])=([^<>\n]*)>>"), 0
+    for text in solutions(shared_data)[::4]:
+        found = calls(decode(form.sub(written, text), spoken, ["calculator"]))
+        wanted = [("calculator", each) for each, _ in form.findall(text)]
+        if "<<" not in form.sub("", text):
+            assert found == wanted
+            checked += len(wanted)
+    assert checked > 500
+
+
+def test_words_of_real_solutions_hold_no_call_of_another_protocol(shared_data: Path) -> None:
+    for text in solutions(shared_data):
+        for spoken in (Tagged(), Inline(), ReAct(), Fence()):
+            assert decode(text, spoken, ["calculator", "python"]) == (Said(text),)
