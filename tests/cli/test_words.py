@@ -3,12 +3,14 @@
 import ast
 import string
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import taiwa.cli
 from taiwa.cli import slash
 from taiwa.cli.words import LANGUAGES, WARNINGS, WORDS, language, warning, words
+from taiwa.flows.rationale import Ending
 
 SOURCES = Path(taiwa.cli.__file__).parent
 
@@ -44,7 +46,8 @@ def used() -> set[str]:
 
 
 def test_no_words_are_left_that_nobody_says() -> None:
-    spoken = used() | {f"help_{name}" for name in slash.SLASHES} | set(WARNINGS.values())
+    endings = {f"ending_{name}" for name in get_args(Ending)}
+    spoken = used() | endings | {f"help_{name}" for name in slash.SLASHES} | set(WARNINGS.values())
 
     # Said through a variable: the moves, and what the flow warns of.
     assert set(WORDS) - spoken <= {"undone", "redone", "switched", "warn_state", "no_undo", "no_redo", "too_far"}

@@ -137,6 +137,59 @@ WORDS: dict[str, tuple[str, str, str]] = {
         '按 Enter 发送，Alt-Enter（或 Esc、Enter）换行，用 """ 开始和结束多行文本，Ctrl-C 中断回答；'
         "要发送以斜杠开头的文本请写 //…。",
     ),
+    # questions that are reasoned out
+    "answered": ("answer: {by}", "答えの出どころ: {by}", "答案来源：{by}"),
+    "no_answer": (
+        "no answer was found in it",
+        "答えを読み取れませんでした",
+        "未能从中读出答案",
+    ),
+    "ending_calls": (
+        "no call was left before it was done; the answer cannot be relied on (--calls gives more)",
+        "途中で呼び出しの回数を使い切りました。答えは当てになりません（--calls で増やせます）",
+        "调用次数在完成之前用尽，答案不可靠（可用 --calls 增加）",
+    ),
+    "ending_repeat": (
+        "it asked for the same call again and again and was ended",
+        "同じ呼び出しを繰り返したため、打ち切りました",
+        "反复请求同一个调用，已被终止",
+    ),
+    "ending_tool": (
+        "a call failed, and that was to be the end",
+        "呼び出しが失敗したため、指定どおり終了しました",
+        "调用失败，已按设定结束",
+    ),
+    "ending_stops": (
+        "too many marks in it closed no call; it was ended",
+        "呼び出しにならない記号が多すぎるため、打ち切りました",
+        "不构成调用的标记过多，已被终止",
+    ),
+    "ending_tokens": (
+        "the bound on tokens was reached before it was done (--tokens gives more)",
+        "途中でトークン数の上限に達しました（--tokens で増やせます）",
+        "在完成之前达到词元上限（可用 --tokens 增加）",
+    ),
+    "ending_limit": (
+        "a limit was reached before it was done",
+        "途中で上限に達しました",
+        "在完成之前达到上限",
+    ),
+    "ending_length": (
+        "the answer was cut off at the length limit",
+        "回答が長さの上限で途切れました",
+        "回答达到长度上限，被截断",
+    ),
+    "ending_interrupted": (
+        "stopped; what was paid is on the bill",
+        "中断しました。支払い済みの分は taiwa cost に記録されています",
+        "已中断；已付的费用记在 taiwa cost 中",
+    ),
+    "ending_refusal": ("the model refused to go on", "モデルが続きを拒否しました", "模型拒绝继续回答"),
+    "shot_differs": (
+        "{where}: {call} gives {given}, and the example says {said}",
+        "{where}: {call} の結果は {given} ですが、例では {said} になっています",
+        "{where}：{call} 的结果是 {given}，而示例写的是 {said}",
+    ),
     # bills
     "cost": (
         "{requests} calls · {tokens} · {cost} · {seconds} s",

@@ -1,0 +1,174 @@
+"""Questions that are reasoned out with tools, each in a run that the store keeps: its prompt, its calls, its bill."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from taiwa.apps.shots import built_in, results, usable
+from taiwa.flows.protocol import Protocol
+from taiwa.flows.rationale import Bounds, OnTrouble, Rationale, Way
+from taiwa.flows.reason import reason
+from taiwa.flows.tagged import Tagged
+from taiwa.flows.worked import ResultOf, Worked, choose, native, render
+from taiwa.kernel.effects import Abilities, Complete, Program
+from taiwa.kernel.errors import InputError, StoreError, TaiwaError
+from taiwa.kernel.journal import Journal
+from taiwa.kernel.protocols import Tool
+from taiwa.kernel.records import Json, digest, record
+from taiwa.kernel.run import Runtime
+from taiwa.kernel.session import Asked, Done, Event, Observer
+from taiwa.kernel.values import Ability, Message, Note, Request, TextDelta
+from taiwa.shape import Shape
+from taiwa.talk.desk import Desk
+from taiwa.talk.turn import Manner, Voice, sink
+from taiwa.tools import builtin
+
+__all__ = ["SHOTS", "Heard", "Solving", "solve"]
+
+SHOTS = 5
+"""Worked examples that a text protocol is shown by, where nobody says how many."""
+Heard: TypeAlias = TextDelta | Note | Done[Rationale]
+
+
+@dataclass(frozen=True, slots=True)
+class Solving:
+    """How questions are solved.
+
+    `examples` are worked examples to show; None chooses `shots` of our own, by the `seed`, of those whose tools are offered.
+    `shots` None means five where calls stand in the text, and none where the model calls functions, which it knows how to.
+    `way` "text" is the better of continuing and cutting.
+    """
+
+    tools: tuple[Tool, ...]
+    protocol: Protocol = field(default_factory=Tagged)
+    way: Way | Literal["text"] | None = None
+    shots: int | None = None
+    seed: int = 0
+    examples: tuple[Worked, ...] | None = None
+    on_error: OnTrouble = "tell"
+    on_unknown: OnTrouble = "tell"
+    bounds: Bounds = field(default_factory=Bounds)
+    answer: Shape[Any] | None = None
+
+    def program(self, question: str, abilities: frozenset[Ability]) -> Program[Rationale]:
+        """Solve a question with a model that has these abilities.
+
+        Raises:
+            InputError: the question is empty, there are too few examples, or one cannot be worked out.
+            ToolError: a tool refuses the call of an example.
+        """
+        if not question.strip():
+            raise InputError("there is nothing to solve: the question is empty")
+        way = self.way_for(abilities)
+        return reason(
+            question,
+            [tool.spec for tool in self.tools],
+            protocol=self.protocol,
+            way=way if self.way is not None and (self.way != "text" or way == "cut") else None,
+            shots=self._messages(way),
+            on_error=self.on_error,
+            on_unknown=self.on_unknown,
+            bounds=self.bounds,
+            answer=self.answer,
+        )
+
+    def way_for(self, abilities: frozenset[Ability]) -> Way:
+        """Choose the way: to continue the model's text where its server can; else functions, where neither a way nor
+        examples are asked for; else to cut the text.
+        """
+        if self.way is not None and self.way != "text":
+            return self.way
+        if "prefix" in abilities:
+            return "continue"
+        free = self.way is None and not self.shots and self.examples is None and self.tools
+        return "native" if free and "tools" in abilities else "cut"
+
+    def chosen(self, way: Way) -> tuple[Worked, ...]:
+        """The worked examples that are shown.
+
+        Raises:
+            InputError: there are not so many.
+        """
+        if self.examples is not None:
+            if self.shots is not None and not 0 <= self.shots <= len(self.examples):
+                raise InputError(f"there are {len(self.examples)} worked examples, and {self.shots} were asked for")
+            return self.examples[: self.shots]
+        wanted = self.shots if self.shots is not None else 0 if way == "native" else SHOTS
+        offered = {tool.spec.name for tool in self.tools}
+        fitting = [worked for worked in built_in() if not offered or set(worked.tools) <= offered]
+        return choose(usable(fitting, self._results()), wanted, self.seed) if wanted else ()
+
+    def options(self, way: Way) -> dict[str, Json]:
+        """All that an answer depends on beside the question and the model."""
+        return {
+            "tools": [tool.spec.name for tool in self.tools],
+            "protocol": self.protocol.name,
+            "way": way,
+            "shots": digest(self._messages(way)),
+            "policy": [self.on_error, self.on_unknown],
+            "bounds": record(self.bounds),
+            "type": None if self.answer is None else digest(self.answer.schema()),
+        }
+
+    def first_request(self, question: str, abilities: frozenset[Ability]) -> Request:
+        """Give the request that is sent first; nothing is sent.
+
+        Raises:
+            TaiwaError: as `program`, or the model cannot go the way that is asked for.
+        """
+        program = self.program(question, abilities)
+        answer: object = None
+        while True:
+            effect = program.send(answer)
+            if isinstance(effect, Complete):
+                program.close()
+                return effect.request
+            answer = abilities if isinstance(effect, Abilities) else None
+
+    def _messages(self, way: Way) -> tuple[Message, ...]:
+        given, known = self._results(), {tool.spec.name: tool.spec for tool in (*builtin().values(), *self.tools)}
+        messages: list[Message] = []
+        for worked in self.chosen(way):
+            if way == "native":
+                messages += native(worked, given, lambda name, text: self.protocol.arguments(known[name], text))
+            else:
+                messages += render(worked, self.protocol, given, {tool.spec.name for tool in self.tools})
+        return tuple(messages)
+
+    def _results(self) -> ResultOf:
+        """What tools give: those that are offered, and our own for examples in which they are only spoken of."""
+        return results((*builtin().values(), *self.tools), self.protocol)
+
+
+def solve(
+    desk: Desk, voice: Voice, manner: Manner, solving: Solving, question: str, observers: Iterable[Observer] = ()
+) -> Iterator[Heard]:
+    """Solve a question and give out what is said as it is said, last `Done`. Its calls are written down as they are
+    answered, whatever becomes of it.
+
+    Raises:
+        TaiwaError: it cannot be solved so, or a call failed; `spent` holds the bill.
+    """
+    program, way = solving.program(question, voice.model.abilities), solving.way_for(voice.model.abilities)
+    runs = desk.store.runs
+    run = runs.begin("", None, None, question, solving.options(way))
+
+    def note(event: Event) -> None:
+        if isinstance(event, Asked) and isinstance(event.effect, Complete):
+            runs.asked(run, voice.model.name)
+
+    runtime = Runtime(
+        voice.model, tools=solving.tools, limits=manner.limits, price=voice.price, interrupts=manner.interrupts,
+        observers=(note, *observers),
+    )  # fmt: skip
+    try:
+        yield from runtime.stream(program, Journal((), sink(desk, run, voice)))
+    except TaiwaError as error:
+        with suppress(StoreError):
+            runs.fail(run, error)
+        raise
+    except BaseException:
+        runs.abandon(run)
+        raise
+    runs.settle(run)

@@ -1,0 +1,411 @@
+"""`taiwa solve`: a question reasoned out with the real tools, over the real wire, kept in a real store."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from taiwa.cli.solve import PROTOCOLS, WAYS
+from taiwa.cli.words import WORDS
+from taiwa.flows import protocol
+from taiwa.flows.rationale import Ending, Way
+from tests.cli.conftest import Place, Speaker, Taiwa
+from tests.peers.faults import DONE, event, raw, speech, status
+from tests.peers.llama import KEY, LlamaServer
+
+QUESTION = "What do three moles of carbon dioxide weigh?"
+FIRST = "One mole weighs:\n<<molar_mass: CO2>> 45 g/mol, or so"
+SECOND = "Three of them:\n<<calculator: 3 × 44.009>>"
+LAST = "Therefore, the answer is 132.027 g."
+TEXT = (
+    "One mole weighs:\n<<molar_mass: CO2>> 44.009 g/mol\nThree of them:\n<<calculator: 3 × 44.009>> 132.027\n"
+    "Therefore, the answer is 132.027 g."
+)
+
+
+def no_tools(speaker: Speaker, *answers: object) -> Speaker:
+    """A server that can neither continue a text nor call functions."""
+    return speaker(*answers, abilities={speaker.model: {"prefix": False, "tools": False}})  # type: ignore[arg-type]
+
+
+def test_a_rationale_comes_with_its_results_and_the_answer_last(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker, FIRST, SECOND, LAST)
+
+    done = taiwa.ok("solve", QUESTION)
+
+    assert done.out == f"{TEXT}\n\n132.027\n"
+    assert done.err == ""
+    assert speaker.requests[0]["messages"][-1]["content"] == QUESTION
+
+
+def test_our_worked_examples_are_shown_and_are_true(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker, "The answer is 4.", "The answer is 4.")
+
+    taiwa.ok("solve", "2 + 2?")
+    taiwa.ok("solve", "2 + 2?", "--shots", "2")
+
+    five, two = (request["messages"] for request in speaker.requests)
+    assert [message["role"] for message in five] == ["system", *["user", "assistant"] * 5, "user"]
+    assert two[1:5] == five[1:5]
+    assert all("Therefore, the answer is" in message["content"] for message in five[2::2])
+    assert any("<<calculator: " in message["content"] for message in five[2::2])
+
+
+def test_another_seed_shows_other_examples(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker, "4.", "4.")
+
+    taiwa.ok("solve", "2 + 2?", "--shots", "3")
+    taiwa.ok("solve", "2 + 2?", "--shots", "3", "--seed", "1")
+
+    one, other = (request["messages"][1]["content"] for request in speaker.requests)
+    assert one != other
+
+
+def test_examples_call_no_tool_that_is_not_offered(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker, "4.", "4.")
+
+    taiwa.ok("solve", "2 + 2?", "--tools", "calculator", "--shots", "6")
+    taiwa.ok("solve", "2 + 2?", "--tools", "none", "--shots", "30")
+
+    only, none = (str(request["messages"]) for request in speaker.requests)
+    assert "<<calculator: " in only
+    assert "molar_mass" not in only
+    assert "<<" not in none
+
+
+def test_for_programs_everything_is_one_object(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker, FIRST, SECOND, LAST)
+
+    found = taiwa.ok("solve", QUESTION, "--json").json
+
+    assert found["text"] == TEXT
+    assert (found["answer"], found["answered_by"], found["ending"], found["way"]) == ("132.027", "line", "end", "cut")
+    assert found["calls"][0] | {"value": None} == {
+        "tool": "molar_mass", "input": "CO2", "text": "44.009 g/mol", "value": None, "origin": "tool", "error": "",
+    }  # fmt: skip
+    assert (found["usage"]["requests"], found["usage"]["unmetered"], found["usage"]["output_tokens"]) == (3, 2, 3)
+    assert found["milliseconds"] >= 0
+    assert set(found) == {
+        "answer", "answered_by", "value", "ending", "way", "text", "calls", "usage", "cost", "cost_at_most", "milliseconds",
+    }  # fmt: skip
+
+
+def test_a_server_that_calls_functions_is_asked_natively_and_without_examples(taiwa: Taiwa, speaker: Speaker) -> None:
+    call = {"index": 0, "id": "c9", "function": {"name": "calculator", "arguments": '{"expression": "6 × 7"}'}}
+    asks = raw(_head(), event({"tool_calls": [call]}), event({}, finish="tool_calls"), DONE)
+    speaker(asks, "The answer is 42.", abilities={speaker.model: {"prefix": False, "tools": True}})
+
+    found = taiwa.ok("solve", "Six times seven?", "--json").json
+
+    assert (found["way"], found["answer"]) == ("native", "42")
+    assert found["calls"][0]["text"] == "42"
+    assert next(tool["function"]["name"] for tool in speaker.requests[0]["tools"]) == "calculator"
+    assert [message["role"] for message in speaker.requests[1]["messages"]] == ["system", "user", "assistant", "tool"]
+
+
+def test_examples_are_native_where_the_way_is(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker("The answer is 42.", abilities={speaker.model: {"tools": True}})
+
+    taiwa.ok("solve", "Six times seven?", "--protocol", "native", "--shots", "4")
+
+    messages = speaker.requests[0]["messages"]
+    called = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
+    assert called
+    assert [message["tool_call_id"] for message in messages if message["role"] == "tool"] == called
+    assert "<<" not in str(messages)
+
+
+@pytest.mark.parametrize(
+    ("name", "asks"),
+    [
+        ("tagged", "<<calculator: 6 × 7>>"),
+        ("inline", "6 × 7 << Calculator >>"),
+        ("gsm", "6 × 7 = <<6 × 7="),
+        ("react", "Action 1: calculator[6 × 7]\n"),
+        ("fence", "```calculator\n6 × 7\n```\n"),
+    ],
+)
+def test_calls_stand_in_the_text_as_the_protocol_has_it(taiwa: Taiwa, speaker: Speaker, name: str, asks: str) -> None:
+    no_tools(speaker, asks, "The answer is 42.")
+
+    found = taiwa.ok("solve", "Six times seven?", "--protocol", name, "--json").json
+
+    assert [(call["tool"], call["input"], call["text"]) for call in found["calls"]] == [("calculator", "6 × 7", "42")]
+    assert found["answer"] == "42"
+
+
+def test_names_of_protocols_and_ways_are_those_that_there_are() -> None:
+    assert (*protocol.PROTOCOLS, "native") == PROTOCOLS
+    assert set(WAYS) == {"auto", *get_args(Way)}
+    assert {f"ending_{name}" for name in get_args(Ending)} - set(WORDS) == {"ending_end"}
+
+
+def test_v_shows_the_calls_and_the_bill(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker, "<<calculator: 1/0>>", "<<guess: 1>>", LAST)
+
+    done = taiwa.ok("solve", QUESTION, "-v")
+
+    assert "call 1: calculator: 1/0 → error: division by zero [division_by_zero]" in done.err
+    assert "call 2: guess: 1 → error: there is no tool 'guess'" in done.err
+    assert done.err.splitlines()[-1].startswith("cut · answer: line · 3 calls")
+
+
+def test_trace_shows_what_happened_with_times_and_tokens(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker, FIRST, SECOND, LAST)
+
+    done = taiwa.ok("solve", QUESTION, "--trace")
+
+    events = [line.split()[2] for line in done.err.splitlines()]
+    assert [name for name in events if name in ("way", "model", "tool", "end")] == [
+        "way", "model", "tool", "model", "tool", "model", "end",
+    ]  # fmt: skip
+    assert "7 in (4 cached) + 3 out" in done.err
+    assert "molar_mass: CO2 → 44.009 g/mol" in done.err
+    assert done.out.endswith("\n132.027\n")
+
+
+def test_a_trace_in_a_file_is_lines_of_json(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+    no_tools(speaker, FIRST, SECOND, LAST)
+    path = place.folder / "trace.jsonl"
+
+    taiwa.ok("solve", QUESTION, "--trace-file", str(path))
+
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [row["at"] for row in rows] == sorted(row["at"] for row in rows)
+    models = [row for row in rows if row["event"] == "model"]
+    assert [row["cached_tokens"] for row in models] == [None, None, 4]
+    assert [row["text"] for row in rows if row["event"] == "tool"] == ["44.009 g/mol", "132.027"]
+    assert (rows[-1]["event"], rows[-1]["answer"], rows[-1]["way"]) == ("end", "132.027", "cut")
+
+
+def test_what_it_cost_is_on_the_bill(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker, FIRST, SECOND, LAST)
+
+    taiwa.ok("solve", QUESTION)
+
+    assert taiwa.ok("cost", "--json").json[0]["requests"] == 3
+
+
+def test_a_failed_call_of_the_model_leaves_its_bill_and_its_words(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker, FIRST, status(500))
+
+    done = taiwa("solve", QUESTION, "--trace")
+
+    assert done.code == 1
+    assert done.out == "One mole weighs:\n<<molar_mass: CO2>> 44.009 g/mol\n"
+    assert "molar_mass: CO2 → 44.009 g/mol" in done.err
+    assert taiwa.ok("cost", "--json").json[0]["requests"] >= 1
+
+
+def test_the_question_may_come_from_standard_input(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker, "答えは25です。")
+
+    assert taiwa.ok("solve", "-", input="りんご5個ずつ5箱？\n").out == "答えは25です。\n\n25\n"
+    assert speaker.heard() == "りんご5個ずつ5箱？"
+
+
+def test_without_an_answer_it_failed(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker, "I cannot say.", "none")
+
+    done = taiwa("solve", QUESTION)
+
+    assert (done.code, done.out) == (1, "I cannot say.\n")
+    assert done.err == "no answer was found in it\n"
+
+
+def test_a_rationale_that_ran_out_of_calls_is_no_success(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker, "<<calculator: 1+1>>", "<<calculator: 2+2>>", "The answer is 4.")
+
+    done = taiwa("solve", QUESTION, "--calls", "1", "--json")
+
+    assert done.code == 1
+    assert (done.json["ending"], len(done.json["calls"])) == ("calls", 1)
+    assert "no call was left" in done.err
+
+
+@pytest.mark.parametrize(("policy", "code"), [("tell", 0), ("model_writes", 0), ("stop", 1)])
+def test_what_follows_a_failure_may_be_chosen(taiwa: Taiwa, speaker: Speaker, policy: str, code: int) -> None:
+    no_tools(speaker, "<<calculator: 1/0>>", "0, so the answer is 0.")
+
+    done = taiwa("solve", QUESTION, "--on-error", policy, "--json")
+
+    assert done.code == code
+    assert (done.json["calls"][0]["origin"] == "model") == (policy == "model_writes")
+
+
+def test_a_typed_answer_is_printed_as_json(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+    (place.folder / "mass.json").write_text(
+        '{"title": "Mass", "type": "object", "properties": {"g": {"type": "number"}}}'
+    )
+    no_tools(speaker, 'So: {"g": 132.027}')
+
+    done = taiwa.ok("solve", QUESTION, "--type", str(place.folder / "mass.json"))
+
+    assert json.loads(done.out.partition("\n\n")[2]) == {"g": 132.027}
+
+
+SHOTS = """\
+Q: What is a dozen dozens?
+A: 12 x 12 = << Calculator >> 145
+
+Therefore, 145.
+"""
+
+
+def test_a_file_of_one_s_own_examples_is_shown_and_checked(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+    path = place.folder / "shots.txt"
+    path.write_text(SHOTS, encoding="utf-8")
+    no_tools(speaker, "6 x 7 << Calculator >>", "The answer is 42.")
+
+    done = taiwa.ok("solve", "Six times seven?", "--protocol", "inline", "--shots-file", str(path))
+
+    assert speaker.requests[0]["messages"][2]["content"] == "12 x 12 = << Calculator >> 145\n\nTherefore, 145."
+    assert done.err == f"{path}:1: calculator: 12 x 12 gives 144, and the example says 145\n"
+
+
+def test_a_dry_run_shows_the_request_and_calls_nothing(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker)
+
+    shown = taiwa.ok("solve", QUESTION, "--dry-run")
+    told = taiwa.ok("solve", QUESTION, "--dry-run", "--json").json
+
+    assert QUESTION in shown.out
+    assert "<<calculator: " in shown.out
+    assert told["tokens"] > 100
+    assert speaker.seen == []
+
+
+def test_a_cost_limit_ends_a_rationale_and_keeps_what_there_is(taiwa: Taiwa, speaker: Speaker) -> None:
+    able = {speaker.model: {"prefix": False, "tools": False}}
+    speaker(FIRST, SECOND, abilities=able, prices={"*": {"input": "1", "output": "1"}})
+
+    done = taiwa("solve", QUESTION, "--max-cost", "0.000001", "--json")
+
+    assert done.code == 1
+    assert (done.json["ending"], done.json["text"]) == ("limit", TEXT.partition("Three")[0])
+    assert done.json["cost"] is None
+    assert done.json["cost_at_most"] > 0
+    assert "a limit was reached" in done.err
+    assert len(speaker.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((" ",), "the question is empty"),
+        (("?", "--tools", "calculater"), "there is no tool 'calculater'"),
+        (("?", "--shots", "100"), "100 were asked for"),
+        (("?", "--shots-file", "none.txt"), "none.txt: No such file"),
+        (("?", "--shots-file", "shots.txt", "--shots", "2"), "there are 1 worked examples, and 2 were asked for"),
+        (("?", "--protocol", "native", "--way", "cut"), "goes the way native, not cut"),
+        (("?", "--type", "Order"), "names no type"),
+        (("?", "--trace-file", "no/folder/x"), "no/folder/x: No such file"),
+        (("?", "--protocol", "morse"), "'morse' is not one of"),
+        (("?", "--calls", "-1"), "-1 is not in the range"),
+        (("?", "--mount", "no-such-program-at-all"), "did not start"),
+    ],
+)
+def test_bad_input_is_an_error_of_one_line(
+    taiwa: Taiwa,
+    speaker: Speaker,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    complaint: str,
+) -> None:
+    monkeypatch.chdir(place.folder)
+    Path("shots.txt").write_text(SHOTS.replace("145", "144"), encoding="utf-8")
+    no_tools(speaker)
+
+    done = taiwa("solve", *arguments)
+
+    assert done.code == 2
+    assert complaint in done.err
+    assert done.err.count("\n") == 1
+    assert speaker.seen == []
+
+
+def test_a_way_that_the_model_cannot_go_is_told(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker)
+
+    done = taiwa("solve", QUESTION, "--way", "native")
+
+    assert done.code == 1
+    assert "cannot go the way 'native'" in done.err
+    assert speaker.seen == []
+
+
+def test_on_a_terminal_calls_and_results_are_coloured(speaker: Speaker, place: Place) -> None:
+    from tests.cli.terminal import Terminal
+
+    no_tools(speaker, "<<calculator: 6 × 7>>", "<<calculator: 1/0>>", "The answer is 42.")
+
+    with Terminal(place.environment(), "solve", QUESTION) as terminal:
+        terminal.end()
+
+    shown = terminal.raw.decode()
+    assert "\x1b[36m<<calculator: 6 × 7>>\x1b[0m" in shown
+    assert "\x1b[32m 42" in shown
+    assert "\x1b[31m error: division by zero" in shown
+
+
+def test_a_key_ends_the_answer_and_keeps_what_was_paid(taiwa: Taiwa, speaker: Speaker) -> None:
+    no_tools(speaker, FIRST, speech("Three of them weigh a lot more than one of them does. " * 40, gap=0.05))
+    process = taiwa.start("solve", QUESTION)
+    assert process.stdout is not None
+
+    shown = b""
+    while b"Three" not in shown:
+        shown += os.read(process.stdout.fileno(), 4096)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert b"stopped; what was paid is on the bill" in err
+    assert b"Traceback" not in err + out
+    assert taiwa.ok("cost", "--json").json[0]["requests"] == 2
+
+
+def test_tools_of_a_foreign_server_are_mounted(taiwa: Taiwa, speaker: Speaker) -> None:
+    pytest.importorskip("mcp")
+    no_tools(speaker, "Let me see: <<taiwa_calculator: 6 × 7>>", "The answer is 42.")
+    command = f"{sys.executable} -m taiwa mcp --tools calculator"
+
+    found = taiwa.ok("solve", "Six times seven?", "--mount", command, "--json", "--shots", "0").json
+
+    assert (found["calls"][0]["tool"], found["calls"][0]["text"]) == ("taiwa_calculator", "42")
+
+
+def _head() -> bytes:
+    from tests.peers.faults import head
+
+    return head()
+
+
+# A genuine server
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
+    with LlamaServer(tmp_path_factory.mktemp("llama")) as server:
+        yield server
+
+
+@pytest.mark.parametrize("way", ["continue", "cut"])
+def test_a_genuine_server_of_noise_is_held_to_the_bounds(
+    taiwa: Taiwa, place: Place, llama: LlamaServer, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setenv("LLAMACPP_API_KEY", KEY)
+    place.set(model="llamacpp:tiny", base_urls={"llamacpp": llama.base_url})
+
+    done = taiwa("solve", "2 + 2?", "--way", way, "--tokens", "40", "--shots", "1", "--json")
+
+    assert done.code in (0, 1)
+    assert done.json["usage"]["output_tokens"] <= 40 + 40
+    assert (done.json["way"], len(done.json["calls"])) == (way, 0)
+    assert taiwa.ok("cost", "--json").json[0]["requests"] >= 1
