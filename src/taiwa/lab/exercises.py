@@ -14,7 +14,7 @@ from taiwa.kernel.records import Json, value
 from taiwa.kernel.values import ToolResult
 from taiwa.tools.equation import equation
 
-__all__ = ["Call", "Worked", "work"]
+__all__ = ["KINDS", "Call", "Worked", "work"]
 
 Call: TypeAlias = Callable[[str, str], ToolResult]
 """Calls the tool of a name with its input as text."""

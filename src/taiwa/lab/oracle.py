@@ -19,7 +19,7 @@ from taiwa.tools.formula import formula
 from taiwa.tools.molar_mass import mass, mass_percent
 from taiwa.tools.stoichiometry import balance
 
-__all__ = ["LABEL_ERRORS", "Decision", "Tally", "decide", "tally"]
+__all__ = ["LABEL_ERRORS", "Decision", "Tally", "decide", "tally", "verdict"]
 
 LABEL_ERRORS: Mapping[str, tuple[int, int]] = MappingProxyType({"K2Cr2O7": (296, 294), "KBrO3": (168, 167)})
 """Formulas for which the data set's molar mass (the first number) is no sum of its own integer weights (the second)."""
@@ -108,14 +108,15 @@ def tally(rows: Iterable[Mapping[str, Json]]) -> Tally:
         if found is None:
             continue
         decided += 1
-        verdict = _verdict(found, str(row["answer"]))
-        right += verdict == "right"
-        if verdict != "right":
-            (misses if verdict == "wrong" else wrong_labels).append(str(row["id"]))
+        judged = verdict(found, str(row["answer"]))
+        right += judged == "right"
+        if judged != "right":
+            (misses if judged == "wrong" else wrong_labels).append(str(row["id"]))
     return Tally(count, decided, right, tuple(misses), tuple(wrong_labels))
 
 
-def _verdict(found: Decision, label: str) -> Literal["right", "wrong", "label_error"]:
+def verdict(found: Decision, label: str) -> Literal["right", "wrong", "label_error"]:
+    """Compare a decision with its label, which may be one of those that are known to be wrong."""
     try:
         said = Decimal(label.strip())
     except InvalidOperation:

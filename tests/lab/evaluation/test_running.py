@@ -5,7 +5,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from taiwa.kernel.errors import AuthError, ConfigError, LimitError, OverloadedError, TaiwaError, ToolError
+from taiwa.kernel.errors import (
+    AuthError,
+    ConfigError,
+    LimitError,
+    OverloadedError,
+    TaiwaError,
+    ToolError,
+    UnsupportedError,
+)
 from taiwa.kernel.ledger import Limits, Spent
 from taiwa.lab.evaluation.items import Item
 from taiwa.lab.evaluation.rows import Row
@@ -71,7 +79,9 @@ def test_a_failure_is_a_row_with_its_code_and_its_bill() -> None:
     assert sum(row.spent.requests for row in rows) == 3
 
 
-@pytest.mark.parametrize("error", [AuthError("wrong key"), ConfigError("no price")])
+@pytest.mark.parametrize(
+    "error", [AuthError("wrong key"), ConfigError("no price"), UnsupportedError("no", ability="tools")]
+)
 def test_what_would_fail_every_row_ends_the_run_without_a_row(error: TaiwaError) -> None:
     rows, raised = until(Running(failing(error), jobs(100), 1))
 

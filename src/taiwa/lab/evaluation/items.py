@@ -18,8 +18,9 @@ class Item:
 
 @value
 class DataSet:
-    """The items of a file, by its name and the SHA-256 of its bytes."""
+    """The items of a file, by its name and the SHA-256 of its bytes; `numbered` data has the types of NumGLUE."""
 
     name: str
     digest: str
     items: tuple[Item, ...]
+    numbered: bool = False

@@ -47,7 +47,8 @@ def read_data(path: Path, kinds: frozenset[str] = frozenset()) -> DataSet:
     if not items:
         more = f" of {', '.join(sorted(kinds))}" if kinds else ""
         raise InputError(f"{path} holds no question{more}")
-    return DataSet(path.name, sha256(raw).hexdigest(), items)
+    numbered = any(str(row.get("type")).startswith("Type_") for _, row in rows)
+    return DataSet(path.name, sha256(raw).hexdigest(), items, numbered)
 
 
 def read_rows(path: Path) -> tuple[bytes, list[tuple[int, Mapping[str, Json]]]]:

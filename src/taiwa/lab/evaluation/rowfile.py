@@ -7,7 +7,7 @@ row of the same setting and item replaces the earlier one, which had failed.
 import fcntl
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
@@ -16,21 +16,49 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.lab.evaluation.rows import Header, Row, read_header, read_row, written
 
-__all__ = ["RowFile"]
+__all__ = ["RowFile", "Rows"]
 
 
-class RowFile:
-    """One file of rows, open for one program at a time.
+class Rows:
+    """The rows of an evaluation: `rows` by setting and item, `headers` one for each time that it was gone on with.
 
-    `rows` are those that it held, by setting and item; `headers` one for each time that it was gone on with.
+    `paid` are rows that were replaced: they count for nothing but for what they cost.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self) -> None:
         self.headers: list[Header] = []
         self.rows: dict[tuple[str, str], Row] = {}
         self.paid: list[Row] = []
-        """Rows that were replaced: they count for nothing but for what they cost."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def add(self, what: Header | Row) -> None:
+        """Put a header or a row behind the others."""
+        if isinstance(what, Header):
+            self.headers.append(what)
+            return
+        before = self.rows.get(what.key)
+        if before is not None:
+            self.paid.append(before)
+        self.rows[what.key] = what
+
+    def finished(self) -> frozenset[tuple[str, str]]:
+        """What was measured and need not be asked again."""
+        return frozenset(key for key, row in self.rows.items() if row.error is None)
+
+
+class RowFile(Rows):
+    """One file of rows, open for one program at a time."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
         self._stream: io.FileIO | None = None
 
     def __enter__(self) -> Self:
@@ -73,7 +101,7 @@ class RowFile:
         """
         line = json.dumps(written(what), ensure_ascii=False, allow_nan=False)
         self._write(f"{line}\n".encode("utf-8", errors="backslashreplace"))
-        self._take(what)
+        super().add(what)
 
     def _write(self, raw: bytes) -> None:
         assert self._stream is not None, "a row file is written within its with block"
@@ -82,15 +110,6 @@ class RowFile:
                 raw = raw[self._stream.write(raw) :]
         except OSError as error:
             raise InputError(f"{self.path}: {error.strerror}") from None
-
-    def _take(self, what: Header | Row) -> None:
-        if isinstance(what, Header):
-            self.headers.append(what)
-            return
-        before = self.rows.get(what.key)
-        if before is not None:
-            self.paid.append(before)
-        self.rows[what.key] = what
 
     def _read(self) -> None:
         good, torn, raw = 0, False, b"\n"
@@ -103,7 +122,7 @@ class RowFile:
                 except (ValueError, RecursionError):
                     torn = True  # as the last line it is what a killed program left
                     continue
-                self._take(self._value(number, line))
+                super().add(self._value(number, line))
                 good += len(raw)
         if torn:
             assert self._stream is not None
@@ -119,7 +138,3 @@ class RowFile:
             return read_header(found) if "format" in found else read_row(found)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{self.path}:{number}: no row of an evaluation ({error})") from None
-
-    def finished(self) -> Iterator[Row]:
-        """The rows that hold a measurement and need not be asked again."""
-        return (row for row in self.rows.values() if row.error is None)

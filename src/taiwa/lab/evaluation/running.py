@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mappi
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from taiwa.kernel.errors import ConfigError, LimitError, TaiwaError
+from taiwa.kernel.errors import ConfigError, LimitError, TaiwaError, UnsupportedError
 from taiwa.kernel.ledger import Limits, Spent
 from taiwa.kernel.records import Json, value
 from taiwa.lab.evaluation.items import Item
@@ -59,6 +59,11 @@ class Work(Protocol):
     @property
     def settings(self) -> tuple[str, ...]:
         """The names of the settings."""
+        ...
+
+    @property
+    def scripted(self) -> bool:
+        """Whether the model plays what somebody wrote for it."""
         ...
 
     @property
@@ -133,7 +138,7 @@ class Running:
         except TaiwaError as error:
             spent = error.spent if isinstance(error.spent, Spent) else Spent()
             self._charge(spent, type(error).__name__)
-            if ends_batch(error):
+            if ends_batch(error) or isinstance(error, UnsupportedError):
                 self._fatal = self._fatal or error
                 if not isinstance(error, LimitError):
                     return None

@@ -1,0 +1,207 @@
+"""The evaluation of tool-interrupted reasoning: one question under one setting, by any model, on any machine."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from taiwa.apps.shots import built_in, results, usable
+from taiwa.flows.protocol import Protocol, protocol
+from taiwa.flows.rationale import Bounds, OnTrouble, Rationale, Way
+from taiwa.flows.reason import How, reason
+from taiwa.flows.worked import Worked, answer_only, choose, native, render
+from taiwa.kernel.arun import AsyncRuntime
+from taiwa.kernel.effects import Abilities, Complete, Program
+from taiwa.kernel.ledger import Limits
+from taiwa.kernel.records import Json, digest, record
+from taiwa.kernel.values import Message, Request, Sampling
+from taiwa.lab.evaluation.ablation import Setting
+from taiwa.lab.evaluation.faithful import counted_of
+from taiwa.lab.evaluation.items import Item
+from taiwa.lab.evaluation.running import Job, Measured
+from taiwa.models.scripted import Scripted
+from taiwa.settings import Settings
+from taiwa.talk.opening import open_voice
+from taiwa.talk.turn import Speaker, Voice
+from taiwa.tools import FunctionTool, find, molar_mass
+from taiwa.tools.elements import Weights
+
+__all__ = ["STEP_BY_STEP", "Manner", "Reasoning"]
+
+STEP_BY_STEP = "Let's think step by step."
+"""Kojima et al., Large Language Models are Zero-Shot Reasoners, NeurIPS 2022."""
+AT_ONCE = "Give the answer at once: one line that states it, with its number last, and nothing before it."
+Tool: TypeAlias = FunctionTool[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How questions are reasoned out. `weights` are those of the molar mass tool; `examples` None means our own.
+
+    Without a `way` the model's text is continued or cut, as its server can: settings with and without examples, which may
+    be called by functions, could not be compared.
+    """
+
+    tools: tuple[str, ...]
+    protocol: str = "tagged"
+    way: Way | None = None
+    weights: Weights = "iupac"
+    on_error: OnTrouble = "tell"
+    bounds: Bounds = field(default_factory=Bounds)
+    sampling: Sampling = Sampling()
+    examples: tuple[Worked, ...] | None = None
+
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools, with the weights that were asked for."""
+        return tuple(
+            tool.preset(weights=self.weights) if tool is builtin().get("molar_mass") else tool
+            for tool in find(self.tools)
+        )
+
+    def codec(self) -> Protocol:
+        """How calls stand in the text."""
+        return protocol(self.protocol)
+
+    def pool(self) -> tuple[Worked, ...]:
+        """The worked examples that there are to choose from."""
+        examples = built_in() if self.examples is None else self.examples
+        fitting = (one for one in examples if set(one.tools) <= set(self.tools))
+        return usable(fitting, results(self.offered(), self.codec()))
+
+    def messages(self, setting: Setting) -> tuple[Message, ...]:
+        """The worked examples of a setting, as its model sees them.
+
+        Raises:
+            InputError: there are not so many.
+        """
+        codec, specs = self.codec(), {tool.spec.name: tool.spec for tool in self.offered()}
+        given = results(self.offered(), codec)
+        found: list[Message] = []
+        for worked in choose(self.pool(), setting.shots, setting.order):
+            if setting.style == "direct":
+                found += answer_only(worked, given)
+            elif self.way == "native" and set(worked.tools) <= set(setting.shown):
+                found += native(worked, given, lambda name, text: codec.arguments(specs[name], text))
+            else:
+                found += render(worked, codec, given, setting.shown)
+        return tuple(found)
+
+
+@dataclass
+class Reasoning:
+    """The work of this evaluation. A model is given as settings that name it, which can be sent to another machine."""
+
+    manner: Manner
+    plan: tuple[Setting, ...]
+    chosen: Settings | None = None
+    speaker: Speaker | None = None
+    name: str = "reason"
+    _voice: Voice | None = field(default=None, init=False, repr=False)
+    _shots: dict[str, tuple[Message, ...]] = field(
+        default_factory=dict[str, "tuple[Message, ...]"], init=False, repr=False
+    )
+
+    def __getstate__(self) -> dict[str, object]:
+        """An open connection stays here; another machine opens its own."""
+        return {**self.__dict__, "_voice": None}
+
+    @property
+    def voice(self) -> Voice:
+        """The model, opened where it is first needed."""
+        if self._voice is None:
+            if self.speaker is not None:
+                self._voice = Voice(self.speaker)
+            else:
+                assert self.chosen is not None, "an evaluation of reasoning has a model, or settings that name one"
+                self._voice = open_voice(None, self.chosen)
+        return self._voice
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.voice.model.name
+
+    @property
+    def scripted(self) -> bool:
+        """Whether it plays a script."""
+        return isinstance(self.voice.model, Scripted)
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The names of the settings."""
+        return tuple(setting.name for setting in self.plan)
+
+    @property
+    def options(self) -> Mapping[str, Json]:
+        """All that an answer depends on beside the setting, the question and the model."""
+        manner = self.manner
+        return {
+            "tools": [*manner.tools], "protocol": manner.protocol, "way": manner.way, "weights": manner.weights,
+            "on_error": manner.on_error, "bounds": record(manner.bounds), "sampling": record(manner.sampling),
+            "examples": digest(manner.pool()),
+        }  # fmt: skip
+
+    def check(self) -> None:
+        """Render every worked example, so that what is wrong with one is known before anything is asked.
+
+        Raises:
+            InputError: there are too few, or one cannot be rendered.
+        """
+        for setting in self.plan:
+            self._messages(setting)
+
+    def overlap(self, items: Sequence[Item]) -> tuple[str, ...]:
+        """The ids of items whose question is that of a worked example."""
+        shown = {_folded(one.question) for one in self.manner.pool()}
+        return tuple(item.id for item in items if _folded(item.text) in shown)
+
+    def program(self, job: Job) -> Program[Rationale]:
+        """Reason about an item under a setting."""
+        setting, manner = self._setting(job.setting), self.manner
+        abilities = self.voice.model.abilities
+        how: How = {
+            "protocol": manner.codec(), "shots": self._messages(setting), "withheld": setting.withheld,
+            "on_error": manner.on_error, "on_unknown": "model_writes" if setting.mode == "execution" else manner.on_error,
+            "bounds": manner.bounds, "sampling": manner.sampling,
+        }  # fmt: skip
+        way = manner.way if setting.shown else None
+        if way is not None or "prefix" not in abilities:
+            how["way"] = way or "cut"
+        question = job.item.text
+        if setting.style == "direct":
+            how["system"] = AT_ONCE
+        elif setting.style == "steps" and not setting.shots:
+            how["system"], question = "", f"{question}\n\n{STEP_BY_STEP}"
+        specs = [tool.spec for tool in manner.offered() if tool.spec.name in setting.shown]
+        return reason(question, specs, **how)
+
+    def first_request(self, job: Job) -> Request:
+        """Give the request that is sent first for a job; nothing is sent."""
+        program = self.program(job)
+        answer: object = None
+        while True:
+            effect = program.send(answer)
+            if isinstance(effect, Complete):
+                program.close()
+                return effect.request
+            answer = self.voice.model.abilities if isinstance(effect, Abilities) else None
+
+    async def measure(self, job: Job, limits: Limits) -> Measured:
+        """Reason once, and count what came of it."""
+        setting = self._setting(job.setting)
+        tools = [tool for tool in self.manner.offered() if tool.spec.name in setting.working]
+        runtime = AsyncRuntime(self.voice.model, tools=tools, limits=limits, price=self.voice.price)
+        done = await runtime.done(self.program(job))
+        found = counted_of(done.value, job.item.gold, self.manner.codec(), setting.shown)
+        return Measured(found, done.spent)
+
+    def _setting(self, name: str) -> Setting:
+        return next(setting for setting in self.plan if setting.name == name)
+
+    def _messages(self, setting: Setting) -> tuple[Message, ...]:
+        if setting.name not in self._shots:
+            self._shots[setting.name] = self.manner.messages(setting)
+        return self._shots[setting.name]
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.lower().split()).rstrip(" .?!。？")
