@@ -52,10 +52,8 @@ class Manner:
 
     def offered(self) -> tuple[Tool, ...]:
         """The tools, with the weights that were asked for."""
-        return tuple(
-            tool.preset(weights=self.weights) if tool is builtin().get("molar_mass") else tool
-            for tool in find(self.tools)
-        )
+        preset = molar_mass.preset(weights=self.weights)
+        return tuple(preset if tool is molar_mass else tool for tool in find(self.tools))
 
     def codec(self) -> Protocol:
         """How calls stand in the text."""
