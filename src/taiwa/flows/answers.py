@@ -4,6 +4,7 @@ The last is the step of MultiTool-CoT (Inaba et al., ACL 2023): a second prompt 
 end of the rationale. The words of ours are our own.
 """
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +85,13 @@ def _typed(shape: Shape[Any], question: Message, text: str, final: str | None) -
         yield from tell(f"no {shape.name} could be read: {error.message}", code="answer")
         return None
     plain = plain_json(shape, value)
-    return Answer(plain if isinstance(plain, str) else canonical(plain).decode(), "typed", plain)
+    return Answer(_worded(plain), "typed", plain)
+
+
+def _worded(plain: Json) -> str:
+    if isinstance(plain, float) and math.isfinite(plain):
+        return f"{plain:.15g}"
+    return plain if isinstance(plain, str) else canonical(plain).decode()
 
 
 def _asked(text: str, sampling: Sampling) -> Program[Answer]:

@@ -26,7 +26,7 @@ GO_ON = "Go on exactly where your text stops. Repeat none of it."
 ENDINGS: Mapping[str, Ending] = {"length": "length", "interrupted": "interrupted", "refusal": "refusal"}
 LONGEST_NOTE = 200
 Inner = Callable[[], Watcher]
-Mark = Literal["result", "stop", "call"]
+Mark = Literal["result", "stop", "call", "cue"]
 
 
 class Track:

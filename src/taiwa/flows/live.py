@@ -5,6 +5,7 @@ Joined in the order in which they come, the words and the notes with these codes
     call      a call as it stands in the text
     result    what was put in behind it
     stop      the mark at which a server had stopped, put back
+    cue       words that lead a model on, as in zero-shot prompts
 """
 
 from taiwa.flows.interrupting import Interrupt
@@ -12,7 +13,7 @@ from taiwa.kernel.effects import Seen
 
 __all__ = ["MARKED", "Live", "withheld"]
 
-MARKED = ("call", "result", "stop")
+MARKED = ("call", "result", "stop", "cue")
 """The codes of notes whose text belongs to the transcript."""
 OPEN, CLOSE = "<<", ">>"
 LONGEST_CALL = 1_400

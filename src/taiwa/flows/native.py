@@ -48,6 +48,9 @@ class NativeCourse(Track):
             if not calls or response.finish not in ("tool_calls", "stop"):
                 self._more = (*self._more, Message("assistant", (Text(response.text),)))
                 self.end(response)
+                self.ending = (
+                    self.calls.ending or self.ending
+                )  # the last words, which were asked for, are no end of its own
             elif self.ending is None:
                 yield from self._answer(response.text, calls)
 

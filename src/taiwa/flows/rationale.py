@@ -44,10 +44,10 @@ class Said:
 
 @value
 class Spliced:
-    """What the program put into the text: a result, the mark at which a server had stopped, or a native call as text."""
+    """What the program put into the text: a result, the mark at which a server had stopped, a native call as text, or a cue."""
 
     text: str
-    kind: Literal["result", "stop", "call"] = "result"
+    kind: Literal["result", "stop", "call", "cue"] = "result"
 
 
 @value

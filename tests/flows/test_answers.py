@@ -1,0 +1,118 @@
+"""Where the answer of a rationale comes from."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from taiwa.flows.protocol import protocol
+from taiwa.flows.rationale import AnsweredBy
+from taiwa.flows.reason import reason
+from taiwa.flows.worked import EXTRACTIONS
+from taiwa.kernel import Ability, Limits, ModelError, Response, Runtime, assistant
+from taiwa.models.scripted import script
+from tests.flows.abacus import BARE, SPECS
+from tests.flows.driving import Drive
+
+HELD: frozenset[Ability] = frozenset({"json_schema", "prefix"})
+
+
+@dataclass
+class Weight:
+    grams: int
+
+
+def test_the_last_line_answers_without_a_call(drive: Drive) -> None:
+    model = script("First 3.\nSo it is 1,225 g.")
+
+    done = drive(lambda: reason("?", SPECS), model)
+
+    assert (done.value.answer, done.value.answered_by, len(model.requests)) == ("1225", "line", 1)
+
+
+def test_a_line_without_a_number_is_read_by_a_second_prompt(drive: Drive) -> None:
+    model = script("3 and 22 are\ntwenty-five.", "25")
+
+    done = drive(lambda: reason("?", SPECS), model)
+
+    assert (done.value.answer, done.value.answered_by) == ("25", "prompt")
+    *_, asked = model.requests[1].messages
+    assert asked.text == "3 and 22 are\ntwenty-five."
+    assert len(model.requests[1].messages) == 1 + 2 * len(EXTRACTIONS) + 1
+    assert done.shown == "3 and 22 are\ntwenty-five."
+
+
+def test_a_rationale_without_an_answer_has_none(drive: Drive) -> None:
+    done = drive(lambda: reason("?", SPECS), script("I do not know.", "none"))
+
+    assert (done.value.answer, done.value.answered_by) == ("", "none")
+
+
+def test_a_typed_answer_is_asked_for_where_the_server_can_be_held_to_it(drive: Drive) -> None:
+    model = script("It weighs 25 g.", '{"grams": 25}', abilities=HELD)
+
+    done = drive(lambda: reason("How heavy?", SPECS, answer=Weight), model)
+
+    assert (done.value.value, done.value.answered_by, done.value.answer) == ({"grams": 25}, "typed", '{"grams":25}')
+    assert model.requests[1].constraint is not None
+
+
+def test_a_typed_answer_is_read_from_the_last_line_elsewhere(drive: Drive) -> None:
+    model = script('So:\n{"grams": 25}', abilities=BARE)
+
+    done = drive(lambda: reason("How heavy?", SPECS, answer=Weight), model)
+
+    assert (done.value.value, done.value.answered_by, len(model.requests)) == ({"grams": 25}, "typed", 1)
+
+
+def test_a_number_is_a_type_as_well(drive: Drive) -> None:
+    done = drive(lambda: reason("How heavy?", SPECS, answer=float), script("It weighs 25 g.", "25.0", abilities=HELD))
+
+    assert (done.value.value, done.value.answer, done.value.answered_by) == (25.0, "25", "typed")
+
+
+@pytest.mark.parametrize("abilities", [BARE, HELD])
+def test_where_no_value_can_be_read_the_line_answers(drive: Drive, abilities: frozenset[Ability]) -> None:
+    model = script("It weighs 25 g.", "no", "no", abilities=abilities)
+
+    done = drive(lambda: reason("How heavy?", SPECS, answer=Weight), model)
+
+    assert (done.value.answer, done.value.answered_by, done.value.value) == ("25", "line", None)
+
+
+@pytest.mark.parametrize(
+    ("ways", "by", "asked"),
+    [(("prompt",), "prompt", 2), (("line",), "line", 1), ((), "none", 1), (("typed",), "none", 1)],
+)
+def test_the_ways_to_an_answer_can_be_chosen(
+    drive: Drive, ways: tuple[AnsweredBy, ...], by: AnsweredBy, asked: int
+) -> None:
+    model = script("It is 25.", "25")
+
+    done = drive(lambda: reason("?", SPECS, answer_by=ways), model)
+
+    assert (done.value.answered_by, len(model.requests)) == (by, asked)
+
+
+def test_a_second_prompt_that_a_limit_refuses_leaves_the_rationale() -> None:
+    done = Runtime(script("twenty-five"), limits=Limits(requests=1)).run(reason("?", SPECS))
+
+    assert (done.text, done.answered_by, done.ending) == ("twenty-five", "none", "end")
+
+
+def test_a_second_prompt_that_fails_is_an_error_and_no_missing_answer(drive: Drive) -> None:
+    with pytest.raises(ModelError, match="gone"):
+        drive(lambda: reason("?", SPECS), script("twenty-five", ModelError("gone")))
+
+
+def test_an_answer_that_a_protocol_marks_is_the_answer(drive: Drive) -> None:
+    model = script("Thought 1: easy\nAction 1: Finish[25 g]\n", abilities=BARE)
+
+    done = drive(lambda: reason("?", SPECS, protocol=protocol("react")), model)
+
+    assert (done.value.answer, done.value.answered_by, done.value.ending) == ("25", "line", "end")
+
+
+def test_a_second_answer_that_breaks_off_is_none(drive: Drive) -> None:
+    done = drive(lambda: reason("?", SPECS), script("twenty-five", Response(assistant("25"), "length")))
+
+    assert done.value.answered_by == "none"
