@@ -70,7 +70,7 @@ def test_what_an_example_writes_is_understood(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, command in EVERY.items() if not isinstance(command, click.Group)])
 def test_every_command_can_speak_to_programs_or_has_nothing_to_say(name: str) -> None:
     silent = {
-        "apps new", "config set", "config unset", "config path", "demo", "export", "keys set", "keys remove",
+        "apps new", "config set", "config unset", "config path", "demo", "export", "keys set", "keys remove", "mcp",
     }  # fmt: skip
 
     assert (name in silent) != any(option.name == "as_json" for option in EVERY[name].params)

@@ -1,5 +1,8 @@
 """`taiwa tools`: what is there, what a model is told of it, and a call by hand."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from taiwa.tools import builtin
@@ -64,3 +67,66 @@ def test_an_unknown_tool_is_named_with_those_there_are(taiwa: Taiwa) -> None:
 
     assert refused.code == 2
     assert "calculator, stoichiometry" in refused.err
+
+
+OWN = """
+from taiwa.tools import tool
+
+@tool
+def shout(word: str) -> str:
+    "Say it loud."
+    return word.upper()
+
+quiet = 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    file = tmp_path / f"own_{tmp_path.name}.py"  # a module of this name is imported once
+    file.write_text(OWN, encoding="utf-8")
+    return file
+
+
+def test_a_tool_of_one_s_own_is_called_by_its_file_and_name(taiwa: Taiwa, own: Path) -> None:
+    assert taiwa.ok("tools", "call", f"{own}:shout", "hey").out == "HEY\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("quiet", "it is no tool"),
+        ("nothing", "nothing of that name"),
+    ],
+)
+def test_what_is_no_tool_is_bad_input(taiwa: Taiwa, own: Path, name: str, said: str) -> None:
+    refused = taiwa("tools", "call", f"{own}:{name}", "hey")
+
+    assert refused.code == 2
+    assert said in refused.err
+
+
+@pytest.mark.parametrize("address", ["no_such_file.py:x", "no.such.module:x"])
+def test_a_place_that_is_not_there_is_bad_input(taiwa: Taiwa, address: str) -> None:
+    refused = taiwa("tools", "show", address)
+
+    assert refused.code == 2
+    assert len(refused.err.splitlines()) == 1
+
+
+def test_the_tools_of_a_server_are_listed_and_called_like_others(taiwa: Taiwa, own: Path) -> None:
+    server = f"{sys.executable} -m taiwa mcp --tools calculator --from {own}:shout"
+
+    assert [row["tool"] for row in taiwa.ok("tools", "list", "--mount", server, "--json").json][-2:] == [
+        "taiwa_calculator",
+        "shout",
+    ]
+    assert taiwa.ok("tools", "call", "taiwa_calculator", "6*7", "--mount", server).out == "42\n"
+    assert taiwa.ok("tools", "call", "shout", "hey", "--mount", server).out == "HEY\n"
+
+
+def test_a_server_that_does_not_start_is_bad_input(taiwa: Taiwa) -> None:
+    refused = taiwa("tools", "list", "--mount", "no-such-command-anywhere")
+
+    assert refused.code == 2
+    assert "there is no such command" in refused.err

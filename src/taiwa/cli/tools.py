@@ -1,7 +1,8 @@
 """`taiwa tools`: listing the built-in tools, reading what a model is told of one, and calling one by hand."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -11,15 +12,25 @@ from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
+    from taiwa.kernel.protocols import Tool
     from taiwa.kernel.values import ToolResult
-    from taiwa.tools import FunctionTool
 
 __all__ = ["tools"]
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def mounts(command: C) -> C:
+    """Give a command the flag that mounts servers."""
+    about = "Also the tools of an MCP server, started by this command."
+    return click.option("--mount", "servers", metavar="COMMAND", multiple=True, help=about)(command)
 
 
 @click.group()
 def tools() -> None:
-    """List, show and call the tools that come with taiwa. They are exact, and no input keeps them busy.
+    """List, show and call tools. Those that come with taiwa are exact, and no input keeps them busy.
+
+    NAME is a built-in tool, one of your own as FILE.py:NAME or MODULE:NAME, or one of a server that --mount starts.
 
     \b
     taiwa tools list
@@ -28,16 +39,20 @@ def tools() -> None:
     taiwa tools call molar_mass '{"formula": "NaCl", "weights": "integer"}'
     taiwa tools call stoichiometry "Fe + O2 -> Fe2O3"
     taiwa tools call unit_conversion "108 km/h to m/s"
+    taiwa tools call my_tools.py:look_up "a word"
+    taiwa tools list --mount "npx some-server"
     """
 
 
 @tools.command("list")
+@mounts
 @flags("json")
-def list_(shared: Flags) -> None:
+def list_(shared: Flags, servers: tuple[str, ...]) -> None:
     """List the tools."""
     from taiwa.tools import builtin
 
-    specs = [tool.spec for tool in builtin().values()]
+    with _mounted(servers) as foreign:
+        specs = [tool.spec for tool in (*builtin().values(), *foreign)]
     if shared.as_json:
         emit([{"tool": spec.name, "about": _first(spec.description)} for spec in specs])
     else:
@@ -46,10 +61,12 @@ def list_(shared: Flags) -> None:
 
 @tools.command("show")
 @click.argument("name")
+@mounts
 @flags("json")
-def show_(shared: Flags, name: str) -> None:
+def show_(shared: Flags, name: str, servers: tuple[str, ...]) -> None:
     """Show what a model is told of the tool NAME: its description and its parameters."""
-    spec = _found(name).spec
+    with _mounted(servers) as foreign:
+        spec = _found(name, foreign).spec
     if shared.as_json:
         emit({"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)})
         return
@@ -67,17 +84,18 @@ def show_(shared: Flags, name: str) -> None:
 @tools.command("call", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.argument("input", metavar="INPUT")
+@mounts
 @flags("json")
-def call_(shared: Flags, name: str, input: str) -> None:  # noqa: A002  (what click shows in the help)
+def call_(shared: Flags, name: str, input: str, servers: tuple[str, ...]) -> None:  # noqa: A002  (what click shows in the help)
     """Call the tool NAME with INPUT.
 
     INPUT is the text that the tool needs, a JSON object of all its parameters, or - for standard input.
     """
     from taiwa.cli.opening import read_text
 
-    tool = _found(name)
     try:
-        result = _called(tool, read_text(input))
+        with _mounted(servers) as foreign:
+            result = _called(_found(name, foreign), read_text(input))
     except ToolError as error:
         if shared.as_json:
             emit({"tool": name, "error": error.code, "message": error.message, "hint": error.hint})
@@ -88,17 +106,28 @@ def call_(shared: Flags, name: str, input: str) -> None:  # noqa: A002  (what cl
         say_line(result.text)
 
 
-def _called(tool: "FunctionTool[..., object]", text: str) -> "ToolResult":
+def _called(tool: "Tool", text: str) -> "ToolResult":
     """The same door that a model's text goes through."""
     from taiwa.flows.tagged import Tagged
 
     return tool.call(Tagged().arguments(tool.spec, text))
 
 
-def _found(name: str) -> "FunctionTool[..., object]":
+@contextmanager
+def _mounted(servers: tuple[str, ...]) -> "Generator[tuple[Tool, ...]]":
+    if not servers:
+        yield ()
+        return
+    from taiwa.tools.mcp import mounted
+
+    with mounted(*servers) as foreign:
+        yield foreign
+
+
+def _found(name: str, foreign: "tuple[Tool, ...]") -> "Tool":
     from taiwa.tools import find
 
-    return find([name])[0]
+    return next((tool for tool in foreign if tool.spec.name == name), None) or find([name])[0]
 
 
 def _first(text: str) -> str:

@@ -1,0 +1,101 @@
+"""Words from somebody else, made harmless for a text that a model reads: bounded, visible, and without marks of ours.
+
+What a person sees must be what the model reads, so what is invisible is left out: control signs, directions of writing,
+tags, joiners. Marks that begin a call or a role are broken up, so that foreign words can begin neither.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from taiwa.kernel.records import Json
+
+__all__ = ["cut", "harmless", "harmless_schema"]
+
+INVISIBLE = frozenset(("Cc", "Cf", "Co", "Cs", "Cn"))
+KEPT = "\n\t"
+# Emoji and some scripts are spelled with these two; they hide nothing.
+JOINERS = "\u200c\u200d"
+MARKS = (("<<", "‹‹"), (">>", "››"), ("<|", "‹|"), ("|>", "|›"), ("[INST]", "(INST)"), ("[/INST]", "(/INST)"))
+TAGS = re.compile(
+    r"<(/?(?:s|start_of_turn|end_of_turn|system|user|assistant|tool_call|tool_response|think))>", re.IGNORECASE
+)
+DEEPEST = 8
+MOST_KEYS = 64
+LONGEST_WORD = 500
+ALLOWED = frozenset(
+    """
+    type properties required items enum const anyOf oneOf allOf description title default minimum maximum exclusiveMinimum
+    exclusiveMaximum multipleOf minLength maxLength pattern format minItems maxItems uniqueItems additionalProperties $ref $defs
+    """.split()
+)
+WORDS = frozenset(("description", "title"))
+
+
+def harmless(text: str, longest: int) -> str:
+    """Somebody else's words, at most so many characters of them.
+
+    >>> harmless("so <<calculator: 1>>\\u202e <|im_start|>", 100)
+    'so ‹‹calculator: 1›› ‹|im_start|›'
+    """
+    # A little more than is kept, so that leaving signs out does not shorten it; never all of a gigabyte.
+    head = text[: 2 * longest + 1]
+    seen = "".join(
+        char for char in head if char in KEPT or char in JOINERS or unicodedata.category(char) not in INVISIBLE
+    )
+    for mark, broken in MARKS:
+        seen = seen.replace(mark, broken)
+    return cut(TAGS.sub(r"‹\1›", seen), longest)
+
+
+def cut(text: str, longest: int) -> str:
+    """A text of at most so many characters, with `…` where it was longer."""
+    return text if len(text) <= longest else f"{text[: max(longest - 1, 0)]}…"
+
+
+def harmless_schema(schema: Json) -> dict[str, Json]:
+    """Somebody else's JSON Schema of arguments: the known keywords, each word of it harmless, never very deep or wide."""
+    made = _schema(schema, DEEPEST)
+    plain: dict[str, Json] = made if isinstance(made, dict) else {}
+    properties = plain.get("properties")
+    return {**plain, "type": "object", "properties": properties if isinstance(properties, dict) else {}}
+
+
+def _schema(schema: Json, deep: int) -> Json:
+    if isinstance(schema, bool):
+        return schema
+    if not isinstance(schema, dict) or deep == 0:
+        return {}
+    kept: dict[str, Json] = {}
+    for key, part in schema.items():
+        if key in ("properties", "$defs") and isinstance(part, dict):
+            kept[key] = {_word(name): _schema(inner, deep - 1) for name, inner in _first(part.items())}
+        elif key in ("anyOf", "oneOf", "allOf") and isinstance(part, list):
+            kept[key] = [_schema(inner, deep - 1) for inner in part[:MOST_KEYS]]
+        elif key in ("items", "additionalProperties"):
+            kept[key] = _schema(part, deep - 1)
+        elif key in WORDS:
+            kept[key] = _word(str(part))
+        elif key in ALLOWED:
+            kept[key] = _plain(part)
+    return kept
+
+
+def _plain(part: Json) -> Json:
+    """A keyword's value: short words and numbers, or a list of them."""
+    if isinstance(part, str):
+        return _word(part)
+    if isinstance(part, list):
+        return [_plain(inner) for inner in part[:MOST_KEYS] if not isinstance(inner, list | dict)]
+    if isinstance(part, dict):
+        return part if len(json.dumps(part)) <= LONGEST_WORD else {}
+    return part
+
+
+def _word(text: str) -> str:
+    return " ".join(harmless(text, LONGEST_WORD).split())
+
+
+def _first(items: Iterable[tuple[str, Json]]) -> list[tuple[str, Json]]:
+    return [pair for _, pair in zip(range(MOST_KEYS), items, strict=False)]

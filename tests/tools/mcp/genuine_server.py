@@ -1,0 +1,63 @@
+"""A server of somebody else, made as the protocol's own library says."""
+
+import os
+import sys
+
+from mcp.server.mcpserver import Image, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+server = MCPServer("Weather & more!")
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool()
+def forecast(city: str, days: int = 1) -> dict[str, object]:
+    """Tell the weather."""
+    return {"city": city, "days": days, "sky": "晴れ"}
+
+
+@server.tool()
+def refuse(why: str) -> str:
+    """Refuse."""
+    raise ToolError(f"no: {why}")
+
+
+@server.tool()
+def break_down() -> str:
+    """Fail with an error of its own."""
+    raise KeyError("a secret")
+
+
+@server.tool()
+def picture() -> Image:
+    """Give a picture."""
+    return Image(data=b"\x89PNG", format="png")
+
+
+@server.tool()
+def environment() -> str:
+    """Tell the names of the environment."""
+    return " ".join(sorted(os.environ))
+
+
+@server.tool()
+def leave() -> str:
+    """End the server."""
+    sys.stderr.write("the last words\n")
+    sys.stderr.flush()
+    os._exit(3)
+
+
+@server.tool()
+def calculator(expression: str) -> str:
+    """Have the name of a built-in tool."""
+    return "42"
+
+
+if __name__ == "__main__":
+    server.run()
