@@ -14,7 +14,8 @@ import click
 from taiwa.cli.main import cli
 from taiwa.cli.table import COMMANDS, SECTIONS
 from taiwa.models import broken, failures
-from taiwa.store import faults
+from taiwa.sqlite import faults
+from taiwa.store.schema import STORE
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benches" / "results"
@@ -88,7 +89,8 @@ def model_errors() -> str:
 def store_errors() -> str:
     """Every sentence about the file of the store, each once."""
     rows = dict.fromkeys([(words, kind.__name__) for kind, words in faults.TABLE.values()])
-    lines = (f"| the store FILE {words} | `{kind}` |\n" for words, kind in rows)
+    said = ((words.replace("{name}", STORE.name).replace("{mend}", STORE.mend), kind) for words, kind in rows)
+    lines = (f"| the store FILE {words} | `{kind}` |\n" for words, kind in said)
     return f"| it says | error |\n|---|---|\n{''.join(lines)}"
 
 
