@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from taiwa.apps.shots import built_in, read_shots, results, told_shot, usable
+from taiwa.apps.transcripts import differing
 from taiwa.flows.protocol import PROTOCOLS, Call, decode, protocol
 from taiwa.flows.tagged import Tagged
 from taiwa.flows.worked import Step, Worked, native, render, solved, stated, steps
 from taiwa.kernel import InputError, Json, ToolError, ToolResult
 from taiwa.tools import builtin, calculate
+from tests.house.source import ROOT
 
 TOOLS = builtin()
 EXAMPLES = built_in()
@@ -248,3 +250,16 @@ def test_a_file_that_is_none_or_no_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"#" * (1024 * 1024 + 1))
     with pytest.raises(InputError, match="more than 1,048,576 bytes"):
         read_shots(path)
+
+
+def test_the_files_that_the_page_shows_are_read(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "solve.md").read_text(encoding="utf-8")
+    own, theirs = tmp_path / "own.yaml", tmp_path / "theirs.txt"
+    own.write_text(page.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    theirs.write_text("Q: " + page.partition("```\nQ: ")[2].partition("```")[0], encoding="utf-8")
+
+    (wheel,), (water,) = read_shots(own), read_shots(theirs)
+
+    assert solved(wheel, given) == "219.9"
+    assert list(differing((water,), given)) == []
+    assert water.tools == ("molar_mass", "calculator")

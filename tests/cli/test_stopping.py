@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -86,3 +87,13 @@ def test_outside_of_a_turn_the_key_is_the_program_s() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         press()
+
+
+def test_in_another_thread_no_key_is_taken() -> None:
+    before = signal.getsignal(signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as pool:
+        said, stopper = pool.submit(turn, Model()).result()
+
+    assert (said.text, stopper.pressed) == ("one two three four", False)
+    assert signal.getsignal(signal.SIGINT) is before

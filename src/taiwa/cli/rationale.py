@@ -25,9 +25,10 @@ from taiwa.talk.solving import Heard
 
 __all__ = ["Trace", "call_lines", "remark", "show", "told_rationale"]
 
-COLOURS = {"call": "cyan", "stop": "cyan", "result": "green"}
-FAILED = "red"
+CALLED, GIVEN, FAILED = "cyan", "green", "red"
 SHOWN_CHARS = 100
+LONGEST_MARK = 30
+"""Characters within which the words of a failed result begin, whatever a protocol writes before them."""
 
 
 def show(events: Iterable[Heard], notes: list[Note], *, silent: bool = False) -> Done[Rationale]:
@@ -55,8 +56,9 @@ def _painted(event: TextDelta | Note) -> str:
     text = plain(event.text)
     if isinstance(event, TextDelta) or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return text
-    failed = event.code == "result" and "error:" in text[:30]
-    return click.style(text, fg=FAILED if failed else COLOURS[event.code])
+    if event.code != "result":
+        return click.style(text, fg=CALLED)
+    return click.style(text, fg=FAILED if "error:" in text[:LONGEST_MARK] else GIVEN)
 
 
 def told_rationale(done: Done[Rationale]) -> dict[str, Json]:
@@ -107,7 +109,7 @@ def remark(done: Done[Rationale], notes: Iterable[Note], *, verbose: bool) -> No
     """Print what a person should know beside the answer: always how it ended badly, on wish the calls and the bill."""
     found = done.value
     for note in notes:
-        if note.level == "warning" or verbose:
+        if note.level == "warning" or (verbose and note.code != "way"):
             tell(note.text, "yellow" if note.level == "warning" else "dim")
     if not found.complete:
         tell(words(f"ending_{found.ending}"), "yellow")
@@ -179,12 +181,12 @@ class Trace:
             self.file.flush()
 
     def lines(self) -> list[str]:
-        """The rows for a person."""
-        return [_line(row) for row in self.rows]
+        """The rows for a person, who has read the words."""
+        return [_line(row) for row in self.rows if row["event"] not in MARKED]
 
 
 def _told_response(response: Response) -> dict[str, Json]:
-    usage = response.usage
+    usage, bound = response.usage, response.at_most
     calls: list[Json] = [{"tool": call.name, "arguments": call.arguments} for call in response.message.tool_calls]
     return {
         "text": response.text,
@@ -194,6 +196,8 @@ def _told_response(response: Response) -> dict[str, Json]:
         "input_tokens": None if usage is None else usage.input_tokens,
         "cached_tokens": None if usage is None else usage.cache_read_tokens,
         "output_tokens": None if usage is None else usage.output_tokens,
+        "input_tokens_at_most": None if bound is None else bound.input_tokens,
+        "output_tokens_at_most": None if bound is None else bound.output_tokens,
     }
 
 
@@ -202,6 +206,8 @@ def _line(row: dict[str, Json]) -> str:
     if event == "model":
         stop = f" at {row['stop']!r}" if row["stop"] else ""
         tokens = "tokens not reported"
+        if row["input_tokens_at_most"] is not None:
+            tokens = f"at most {row['input_tokens_at_most']:,} in + {row['output_tokens_at_most']:,} out"
         if row["input_tokens"] is not None:
             tokens = f"{row['input_tokens']:,} in ({row['cached_tokens']:,} cached) + {row['output_tokens']:,} out"
         about = f"{_seconds(row)} · {tokens} · {row['finish']}{stop}"

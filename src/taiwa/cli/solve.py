@@ -182,12 +182,12 @@ def _solve(shared: Flags, chosen: "Settings", solving: "Solving", text: str, res
             for line in trace.lines():
                 tell(line)
     found = done.value
+    remark(done, notes, verbose=shared.verbose)
     if shared.as_json:
         emit(told_rationale(done))
     elif found.answer:
         say_line("")
         say_line(answer_text(found), "bold")
-    remark(done, notes, verbose=shared.verbose)
     if stopper.pressed or not found.complete or not found.answer:
         raise click.exceptions.Exit(INTERRUPTED if stopper.pressed else FAILED)
 

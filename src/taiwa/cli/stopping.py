@@ -1,6 +1,7 @@
 """Ctrl-C while a model answers."""
 
 import signal
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
@@ -32,8 +33,14 @@ class Stopper:
 
     @contextmanager
     def listening(self, stream: Callable[..., object]) -> Generator[None]:
-        """Take the key until the turn ends; `stream` is the function whose frames belong to the answer."""
+        """Take the key until the turn ends; `stream` is the function whose frames belong to the answer.
+
+        Only the main thread of a program is told of keys; in any other one nothing is taken.
+        """
         self.pressed = self._waiting = False
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
         code = getattr(stream, "__code__", None)
 
         def press(_: int, frame: FrameType | None) -> None:
