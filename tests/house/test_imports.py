@@ -22,6 +22,7 @@ PLACES = {
     "sqlite3": ("taiwa.sqlite",),
     "numpy": ("taiwa.guide",),
     "llguidance": ("taiwa.guide",),
+    "lark": ("taiwa.guide",),
     "click": ("taiwa.cli",),
     "rich": ("taiwa.cli",),
     "prompt_toolkit": ("taiwa.cli",),

@@ -7,20 +7,20 @@ pattern is catastrophic; what would grow beyond the bounds is refused.
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from taiwa.guide.reference.charset import Ranges, encoded, joined
+from taiwa.guide.reference.charset import Ranges, encoded, joined, without_surrogates
 from taiwa.guide.reference.pattern import Chars, Either, Node, Repeat, Then, parse
 from taiwa.kernel.errors import InputError
 
 __all__ = ["Automaton", "compiled"]
 
 MOST_PLACES = 200_000
-MOST_STATES = 20_000
-MOST_STEPS = 20_000_000
+MOST_STATES = 100_000
+MOST_STEPS = 10_000_000
 END_OF_BYTES = 256
 END_OF_CHARS = 0x110000
 
@@ -57,6 +57,16 @@ class Automaton:
                 break
             state = self.step(state, symbol)
         return state
+
+    def within(self, symbols: Container[int]) -> "Automaton | None":
+        """The automaton of the texts that these symbols can write, for one over bytes; None where there are none."""
+        rows = [{symbol: target for symbol, target in row.items() if symbol in symbols} for row in self.table]
+        if rows == list(self.table):
+            return self
+        try:
+            return _minimal(*_trimmed(rows, set(self.finals), list(range(END_OF_BYTES + 1))))
+        except InputError:
+            return None
 
     def accepts(self, symbols: Iterable[int]) -> bool:
         """Say whether these symbols are a whole text of the language."""
@@ -139,7 +149,7 @@ class _Places:
 
     def _one(self, ranges: Ranges, start: int, end: int) -> None:
         if self.chars:
-            self.moves[start] += ((low, high, end) for low, high in ranges)
+            self.moves[start] += ((low, high, end) for low, high in without_surrogates(ranges))
             return
         tails: dict[tuple[tuple[int, int], ...], int] = {(): end}  # characters that end alike share the places
         for sequence in encoded(ranges):

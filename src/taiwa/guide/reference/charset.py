@@ -4,13 +4,27 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TypeAlias
 
-__all__ = ["ALL", "DIGIT", "NEWLINE", "SPACE", "WORD", "Ranges", "cased", "encoded", "inverted", "joined"]
+__all__ = [
+    "ALL",
+    "DIGIT",
+    "NEWLINE",
+    "SPACE",
+    "WORD",
+    "Ranges",
+    "cased",
+    "encoded",
+    "inverted",
+    "joined",
+    "named",
+    "without_surrogates",
+]
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 """Inclusive ranges of code points: in order, and apart from each other."""
 
 LAST = 0x10FFFF
 SURROGATES = (0xD800, 0xDFFF)
+MOST_NAMED = 12
 WIDTHS = ((0x00, 0x7F), (0x80, 0x7FF), (0x800, 0xFFFF), (0x10000, LAST))
 LAST_WITH_CASE = 0x1FFFF
 
@@ -41,6 +55,11 @@ def inverted(ranges: Ranges) -> Ranges:
     if here <= LAST:
         found.append((here, LAST))
     return tuple(found)
+
+
+def without_surrogates(ranges: Ranges) -> Ranges:
+    """The ranges, less what stands for no character."""
+    return inverted(joined((*inverted(ranges), SURROGATES)))
 
 
 def cased(ranges: Ranges) -> Ranges:
@@ -105,3 +124,26 @@ def _cut(low: int, high: int, bits: int) -> Iterator[tuple[tuple[int, int], ...]
         yield from _cut(high & ~below, high, bits)
     else:
         yield from _cut(low, high, bits + 6)
+
+
+def named(ranges: Ranges) -> str:
+    """Write ranges for people.
+
+    >>> named(((0x30, 0x39), (0x6587, 0x6587)))
+    "'0'…'9', '文'"
+    >>> print(named(inverted(((0x22, 0x22),))))
+    any character but '"'
+    """
+    whole = joined((*ranges, SURROGATES))  # which no text has: they interrupt nothing
+    ranges = whole if len(whole) <= len(ranges) else ranges
+    if ranges == ALL:
+        return "any character"
+    others = inverted(ranges)
+    if ranges[-1][1] == LAST and len(others) <= len(ranges):
+        return f"any character but {_listed(others)}"
+    return _listed(ranges)
+
+
+def _listed(ranges: Ranges) -> str:
+    shown = [repr(chr(low)) if low == high else f"{chr(low)!r}…{chr(high)!r}" for low, high in ranges[:MOST_NAMED]]
+    return ", ".join(shown) + (", …" if len(ranges) > MOST_NAMED else "")

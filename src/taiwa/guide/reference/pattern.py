@@ -16,7 +16,7 @@ from taiwa.kernel.errors import InputError
 __all__ = ["Chars", "Either", "Node", "Repeat", "Then", "parse", "written"]
 
 MOST_CHARS = 1_000_000
-MOST_DEPTH = 100
+MOST_DEPTH = 120
 MOST_TIMES = 100_000
 META = frozenset("\\^$.|?*+()[]{}")
 CLASSES = {"d": DIGIT, "w": WORD, "s": SPACE}
@@ -75,8 +75,8 @@ class _Anchor:
 Node: TypeAlias = Chars | Then | Either | Repeat | _Anchor
 
 
-def parse(pattern: str) -> Node:
-    """Read a regular expression.
+def parse(pattern: str, around: "Node | None" = None) -> Node:
+    """Read a regular expression. `around` may stand on each side that no anchor closes: for patterns that are searched for.
 
     >>> parse("ab?")
     Then(parts=(Chars(ranges=((97, 97),)), Repeat(part=Chars(ranges=((98, 98),)), least=0, most=1)))
@@ -87,11 +87,21 @@ def parse(pattern: str) -> Node:
     if len(pattern) > MOST_CHARS:
         raise InputError(f"the regex has {len(pattern):,} characters; {MOST_CHARS:,} is the most")
     opening = GLOBAL.match(pattern)
-    reader = _Reader(pattern, *((opening.end(), frozenset(opening[1])) if opening else ()))
+    reader = _Reader(pattern) if opening is None else _Reader(pattern, opening.end(), frozenset(opening[1]))
     tree = reader.either(0)
     if reader.at < len(pattern):
         reader.fail("this closes no group")
-    return _settled(tree, first=True, last=True)
+    return _settled(tree if around is None else _loose(tree, around), first=True, last=True)
+
+
+def _loose(node: Node, around: Node) -> Node:
+    if isinstance(node, Either):
+        return Either(tuple(_loose(option, around) for option in node.options))
+    parts = node.parts if isinstance(node, Then) else (node,)
+    signs = [part.sign if isinstance(part, _Anchor) else "" for part in parts]
+    before = () if "^" in signs[:1] else (around,)
+    after = () if "$" in signs[-1:] else (around,)
+    return Then((*before, *parts, *after))
 
 
 def _settled(node: Node, *, first: bool, last: bool) -> Node:
