@@ -122,3 +122,9 @@ def every(text: str, size: int) -> list[str]:
             found += [call.input] if call else []
             piece = piece[call.end :] if call else ""
     return found
+
+
+def test_a_call_without_input_that_only_lacks_its_end_is_open() -> None:
+    scanner = Tagged().scanner(["calculator"])
+
+    assert (scanner.feed("So <<calculator:"), scanner.open) == (None, True)

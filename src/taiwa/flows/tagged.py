@@ -69,5 +69,5 @@ class Tagged:
 
 def _read(found: re.Match[str], before: tuple[str, ...]) -> Trigger:  # noqa: ARG001  (a reading's)
     parts = found.groupdict()
-    name, given = parts["name"] or parts["other"], parts["input"] or parts["odd"] or ""
+    name, given = parts["name"] or parts["other"], parts["input"] or parts.get("odd") or ""
     return Trigger(name, given.strip(), found.end(), found.end() - found.start())
