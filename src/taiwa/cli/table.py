@@ -66,6 +66,7 @@ COMMANDS: dict[str, Row] = {
     **_rows("mcp", mcp="serve the tools to programs that speak MCP"),
     **_rows("index", index="read a folder of documents, so that they can be found"),
     **_rows("indexfind", find="the passages of documents that fit a question best"),
+    **_rows("evaluate", eval_="measure tools and models on questions with known answers"),
     **_rows("config", config="show and change settings", keys="keep the keys of providers"),
     **_rows("laws", laws="check the laws of conversations and reducers"),
     **_rows("demo", demo="watch a conversation: state, undo, fork, diff, why"),
@@ -77,7 +78,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Looking": ("log", "show", "diff", "why", "state", "search", "cost"),
     "The store": ("export", "import", "fsck", "gc", "forget", "laws"),
     "Types": ("extract", "read", "render"),
-    "Tools": ("solve", "tools", "mcp"),
+    "Tools": ("solve", "tools", "mcp", "eval"),
     "Documents": ("index", "find"),
     "Set-up": ("apps", "models", "probe", "keys", "config", "demo"),
 }

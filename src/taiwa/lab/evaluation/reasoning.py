@@ -1,7 +1,7 @@
 """The evaluation of tool-interrupted reasoning: one question under one setting, by any model, on any machine."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from taiwa.apps.shots import built_in, results, usable
@@ -12,7 +12,7 @@ from taiwa.flows.worked import Worked, answer_only, choose, native, render
 from taiwa.kernel.arun import AsyncRuntime
 from taiwa.kernel.effects import Abilities, Complete, Program
 from taiwa.kernel.ledger import Limits
-from taiwa.kernel.records import Json, digest, record
+from taiwa.kernel.records import Json, digest
 from taiwa.kernel.values import Message, Request, Sampling
 from taiwa.lab.evaluation.ablation import Setting
 from taiwa.lab.evaluation.faithful import counted_of
@@ -134,7 +134,7 @@ class Reasoning:
         manner = self.manner
         return {
             "tools": [*manner.tools], "protocol": manner.protocol, "way": manner.way, "weights": manner.weights,
-            "on_error": manner.on_error, "bounds": record(manner.bounds), "sampling": record(manner.sampling),
+            "on_error": manner.on_error, "bounds": asdict(manner.bounds), "sampling": asdict(manner.sampling),
             "examples": digest(manner.pool()),
         }  # fmt: skip
 
@@ -158,7 +158,7 @@ class Reasoning:
         abilities = self.voice.model.abilities
         how: How = {
             "protocol": manner.codec(), "shots": self._messages(setting), "withheld": setting.withheld,
-            "on_error": manner.on_error, "on_unknown": "model_writes" if setting.mode == "execution" else manner.on_error,
+            "on_error": manner.on_error, "on_unknown": manner.on_error if setting.shown else "model_writes",
             "bounds": manner.bounds, "sampling": manner.sampling,
         }  # fmt: skip
         way = manner.way if setting.shown else None

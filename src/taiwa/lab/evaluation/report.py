@@ -3,13 +3,13 @@
 A scripted model plays what somebody wrote. Its figures would say nothing of any model, so a report of one has none.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from taiwa.kernel.records import Json
 from taiwa.lab.evaluation.rows import Header, written
 
-__all__ = ["NO_FIGURE", "Column", "Report", "cells", "markdown", "percent", "plain", "with_interval"]
+__all__ = ["NO_FIGURE", "Column", "Report", "Table", "cells", "markdown", "percent", "plain", "with_interval"]
 
 NO_FIGURE = "no figure"
 Line = Mapping[str, Json]
@@ -25,8 +25,17 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """A further table of figures."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """The lines of all settings; `figures` names the fields that tell how good the model is."""
+    """The lines of all settings; `figures` names the fields that tell how good the model is, `more` holds nothing else."""
 
     header: Header
     lines: tuple[Line, ...]
@@ -34,6 +43,7 @@ class Report:
     figures: frozenset[str]
     notes: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
+    more: tuple[Table, ...] = ()
 
     def fit_to_print(self) -> "Report":
         """Take out what must not be reported."""
@@ -43,7 +53,7 @@ class Report:
             {name: None if name in self.figures else part for name, part in line.items()} for line in self.lines
         )
         note = "The model is scripted: it plays what was written for it, so there is no figure."
-        return replace(self, lines=lines, notes=(note, *self.notes))
+        return replace(self, lines=lines, notes=(note, *self.notes), more=())
 
     def told(self) -> dict[str, Json]:
         """The report as one JSON object."""
@@ -67,18 +77,23 @@ def cells(report: Report) -> tuple[list[str], list[list[str]]]:
 
 def markdown(report: Report) -> str:
     """The report as a page of Markdown."""
-    heads, rows = cells(report)
-    header = report.header
+    fit, header = report.fit_to_print(), report.header
     about = [
         f"# {_cell(header.evaluation)}: {_cell(header.data)}, {_cell(header.model or 'no model')}",
         "",
         f"{header.date} · taiwa {', '.join(report.programs) or header.program} · data SHA-256 {header.data_hash[:16]}…",
         "",
     ]
+    notes = [f"\n{note}" for note in fit.notes]
+    more = [
+        line for table in fit.more for line in ("", f"## {_cell(table.title)}", "", *_lines(table.heads, table.rows))
+    ]
+    return "\n".join([*about, *_lines(*cells(report)), *notes, *more, ""])
+
+
+def _lines(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     body = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
-    lines = [f"| {' | '.join(map(_cell, row))} |" for row in body]
-    notes = [f"\n{note}" for note in report.fit_to_print().notes]
-    return "\n".join([*about, *lines, *notes, ""])
+    return [f"| {' | '.join(map(_cell, row))} |" for row in body]
 
 
 def _cell(text: str) -> str:
