@@ -5,6 +5,7 @@ from taiwa.tools.calculator import calculate, calculator
 from taiwa.tools.catalogue import builtin, find
 from taiwa.tools.formula import Formula, formula
 from taiwa.tools.molar_mass import mass, mass_percent, molar_mass
+from taiwa.tools.searching import Searching, searching
 from taiwa.tools.spec import strict
 from taiwa.tools.stoichiometry import Balance, balance, stoichiometry
 from taiwa.tools.tool import FunctionTool, tool
@@ -17,6 +18,7 @@ __all__ = [
     "Formula",
     "FunctionTool",
     "Isolated",
+    "Searching",
     "balance",
     "builtin",
     "calculate",
@@ -28,6 +30,7 @@ __all__ = [
     "mass",
     "mass_percent",
     "molar_mass",
+    "searching",
     "stoichiometry",
     "strict",
     "tool",

@@ -241,7 +241,7 @@ def _takes_null(shape: Shape[Any]) -> bool:
 
 
 def _hints(function: Callable[..., object]) -> dict[str, Any]:
-    name = getattr(function, "__name__", repr(function))
+    name = getattr(function, "__name__", "") or repr(function)
     if inspect.iscoroutinefunction(function):
         raise InputError(f"{name} is asynchronous; a tool is a plain function")
     try:
