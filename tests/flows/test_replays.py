@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,12 @@ from taiwa.flows.fence import Fence
 from taiwa.flows.gsm import Gsm
 from taiwa.flows.inline import Inline
 from taiwa.flows.protocol import Call, Event, Protocol, Result, Said, decode, encode
+from taiwa.flows.rationale import Bounds
 from taiwa.flows.react import ReAct
+from taiwa.flows.reason import reason
 from taiwa.flows.tagged import Tagged
+from taiwa.kernel import Ability, Json, Request, Runtime, ToolResult, ToolSpec
+from taiwa.models.scripted import EVERY_ABILITY, script
 
 
 def rows(folder: Path, name: str) -> list[dict[str, Any]]:
@@ -126,3 +131,76 @@ def test_words_of_real_solutions_hold_no_call_of_another_protocol(shared_data: P
     for text in solutions(shared_data):
         for spoken in (Tagged(), Inline(), ReAct(), Fence()):
             assert decode(text, spoken, ["calculator", "python"]) == (Said(text),)
+
+
+class Recorded:
+    """Gives the recorded results in turn, whatever it is asked."""
+
+    def __init__(self, name: str, results: list[str]) -> None:
+        self.spec = ToolSpec(name, "Look it up.", {"type": "object", "properties": {"input": {"type": "string"}}})
+        self._results = results
+
+    def call(self, arguments: Mapping[str, Json]) -> ToolResult:
+        return ToolResult(self._results.pop(0), self.spec.name)
+
+
+def given(text: str, spoken: Protocol) -> tuple[str, str] | None:
+    """What a result says and how we put it in; None where it stands there in a form that we never write."""
+    bare = re.sub(r"\A```output\n|\AObservation \d+: |>>\Z|\n```\n\Z", "", text).strip()
+    mark = re.match(r"Observation (\d+):", text)
+    return (bare, spoken.splice(bare, mark[1] if mark else "")) if bare else None
+
+
+def as_put_in(text: str, spoken: Protocol, names: list[str]) -> tuple[str, list[str]]:
+    """A recorded text up to its last action, with every result as it would be put in; and what the results say."""
+    events, said, before = decode(text, spoken, names), list[str](), set[str]()
+    written = list[str]()
+    for event, after in zip(events, (*events[1:], None), strict=True):
+        if isinstance(event, Call) and event.final:
+            return "".join([*written, event.text]), said
+        # A call of before is answered from memory, and a call without a recorded result ends what can be played.
+        if isinstance(event, Call) and (event.input in before or not isinstance(after, Result)):
+            break
+        if isinstance(event, Call):
+            before.add(event.input)
+        found = given(event.text, spoken) if isinstance(event, Result) else None
+        said += [found[0]] if found else []
+        written.append(found[1] if found else event.text)
+    return "".join(written), said
+
+
+CORPORA: list[tuple[Protocol, list[str], str]] = [
+    (Gsm("search"), ["search"], "gsm8k_gpt3_calculator"),
+    (Fence(), ["python"], "tora_tora-70b-v1.0_gsm8k"),
+    (ReAct(), ["search"], "reflexion_react_hotpotqa"),
+    (ReAct(), ["search"], "react_fever_text-davinci-002"),
+]
+
+
+@pytest.mark.parametrize(("spoken", "names", "corpus"), CORPORA, ids=lambda each: each if isinstance(each, str) else "")
+@pytest.mark.parametrize("chunk", [1, 7, 1000])
+@pytest.mark.parametrize("abilities", [EVERY_ABILITY, EVERY_ABILITY - {"stop"}], ids=["stops", "no stops"])
+def test_a_model_that_writes_a_recorded_text_is_interrupted_where_the_record_was(
+    shared_data: Path, spoken: Protocol, names: list[str], corpus: str, chunk: int, abilities: frozenset[Ability]
+) -> None:
+    """It goes on to the end each time, recorded results included, and what comes out is the record."""
+    texts = solutions(shared_data)[::20] if corpus.startswith("gsm") else recorded_texts(rows(shared_data, corpus)[::4])
+    for text in texts:
+        wanted, said = as_put_in(text.replace("Lookup[", "Search["), spoken, names)
+        model = script(*[lambda asked, wanted=wanted: rest(wanted, asked)] * 20, chunk=chunk, abilities=abilities)
+        tool = Recorded(names[0], [*said])
+        program = reason("?", [tool.spec], protocol=spoken, way="continue", answer_by=(), bounds=Bounds(calls=20))
+        found = Runtime(model, tools=[tool]).run(program)
+
+        assert found.text == wanted
+        assert [call.result.text for call in found.calls] == said
+    assert texts
+
+
+def recorded_texts(given: list[dict[str, Any]]) -> list[str]:
+    return [text for row in given for text in (row["code"] if "code" in row else [row["raw"]])]
+
+
+def rest(wanted: str, asked: Request) -> str:
+    assert wanted.startswith(asked.prefix)
+    return wanted[len(asked.prefix) :]
