@@ -11,9 +11,10 @@ import pytest
 
 from taiwa.apps.shots import built_in, read_shots, results, told_shot, usable
 from taiwa.apps.transcripts import differing
+from taiwa.flows.numbers import last_number
 from taiwa.flows.protocol import PROTOCOLS, Call, decode, protocol
 from taiwa.flows.tagged import Tagged
-from taiwa.flows.worked import Step, Worked, native, render, solved, stated, steps
+from taiwa.flows.worked import Step, Worked, native, render, solved, steps
 from taiwa.kernel import InputError, Json, ToolError, ToolResult
 from taiwa.tools import builtin, calculate
 from tests.house.source import ROOT
@@ -87,7 +88,7 @@ def test_an_example_reads_as_the_same_calls_in_every_protocol(worked: Worked, na
     wanted = [(part.tool, part.input) for part in steps(worked, given) if isinstance(part, Step)]
     calls = [(event.name, event.input) for event in decode(text, codec, TOOLS) if isinstance(event, Call)]
     assert calls == ([call for call in wanted if call[0] == "calculator"] if name == "gsm" else wanted)
-    assert stated(text) == worked.answer
+    assert last_number(text) == worked.answer
 
 
 @named
@@ -99,7 +100,7 @@ def test_an_example_reads_as_the_same_calls_natively(worked: Worked) -> None:
         (result,) = answer.parts
         assert isinstance(result, ToolResult)
         assert TOOLS[called.name].call(json.loads(called.arguments)).text == result.text
-    assert stated(messages[-1].text) == worked.answer
+    assert last_number(messages[-1].text) == worked.answer
 
 
 def test_no_example_repeats_a_shared_case(shared_data: Path) -> None:

@@ -49,7 +49,7 @@ def test_questions_are_read_with_their_calls_and_the_results_that_were_recorded(
     assert hydrogen.question == "Which part of water\nis hydrogen?"
     assert oxygen.parts == (
         "First, the equation.\n",
-        Step("stoichiometry", "4SO2, ?O2 -> ?SO3", "4SO2 + 2O2 → 4SO3"),
+        Step("stoichiometry", "4SO2 + ?O2 -> ?SO3", "4SO2 + 2O2 → 4SO3"),
         "\n\nTherefore, 2 moles of O2 are taken up.",
     )
     assert [part for part in hydrogen.parts if isinstance(part, Step)] == [
@@ -76,10 +76,7 @@ def test_in_another_protocol_its_calls_are_written_anew() -> None:
 
 
 def test_a_recorded_result_that_the_tool_does_not_give_is_found() -> None:
-    right, wrong = (
-        read_transcripts(FILE, "own.txt")[1:],
-        read_transcripts(FILE.replace("11.12", "12.11"), "own.txt")[1:],
-    )
+    right, wrong = (read_transcripts(text, "own.txt") for text in (FILE, FILE.replace("11.12", "12.11")))
 
     ((worked, step, given),) = differing(wrong, RESULTS)
 

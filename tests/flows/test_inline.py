@@ -44,6 +44,8 @@ def first(text: str, protocol: Inline = INLINE) -> tuple[str, str] | None:
         ("the mass of h2o << Molar mass list >>", ("molar_mass", "h2o")),
         ("H2 + O2\nH2O\n<< Chemical reaction predictor >>", ("stoichiometry", "H2 + O2 -> H2O")),
         ("a line\nReactants: ?H2 + ?O2\n\nProducts: 2H2O\n<<stoichiometry>>", ("stoichiometry", "?H2 + ?O2 -> 2H2O")),
+        ("Reactants: ?K, 3H2O\nProducts: 3KOH, ?H2.\n<<stoichiometry>>", ("stoichiometry", "?K + 3H2O -> 3KOH + ?H2")),
+        ("反応物：K、H2O\n生成物：KOH、H2\n<<stoichiometry>>", ("stoichiometry", "K + H2O -> KOH + H2")),
         ("生成物：H2O\n反応物：H2 + O2\n<<stoichiometry>>", ("stoichiometry", "H2 + O2 -> H2O")),
         ("H2 + O2 -> H2O << Stoichiometry >>", ("stoichiometry", "H2 + O2 -> H2O")),
         ("We look up: tallest tower? << Web search >>", ("web_search", "tallest tower?")),

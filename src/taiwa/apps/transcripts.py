@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from taiwa.apps.faults import Fault, quoted
 from taiwa.flows.inline import Inline
+from taiwa.flows.numbers import last_number
 from taiwa.flows.protocol import Call, Event, Result, decode
-from taiwa.flows.worked import ResultOf, Step, Worked, literal, stated
+from taiwa.flows.worked import ResultOf, Step, Worked, literal
 from taiwa.kernel.errors import InputError, TaiwaError
 
 __all__ = ["differing", "read_transcripts"]
@@ -103,7 +104,7 @@ def _worked(block: _Block, where: str) -> Worked:
     parts = _parts(decode(text, Inline(), NAMES))
     if not any(isinstance(part, str) and part.strip() for part in parts):
         raise _fault(where, block.answered, "an answer without a word", "end it with a line that states the number")
-    return Worked(str(block.line), "", _joined(block.question), parts, stated(text), Inline().name, text)
+    return Worked(str(block.line), "", _joined(block.question), parts, last_number(text), Inline().name, text)
 
 
 def _parts(events: Iterable[Event]) -> tuple[str | Step, ...]:

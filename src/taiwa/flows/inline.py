@@ -41,6 +41,8 @@ LABEL = re.compile(r"\A[^:：<>+]{1,40}[:：](?!:)\s*")
 ITEM = re.compile(r"\A(?:[-*•]|\(?\d{1,2}[.)])\s+")
 PRODUCTS = re.compile(r"\A\W*(?:product|生成物|产物|產物)", re.IGNORECASE)
 ARROW = re.compile(r"->|→|⟶|⇌|=>|<=>|⇄|(?<=\s)=(?=\s)")
+LISTED = re.compile(r"\s*(?:,\s|[，、])\s*")
+"""What the original puts between the substances of a side; a formula has no comma in it."""
 # A colon between digits is a ratio.
 LEADING = re.compile(r"[=＝]|[:：](?!\d)|(?<!\d)[:：]")
 REST = re.compile(r"\A(?:[\s,，:：)）]|\.(?!\d))+")
@@ -172,7 +174,7 @@ def _equation(lines: tuple[str, ...], line: str) -> str:
     whole = [each for each in (*lines, line) if each.strip()][-2:]
     if PRODUCTS.match(whole[0]) and not PRODUCTS.match(whole[-1]):
         last.reverse()
-    return " -> ".join(each.strip().rstrip(".,;") for each in last)
+    return " -> ".join(LISTED.sub(" + ", each.strip().rstrip(".,;，、")) for each in last)
 
 
 READINGS: Mapping[Reads, Callable[[tuple[str, ...], str], str]] = MappingProxyType(

@@ -12,6 +12,7 @@ from copy import copy
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TypeAlias
 
+from taiwa.flows.numbers import last_number
 from taiwa.flows.protocol import Protocol
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, canonical, digest, value
@@ -28,7 +29,6 @@ __all__ = [
     "native",
     "render",
     "solved",
-    "stated",
     "steps",
 ]
 
@@ -219,17 +219,7 @@ def solved(worked: Worked, result_of: ResultOf) -> str:
         InputError: a reference names no result.
         ToolError: a tool refuses an input.
     """
-    return stated(answer_only(worked, result_of)[1].text)
-
-
-def stated(text: str) -> str:
-    """The number that the last line of a text comes to; '' where there is none.
-
-    >>> stated("That is 3 × 18.\\nTherefore, 1,054 g of H2O are formed.")
-    '1054'
-    """
-    numbers = NUMBER.findall(text.strip().rpartition("\n")[2])
-    return numbers[-1].replace(",", "") if numbers else ""
+    return last_number(answer_only(worked, result_of)[1].text)
 
 
 def literal(text: str) -> str:
