@@ -56,7 +56,7 @@ def read_rules(text: str, where: str, below: str = "", above: str = "") -> Rules
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         raise ConfigError(
-            f"{where}{f':{mark.line + 1}' if mark else ''}: not YAML: mend it, then index again"
+            f"{where}{f':{mark.line + 1}' if mark else ''}: not YAML (a path that begins with * stands in quotes): mend it, then index again"
         ) from None
     if given is None:
         return ()

@@ -33,6 +33,11 @@ HANGUL = re.compile("[\uac00-\ud7a3]")
 WIDE = re.compile("[^\x00-\x7f]")
 ODD = re.compile("[\uff61-\uff9f\ue000-\uf8ff\u0080-\u009f\u2500-\u257f\u0370-\u03ff\u0400-\u04ff]")
 BINARY = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+USUAL = {
+    "cp932": ("euc_jp", 0xB0, 0xCF), "euc_jp": ("euc_jp", 0xB0, 0xCF), "gb18030": ("gb2312", 0xB0, 0xD7),
+    "big5": ("big5", 0xA4, 0xC6),
+}  # fmt: skip
+"""Where a national standard puts the characters of its first, usual level: an encoding, and from which to which lead byte."""
 LEAST = 0.25
 """Below this, none of the encodings of East Asia explains the bytes."""
 
@@ -94,4 +99,13 @@ def _likeness(sample: bytes, encoding: str) -> float:
     broken = wide.count("\ufffd")
     good = HANGUL.findall(text) if encoding == "euc_kr" else [sign for sign in wide if sign in COMMON[encoding]]
     kana = KANA.findall(text) if encoding not in {"gb18030", "big5", "euc_kr"} else []
-    return (len(good) + 0.8 * len(kana) - len(ODD.findall(text)) - 20 * broken) / len(wide) - 0.01 * OLD.index(encoding)
+    usual = sum(_is_usual(sign, encoding) for sign in wide if sign not in good)
+    points = len(good) + 0.8 * len(kana) + 0.4 * usual - len(ODD.findall(text)) - 20 * broken
+    return points / len(wide) - 0.01 * OLD.index(encoding)
+
+
+def _is_usual(sign: str, encoding: str) -> bool:
+    if encoding not in USUAL:
+        return False
+    standard, first, last = USUAL[encoding]
+    return first <= sign.encode(standard, errors="ignore")[:1].rjust(1, b"\0")[0] <= last

@@ -35,6 +35,8 @@ def door(start: dict[str, Json]) -> Answers:
                 raise UnreadableError(f"more than {characters:,} characters of text")
         except UnreadableError as error:
             return {"problem": error.message}
+        except OSError as error:
+            return {"problem": f"cannot be read: {(error.strerror or type(error).__name__).lower()}"}
         except MemoryError:
             return {"problem": "needs too much memory to read"}
         return {"reading": record(reading)}
@@ -134,7 +136,7 @@ def _html(path: Path) -> Reading:
     reading = markdown(str(inner or ""))
     if 4 * len(reading.text) < len(whole.text) or 2 * len(reading.headings) < len(whole.headings):
         return _with_text(whole)
-    return Reading(reading.text, whole.title or reading.title, reading.headings)
+    return _with_text(Reading(reading.text, whole.title or reading.title, reading.headings))
 
 
 def _bare_html(path: Path) -> Reading:

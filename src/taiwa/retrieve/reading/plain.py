@@ -11,6 +11,7 @@ __all__ = ["TABLE", "TEXT", "plain", "table"]
 TEXT = "text-1"
 TABLE = "table-1"
 NUMBER = re.compile(r"[\s\d.,:/%+-]*")
+QUOTED = re.compile(r'"[^"]*"')
 CELL = 1 << 20
 """Characters of a cell at most."""
 
@@ -37,4 +38,4 @@ def table(text: str) -> Reading:
 
 
 def _delimiter(line: str) -> str:
-    return max(",\t;|", key=line.count)
+    return max(",\t;|", key=QUOTED.sub("", line).count)

@@ -1,0 +1,54 @@
+"""Places that keep indexes: what `conformance` asks of one, it asks of every one that is listed here."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from taiwa.retrieve import Index, Library
+from taiwa.retrieve.local import LocalShelves
+from taiwa.retrieve.seam import Shelves
+
+Opens: TypeAlias = Callable[[], Shelves]
+"""Opens the same place once more, as another process would."""
+
+
+def _local(folder: Path) -> Opens:
+    return lambda: LocalShelves(folder / "library.db")
+
+
+PLACES: dict[str, Callable[[Path], Opens]] = {"local": _local}
+
+
+@pytest.fixture(params=PLACES)
+def opens(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opens]:
+    """Opens one and the same place; all that was opened is closed at the end."""
+    opened: list[Shelves] = []
+    again = PLACES[request.param](tmp_path / "place")
+
+    def once_more() -> Shelves:
+        opened.append(again())
+        return opened[-1]
+
+    yield once_more
+    for shelves in opened:
+        shelves.close()
+
+
+@pytest.fixture
+def library(opens: Opens) -> Library:
+    return Library(opens())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An empty folder for documents."""
+    made = tmp_path / "documents"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def index(library: Library, folder: Path) -> Index:
+    return library.make(folder, "docs")
