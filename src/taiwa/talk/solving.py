@@ -1,6 +1,6 @@
 """Questions that are reasoned out with tools, each in a run that the store keeps: its prompt, its calls, its bill."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -35,8 +35,10 @@ Heard: TypeAlias = TextDelta | Note | Done[Rationale]
 class Solving:
     """How questions are solved.
 
-    `examples` are worked examples to show; None chooses `shots` of our own, by the `seed`, of those whose tools are offered.
-    `shots` None means five where calls stand in the text, and none where the model calls functions, which it knows how to.
+    `examples` are worked examples to show; None chooses `shots` of our own, by the `seed`: first those whose tools are
+    offered, then others, in which the other tools' results are stated in words.
+    `shots` None means five where calls stand in the text, and none where the model calls functions, which it knows how to, or
+    where no example of ours calls any of the tools.
     `way` "text" is the better of continuing and cutting.
     """
 
@@ -94,10 +96,18 @@ class Solving:
             if self.shots is not None and not 0 <= self.shots <= len(self.examples):
                 raise InputError(f"there are {len(self.examples)} worked examples, and {self.shots} were asked for")
             return self.examples[: self.shots]
-        wanted = self.shots if self.shots is not None else 0 if way == "native" else SHOTS
+        if self.shots == 0 or (self.shots is None and way == "native"):
+            return ()
         offered = {tool.spec.name for tool in self.tools}
-        fitting = [worked for worked in built_in() if not offered or set(worked.tools) <= offered]
-        return choose(usable(fitting, self._results()), wanted, self.seed) if wanted else ()
+        able = usable(built_in(), self._results())
+        fitting = [worked for worked in able if not offered or set(worked.tools) <= offered]
+        others = [worked for worked in able if worked not in fitting]
+        order = (*choose(fitting, len(fitting), self.seed), *choose(others, len(others), self.seed))
+        if self.shots is not None and self.shots > len(order):
+            raise InputError(f"there are {len(order)} worked examples, and {self.shots} were asked for")
+        if self.shots is None and offered and not any(worked.tools for worked in fitting):
+            return ()  # examples that call none of the tools would teach a model to do without them
+        return order[: min(SHOTS, len(fitting)) if self.shots is None else self.shots]
 
     def options(self, way: Way) -> dict[str, Json]:
         """All that an answer depends on beside the question and the model."""
@@ -143,7 +153,7 @@ class Solving:
 
 def solve(
     desk: Desk, voice: Voice, manner: Manner, solving: Solving, question: str, observers: Iterable[Observer] = ()
-) -> Iterator[Heard]:
+) -> Generator[Heard]:
     """Solve a question and give out what is said as it is said, last `Done`. Its calls are written down as they are
     answered, whatever becomes of it.
 
