@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
@@ -76,6 +77,16 @@ def test_arguments_that_do_not_fit_are_told_with_their_place(arguments: dict[str
     assert where in caught.value.message
     assert "\n" not in caught.value.message
     assert caught.value.hint == "parameters: place, style"
+
+
+@pytest.mark.parametrize(
+    "given", ["x" * 1_000_001, ["x"] * 600_000, {"x" * 999_999: {"y": "z"}}, json.loads("[" * 900 + "]" * 900)]
+)
+def test_arguments_that_are_too_long_are_not_even_checked(given: Json) -> None:
+    with pytest.raises(ToolError) as caught:
+        describe.call({"place": given})
+
+    assert caught.value.code == "too_long"
 
 
 def test_constraints_on_a_parameter_hold() -> None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
 
 from taiwa.apart.worker import Bounds, inside_worker
 from taiwa.kernel.errors import InputError, ShapeError, ToolError
@@ -26,6 +26,9 @@ __all__ = ["FunctionTool", "tool"]
 P = ParamSpec("P")
 R = TypeVar("R")
 USUAL = Bounds()
+LONGEST_ARGUMENTS = 1_000_000
+"""Characters; they are checked as JSON, which takes time of its own."""
+DEEPEST_ARGUMENTS = 100
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}\Z")
 
 
@@ -169,6 +172,10 @@ class FunctionTool(Generic[P, R]):
             return None
 
     def _values(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
+        if _size(arguments, LONGEST_ARGUMENTS) > LONGEST_ARGUMENTS:
+            raise ToolError(
+                "the arguments are too long", code="too_long", hint=f"at most {LONGEST_ARGUMENTS:,} characters"
+            )
         try:
             said = {name: part for name, part in arguments.items() if part is not None or name not in self._absent}
             checked = self._arguments.check(said)
@@ -230,6 +237,24 @@ def tool(
         return FunctionTool(function, isolated=isolated, bounds=bounds)
 
     return made if function is None else made(function)
+
+
+def _size(part: object, most: int, deep: int = 0) -> int:
+    """The characters in JSON data, counted until there are too many; what is nested without end counts as too many."""
+    if deep > DEEPEST_ARGUMENTS:
+        return most + 1
+    if isinstance(part, str):
+        return len(part)
+    if isinstance(part, Mapping):
+        part = [*cast("Mapping[str, object]", part), *cast("Mapping[str, object]", part).values()]
+    if not isinstance(part, list):
+        return 1
+    total = 0
+    for each in cast("list[object]", part):
+        total += 1 + _size(each, most, deep + 1)
+        if total > most:
+            break
+    return total
 
 
 def _takes_null(shape: Shape[Any]) -> bool:
