@@ -122,7 +122,7 @@ def _begin(marks: Marks, length: int, cells: int) -> int:
         return 0
     reach = cells // 2
     best = max(marks, key=lambda mark: sum(end - start for start, end in marks if mark[0] <= start < mark[0] + reach))
-    return max(min(best[0] - int(cells * BEFORE / 2), length - 1), 0)
+    return max(min(best[0] - int(cells * BEFORE / 2) - 1, length - 1), 0)
 
 
 def _print_excerpt(part: Cut, width: int) -> None:

@@ -34,6 +34,8 @@ LANGUAGES = tuple(
     "arabic danish dutch english finnish french german greek hungarian italian norwegian portuguese romanian russian "
     "spanish swedish tamil turkish".split()
 )
+WITHOUT_STOPS = frozenset({"arabic", "greek", "romanian", "tamil", "turkish"})
+"""Languages whose empty words tantivy does not know."""
 
 
 class Analyzer:
@@ -60,23 +62,13 @@ class Analyzer:
 
     def terms(self, text: str) -> list[str]:
         """Return every term of a text; order and repetitions matter to nobody but a counter."""
-        found: list[str] = []
-        add, stem = found.append, self._stem
-        for run, word in RUN.findall(_folded(text)):
-            if run:
-                found += run
-                found += map(PAIR, run, run[1:])
-            elif len(word) <= LONGEST:
-                add(stem(word))
-            else:
-                found += (word[at : at + LONGEST] for at in range(0, len(word), LONGEST))
-        return found
+        return self._split(_folded(text))
 
     def asked(self, text: str) -> list[str]:
         """Return the terms of a question: without words like `the`, unless there is nothing else."""
         folded = _folded(text)
         kept = RUN.sub(lambda found: " " if found[2] and self._is_stop(found[2]) else found[0], folded)
-        return self.terms(kept) or self.terms(folded)
+        return self._split(kept) or self._split(folded)
 
     def marks(self, text: str, terms: "frozenset[str] | set[str]") -> tuple[tuple[int, int], ...]:
         """Return where a text, as it was written, holds any of the terms, as (start, end); neighbours are one place.
@@ -91,19 +83,32 @@ class Analyzer:
                 found.append((start, end))
         return tuple(found)
 
+    def _split(self, folded: str) -> list[str]:
+        found: list[str] = []
+        add, stem = found.append, self._stem
+        for run, word in RUN.findall(folded):
+            if run:
+                found += run
+                found += map(PAIR, run, run[1:])
+            elif len(word) <= LONGEST:
+                add(stem(word))
+            else:
+                found += (word[at : at + LONGEST] for at in range(0, len(word), LONGEST))
+        return found
+
     def _places(self, text: str, terms: "frozenset[str] | set[str]") -> Iterator[tuple[int, int]]:
-        folded, origin = _folded_with_places(text)
+        folded, places = _folded_with_places(text)
         pairs = any(len(term) == 2 and dense(term) for term in terms)
         for found in RUN.finditer(folded):
             start, run = found.start(), found[1]
             if not run:
                 if self._stem(found[2][:LONGEST]) in terms:
-                    yield origin[start], origin[found.end(2)]
+                    yield places[start][0], places[found.end(2) - 1][1]
                 continue
             size = 2 if pairs else 1
             for at in range(len(run) - size + 1):
                 if run[at : at + size] in terms:
-                    yield origin[start + at], origin[start + at + size]
+                    yield places[start + at][0], places[start + at + size - 1][1]
 
 
 def dense(text: str) -> bool:
@@ -126,19 +131,18 @@ CLUSTER = re.compile("[\\S\\s][\u0300-\u036f\u3099\u309a\uff9e\uff9f]*")
 """A character with what may be composed with it."""
 
 
-def _folded_with_places(text: str) -> tuple[str, list[int]]:
-    """The folded text, and for each of its characters and its end the place where it was in the text as written."""
+def _folded_with_places(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """The folded text, and for each of its characters from where to where it was in the text as written."""
     folded: list[str] = []
-    origin: list[int] = []
+    places: list[tuple[int, int]] = []
     for cluster in CLUSTER.finditer(text):
         part = normalize("NFKC", cluster[0]).casefold().replace("\u2019", "'")
         folded.append(part)
-        origin += [cluster.start()] * len(part)
-    origin.append(len(text))
+        places += [cluster.span()] * len(part)
     whole = "".join(folded)
     for line in reversed([*FOLDED_LINE.finditer(whole)]):
-        del origin[line.start() : line.end()]
-    return FOLDED_LINE.sub("", whole), origin
+        del places[line.start() : line.end()]
+    return FOLDED_LINE.sub("", whole), places
 
 
 def _filtered(language: str, *names: str) -> "tantivy.TextAnalyzer":
@@ -173,6 +177,8 @@ def _stops(language: str) -> Callable[[str], bool]:
 
     @lru_cache(maxsize=1 << 12)
     def is_stop(word: str) -> bool:
+        if language in WITHOUT_STOPS:
+            return False
         if not made:
             made.append(_filtered(language, "stopword"))
         return not made[0].analyze(word)

@@ -17,6 +17,8 @@ MARKS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
+STRAY = 4
+"""Control codes that may stand in a text file, however short it is."""
 SAMPLE = 1 << 16
 """Bytes that are looked at to tell old encodings apart."""
 JAPANESE = "のにはをたがでてとしれさいるかなもう。、日本人年大一中時上分生間行国会出者手的事社月場見合"
@@ -49,7 +51,7 @@ def decode(raw: bytes, declared: str = "") -> str:
         UnreadableError: the bytes are no text.
     """
     text = _decoded(raw, declared)
-    if len(BINARY.findall(text[:SAMPLE])) > len(text[:SAMPLE]) // 200:
+    if len(BINARY.findall(text[:SAMPLE])) > STRAY + len(text[:SAMPLE]) // 100:
         raise UnreadableError("not a text file")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 

@@ -1,0 +1,164 @@
+"""`taiwa index` and `taiwa find`: a folder of documents, and what is found in it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from taiwa.cli.indexfind import cut
+from tests.cli.conftest import Taiwa
+from tests.retrieve.documents import pdf
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "handbook"
+    made.mkdir()
+    (made / "leave.md").write_text("# Leave\n\nTen days of holiday.\n\n## Sick leave\n\nTell your lead.")
+    (made / "休暇.txt").write_bytes("有給休暇は十日です。申請は前の週までに。".encode("euc_jp"))
+    (made / "travel.pdf").write_bytes(pdf("Travel by train.", "Keep receipts.", title="Travel"))
+    (made / "pay.md").write_text("---\naccess: [group:hr]\n---\nsalary table")
+    (made / "scan.pdf").write_bytes(pdf(""))
+    return made
+
+
+def test_a_folder_is_indexed_and_found(taiwa: Taiwa, folder: Path) -> None:
+    said = taiwa.ok("index", str(folder))
+
+    assert said.lines[0].startswith("handbook: 4 documents, 6 passages (5 new; ")
+    assert any("scan.pdf" in line and "no text layer" in line for line in said.lines)
+    found = taiwa.ok("find", "sick leaves").lines
+    assert found[0].startswith("1. leave.md › Leave › Sick leave  ")
+    assert found[1] == "   ## [Sick] [leave]  Tell your lead."
+    assert "[休暇]は" in taiwa.ok("find", "休暇の申請", "--in", "handbook").out
+    assert "travel.pdf, page 2" in taiwa.ok("find", "receipts").out
+
+
+def test_programs_get_the_place_and_the_marks(taiwa: Taiwa, folder: Path) -> None:
+    (row,) = taiwa.ok("find", "receipts", "--in", str(folder), "--json").json
+
+    assert (row["path"], row["page"], row["title"]) == ("travel.pdf", 2, "Travel")
+    assert [row["text"][start:end] for start, end in row["marks"]] == ["receipts"]
+    assert row["end"] - row["start"] == len(row["text"])
+    assert row["score"] > 0
+
+
+def test_a_folder_named_on_the_way_is_brought_up_to_date_each_time(taiwa: Taiwa, folder: Path) -> None:
+    taiwa.ok("find", "apples", "--in", str(folder))
+    (folder / "new.md").write_text("apples")
+
+    found = taiwa.ok("find", "apples", "--in", str(folder))
+
+    assert found.lines[0].startswith("1. new.md")
+    assert "scan.pdf: no text layer" in found.err
+    assert [row["index"] for row in taiwa.ok("index", "list", "--json").json] == ["handbook"]
+
+
+def test_what_is_not_for_everybody_is_neither_found_nor_listed(taiwa: Taiwa, folder: Path) -> None:
+    taiwa.ok("index", str(folder), "--json")
+
+    assert taiwa.ok("find", "salary", "--json").json == []
+    assert "no passage that may be seen" in taiwa.ok("find", "salary").err
+    assert [row["path"] for row in taiwa.ok("find", "salary", "--as", "group:hr", "--json").json] == ["pay.md"]
+    assert "pay.md" not in taiwa.ok("index", "show", "handbook").out
+    shown = taiwa.ok("index", "show", "handbook", "--all", "--json").json
+    assert {each["path"]: each["audience"] for each in shown["files"]}["pay.md"] == [["group:hr"]]
+
+
+def test_indexes_are_listed_refreshed_by_name_and_dropped(taiwa: Taiwa, folder: Path) -> None:
+    assert "there is no index yet" in taiwa.ok("index", "list").err
+    taiwa.ok("index", str(folder), "--name", "rules")
+    (folder / "leave.md").unlink()
+
+    again = taiwa.ok("index", "rules", "--json").json
+
+    assert (again["index"], again["removed"], again["same"]) == ("rules", 1, 4)
+    assert taiwa.ok("index", "list").lines[1].split()[0] == "rules"
+    assert taiwa.ok("index", "drop", "rules").out == "dropped rules\n"
+    assert taiwa.ok("index", "list", "--json").json == []
+    assert folder.is_dir()
+
+
+def test_a_folder_that_is_called_like_a_command_is_written_with_a_dot(
+    taiwa: Taiwa, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "list").mkdir()
+    (folder / "list" / "a.md").write_text("apples")
+
+    assert taiwa.ok("index", "./list", "--json").json["index"] == "list"
+    assert taiwa.ok("index", "list", "--json").json[0]["index"] == "list"
+
+
+def test_folders_of_one_name_are_told_apart(taiwa: Taiwa, tmp_path: Path) -> None:
+    for place in ("a", "b"):
+        (tmp_path / place / "docs").mkdir(parents=True)
+        (tmp_path / place / "docs" / "x.md").write_text(f"apples {place}")
+
+    names = [taiwa.ok("index", str(tmp_path / place / "docs"), "--json").json["index"] for place in ("a", "b", "a")]
+
+    assert names == ["docs", "docs-2", "docs"]
+    assert {row["path"] for row in taiwa.ok("find", "apples", "--json").json} == {"docs/x.md", "docs-2/x.md"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("index", "nowhere"), "there is no folder nowhere"),
+        (("index", "show", "nothing"), "there is no index 'nothing'"),
+        (("index", "drop", "nothing"), "there is no index 'nothing'"),
+        (("find", "x"), "there is no index yet"),
+        (("find", " "), "at least one word"),
+        (("find", "x", "--in", "nowhere"), "neither an index nor a folder"),
+        (("index", ".", "--language", "klingon"), "no stemmer for 'klingon'"),
+        (("index", ".", "--name", "a/b"), "cannot be called 'a/b'"),
+    ],
+)
+def test_what_cannot_be_done_says_what_can(taiwa: Taiwa, words: tuple[str, ...], said: str) -> None:
+    refused = taiwa(*words)
+
+    assert (refused.code, refused.out) == (2, "")
+    assert said in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_rules_that_cannot_be_understood_index_nothing(taiwa: Taiwa, folder: Path) -> None:
+    (folder / ".taiwa-access.yaml").write_text("pay.md: 3")
+
+    refused = taiwa("index", str(folder))
+
+    assert refused.code == 2
+    assert ".taiwa-access.yaml: the rule 'pay.md'" in refused.err
+    assert taiwa.ok("find", "holiday", "--json").json == []
+
+
+def test_a_name_with_control_codes_does_not_reach_the_terminal(taiwa: Taiwa, folder: Path) -> None:
+    (folder / "evil\x1b[2J.md").write_text("apples \x1b]0;x\x07")
+
+    assert "\x1b" not in taiwa.ok("find", "apples", "--in", str(folder)).out
+    assert json.loads(taiwa.ok("find", "apples", "--json").out)[0]["path"] == "evil\x1b[2J.md"
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "cells", "shown"),
+    [
+        ("short", (0, 5), 10, "[short]"),
+        ("一二三四五六七八九十", (5, 6), 9, "…五[六]七…"),
+        ("a b\nc", (2, 3), 9, "a [b] c"),
+        ("x" * 50 + "y", (50, 51), 10, "…" + "x" * 7 + "[y]"),
+    ],
+)
+def test_an_excerpt_is_cut_by_cells_around_what_was_found(
+    text: str, mark: tuple[int, int], cells: int, shown: str
+) -> None:
+    part = cut(text, (mark,), cells)
+
+    assert part.bracketed() == shown
+    assert cell_len(part.text) <= cells
+
+
+def test_the_library_stands_beside_the_store(taiwa: Taiwa, folder: Path) -> None:
+    taiwa.ok("index", str(folder), "--store", str(folder.parent / "kept" / "own.db"))
+
+    assert sorted(each.name for each in (folder.parent / "kept").iterdir()) == ["own-library.db", "own-library.words"]
