@@ -6,7 +6,7 @@ __all__ = ["decimals", "integers"]
 
 FRACTION = r"(\.[0-9]+)?"
 NO_FRACTION = r"(\.0+)?"
-SOME_FRACTION = r"\.[0-9]*[1-9][0-9]*"
+SOME_FRACTION = r"\.[0-9]*[1-9]"  # beside a bound that is left out, a last zero would say nothing
 
 
 def integers(low: int | None, high: int | None) -> str | None:
@@ -15,11 +15,14 @@ def integers(low: int | None, high: int | None) -> str | None:
     >>> integers(8, 23)
     '[8-9]|1[0-9]|2[0-3]'
     >>> integers(-1, None)
-    '-1|[0-9]|[1-9][0-9]{1,}'
+    '-[0-1]|[0-9]|[1-9][0-9]{1,}'
     """
     found: list[str] = []
     if low is None or low < 0:
-        found += (f"-({part})" if "|" in part else f"-{part}" for part in _sizes(max(1, -(high or 0)), _negated(low)))
+        found += (
+            f"-({part})" if "|" in part else f"-{part}"
+            for part in _sizes(max(0, -(0 if high is None else high)), _negated(low))
+        )
     if high is None or high >= 0:
         found += _sizes(max(0, low or 0), high)
     return "|".join(found) or None
@@ -29,7 +32,7 @@ def decimals(low: int | None, high: int | None, *, above: bool, below: bool) -> 
     """The numbers between two whole bounds, written without an exponent; `above` and `below` leave the bounds out.
 
     >>> decimals(0, 1, above=True, below=False)
-    '0\\\\.[0-9]*[1-9][0-9]*|1(\\\\.0+)?'
+    '0\\\\.[0-9]*[1-9]|1(\\\\.0+)?'
     """
     found: list[str] = []
     if low is None or low < 0:

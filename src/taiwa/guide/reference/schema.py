@@ -98,10 +98,13 @@ class _Writer:
 
     def whole(self, schema: Json, place: _Place) -> str | None:
         found = self.any(place, TYPES) if schema is True else None if schema is False else self.read(schema, place)
-        self.written += len(found or "")
+        self.count(len(found or ""))
+        return found
+
+    def count(self, chars: int) -> None:
+        self.written += chars
         if self.written > MOST_CHARS:
             raise InputError(f"the regex of this schema would have more than {MOST_CHARS:,} characters")
-        return found
 
     def read(self, schema: Json, place: _Place) -> str | None:
         if not isinstance(schema, Mapping):
@@ -311,7 +314,8 @@ class _Writer:
         """The members of an object in their order, any of which may be left out that is not required."""
         comma = f"{self.space},{self.space}"
         pivot = next((number for number, (_, required) in enumerate(members) if required), None)
-        if pivot is None:
+        if pivot is None:  # each of them may be the first, so each is written as often as it has others before it
+            self.count(sum(len(text) * place for place, (text, _) in enumerate(members)))
             options = [text + self.after(members[number + 1 :]) for number, (text, _) in enumerate(members)]
             return f"({'|'.join(options)})?" if options else ""
         before = "".join(f"({text}{comma})?" for text, _ in members[:pivot])

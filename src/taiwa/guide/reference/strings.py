@@ -1,6 +1,7 @@
 r"""The strings of JSON as regular expressions: any, by a pattern, by a format.
 
-A pattern speaks of a string, and JSON writes some of its characters in another way: `"` as `\"`, a new line as `\n`.
+A pattern speaks of a string, and JSON writes some of its characters in another way: `"` as `\"`, a new line as `\n`. Each
+character is written in one way only, so `\u` and `\/` do not occur: a key that is spelled otherwise would be another key.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from taiwa.guide.reference.pattern import Chars, Either, Node, Repeat, Then, par
 
 __all__ = ["CHARACTER", "FORMATS", "STRING", "searched"]
 
-CHARACTER = r'([^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u([0-9a-ce-fA-CE-F][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}))'
+CHARACTER = r'([^"\\\x00-\x1f\x7f]|\\["\\bfnrt])'
 STRING = f'"{CHARACTER}*"'
 HEX = "[0-9a-fA-F]"
 LEAP_YEAR = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
@@ -25,7 +26,7 @@ FORMATS = {
     "uuid": f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}",
     "ipv4": rf"{BYTE}(\.{BYTE}){{3}}",
 }
-ESCAPED: Ranges = ((0x00, 0x1F), (0x22, 0x22), (0x5C, 0x5C))
+ESCAPED: Ranges = ((0x00, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x7F))
 SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 ANYTHING = Repeat(Chars(ALL), 0, None)
 
@@ -65,17 +66,8 @@ def _written(ranges: Ranges) -> Iterator[Node]:
     plain = inverted(joined((*inverted(ranges), *ESCAPED)))
     if plain:
         yield Chars(plain)
-    special = [
-        code
-        for low, high in ESCAPED
-        for code in range(low, high + 1)
-        if any(first <= code <= last for first, last in ranges)
-    ]
-    short = joined((ord(SHORT[code]), ord(SHORT[code])) for code in special if code in SHORT)
+    short = [ord(sign) for code, sign in SHORT.items() if any(low <= code <= high for low, high in ranges)]
     if short:
-        yield Then((Chars(((0x5C, 0x5C),)), Chars(short)))
-    for code in special:
-        if code not in SHORT:
-            yield parse(f"\\\\u{code:04x}")
-    if not ranges:
+        yield Then((Chars(((0x5C, 0x5C),)), Chars(joined((sign, sign) for sign in short))))
+    if not plain and not short:
         yield Chars(())

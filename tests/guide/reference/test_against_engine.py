@@ -1,0 +1,89 @@
+"""The reference guides and the mask engine let the same tokens through.
+
+Known differences, none of which these cases hold: the engine writes properties that an open schema does not name, and it
+reads the formats, `multipleOf` and whatever else the reference refuses. Where a text is certain, the engine leaves only the
+tokens that the tokenizer itself would choose, so over a vocabulary of words its tokens are a part of the reference's.
+"""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.guide import compile  # noqa: A004  (called guide.compile)
+from taiwa.guide.protocol import State
+from taiwa.guide.reference.cfg import Cfg
+from taiwa.guide.reference.regex import Regex
+from taiwa.kernel.values import Grammar, JsonSchema
+from taiwa.kernel.values import Regex as Pattern
+from tests.guide.schemas import schemas
+from tests.guide.vocabularies import BYTES, pieces, with_bytes
+
+STEPS = 25
+GRAMMAR = """
+start: "f(" pair ("," pair)* ")"
+pair: NAME ":" (INT | "[" pair "]" | "文")
+NAME: /[a-c]{1,2}/
+INT: /-?[0-9]+/
+"""
+
+
+def walk(reference: State, engine: State, data: st.DataObject) -> list[tuple[State, State]]:
+    """The states of both along one random text."""
+    found = [(reference, engine)]
+    for _ in range(STEPS):
+        both = sorted(set(reference.allowed(100_000) or ()) & set(engine.allowed(100_000) or ()))
+        clear = [token for token in both if 32 <= token < 127 or token > 256]
+        if not both or both == [256]:
+            break
+        token = data.draw(st.sampled_from(clear if clear and data.draw(st.booleans()) else both))
+        reference, engine = reference.advance(token), engine.advance(token)
+        if token == 256:
+            break
+        found.append((reference, engine))
+    return found
+
+
+def shown(tokens: set[int]) -> list[str]:
+    return [BYTES.show(token) for token in sorted(tokens)]
+
+
+def same(pairs: list[tuple[State, State]]) -> None:
+    for reference, engine in pairs:
+        ours, theirs = set(reference.allowed() or ()), set(engine.allowed() or ())
+        assert shown(ours - theirs) == [], reference
+        assert shown(theirs - ours) == [], reference
+        assert reference.is_final == engine.is_final
+
+
+@given(schemas(), st.data())
+def test_under_a_schema(schema: Any, data: st.DataObject) -> None:
+    engine = compile(JsonSchema(schema, "Case"), BYTES, whitespace="compact")
+
+    same(walk(Regex.of_schema(schema, BYTES).start(), engine.start(), data))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[a-c]+(x|文)?", "(a|ab)(c|bcd)*", "[^a-z\\n]{2,4}", "(foo|ba[rz]){1,3}!", "é|e\\+?"]
+)
+@given(data=st.data())
+def test_under_a_regex(pattern: str, data: st.DataObject) -> None:
+    same(walk(Regex(pattern, BYTES).start(), compile(Pattern(pattern), BYTES).start(), data))
+
+
+@given(data=st.data())
+def test_under_a_grammar(data: st.DataObject) -> None:
+    same(walk(Cfg(GRAMMAR, BYTES).start(), compile(Grammar(GRAMMAR), BYTES).start(), data))
+
+
+@given(schemas(), pieces, st.data())
+def test_over_words_the_engine_takes_no_token_that_the_reference_would_not(
+    schema: Any, texts: list[str], data: st.DataObject
+) -> None:
+    made = with_bytes('{"', '":', '"a"', "true", "null", "[[", *texts)
+    engine = compile(JsonSchema(schema, "Case"), made, whitespace="compact")
+
+    for reference, state in walk(Regex.of_schema(schema, made).start(), engine.start(), data):
+        assert set(state.allowed() or ()) <= set(reference.allowed() or ())
+        assert state.is_final == reference.is_final
