@@ -1,9 +1,13 @@
 """The exact tools beside their peers: microseconds of CPU per call, on inputs that both sides get right."""
 
-from collections.abc import Callable
-from contextlib import suppress
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import cycle, islice
+from typing import Any
 
 from benches.measure import Subject, median, timed
 from taiwa.kernel.errors import ToolError
@@ -11,6 +15,7 @@ from taiwa.tools import balance, calculate, calculator, formula, mass
 
 CALLS = 200
 ROUNDS = 9
+CHEMPY = "chempy==0.10.2"
 FORMULAS = ("H2O", "NaCl", "Ca3(PO4)2", "Co3(Fe(CN)6)2", "C17H35CO2Na", "((CH3)2CH)2O", "UO2(NO3)2", "C12H22O11")
 EXPRESSIONS = ("16-3-4", "14*2/108*100", "1.36 * 3 / 2", "(100/120)*48", "43.88 * 0.3842 * 2 / 0.2089", "2**10 - 24")
 EQUATIONS = (
@@ -39,7 +44,7 @@ def against(subject: Subject, what: str, own: float, peers: dict[str, float]) ->
     """Write our time, each peer's, and how many times ours the peer takes."""
     subject.row(f"{what}: taiwa", own, "µs")
     for peer, taken in peers.items():
-        subject.row(f"{what}: {peer}", taken, "µs", f"{taken / own:.1f} x ours")
+        subject.row(f"{what}: {peer}", taken, "µs", ours=own)
 
 
 def formulas(subject: Subject) -> None:
@@ -50,6 +55,10 @@ def formulas(subject: Subject) -> None:
         "periodictable": each(lambda text: periodic.formula(text).mass, FORMULAS),
     }
     against(subject, "molar mass", own, peers)
+    with chempy() as library:
+        if library is not None:
+            taken = each(lambda text: library.Substance.from_formula(text).mass, FORMULAS)
+            subject.row("molar mass: chempy", taken, "µs", ours=own)
     subject.target("molar mass, as a part of periodictable's time", own / peers["periodictable"], 1, "x")
 
 
@@ -76,7 +85,7 @@ def expressions(subject: Subject) -> None:
     except ImportError:
         print("  simpleeval is not installed: left out")
     else:
-        subject.row("arithmetic in floats: simpleeval", each(evaluate, EXPRESSIONS), "µs")
+        subject.row("arithmetic: simpleeval", each(evaluate, EXPRESSIONS), "µs", "in floats", ours=own)
     slowest = max(timed(lambda text=text: refused(text)) for text in BOMBS)
     subject.target("the slowest of the bombs", slowest * 1e3, 50, "ms")
 
@@ -84,21 +93,36 @@ def expressions(subject: Subject) -> None:
 def equations(subject: Subject) -> None:
     written = {f"{' + '.join(left)} -> {' + '.join(right)}": (left, right) for left, right in EQUATIONS}
     own = each(balance, tuple(written))
-    try:
-        solve = import_module("chempy").balance_stoichiometry
-    except ImportError:
-        # 112 packages and 677 MB with what it brings: measured where somebody has it.
-        print("  chempy is not installed: left out")
-        against(subject, "balancing", own, {})
-    else:
-        taken = each(lambda text: solve(*map(set, written[text])), tuple(written))
-        against(subject, "balancing", own, {"chempy": taken})
+    subject.row("balancing: taiwa", own, "µs")
+    with chempy() as library:
+        if library is not None:
+            taken = each(lambda text: library.balance_stoichiometry(*map(set, written[text])), tuple(written))
+            subject.row("balancing: chempy", taken, "µs", ours=own)
     subject.target("balancing", own, 2_000, "µs")
+
+
+@contextmanager
+def chempy() -> Generator[Any]:
+    """Chempy alone, in a folder of its own: with all that it declares it is 112 packages, of which this needs two."""
+    with tempfile.TemporaryDirectory() as folder:
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, CHEMPY]
+        done = subprocess.run(install, check=False, capture_output=True)
+        sys.path.insert(0, folder)
+        try:
+            yield import_module("chempy") if done.returncode == 0 else None
+        finally:
+            sys.path.remove(folder)
+            for name in [name for name in sys.modules if name.partition(".")[0] == "chempy"]:
+                del sys.modules[name]
+    if done.returncode:
+        print("  chempy could not be installed: left out")
 
 
 def main() -> None:
     subject = Subject(
-        "tools", "microseconds of CPU per call of the exact tools, beside peers on what these read right, too"
+        "tools",
+        "microseconds of CPU per call of the exact tools, beside peers on what these read right, too",
+        peers=("molmass", "periodictable", "sympy", "simpleeval"),
     )
     formulas(subject)
     expressions(subject)

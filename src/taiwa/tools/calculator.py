@@ -103,8 +103,8 @@ def _parsed(text: str) -> "_Parser":
 
 
 def _plain(text: str) -> str:
-    plain = PERCENT.sub("%", myriads_to_digits(narrow(text).translate(SPELLINGS)))
-    return PER.sub("/", plain).strip()
+    plain = text if text.isascii() else myriads_to_digits(narrow(text).translate(SPELLINGS))
+    return PER.sub("/", PERCENT.sub("%", plain)).strip()
 
 
 def _known(side: str) -> "_Parser | None":
@@ -202,8 +202,9 @@ class _Parser:
 
     def goes_on(self, binding: int) -> bool:
         """Whether what comes next binds the operand before it more than what stands before that."""
-        stronger = (sign for sign, bond in BINDS.items() if bond > binding)
-        return self.kind == "raised" or self.sign("%", *stronger) or (self.implicit() and BINDS["*"] > binding)
+        if self.kind == "sign" and self.word not in PAIRS:
+            return self.word == "%" or BINDS.get(self.word, 0) > binding
+        return self.kind == "raised" or (self.implicit() and BINDS["*"] > binding)
 
     def implicit(self) -> bool:
         """Whether a product without a sign comes next, as in 2(3 + 4)."""
@@ -231,13 +232,16 @@ class _Parser:
         part = self.mixed()
         self.step()
         self.counted()
-        return bounded(Fraction(halves_to_slashes(digits.replace(",", ""))) + part)
+        plain = digits.replace(",", "")
+        whole = Fraction(int(plain)) if plain.isdigit() else Fraction(halves_to_slashes(plain))
+        return bounded(whole + part if part else whole)
 
     def mixed(self) -> Fraction:
         """The fraction that belongs to the whole number here, as in 3 1/2."""
         found = MIXED.match(self.text, self.at) if self.word.isdigit() else None
-        before = self.text[: self.at].rstrip("0123456789").rstrip()
-        if found is None or before.endswith(("/", "^", "*")) or int(found[1]) >= int(found[2]):
+        if found is None or int(found[1]) >= int(found[2]):
+            return Fraction(0)
+        if self.text[: self.at].rstrip("0123456789").rstrip().endswith(("/", "^", "*")):
             return Fraction(0)
         self.at = found.end()
         return Fraction(int(found[1]), int(found[2]))

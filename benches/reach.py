@@ -1,0 +1,65 @@
+"""What the built-in tools reach without a model: right on exercises, at once on anything.
+
+The exercises are not part of the project; without them only the odd inputs are measured, and the last results stay.
+"""
+
+import json
+from pathlib import Path
+
+from benches.measure import ROOT, Subject
+from taiwa.kernel import ToolResult
+from taiwa.lab.exercises import work
+from taiwa.lab.fuzzing import BOMBS, RIGHT, fuzzed
+from taiwa.lab.oracle import tally
+from taiwa.tools import builtin
+
+FOLDER = ROOT.parent / "shared" / "data"
+INPUTS = 10_000
+MOST_MS = 50
+
+
+def called(name: str, text: str) -> ToolResult:
+    """A built-in tool by its name and the one text that it needs."""
+    needed, _ = RIGHT[name]
+    return builtin()[name].call({needed: text})
+
+
+def exercises(subject: Subject) -> None:
+    rows = [json.loads(line) for line in read("chemistry.jsonl")]
+    wrong = [worked.id for worked in (work(row, called) for row in rows) if not worked.right]
+    subject.row("textbook items", len(rows), "", f"{len(rows) - len(wrong)} right")
+    subject.target("textbook items that are not right", len(wrong), 0, "")
+
+
+def questions(subject: Subject) -> None:
+    found = tally(map(json.loads, read("numglue_task2.jsonl")))
+    note = f"{found.decided} hold all that a tool needs, {found.right} of them right, {len(found.label_errors)} labelled wrongly"
+    subject.row("questions of NumGLUE, Task 2", found.questions, "", note)
+    subject.target("questions decided otherwise than their label", len(found.misses), 0, "")
+
+
+def odd_inputs(subject: Subject) -> None:
+    for name in builtin():
+        found = fuzzed(name, INPUTS)
+        subject.row(f"{name}: odd inputs", found.inputs, "", f"{found.answered} answered, the others refused")
+        subject.target(f"{name}: neither answered nor refused", len(found.faults), 0, "")
+        subject.target(
+            f"{name}: the slowest, of {len(BOMBS)} bombs and the rest", found.slowest_seconds * 1e3, MOST_MS, "ms"
+        )
+
+
+def read(name: str) -> list[str]:
+    return Path(FOLDER / name).read_text(encoding="utf-8").splitlines()
+
+
+def main() -> None:
+    subject = Subject("reach", "the built-in tools on exercises, and on ten thousand odd inputs each")
+    there = FOLDER.is_dir()
+    if there:
+        exercises(subject)
+        questions(subject)
+    odd_inputs(subject)
+    if there:
+        subject.write()
+    else:
+        print(f"  no exercises at {FOLDER}: nothing is written down")
