@@ -8,8 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import pstdev
 
-from taiwa.kernel.records import value
-from taiwa.kernel.values import Passage
+from taiwa.kernel.values import Evidence, Passage
 from taiwa.retrieve.analyzer import Analyzer
 from taiwa.retrieve.values import Counts
 
@@ -19,25 +18,6 @@ LOOKED_AT = 10
 COVERING = 5
 SATURATION = 2.2
 """What a term's frequency multiplies its weight by at most in BM25 with k1 = 1.2."""
-
-
-@value
-class Evidence:
-    """What retrieval says of a question; every number is 0 to 1, and 0 where nothing was found.
-
-    `passages` may be seen at all and `found` of them were looked at. `coverage`: the part of what is asked, rare terms
-    counting more, that one of the best five passages holds. `top`: the best score as part of the highest thinkable one.
-    `nqc`: how much the best scores differ, as part of that (normalised query commitment, Shtok et al. 2012). `unknown`: terms
-    that no passage holds. `dangling`: words that point at something said nowhere.
-    """
-
-    passages: int = 0
-    found: int = 0
-    coverage: float = 0.0
-    top: float = 0.0
-    nqc: float = 0.0
-    unknown: tuple[str, ...] = ()
-    dangling: tuple[str, ...] = ()
 
 
 def judge(

@@ -8,7 +8,6 @@ another process holds tantivy's only writer.
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 
 from taiwa.kernel.errors import ConflictError
@@ -16,7 +15,7 @@ from taiwa.kernel.values import Passage
 from taiwa.retrieve.analyzer import Analyzer
 from taiwa.retrieve.local.lock import held
 from taiwa.retrieve.local.tables import State, Tables
-from taiwa.retrieve.local.words import Added, Mark, Words
+from taiwa.retrieve.local.words import Added, Mark, Scored, Words
 from taiwa.retrieve.values import Batch, Counts, Feedback, Known, Listed, Summary, Who, may_see
 from taiwa.sqlite import Connection
 
@@ -89,10 +88,11 @@ class LocalShelf:
     def search(self, weights: Mapping[str, float], k: int, who: Who) -> tuple[Passage, ...]:
         """Return at most k passages that hold any of the terms, best first."""
         self._up_to_date()
-        wanted, asked = max(min(k, MOST), 0), max(min(k, MOST), 0)
+        wanted = asked = max(min(k, MOST), 0)
+        visible = self._visible(who)
         while asked:
-            found = self._words.search(weights, asked, self._visible(who))
-            shown = self._shown([(each.passage, each.score) for each in found], who)
+            found = self._words.search(weights, asked, visible)
+            shown = self._shown(found, who)
             # Fewer than found only while the words are older than the rows.
             if len(shown) >= wanted or len(found) < asked or asked >= MOST:
                 return shown[:wanted]
@@ -184,11 +184,9 @@ class LocalShelf:
             self._audiences[who] = None if len(visible) == len(every) else visible
         return self._audiences[who]
 
-    def _shown(self, found: Sequence[tuple[int, float]], who: Who) -> tuple[Passage, ...]:
-        rows = self._tables.passages([seq for seq, _ in found]) if found else {}
+    def _shown(self, found: Sequence[Scored], who: Who) -> tuple[Passage, ...]:
+        """Look up what was found; what was deleted or closed since the words were written is left out."""
+        rows = self._tables.passages({each.passage: each.score for each in found if each.score > 0}) if found else {}
         visible: Collection[int] | None = self._visible(who)
-        return tuple(
-            replace(rows[seq].passage, score=score)
-            for seq, score in found
-            if seq in rows and score > 0 and (visible is None or rows[seq].audience in visible)
-        )
+        held = (rows[each.passage] for each in found if each.passage in rows)
+        return tuple(each.passage for each in held if visible is None or each.audience in visible)

@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from taiwa.kernel.errors import StoreError
@@ -84,11 +84,11 @@ class Tables:
         rows = self._db.rows("SELECT seq, clauses FROM audience WHERE shelf = ?", self._shelf)
         return {seq: _clauses(clauses) for seq, clauses in rows}
 
-    def passages(self, seqs: Sequence[int]) -> dict[int, Held]:
-        """Return those of the passages that are still there."""
-        marks = ", ".join("?" * len(seqs))
-        rows = self._db.rows(f"{FOUND} passage.seq IN ({marks})", self._shelf, *seqs)
-        return {row[0]: _held(row) for row in rows}
+    def passages(self, scores: Mapping[int, float]) -> dict[int, Held]:
+        """Return those of the passages that are still there, with their scores."""
+        marks = ", ".join("?" * len(scores))
+        rows = self._db.rows(f"{FOUND} passage.seq IN ({marks})", self._shelf, *scores)
+        return {row[0]: _held(row, scores[row[0]]) for row in rows}
 
     def passage(self, document: int, version: str, start: int) -> Held | None:
         """Return the passage of a place in a version of a document."""
@@ -200,11 +200,11 @@ def passage_id(document: int, digest: bytes, start: int) -> str:
     return f"{document}-{digest.hex()[:12]}-{start}"
 
 
-def _held(row: Row) -> Held:
+def _held(row: Row, score: float = 0.0) -> Held:
     seq, audience, path, title, document, digest, start, page, heading, text = row
     words = cast("list[str]", json.loads(heading)) if heading != "[]" else ()
     return Held(
-        seq, audience, Passage(path, text, 0.0, start, tuple(words), page, title, passage_id(document, digest, start))
+        seq, audience, Passage(path, text, score, start, tuple(words), page, title, passage_id(document, digest, start))
     )
 
 

@@ -117,10 +117,11 @@ class Words:
             return []
         import tantivy
 
-        should = tantivy.Occur.Should
+        schema, should = opened.schema, tantivy.Occur.Should
+        term, boosted = tantivy.Query.term_query, tantivy.Query.boost_query
         parts = [
-            (should, term if weight == 1.0 else tantivy.Query.boost_query(term, weight))
-            for term, weight in ((_term(opened.schema, "text", each), weight) for each, weight in weights.items())
+            (should, one if weight == 1.0 else boosted(one, weight))
+            for one, weight in ((term(schema, "text", each, "freq"), weight) for each, weight in weights.items())
         ]
         query = self._seen(opened, tantivy.Query.boolean_query(parts), audiences)
         hits = searcher.search(query, k, count=False).hits
