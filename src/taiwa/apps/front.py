@@ -18,7 +18,7 @@ from taiwa.shape.notation import parse_notation, render_notation
 __all__ = ["FORMAT", "Front", "read_front"]
 
 FORMAT = 1
-TOP = ("taiwa", "name", "about", "params", "state", "keep", "reply", "model", "sampling")
+TOP = ("taiwa", "name", "about", "params", "state", "keep", "reply", "model", "sampling", "tools")
 FIELD = ("type", "reduce", "say", "init", "show", "derive")
 PARAM = ("type", "ask", "default")
 KEEP = ("grow", "to", "fold", "pin")
@@ -28,6 +28,7 @@ RESERVED = ("response",)
 APP_NAME = re.compile(r"\w[\w.-]{0,63}")
 FIELD_NAME = re.compile(r"[^\W\d]\w{0,63}")
 PARAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 @dataclass(slots=True)
@@ -42,6 +43,7 @@ class Front:
     reply: ReplyMode = "text+delta"
     model: str = ""
     sampling: Sampling = field(default_factory=Sampling)
+    tools: tuple[str, ...] = ()
     spots: dict[str, Spot] = field(default_factory=dict[str, Spot])
     name_at: Spot = field(default_factory=lambda: Spot(1))
 
@@ -66,6 +68,7 @@ def read_front(tree: Tree | None, faults: Faults) -> Front:
     if front.reply != REPLIES[0] and all(made.derive for made in front.fields):
         faults.warn(keys.spot("reply"), "reply changes nothing while the model writes no field", "take it out")
     front.sampling = _sampling(keys)
+    front.tools = _tools(keys)
     return front
 
 
@@ -259,3 +262,19 @@ def _sampling(keys: Keys) -> Sampling:
         inner.whole("max_tokens", 1),
         inner.whole("seed", 0),
     )
+
+
+def _tools(keys: Keys) -> tuple[str, ...]:
+    """The names of tools. Any name may stand here: a program can hand over tools of its own when it opens the app."""
+    names: list[str] = []
+    for item in keys.texts("tools"):
+        if not TOOL_NAME.fullmatch(item.text):
+            message = f"{quoted(item.text)} cannot be the name of a tool"
+            keys.faults.error(
+                item.at, message, "take letters, digits, `_` and `-`, a letter first; see `taiwa tools list`"
+            )
+        elif item.text in names:
+            keys.faults.error(item.at, f"the tool {item.text} stands here twice", "take one of the two out")
+        else:
+            names.append(item.text)
+    return tuple(names)

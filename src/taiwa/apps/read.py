@@ -65,6 +65,7 @@ def _app(source: AppSource, parts: Parts, front: Front, examples: tuple[Example,
         front.model,
         front.sampling,
         front.about,
+        front.tools,
     )
 
 

@@ -1,10 +1,12 @@
 """The exact request that an app would send, and a text of it for people."""
 
+from dataclasses import replace
+
 from taiwa.conversation.app import App
 from taiwa.conversation.derive import tokens_of
 from taiwa.conversation.history import begin
 from taiwa.conversation.layout import turn_request
-from taiwa.kernel.values import JsonSchema, Message, Part, Request, Text, ToolCall
+from taiwa.kernel.values import JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
 
 __all__ = ["render_request", "request_text", "request_tokens"]
 
@@ -13,13 +15,21 @@ MESSAGE_TOKENS = 4
 
 
 def render_request(app: App, text: str) -> Request:
-    """The request of the first turn with an app, exactly as it would be sent.
+    """The request of the first turn with an app, exactly as it would be sent; to a model that takes tools, if it has any.
 
     Raises:
         InputError: the app needs parameters that were not filled in.
     """
     opened = app if app.values or not app.params else app.opened({})
-    return turn_request(begin(opened), text, constrained=opened.reply == "json")
+    request = turn_request(begin(opened), text, constrained=opened.reply == "json" and not opened.tools)
+    return replace(request, tools=_specs(opened)) if opened.tools else request
+
+
+def _specs(app: App) -> tuple[ToolSpec, ...]:
+    """The built-in tools of an app; of those that a program hands over nothing is known here."""
+    from taiwa.tools import builtin
+
+    return tuple(builtin()[name].spec for name in app.tools if name in builtin())
 
 
 def request_text(request: Request) -> str:

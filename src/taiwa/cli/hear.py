@@ -1,5 +1,6 @@
 """Printing a turn while it happens, and its bill."""
 
+import os
 import sys
 import time
 from collections.abc import Iterable
@@ -8,6 +9,7 @@ import click
 
 from taiwa.cli.screen import emit, plain, tell
 from taiwa.cli.words import warning, words
+from taiwa.flows.live import MARKED
 from taiwa.kernel.ledger import Spent
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import Note, TextDelta
@@ -34,6 +36,9 @@ def hear(events: Iterable[Heard], *, as_json: bool = False, verbose: bool = Fals
                     sys.stdout.flush()
             elif isinstance(event, Said):
                 said = event
+            elif event.code in MARKED:  # a call of a tool and what it gave stand in the text
+                if not as_json:
+                    click.echo(_aside(event.text), nl=False)
             else:
                 notes.append(event)
     except KeyboardInterrupt:
@@ -51,6 +56,11 @@ def hear(events: Iterable[Heard], *, as_json: bool = False, verbose: bool = Fals
     if verbose:
         tell(f"{said.session} {said.node[:12]} · {bill_line(said.spent)} · {words('first', seconds=f'{first:.2f}')}")
     return said
+
+
+def _aside(text: str) -> str:
+    colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return click.style(plain(text), dim=True) if colours else plain(text)
 
 
 def _remark(notes: list[Note], *, verbose: bool) -> None:

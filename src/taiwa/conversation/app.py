@@ -63,7 +63,7 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class App:
-    """An app with its parameters filled in. Equal apps have equal `hash`."""
+    """An app with its parameters filled in. Equal apps have equal `hash`. `tools` are names: what they mean is said elsewhere."""
 
     source: AppSource
     body: str
@@ -76,6 +76,7 @@ class App:
     model: str = ""
     sampling: Sampling = Sampling()
     about: str = ""
+    tools: tuple[str, ...] = ()
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     def __eq__(self, other: object) -> bool:

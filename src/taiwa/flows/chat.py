@@ -3,6 +3,7 @@
 If anything fails the conversation has not moved; what was paid for stays in the journal.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from taiwa.conversation.app import App
@@ -12,10 +13,11 @@ from taiwa.conversation.layout import fold_request, turn_request
 from taiwa.conversation.replies import Read, read_delta, read_reply, watcher
 from taiwa.conversation.window import kept_turns
 from taiwa.flows.asking import asked
+from taiwa.flows.toolturn import answered_with_tools
 from taiwa.kernel.effects import Abilities, Complete, Hidden, Program, Step, perform, tell
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, ModelError, RefusalError, ShapeError
 from taiwa.kernel.records import Json, canonical, value
-from taiwa.kernel.values import JsonSchema, Request, Response, assistant, user
+from taiwa.kernel.values import JsonSchema, Request, Response, ToolSpec, assistant, user
 
 __all__ = ["Reply", "say"]
 
@@ -37,8 +39,12 @@ class Reply:
     warnings: tuple[str, ...] = ()
 
 
-def say(text: str, *, strict: bool = False, repairs: int = 1) -> Step[Conversation, Reply]:
+def say(
+    text: str, *, strict: bool = False, repairs: int = 1, tools: Sequence[ToolSpec] = ()
+) -> Step[Conversation, Reply]:
     """One turn. A delta that cannot be used is asked for again, alone, at most `repairs` times.
+
+    With `tools` the model may call them on its way to the reply.
 
     If that fails the turn is committed without a change of state and with a warning; under `strict` it fails instead.
 
@@ -52,9 +58,13 @@ def say(text: str, *, strict: bool = False, repairs: int = 1) -> Step[Conversati
         check(text)
         settled = yield from settle(conversation)
         app = settled.app
-        able = bool(app.written) and app.reply == "json" and (yield from _takes_schemas())
-        request = turn_request(settled, text, constrained=able)
-        response = yield from asked(request, watcher(app))
+        if tools:
+            request = turn_request(settled, text)
+            response = yield from answered_with_tools(request, tools, app)
+        else:
+            able = bool(app.written) and app.reply == "json" and (yield from _takes_schemas())
+            request = turn_request(settled, text, constrained=able)
+            response = yield from asked(request, watcher(app))
         read = yield from mended(app, request, response, repairs)
         if read.delta is None and strict:
             raise ShapeError(

@@ -12,7 +12,7 @@ from typing import Literal
 from taiwa.conversation.derive import tokens_of
 from taiwa.flows.demands import NO_CALL_LEFT, Calls, Demand, demanded
 from taiwa.flows.interrupting import Interrupt, unrepeated
-from taiwa.flows.live import Live, withheld
+from taiwa.flows.live import Live, Through, withheld
 from taiwa.flows.protocol import Protocol
 from taiwa.flows.rationale import Bounds, Ending, Said, Spliced
 from taiwa.flows.scanning import Trigger
@@ -25,17 +25,19 @@ __all__ = ["TextCourse", "Track"]
 GO_ON = "Go on exactly where your text stops. Repeat none of it."
 ENDINGS: Mapping[str, Ending] = {"length": "length", "interrupted": "interrupted", "refusal": "refusal"}
 LONGEST_NOTE = 200
-Inner = Callable[[], Watcher]
 Mark = Literal["result", "stop", "call", "cue"]
 
 
 class Track:
     """What both kinds of courses keep: what was said and put in, the calls, the tokens, and how it ended."""
 
-    def __init__(self, asked: Request, calls: Calls, bounds: Bounds) -> None:
+    def __init__(
+        self, asked: Request, calls: Calls, bounds: Bounds, watch: Callable[[], Watcher] | None = None
+    ) -> None:
         self.asked = asked
         self.calls = calls
         self.bounds = bounds
+        self.watch = watch
         self.parts: list[Said | Spliced] = []
         self.ending: Ending | None = None
         self.final = ""
@@ -90,8 +92,15 @@ class Track:
 class TextCourse(Track):
     """A rationale under way in text."""
 
-    def __init__(self, asked: Request, calls: Calls, bounds: Bounds, protocol: Protocol) -> None:
-        super().__init__(asked, calls, bounds)
+    def __init__(
+        self,
+        asked: Request,
+        calls: Calls,
+        bounds: Bounds,
+        protocol: Protocol,
+        watch: Callable[[], Watcher] | None = None,
+    ) -> None:
+        super().__init__(asked, calls, bounds, watch)
         self._protocol = protocol
         self._scanner = protocol.scanner(calls.specs)
         self._in_place = False
@@ -130,7 +139,10 @@ class TextCourse(Track):
         return (*self.asked.messages, assistant(self.text))
 
     def _watch(self) -> Watcher:
-        return Live(Interrupt(self._scanner, self.text))
+        return self._shown(Live(Interrupt(self._scanner, self.text)))
+
+    def _shown(self, live: Live) -> Watcher:
+        return live if self.watch is None else Through(live, self.watch())
 
     def _take(self, response: Response) -> Program[tuple[Trigger | None, str]]:
         """Add what the model wrote, up to its first trigger; where there is none, `ending` may be set.
@@ -217,7 +229,9 @@ class TextCourse(Track):
         """Ask once for the last words, in which nothing is called."""
         request = replace(self.request(), stop=())
         known = self.text
-        last = yield from perform(Complete(self.bounded(request), lambda: Interrupt(_NOTHING, known)))
+        last = yield from perform(
+            Complete(self.bounded(request), lambda: self._shown(Live(Interrupt(_NOTHING, known))))
+        )
         self.charge(last)
         self._add(unrepeated(last.text, known), None)
         self.ending = "calls"

@@ -9,9 +9,9 @@ Joined in the order in which they come, the words and the notes with these codes
 """
 
 from taiwa.flows.interrupting import Interrupt
-from taiwa.kernel.effects import Seen
+from taiwa.kernel.effects import Seen, Watcher
 
-__all__ = ["MARKED", "Live", "withheld"]
+__all__ = ["MARKED", "Live", "Through", "withheld"]
 
 MARKED = ("call", "result", "stop", "cue")
 """The codes of notes whose text belongs to the transcript."""
@@ -25,9 +25,10 @@ class Live:
     Calls that are whole lines, as in ReAct, are shown as the words they are.
     """
 
-    __slots__ = ("_inner", "_wait")
+    __slots__ = ("_inner", "_wait", "goes_on")
 
     def __init__(self, inner: Interrupt) -> None:
+        self.goes_on = False
         self._inner = inner
         self._wait = ""
 
@@ -46,9 +47,44 @@ class Live:
     def close(self) -> Seen:
         """Show what might have become a call and did not; one that only lacks its end may still become one."""
         whole = self._wait + self._inner.close().show
+        self.goes_on = self._inner.trigger is not None or self._inner.scanner.open
         if self._inner.trigger is not None:
             return Seen(whole[: len(whole) - len(withheld(whole, self._inner.trigger.size))])
-        return Seen(whole[: _sure(whole)] if self._inner.scanner.open else whole)
+        return Seen(whole[: _sure(whole)] if self.goes_on else whole)
+
+
+class Through:
+    """Shows of a rationale only what another watcher shows; where it is cut, or ends in a call, it shows all it was given,
+    because the other one saw no whole answer.
+    """
+
+    __slots__ = ("_fed", "_first", "_second", "_shown")
+
+    def __init__(self, first: Live, second: Watcher) -> None:
+        self._first = first
+        self._second = second
+        self._fed = ""
+        self._shown = 0
+
+    def feed(self, text: str) -> Seen:
+        """Show what both let through."""
+        seen = self._first.feed(text)
+        show = self._next(seen.show)
+        return Seen(show if seen.cut is None else show + self._rest(), seen.cut)
+
+    def close(self) -> Seen:
+        """Show what both held back."""
+        show = self._next(self._first.close().show)
+        return Seen(show + (self._rest() if self._first.goes_on else self._second.close().show))
+
+    def _next(self, text: str) -> str:
+        self._fed += text
+        show = self._second.feed(text).show if text else ""
+        self._shown += len(show)
+        return show
+
+    def _rest(self) -> str:
+        return self._fed[self._shown :]
 
 
 def withheld(text: str, size: int | None) -> str:

@@ -4,7 +4,7 @@ Nothing is scanned in what it writes. The messages only ever grow, so that a ser
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn, cast
 
@@ -13,7 +13,7 @@ from taiwa.flows.course import Track
 from taiwa.flows.demands import NO_CALL_LEFT, Calls, Demand, demanded
 from taiwa.flows.protocol import Protocol
 from taiwa.flows.rationale import Bounds
-from taiwa.kernel.effects import Complete, Program, perform
+from taiwa.kernel.effects import Complete, Program, Watcher, perform
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import Message, Request, Response, Text, ToolCall, ToolResult, ToolSpec
@@ -26,8 +26,15 @@ BY_MODEL = "no tool gives this: work the result out yourself"
 class NativeCourse(Track):
     """A rationale under way; `protocol` is how its calls are shown to a person."""
 
-    def __init__(self, asked: Request, calls: Calls, bounds: Bounds, protocol: Protocol) -> None:
-        super().__init__(replace(asked, tools=tuple(calls.specs.values())), calls, bounds)
+    def __init__(
+        self,
+        asked: Request,
+        calls: Calls,
+        bounds: Bounds,
+        protocol: Protocol,
+        watch: Callable[[], Watcher] | None = None,
+    ) -> None:
+        super().__init__(replace(asked, tools=tuple(calls.specs.values())), calls, bounds, watch)
         self._protocol = protocol
         self._more: tuple[Message, ...] = ()
         self._ids: set[str] = set()
@@ -41,7 +48,7 @@ class NativeCourse(Track):
     def run(self) -> Program[None]:
         """Go on to the end."""
         while self.ending is None:
-            response = yield from perform(Complete(self._request()))
+            response = yield from perform(Complete(self._request(), self.watch))
             self.charge(response)
             self.say(response.text)
             calls = self._named(response)

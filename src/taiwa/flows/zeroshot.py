@@ -7,7 +7,7 @@ wrote, has it name the answer. They are what reasoning with tools is compared wi
 from dataclasses import replace
 
 from taiwa.flows.numbers import last_number
-from taiwa.flows.rationale import Ending, Rationale, Said, Spliced
+from taiwa.flows.rationale import Ending, Rationale, Said, Spliced, Way
 from taiwa.kernel.effects import Abilities, Complete, Program, perform, tell
 from taiwa.kernel.errors import RefusalError
 from taiwa.kernel.values import Request, Response, Sampling, assistant, user
@@ -39,7 +39,7 @@ def zero_shot(question: str, *, steps: bool = True, sampling: Sampling = Samplin
         last = yield from course.ask()
         ending = ENDINGS.get(last.finish, "end")
     answer = course.number() if ending == "end" else ""
-    way = "continue" if in_place else "cut"
+    way: Way = "continue" if in_place else "cut"
     return Rationale(tuple(course.parts), (), ending, way, answer, "prompt" if answer else "none")
 
 

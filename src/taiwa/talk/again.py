@@ -6,7 +6,7 @@ from dataclasses import replace
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import say
-from taiwa.kernel.errors import ConflictError, ReplayError, ShapeError
+from taiwa.kernel.errors import ConfigError, ConflictError, ReplayError, ShapeError
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.records import value
 from taiwa.kernel.replay import replay
@@ -59,11 +59,12 @@ def _turn_again(desk: Desk, stop: Stop, before: Conversation | None) -> Replayed
     if not answers or before is None:
         return made
     fault = ""
-    # One answer is the reply, those after it are repairs; one before it may be the summary of a full window.
-    for repairs in (answers - 1, max(answers - 2, 0)):
+    # One answer is the reply, those after it are repairs; before it may be a summary of a full window, and calls of tools.
+    for repairs in range(answers - 1, -1, -1):
         try:
-            _, after = replay(say(stop.node.user or "", repairs=repairs)(before), Journal(entries))
-        except (ReplayError, ShapeError) as error:
+            specs = [tool.spec for tool in desk.tools_of(before.app)]
+            _, after = replay(say(stop.node.user or "", repairs=repairs, tools=specs)(before), Journal(entries))
+        except (ConfigError, ReplayError, ShapeError) as error:
             fault = error.message
         else:
             fault = "" if after.tip == stop.hash else f"it ends in {after.tip[:12]}"

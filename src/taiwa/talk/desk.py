@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from difflib import get_close_matches
 from itertools import count, islice
 
 from taiwa.apps.load import load_source
@@ -13,6 +14,7 @@ from taiwa.conversation.node import Node
 from taiwa.conversation.places import ABSENT, Absent, Place, look, write_place
 from taiwa.conversation.state import State
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError
+from taiwa.kernel.protocols import Tool
 from taiwa.kernel.records import Json, value
 from taiwa.store import Fault, Store
 
@@ -42,10 +44,14 @@ class Origin:
 
 
 class Desk:
-    """Conversations by name or revision. Everything that changes a session is one transaction of the store."""
+    """Conversations by name or revision. Everything that changes a session is one transaction of the store.
+
+    `tools` are what apps may name beside the built-in ones, by name.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.tools: dict[str, Tool] = {}
         self._apps: dict[str, App] = {}
 
     def app(self, name: str) -> App:
@@ -53,6 +59,25 @@ class Desk:
         if name not in self._apps:
             self._apps[name] = load_source(self.store.nodes.app(name))
         return self._apps[name]
+
+    def tools_of(self, app: App) -> tuple[Tool, ...]:
+        """Find the tools that an app names.
+
+        Raises:
+            ConfigError: one is neither built in nor was handed over.
+        """
+        missing = [name for name in app.tools if name not in self.tools]
+        if not missing:
+            return tuple(self.tools[name] for name in app.tools)
+        from taiwa.tools import builtin
+
+        known = {**builtin(), **self.tools}
+        unknown = next((name for name in missing if name not in known), None)
+        if unknown is not None:
+            near = get_close_matches(unknown, known, 1, 0.6)
+            mend = f"did you mean {near[0]!r}?" if near else f"hand it over: Manner(tools=({unknown},))"
+            raise ConfigError(f"the app {app.name!r} uses the tool {unknown!r}, which is not built in; {mend}")
+        return tuple(known[name] for name in app.tools)
 
     def session(self, name: str = "") -> str:
         """Return the session of that name, or the one that moved last.

@@ -32,8 +32,10 @@ class Map(SideBySide[tuple[Reply, Conversation], Row]):
         options = self.manner.options()
         name = item_key(given.text, app.hash, self.voice.model.name, options)
         self.desk.store.nodes.put_app(app.source)
-        program = say(given.text, strict=self.manner.strict, repairs=self.manner.repairs)(begin(app))
-        return Asking(name, program, app.hash, options)
+        tools = self.desk.tools_of(app)
+        specs = [tool.spec for tool in tools]
+        program = say(given.text, strict=self.manner.strict, repairs=self.manner.repairs, tools=specs)(begin(app))
+        return Asking(name, program, app.hash, options, tools)
 
     def answered(self, given: Given, done: Done[tuple[Reply, Conversation]]) -> Row:
         """Make a row of a turn."""

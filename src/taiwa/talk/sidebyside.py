@@ -13,6 +13,7 @@ from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, LimitError, StoreError, TaiwaError
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.ledger import Spent
+from taiwa.kernel.protocols import Tool
 from taiwa.kernel.records import Json
 from taiwa.kernel.session import Done
 from taiwa.talk.desk import Desk
@@ -35,6 +36,7 @@ class Asking(Generic[A]):
     program: Program[A]
     app: str | None = None
     options: Json = None
+    tools: tuple[Tool, ...] = ()
 
 
 @dataclass
@@ -127,7 +129,7 @@ class SideBySide(ABC, Generic[A, R]):
             return self.restored(given, item.result)
         run, journal = self._begun(given.text, asking)
         try:
-            done = await self._asked(asking.program, journal)
+            done = await self._asked(asking, journal)
         except TaiwaError as error:
             self._end(run, asking.name, error)
             raise
@@ -140,13 +142,13 @@ class SideBySide(ABC, Generic[A, R]):
         self.desk.store.runs.settle(run)
         return row
 
-    async def _asked(self, program: Program[A], journal: Journal) -> Done[A]:
+    async def _asked(self, asking: Asking[A], journal: Journal) -> Done[A]:
         limits, known = self.manner.limits, self.spent.cost
         if limits.cost is not None and known is not None:
             limits = replace(limits, cost=limits.cost - known)
-        runtime = AsyncRuntime(self.voice.model, limits=limits, price=self.voice.price)
+        runtime = AsyncRuntime(self.voice.model, tools=asking.tools, limits=limits, price=self.voice.price)
         try:
-            events = [event async for event in runtime.stream(program, journal) if isinstance(event, Done)]
+            events = [event async for event in runtime.stream(asking.program, journal) if isinstance(event, Done)]
         except TaiwaError as error:
             self._charge(error.spent)
             raise

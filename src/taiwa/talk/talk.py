@@ -46,6 +46,7 @@ class Talk:
         self.conversation = conversation
         self.voice = voice
         self.manner = manner or Manner()
+        desk.tools.update({tool.spec.name: tool for tool in self.manner.tools})
         self.spent = Spent()
         """The bill of this talk, failed turns included."""
         self._observers = tuple(observers)
@@ -180,18 +181,27 @@ class Talk:
         known = self.spent.cost
         if self.spent.unmetered > 1 and self.spent.usage == Usage():
             raise ConfigError(f"{self.voice.model.name} reported the usage of no call, so a cost limit cannot hold")
+        if known is None:  # what an answer that was cut cost at most
+            known = self.spent.cost_at_most
         if known is None:  # an answer that was stopped has no bill; what the others cost is known all the same
             known = self.voice.price("", self.spent.usage) or 0
         return replace(limits, cost=max(limits.cost - known, 0))
 
     def _runtime(self, turn: Turn) -> Runtime:
         observers, interrupts = (*self._observers, turn.observe), self.manner.interrupts
-        model, price = self.voice.model, self.voice.price
-        return Runtime(model, observers=observers, limits=self._limits(), price=price, interrupts=interrupts)
+        return Runtime(
+            self.voice.model,
+            tools=turn.tools,
+            observers=observers,
+            limits=self._limits(),
+            price=self.voice.price,
+            interrupts=interrupts,
+        )
 
     def _async_runtime(self, turn: Turn) -> AsyncRuntime:
         observers, limits = (*self._observers, turn.observe), self._limits()
-        return AsyncRuntime(self.voice.model, observers=observers, limits=limits, price=self.voice.price)
+        model, price = self.voice.model, self.voice.price
+        return AsyncRuntime(model, tools=turn.tools, observers=observers, limits=limits, price=price)
 
     def _play(self, turn: Turn) -> Iterator[Heard]:
         done: list[Done[Turned]] = []

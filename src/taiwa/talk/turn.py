@@ -11,7 +11,7 @@ from taiwa.kernel.effects import Complete, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.ledger import Limits, Price, Spent
-from taiwa.kernel.protocols import AsyncModel, Model
+from taiwa.kernel.protocols import AsyncModel, Model, Tool
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Interrupts
 from taiwa.kernel.session import Asked, Event
@@ -44,12 +44,15 @@ class Voice:
 class Manner:
     """How turns are done: rounds of repair, whether a broken delta fails the turn, what may be spent in all, and what
     a KeyboardInterrupt does to an answer that is streaming (`keep`: the turn is committed with what it has).
+
+    `tools` are what an app may name beside the built-in ones.
     """
 
     strict: bool = False
     repairs: int = 1
     limits: Limits = Limits()
     interrupts: Interrupts = "raise"
+    tools: tuple[Tool, ...] = ()
 
     def options(self) -> dict[str, Json]:
         """What a later process must know to do the same turn."""
@@ -104,6 +107,7 @@ class Turn:
     journal: Journal
     program: Program[tuple[Reply, Conversation]]
     model: str = ""
+    tools: tuple[Tool, ...] = ()
 
     @contextmanager
     def kept(self) -> Generator[None]:
@@ -145,6 +149,7 @@ def begin_turn(desk: Desk, session: str, said: Utterance, voice: Voice, manner: 
         InputError: no session can be called so.
     """
     store, base = desk.store, said.base
+    tools = desk.tools_of(base.app)
     with store.together():  # two programs that begin at once take different names
         session = check_name(session or desk.new_name(base.app))
         tip = _tip(desk, session)
@@ -154,7 +159,8 @@ def begin_turn(desk: Desk, session: str, said: Utterance, voice: Voice, manner: 
             store.nodes.put_app(base.app.source)
         run = store.runs.begin(session, said.follows, base.app.hash, said.text, manner.options() | said.options())
     name = voice.model.name
-    return Turn(desk, session, said, run, Journal((), sink(desk, run, voice)), _program(said.text, manner, base), name)
+    program = _program(said.text, manner, base, tools)
+    return Turn(desk, session, said, run, Journal((), sink(desk, run, voice)), program, name, tools)
 
 
 def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
@@ -178,15 +184,20 @@ def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
     manner = Manner(bool(options.get("strict")), repairs if isinstance(repairs, int) else 1)
     journal = Journal(store.runs.journal(run.id), sink(desk, run.id, voice))
     said = Utterance(base, run.text, str(options.get("why") or "turn"), leaving)
-    return Turn(desk, run.ref, said, run.id, journal, _program(run.text, manner, base), voice.model.name)
+    tools = desk.tools_of(base.app)
+    program = _program(run.text, manner, base, tools)
+    return Turn(desk, run.ref, said, run.id, journal, program, voice.model.name, tools)
 
 
 def _tip(desk: Desk, session: str) -> str | None:
     return desk.store.refs.tip(session) if desk.store.refs.has(session) else None
 
 
-def _program(text: str, manner: Manner, base: Conversation) -> Program[tuple[Reply, Conversation]]:
-    return say(text, strict=manner.strict, repairs=manner.repairs)(base)
+def _program(
+    text: str, manner: Manner, base: Conversation, tools: tuple[Tool, ...]
+) -> Program[tuple[Reply, Conversation]]:
+    specs = [tool.spec for tool in tools]
+    return say(text, strict=manner.strict, repairs=manner.repairs, tools=specs)(base)
 
 
 def sink(desk: Desk, run: int, voice: Voice) -> Callable[[Entry], None]:

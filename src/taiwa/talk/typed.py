@@ -129,10 +129,10 @@ class Typed(SideBySide[Extracted[Any], TypedRow]):
         spent = error.spent if isinstance(error.spent, Spent) else Spent()
         return TypedRow(given, None, tuple(tries), spent, told)
 
-    async def _asked(self, program: Program[Extracted[Any]], journal: Journal) -> Done[Extracted[Any]]:
+    async def _asked(self, asking: Asking[Extracted[Any]], journal: Journal) -> Done[Extracted[Any]]:
         """A limit that ended a repair is told as such: with a higher one the row goes on where it was."""
         try:
-            return await super()._asked(program, journal)
+            return await super()._asked(asking, journal)
         except ExtractError as error:
             if isinstance(error.__cause__, LimitError):
                 error.__cause__.spent = error.spent
