@@ -300,7 +300,7 @@ def test_a_server_that_never_answers_ends_it(taiwa: Taiwa, speaker: Speaker, sum
     ("words", "complaint"),
     [
         (("--shots", "five"), "--shots takes numbers"),
-        (("--shots", "21,30"), "worked examples that fit, and 30 were asked for"),
+        (("--shots", "21,90"), "worked examples that fit, and 90 were asked for"),
         (("--ablate", "cal,abc"), "'abc' is none of none, cal, crp, mml"),
         (("--mode", "both"), "not 'both'"),
         (("--tools", "hammer"), "there is no tool 'hammer'"),

@@ -8,9 +8,10 @@ from taiwa.apps.shots import built_in, results, usable
 from taiwa.flows.protocol import Protocol, protocol
 from taiwa.flows.rationale import Bounds, OnTrouble, Rationale, Way
 from taiwa.flows.reason import How, reason
-from taiwa.flows.worked import Worked, answer_only, choose, native, render
+from taiwa.flows.worked import ResultOf, Worked, answer_only, choose, native, render
 from taiwa.kernel.arun import AsyncRuntime
 from taiwa.kernel.effects import Abilities, Complete, Program
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.ledger import Limits
 from taiwa.kernel.records import Json, digest
 from taiwa.kernel.values import Message, Request, Sampling
@@ -22,7 +23,7 @@ from taiwa.models.scripted import Scripted
 from taiwa.settings import Settings
 from taiwa.talk.opening import open_voice
 from taiwa.talk.turn import Speaker, Voice
-from taiwa.tools import FunctionTool, find, molar_mass
+from taiwa.tools import FunctionTool, builtin, find, molar_mass
 from taiwa.tools.elements import Weights
 
 __all__ = ["STEP_BY_STEP", "Manner", "Reasoning"]
@@ -60,10 +61,21 @@ class Manner:
         return protocol(self.protocol)
 
     def pool(self) -> tuple[Worked, ...]:
-        """The worked examples that there are to choose from."""
-        examples = built_in() if self.examples is None else self.examples
-        fitting = (one for one in examples if set(one.tools) <= set(self.tools))
-        return usable(fitting, results(self.offered(), self.codec()))
+        """The worked examples that there are to choose from: those whose tools, ours all among them, take their inputs."""
+        return usable(built_in() if self.examples is None else self.examples, self._results())
+
+    def _results(self) -> ResultOf:
+        return results((*builtin().values(), *self.offered()), self.codec())
+
+    def ordered(self, order: int) -> tuple[Worked, ...]:
+        """All examples in one order: first those whose tools are there, then others, whose results are stated in words.
+
+        The first n of an order begin with the first m of it, so that more examples are never others.
+        """
+        pool = self.pool()
+        fitting = [one for one in pool if set(one.tools) <= set(self.tools)]
+        others = [one for one in pool if one not in fitting]
+        return (*choose(fitting, len(fitting), order), *choose(others, len(others), order))
 
     def messages(self, setting: Setting) -> tuple[Message, ...]:
         """The worked examples of a setting, as its model sees them.
@@ -71,10 +83,12 @@ class Manner:
         Raises:
             InputError: there are not so many.
         """
-        codec, specs = self.codec(), {tool.spec.name: tool.spec for tool in self.offered()}
-        given = results(self.offered(), codec)
-        found: list[Message] = []
-        for worked in choose(self.pool(), setting.shots, setting.order):
+        codec, given, found = self.codec(), self._results(), list[Message]()
+        specs = {tool.spec.name: tool.spec for tool in self.offered()}
+        examples = self.ordered(setting.order)
+        if setting.shots > len(examples):
+            raise InputError(f"there are {len(examples)} worked examples that fit, and {setting.shots} were asked for")
+        for worked in examples[: setting.shots]:
             if setting.style == "direct":
                 found += answer_only(worked, given)
             elif self.way == "native" and set(worked.tools) <= set(setting.shown):
