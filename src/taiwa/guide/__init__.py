@@ -1,5 +1,22 @@
-"""Constraints compiled for a vocabulary, and decoding under them."""
+"""Constraints compiled for a vocabulary: which tokens may come next, so that a text fits a type, a pattern or a grammar."""
 
-from taiwa.guide.guide import Choice, Guide, Logits, State, compile, decode  # noqa: A004  (called guide.compile)
+from taiwa.guide.compiling import compile  # noqa: A004  (called guide.compile)
+from taiwa.guide.protocol import Clause, Coverage, Explanation, Guide, State, UncoveredError
+from taiwa.guide.sources import Choice, Source, Tools, Whitespace
+from taiwa.guide.vocabulary import Findings, Vocabulary
 
-__all__ = ["Choice", "Guide", "Logits", "State", "compile", "decode"]
+__all__ = [
+    "Choice",
+    "Clause",
+    "Coverage",
+    "Explanation",
+    "Findings",
+    "Guide",
+    "Source",
+    "State",
+    "Tools",
+    "UncoveredError",
+    "Vocabulary",
+    "Whitespace",
+    "compile",
+]

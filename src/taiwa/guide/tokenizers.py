@@ -118,7 +118,7 @@ class _Merges:
 
     @cached_property
     def _built(self) -> Any:  # noqa: ANN401  (the wheel declares no type for this constructor)
-        from taiwa.guide.engine import merging_tokenizer
+        from taiwa.guide.matching import merging_tokenizer
 
         ranks = self._ranks
         table = dict(ranks) if isinstance(ranks, Mapping) else {piece: rank for rank, piece in enumerate(ranks)}

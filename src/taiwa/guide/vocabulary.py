@@ -156,10 +156,29 @@ class Vocabulary:
             here = there
         return tuple(found)
 
+    def spells(self, text: bytes) -> bool:
+        """Say whether some sequence of tokens writes these bytes."""
+        spelled, longest = self._spelled
+        reached = [True] + [False] * len(text)
+        for here in range(len(text)):
+            if reached[here]:
+                for there in range(here + 1, min(here + longest, len(text)) + 1):
+                    reached[there] = reached[there] or text[here:there] in spelled
+        return reached[-1]
+
     def show(self, token: int) -> str:
-        """Write a token as a person reads it: the text in quotes, a special one by its name."""
-        written = self.tokens[token].decode("utf-8", "backslashreplace")
-        return written if token in self.special else repr(written)
+        """Write a token as a person reads it: the text in quotes, a special one by its name.
+
+        >>> Vocabulary(["文".encode(), b"\\xe6\\x96", b"<end>"], 2).show(1)
+        "'\\\\xe6\\\\x96'"
+        """
+        written = self.tokens[token]
+        if token in self.special:
+            return written.decode("utf-8", "backslashreplace")
+        try:
+            return repr(written.decode())
+        except UnicodeDecodeError:  # a part of a character
+            return repr(written)[1:]
 
     @cached_property
     def _spelled(self) -> tuple[dict[bytes, int], int]:

@@ -7,47 +7,35 @@ that goes straight on copies nothing.
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from taiwa.guide.bits import address, indices
+from taiwa.guide.library import library
 from taiwa.guide.protocol import LIMIT, Coverage, Explanation, words
 from taiwa.guide.vocabulary import Vocabulary
-from taiwa.kernel.errors import ConfigError, DeadEndError, InputError
+from taiwa.kernel.errors import DeadEndError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from llguidance import LLMatcher, LLTokenizer
 
     from taiwa.guide.protocol import Mask
 
-    Explain = Callable[["EngineState", int | None], Explanation]
+    Explain = Callable[["MatcherState", int | None], Explanation]
 
-__all__ = ["EngineGuide", "EngineState", "library", "matcher_of", "merging_tokenizer"]
+__all__ = ["MatcherGuide", "MatcherState", "matcher_of", "merging_tokenizer"]
 
 TOKENIZERS = 4
 """How many vocabularies keep their tables: each takes about 60 MB at 131,072 tokens."""
 ITEMS = 20_000
 """How many ways a text may go on at once: an object of some thousand optional keys has as many."""
 SHOWN = 60
+T = TypeVar("T")
 
 _tokenizers: "OrderedDict[str, LLTokenizer]" = OrderedDict()
 _lock = Lock()
-
-
-def library() -> Any:  # noqa: ANN401  (a module)
-    """The engine's module.
-
-    Raises:
-        ConfigError: the extra is not installed.
-    """
-    try:
-        import_module("numpy")  # masks are its arrays
-        return import_module("llguidance")
-    except ImportError:
-        raise ConfigError("constraints for local models need an extra: pip install 'taiwa[guide]'") from None
 
 
 class _Tokenizer:
@@ -111,44 +99,70 @@ class _Track:
         self.tokens = tokens
 
 
-class EngineGuide:
-    """A constraint that the engine enforces; see `taiwa.guide.protocol.Guide`."""
+class MatcherGuide:
+    """A constraint that the engine enforces; see `taiwa.guide.protocol.Guide`.
 
-    __slots__ = ("_explain", "_matcher", "_size", "coverage", "vocabulary")
+    All matchers of a guide share the tables that the engine builds as texts are written, and those have a limit. When it is
+    reached every copy fails, so the guide makes its matcher anew and the state goes on from its tokens. `cut` is taken off the
+    end of what is captured.
+    """
 
-    def __init__(self, vocabulary: Vocabulary, matcher: "LLMatcher", coverage: Coverage, explain: "Explain") -> None:
+    __slots__ = ("_explain", "_grammar", "_matcher", "coverage", "cut", "size", "vocabulary")
+
+    def __init__(
+        self, vocabulary: Vocabulary, grammar: str, coverage: Coverage, explain: "Explain", cut: bytes = b""
+    ) -> None:
+        self.cut = cut
         self.vocabulary = vocabulary
         self.coverage = coverage
-        self._matcher = matcher
+        self.size = words(vocabulary)
+        self._grammar = grammar
         self._explain = explain
-        self._size = words(vocabulary)
+        self._matcher = matcher_of(vocabulary, grammar)
 
-    def start(self) -> "EngineState":
+    @property
+    def fault(self) -> str:
+        """What the engine has against the grammar; '' if nothing."""
+        return self._matcher.get_error()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the engine does not enforce although it was asked to."""
+        return tuple(self._matcher.get_grammar_warnings())
+
+    def start(self) -> "MatcherState":
         """The state of the empty text."""
-        return EngineState(self, _Track(self._matcher.deep_copy(), []), 0)
+        return MatcherState(self, _Track(self._matcher.deep_copy(), []), 0)
 
-    def explanation(self, state: "EngineState", token: int | None) -> Explanation:
+    def accepts(self, text: bytes) -> bool:
+        """Say whether a whole text may be written, divided in any way.
+
+        Raises:
+            DeadEndError: the constraint is too complex to go on.
+        """
+        state = self.start()
+        tokens = self.vocabulary.divide(text)
+        return state.takes(tokens) and state.go(tokens).is_final
+
+    def explanation(self, state: "MatcherState", token: int | None) -> Explanation:
         """Say where a state stands; see `State.explain`."""
         return self._explain(state, token)
 
-    def again(self, tokens: list[int]) -> _Track:
-        """A fresh track that has taken these tokens."""
+    def again(self, tokens: list[int], *, anew: bool = False) -> _Track:
+        """A fresh track that has taken these tokens; `anew` with tables of its own."""
+        if anew:
+            self._matcher = matcher_of(self.vocabulary, self._grammar)
         matcher = self._matcher.deep_copy()
         matcher.try_consume_tokens(tokens)
         return _Track(matcher, list(tokens))
 
-    @property
-    def size(self) -> int:
-        """How many words a mask has."""
-        return self._size
 
-
-class EngineState:
+class MatcherState:
     """A text so far; see `taiwa.guide.protocol.State`."""
 
     __slots__ = ("_ended", "_guide", "_length", "_track")
 
-    def __init__(self, guide: EngineGuide, track: _Track, length: int, ended: int | None = None) -> None:
+    def __init__(self, guide: MatcherGuide, track: _Track, length: int, ended: int | None = None) -> None:
         self._guide = guide
         self._track = track
         self._length = length
@@ -156,7 +170,7 @@ class EngineState:
 
     def __repr__(self) -> str:
         text = self.text[-SHOWN:].decode("utf-8", "backslashreplace")
-        return f"EngineState(…{text!r})" if len(self.text) > SHOWN else f"EngineState({text!r})"
+        return f"MatcherState(…{text!r})" if len(self.text) > SHOWN else f"MatcherState({text!r})"
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -212,11 +226,9 @@ class EngineState:
         if self._ended is not None:
             out[:] = 0
             return
-        matcher = self._matcher()
         size = self._guide.size
-        matcher.unsafe_compute_mask_ptr(address(out, size), size * 4)
-        if matcher.is_error():
-            raise self._dead(matcher)
+        where = address(out, size)
+        self._do(lambda matcher: matcher.unsafe_compute_mask_ptr(where, size * 4))
 
     def allowed(self, limit: int = LIMIT) -> tuple[int, ...] | None:
         """The tokens that may come next, in order; None when there are more than `limit`."""
@@ -231,13 +243,9 @@ class EngineState:
         """The tokens that must come next and that the tokenizer itself would choose."""
         if self._ended is not None:
             return ()
-        matcher = self._matcher()
-        found = tuple(matcher.compute_ff_tokens())
-        if matcher.is_error():
-            raise self._dead(matcher)
-        return found
+        return tuple(self._do(lambda matcher: matcher.compute_ff_tokens()))
 
-    def advance(self, token: int) -> "EngineState":
+    def advance(self, token: int) -> "MatcherState":
         """The state after one more token.
 
         Raises:
@@ -252,15 +260,27 @@ class EngineState:
         if token in self._guide.vocabulary.end:
             if not matcher.is_accepting():
                 raise InputError(self._refusal(token))
-            return EngineState(self._guide, self._track, self._length, token)
-        if matcher.try_consume_tokens([token]) == 1:
+            return MatcherState(self._guide, self._track, self._length, token)
+        if matcher.try_consume_tokens([token]) == 1 or self._do(lambda again: again.try_consume_tokens([token])) == 1:
             self._track.tokens.append(token)
-            return EngineState(self._guide, self._track, self._length + 1)
-        if matcher.is_error():
-            raise self._dead(matcher)
+            return MatcherState(self._guide, self._track, self._length + 1)
         raise InputError(self._refusal(token))
 
-    def rollback(self, count: int) -> "EngineState":
+    def go(self, tokens: "Iterable[int]") -> "MatcherState":
+        """The state after more tokens; as `advance`."""
+        state = self
+        for token in tokens:
+            state = state.advance(token)
+        return state
+
+    def takes(self, tokens: tuple[int, ...]) -> bool:
+        """Say whether all these tokens may come next, one after the other."""
+        if self._ended is not None:
+            return False
+        wanted = list(tokens)
+        return self._do(lambda matcher: matcher.validate_tokens(wanted)) == len(wanted)
+
+    def rollback(self, count: int) -> "MatcherState":
         """The state before the last `count` tokens.
 
         Raises:
@@ -271,21 +291,34 @@ class EngineState:
             raise InputError(f"{count} tokens cannot be taken back: there are {taken}")
         if count == 0:
             return self
-        return EngineState(self._guide, self._track, taken - count)
+        return MatcherState(self._guide, self._track, taken - count)
 
-    def fork(self) -> "EngineState":
+    def fork(self) -> "MatcherState":
         """The same state on a track of its own."""
         matcher = self._matcher().deep_copy()
         track = _Track(matcher, self._track.tokens[: self._length])
-        return EngineState(self._guide, track, self._length, self._ended)
+        return MatcherState(self._guide, track, self._length, self._ended)
 
     def captures(self) -> tuple[tuple[str, bytes], ...]:
         """The named parts of the text that are complete, in the order they were written."""
-        return tuple(self._matcher().get_captures())
+        found = self._matcher().get_captures()
+        return tuple((name, held.removesuffix(self._guide.cut)) for name, held in found)
 
     def explain(self, token: int | None = None) -> Explanation:
         """Say where the text stands, and why `token` may not come, if it may not."""
         return self._guide.explanation(self, token)
+
+    def _do(self, work: "Callable[[LLMatcher], T]") -> "T":
+        """Ask the matcher; where its tables are full, ask a new one."""
+        matcher = self._matcher()
+        found = work(matcher)
+        if matcher.is_error():
+            self._track = self._guide.again(self._track.tokens[: self._length], anew=True)
+            matcher = self._track.matcher
+            found = work(matcher)
+            if matcher.is_error():
+                raise self._dead(matcher)
+        return found
 
     def _matcher(self) -> "LLMatcher":
         """The matcher at this place: the track's own at its end, else a copy that goes back."""
