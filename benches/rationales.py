@@ -1,0 +1,145 @@
+"""Input tokens of rationales with calls, with a real vocabulary: what asking again after every call costs, and what caches spare.
+
+The questions are the worked examples that come along, each answered as it is written down, with other examples as shots. The
+model is a script; what is counted is what a server is sent. A local server keeps what it has read of the request before; a
+provider's cache holds the beginnings of earlier requests, from 1,024 tokens on, in steps of 128.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from benches.measure import Subject
+from benches.tokens import PrefixCache, encoder
+from taiwa.apps.shots import built_in, results
+from taiwa.flows.protocol import protocol
+from taiwa.flows.rationale import Way
+from taiwa.flows.reason import reason
+from taiwa.flows.worked import Step, Worked, choose, render, steps
+from taiwa.kernel import Runtime
+from taiwa.kernel.records import Json, canonical, record
+from taiwa.kernel.values import Message, Request, Response, Text, ToolCall
+from taiwa.models.scripted import script
+from taiwa.tools import builtin
+
+SHOTS = (0, 5, 20)
+WAYS: tuple[Way, ...] = ("continue", "cut", "native")
+MOST_TIMES = 1.05
+TAGGED = protocol("tagged")
+RESULT_OF = results(builtin().values(), TAGGED)
+
+
+@dataclass
+class Bill:
+    """Input tokens of all questions: of all requests, of the last request of each, what caches held of them, and what stood
+    in the request before of the same question.
+    """
+
+    questions: int = 0
+    requests: int = 0
+    tokens: int = 0
+    once: int = 0
+    local: int = 0
+    provider: int = 0
+    repeated: int = 0
+
+
+def replies(worked: Worked, way: Way) -> Iterator[str | Response]:
+    """What the model says of an example: the words up to each call with the call, and the words after the last."""
+    words = ""
+    for part in steps(worked, RESULT_OF):
+        if isinstance(part, str):
+            words += part
+        elif way == "native":
+            yield called(words, part)
+            words = ""
+        else:
+            yield words + TAGGED.call(part.tool, part.input, words)
+            words = ""
+    yield words or "Done."
+
+
+def called(words: str, step: Step) -> Response:
+    """A call of a function."""
+    arguments = TAGGED.arguments(builtin()[step.tool].spec, step.input)
+    call = ToolCall(step.tool, canonical(arguments).decode())
+    spoken = (Text(words),) if words else ()
+    return Response(Message("assistant", (*spoken, call)), "tool_calls")
+
+
+def shots(worked: Worked, number: int) -> tuple[Message, ...]:
+    """Other examples, in the same order for every question but for the one that it is itself."""
+    chosen = [each for each in choose(built_in(), len(built_in())) if each.id != worked.id][:number]
+    return tuple(message for each in chosen for message in render(each, TAGGED, RESULT_OF))
+
+
+def sent(request: Request) -> list[int]:
+    """The tokens of a request: tools and messages in order, one mark for the beginning of each, and the prefix."""
+    tokens: list[int] = []
+    for tool in request.tools:
+        tokens += encoder()(
+            json.dumps({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
+        )
+    for message in request.messages:
+        tokens.append(-1)
+        for part in message.parts:
+            tokens += encoder()(part.text if isinstance(part, Text) else written(record(part)))
+    return [*tokens, -2, *encoder()(request.prefix)] if request.prefix else tokens
+
+
+def written(part: Json) -> str:
+    return json.dumps(part, ensure_ascii=False)
+
+
+def shared(one: list[int], other: list[int]) -> int:
+    """How many tokens two requests begin with alike."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def answered(questions: Iterable[Worked], way: Way, number: int) -> Bill:
+    """Answer all questions one after the other."""
+    bill, held, before = Bill(), PrefixCache(), list[int]()
+    specs = [tool.spec for tool in builtin().values()]
+    for worked in questions:
+        model = script(*replies(worked, way))
+        program = reason(worked.question, specs, way=way, shots=shots(worked, number), answer_by=("line",))
+        found = Runtime(model, tools=tuple(builtin().values())).run(program)
+        assert len(found.calls) == sum(isinstance(part, Step) for part in worked.parts), (worked.id, found)
+        bill.questions += 1
+        for turn, request in enumerate(model.requests):
+            tokens = sent(request)
+            bill.repeated += shared(before, tokens) if turn else 0
+            bill.requests += 1
+            bill.tokens += len(tokens)
+            bill.local += shared(before, tokens)
+            bill.provider += held.shared(tokens)
+            before = tokens
+        bill.once += len(before)
+    return bill
+
+
+def main() -> None:
+    subject = Subject(
+        "rationales",
+        "input tokens of a question that is answered with calls of tools (tekken vocabulary)",
+        peers=("mistral_common",),
+    )
+    for number in SHOTS:
+        for way in WAYS:
+            bill = answered(built_in(), way, number)
+            what, each = f"{number} shots, {way}", bill.questions
+            note = (
+                f"{bill.requests / each:.1f} requests a question, {bill.tokens / bill.once:.2f} times its last request"
+            )
+            subject.row(f"{what}: sent", bill.tokens / each, "tokens", note)
+            left = (bill.tokens - bill.local) / each
+            subject.row(
+                f"{what}: not held by a local server", left, "tokens", f"{left / (bill.tokens / each):.0%} of it"
+            )
+            left = (bill.tokens - bill.provider) / each
+            subject.row(
+                f"{what}: not held by a provider's cache", left, "tokens", f"{left / (bill.tokens / each):.0%} of it"
+            )
+            times = (bill.tokens - bill.repeated) / bill.once
+            subject.target(f"{what}: read of all requests of a question, against its last one", times, MOST_TIMES, "x")
+    subject.write()
