@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.values import Ability, Note, Passage, Request, Response, ToolResult, Usage
+from taiwa.kernel.values import Ability, Evidence, Message, Note, Passage, Request, Response, ToolResult, Usage
 
 __all__ = [
     "Abilities",
@@ -19,6 +19,7 @@ __all__ = [
     "Effect",
     "Gather",
     "Hidden",
+    "Measure",
     "Program",
     "Quote",
     "Retrieve",
@@ -103,10 +104,19 @@ class CallTool(Effect[ToolResult]):
 
 @value
 class Retrieve(Effect[tuple[Passage, ...]]):
-    """Find the k passages that fit the query best."""
+    """Find the k passages that fit the query best; what was said before counts too, where the retriever can weigh it."""
 
     query: str
     k: int = 5
+    history: tuple[Message, ...] = ()
+
+
+@value
+class Measure(Effect[Evidence | None]):
+    """Ask how much there is on a query, before anybody answers it; None where the retriever cannot tell."""
+
+    query: str
+    history: tuple[Message, ...] = ()
 
 
 @value

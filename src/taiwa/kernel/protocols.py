@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import Ability, Chunk, Passage, Request, ToolResult, ToolSpec
+from taiwa.kernel.values import Ability, Chunk, Evidence, Message, Passage, Request, ToolResult, ToolSpec
 
-__all__ = ["AsyncModel", "Model", "Retriever", "Tool"]
+__all__ = ["AsyncModel", "Following", "Measuring", "Model", "Retriever", "Tool"]
 
 
 class Model(Protocol):
@@ -72,4 +72,22 @@ class Retriever(Protocol):
 
     def find(self, query: str, k: int) -> tuple[Passage, ...]:
         """Return at most k passages, best first."""
+        ...
+
+
+@runtime_checkable
+class Following(Protocol):
+    """A retriever that can weigh what was said before a query."""
+
+    def after(self, history: tuple[Message, ...]) -> Retriever:
+        """Return the retriever for what is said next."""
+        ...
+
+
+@runtime_checkable
+class Measuring(Protocol):
+    """A retriever that can say how much there is on a query."""
+
+    def evidence(self, query: str) -> Evidence:
+        """Measure it."""
         ...

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast
 
-from taiwa.kernel.effects import Abilities, CallTool, Complete, Effect, Program, Quote, Retrieve
+from taiwa.kernel.effects import Abilities, CallTool, Complete, Effect, Measure, Program, Quote, Retrieve
 from taiwa.kernel.errors import ConfigError, ToolError, UnknownToolError
 from taiwa.kernel.foreign import Foreign
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.ledger import Ledger, Limits, Price
-from taiwa.kernel.protocols import Retriever, Tool
+from taiwa.kernel.protocols import Following, Measuring, Retriever, Tool
 from taiwa.kernel.session import Observer, Session
-from taiwa.kernel.values import Ability, Passage, ToolResult
+from taiwa.kernel.values import Ability, Evidence, Message, Passage, ToolResult
 
 __all__ = ["BaseRuntime", "Handler", "Interrupts"]
 
@@ -46,6 +46,7 @@ class BaseRuntime(Generic[M]):
         edges: dict[type[Effect[Any]], Handler] = {
             Abilities: self._abilities,
             CallTool: self._call_tool,
+            Measure: self._measure,
             Quote: self._quote,
             Retrieve: self._retrieve,
         }
@@ -103,6 +104,14 @@ class BaseRuntime(Generic[M]):
         return None if self.price is None else self.price(name, effect.usage)
 
     def _retrieve(self, effect: Retrieve) -> tuple[Passage, ...]:
-        if self.retriever is None:
+        return self._retriever_after(effect.history).find(effect.query, effect.k)
+
+    def _measure(self, effect: Measure) -> Evidence | None:
+        retriever = self._retriever_after(effect.history)
+        return retriever.evidence(effect.query) if isinstance(retriever, Measuring) else None
+
+    def _retriever_after(self, history: tuple[Message, ...]) -> Retriever:
+        retriever = self.retriever
+        if retriever is None:
             raise ConfigError("this program looks up passages and the runtime has no `retriever=`")
-        return self.retriever.find(effect.query, effect.k)
+        return retriever.after(history) if history and isinstance(retriever, Following) else retriever

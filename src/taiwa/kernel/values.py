@@ -10,21 +10,27 @@ from taiwa.kernel.records import Json, digest, value
 
 __all__ = [
     "Ability",
+    "Choice",
     "Chunk",
     "Constraint",
+    "Evidence",
     "Finish",
     "Finished",
     "Grammar",
     "JsonSchema",
+    "Likelihood",
     "Message",
     "Note",
     "Part",
     "Passage",
+    "Question",
+    "Questions",
     "Regex",
     "Request",
     "Response",
     "Role",
     "Sampling",
+    "Scale",
     "Text",
     "TextDelta",
     "Thought",
@@ -33,6 +39,7 @@ __all__ = [
     "ToolResult",
     "ToolSpec",
     "Usage",
+    "YesNo",
     "assistant",
     "fold",
     "system",
@@ -42,8 +49,11 @@ __all__ = [
 Role = Literal["system", "user", "assistant", "tool"]
 Finish = Literal["stop", "length", "tool_calls", "refusal", "cut", "interrupted"]
 """Why a response ended: a stop string or end of text · too long · tools wanted · refused · a watcher cut it · a person did."""
-Ability = Literal["stop", "prefix", "tools", "json_schema", "regex", "grammar", "logprobs", "seed", "cache"]
-"""What a model's server can do. `prefix`: continue an assistant message; `cache`: explicit prefix-cache marks."""
+Ability = Literal[
+    "stop", "prefix", "tools", "json_schema", "regex", "grammar", "logprobs", "seed", "cache", "decisions"
+]  # fmt: skip
+"""What a model's server can do. `prefix`: continue an assistant message; `cache`: explicit prefix-cache marks; `logprobs`:
+tell how likely tokens were; `decisions`: answer typed questions by probabilities, without words."""
 
 
 @value
@@ -161,7 +171,42 @@ class Grammar:
     start: str = "start"
 
 
-Constraint: TypeAlias = JsonSchema | Regex | Grammar
+@value
+class YesNo:
+    """Is something so? `yes` and `no` may say what each means."""
+
+    instructions: str
+    yes: str = ""
+    no: str = ""
+
+
+@value
+class Choice:
+    """Which of some options is it? An option is a name and what it means, which may be empty."""
+
+    instructions: str
+    options: tuple[tuple[str, str], ...]
+
+
+@value
+class Scale:
+    """Where on an ordered scale does it stand? `levels` are the words for each, first to last."""
+
+    instructions: str
+    levels: tuple[str, ...]
+
+
+Question: TypeAlias = YesNo | Choice | Scale
+
+
+@value
+class Questions:
+    """The answer must say of each named question how likely every answer to it is; no words are written."""
+
+    asked: tuple[tuple[str, Question], ...]
+
+
+Constraint: TypeAlias = JsonSchema | Regex | Grammar | Questions
 
 
 @value
@@ -192,7 +237,7 @@ class Request:
     """Everything a model needs for one answer.
 
     `prefix` is the start of the answer that the model must continue; `tool_choice` is `auto`, `none`, `required` or the
-    name of one of `tools`.
+    name of one of `tools`; `likeliest` is how many of the likeliest tokens to tell for each place of the answer.
     """
 
     messages: tuple[Message, ...]
@@ -202,6 +247,7 @@ class Request:
     tools: tuple[ToolSpec, ...] = ()
     tool_choice: str = "auto"
     sampling: Sampling = Sampling()
+    likeliest: int = 0
 
     @property
     def digest(self) -> str:
@@ -210,11 +256,20 @@ class Request:
 
 
 @value
+class Likelihood:
+    """A token of an answer, the logarithm of its probability, and the likeliest tokens at its place with theirs."""
+
+    token: str
+    logprob: float
+    likeliest: tuple[tuple[str, float], ...] = ()
+
+
+@value
 class Response:
     """One answer. `usage` None means that the backend did not say; it is never read as zero.
 
     An answer that a watcher cut has in `discarded` what came behind the cut in the same piece, and where its usage is not
-    known, in `at_most` more tokens than what was sent and received can be.
+    known, in `at_most` more tokens than what was sent and received can be. `likelihoods` are those that were asked for.
     """
 
     message: Message
@@ -224,6 +279,7 @@ class Response:
     model: str = ""
     discarded: str = ""
     at_most: Usage | None = None
+    likelihoods: tuple[Likelihood, ...] = ()
 
     @property
     def text(self) -> str:
@@ -254,6 +310,7 @@ class Finished:
     usage: Usage | None = None
     model: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+    likelihoods: tuple[Likelihood, ...] = ()
 
 
 Chunk: TypeAlias = TextDelta | ThoughtDelta | Finished
@@ -278,7 +335,8 @@ def fold(chunks: Iterable[Chunk]) -> Response:
     parts: tuple[Part, ...] = (Text("".join(words)),)
     if thoughts:
         parts = (Thought("".join(thoughts)), *parts)
-    return Response(Message("assistant", parts + end.tool_calls), end.finish, end.stop, end.usage, end.model)
+    message = Message("assistant", parts + end.tool_calls)
+    return Response(message, end.finish, end.stop, end.usage, end.model, likelihoods=end.likelihoods)
 
 
 @value
@@ -297,6 +355,25 @@ class Passage:
     page: int = 0
     title: str = ""
     id: str = ""
+
+
+@value
+class Evidence:
+    """What retrieval says of a question; every number is 0 to 1, and 0 where nothing was found.
+
+    `passages` may be seen at all and `found` of them were looked at. `coverage`: the part of what is asked, rare terms
+    counting more, that one of the best five passages holds. `top`: the best score as part of the highest thinkable one.
+    `nqc`: how much the best scores differ, as part of that (normalised query commitment, Shtok et al. 2012). `unknown`: terms
+    that no passage holds. `dangling`: words that point at something said nowhere.
+    """
+
+    passages: int = 0
+    found: int = 0
+    coverage: float = 0.0
+    top: float = 0.0
+    nqc: float = 0.0
+    unknown: tuple[str, ...] = ()
+    dangling: tuple[str, ...] = ()
 
 
 @value

@@ -26,6 +26,7 @@ WISHES: Mapping[Ability, str] = {
     "logprobs": "tell the probabilities of its tokens",
     "seed": "be seeded",
     "cache": "be told what to cache",
+    "decisions": "answer typed questions by probabilities (/v1/systemone)",
 }
 
 

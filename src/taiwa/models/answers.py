@@ -7,7 +7,7 @@ from typing import Protocol
 
 from taiwa.kernel.errors import ModelError, ProtocolError
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import Chunk, Finish, Finished, TextDelta, ThoughtDelta, ToolCall, Usage
+from taiwa.kernel.values import Chunk, Finish, Finished, Likelihood, TextDelta, ThoughtDelta, ToolCall, Usage
 from taiwa.models.failures import Server, inside, not_in_protocol
 from taiwa.models.loose import SurrogateJoiner, item_at, mend, parse
 from taiwa.models.sse import Event, EventReader
@@ -82,6 +82,7 @@ class Speech:
 
     def __init__(self, prefix: str = "") -> None:
         self.slots: list[Slot] = []
+        self.likelihoods: list[Likelihood] = []
         self.finish: Finish | None = None
         self.stop: str | None = None
         self.usage: Usage | None = None
@@ -115,7 +116,7 @@ class Speech:
             # Servers disagree on what a reply with calls is called; the calls themselves decide.
             finish = "tool_calls" if calls else "stop"
         stop = mend(self.stop) if self.stop is not None else None
-        self._out.append(Finished(finish, stop, self.usage, mend(self.model), calls))
+        self._out.append(Finished(finish, stop, self.usage, mend(self.model), calls, tuple(self.likelihoods)))
 
     def take(self) -> list[Chunk]:
         """Give out the chunks that are ready."""

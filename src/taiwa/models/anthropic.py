@@ -13,6 +13,7 @@ from taiwa.kernel.values import (
     Finish,
     JsonSchema,
     Message,
+    Questions,
     Regex,
     Request,
     Sampling,
@@ -93,6 +94,8 @@ class AnthropicMessages:
         body |= self._sampling(request.sampling)
         if request.stop:
             body["stop_sequences"] = self._stops(request.stop)
+        if request.likeliest:
+            raise UnsupportedError(f"{self.label} does not tell how likely tokens are", ability="logprobs")
         if request.constraint is not None:
             body["output_config"] = {"format": self._format(request.constraint)}
         headers = (("content-type", "application/json"), ("anthropic-version", VERSION))
@@ -179,7 +182,8 @@ class AnthropicMessages:
         if isinstance(constraint, JsonSchema):
             self.facts.require("json_schema", self.model)
             return {"type": "json_schema", "schema": _portable(dict(constraint.schema), "the schema")}
-        ability: Ability = "regex" if isinstance(constraint, Regex) else "grammar"
+        abilities: dict[type, Ability] = {Regex: "regex", Questions: "decisions"}
+        ability: Ability = abilities.get(type(constraint), "grammar")
         raise UnsupportedError(f"there is no way to give {self.label} a {ability}", ability=ability)
 
 

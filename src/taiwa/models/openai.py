@@ -9,11 +9,11 @@ from typing import Literal
 from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import (
-    Constraint,
     Finish,
     Grammar,
     JsonSchema,
     Message,
+    Questions,
     Regex,
     Request,
     Sampling,
@@ -27,8 +27,10 @@ from taiwa.models.answers import AnswerDecoder, Slot, Speech
 from taiwa.models.body import written
 from taiwa.models.calls import CallIds
 from taiwa.models.failures import Server, failure, inside, not_in_protocol
+from taiwa.models.likelihoods import likelihoods_in
 from taiwa.models.loose import count_at, item_at, items_at, text_at
 from taiwa.models.strict import is_strict, strict_form
+from taiwa.models.systemone import answers_in, bill_in, encode_questions
 from taiwa.models.wire import Call, Decoder
 
 __all__ = ["DIALECTS", "ChatCompletions", "Dialect"]
@@ -64,6 +66,8 @@ class Dialect:
 
 
 MANY = 1_000
+MOST_LIKELIEST = 20
+"""The most tokens that all servers tell the probabilities of."""
 DIALECTS: Mapping[str, Dialect] = {
     "openai": Dialect("OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}"),
     "llamacpp": Dialect("the llama.cpp server", prefix="last", echo="whole", stops=MANY),
@@ -113,6 +117,9 @@ class ChatCompletions:
             InputError: the text is not valid Unicode, or `tool_choice` names no tool.
         """
         dialect = self.dialect
+        if isinstance(request.constraint, Questions):
+            self.facts.require("decisions", self.model)
+            return encode_questions(self.model, request, request.constraint)
         body: dict[str, Json] = {"model": self.model, "messages": self._messages(request), "stream": True}
         if dialect.usage:
             body["stream_options"] = {"include_usage": True}
@@ -129,6 +136,9 @@ class ChatCompletions:
             body |= self._tools(request)
         if request.constraint is not None:
             body |= self._constraint(request.constraint)
+        if request.likeliest:
+            self.facts.require("logprobs", self.model)
+            body |= {"logprobs": True, "top_logprobs": min(request.likeliest, MOST_LIKELIEST)}
         if request.prefix and dialect.prefix == "continue":
             body |= {"continue_final_message": True, "add_generation_prompt": False}
         path = dialect.prefix_path if request.prefix and dialect.prefix_path else "chat/completions"
@@ -199,7 +209,7 @@ class ChatCompletions:
             raise InputError(f"tool_choice names {choice!r}, which is none of the request's tools")
         return {"tools": tools, "tool_choice": {"type": "function", "function": {"name": choice}}}
 
-    def _constraint(self, constraint: Constraint) -> dict[str, Json]:
+    def _constraint(self, constraint: JsonSchema | Regex | Grammar) -> dict[str, Json]:
         way = self.dialect.constraints
         if isinstance(constraint, JsonSchema):
             self.facts.require("json_schema", self.model)
@@ -282,14 +292,21 @@ class _Reader:
             if item_at(choice, "index") in (0, None):
                 delta = item_at(choice, "delta")
                 self._message(item_at(choice, "message") if delta is None else delta)
+                self._speech.likelihoods += likelihoods_in(choice)
                 self._end(choice)
 
     def whole(self, data: Json) -> None:
         self._about(data)
+        decided = answers_in(data)
+        if decided is not None:
+            self._speech.say(decided)
+            self._speech.finish, self._speech.usage = "stop", bill_in(data)
+            return
         choices = items_at(data, "choices")
         if not choices or not isinstance(item_at(choices[0], "message"), dict):
             raise not_in_protocol("sends an answer without a message", str(data), self._server)
         self._message(item_at(choices[0], "message"), self._repeated)
+        self._speech.likelihoods += likelihoods_in(choices[0])
         self._end(choices[0])
 
     def _about(self, data: Json) -> None:

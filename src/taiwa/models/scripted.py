@@ -91,7 +91,7 @@ class Scripted:
                 for start in range(0, len(part.text), self._chunk):
                     yield kind(part.text[start : start + self._chunk])
         calls = response.message.tool_calls
-        yield Finished(response.finish, response.stop, response.usage, response.model, calls)
+        yield Finished(response.finish, response.stop, response.usage, response.model, calls, response.likelihoods)
 
     def _spoken(self, words: str, request: Request) -> Response:
         """Make a plain answer, cut before the earliest stop string of the request."""

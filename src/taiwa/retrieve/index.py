@@ -97,6 +97,10 @@ class Within:
         self.who = frozenset(who)
         self.history = tuple(history)
 
+    def after(self, history: Sequence[Message]) -> "Within":
+        """Return the same within a dialogue that has gone so far."""
+        return Within(self.indexes, self.who, history)
+
     def find(self, query: str, k: int = 5) -> tuple[Passage, ...]:
         """Return at most k passages, best first. The source of a passage names its index where there are several."""
         several = len(self.indexes) > 1

@@ -1,0 +1,82 @@
+"""What programs may ask of a retriever, and what becomes of it where the retriever can do less."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from taiwa.kernel import (
+    AsyncRuntime,
+    ConfigError,
+    Evidence,
+    Measure,
+    Message,
+    Passage,
+    Program,
+    Retrieve,
+    Runtime,
+    perform,
+    user,
+)
+
+SAID = (user("leave?"),)
+
+
+@dataclass
+class Plain:
+    """Finds, and can do nothing else."""
+
+    def find(self, query: str, k: int) -> tuple[Passage, ...]:
+        return (Passage("a", query),)[:k]
+
+
+@dataclass
+class Whole(Plain):
+    """Follows a dialogue and measures."""
+
+    history: tuple[Message, ...] = field(default=())
+
+    def after(self, history: tuple[Message, ...]) -> "Whole":
+        return Whole(history)
+
+    def evidence(self, query: str) -> Evidence:
+        return Evidence(passages=len(self.history), found=1)
+
+    def find(self, query: str, k: int) -> tuple[Passage, ...]:
+        return (Passage("a", " ".join((*(each.text for each in self.history), query))),)
+
+
+def both() -> Program[tuple[tuple[Passage, ...], Evidence | None]]:
+    found = yield from perform(Retrieve("nursing", 3, SAID))
+    measured = yield from perform(Measure("nursing", SAID))
+    return found, measured
+
+
+def test_a_retriever_that_follows_a_dialogue_is_told_what_was_said() -> None:
+    found, measured = Runtime(retriever=Whole()).run(both())
+
+    assert found == (Passage("a", "leave? nursing"),)
+    assert measured == Evidence(passages=1, found=1)
+
+
+def test_both_drivers_ask_alike() -> None:
+    assert asyncio.run(AsyncRuntime(retriever=Whole()).run(both())) == Runtime(retriever=Whole()).run(both())
+
+
+def test_a_retriever_that_only_finds_is_asked_for_the_query_alone() -> None:
+    found, measured = Runtime(retriever=Plain()).run(both())
+
+    assert found == (Passage("a", "nursing"),)
+    assert measured is None
+
+
+def test_without_a_retriever_nothing_can_be_measured() -> None:
+    with pytest.raises(ConfigError, match="retriever"):
+        Runtime().run(perform(Measure("nursing")))
+
+
+def test_a_lookup_without_history_keeps_its_name() -> None:
+    from taiwa.kernel import digest, record
+
+    assert record(Retrieve("q", 3)) == {"~": "Retrieve", "query": "q", "k": 3}
+    assert digest(Retrieve("q")) != digest(Retrieve("q", history=SAID))
