@@ -156,7 +156,7 @@ def keyword_at(schema: Json, here: Spot) -> tuple[str, str, str]:
         for pointer, each in found:
             if keyword in each and here.want in wants:
                 return pointer, keyword, _said(keyword, [each[keyword] for _, each in found if keyword in each], here)
-    kinds = list(dict.fromkeys(kind for _, each in found for kind in _types(each)))
+    kinds = list(dict.fromkeys(_kind(each) for _, each in found if "type" in each))
     keyword = "type" if kinds else ""
     return pointers[0], keyword, " or ".join(kinds) if kinds and here.want == "value" else WANTED[here.want]
 
@@ -176,7 +176,8 @@ def _of_object(found: list[tuple[str, Mapping[str, Json]]], here: Spot) -> tuple
         keyword = "required" if missing else "properties"
         names = ", ".join(repr(key) + ("" if key in missing else "?") for key in left[:8])
         more = ", …" if len(left) > 8 else ""
-        return pointer, keyword, f"the keys {names}{more}" if left else "the end of the object"
+        word = "key" if len(left) == 1 else "keys"
+        return pointer, keyword, f"the {word} {names}{more}" if left else "the end of the object"
     return found[0][0], "additionalProperties" if "additionalProperties" in found[0][1] else "type", WANTED[here.want]
 
 
@@ -190,13 +191,20 @@ def _said(keyword: str, values: list[Json], here: Spot) -> str:
         fitting = texts if opening is None else [text for text in texts if text.startswith(opening + here.begun)]
         shown = " or ".join((fitting or texts)[:8])
         return shown + (" or …" if len(fitting or texts) > 8 else "")
-    shown = json.dumps(values[0], ensure_ascii=False)
-    return f"{keyword} {shown if len(shown) <= SHOWN else shown[: SHOWN - 1] + '…'}"
+    return f"{keyword} {_written(values[0])}"
 
 
-def _types(schema: Mapping[str, Json]) -> Iterator[str]:
-    kinds = schema.get("type")
-    yield from [kinds] if isinstance(kinds, str) else [str(kind) for kind in kinds] if isinstance(kinds, list) else ()
+def _kind(schema: Mapping[str, Json]) -> str:
+    """The type, and what narrows it."""
+    kinds = schema["type"]
+    names = [str(kind) for kind in kinds] if isinstance(kinds, list) else [str(kinds)]
+    narrower = [word for word, _ in KEYWORDS if word in schema and word not in ("const", "enum")]
+    return ", ".join((" or ".join(names), *(f"{word} {_written(schema[word])}" for word in narrower)))
+
+
+def _written(data: Json) -> str:
+    shown = json.dumps(data, ensure_ascii=False)
+    return shown if len(shown) <= SHOWN else f"{shown[: SHOWN - 1]}…"
 
 
 def _schemas(schema: Json, path: tuple[str | int, ...]) -> Iterator[tuple[str, Mapping[str, Json]]]:
@@ -263,7 +271,8 @@ def placed(schema: Json, text: bytes, explanation: Explanation) -> Explanation:
     """
     here = spot(text.decode("utf-8", "ignore"))
     pointer, keyword, expected = keyword_at(schema, here)
-    both = f"{expected}: {explanation.expected}" if explanation.expected else expected
+    more = explanation.expected
+    both = expected if more in ("", expected) else f"{expected}: {more}"
     return replace(
         explanation, pointer=here.pointer, keyword=f"{pointer or '/'}: {keyword}" if keyword else "", expected=both
     )

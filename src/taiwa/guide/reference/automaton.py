@@ -6,7 +6,7 @@ pattern is catastrophic; what would grow beyond the bounds is refused.
 """
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -42,6 +42,34 @@ class Automaton:
             {symbol: target for low, high, target in row for symbol in range(low, high + 1)} for row in self.moves
         )
 
+    @cached_property
+    def extent(self) -> tuple[int | None, int, int | None]:
+        """How many texts there are, and how many symbols the shortest and the longest have; None where there is no end.
+
+        >>> compiled("a{2,3}|b").extent
+        (3, 1, 3)
+        """
+        order, is_endless = _sorted(self.moves)
+        least: dict[int, int] = dict.fromkeys(self.finals, 0)
+        todo = deque(self.finals)
+        back: defaultdict[int, set[int]] = defaultdict(set)
+        for state, row in enumerate(self.moves):
+            for *_, there in row:
+                back[there].add(state)
+        while todo:
+            here = todo.popleft()
+            for before in back[here] - least.keys():
+                least[before] = least[here] + 1
+                todo.append(before)
+        if is_endless:
+            return None, least[0], None
+        count, most = dict[int, int](), dict[int, int]()
+        for state in order:
+            row = self.moves[state]
+            count[state] = (state in self.finals) + sum((high - low + 1) * count[there] for low, high, there in row)
+            most[state] = max((most[there] + 1 for *_, there in row), default=0)
+        return count[0], least[0], most[0]
+
     def step(self, state: int, symbol: int) -> int | None:
         """The state after one more symbol, if there is one."""
         row = self.moves[state]
@@ -71,6 +99,22 @@ class Automaton:
     def accepts(self, symbols: Iterable[int]) -> bool:
         """Say whether these symbols are a whole text of the language."""
         return self.walk(symbols) in self.finals
+
+
+def _sorted(moves: tuple[Moves, ...]) -> tuple[list[int], bool]:
+    """The states, each after those that it leads to, and whether there is a loop: then they have no such order."""
+    left = [len({there for *_, there in row}) for row in moves]
+    back: defaultdict[int, list[int]] = defaultdict(list)
+    for state, row in enumerate(moves):
+        for there in {there for *_, there in row}:
+            back[there].append(state)
+    order = [state for state, count in enumerate(left) if not count]
+    for state in order:
+        for before in back[state]:
+            left[before] -= 1
+            if not left[before]:
+                order.append(before)
+    return order, len(order) < len(moves)
 
 
 def compiled(pattern: str | Node, *, chars: bool = False) -> Automaton:

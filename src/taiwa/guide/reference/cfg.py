@@ -110,10 +110,16 @@ class Cfg(Reference[Place]):
         for name, _, column in place.threads:
             yield from (self._rule(number, dot) for number, dot, _ in _items(column, name))
 
-    def _rule(self, number: int, dot: int) -> str:
+    def described(self) -> Iterator[str]:
+        """The rules as they are followed, one by one, repetitions written out."""
+        yield from (self._rule(number) for number in range(1, len(self.rules.rules)))
+
+    def _rule(self, number: int, dot: int | None = None) -> str:
         rule = self.rules.rules[number]
         words = [self._shown.get(symbol, symbol) for symbol in rule.symbols]
-        return f"{rule.name}: {' '.join((*words[:dot], '·', *words[dot:]))}"
+        if dot is not None:
+            words.insert(dot, "·")
+        return f"{rule.name}: {' '.join(words)}".rstrip()
 
     def _can_end(self, place: Place) -> bool:
         """Look for tokens that lead from here to an end of the text; what is not found soon is taken to be there."""

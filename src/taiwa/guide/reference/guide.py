@@ -271,13 +271,14 @@ def _readable(text: bytes) -> str:
     return repr(text.decode("utf-8", "backslashreplace"))
 
 
-def _telling(vocabulary: Vocabulary, tokens: tuple[int, ...]) -> Iterator[int]:
-    """A few tokens that a person can read, the end among them."""
+def _telling(vocabulary: Vocabulary, tokens: tuple[int, ...]) -> tuple[int, ...]:
+    """A few tokens that a person can read, from all over the vocabulary, and the end."""
     ends = [token for token in tokens if token in vocabulary.end]
-    clear = (
+    clear = [
         token
         for token in tokens
         if token not in vocabulary.end and vocabulary.tokens[token].decode("utf-8", "replace").isprintable()
-    )
-    found = [token for token, _ in zip(clear, range(EXAMPLES - len(ends)), strict=False)]
-    yield from (*found, *ends) if found or ends else tokens[:EXAMPLES]
+    ]
+    room = EXAMPLES - len(ends)
+    found = [clear[number * len(clear) // room] for number in range(room)] if len(clear) > room else clear
+    return (*found, *ends) or tokens[:EXAMPLES]

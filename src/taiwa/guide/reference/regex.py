@@ -133,6 +133,10 @@ class Regex(Reference[int]):
         """The states in which a text may end."""
         return self.automaton.finals
 
+    def drawn(self, place: int) -> int | None:
+        """The state of `chars` that a state is; None within a character."""
+        return self._drawn.get(place)
+
     def is_written(self, text: str) -> bool:
         """Say whether tokens of the vocabulary can write a whole text, one way or another."""
         wanted = text.encode()

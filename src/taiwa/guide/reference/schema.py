@@ -52,7 +52,8 @@ def escaped(text: str) -> str:
 
 
 def to_regex(schema: Json, space: str = "") -> str:
-    r"""Write the JSON texts of a schema as a regular expression; `space` is the pattern of what may stand between signs.
+    r"""Write the JSON texts of a schema as a regular expression; `space` is the pattern of what may stand between signs, in
+    parentheses where it has alternatives.
 
     >>> to_regex({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]})
     '\\{"ok":(true|false)\\}'
@@ -61,7 +62,7 @@ def to_regex(schema: Json, space: str = "") -> str:
         UncoveredError: a keyword asks for what no regular expression can say, or for what no text can be.
         InputError: this is no JSON Schema.
     """
-    found = _Writer(schema, f"({space})" if "|" in space else space).whole(schema, _Place())
+    found = _Writer(schema, space).whole(schema, _Place())
     if found is None:
         raise InputError("no JSON text can meet this schema")
     return found

@@ -1,0 +1,235 @@
+"""A constraint, its guide and the walk of a text, for people and for programs."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from taiwa.cli.screen import say_line, table
+from taiwa.guide.protocol import Guide
+from taiwa.guide.reference.cfg import Cfg
+from taiwa.guide.reference.regex import Regex
+from taiwa.guide.steps import Step, Walk
+from taiwa.kernel.errors import DeadEndError, InputError
+from taiwa.kernel.records import Json
+
+if TYPE_CHECKING:
+    from taiwa.guide.vocabulary import Vocabulary
+    from taiwa.kernel.values import Constraint
+
+__all__ = ["Subject", "language", "report", "subject", "token_text", "told"]
+
+SPACES = {"bounded": "( |\\n {0,24})?", "compact": ""}
+SHOWN = 72
+SHOWN_PATTERN = 400
+SHOWN_RULES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is explained: its title, the words it was given in, the guide and who made it."""
+
+    title: str
+    kind: str
+    source: str
+    guide: Guide
+    engine: str
+
+
+def subject(kind: str, given: Mapping[str, Any]) -> Subject:
+    """Compile what the options name.
+
+    Raises:
+        InputError: it cannot be read, or says what this guide cannot keep.
+    """
+    vocabulary = _vocabulary(given["vocab"])
+    name = given["kind"] if kind == "type" else given[kind]
+    source, constraint, schema = _constraint(kind, name)
+    engine, whitespace = given["engine"], given["whitespace"]
+    try:
+        if engine == "llguidance":
+            from taiwa import guide
+
+            made: Guide = guide.compile(constraint, vocabulary, whitespace=whitespace)
+        else:
+            made = _reference(kind, source, vocabulary, schema, SPACES[whitespace])
+    except DeadEndError as error:
+        raise InputError(error.message) from error
+    return Subject(name if kind != "grammar" else Path(name).stem, kind, source, made, engine)
+
+
+def _reference(kind: str, source: str, vocabulary: "Vocabulary", schema: Json, space: str) -> Guide:
+    from taiwa.guide.protocol import UncoveredError
+
+    if kind == "grammar":
+        return Cfg(source, vocabulary)
+    if kind == "choice":
+        return Regex.of_choice(_words(source), vocabulary)
+    if kind == "regex":
+        return Regex(source, vocabulary)
+    try:
+        return Regex.of_schema(schema, vocabulary, space)
+    except UncoveredError as error:
+        raise InputError(f"{error.message}; --engine llguidance keeps more than the plain guides") from error
+
+
+def _constraint(kind: str, name: str) -> "tuple[str, Constraint | Any, Json]":
+    """The source as text, as a constraint, and as a schema where it is one."""
+    from taiwa.cli.opening import read_file
+    from taiwa.guide.sources import Choice
+    from taiwa.kernel.values import Grammar, JsonSchema
+    from taiwa.kernel.values import Regex as Pattern
+
+    if kind == "regex":
+        return name, Pattern(name), None
+    if kind == "choice":
+        return name, Choice(tuple(_words(name))), None
+    if kind == "grammar":
+        text = read_file(Path(name))
+        return text, Grammar(text), None
+    schema = _schema(kind, name)
+    return json.dumps(schema, ensure_ascii=False, indent=2), JsonSchema(schema, "Answer"), schema
+
+
+def _words(given: str) -> list[str]:
+    words = [word.strip() for word in given.split(",") if word.strip()]
+    if not words:
+        raise InputError("--choice takes words with commas between them")
+    return words
+
+
+def _schema(kind: str, name: str) -> dict[str, Json]:
+    from taiwa.cli.opening import read_file
+    from taiwa.cli.targets import load_shape
+
+    if kind == "type":
+        return load_shape(name).schema()
+    try:
+        schema = json.loads(read_file(Path(name)))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} is not JSON: {error}") from None
+    if not isinstance(schema, dict):
+        raise InputError(f"{name} is no JSON Schema: it must be an object")
+    return cast("dict[str, Json]", schema)
+
+
+def _vocabulary(name: str) -> "Vocabulary":
+    from taiwa.guide.files import read_vocabulary
+    from taiwa.guide.small import small
+    from taiwa.guide.vocabulary import Vocabulary
+
+    if name == "small":
+        return small()
+    if name == "bytes":
+        return Vocabulary.of_bytes()
+    if not Path(name).exists():
+        raise InputError(f"there is no vocabulary {name!r}: give small, bytes, or the file of a tokenizer")
+    return read_vocabulary(name)
+
+
+def report(found: Subject, walk: Walk, *, asked: bool, examples: bool) -> None:
+    """Print the walk as a table, and what came of it; without a text, what the whole texts are like."""
+    vocabulary = found.guide.vocabulary
+    steps = walk.steps if asked else walk.steps[:1]
+    if not asked:
+        for line in language(found):
+            say_line(line)
+        say_line("")
+    heads = ("", "token", "allowed", "place", "expected")
+    rows = [
+        (
+            str(number), token_text(vocabulary, step) + (" (forced)" if step.forced and not step.why else ""),
+            f"{step.told.count:,}", _where(step), _short(step.told.expected),
+        )
+        for number, step in enumerate(steps)
+    ]  # fmt: skip
+    table(heads, rows, frozenset({0, 2}))
+    for number, step in enumerate(steps):
+        if examples and step.told.examples:
+            say_line(f"  {number}: may come: {' '.join(step.told.examples)}")
+    if asked:
+        say_line("")
+        say_line(_outcome(walk, vocabulary), "green" if walk.accepted else "yellow")
+
+
+def token_text(vocabulary: "Vocabulary", step: Step) -> str:
+    """The token that came, for people; nothing at the last place."""
+    return "" if step.token is None else vocabulary.show(step.token)
+
+
+def _where(step: Step) -> str:
+    parts = [f"state {step.place}" if step.place else "", step.told.pointer, step.told.keyword]
+    return _short(" ".join(filter(None, parts)))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def _outcome(walk: Walk, vocabulary: "Vocabulary") -> str:
+    last = walk.steps[-1]
+    if last.why:
+        return f"refused: {token_text(vocabulary, last)} cannot come at {len(walk.steps) - 1}: {last.why}"
+    if not last.final:
+        return "so far it fits; the text cannot end here"
+    return "it fits, and is whole" + ("" if last.told.count <= len(vocabulary.end) else "; more may come")
+
+
+def language(found: Subject) -> Iterator[str]:
+    """What the whole texts are like, by line."""
+    guide, vocabulary = found.guide, found.guide.vocabulary
+    name = vocabulary.name or "vocabulary"
+    yield f"{found.kind} {found.title} over {len(vocabulary):,} tokens ({name}), by {found.engine}"
+    if isinstance(guide, Regex):
+        if found.kind != "regex":
+            short = guide.pattern if len(guide.pattern) <= SHOWN_PATTERN else guide.pattern[: SHOWN_PATTERN - 1] + "…"
+            yield f"as a regular expression: {short}"
+        count, least, most = guide.chars.extent
+        yield f"an automaton of {len(guide.chars.moves):,} states over characters, {len(guide.automaton.moves):,} over bytes"
+        many = "endlessly many texts" if count is None else "one text" if count == 1 else f"{_amount(count)} texts"
+        upper = "" if most == least else f" to {most:,}" if most is not None else " or more"
+        yield f"{many}, of {least:,}{upper} characters"
+    elif isinstance(guide, Cfg):
+        yield f"a grammar: {len(guide.rules.rules) - 1} ways to write {len({rule.name for rule in guide.rules.rules[1:]})} symbols, {len(guide.rules.terminals)} terminals"
+        rules = list(guide.described())
+        yield from (f"  {rule}" for rule in rules[:SHOWN_RULES])
+        if len(rules) > SHOWN_RULES:
+            yield f"  and {len(rules) - SHOWN_RULES} more"
+    for clause in (*guide.coverage.relaxed, *guide.coverage.ignored):
+        yield f"not kept: {clause}"
+
+
+def _amount(count: int) -> str:
+    return f"{count:,}" if count < 10**9 else f"about 10^{len(str(count)) - 1}"
+
+
+def told(found: Subject, walk: Walk) -> dict[str, Json]:
+    """All of it, for programs."""
+    vocabulary = found.guide.vocabulary
+    steps: list[Json] = [
+        {
+            "text": step.text.decode("utf-8", "replace"),
+            "token": step.token,
+            "written": token_text(vocabulary, step),
+            "state": int(step.place) if step.place else None,
+            "allowed": step.told.count,
+            "examples": list(step.told.examples),
+            "pointer": step.told.pointer,
+            "keyword": step.told.keyword,
+            "expected": step.told.expected,
+            "forced": step.forced,
+            "final": step.final,
+            "why": step.why,
+        }
+        for step in walk.steps
+    ]
+    return {
+        "source": {"kind": found.kind, "title": found.title},
+        "engine": found.engine,
+        "vocabulary": {"name": vocabulary.name, "tokens": len(vocabulary)},
+        "about": list(language(found)),
+        "steps": steps,
+        "accepted": walk.accepted,
+        "refused": walk.refused is not None,
+    }
