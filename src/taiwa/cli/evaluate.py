@@ -179,10 +179,10 @@ def reason_(shared: Flags, data: Path, **given: Any) -> None:  # noqa: ANN401  (
 def _read(path: Path, limit: int | None, only: str | None) -> "DataSet":
     from dataclasses import replace
 
-    from taiwa.lab.evaluation.readers import read_data
+    from taiwa.lab.evaluation.readers import read_questions
 
     kinds = frozenset(word.strip() for word in (only or "").split(",") if word.strip())
-    found = read_data(path, kinds)
+    found = read_questions(path, kinds)
     return replace(found, items=found.items[:limit])
 
 

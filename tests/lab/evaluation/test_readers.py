@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.errors import InputError
 from taiwa.lab.evaluation.items import Item
-from taiwa.lab.evaluation.readers import read_data
+from taiwa.lab.evaluation.readers import read_questions
 
 
 def made(folder: Path, text: str | bytes, name: str = "data.jsonl") -> Path:
@@ -29,7 +29,7 @@ def test_lines_with_ids_and_answers_are_items(tmp_path: Path) -> None:
         tmp_path, lines({"id": 7, "question": " How many? ", "answer": 3}, {"id": "b", "question": "Q", "answer": "x"})
     )
 
-    found = read_data(path)
+    found = read_questions(path)
 
     assert found.name == "data.jsonl"
     assert len(found.digest) == 64
@@ -45,7 +45,7 @@ def test_an_array_is_read_with_the_lines_of_its_elements(tmp_path: Path, wrap: s
     ]
     text = wrap.format(json.dumps(rows, indent=indent))
 
-    found = read_data(made(tmp_path, text, "numglue.json")).items
+    found = read_questions(made(tmp_path, text, "numglue.json")).items
 
     assert [(item.id, item.gold, item.kind) for item in found] == [("0", "1", "Type_1"), ("1", "2.5", "Type_4")]
     assert text.split("\n")[found[1].line - 1].lstrip().startswith(("{", "[", '{"data'))
@@ -55,16 +55,16 @@ def test_only_questions_of_a_type_are_read_when_it_is_named(tmp_path: Path) -> N
     rows = [{"question": f"What is the molecular weight of {n}?", "answer": n, "type": f"Type_{n}"} for n in (1, 2, 3)]
     path = made(tmp_path, json.dumps(rows))
 
-    assert [item.id for item in read_data(path, frozenset({"Type_2"})).items] == ["1"]
-    assert [item.id for item in read_data(path, frozenset({"molecular weight"})).items] == ["1"]
+    assert [item.id for item in read_questions(path, frozenset({"Type_2"})).items] == ["1"]
+    assert [item.id for item in read_questions(path, frozenset({"molecular weight"})).items] == ["1"]
     with pytest.raises(InputError, match="holds no question of Type_9"):
-        read_data(path, frozenset({"Type_9"}))
+        read_questions(path, frozenset({"Type_9"}))
 
 
 def test_the_answer_of_a_solution_stands_behind_its_mark(tmp_path: Path) -> None:
     solution = "She has 3*4=<<3*4=12>>12.\nSo 100*12=<<100*12=1200>>1,200.\n#### 1,200"
 
-    item = read_data(made(tmp_path, lines({"question": "How many?", "answer": solution}))).items[0]
+    item = read_questions(made(tmp_path, lines({"question": "How many?", "answer": solution}))).items[0]
 
     assert (item.gold, item.kind) == ("1200", "2 steps")
 
@@ -77,13 +77,13 @@ def test_the_answer_of_a_solution_stands_behind_its_mark(tmp_path: Path) -> None
     ],
 )  # fmt: skip
 def test_an_answer_is_a_text(tmp_path: Path, answer: Any, gold: str) -> None:
-    assert read_data(made(tmp_path, lines({"question": "Q", "answer": answer}))).items[0].gold == gold
+    assert read_questions(made(tmp_path, lines({"question": "Q", "answer": answer}))).items[0].gold == gold
 
 
 def test_a_passage_and_options_are_part_of_what_is_asked(tmp_path: Path) -> None:
     row = {"passage": "P.", "question": "Q?", "option1": "a", "option2": "b", "answer": "Option 1", "type": "Type_5"}
 
-    assert read_data(made(tmp_path, lines(row))).items[0].text == "P.\nQ?\noption1: a\noption2: b"
+    assert read_questions(made(tmp_path, lines(row))).items[0].text == "P.\nQ?\noption1: a\noption2: b"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_passage_and_options_are_part_of_what_is_asked(tmp_path: Path) -> None
 def test_a_question_has_a_class_by_its_wording(tmp_path: Path, question: str, kind: str) -> None:
     row = {"question": question, "answer": 1, "type": "Type_2"}
 
-    assert read_data(made(tmp_path, lines(row))).items[0].kind == kind
+    assert read_questions(made(tmp_path, lines(row))).items[0].kind == kind
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_question_has_a_class_by_its_wording(tmp_path: Path, question: str, ki
 )  # fmt: skip
 def test_what_cannot_be_used_names_its_place(tmp_path: Path, text: str | bytes, complaint: str) -> None:
     with pytest.raises(InputError) as raised:
-        read_data(made(tmp_path, text))
+        read_questions(made(tmp_path, text))
 
     assert complaint in raised.value.message
     assert "\n" not in raised.value.message
@@ -141,9 +141,9 @@ def test_what_cannot_be_used_names_its_place(tmp_path: Path, text: str | bytes, 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gone\.jsonl: No such file"):
-        read_data(tmp_path / "gone.jsonl")
+        read_questions(tmp_path / "gone.jsonl")
     with pytest.raises(InputError, match="Is a directory"):
-        read_data(tmp_path)
+        read_questions(tmp_path)
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
@@ -151,11 +151,11 @@ def test_no_file_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, raw
     path = made(tmp_path_factory.getbasetemp(), raw, "any.jsonl")
 
     with suppress(InputError):
-        read_data(path)
+        read_questions(path)
 
 
 def test_the_shared_questions_have_classes_and_golds(shared_data: Path) -> None:
-    found = read_data(shared_data / "numglue_task2.jsonl").items
+    found = read_questions(shared_data / "numglue_task2.jsonl").items
 
     assert len(found) == 25
     assert all(item.gold and item.kind not in ("", "other") for item in found)

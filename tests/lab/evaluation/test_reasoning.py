@@ -213,7 +213,7 @@ def test_a_question_that_is_shown_as_an_example_is_found() -> None:
 
 
 def test_no_worked_example_is_a_shared_question(shared_data: Path) -> None:
-    from taiwa.lab.evaluation.readers import read_data
+    from taiwa.lab.evaluation.readers import read_questions
 
     for name in ("numglue_task2.jsonl", "chemistry.jsonl"):
-        assert work(Grid(TOOLS)).overlap(read_data(shared_data / name).items) == ()
+        assert work(Grid(TOOLS)).overlap(read_questions(shared_data / name).items) == ()

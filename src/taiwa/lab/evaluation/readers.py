@@ -15,7 +15,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.lab.evaluation.items import DataSet, Item
 
-__all__ = ["question_items", "read_data", "read_rows"]
+__all__ = ["question_items", "read_questions", "read_rows"]
 
 MOST_BYTES = 256 * 2**20
 SPACE = re.compile(r"[ \t\r\n]*")
@@ -36,7 +36,7 @@ CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 """Classes of NumGLUE's Task 2 by wording; the first that fits."""
 
 
-def read_data(path: Path, kinds: frozenset[str] = frozenset()) -> DataSet:
+def read_questions(path: Path, kinds: frozenset[str] = frozenset()) -> DataSet:
     """Read the questions of a file; with `kinds` only those of these types or classes.
 
     Raises:

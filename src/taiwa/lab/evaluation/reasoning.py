@@ -1,7 +1,8 @@
 """The evaluation of tool-interrupted reasoning: one question under one setting, by any model, on any machine."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any, TypeAlias
 
 from taiwa.apps.shots import built_in, results, usable
@@ -31,6 +32,7 @@ __all__ = ["STEP_BY_STEP", "Manner", "Reasoning"]
 STEP_BY_STEP = "Let's think step by step."
 """Kojima et al., Large Language Models are Zero-Shot Reasoners, NeurIPS 2022."""
 AT_ONCE = "Give the answer at once: one line that states it, with its number last, and nothing before it."
+SPARE = 10
 Tool: TypeAlias = FunctionTool[Any, Any]
 
 
@@ -53,8 +55,7 @@ class Manner:
 
     def offered(self) -> tuple[Tool, ...]:
         """The tools, with the weights that were asked for."""
-        preset = molar_mass.preset(weights=self.weights)
-        return tuple(preset if tool is molar_mass else tool for tool in find(self.tools))
+        return _offered(self.tools, self.weights)
 
     def codec(self) -> Protocol:
         """How calls stand in the text."""
@@ -96,6 +97,12 @@ class Manner:
             else:
                 found += render(worked, codec, given, setting.shown)
         return tuple(found)
+
+
+@cache
+def _offered(names: tuple[str, ...], weights: Weights) -> tuple[Tool, ...]:
+    preset = molar_mass.preset(weights=weights)
+    return tuple(preset if tool is molar_mass else tool for tool in find(names))
 
 
 @dataclass
@@ -199,8 +206,11 @@ class Reasoning:
 
     async def measure(self, job: Job, limits: Limits) -> Measured:
         """Reason once, and count what came of it."""
-        setting = self._setting(job.setting)
+        setting, bounds = self._setting(job.setting), self.manner.bounds
         tools = [tool for tool in self.manner.offered() if tool.spec.name in setting.working]
+        # A rationale has bounds of its own, which say more of how it ended than a limit of the run.
+        most = bounds.calls + bounds.false_stops + SPARE
+        limits = replace(limits, requests=most, tool_calls=most)
         runtime = AsyncRuntime(self.voice.model, tools=tools, limits=limits, price=self.voice.price)
         done = await runtime.done(self.program(job))
         found = counted_of(done.value, job.item.gold, self.manner.codec(), setting.shown)

@@ -1,0 +1,23 @@
+# Exercises for the tools alone, and what an evaluation of a model would ask.
+#== tools
+cat > exercises.jsonl <<'END'
+{"id": "water", "kind": "molar_mass", "input": "H2O", "gold": 18.015}
+{"id": "rust", "kind": "balance", "input": "Fe + O2 -> Fe2O3", "gold": "4Fe + 3O2 -> 2Fe2O3"}
+{"id": "typo", "kind": "arithmetic", "input": "12 × 12", "gold": 1444}
+{"id": "salt", "question": "What is the molecular weight of 2 moles of NaCl?", "answer": 116}
+{"id": "sum", "question": "How many in all?", "answer": "3*4=<<3*4=12>>12, so 12+5=<<12+5=17>>17.\n#### 17"}
+{"id": "name", "question": "What does a mole of washing soda weigh?", "answer": 286}
+END
+taiwa eval tools --data exercises.jsonl
+taiwa eval tools --data exercises.jsonl --json
+#== dry
+cat > questions.jsonl <<'END'
+{"id": 1, "question": "A jar holds 0.5 mol of table salt, NaCl. How many grams is that?", "answer": "29.22"}
+{"id": 2, "question": "Tea for 4 people takes 10 g of leaves. How many grams do 14 people need?", "answer": 35}
+END
+taiwa eval reason --data questions.jsonl --dry-run
+taiwa eval reason --data questions.jsonl --shots 0,5 --ablate none,cal+mml,all --mode execution,exposure --dry-run
+#== wrong
+printf '{"question": "How many?", "answer": 3}\n{"question": "How many more?"}\n' > broken.jsonl
+#! fails
+taiwa eval reason --data broken.jsonl
