@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_is_indexed_and_found(taiwa: Taiwa, folder: Path) -> None:
     said = taiwa.ok("index", str(folder))
 
-    assert said.lines[0].startswith("handbook: 4 documents, 6 passages (5 new; ")
+    assert said.lines[0].startswith("handbook: 4 documents, 6 passages (files: 5 new; ")
     assert any("scan.pdf" in line and "no text layer" in line for line in said.lines)
     found = taiwa.ok("find", "sick leaves").lines
     assert found[0].startswith("1. leave.md › Leave › Sick leave  ")

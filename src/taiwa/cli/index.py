@@ -1,5 +1,6 @@
 """`taiwa index`: reading a folder of documents, and looking at what is indexed."""
 
+from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,7 +66,7 @@ def folder_(shared: Flags, folder: str, name: str, language: str) -> None:
     parts = [f"{count} {what}" for count, what in _counts(done) if count]
     say_line(
         f"{summary.name}: {summary.documents:,} documents, {summary.passages:,} passages"
-        f" ({', '.join(parts) or 'nothing to read'}; {done.seconds:.1f} s)"
+        f" (files: {', '.join(parts) or 'none'}; {done.seconds:.1f} s)"
     )
     if done.problems:
         shown = done.problems[:SHOWN]
@@ -75,6 +76,13 @@ def folder_(shared: Flags, folder: str, name: str, language: str) -> None:
     if done.others:
         kinds = ", ".join(f"{suffix} ({count})" for suffix, count in sorted(done.others.items()))
         tell(f"left out, of other kinds: {kinds}")
+
+
+# The help of the group shows what a folder may be given; it is parsed there.
+for option in (each for each in folder_.params if isinstance(each, click.Option)):
+    shown = copy(option)
+    shown.expose_value = False
+    index.params.append(shown)
 
 
 @index.command("list")
