@@ -18,7 +18,8 @@ def main() -> None:
     what = ["--no-build-isolation", "--report", "-", "pip", ".[dev,bench]"]
     report = json.loads(subprocess.run([*resolve, *what], check=True, stdout=subprocess.PIPE).stdout)
 
-    found = [(item["metadata"]["name"], item["metadata"]["version"]) for item in report["install"]]
+    # A build for one kind of machine (`2.13.0+cpu`) satisfies the pin of its version; a pin of the build, no other machine.
+    found = [(item["metadata"]["name"], item["metadata"]["version"].partition("+")[0]) for item in report["install"]]
     pins = [f"{name}=={version}" for name, version in found if name != "taiwa"]
 
     print("\n".join([HEAD, *sorted(pins, key=str.lower)]))
