@@ -122,6 +122,24 @@ BROKEN = [
         "8: 'the-turns' cannot be a name in state; take letters, digits and `_`, a letter first",
     ),
     (
+        "what cannot name a tool",
+        "name: a",
+        "name: a\ntools: [os.system]",
+        "4: 'os.system' cannot be the name of a tool; take letters, digits, `_` and `-`, a letter first; see `taiwa tools list`",
+    ),
+    (
+        "a tool twice",
+        "name: a",
+        "name: a\ntools: [calculator, calculator]",
+        "4: the tool calculator stands here twice; take one of the two out",
+    ),
+    (
+        "tools that are no list",
+        "name: a",
+        "name: a\ntools: calculator",
+        "4: tools must be a list of names, not 'calculator'; write tools: [one, two]",
+    ),
+    (
         "a field without a type",
         "derive: turn_count",
         "say: how many",
@@ -244,6 +262,12 @@ def test_a_fault_is_one_line_with_its_place_and_its_mend(old: str, new: str, sai
 
 
 WARNED = [
+    (
+        "a tool that is not built in",
+        "name: a",
+        "name: a\ntools: [calculater]",
+        "4: the tool calculater is not built in, so a program must hand it over; did you mean 'calculator'?",
+    ),
     (
         "a parameter nobody uses",
         " in {{lang}}",

@@ -187,6 +187,17 @@ def test_thoughts_are_not_scanned(drive: Drive) -> None:
     assert (done.value.calls, done.value.text) == ((), "It is 2.")
 
 
+@pytest.mark.parametrize("stop", [">>", None])
+def test_a_stop_within_hidden_reasoning_is_no_stop_of_the_text(drive: Drive, stop: str | None) -> None:
+    thinking = Response(Message("assistant", (Thought("shift by <<adder: 1"),)), stop=stop)
+    model = script(thinking, "It is 2.")
+
+    done = drive(lambda: reason("?", SPECS), model, tools=[ADDER])
+
+    assert (done.value.text, done.value.calls) == ("It is 2.", ())
+    assert [bool(request.stop) for request in model.requests] == [True, False]
+
+
 def test_what_stands_behind_a_call_in_the_same_piece_is_thrown_away_and_kept_for_people(drive: Drive) -> None:
     model = script(f"{FIRST} 5, I am sure", " is it: 4", abilities=NO_STOP, chunk=100)
 

@@ -277,4 +277,13 @@ def _tools(keys: Keys) -> tuple[str, ...]:
             keys.faults.error(item.at, f"the tool {item.text} stands here twice", "take one of the two out")
         else:
             names.append(item.text)
+            _is_there(item, keys.faults)
     return tuple(names)
+
+
+def _is_there(item: Scalar, faults: Faults) -> None:
+    from taiwa.tools import builtin  # imported where an app has tools, which few have
+
+    if item.text not in builtin():
+        mend = nearest(item.text, tuple(builtin()), "tools")
+        faults.warn(item.at, f"the tool {item.text} is not built in, so a program must hand it over", mend)

@@ -18,7 +18,7 @@ from taiwa.flows.rationale import Bounds, Ending, Said, Spliced
 from taiwa.flows.scanning import Trigger
 from taiwa.kernel.effects import Complete, Program, Watcher, perform, tell
 from taiwa.kernel.errors import RefusalError, ToolError
-from taiwa.kernel.values import Message, Request, Response, Usage, assistant, user
+from taiwa.kernel.values import Message, Request, Response, Thought, Usage, assistant, user
 
 __all__ = ["TextCourse", "Track"]
 
@@ -121,6 +121,9 @@ class TextCourse(Track):
         while self.ending is None:
             response = yield from perform(Complete(self.bounded(self.request()), self._watch))
             self.charge(response)
+            if self._unsaid(response):
+                yield from tell("stopped within hidden reasoning; asked again without stop strings", code="downgrade")
+                continue
             trigger, text = yield from self._take(response)
             if trigger is not None and self.ending is None:
                 yield from self._call(trigger, f"{text}{response.discarded}")
@@ -143,6 +146,14 @@ class TextCourse(Track):
 
     def _shown(self, live: Live) -> Watcher:
         return live if self.watch is None else Through(live, self.watch())
+
+    def _unsaid(self, response: Response) -> bool:
+        """Whether the server stopped at a mark in hidden reasoning, which is nobody's text. From then on none is given."""
+        thought = any(isinstance(part, Thought) for part in response.message.parts)
+        if not (self.asked.stop and thought and not response.text and response.finish == "stop"):
+            return False
+        self.asked = replace(self.asked, stop=())
+        return True
 
     def _take(self, response: Response) -> Program[tuple[Trigger | None, str]]:
         """Add what the model wrote, up to its first trigger; where there is none, `ending` may be set.
