@@ -409,3 +409,14 @@ def test_a_genuine_server_of_noise_is_held_to_the_bounds(
     assert done.json["usage"]["output_tokens"] <= 40 + 40
     assert (done.json["way"], len(done.json["calls"])) == (way, 0)
     assert taiwa.ok("cost", "--json").json[0]["requests"] >= 1
+
+
+def test_documents_are_looked_up_in_the_middle_of_a_rationale(taiwa: Taiwa, speaker: Speaker, tmp_path: Path) -> None:
+    (tmp_path / "handbook").mkdir()
+    (tmp_path / "handbook" / "leave.md").write_text("# Leave\n\nThree years of work give 14 days of leave.\n")
+    no_tools(speaker, "<<search_documents: days of leave after three years>>", "So the answer is 14.")
+
+    done = taiwa.ok("solve", "How many days?", "--tools", "none", "--in", str(tmp_path / "handbook"))
+
+    assert "[1] leave.md › Leave: # Leave Three years of work give 14 days of leave." in done.out
+    assert done.out.endswith("\n14\n")

@@ -1,13 +1,15 @@
 """Documents as a tool: what is found has numbers and sources, and begins nothing."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import taiwa
 from taiwa.flows.reason import reason
 from taiwa.kernel import ConfigError, ToolError
 from taiwa.kernel.values import Passage
 from taiwa.retrieve import InMemory
-from taiwa.tools.searching import searching
+from taiwa.tools.searching import excerpt, searching
 
 PASSAGES = [
     Passage("guide/紅葉.md", "京都の紅葉は11月の下旬に見頃を迎える。", start=120),
@@ -31,6 +33,8 @@ def test_passages_are_numbered_and_say_where_they_stand() -> None:
         "start": 120,
         "score": pytest.approx(1.0, abs=1.0),
         "text": PASSAGES[0].text,
+        "heading": [],
+        "page": 0,
     }
 
 
@@ -44,6 +48,43 @@ def test_a_passage_begins_nothing_and_stays_on_its_line() -> None:
 
 def test_the_text_is_bounded_however_long_a_passage_is() -> None:
     assert len(TOOL.call({"query": "temple"}).text) < 250
+
+
+def test_headings_and_pages_are_part_of_the_place() -> None:
+    tool = searching(InMemory([Passage("leave.pdf", "Ten days of leave.", heading=("Leave", "Sick"), page=3)]))
+
+    assert tool.call({"query": "leave"}).text == "[1] leave.pdf › Leave › Sick, page 3: Ten days of leave."
+
+
+@pytest.mark.parametrize(
+    ("query", "there"),
+    [
+        ("the ferry to Naoshima", "ferry to Naoshima leaves at nine"),
+        ("直島のフェリー", "直島行きのフェリー"),
+        ("nothing of it", "boats"),
+    ],
+)
+def test_an_excerpt_is_where_the_words_of_the_query_stand_together(query: str, there: str) -> None:
+    text = (
+        "All about boats. " * 200
+        + "The ferry to Naoshima leaves at nine. "
+        + "More boats. " * 200
+        + "直島行きのフェリーは9時発。"
+        + "船。" * 500
+    )
+
+    found = excerpt(text, query, 80)
+
+    assert there in found
+    assert len(found) <= 80
+
+
+@given(st.text(max_size=300), st.text(max_size=30), st.integers(10, 60))
+def test_an_excerpt_is_short_and_of_the_text(text: str, query: str, longest: int) -> None:
+    found = excerpt(text, query, longest)
+
+    assert len(found) <= longest
+    assert found.strip("…").strip() in " ".join(text.split())
 
 
 def test_where_nothing_fits_it_is_said() -> None:

@@ -23,6 +23,8 @@ PROTOCOLS = ("tagged", "inline", "gsm", "react", "fence", "native")
 WAYS = ("auto", "continue", "cut", "native")
 TROUBLE = click.Choice(("tell", "model_writes", "stop"))
 NO_TOOLS = "none"
+PASSAGES, PASSAGE_CHARACTERS = 2, 400
+"""What fits into the room that a result has in a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Given:
 
     names: str | None
     mounts: tuple[str, ...]
+    places: tuple[str, ...]
     protocol: str | None
     way: str
     shots: int | None
@@ -52,6 +55,9 @@ class Given:
 )
 @click.option(
     "--mount", "mounts", metavar="COMMAND", multiple=True, help="Tools of the MCP server that COMMAND starts."
+)
+@click.option(
+    "--in", "places", metavar="FOLDER|INDEX", multiple=True, help="Look documents up, too: in an index, or a folder."
 )
 @click.option("--protocol", type=click.Choice(PROTOCOLS), help="How calls stand in the text; tagged if not said.")
 @click.option("--way", type=click.Choice(WAYS), default="auto", help="How the model goes on behind a result.")
@@ -84,13 +90,14 @@ def solve(shared: Flags, question: str, **given: Any) -> None:  # noqa: ANN401  
     taiwa solve "1,000 yen at 3 % for 5 years?" --way native --json
     taiwa solve "What is 108 km/h in m/s?" --trace --calls 3
     taiwa solve "Who is on duty tonight?" --tools none --mount "my-mcp-server --stdio"
+    taiwa solve "How many days of leave do three years give?" --in ~/handbook
     """
     from taiwa.cli.opening import read_text
 
     text = read_text(question)
     with ExitStack() as stack:
         options = Given(**given)
-        solving = _solving(options, stack)
+        solving = _solving(shared, options, stack)
         chosen = shared.settings()
         if shared.dry_run:
             _foretell(shared, chosen, solving, text)
@@ -98,7 +105,7 @@ def solve(shared: Flags, question: str, **given: Any) -> None:  # noqa: ANN401  
             _solve(shared, chosen, solving, text, (options, stack))
 
 
-def _solving(given: Given, stack: ExitStack) -> "Solving":
+def _solving(shared: Flags, given: Given, stack: ExitStack) -> "Solving":
     from taiwa.cli.targets import load_shape
     from taiwa.flows.protocol import protocol
     from taiwa.flows.rationale import Bounds
@@ -111,13 +118,13 @@ def _solving(given: Given, stack: ExitStack) -> "Solving":
     bounds = Bounds(calls=given.calls) if given.tokens is None else Bounds(calls=given.calls, tokens=given.tokens)
     codec = protocol(given.protocol if given.protocol and not native else "tagged")
     return Solving(
-        _tools(given, stack), codec, way, given.shots, given.seed, _examples(given), given.on_error, given.on_unknown,
+        _tools(shared, given, stack), codec, way, given.shots, given.seed, _examples(given), given.on_error, given.on_unknown,
         bounds, None if given.target is None else load_shape(given.target),
     )  # fmt: skip
 
 
-def _tools(given: Given, stack: ExitStack) -> "tuple[Tool, ...]":
-    """The tools that were named, or all that are set up; and those of the servers that are mounted."""
+def _tools(shared: Flags, given: Given, stack: ExitStack) -> "tuple[Tool, ...]":
+    """The tools that were named, or all that are set up; those of mounted servers, and one that looks documents up."""
     from importlib.util import find_spec
 
     from taiwa.tools import builtin, find
@@ -133,6 +140,13 @@ def _tools(given: Given, stack: ExitStack) -> "tuple[Tool, ...]":
         from taiwa.tools.mcp import mounted
 
         tools = (*tools, *stack.enter_context(mounted(*given.mounts)))
+    if given.places:
+        from taiwa.cli.indexing import chosen, open_library
+        from taiwa.retrieve import Within
+        from taiwa.tools import searching
+
+        library = stack.enter_context(open_library(shared))
+        tools = (*tools, searching(Within(chosen(library, given.places)), PASSAGES, PASSAGE_CHARACTERS))
     return tools
 
 

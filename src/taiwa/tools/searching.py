@@ -4,6 +4,7 @@ A passage is somebody else's text. It is bounded, and made harmless, so that it 
 specification says that it is untrusted.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -14,11 +15,17 @@ from taiwa.kernel.values import Passage, ToolResult, ToolSpec
 from taiwa.tools.foreign import harmless
 from taiwa.tools.tool import FunctionTool
 
-__all__ = ["Searching", "searching"]
+__all__ = ["Searching", "excerpt", "searching"]
 
 LONGEST_QUERY = 1_000
 LONGEST_SOURCE = 200
 MOST_PASSAGES = 50
+LOOKED_AT = 20_000
+MOST_HITS = 200
+BEFORE = 4
+"""An excerpt begins a quarter of its length before what was found."""
+CJK = "\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+WORDS = re.compile(rf"(?:(?![{CJK}])\w){{2,}}|[{CJK}](?=(?P<next>[{CJK}]))")
 
 
 class Searching:
@@ -54,16 +61,44 @@ class Searching:
                 f"the query has {len(query):,} characters", code="too_long", hint=f"at most {LONGEST_QUERY:,}"
             )
         found = self._retriever.find(query, self._passages)[: self._passages]
-        shown = [self._shown(number, passage) for number, passage in enumerate(found, start=1)]
+        shown = [self._shown(number, passage, query) for number, passage in enumerate(found, start=1)]
         value: list[Json] = [
-            {"number": number, "source": each.source, "start": each.start, "score": each.score, "text": each.text}
+            {
+                "number": number,
+                "source": each.source,
+                "start": each.start,
+                "score": each.score,
+                "text": each.text,
+                "heading": list(each.heading),
+                "page": each.page,
+            }
             for number, each in enumerate(found, start=1)
         ]
         return ToolResult("\n".join(shown) or "no passage fits", value=value)
 
-    def _shown(self, number: int, passage: Passage) -> str:
-        source = " ".join(harmless(passage.source, LONGEST_SOURCE).split())
-        return f"[{number}] {source}: {' '.join(harmless(passage.text, self._each).split())}"
+    def _shown(self, number: int, passage: Passage, query: str) -> str:
+        place = " › ".join((passage.source, *passage.heading)) + (f", page {passage.page}" if passage.page else "")
+        words = excerpt(harmless(passage.text, LOOKED_AT), query, self._each)
+        return f"[{number}] {' '.join(harmless(place, LONGEST_SOURCE).split())}: {words}"
+
+
+def excerpt(text: str, query: str, longest: int) -> str:
+    """A part of a text on one line, of at most so many characters: where most words of the query stand together.
+
+    >>> excerpt("All about boats. " * 9 + "The ferry leaves at nine.", "when does the ferry leave", 40)
+    '…about boats. The ferry leaves at nine.'
+    """
+    line = " ".join(text.split())
+    if len(line) <= longest:
+        return line
+    folded = line.lower()
+    terms = {found[0] + (found["next"] or "") for found in WORDS.finditer(query.lower())}
+    hits = sorted(found.start() for term in terms for found in list(re.finditer(re.escape(term), folded))[:MOST_HITS])
+    width = max(longest - 2, 1)
+    starts = [max(min(hit - width // BEFORE, len(line) - width), 0) for hit in hits] or [0]
+    best = max(starts, key=lambda start: sum(term in folded[start : start + width] for term in terms))
+    before, after = "…" if best else "", "…" if best + width < len(line) else ""
+    return f"{before}{line[best : best + width].strip()}{after}"
 
 
 def searching(
