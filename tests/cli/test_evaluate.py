@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import MODEL, Result, Speaker, Taiwa
+from tests.cli.terminal import Terminal
+from tests.house.source import ROOT
 from tests.peers.faults import Act, Scene, speech, status
 from tests.peers.llama import KEY, LlamaServer
 
@@ -347,6 +349,30 @@ def test_a_question_that_is_a_worked_example_is_told(taiwa: Taiwa, speaker: Spea
     )  # fmt: skip
 
     assert "1 questions are worked examples as well (0)" in done.json["notes"][0]
+
+
+def test_a_person_sees_how_far_it_is_and_a_pipe_does_not(
+    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+) -> None:
+    words = ("eval", "reason", "--data", sums(6), "--shots", "0", "--ablate", "none", "-j", "1")
+    speaker.plays(pupil(wait=0.1))
+    with Terminal(place.environment(), *words) as terminal:
+        terminal.see("/12")
+        terminal.see("Zero-Shot+CoT")
+        assert terminal.end() == 0
+
+    piped = taiwa.ok(*words)
+
+    assert "/12" not in piped.out + piped.err
+
+
+def test_every_field_of_a_line_is_described(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str]) -> None:
+    speaker.plays(pupil())
+    page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+
+    told = taiwa.ok("eval", "reason", "--data", sums(1), "--shots", "0", "--ablate", "none", "--json").json
+
+    assert [name for name in told["rows"][0] if f"`{name}`" not in page] == []
 
 
 # --- processes --------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, TextIO, cast
 
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError, revive_error
@@ -30,6 +31,7 @@ TRIES = 5
 PAUSE = 0.2
 OBJECT_STORE_BYTES = 128 * 2**20
 MOST_WORKERS = 256
+LONGEST_FOLDER = 24
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
@@ -76,13 +78,26 @@ async def on_ray(work: Work, place: Place, width: int) -> AsyncGenerator[Perform
     Raises:
         ConfigError: Ray is not installed, or the cluster cannot be reached.
     """
-    with _private(place), redirect_stdout(cast("io.StringIO", _Output(sys.stdout))):
+    with _private(place), _folder() as folder, redirect_stdout(cast("io.StringIO", _Output(sys.stdout))):
         ray = _ray()
         try:
-            await asyncio.to_thread(_connect, ray, place)
+            await asyncio.to_thread(_connect, ray, place, folder)
             yield _Crew(ray, work, _count(ray, place, width), width).perform
         finally:
             await asyncio.to_thread(ray.shutdown)
+
+
+@contextmanager
+def _folder() -> Generator[str]:
+    """A folder for the logs and sockets of Ray that is gone afterwards; '' for Ray's own choice.
+
+    The whole name of a socket has 107 characters at most.
+    """
+    if len(gettempdir()) > LONGEST_FOLDER:
+        yield ""
+        return
+    with TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+        yield folder
 
 
 class _Output:
@@ -131,13 +146,13 @@ def _ray() -> Any:  # noqa: ANN401  (Ray is an extra: its types may not be here)
         raise ConfigError("--on needs Ray: pip install 'taiwa[ray]'") from None
 
 
-def _connect(ray: Any, place: Place) -> None:  # noqa: ANN401  (the same)
+def _connect(ray: Any, place: Place, folder: str) -> None:  # noqa: ANN401  (the same)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "CRITICAL"}
     if not place.address:
         # The address "local" says: not the cluster that RAY_ADDRESS may name.
         quiet |= {
             "address": "local", "num_cpus": place.workers, "include_dashboard": False,
-            "object_store_memory": OBJECT_STORE_BYTES,
+            "object_store_memory": OBJECT_STORE_BYTES, "_temp_dir": folder or None,
         }  # fmt: skip
     else:
         quiet |= {"address": place.address}
