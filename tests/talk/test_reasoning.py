@@ -1,0 +1,70 @@
+"""Reasoning over a genuine wire: a server on this machine streams, and the connection is closed at a call."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import taiwa
+from taiwa.flows.course import GO_ON
+from taiwa.flows.live import MARKED
+from taiwa.flows.rationale import Rationale
+from taiwa.kernel import Done, Limits, Note, Program, TextDelta
+from taiwa.lab.player import Line, Player
+from taiwa.models.http import HttpModel
+from taiwa.models.names import resolve
+from taiwa.tools import calculator
+
+SAID = "The answer: <<calculator: 6 * 7>>"
+LONG = " 41, I should think, and so on and so forth." * 50
+
+
+@pytest.fixture
+def player() -> Iterator[Player]:
+    """A server that can neither continue an answer nor take tools."""
+    lines = [Line(SAID + LONG), Line("That is all: 42.", (GO_ON,))]
+    with Player(lines, pace=0.001) as player:
+        yield player
+
+
+@pytest.fixture(autouse=True)
+def _own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAIWA_CONFIG", str(tmp_path / "config.yaml"))
+
+
+def asked() -> Program[Rationale]:
+    return taiwa.reason("6*7?", [calculator.spec])
+
+
+def test_an_answer_is_cut_on_the_wire_and_goes_on_behind_the_result(player: Player) -> None:
+    found = taiwa.run(asked(), f"{player.base_url}#m", tools=[calculator])
+
+    assert found.text == f"{SAID} 42\nThat is all: 42."
+    assert (found.way, found.answer, found.complete) == ("cut", "42", True)
+
+
+def test_the_words_the_calls_and_the_results_come_as_they_happen(player: Player) -> None:
+    async def heard() -> list[object]:
+        return [each async for each in taiwa.astream(asked(), f"{player.base_url}#m", tools=[calculator])]
+
+    *events, done = asyncio.run(heard())
+
+    assert isinstance(done, Done)
+    shown = [
+        each.text for each in events if isinstance(each, TextDelta) or (isinstance(each, Note) and each.code in MARKED)
+    ]
+    assert "".join(shown) == done.value.text
+    assert (done.spent.requests, done.spent.unmetered) == (2, 1)
+    assert done.spent.estimated.output_tokens < len(SAID + LONG)
+
+
+def test_a_limit_of_cost_holds_over_a_cut_answer(player: Player) -> None:
+    model = HttpModel(resolve(f"{player.base_url}#m"))
+    runtime = taiwa.Runtime(
+        model, tools=[calculator], limits=Limits(cost=10**9), price=lambda _, usage: usage.output_tokens
+    )
+
+    found = runtime.run(asked())
+
+    assert found.ending == "end"
