@@ -37,7 +37,7 @@ tr:target { background: #8882 }
 small { opacity: .75 }
 .why { color: var(--bad) }
 """
-KEY = '<p><small><span class="token">token</span> chosen among others · <span class="token forced">token</span> forced: nothing else could come · <span class="token refused">token</span> refused</small></p>'
+KEY = '<p><small><span class="token">token</span> chosen among others · <span class="token forced">token</span> forced: the text was certain, so no model is asked · <span class="token refused">token</span> refused</small></p>'
 
 
 def page(found: "Subject", walk: Walk) -> str:
