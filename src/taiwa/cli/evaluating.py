@@ -59,7 +59,7 @@ def run(evaluation: Evaluation, *, quiet: bool) -> tuple[str, int]:
         TaiwaError: something is wrong that no row could be measured with.
     """
     why, code = "", 0
-    kept, left = evaluation.kept, len(evaluation.left)
+    kept, left = evaluation.kept, evaluation.left
     if kept and not quiet:
         tell(f"{kept:,} rows were there before, {left:,} are left")
     with _progress(left) as advance:

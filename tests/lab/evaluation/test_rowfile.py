@@ -31,6 +31,18 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
         assert file.finished() == {RIGHT.key}
 
 
+def test_long_texts_stay_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    long = Row("a", "1", found={"right": True, "text": "x" * 5000})
+    with RowFile(path) as file:
+        file.add(long)
+        assert file.rows[long.key].found == {"right": True}
+
+    assert "x" * 5000 in path.read_text()
+    with RowFile(path) as file:
+        assert file.rows[long.key].found == {"right": True}
+
+
 def test_a_later_row_replaces_one_that_failed_and_both_were_paid_for(tmp_path: Path) -> None:
     with RowFile(tmp_path / "rows.jsonl") as file:
         for what in (HEADER, FAILED, AGAIN):

@@ -1,6 +1,6 @@
 """An evaluation from beginning to end: what was done before, what is left, and every row kept as soon as it is there."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -38,14 +38,14 @@ class Conduct:
 
 @dataclass
 class Evaluation:
-    """One run of an evaluation; its file is open within its with block."""
+    """One run of an evaluation; its file is open within its with block. So many jobs were `left` and `kept` when it began."""
 
     work: Work
     data: DataSet
     conduct: Conduct = field(default_factory=Conduct)
     spent: Spent = field(default_factory=Spent, init=False)
     kept: int = field(default=0, init=False)
-    left: tuple[Job, ...] = field(default=(), init=False)
+    left: int = field(default=0, init=False)
 
     def __enter__(self) -> Self:
         """Open the file, and find what is left.
@@ -59,10 +59,9 @@ class Evaluation:
         with ExitStack() as stack:
             stack.enter_context(self.rows)
             self._check(folder)
-            done = self.rows.finished()
-            jobs = (Job(setting, item) for setting in self.work.settings for item in self.data.items)
-            self.left = tuple(job for job in jobs if (job.setting, job.item.id) not in done)
-            self.kept = len(self.work.settings) * len(self.data.items) - len(self.left)
+            self._done = self.rows.finished()
+            self.left = sum(1 for _ in self._jobs())
+            self.kept = len(self.work.settings) * len(self.data.items) - self.left
             if self.left or not self.rows.headers:
                 self.rows.add(self.header)
             self._stack = stack.pop_all()
@@ -72,6 +71,13 @@ class Evaluation:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    def _jobs(self) -> Iterator[Job]:
+        """What is left, one setting after the other: their prompts begin alike, which the caches of servers like."""
+        for setting in self.work.settings:
+            for item in self.data.items:
+                if (setting, item.id) not in self._done:
+                    yield Job(setting, item)
 
     def _check(self, folder: Path | None) -> None:
         if self.conduct.resume and (folder is None or not self.rows.rows):
@@ -93,7 +99,7 @@ class Evaluation:
         if not self.left:
             return
         async with self._performing() as perform:
-            running = Running(perform, iter(self.left), self.conduct.width, self.conduct.cost)
+            running = Running(perform, self._jobs(), self.conduct.width, self.conduct.cost)
             try:
                 async with aclosing(running.rows()) as rows:
                     async for row in rows:

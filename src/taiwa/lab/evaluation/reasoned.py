@@ -129,7 +129,7 @@ def _classes(rows: Iterable[Row]) -> list[Json]:
     found = [(kind, right(those, EXACT), right(those, TOLERANT)) for kind, those in groups.items()]
     return [
         {"class": kind, "n": exact.of, "accuracy": exact.share, "interval": interval_of(exact), "accuracy_tolerant": near.share}
-        for kind, exact, near in sorted(found, key=lambda one: -one[1].of)
+        for kind, exact, near in sorted(found, key=lambda one: (-one[1].of, one[0]))
     ]  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def report_of(evaluation: Evaluation, grid: Grid, notes: Sequence[str] = ()) -> 
 def _by_class(rows: Iterable[Row], lines: Sequence[Line]) -> tuple[Table, ...]:
     """Exact and tolerant shares of the largest classes; nothing where all questions are of one class."""
     sizes = Counter({row.id: row.kind for row in rows}.values())
-    kinds = [kind for kind, _ in sizes.most_common(MOST_CLASSES) if kind]
+    kinds = sorted(filter(None, sizes), key=lambda kind: (-sizes[kind], kind))[:MOST_CLASSES]
     if len(sizes) < 2 or not kinds:
         return ()
     body: list[tuple[str, ...]] = []

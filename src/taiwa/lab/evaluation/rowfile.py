@@ -8,6 +8,7 @@ import fcntl
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
@@ -17,6 +18,8 @@ from taiwa.kernel.records import Json
 from taiwa.lab.evaluation.rows import Header, Row, read_header, read_row, written
 
 __all__ = ["RowFile", "Rows"]
+
+LONGEST = 200
 
 
 class Rows:
@@ -54,7 +57,7 @@ class Rows:
 
 
 class RowFile(Rows):
-    """One file of rows, open for one program at a time."""
+    """One file of rows, open for one program at a time. Long texts stay in the file: what is held here can be counted."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -101,7 +104,7 @@ class RowFile(Rows):
         """
         line = json.dumps(written(what), ensure_ascii=False, allow_nan=False)
         self._write(f"{line}\n".encode("utf-8", errors="backslashreplace"))
-        super().add(what)
+        super().add(_countable(what))
 
     def _write(self, raw: bytes) -> None:
         assert self._stream is not None, "a row file is written within its with block"
@@ -122,7 +125,7 @@ class RowFile(Rows):
                 except (ValueError, RecursionError):
                     torn = True  # as the last line it is what a killed program left
                     continue
-                super().add(self._value(number, line))
+                super().add(_countable(self._value(number, line)))
                 good += len(raw)
         if torn:
             assert self._stream is not None
@@ -138,3 +141,10 @@ class RowFile(Rows):
             return read_header(found) if "format" in found else read_row(found)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{self.path}:{number}: no row of an evaluation ({error})") from None
+
+
+def _countable(what: Header | Row) -> Header | Row:
+    if isinstance(what, Header):
+        return what
+    found = {name: part for name, part in what.found.items() if not isinstance(part, str) or len(part) <= LONGEST}
+    return what if len(found) == len(what.found) else replace(what, found=found)
