@@ -94,7 +94,7 @@ def conclude(evaluation: Evaluation, report: Report, chart: "Chart", ended: tupl
         ended_so: dict[str, Json] = {"failed": failed, "stopped": why or None, "files": [str(path) for path in files]}
         emit(report.told() | ended_so)
     else:
-        heads, rows = cells(report)
+        heads, rows = cells(report, narrow=True)
         table(heads, rows, frozenset(range(1, len(heads))))
         for note in report.fit_to_print().notes:
             say_line(note)

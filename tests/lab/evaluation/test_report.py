@@ -19,6 +19,13 @@ def test_a_table_has_its_figures_with_their_intervals() -> None:
     assert cells(REPORT) == (["setting", "exact", "calls"], [["+ALL@20", "85.85 [81.6, 89.2]", "1,200"]])
 
 
+def test_a_terminal_is_shown_the_main_columns() -> None:
+    wide = replace(REPORT, columns=(*COLUMNS[:2], replace(COLUMNS[2], main=False)))
+
+    assert cells(wide, narrow=True) == (["setting", "exact"], [["+ALL@20", "85.85 [81.6, 89.2]"]])
+    assert len(cells(wide)[0]) == 3
+
+
 def test_a_page_names_data_model_date_and_every_program_that_wrote_rows() -> None:
     page = markdown(REPORT)
 

@@ -42,7 +42,9 @@ def _p(line: Line) -> str:
 
 def _money(line: Line) -> str:
     cost, most = line.get("cost"), line.get("cost_at_most")
-    return f"{cost:g}" if isinstance(cost, (int, float)) else f"≤ {most:g}" if isinstance(most, (int, float)) else "–"
+    if isinstance(cost, (int, float)) or most == 0:
+        return f"{cost or 0:g}"
+    return f"≤ {most:g}" if isinstance(most, (int, float)) else "–"
 
 
 def _tokens(line: Line) -> str:
@@ -60,15 +62,15 @@ COLUMNS = (
     Column("±0.5 %", with_interval("accuracy_tolerant", "interval_tolerant"), figure=True),
     Column("p", _p, figure=True),
     Column("calls", plain("calls")),
-    Column("tool errors", plain("tool_errors_total")),
+    Column("tool errors", plain("tool_errors_total"), main=False),
     Column("by model", plain("model_written")),
-    Column("kept next %", lambda line: percent(line.get("faithful_next"), 1), figure=True),
-    Column("kept last %", lambda line: percent(line.get("faithful_last"), 1), figure=True),
+    Column("kept next %", lambda line: percent(line.get("faithful_next"), 1), figure=True, main=False),
+    Column("kept last %", lambda line: percent(line.get("faithful_last"), 1), figure=True, main=False),
     Column("no answer", plain("extraction_failures")),
     Column("cut", plain("truncations")),
-    Column("false stops", plain("false_stops")),
+    Column("false stops", plain("false_stops"), main=False),
     Column("failed", plain("failed")),
-    Column("tokens in / cached / out", _tokens),
+    Column("tokens in / cached / out", _tokens, main=False),
     Column("cost", _money),
     Column("s/item", lambda line: "–" if (ms := line.get("ms_per_item")) is None else f"{float(str(ms)) / 1000:.2f}"),
 )

@@ -17,11 +17,15 @@ Line = Mapping[str, Json]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table: its head, what stands in it, and whether that is a figure of the model's quality."""
+    """One column of a table: its head, what stands in it, and whether that is a figure of the model's quality.
+
+    A column that is no `main` one stands on the page and not on a terminal, which is narrow.
+    """
 
     head: str
     show: Callable[[Line], str]
     figure: bool = False
+    main: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +69,13 @@ class Report:
         return written(fit.header) | more
 
 
-def cells(report: Report) -> tuple[list[str], list[list[str]]]:
-    """The heads and the cells of the table."""
+def cells(report: Report, *, narrow: bool = False) -> tuple[list[str], list[list[str]]]:
+    """The heads and the cells of the table; a narrow one has the main columns only."""
     fit, scripted = report.fit_to_print(), report.header.scripted
-    heads = [column.head for column in fit.columns]
+    columns = [column for column in fit.columns if column.main or not narrow]
+    heads = [column.head for column in columns]
     rows = [
-        [NO_FIGURE if scripted and column.figure else column.show(line) for column in fit.columns] for line in fit.lines
+        [NO_FIGURE if scripted and column.figure else column.show(line) for column in columns] for line in fit.lines
     ]
     return heads, rows
 
@@ -98,11 +103,9 @@ def _lines(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def _cell(text: str) -> str:
     """A text that stays in its cell and is read as it is."""
-    return (
-        text
-        if set(text) <= set("-:")
-        else " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").split())
-    )
+    if set(text) <= set("-:"):
+        return text
+    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").split())
 
 
 def percent(part: Json, digits: int = 2) -> str:
