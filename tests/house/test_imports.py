@@ -20,7 +20,7 @@ PLACES = {
     "anyio": ("taiwa.tools",),
     "httpcore2": ("taiwa.models",),
     "sqlite3": ("taiwa.sqlite",),
-    "numpy": ("taiwa.guide", "taiwa.models"),
+    "numpy": ("taiwa.guide", "taiwa.models", "taiwa.retrieve"),
     "torch": ("taiwa.models",),
     "transformers": ("taiwa.models",),
     "huggingface_hub": ("taiwa.models",),
@@ -38,6 +38,7 @@ PLACES = {
     "pypdfium2": ("taiwa.retrieve",),
     "mammoth": ("taiwa.retrieve",),
     "trafilatura": ("taiwa.retrieve",),
+    "tokenizers": ("taiwa.retrieve",),
 }
 """Where a library may be imported. A library that is not the standard one and not here may be imported nowhere."""
 

@@ -6,13 +6,20 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from taiwa.kernel.values import Passage
 from taiwa.retrieve.analyzer import Analyzer
-from taiwa.retrieve.values import Batch, Counts, Feedback, Known, Listed, Summary, Who
+from taiwa.retrieve.values import Batch, Counts, Feedback, Gain, Known, Listed, Summary, Who
 
-__all__ = ["Shelf", "Shelves"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Shelf", "Shelves", "Vector"]
+
+Vector: TypeAlias = "NDArray[np.float32]"
+"""A vector of length 1."""
 
 
 class Shelf(Protocol):
@@ -82,6 +89,26 @@ class Shelf(Protocol):
 
     def told(self) -> tuple[Feedback, ...]:
         """Return all feedback, oldest first."""
+        ...
+
+    def without_vectors(self, model: str, k: int) -> tuple[Passage, ...]:
+        """Return at most k passages that have no vector of a model yet."""
+        ...
+
+    def put_vectors(self, model: str, vectors: "Sequence[tuple[str, Vector]]") -> None:
+        """Keep the vectors of passages, by their ids; a passage that is gone meanwhile is passed over."""
+        ...
+
+    def nearest(self, model: str, vector: "Vector", k: int, who: Who) -> tuple[Passage, ...]:
+        """Return at most k passages whose vectors are nearest, best first, the score being the cosine."""
+        ...
+
+    def judge(self, model: str, gain: Gain) -> None:
+        """Keep what a check of a model found."""
+        ...
+
+    def gain(self, model: str) -> Gain | None:
+        """Return what the last check of a model found."""
         ...
 
 

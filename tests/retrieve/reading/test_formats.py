@@ -10,6 +10,7 @@ from taiwa.apart import Bounds
 from taiwa.kernel.records import Json
 from taiwa.retrieve.reading import Reading, UnreadableError, inside
 from taiwa.retrieve.reading.formats import Apart, kind_of, reader_of
+from taiwa.retrieve.reading.pages import sections
 from tests.retrieve.documents import docx, pdf
 
 PAGE = b"""<!doctype html><html><head><title>The handbook</title><script>var leave = "never";</script></head><body>
@@ -95,6 +96,24 @@ def test_a_web_page_gives_its_text_and_headings_without_its_menus(apart: Apart) 
     assert "ten days of leave & may" in reading.text.replace("**", "")
     assert "Menu" not in reading.text
     assert "never" not in reading.text
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<title>T</title><p>the text of it",
+        "<html><head><title>T</title><body><p>the text of it",
+        "<html><head><title>T</title><p>the text of it",
+        "<title>T</title><nav>the text of it</nav>",
+        "<title>T</title><p>the<br>text <i>of</i>\n it<script>x</p>",
+        "<title>T</title><div><div>the text<svg><text>no</text></svg> of it</div>",
+    ],
+)
+def test_a_page_that_leaves_out_what_may_be_left_out_is_read(page: str) -> None:
+    reading = sections(page)
+
+    assert reading.title == "T"
+    assert reading.text.split() == ["the", "text", "of", "it"]
 
 
 def test_a_web_page_in_an_old_encoding_says_so_itself(apart: Apart) -> None:

@@ -78,6 +78,18 @@ MIGRATIONS: tuple[Migration, ...] = (
             person TEXT NOT NULL,
             at_us INTEGER NOT NULL) STRICT""",
         "CREATE INDEX feedback_shelf ON feedback(shelf)",
+        # A vector is bytes of -127 to 127 and what one of them is worth.
+        """CREATE TABLE vector(
+            passage INTEGER NOT NULL REFERENCES passage(seq) ON DELETE CASCADE,
+            model TEXT NOT NULL,
+            scale REAL NOT NULL,
+            cells BLOB NOT NULL,
+            PRIMARY KEY(passage, model)) STRICT, WITHOUT ROWID""",
+        """CREATE TABLE gain(
+            shelf INTEGER NOT NULL REFERENCES shelf(seq) ON DELETE CASCADE,
+            model TEXT NOT NULL,
+            body TEXT NOT NULL,
+            PRIMARY KEY(shelf, model)) STRICT, WITHOUT ROWID""",
     ),
 )
 

@@ -14,15 +14,18 @@ from taiwa.kernel.errors import ConflictError
 from taiwa.kernel.values import Passage
 from taiwa.retrieve.analyzer import Analyzer
 from taiwa.retrieve.local.lock import held
-from taiwa.retrieve.local.tables import State, Tables
+from taiwa.retrieve.local.tables import Held, State, Tables
+from taiwa.retrieve.local.vectors import LocalVectors
 from taiwa.retrieve.local.words import Added, Mark, Scored, Words
-from taiwa.retrieve.values import Batch, Counts, Feedback, Known, Listed, Summary, Who, may_see
+from taiwa.retrieve.seam import Vector
+from taiwa.retrieve.values import Batch, Counts, Feedback, Gain, Known, Listed, Summary, Who, may_see
 from taiwa.sqlite import Connection
 
 __all__ = ["LocalShelf"]
 
 PATIENCE = 5.0
 """Seconds that a question waits for another process that brings the words up to date; then it takes them as they are."""
+LONGEST_NUMBER = 18
 MOST = 10_000
 """Passages that are looked at for one question at most."""
 
@@ -38,6 +41,7 @@ class LocalShelf:
         self._folder = folder
         self._tables = Tables(db, seq)
         self._words = Words(folder)
+        self._vectors = LocalVectors(db, seq)
         self._seen: State | None = None
         self._audiences: dict[frozenset[str], frozenset[int] | None] = {}
 
@@ -110,13 +114,7 @@ class LocalShelf:
 
     def passage(self, id: str, who: Who) -> Passage | None:  # noqa: A002  (the field of a passage)
         """Return the passage of an id, if it is still there and may be seen."""
-        parts = id.split("-")
-        if len(parts) != 3 or not (parts[0].isdecimal() and parts[2].isdecimal()) or len(parts[1]) != 12:
-            return None
-        if max(len(parts[0]), len(parts[2])) > 18:
-            return None
-        found = self._tables.passage(int(parts[0]), parts[1], int(parts[2]))
-        visible = self._visible(who)
+        found, visible = self._placed(id), self._visible(who)
         return found.passage if found is not None and (visible is None or found.audience in visible) else None
 
     def documents(self, who: Who | None) -> tuple[Listed, ...]:
@@ -142,6 +140,28 @@ class LocalShelf:
         """Return all feedback, oldest first."""
         return self._tables.told()
 
+    def without_vectors(self, model: str, k: int) -> tuple[Passage, ...]:
+        """Return at most k passages that have no vector of a model yet."""
+        return self._vectors.missing(model, k)
+
+    def put_vectors(self, model: str, vectors: Sequence[tuple[str, Vector]]) -> None:
+        """Keep the vectors of passages; one that is gone meanwhile is passed over."""
+        there = ((self._placed(name), vector) for name, vector in vectors)
+        self._vectors.put(model, [(found.seq, vector) for found, vector in there if found is not None])
+
+    def nearest(self, model: str, vector: Vector, k: int, who: Who) -> tuple[Passage, ...]:
+        """Return at most k passages whose vectors are nearest, best first."""
+        found = self._vectors.nearest(model, vector, min(k, MOST), self._visible(who), self._tables.state())
+        return self._shown(found, who)
+
+    def judge(self, model: str, gain: Gain) -> None:
+        """Keep what a check of a model found."""
+        self._vectors.judge(model, gain)
+
+    def gain(self, model: str) -> Gain | None:
+        """Return what the last check of a model found."""
+        return self._vectors.gain(model)
+
     def _up_to_date(self) -> None:
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -152,6 +172,15 @@ class LocalShelf:
                 if time.monotonic() > deadline and self._words.mark() is not None:
                     return
                 time.sleep(0.05)
+
+    def _placed(self, name: str) -> Held | None:
+        """The passage of an id, if that version is there."""
+        document, version, start = (*name.split("-"), "", "")[:3]
+        if not (document.isdecimal() and start.isdecimal()) or name.count("-") != 2 or len(version) != 12:
+            return None
+        if max(len(document), len(start)) > LONGEST_NUMBER:
+            return None
+        return self._tables.passage(int(document), version, int(start))
 
     def _since(self, mark: Mark | None) -> int | None:
         """After which transaction the words must be told; None: they are made anew."""

@@ -10,7 +10,7 @@ from taiwa.kernel.values import Passage
 from taiwa.retrieve.values import Audience, Batch, Document, Feedback, Known, Listed
 from taiwa.sqlite import Connection, Row
 
-__all__ = ["Held", "State", "Tables", "passage_id"]
+__all__ = ["FOUND", "Held", "State", "Tables", "held", "passage_id"]
 
 KNOWN = "digest, size, modified_ns, reader, clauses, problem, document.at_us, access"
 PAGE = 2_000
@@ -55,8 +55,8 @@ class Tables:
 
     def had(self, generation: int, stamp: str) -> bool:
         """Whether there was such a transaction."""
-        held = self._db.one("SELECT stamp FROM change WHERE shelf = ? AND generation = ?", self._shelf, generation)
-        return held is not None and held.hex() == stamp
+        kept = self._db.one("SELECT stamp FROM change WHERE shelf = ? AND generation = ?", self._shelf, generation)
+        return kept is not None and kept.hex() == stamp
 
     def known(self) -> dict[str, Known]:
         """Return what is known of every file."""
@@ -88,12 +88,12 @@ class Tables:
         """Return those of the passages that are still there, with their scores."""
         marks = ", ".join("?" * len(scores))
         rows = self._db.rows(f"{FOUND} passage.seq IN ({marks})", self._shelf, *scores)
-        return {row[0]: _held(row, scores[row[0]]) for row in rows}
+        return {row[0]: held(row, scores[row[0]]) for row in rows}
 
     def passage(self, document: int, version: str, start: int) -> Held | None:
         """Return the passage of a place in a version of a document."""
         row = self._db.row(f"{FOUND} document.seq = ? AND start = ?", self._shelf, document, start)
-        return _held(row) if row is not None and row[5].hex().startswith(version) else None
+        return held(row) if row is not None and row[5].hex().startswith(version) else None
 
     def gone_since(self, generation: int) -> list[int]:
         """Return the documents that were deleted or changed after a transaction."""
@@ -200,7 +200,8 @@ def passage_id(document: int, digest: bytes, start: int) -> str:
     return f"{document}-{digest.hex()[:12]}-{start}"
 
 
-def _held(row: Row, score: float = 0.0) -> Held:
+def held(row: Row, score: float = 0.0) -> Held:
+    """Read a row of `FOUND`."""
     seq, audience, path, title, document, digest, start, page, heading, text = row
     words = cast("list[str]", json.loads(heading)) if heading != "[]" else ()
     return Held(

@@ -14,7 +14,7 @@ BLOCKS = frozenset(
     "legend li main ol option p pre section summary table tbody tfoot thead title tr ul".split()
 )
 CELLS = frozenset({"td", "th"})
-SILENT = frozenset("script style noscript template svg math head object iframe select textarea button".split())
+SILENT = frozenset("script style noscript template svg math object iframe select textarea button".split())
 AROUND = frozenset({"nav", "header", "footer", "aside"})
 """What surrounds the text of a page; a page whose whole text stands there keeps it."""
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
