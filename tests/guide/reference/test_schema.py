@@ -1,5 +1,6 @@
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from taiwa.guide.reference.schema import to_regex
 from taiwa.kernel import InputError
 from tests.guide.schemas import DATA, schemas
 
+LONGEST = 20_000
+"""The longest pattern of a real schema that is tried: larger automata only take longer."""
 BOUNDS = st.none() | st.integers(-120, 120) | st.sampled_from([99, 100, 999, 1000, -1000])
 
 
@@ -209,3 +212,25 @@ def test_numbers_are_within_their_bounds(
         high is None or number < high or (high == number and not below)
     )
     assert bool(pattern and re.fullmatch(pattern, text)) == wanted
+
+
+@pytest.mark.slow
+def test_no_invalid_case_of_maskbench_is_let_through(shared_data: Path) -> None:
+    """Real schemas: each is refused with its place, or lets no invalid value through and most valid ones."""
+    kept, right, wrong = 0, 0, list[str]()
+    for line in (shared_data / "maskbench.jsonl").read_text(encoding="utf-8").splitlines():
+        case = json.loads(line)
+        try:
+            pattern = to_regex(case["schema"])
+            if len(pattern) > LONGEST:
+                continue
+            made = compiled(pattern)
+        except InputError:
+            continue
+        kept += 1
+        verdicts = [(each["valid"], made.accepts(compact(each["data"]).encode())) for each in case["tests"]]
+        right += verdicts.count((True, True))
+        wrong += [case["id"]] * verdicts.count((False, True))
+
+    assert wrong == []
+    assert right > kept > 30

@@ -1,7 +1,7 @@
 """Sets of characters as ranges of code points, and the bytes that UTF-8 writes them with."""
 
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 __all__ = [
@@ -91,15 +91,19 @@ WORD: Ranges = ((48, 57), (65, 90), (95, 95), (97, 122))
 SPACE: Ranges = ((9, 13), (32, 32))
 
 
-def encoded(ranges: Ranges) -> Iterator[tuple[tuple[int, int], ...]]:
+@lru_cache(maxsize=256)
+def encoded(ranges: Ranges) -> tuple[tuple[tuple[int, int], ...], ...]:
     """The ranges as UTF-8 writes them: sequences of one to four ranges of bytes. Surrogates have no bytes.
 
-    >>> list(encoded(((0x24, 0x24), (0x3042, 0x3044))))
-    [((36, 36),), ((227, 227), (129, 129), (130, 132))]
+    >>> encoded(((0x24, 0x24), (0x3042, 0x3044)))
+    (((36, 36),), ((227, 227), (129, 129), (130, 132)))
     """
-    for low, high in ranges:
-        for below, above in WIDTHS:
-            yield from _whole(max(low, below), min(high, above))
+    return tuple(
+        sequence
+        for low, high in ranges
+        for below, above in WIDTHS
+        for sequence in _whole(max(low, below), min(high, above))
+    )
 
 
 def _whole(low: int, high: int) -> Iterator[tuple[tuple[int, int], ...]]:
