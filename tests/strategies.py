@@ -99,7 +99,9 @@ chunks: st.SearchStrategy[Chunk] = st.one_of(
         Finished, finishes, st.none() | texts, st.none() | usages, texts, st.lists(tool_calls, max_size=2).map(tuple)
     ),
 )
-passages = st.builds(Passage, texts, texts, st.floats(0, 1), counts)
+passages = st.builds(
+    Passage, texts, texts, st.floats(0, 1), counts, st.lists(texts, max_size=2).map(tuple), counts, texts, texts
+)
 notes = st.builds(Note, texts, st.sampled_from(["note", "warning"]), texts)
 effects: st.SearchStrategy[Effect[object]] = st.one_of(
     st.builds(Complete, requests),

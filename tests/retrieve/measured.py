@@ -9,6 +9,8 @@ from typing import Any
 
 from taiwa.kernel import Message, assistant, user
 from taiwa.retrieve import Index, Library
+from taiwa.retrieve.evidence import LOOKED_AT, judge
+from taiwa.retrieve.fusion import weigh
 from taiwa.retrieve.values import Batch, Document, Known, Piece
 
 
@@ -55,3 +57,19 @@ def conversations(data: Path, folder: Path) -> tuple[float, float]:
                     found = [each.source for each in index.find(last, 10, history=said)]
                     values.append(ndcg(found, relevant[task["task_id"]]))
     return math.fsum(alone) / len(alone), math.fsum(together) / len(together)
+
+
+def told_apart(data: Path, folder: Path, name: str, most: int = 400) -> float:
+    """How often coverage is higher with the answering passage than without it, over all pairs of questions (AUC)."""
+    present, absent = [], []
+    with Library.open(folder / "library.db") as library:
+        index = filled(library, name, rows(data / f"{name}_passages.jsonl"))
+        for one in rows(data / f"{name}_questions.jsonl")[:most]:
+            weights = weigh(index.analyzer, one["q"])
+            counts = index.shelf.counts(tuple(weights), frozenset())
+            found = index.shelf.search(weights, LOOKED_AT + 3, frozenset())
+            others = [each for each in found if each.source not in one["rel"]]
+            for values, some in ((present, found), (absent, others)):
+                values.append(judge(index.analyzer, weights, some[:LOOKED_AT], counts).coverage)
+    pairs = [(with_it > without) + 0.5 * (with_it == without) for with_it in present for without in absent]
+    return math.fsum(pairs) / len(pairs)

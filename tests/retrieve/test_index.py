@@ -9,7 +9,7 @@ import pytest
 from taiwa.kernel import InputError, Retriever, user
 from taiwa.retrieve import Evidence, Index, Library, Within
 from taiwa.retrieve.access import SIDECAR
-from tests.retrieve.measured import questions
+from tests.retrieve.measured import questions, told_apart
 
 
 @pytest.fixture
@@ -109,3 +109,8 @@ def test_searching_in_memory_loads_no_search_engine() -> None:
 @pytest.mark.parametrize(("name", "least"), [("jsquad", 0.93), ("jaquad", 0.88)])
 def test_japanese_questions_find_their_passages(shared_data: Path, tmp_path: Path, name: str, least: float) -> None:
     assert questions(shared_data / "rag", tmp_path, name) >= least
+
+
+@pytest.mark.parametrize(("name", "least"), [("jsquad", 0.88), ("jaquad", 0.78)])
+def test_coverage_tells_whether_the_answer_is_there(shared_data: Path, tmp_path: Path, name: str, least: float) -> None:
+    assert told_apart(shared_data / "rag", tmp_path, name) >= least

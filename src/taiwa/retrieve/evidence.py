@@ -1,7 +1,7 @@
 """How much an index has on a question, before anybody answers it: look, then decide whether to ask back.
 
-Each number alone is weak; together they tell answerable questions from others well enough to be worth measuring first
-(AUC 0.74 to 0.94 on public sets of questions, Japanese and English).
+On Japanese questions, with the passage that answers taken away for the comparison, coverage alone tells which is which with an
+AUC of 0.93 (JSQuAD) and 0.83 (JaQuAD, where the rest of the article stays); on English dialogues such numbers reach 0.74.
 """
 
 import math
