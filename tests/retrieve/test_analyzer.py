@@ -42,6 +42,12 @@ def test_a_question_drops_words_that_say_nothing_unless_there_are_no_others() ->
     assert PLAIN.asked("to be or not to be") == ["to", "be", "or", "not", "to", "be"]
 
 
+def test_a_question_drops_single_kana_and_keeps_them_in_pairs() -> None:
+    assert PLAIN.asked("休暇の日") == ["休", "暇", "日", "休暇", "暇の", "の日"]
+    assert PLAIN.asked("の") == ["の"]
+    assert PLAIN.asked("カ") == ["カ"]
+
+
 def test_a_language_has_its_own_stemmer_and_name() -> None:
     assert Analyzer("german").terms("Häuser") == Analyzer("german").terms("Haus")
     assert Analyzer("german").name != PLAIN.name
