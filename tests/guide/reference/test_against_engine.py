@@ -57,11 +57,12 @@ def same(pairs: list[tuple[State, State]]) -> None:
         assert reference.is_final == engine.is_final
 
 
-@given(schemas(), st.data())
-def test_under_a_schema(schema: Any, data: st.DataObject) -> None:
-    engine = compile(JsonSchema(schema, "Case"), BYTES, whitespace="compact")
+@pytest.mark.parametrize(("whitespace", "space"), [("compact", ""), ("bounded", "( |\\n {0,24})?")])
+@given(schema=schemas(), data=st.data())
+def test_under_a_schema(whitespace: Any, space: str, schema: Any, data: st.DataObject) -> None:
+    engine = compile(JsonSchema(schema, "Case"), BYTES, whitespace=whitespace)
 
-    same(walk(Regex.of_schema(schema, BYTES).start(), engine.start(), data))
+    same(walk(Regex.of_schema(schema, BYTES, space).start(), engine.start(), data))
 
 
 @pytest.mark.parametrize(

@@ -272,13 +272,13 @@ class _Writer:
             if rest is None or most == 0:
                 return self.joined("[", "]", [])
             more = f"({comma}{rest})" + _times(max(0, least - 1), None if most is None else most - 1)
-            return self.around("[", "]", f"{rest}{more}" if least else f"({rest}{more})?")
+            return self.around("[", "]", f"{rest}{more}", may_lack=not least)
         room = None if most is None else most - len(heads)
         tail = "" if rest is None or room == 0 else f"({comma}{rest})" + _times(max(0, least - len(heads)), room)
         inner = heads[-1] + tail
         for number in range(len(heads) - 1, 0, -1):
             inner = f"{heads[number - 1]}{comma}{inner}" if number < least else f"{heads[number - 1]}({comma}{inner})?"
-        return self.around("[", "]", inner if least else f"({inner})?")
+        return self.around("[", "]", inner, may_lack=not least)
 
     def object(self, schema: Schema, place: _Place) -> str | None:
         properties = schema.get("properties", {})
@@ -297,7 +297,7 @@ class _Writer:
             if found is not None:
                 members.append((self.key(key) + found, key in required))
         _counted(schema, members, place)
-        return self.around("{", "}", self.members(members))
+        return self.around("{", "}", self.members(members), may_lack=not any(needed for _, needed in members))
 
     def map(self, others: Json, schema: Schema, place: _Place) -> str | None:
         least, most = _size(schema, "minProperties", place) or 0, _size(schema, "maxProperties", place)
@@ -309,7 +309,7 @@ class _Writer:
             return None if least else self.joined("{", "}", [])
         member = f"{STRING}{self.space}:{self.space}{found}"
         more = f"({self.space},{self.space}{member})" + _times(0, None if most is None else most - 1)
-        return self.around("{", "}", f"{member}{more}" if least else f"({member}{more})?")
+        return self.around("{", "}", f"{member}{more}", may_lack=not least)
 
     def members(self, members: list[tuple[str, bool]]) -> str:
         """The members of an object in their order, any of which may be left out that is not required."""
@@ -318,7 +318,7 @@ class _Writer:
         if pivot is None:  # each of them may be the first, so each is written as often as it has others before it
             self.count(sum(len(text) * place for place, (text, _) in enumerate(members)))
             options = [text + self.after(members[number + 1 :]) for number, (text, _) in enumerate(members)]
-            return f"({'|'.join(options)})?" if options else ""
+            return f"({'|'.join(options)})" if options else ""
         before = "".join(f"({text}{comma})?" for text, _ in members[:pivot])
         return before + members[pivot][0] + self.after(members[pivot + 1 :])
 
@@ -332,8 +332,9 @@ class _Writer:
     def joined(self, opening: str, closing: str, parts: Sequence[str]) -> str:
         return self.around(opening, closing, f"{self.space},{self.space}".join(parts))
 
-    def around(self, opening: str, closing: str, inner: str) -> str:
-        return f"\\{opening}{self.space}{inner}{self.space if inner else ''}\\{closing}"
+    def around(self, opening: str, closing: str, inner: str, *, may_lack: bool = False) -> str:
+        filled = f"{inner}{self.space}" if inner and self.space else inner
+        return f"\\{opening}{self.space}{f'({filled})?' if filled and may_lack else filled}\\{closing}"
 
 
 def _times(least: int, most: int | None) -> str:
