@@ -45,6 +45,28 @@ def test_several_indexes_are_found_together_and_named(library: Library, filled: 
     assert [each.source for each in library.within(["more"]).find("holiday")] == ["a.txt"]
 
 
+def test_an_id_names_one_passage_of_all_indexes(library: Library, filled: Index, tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "a.txt").write_text("holiday holiday")
+    library.make(tmp_path / "more").refresh()
+
+    found = library.find("holiday", 5)
+    opened = [library.within().passage(passage.id) for passage in found]
+
+    assert len({passage.id for passage in found}) == len(found)
+    assert [each and each.text for each in opened] == [passage.text for passage in found]
+
+
+def test_an_index_of_no_folder_is_not_brought_up_to_date_with_the_current_one(library: Library) -> None:
+    with pytest.raises(InputError, match="of no folder"):
+        library.make_empty("loose").refresh()
+
+
+def test_a_library_in_memory_is_refused() -> None:
+    with pytest.raises(InputError, match="a library is a file"):
+        Library.open(":memory:")
+
+
 def test_evidence_is_high_where_the_answer_is_and_low_where_it_is_not(filled: Index) -> None:
     there, partly, nowhere = (filled.evidence(text) for text in ("sick leave", "sick parrots", "quantum gravity"))
 

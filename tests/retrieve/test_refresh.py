@@ -265,6 +265,7 @@ def test_what_needs_an_extra_is_read_once_it_is_there(
     with monkeypatch.context() as without:
         without.setattr(formats, "find_spec", lambda name: None)
         assert "taiwa[docs]" in problems(index.refresh())["a.pdf"]
+        assert index.refresh().same == 1
     formats.reader_of.cache_clear()
 
     assert index.refresh().changed == 1

@@ -111,6 +111,11 @@ class Within:
         ]
         return tuple(sorted(found, key=lambda passage: -passage.score)[: max(k, 0)])
 
+    def passage(self, id: str) -> Passage | None:  # noqa: A002  (the field of a passage)
+        """Return a passage by its id, from whichever index has it."""
+        found = (index.passage(id, self.who) for index in self.indexes)
+        return next((passage for passage in found if passage is not None), None)
+
     def evidence(self, query: str) -> Evidence:
         """Measure how much there is on a question: that of the index which has most."""
         measured = [index.evidence(query, self.who, self.history) for index in self.indexes]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import value
 from taiwa.retrieve.access import Rules, audience_of
 from taiwa.retrieve.folder import File, Folder
@@ -56,6 +57,8 @@ def refresh(shelf: Shelf, wait: float = 0.0, progress: Progress | None = None) -
         ConfigError: the rules of access cannot be understood.
         InputError: the folder is not there; the index stays as it is.
     """
+    if not shelf.root:
+        raise InputError(f"the index {shelf.name!r} is of no folder: what it holds came from elsewhere")
     began = time.monotonic()
     with shelf.writing(wait):
         folder = Folder(shelf.root)
@@ -117,7 +120,8 @@ class _Work:
                 return replace(known, audience=audience, access=before.access, problem=before.problem)
             reading = apart.read(raw, kind)
         except UnreadableError as error:
-            return Document(file.path, "", replace(known, problem=error.message))
+            known = replace(known, problem=error.message)
+            return None if before is not None and replace(before, at_us=0) == known else Document(file.path, "", known)
         audience = audience_of(file.path, self._rules, reading.access)
         known = replace(known, audience=audience, access=reading.access)
         return Document(file.path, reading.title[:LONGEST_TITLE], known, split(reading))

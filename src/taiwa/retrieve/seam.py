@@ -72,7 +72,10 @@ class Shelf(Protocol):
         ...
 
     def passage(self, id: str, who: Who) -> Passage | None:  # noqa: A002  (the field of a passage)
-        """Return the passage of an id, if it is still there, in that version, and may be seen."""
+        """Return the passage of an id, if it is still there, in that version, and may be seen.
+
+        No two passages of one place have one id, in whatever indexes they are.
+        """
         ...
 
     def documents(self, who: Who | None) -> tuple[Listed, ...]:

@@ -19,7 +19,8 @@ class LocalShelves:
 
     def __init__(self, path: str | Path, *, clock: Clock = now_us) -> None:
         self._db = Connection(path, LIBRARY, clock=clock)
-        assert self._db.path is not None
+        if self._db.path is None:
+            raise InputError("a library is a file, since its words stand beside it: name one")
         self._folder = self._db.path.with_suffix(".words")
         self._open: dict[int, LocalShelf] = {}
 
