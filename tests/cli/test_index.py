@@ -102,6 +102,18 @@ def test_folders_of_one_name_are_told_apart(taiwa: Taiwa, tmp_path: Path) -> Non
     assert {row["path"] for row in taiwa.ok("find", "apples", "--json").json} == {"docs/x.md", "docs-2/x.md"}
 
 
+@pytest.mark.slow
+def test_two_commands_at_once_make_one_index_and_both_end_well(taiwa: Taiwa, folder: Path, tmp_path: Path) -> None:
+    store = str(tmp_path / "shared.db")
+    both = [taiwa.start("index", str(folder), "--json", "--store", store) for _ in range(2)]
+
+    said = [json.loads(one.communicate()[0]) for one in both]
+
+    assert [one.returncode for one in both] == [0, 0]
+    assert {each["index"] for each in said} == {"handbook"}
+    assert sorted(each["added"] for each in said) == [0, 5]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

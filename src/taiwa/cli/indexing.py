@@ -89,8 +89,14 @@ def index_of(library: "Library", folder: str, name: str = "", language: str = "e
     base = Path(folder).resolve().name or "root"
     for number in range(1, MOST_NAMES):
         free = base if number == 1 else f"{base}-{number}"
-        if free not in library.names():
+        if free in library.names():
+            continue
+        try:
             return library.make(folder, free, language)
+        except ConflictError:
+            # Another process was quicker; if it makes the same, that one will do.
+            if (made := library.of(folder)) is not None:
+                return made
     raise ConflictError(f"{MOST_NAMES} indexes are called like {base!r}: choose another --name")
 
 
