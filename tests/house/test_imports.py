@@ -24,6 +24,7 @@ PLACES = {
     "torch": ("taiwa.models",),
     "transformers": ("taiwa.models",),
     "huggingface_hub": ("taiwa.models",),
+    "jinja2": ("taiwa.models",),
     "llguidance": ("taiwa.guide",),
     "lark": ("taiwa.guide",),
     "click": ("taiwa.cli",),

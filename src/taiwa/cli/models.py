@@ -34,7 +34,7 @@ def models() -> None:
 def list_(shared: Flags) -> None:
     """List the providers: how a model of each is named, where it is, and which key it needs."""
     from taiwa.models.keys import list_keys
-    from taiwa.models.names import PROVIDERS
+    from taiwa.models.names import INSIDE, PROVIDERS
 
     chosen = shared.settings()
     there = {row.name for row in list_keys(chosen)}
@@ -42,6 +42,7 @@ def list_(shared: Flags) -> None:
         (f"{name}:MODEL", chosen.base_urls.get(name, provider.base_url), _key(provider, there))
         for name, provider in PROVIDERS.items()
     ]
+    rows += [(f"{name}:MODEL", what, "none") for name, what in INSIDE.items()]
     if shared.as_json:
         emit([{"name": name, "base_url": address, "key": key} for name, address, key in rows])
         return
@@ -81,9 +82,10 @@ def show(shared: Flags, name: str | None) -> None:
             }
         )
         return
-    say_line(f"{target.name}  {target.base_url}", "bold")
+    say_line(f"{target.name}  {'in this process' if target.inside else target.base_url}", "bold")
     table(("ability", "can"), [(ability, "yes" if can else "no") for ability, can in able.items()])
-    tell("from the table; `taiwa probe` finds out" if found is None else f"probed on {found.day}")
+    known = "our own decode loop" if target.inside else "from the table; `taiwa probe` finds out"
+    tell(known if found is None else f"probed on {found.day}")
 
 
 @models.command()

@@ -76,6 +76,8 @@ TABLE: tuple[tuple[str, str, Facts], ...] = (
     ("groq", r"", _can("stop tools seed")),
     ("hosted", r"", _can("stop tools")),
     ("plain", r"", _can("stop")),
+    # In this process: our own decode loop.
+    ("local", r"", _can("stop prefix json_schema regex grammar logprobs seed")),
 )
 
 ROUTED = frozenset[Ability](("stop", "tools", "json_schema", "seed"))

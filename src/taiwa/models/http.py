@@ -14,6 +14,7 @@ from contextlib import aclosing, closing
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.values import Ability, Chunk, Request
 from taiwa.models.exchange import Terms, Timeouts, ask, fetch
 from taiwa.models.letter import Letter, address_of, get, post
@@ -57,6 +58,8 @@ class HttpModel:
     timing: Timing = field(default_factory=Timing, repr=False)
 
     def __post_init__(self, key: str | Secret | None) -> None:
+        if self.target.inside:
+            raise ConfigError(f"{self.target.name} runs in this process: there is no server to ask")
         self._address = address_of(self.target.base_url)
         self._key = Secret(key, self.target.key_name or "the key") if isinstance(key, str) else key
         self._terms = Terms(self.timeouts, self.retry, self.timing.clock, self.timing.random)

@@ -9,10 +9,11 @@ from urllib.parse import SplitResult, urlsplit
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.abilities import facts
 from taiwa.models.anthropic import AnthropicMessages
+from taiwa.models.inside import Inside
 from taiwa.models.openai import DIALECTS, ChatCompletions
 from taiwa.models.wire import Target
 
-__all__ = ["PROVIDERS", "Provider", "resolve"]
+__all__ = ["INSIDE", "PROVIDERS", "Provider", "resolve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,9 @@ PROVIDERS: Mapping[str, Provider] = {
     "sglang": Provider("http://127.0.0.1:30000/v1", "SGLANG_API_KEY", "sglang", own=True),
     "lmstudio": Provider("http://127.0.0.1:1234/v1", "LMSTUDIO_API_KEY", "lmstudio", own=True),
 }
-FORMS = "say PROVIDER:MODEL (openai:gpt-…, ollama:…) or http://HOST:PORT/v1#MODEL"
+INSIDE: Mapping[str, str] = {"local": "FOLDER or VENDOR/NAME: a model of transformers, in this process"}
+"""The prefixes of models that no server is asked for, and what stands behind them."""
+FORMS = "say PROVIDER:MODEL (openai:gpt-…, ollama:…), http://HOST:PORT/v1#MODEL, or local:FOLDER"
 GUESSES = (
     (r"^(gpt-|o\d|chatgpt)", "openai"),
     (r"^claude", "anthropic"),
@@ -66,13 +69,15 @@ def resolve(
     """
     moved = base_urls or {}
     wishes = (overrides or {}).get(name)
+    if name.startswith("local:") and name.isprintable():
+        return Target(name, "local", name[6:], Inside(), facts("local", name[6:], wishes).abilities, inside=True)
     if not name.isprintable() or " " in name or not name:
         raise ConfigError(f"a model's name is one word: {FORMS}")
     prefix, colon, model = name.partition(":")
     if model.startswith("//") or prefix in ("http", "https"):
         return _by_url(name, wishes)
     if not colon or (prefix not in PROVIDERS and prefix not in moved):
-        raise ConfigError(_unknown(name, (*PROVIDERS, *moved)))
+        raise ConfigError(_unknown(name, (*PROVIDERS, *INSIDE, *moved)))
     if not model:
         raise ConfigError(f"{name!r} names no model: add one after the colon, as in '{prefix}:MODEL'")
     provider = PROVIDERS.get(prefix) or Provider("", f"{re.sub(r'[^A-Za-z0-9]', '_', prefix).upper()}_API_KEY")

@@ -77,4 +77,6 @@ class Target:
     codec: Codec = field(repr=False)
     abilities: frozenset[Ability]
     key_name: str = ""
+    inside: bool = False
+    """Whether it runs in this process: no server is asked."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)

@@ -9,8 +9,7 @@ from taiwa.apps.catalogue import find
 from taiwa.conversation.app import App
 from taiwa.kernel.records import Json
 from taiwa.models.findings import probed
-from taiwa.models.http import HttpModel, Retry, Timeouts
-from taiwa.models.keys import find_key
+from taiwa.models.opening import open_model
 from taiwa.observe.prices import price_list
 from taiwa.settings import Settings
 from taiwa.store import Store
@@ -65,7 +64,5 @@ def open_voice(model: Speaker | None, chosen: Settings, app: App | None = None) 
         return Voice(model, price_list(chosen.prices, model.name))
     asked_for = app.model if app is not None and chosen.origins.get("model") != "argument" else ""
     target = probed(asked_for or chosen.chosen_model(), chosen)
-    timeouts, retry = Timeouts(total=chosen.timeout), Retry(attempts=chosen.attempts)
-    speaker = HttpModel(target, find_key(target, chosen), timeouts=timeouts, retry=retry)
-    local = urlsplit(target.base_url).hostname in LOOPBACK
-    return Voice(speaker, price_list(chosen.prices, target.name, local=local))
+    local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
+    return Voice(open_model(target, chosen), price_list(chosen.prices, target.name, local=local))

@@ -1,0 +1,1 @@
+"""Models in this process, through transformers: loading, reading, and answering requests."""

@@ -1,0 +1,178 @@
+"""A loaded model that answers requests: the conversation as tokens, the constraint as a guide, the answer as pieces."""
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from taiwa import guide
+from taiwa.guide.protocol import Coverage, Guide, State
+from taiwa.guide.sources import Choice
+from taiwa.kernel.errors import ConfigError, InputError, ModelError, UnsupportedError
+from taiwa.kernel.values import Constraint, JsonSchema, Questions, Request, Usage
+from taiwa.models.decoding.driving import decode, decode_together
+from taiwa.models.decoding.shelf import Opened, Shelf
+from taiwa.models.decoding.source import Track
+from taiwa.models.decoding.writing import Ending, Job
+
+if TYPE_CHECKING:
+    from taiwa.models.local.loading import Loaded
+
+__all__ = ["Scribe", "Wish", "Written"]
+
+MOST_TOKENS = 4_096
+"""How long an answer may be where the request does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How a constraint is compiled: `choice` goes before the request's own one; `strict` refuses what cannot be enforced."""
+
+    choice: Choice | None = None
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An answer and how it came to be: its tokens, which of them were forced, how often the model was run."""
+
+    text: str
+    ending: Ending
+    usage: Usage
+    coverage: Coverage
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    opened: Opened
+    job: Job
+    coverage: Coverage
+
+    def written(self, text: str, ending: Ending) -> Written:
+        """The whole account of an answer."""
+        usage = Usage(self.opened.length, len(ending.tokens), cache_read_tokens=self.opened.reused)
+        return Written(text, ending, usage, self.coverage)
+
+
+class Scribe:
+    """Answers requests with a loaded model; what was read is kept for requests that begin alike."""
+
+    def __init__(self, loaded: "Loaded", name: str) -> None:
+        self.loaded = loaded
+        self.name = name
+        self.shelf = Shelf(loaded.network, loaded.divider)
+        self._faults: tuple[str, ...] | None = None
+
+    def pieces(self, request: Request, wish: Wish = Wish()) -> Generator[str | Written]:
+        """Write an answer: give it out piece by piece, and last the account of it.
+
+        Closing the generator ends the writing before the next token.
+
+        Raises:
+            DeadEndError: the constraint leaves no token.
+            InputError: the constraint cannot be read, or the prefix does not fit it.
+            ModelError: the request is longer than the model can read; `UnsupportedError` for what it cannot do.
+        """
+        begun = self._begin(request, wish)
+        said: list[str] = []
+        try:
+            for piece in decode(begun.opened.track, begun.job):
+                if isinstance(piece, str):
+                    said.append(piece)
+                    yield piece
+                else:
+                    yield begun.written("".join(said), piece)
+        finally:
+            self.shelf.keep(begun.opened.track, begun.opened.prompt)
+
+    def together(self, request: Request, count: int, wish: Wish = Wish()) -> tuple[Written, ...]:
+        """Several answers to one request, side by side in each pass of the model, drawn with seeds that follow each other.
+
+        A model whose layers keep a window or a state writes them one after the other, behind one reading of the request.
+        As `pieces` raises.
+        """
+        begun = self._begin(request, wish)
+        track, unread, seed = begun.opened.track, begun.opened.unread, request.sampling.seed
+        try:
+            if len(unread) > 1:  # all but the last token is read once for all of them
+                track.read(unread[:-1])
+            jobs = [
+                replace(
+                    begun.job,
+                    unread=unread[-1:],
+                    state=None if begun.job.state is None else begun.job.state.fork(),
+                    sampling=replace(request.sampling, seed=None if seed is None else seed + number),
+                )
+                for number in range(count)
+            ]
+            return tuple(begun.written(text, ending) for text, ending in _all(track, jobs))
+        finally:
+            self.shelf.keep(track, begun.opened.prompt)
+
+    def _begin(self, request: Request, wish: Wish) -> _Begun:
+        network = self.loaded.network
+        made = self._guide(request.constraint, wish)
+        opened = self.shelf.open(self.loaded.dialogue.tokens(request), request.prefix)
+        try:
+            if opened.length == 0:
+                raise InputError("there is nothing to answer: the conversation has no words")
+            if opened.length >= network.context:
+                raise ModelError(
+                    f"the request has {opened.length:,} tokens, and {self.name} reads {network.context:,} at most: shorten it"
+                )
+            state = None if made is None else self._begun_state(made, opened, request.prefix)
+        except BaseException:
+            self.shelf.keep(opened.track, opened.prompt)
+            raise
+        room = min(request.sampling.max_tokens or MOST_TOKENS, network.context - opened.length)
+        job = Job(opened.unread, network.vocabulary, room, state, request.sampling, request.stop, request.likeliest)
+        return _Begun(opened, job, Coverage() if made is None else made.coverage)
+
+    def _guide(self, constraint: Constraint | None, wish: Wish) -> Guide | None:
+        if constraint is None and wish.choice is None:
+            return None
+        if isinstance(constraint, Questions):
+            raise UnsupportedError(f"{self.name} answers no typed questions", ability="decisions")
+        vocabulary = self.loaded.network.vocabulary
+        if self._faults is None:
+            self._faults = vocabulary.check().faults
+        if self._faults:
+            raise ConfigError(f"{self.name} cannot be held to a constraint: {self._faults[0]}")
+        try:
+            return guide.compile(wish.choice or constraint, vocabulary, strict=wish.strict)
+        except InputError as error:
+            if wish.strict or not isinstance(constraint, JsonSchema):
+                raise
+            # The schema belongs to a flow, which checks the answer and can go on without.
+            raise UnsupportedError(
+                f"{self.name} cannot be held to the schema: {error.message}", ability="json_schema"
+            ) from error
+
+    def _begun_state(self, made: Guide, opened: Opened, prefix: str) -> State:
+        """The state behind the beginning of an answer: a constraint is on the whole of it."""
+        state = made.start()
+        try:
+            for token in opened.answer:
+                state = state.advance(token)
+        except InputError as error:
+            raise InputError(
+                f"the beginning of the answer, {prefix[-60:]!r}, does not fit its constraint: {error.message}"
+            ) from None
+        return state
+
+
+def _all(track: Track, jobs: Sequence[Job]) -> Iterator[tuple[str, Ending]]:
+    """Write all of them to their ends."""
+    bundle = track.bundle(len(jobs))
+    pieces = (
+        decode_together(bundle, jobs)
+        if bundle is not None
+        else ((number, piece) for number, job in enumerate(jobs) for piece in decode(track.fork(), job))
+    )
+    said: list[list[str]] = [[] for _ in jobs]
+    endings: dict[int, Ending] = {}
+    for number, piece in pieces:
+        if isinstance(piece, str):
+            said[number].append(piece)
+        else:
+            endings[number] = piece
+    return (("".join(text), endings[number]) for number, text in enumerate(said))

@@ -1,0 +1,72 @@
+"""A model without a network: what it wants to say next follows from the tokens before, and it counts what it is asked."""
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from taiwa.guide.vocabulary import Vocabulary
+
+
+class Babbler:
+    """Wants the tokens of `wishes` one after the other, counted from `start` on; of all others by a hash of the last two."""
+
+    def __init__(self, vocabulary: Vocabulary, wishes: Sequence[int] = (), start: int = 0, context: int = 1000) -> None:
+        self.vocabulary = vocabulary
+        self.context = context
+        self.wishes = list(wishes)
+        self.begin = start
+        self.reads: list[tuple[int, int | None]] = []
+
+    def start(self) -> "Told":
+        return Told(self)
+
+    def logits(self, tokens: Sequence[int]) -> np.ndarray:
+        random = np.random.default_rng(list(tokens[-2:]))
+        found = random.normal(size=len(self.vocabulary)).astype(np.float32)
+        place = len(tokens) - self.begin
+        if 0 <= place < len(self.wishes):
+            found[self.wishes[place]] += 100
+        return found
+
+
+class Told:
+    """A text that a babbler read."""
+
+    def __init__(self, source: Babbler, tokens: Sequence[int] = ()) -> None:
+        self.source = source
+        self.tokens = list(tokens)
+
+    def read(self, tokens: Sequence[int], rows: np.ndarray | None = None) -> np.ndarray:
+        assert len(tokens) > 0
+        self.tokens += tokens
+        self.source.reads.append((len(tokens), None if rows is None else len(rows)))
+        found = self.source.logits(self.tokens)
+        return found if rows is None else found[rows]
+
+    def rollback(self, count: int) -> None:
+        assert 0 <= count <= len(self.tokens)
+        self.tokens = self.tokens[: len(self.tokens) - count]
+
+    def fork(self) -> "Told":
+        return Told(self.source, self.tokens)
+
+    def bundle(self, count: int) -> "Side":
+        return Side([self.fork() for _ in range(count)])
+
+
+class Side:
+    """Texts side by side."""
+
+    def __init__(self, texts: list[Told]) -> None:
+        self.texts = texts
+        self.widths: list[int] = []
+
+    def read(self, tokens: Sequence[Sequence[int]], rows: Sequence[np.ndarray | None]) -> list[np.ndarray]:
+        assert len(tokens) == len(self.texts)
+        self.widths.append(len(tokens))
+        return [text.read(given, few) for text, given, few in zip(self.texts, tokens, rows, strict=True)]
+
+    def keep(self, places: Sequence[int]) -> Self:
+        self.texts = [self.texts[place] for place in places]
+        return self
