@@ -1,9 +1,11 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from taiwa.flows.rewrite import rewrite, utterances
-from taiwa.kernel import InputError, Response, assistant, system, user
+from taiwa.flows.rewrite import MOST_QUERIES, Queries, parts, queries, rewrite, utterances
+from taiwa.kernel import InputError, Message, Response, assistant, system, user
 from taiwa.models.scripted import script
 from tests.flows.driving import Drive
 
@@ -59,3 +61,81 @@ def test_a_dialogue_without_the_user_cannot_be_looked_up(drive: Drive) -> None:
 
 def test_empty_turns_do_not_count() -> None:
     assert utterances((user("a"), user("\n"), user("b"))) == ("a", "b")
+
+
+def test_all_turns_may_be_shown(drive: Drive) -> None:
+    model = script("子の看護のために休暇を取れますか")
+
+    drive(lambda: rewrite(LEAVE, seen="all"), model)
+
+    shown = json.loads(model.requests[0].messages[-1].text)
+    assert [turn["role"] for turn in shown] == ["user", "assistant", "user"]
+
+
+@pytest.mark.parametrize(
+    ("dialogue", "word"),
+    [(LEAVE, "材料"), ((user("a?"), user("b?")), "material"), ((user("休假"), user("几天")), "材料")],
+)
+def test_the_model_is_told_in_the_language_of_the_user(drive: Drive, dialogue: tuple[Message, ...], word: str) -> None:
+    model = script("子の看護休暇" if dialogue is LEAVE else "休假几天" if dialogue[0].text == "休假" else "a b")
+
+    drive(lambda: rewrite(dialogue), model)
+
+    assert word in model.requests[0].messages[0].text
+
+
+def test_a_compound_question_becomes_several_queries(drive: Drive) -> None:
+    model = script(
+        "1. How many days of leave are there?\n- Who approves leave?\n\n* Who approves leave?\nWhere?\nFour?"
+    )
+
+    done = drive(lambda: queries((user("leave?"), user("how many days and who approves"))), model)
+
+    assert done.value.rewritten == ("How many days of leave are there?", "Who approves leave?", "Where?")
+    assert done.value.all[-1] == "how many days and who approves"
+
+
+def test_what_the_rewriting_lost_is_put_back(drive: Drive) -> None:
+    dialogue = (user("Which meeting system?"), assistant("For how many?"), user("20 guests from Acme on Teams"))
+
+    done = drive(lambda: queries(dialogue), script("Which meeting system may guests use?"))
+
+    assert done.value.rewritten == ("Which meeting system may guests use? 20 Acme Teams",)
+    assert done.value.lost == ("20", "Acme", "Teams")
+    assert "put back" in done.notes[0].text
+
+
+def test_a_rewriting_in_another_language_is_discarded(drive: Drive) -> None:
+    done = drive(lambda: queries(LEAVE), script("May I take leave to nurse a child?"))
+
+    assert done.value == Queries(LEAVE[2].text, discarded="May I take leave to nurse a child?")
+    assert done.value.all == (LEAVE[2].text,)
+
+
+def test_the_raw_words_are_always_looked_up_too(drive: Drive) -> None:
+    done = drive(lambda: queries(LEAVE), script("子の看護のために休暇を取れますか"))
+
+    assert done.value.all == ("子の看護のために休暇を取れますか", LEAVE[2].text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("休暇は何日ありますか。誰が承認しますか。", 2),
+        ("休假有几天？谁来批准？", 2),
+        ("How many days? Who approves them? Where is the form?", 3),
+        ("Zoom or Teams?", 1),
+        ("I am new here. How do I take leave?", 1),
+        ("休暇について", 1),
+    ],
+)
+def test_several_questions_at_once_are_divided_without_a_model(text: str, count: int) -> None:
+    assert len(parts(text)) == count
+
+
+@given(st.text(max_size=60))
+def test_dividing_loses_nothing(text: str) -> None:
+    found = parts(text)
+
+    assert 1 <= len(found) <= MOST_QUERIES
+    assert "".join("".join(found).split()) == "".join(text.split())

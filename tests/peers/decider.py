@@ -86,7 +86,7 @@ class DecisionServer:
                 self.end_headers()
                 self.wfile.write(reply)
 
-            def log_message(self, *_: Any) -> None:
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the name in the base class)
                 """Stay silent."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -1,0 +1,235 @@
+"""Look before you ask: what was found says whether the documents can answer, and expected cost says whether to ask back.
+
+A question back costs something where it was not needed, and an answer costs something where it answers another question.
+Ask if P(unclear) x cost of a miss > P(clear) x cost of asking; one knob, `asking`, moves the ratio of the two, and
+the patience of a person moves it too. What may be asked is taken from what was found, so that every option leads somewhere.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from taiwa.flows.acts import Act, Advise, Ask, Decision, HandOver, Look, Option, Situation
+from taiwa.flows.assessment import Assessment
+from taiwa.flows.material import last_words, tongue, utterances
+from taiwa.flows.options import DOMINANT
+from taiwa.flows.person import Thresholds
+from taiwa.flows.sayings import say
+from taiwa.kernel.values import Evidence
+
+__all__ = ["answerable", "look_first"]
+
+NAME = "look_first"
+RATIO = 9.0
+"""How much more a miss costs than a needless question at the eager end of the knob; at the other end it is the reverse."""
+OFFSET, COVERAGE, TOP, SPREAD = -5.0, 5.0, 6.0, 6.0
+"""Logistic weights of the evidence: a question whose rare words are covered and whose best passage scores high is answerable."""
+UNMEASURED = 0.5
+CHANGED = 0.5
+"""Two results are alike from this part of shared passages on: a second question after the same result would be no help."""
+POINTING_SURELY = 2
+SURELY = 0.9
+"""How likely what is wanted is unclear, where a rule says so."""
+
+
+def answerable(evidence: Evidence | None, found: int) -> float:
+    """Return the chance that the documents answer, by what a first look measured.
+
+    >>> answerable(None, 0), answerable(None, 3)
+    (0.0, 0.5)
+    """
+    if not found:
+        return 0.0
+    if evidence is None:
+        return UNMEASURED
+    return 1 / (1 + math.exp(-(OFFSET + COVERAGE * evidence.coverage + TOP * evidence.top + SPREAD * evidence.nqc)))
+
+
+def look_first(situation: Situation) -> Decision:
+    """Decide by the evidence, then by expected cost; total: every situation has a decision."""
+    view = _View(situation)
+    act, reasons = view.decide()
+    return Decision(NAME, act, reasons, situation, view.numbers)
+
+
+@dataclass
+class _View:
+    """A situation with what follows from it."""
+
+    situation: Situation
+
+    @cached_property
+    def limits(self) -> Thresholds:
+        return self.situation.person.limits
+
+    @cached_property
+    def assessment(self) -> Assessment | None:
+        return self.situation.assessment
+
+    @cached_property
+    def language(self) -> str:
+        return tongue(self.situation.dialogue, self.situation.person.language)
+
+    @cached_property
+    def answerable(self) -> float:
+        return answerable(self.situation.evidence, len(self.situation.found))
+
+    @cached_property
+    def dangling(self) -> tuple[str, ...]:
+        """Words that point at nothing, where that alone is reason to ask: two of them, or one in the first turn."""
+        evidence = self.situation.evidence
+        words = () if evidence is None else evidence.dangling
+        first = len(utterances(self.situation.dialogue)) == 1
+        return words if len(words) >= POINTING_SURELY or (words and first) else ()
+
+    @cached_property
+    def unclear(self) -> float:
+        """The chance that it is not clear what is wanted. Without a model only words that point at nothing tell."""
+        told = 0.0 if self.assessment is None else self.assessment.unlikely("clarity", self.limits.unclear)
+        return max(told, SURELY) if self.dangling or self.situation.route == "none" else told
+
+    @cached_property
+    def costs(self) -> tuple[float, float]:
+        """What an answer to another question costs, and what a needless question back does."""
+        patience = self.situation.person.patience.mean
+        miss = RATIO ** (2 * min(max(self.limits.asking, 0.0), 1.0) - 1)
+        return miss, (1 - patience) / patience * (1 + self.situation.thread.rounds)
+
+    @property
+    def wants_asking(self) -> bool:
+        miss, ask = self.costs
+        return self.unclear * miss > (1 - self.unclear) * ask
+
+    @property
+    def numbers(self) -> tuple[tuple[str, float], ...]:
+        miss, ask = self.costs
+        named = {"unclear": self.unclear, "answerable": self.answerable, "cost_of_missing": miss, "cost_of_asking": ask}
+        return tuple((name, round(number, 4)) for name, number in named.items())
+
+    def true(self, name: str, limit: float) -> bool | None:
+        """Whether a statement counts as true; None where nobody scored."""
+        return None if self.assessment is None else float(getattr(self.assessment, name)) <= limit
+
+    @cached_property
+    def options(self) -> tuple[Option, ...]:
+        """Options that were not put to the user before."""
+        asked = self.situation.thread.asked
+        fresh = tuple(each for each in self.situation.options if each.label not in asked)
+        return fresh if len(fresh) > 1 else ()
+
+    @cached_property
+    def refusal(self) -> str:
+        """Why no question may be asked any more; empty where one may."""
+        thread = self.situation.thread
+        if thread.settled or self.situation.route == "just_answer":
+            return "declined"
+        bound = self.situation.bound
+        if thread.rounds >= (self.limits.rounds if bound is None else bound):
+            return "rounds"
+        if thread.rounds and self.situation.route != "none" and _alike(thread.found, self.situation.found) >= CHANGED:
+            return "nothing_changed"
+        return ""
+
+    def question(self, *texts: str) -> Ask | None:
+        """Return the best question that was not asked yet: options that were found, else one of the texts."""
+        spoken = self.spoken(*texts)
+        if not self.options:
+            return spoken
+        again = say(self.language, "which_more" if self.situation.thread.rounds else "which")
+        return Ask(again if spoken is None else spoken.question, options=self.options)
+
+    def spoken(self, *texts: str) -> Ask | None:
+        """Return the first of some questions that was not asked yet."""
+        asked = self.situation.thread.asked
+        return next((Ask(text) for text in texts if text and text not in asked), None)
+
+    def missing(self) -> tuple[str, ...]:
+        """The texts that ask for what is missing, best first."""
+        found = self.assessment or Assessment()
+        pointing = say(self.language, "pointing", ", ".join(self.dangling)) if self.dangling else ""
+        other = say(self.language, "open") if self.situation.route == "none" else ""
+        return (found.ask_missing_info, found.ask_user_meta_info, pointing, other)
+
+    def decide(self) -> tuple[Act, tuple[str, ...]]:
+        for step in (self.by_route, self.by_wish, self.by_nothing, self.by_kind, self.by_cost):
+            found = step()
+            if found is not None:
+                return found
+        return Look(options=self.options), ("clear",)
+
+    def by_route(self) -> tuple[Act, tuple[str, ...]] | None:
+        route = self.situation.route
+        if route in ("greeting", "thanks", "farewell", "command"):
+            return Advise(route), (f"route_{route}",)
+        return (HandOver(), ("asked_for_person",)) if route == "person" else None
+
+    def by_wish(self) -> tuple[Act, tuple[str, ...]] | None:
+        """Who wants an answer gets one, with what is assumed."""
+        if self.refusal != "declined":
+            return None
+        return self.given_up(), ("declined",)
+
+    def by_nothing(self) -> tuple[Act, tuple[str, ...]] | None:
+        """Nothing was found: ask for other words, else hand over what better goes to a person, else say so."""
+        if self.situation.found:
+            return None
+        if self.true("is_question", self.limits.question) is False and not self.consults:
+            return Advise("chat"), ("nothing_found", "neither")
+        texts = (*self.missing(), *((self.assessment or Assessment()).res_consultation,))
+        words = last_words(self.situation.dialogue)
+        asked = self.question(*texts, say(self.language, "nothing", " ".join(words.split())[:60]))
+        wanted = self.assessment is None or self.wants_asking or self.consults
+        if asked is not None and not self.refusal and wanted:
+            return asked, ("nothing_found",)
+        if self.situation.thread.rounds or self.true("ask_person", self.limits.person):
+            return HandOver(), ("nothing_found", self.refusal or "better_asked_of_person")
+        return Look(), ("nothing_found",)
+
+    @property
+    def consults(self) -> bool:
+        """A consultation and no question; where both are true, the documents decide, as for a question."""
+        consultation = self.true("is_consultation", self.limits.consultation)
+        return bool(consultation) and self.true("is_question", self.limits.question) is False
+
+    def by_kind(self) -> tuple[Act, tuple[str, ...]] | None:
+        """Judge what was found by the kind of the wish."""
+        if self.assessment is None or self.answerable >= self.limits.strong:
+            return None
+        question = self.true("is_question", self.limits.question)
+        if not question and not self.true("is_consultation", self.limits.consultation):
+            # Neither a question nor a consultation, as a correction is: what the documents hold decides.
+            return (Advise("chat"), ("neither",)) if self.answerable < self.limits.weak else None
+        if self.answerable >= self.limits.weak:
+            return None
+        if self.consults and not self.refusal:
+            asked = self.spoken(self.assessment.res_consultation)
+            if asked is not None:
+                return asked, ("consultation", "weak_evidence")
+        if self.true("ask_person", self.limits.person):
+            return HandOver(), ("weak_evidence", "better_asked_of_person")
+        return (Advise("consultation"), ("consultation", "weak_evidence")) if self.consults else None
+
+    def by_cost(self) -> tuple[Act, tuple[str, ...]] | None:
+        if not self.wants_asking:
+            return None
+        why = ("dangling",) if self.dangling else ("unclear",)
+        if self.situation.focus >= DOMINANT and self.answerable >= self.limits.strong and not self.dangling:
+            return Look(), (*why, "one_answer")  # whichever is meant, the answer is the same
+        asked = self.question(*self.missing())
+        if asked is not None and not self.refusal:
+            return asked, (*why, "options" if asked.options else "words")
+        if self.situation.thread.rounds and self.answerable < self.limits.weak:
+            return HandOver(), (*why, "weak_evidence", self.refusal or "nothing_to_ask")
+        return self.given_up(), (*why, self.refusal or "nothing_to_ask")
+
+    def given_up(self) -> Look:
+        """Answer all the same, and say what is assumed."""
+        options = self.situation.options
+        assumption = say(self.language, "assuming", options[0].label) if options else ""
+        return Look(options=options, assumption=assumption)
+
+
+def _alike(one: tuple[str, ...], other: tuple[str, ...]) -> float:
+    """Which part of two results is shared (Jaccard)."""
+    both = set(one) | set(other)
+    return len(set(one) & set(other)) / len(both) if both else 1.0

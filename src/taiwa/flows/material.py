@@ -1,0 +1,66 @@
+"""What was said, as material for a model to judge: one line of JSON, in which nothing can end early or pose as another turn."""
+
+import json
+import re
+from collections.abc import Sequence
+
+from taiwa.conversation.derive import language_of
+from taiwa.kernel.records import Json
+from taiwa.kernel.values import Message, user
+
+__all__ = ["LONGEST_TURN", "inert", "last_words", "material", "tongue", "turns", "utterances"]
+
+LONGEST_TURN = 8_000
+"""Characters of a turn that are judged; a pasted document is not read to its end to find out what is wanted."""
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f]")  # fmt: skip
+"""Signs that are not seen, and those that turn the direction of writing."""
+TONGUES = ("ja", "zh", "en")
+
+
+def inert(text: str) -> str:
+    """Take out what a person does not see and a model does, and what is too long.
+
+    >>> inert("leave\\u200b or \\u2066sick")
+    'leave or sick'
+    """
+    return CONTROL.sub("", text[:LONGEST_TURN])
+
+
+def turns(dialogue: Sequence[Message]) -> tuple[Message, ...]:
+    """The turns of the user and the assistant that have words, oldest first."""
+    return tuple(each for each in dialogue if each.role in ("user", "assistant") and each.text.strip())
+
+
+def utterances(dialogue: Sequence[Message]) -> tuple[str, ...]:
+    """What the user said, oldest first, without empty turns."""
+    return tuple(message.text for message in dialogue if message.role == "user" and message.text.strip())
+
+
+def last_words(dialogue: Sequence[Message]) -> str:
+    """What the user said last."""
+    said = utterances(dialogue)
+    return said[-1] if said else ""
+
+
+def tongue(dialogue: Sequence[Message], wish: str = "") -> str:
+    """The language to speak: the one wished for, else that of the user's last words that show one; of ja, zh and en.
+
+    Words in Chinese characters alone count as Japanese where the user wrote kana before.
+    """
+    if wish in TONGUES:
+        return wish
+    found = [language_of(text) for text in reversed(utterances(dialogue))]
+    known = next((each for each in found if each != "und"), "en")
+    if known == "zh" and "ja" in found:
+        return "ja"
+    return known if known in TONGUES else "en"
+
+
+def material(dialogue: Sequence[Message], **more: Json) -> Message:
+    """Make the message that holds the dialogue, and what else is given of it.
+
+    `<` is written as its escape, so that no server reads a mark of its chat template out of what somebody said.
+    """
+    said: list[Json] = [{"role": each.role, "text": inert(each.text)} for each in turns(dialogue)]
+    whole: dict[str, Json] = {"dialogue": said, **{name: part for name, part in more.items() if part}}
+    return user(json.dumps(whole, ensure_ascii=False).replace("<", "\\u003c"))

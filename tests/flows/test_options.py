@@ -1,0 +1,75 @@
+"""Options read off what was found."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.flows.acts import key_of
+from taiwa.flows.options import MOST_OPTIONS, facets, spread
+from taiwa.kernel import Passage
+
+PAID = Passage("leave.md", "Paid leave is 20 days.", 3.0, 0, ("Leave", "Paid leave"), title="Leave")
+SICK = Passage("leave.md", "Sick leave needs a note.", 2.0, 90, ("Leave", "Sick leave"), title="Leave")
+TRIP = Passage("travel.md", "Trains are booked by you.", 1.0, 0, ("Travel", "Trains"), title="Travel")
+
+
+def test_headings_of_one_document_are_options_with_counts_and_a_preview() -> None:
+    more = replace(PAID, text="Ask two weeks before.", start=40, score=1.0)
+
+    found = facets((PAID, SICK, more))
+
+    assert [(option.label, option.count, option.preview) for option in found] == [
+        ("Paid leave", 2, "Paid leave is 20 days."),
+        ("Sick leave", 1, "Sick leave needs a note."),
+    ]
+    assert found[0].passages == (key_of(PAID), key_of(more))
+
+
+def test_titles_are_options_where_the_documents_differ() -> None:
+    assert [option.label for option in facets((PAID, SICK, TRIP))] == ["Leave", "Travel"]
+
+
+def test_a_document_without_a_title_goes_by_its_source() -> None:
+    plain = (Passage("a.txt", "x", 1.0), Passage("b.txt", "y", 2.0))
+
+    assert [option.label for option in facets(plain)] == ["b.txt", "a.txt"]
+
+
+@pytest.mark.parametrize("found", [(), (PAID,), (PAID, replace(PAID, start=50, text="Other words."))])
+def test_where_everything_stands_under_one_heading_there_is_no_choice(found: tuple[Passage, ...]) -> None:
+    assert facets(found) == ()
+    assert spread(found, ()) == 1.0
+
+
+def test_copies_of_one_text_are_one_thing() -> None:
+    copy = replace(PAID, source="old/leave.md", title="Leave (old)", text="paid  leave is 20 DAYS.")
+
+    assert facets((PAID, copy)) == ()
+
+
+def test_how_much_lies_on_one_option_is_told() -> None:
+    assert spread((PAID, SICK), facets((PAID, SICK))) == pytest.approx(0.6)
+
+
+PASSAGES = st.lists(
+    st.builds(
+        Passage, st.sampled_from("abc"), st.text(max_size=5), st.floats(0, 9), st.integers(0, 99),
+        st.lists(st.sampled_from(["", "x", "y", "z"]), max_size=3).map(tuple), title=st.sampled_from(["", "t", "x"]),
+    ),
+    max_size=12,
+)  # fmt: skip
+
+
+@given(PASSAGES)
+def test_options_divide_what_was_found(found: list[Passage]) -> None:
+    options = facets(found)
+    named = [name for option in options for name in option.passages]
+
+    assert len(options) != 1
+    assert len(options) <= MOST_OPTIONS
+    assert set(named) <= set(map(key_of, found))
+    assert all(option.count == len(option.passages) for option in options)
+    assert len({option.label.casefold() for option in options}) == len(options)
+    assert 0 <= spread(found, options) <= 1 + 1e-9
