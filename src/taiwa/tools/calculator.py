@@ -33,7 +33,7 @@ LONGEST_APPROXIMATION = 600
 NAMES = r"(?i:sqrt|log10|log|ln|exp|pi|of)(?![0-9A-Za-z_])|√|π"
 WORD = rf"(?i:{LABEL})(?![^\W\dxX_]|_)"
 """A label that ends where it seems to end: neither `yen` in `yeni`, nor, as in `5miles`, `mile`."""
-MONEY = rf"(?:(?:US)?[{CURRENCIES}])?"
+MONEY = rf"(?:(?:US)?[{CURRENCIES}][ ]?)?"
 TOKEN = re.compile(
     rf"\s*(?:(?P<number>{MONEY}(?!0[xX])(?:[0-9]{{1,3}}(?:,[0-9]{{3}})+(?:\.[0-9]*)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
     rf"(?:[eE][+-]?[0-9]{{1,4}})?(?![0-9.,]|(?!{WORD})[^\W\dxX{RAISED}]))|(?P<vulgar>{MONEY}[0-9]*[¼½¾⅐-⅞](?!\w))"
@@ -44,8 +44,8 @@ PER = re.compile(rf"\s+per\s+(?={WORD})", re.IGNORECASE)
 # 3 1/2 is three and a half; not where a sign before or after it would take a part of it.
 MIXED = re.compile(rf"\s+([0-9]{{1,3}})/([0-9]{{1,3}})(?![0-9.,]|\s*(?:[/^([{{]|\*\*|[{RAISED}]))")
 PAIRS = {"(": ")", "[": "]", "{": "}"}
-SIGNS = {"×": "*", "·": "*", "⋅": "*", "∙": "*", "・": "*", "✕": "*", "÷": "/", "∕": "/", "⁄": "/", "−": "-", "–": "-"}
-SPELLINGS = str.maketrans(SIGNS)
+SIGNS = {"*": "×·⋅∙・✕✖⨯∗", "/": "÷∕⁄➗", "+": "➕", "-": "−–—➖", "": "\u200b\u2060\ufe0f\ufeff"}
+SPELLINGS = str.maketrans({other: sign for sign, others in SIGNS.items() for other in others})
 LOWERED = str.maketrans("⁺⁻" + RAISED, "+-0123456789")
 NUMERAL = re.compile(r"[\w.,]+")
 # In 2x + 1 and 2 x + 1 the letter is no times sign; it is one in 2x3, 2 x 3 and 2 x -3.
@@ -226,9 +226,9 @@ class _Parser:
         return self.closed(PAIRS[word])
 
     def number(self) -> Fraction:
-        digits = self.word.removeprefix("us").lstrip(CURRENCIES)
-        if self.word[-len(digits) - 1 : -len(digits)]:
-            self.labels.add(label(self.word[-len(digits) - 1]))
+        digits = self.word.removeprefix("us").lstrip(f"{CURRENCIES} ")
+        if money := self.word[: -len(digits)].strip():
+            self.labels.add(label(money[-1]))
         part = self.mixed()
         self.step()
         self.counted()
