@@ -114,7 +114,11 @@ def test_a_formula_is_read_as_chemists_mean_it(text: str, atoms: str) -> None:
         ("   ", "syntax", "for example"),
         ("water", "syntax", "for example"),
         ("Xx2", "unknown_element", "for example"),
-        ("EtOH", "unknown_element", ""),
+        ("EtOH", "unknown_element", "write C2H5"),
+        ("Ph3P", "unknown_element", "write C6H5"),
+        ("CuSO4-5H2O", "syntax", "for example"),  # CUSO4-5H2O would be no formula, either
+        ("CH2O)n", "syntax", "for example"),
+        ("C1000000000000", "too_large", ""),
         ("^14Na", "unknown_element", ""),
         ("^999U", "unknown_element", ""),
         ("()", "syntax", ""),

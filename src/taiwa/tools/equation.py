@@ -13,8 +13,18 @@ __all__ = ["Equation", "Term", "equation"]
 MAX_SPECIES = 24
 MAX_ELEMENTS = 24
 MAX_PLUSES = 8
+EXAMPLE = "for example 2H2 + O2 -> 2H2O"
 ARROW = re.compile(r"\s*(?:<?[-=–—]+>|<[-=]+>?|[→⟶⟹⇒⇌⇄⇋↔⟷⟵←])\s*")
 EQUALS = re.compile(r"\s*=\s*")
+# What stands over an arrow: ->[heat], --Δ-->. Between brackets only what is no species.
+OVER = r"(?:heat(?:ing)?|light|spark|electrolysis|cat(?:alyst)?\.?|uv|h[νv]|Δ|\\Delta|[0-9]{1,4}\s?(?:°C|℃|K|atm))"
+OVERS = rf"{OVER}(?:,?\s?{OVER}){{0,3}}"
+CONDITIONS = re.compile(
+    rf"(?P<arrow>->|→|⟶|⇌|=>)\[{OVERS}\](?:\[{OVERS}\])?|(?<![-=–—])[-=–—]{{1,4}}\s?\(?{OVERS}\)?\s?(?:[-=–—]{{0,4}}>|→)",
+    re.IGNORECASE,
+)
+# aC2H6 + bO2 -> cCO2: no species begins with a small letter, but where a single term does, its case may be wrong.
+LETTERED = re.compile(r"\s*(?:(?P<letter>[a-z])(?=[A-Z(\[])|[0-9?_]|[a-z]\s+[A-Z(\[])")
 LABEL = re.compile(r"\A\s*(?:reactants?|products?|equation|reaction|unbalanced|balance)\s*:?\s+(?=\S)", re.IGNORECASE)
 # What is no species: the heat of a reaction, as a term or behind the equation.
 HEAT = re.compile(
@@ -60,7 +70,8 @@ def equation(text: str) -> Equation:
     Raises:
         ToolError: it is none, or one of its species is none.
     """
-    sides = [LABEL.sub("", side) for side in _sides(HEAT.sub("", plain(text)))]
+    arrow = CONDITIONS.sub(lambda found: found["arrow"] or "->", plain(text))
+    sides = _unlettered([LABEL.sub("", side) for side in _sides(HEAT.sub("", arrow))])
     if len(sides) != 2 or not all(side.strip() for side in sides):
         raise ToolError(
             "an equation has reactants and products with one arrow between them",
@@ -85,6 +96,15 @@ def _sides(text: str) -> list[str]:
         if form.search(text) is not None:
             return form.split(text)
     return [line for line in text.splitlines() if line.strip()]
+
+
+def _unlettered(sides: list[str]) -> list[str]:
+    """Set off letters that stand for coefficients from their species; all terms must have a coefficient then."""
+    found = [LETTERED.match(piece) for side in sides for piece in PLUS.split(side)]
+    letters = [each["letter"] for each in found if each is not None and each["letter"]]
+    if None in found or len(letters) < 2 or len(set(letters)) < len(letters):
+        return sides
+    return [" + ".join(re.sub(r"\A\s*[a-z](?=[A-Z(\[])", "? ", piece) for piece in PLUS.split(side)) for side in sides]
 
 
 def _terms(side: str) -> tuple[Term, ...]:
@@ -132,7 +152,8 @@ def _tried(text: str) -> Term | None:
 def _term(text: str) -> Term:
     found = TERM.match(text.strip())
     if found is None or not found["species"].strip():
-        raise ToolError(f"{text[:60]!r} has no species", code="syntax", hint="for example 2H2 + O2 -> 2H2O")
+        hint = "products are not predicted: write every species" if text.strip() in ("?", "_") else EXAMPLE
+        raise ToolError(f"{text[:60]!r} has no species", code="syntax", hint=hint)
     kind = species(found["species"])
     if found["unknown"]:
         return Term(kind, None, said=True)

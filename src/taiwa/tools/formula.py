@@ -38,6 +38,8 @@ SOLVATE = re.compile(r"(?:H2O|D2O)(?![a-z0-9])")
 Count: TypeAlias = int | Fraction
 """How many: whole numbers are added and multiplied many times faster than fractions."""
 ALIASES = {"D": ("H", 2), "T": ("H", 3)}
+GROUPS = {"Me": "CH3", "Et": "C2H5", "Bu": "C4H9", "Ph": "C6H5"}
+"""Groups that chemists write like elements, and what they stand for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,11 @@ def formula(text: str) -> Formula:
     )
 
 
-def species(text: str) -> Formula:
-    """Read a formula, or the electron `e^-`; the first part of a formula with dots may begin with a number."""
+def species(text: str, *, mended: bool = False) -> Formula:
+    """Read a formula, or the electron `e^-`; the first part of a formula with dots may begin with a number.
+
+    For a text that is `mended` no further spelling is proposed.
+    """
     given = without_state(" ".join("".join(char if char.isprintable() else " " for char in plain(text)).split()))
     if ELECTRON.match(given):
         return Formula("e^-", {}, -1)
@@ -91,12 +96,20 @@ def species(text: str) -> Formula:
     for part in DOT.split(bare):
         leading = LEADING.match(part)
         times = _count(leading[0].strip()) if leading and "/0" not in leading[0] else 1
-        found = _Parser(part, leading.end() if leading else 0, given).whole()
+        found = _Parser(part, leading.end() if leading else 0, given, mended).whole()
         for atom, count in found.items():
             atoms[atom] = atoms.get(atom, 0) + count * times
     if any(not count for count in atoms.values()):
         raise ToolError(f"{given[:60]} counts no atoms of something", code="syntax", hint="leave it out")
     return Formula(_spelled(bare, charge), {atom: Fraction(count) for atom, count in atoms.items()}, charge)
+
+
+def _is_formula(text: str) -> bool:
+    try:
+        species(text, mended=True)
+    except ToolError:
+        return False
+    return True
 
 
 def _count(number: str) -> Count:
@@ -158,11 +171,15 @@ class _Parser:
     text: str
     at: int
     given: str
+    mended: bool
+    """Whether the text is a proposal of ours, for which nothing else is proposed."""
     depth: int = field(default=0, init=False)
 
     def whole(self) -> dict[str, Count]:
         atoms = self.units("")
         if self.at < len(self.text):
+            if self.text[self.at].isdigit() and self.text[self.at - 1 : self.at].isdigit():
+                self.fail("a number is too large", "too_large")
             odd = self.text[self.at :].lstrip(".")[:1]
             self.fail(
                 "a number must stand there" if odd and odd in "nmx" else f"{self.text[self.at]!r} cannot stand there"
@@ -170,7 +187,7 @@ class _Parser:
         return atoms
 
     def fail(self, what: str, code: str = "syntax") -> NoReturn:
-        proposals = () if "number" in what else meant(self.given)
+        proposals = () if "number" in what or self.mended else [one for one in meant(self.given) if _is_formula(one)]
         hint = f"write {' or '.join(proposals)}" if proposals else "for example H2O, Ca(OH)2, CuSO4·5H2O or SO4^2-"
         raise ToolError(f"{self.given[:60]!r} is no formula: {what}", code=code, hint=hint)
 
@@ -214,6 +231,10 @@ class _Parser:
         if found is None:
             self.fail("an element is missing")
         symbol = found[0]
+        if symbol in GROUPS:
+            raise ToolError(
+                f"{symbol} is a group and no element", code="unknown_element", hint=f"write {GROUPS[symbol]}"
+            )
         if symbol not in elements() and symbol not in ALIASES:
             self.fail(f"{symbol} is no element", "unknown_element")
         if symbol == "Ac" and self.text[: self.at].endswith("O"):
