@@ -32,6 +32,7 @@ WHITESPACE: Mapping[Whitespace, Mapping[str, Json]] = {
     "compact": {"whitespace_flexible": False},
     "free": {"whitespace_flexible": True},
 }
+MERGED = "(min/max|pattern)Propert|intersection stack"
 MOST_CHARACTERS = 4 << 20
 """How long a source may be: what is larger does not fit the engine's limits either."""
 SHOWN = 8
@@ -148,8 +149,8 @@ class _Work:
         try:
             return self._written(written, source)
         except InputError as error:
-            # Of objects that are merged with others the engine neither counts the keys nor tells two patterns apart.
-            if not re.search("(min/max|pattern)Propert", error.message) or isinstance(error, UncoveredError):
+            # Of schemas that are merged the engine neither counts keys nor tells patterns apart, and references may not end.
+            if not re.search(MERGED, error.message) or isinstance(error, UncoveredError):
                 raise
         return self._written(rewrite(source.schema, self.order, merged=True), source)
 

@@ -77,13 +77,21 @@ class Conditions:
 
     def joined(self) -> Schema:
         """The schema that was collected."""
-        rest = [part for part in self._also if not is_any(part)]
+        held = cast("list[Schema]", self._own.pop("allOf", []))
+        rest: list[Schema] = []
+        for part in (*held, *self._also):
+            if not is_any(part) and part not in rest:
+                rest.append(part)
+        references = [part for part in rest if is_object(part) and "$ref" in part]
+        if self.writer.merged and references and (self._own or len(rest) > 1):
+            for keyword in ("$ref", *self._own):
+                self.miss(keyword, "a reference holds together with more, which may never be merged to the end")
+            return references[0]
         if not rest:
             return self._own
         if not self._own and len(rest) == 1:
             return rest[0]
-        held = cast("list[Json]", self._own.get("allOf", []))
-        return {**self._own, "allOf": [*held, *cast("list[Json]", rest)]}
+        return {**self._own, "allOf": cast("list[Json]", rest)}
 
     def complements(self) -> None:
         """Write `not`, `if` and what depends on a key, as far as simple schemas say the same."""

@@ -177,10 +177,31 @@ def disjoint(one: _View, other: _View) -> bool:
         return True
     common = one.kinds() & other.kinds()
     listed, also = one.values(), other.values()
-    if listed is not None and also is not None and not any(same(a, b) for a in listed for b in also):
+    if listed is not None and all(_misses(value, other) for value in listed):
+        return True
+    if also is not None and all(_misses(value, one) for value in also):
         return True
     proofs = {"object": _objects, "array": _arrays, "string": _strings, "number": _numbers}
     return all(kind in proofs and proofs[kind](one, other) for kind in common)
+
+
+def _misses(value: Json, view: _View) -> bool:
+    """Say whether a value plainly does not fit."""
+    listed = view.values()
+    if kind_of(value) not in view.kinds() or (listed is not None and not any(same(value, each) for each in listed)):
+        return True
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        edges = [(bound(schema, "min"), bound(schema, "max")) for schema, _ in view.conditions]
+        return any(_outside(value, low, high) for low, high in edges)
+    if isinstance(value, str):
+        lengths = [(whole(schema, "minLength"), whole(schema, "maxLength")) for schema, _ in view.conditions]
+        return any(len(value) < (low or 0) or (high is not None and len(value) > high) for low, high in lengths)
+    return False
+
+
+def _outside(value: float, low: tuple[float, bool] | None, high: tuple[float, bool] | None) -> bool:
+    below = low is not None and (value < low[0] or (value == low[0] and low[1]))
+    return below or (high is not None and (value > high[0] or (value == high[0] and high[1])))
 
 
 def _objects(one: _View, other: _View) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
+from taiwa.guide.schema.disjoint import kind_of
 from taiwa.guide.schema.document import below
 from taiwa.guide.schema.keywords import Schema, bound, child, names, types, whole
 from taiwa.kernel.records import Json
@@ -65,7 +66,9 @@ class _Search:
         if faults and all(found is not None for found in faults):
             return faults[0]
         if "const" in schema or "enum" in schema:
-            return None
+            listed = [schema["const"]] if "const" in schema else cast("list[Json]", schema["enum"])
+            held = types(schema) | frozenset({"number"} if "integer" in types(schema) else ())
+            return None if any(kind_of(value) in held for value in listed) else pointer
         kinds = [self._of_kind(kind, schema, pointer) for kind in sorted(types(schema), reverse=True)]
         return None if any(found is None for found in kinds) else kinds[0]
 

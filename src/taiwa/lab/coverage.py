@@ -1,0 +1,193 @@
+"""How well guides cover schemas: which they refuse, and whether what they let through is what is valid.
+
+A file has one schema on each line: `{"id": …, "schema": …, "tests": [{"data": …, "valid": true}, …]}`. An instance counts
+as let through when some order of its keys can be written, because a guide fixes the order and validity does not.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from taiwa import guide
+from taiwa.guide import UncoveredError, Vocabulary
+from taiwa.guide.matching import MatcherGuide, MatcherState
+from taiwa.guide.schema.document import Document, Place
+from taiwa.guide.schema.keywords import Schema, is_object
+from taiwa.kernel.errors import TaiwaError
+from taiwa.kernel.records import Json, value
+from taiwa.kernel.values import JsonSchema
+
+__all__ = ["Covered", "cover", "coverage_report", "writable"]
+
+MOST_STEPS = 5_000
+MOST_PLACES = 200
+Places: TypeAlias = tuple[Place, ...]
+BYTES = Vocabulary.of_bytes()
+"""Instances are written in bytes, so that no division of a text is preferred."""
+
+
+@value
+class Covered:
+    """One schema: `refused` why it was not compiled, else the descriptions of the instances that were judged wrongly."""
+
+    id: str
+    refused: str = ""
+    let_through: tuple[str, ...] = ()
+    kept_out: tuple[str, ...] = ()
+
+
+class _TooLongError(Exception):
+    pass
+
+
+class _Writer:
+    """Tries the orders of an object's keys, that of its schemas first, and gives up after so many steps."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.left = MOST_STEPS
+        self.document = Document(schema)
+
+    def text(self, state: MatcherState, text: str) -> MatcherState | None:
+        self.left -= 1
+        if self.left < 0:
+            raise _TooLongError
+        tokens = BYTES.divide(text.encode())
+        return state.go(tokens) if state.takes(tokens) else None
+
+    def data(self, state: MatcherState, data: Json, places: Places) -> Iterator[MatcherState]:
+        if isinstance(data, dict):
+            opened = self.text(state, "{")
+            if opened is not None:
+                wide = self.opened(places)
+                listed = [name for place in wide for name in _held(place, "properties")]
+                likely = sorted(data, key=lambda key: listed.index(key) if key in listed else len(listed))
+                yield from self.keys(opened, data, tuple(likely), wide)
+        elif isinstance(data, list):
+            opened = self.text(state, "[")
+            if opened is not None:
+                yield from self.items(opened, data, 0, self.opened(places))
+        else:
+            done = self.text(state, json.dumps(data, ensure_ascii=False))
+            if done is not None:
+                yield done
+
+    def keys(
+        self, state: MatcherState, data: Mapping[str, Json], left: tuple[str, ...], places: Places
+    ) -> Iterator[MatcherState]:
+        if not left:
+            closed = self.text(state, "}")
+            if closed is not None:
+                yield closed
+            return
+        comma = "," if len(left) < len(data) else ""
+        for key in left:
+            begun = self.text(state, f"{comma}{json.dumps(key, ensure_ascii=False)}:")
+            if begun is not None:
+                rest = tuple(each for each in left if each != key)
+                for written in self.data(begun, data[key], _below(places, key)):
+                    yield from self.keys(written, data, rest, places)
+
+    def items(self, state: MatcherState, data: list[Json], number: int, places: Places) -> Iterator[MatcherState]:
+        if number == len(data):
+            closed = self.text(state, "]")
+            if closed is not None:
+                yield closed
+            return
+        begun = self.text(state, ",") if number else state
+        if begun is not None:
+            for written in self.data(begun, data[number], _items(places)):
+                yield from self.items(written, data, number + 1, places)
+
+    def opened(self, places: Places) -> Places:
+        """The schemas, and those that they refer to or are made of."""
+        found: list[Place] = []
+        waiting = list(places)
+        while waiting and len(found) < MOST_PLACES:
+            place = waiting.pop(0)
+            if not is_object(place.schema):
+                continue
+            found.append(place)
+            reference = place.schema.get("$ref")
+            target = self.document.find(reference, place.base) if isinstance(reference, str) else None
+            waiting = [*([target] if target else []), *_parts(place), *waiting]
+        return tuple(found)
+
+
+def _parts(place: Place) -> Iterator[Place]:
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        listed = place.schema.get(keyword) if is_object(place.schema) else None
+        if isinstance(listed, list):
+            yield from (Place(cast("Schema", part), "", place.base) for part in listed)
+
+
+def _held(place: Place, keyword: str) -> Mapping[str, Json]:
+    held = place.schema.get(keyword) if is_object(place.schema) else None
+    return held if isinstance(held, dict) else {}
+
+
+def _below(places: Places, key: str) -> Places:
+    found: list[Place] = []
+    for place in places:
+        own = _held(place, "properties").get(key)
+        others = [*_held(place, "patternProperties").values(), _held(place, "additionalProperties")]
+        parts = [own] if own is not None else others
+        found += [Place(cast("Schema", part), "", place.base) for part in parts]
+    return tuple(found)
+
+
+def _items(places: Places) -> Places:
+    return tuple(Place(_held(place, "items"), "", place.base) for place in places)
+
+
+def writable(compiled: MatcherGuide, data: Json, schema: Schema) -> bool:
+    """Say whether a guide over bytes lets a value be written with its keys in some order; the schema says which is likely."""
+    writer = _Writer(schema)
+    try:
+        return any(state.is_final for state in writer.data(compiled.start(), data, (writer.document.root,)))
+    except _TooLongError:
+        return False
+
+
+def cover(rows: Iterable[Mapping[str, Any]], *, strict: bool = True) -> Iterator[Covered]:
+    """Judge the instances of each schema."""
+    for row in rows:
+        try:
+            compiled = guide.compile(JsonSchema(row["schema"]), BYTES, strict=strict)
+        except UncoveredError as error:
+            yield Covered(row["id"], "; ".join(error.clauses))
+            continue
+        except TaiwaError as error:
+            yield Covered(row["id"], error.message)
+            continue
+        wrong: dict[bool, list[str]] = {True: [], False: []}
+        for number, test in enumerate(row["tests"]):
+            if writable(compiled, test["data"], row["schema"]) is not test["valid"]:
+                wrong[test["valid"]].append(f"{number}: {test.get('description', '')}")
+        yield Covered(row["id"], "", tuple(wrong[False]), tuple(wrong[True]))
+
+
+def coverage_report(path: str | Path, out: str | Path | None = None) -> dict[str, Json]:
+    """Judge a file of schemas in both modes, count, and write the figures to a file if one is named."""
+    rows = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    report: dict[str, Json] = {"schemas": len(rows), "instances": sum(len(row["tests"]) for row in rows)}
+    for mode in ("strict", "lenient"):
+        found = list(cover(rows, strict=mode == "strict"))
+        refused = Counter(_keyword(each.refused) for each in found if each.refused)
+        report[mode] = {
+            "compiled": sum(not each.refused for each in found),
+            "exact": sum(not (each.refused or each.let_through or each.kept_out) for each in found),
+            "let through an invalid instance": [each.id for each in found if each.let_through],
+            "kept out a valid instance": [each.id for each in found if each.kept_out],
+            "refused for": dict(refused.most_common()),
+        }
+    if out is not None:
+        Path(out).write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return report
+
+
+def _keyword(refused: str) -> str:
+    """The keyword of the first clause of a refusal."""
+    _, _, rest = refused.partition(": ")
+    return rest.split(" ", 1)[0] or refused
