@@ -30,6 +30,11 @@ from taiwa.tools import formula, mass
             "2",
         ),
         ("Find the number of moles of NH3 formed on combining 2 moles of N2 and 6 moles of H2", "4"),
+        (
+            "Find the number of moles of O2 needed to combine with 1 mole of CH4 to form 1 mole of CO2 and 2 moles of H2O",
+            "2",
+        ),
+        ("What amount of CH4 is required to react with 2 moles of O2 to form 1 mole of CO2 and 2 moles of H2O?", "16"),
         ("Find the amount of NH3 formed on combining 1 mole of N2 and 3 moles of H2", "34"),
     ],
 )

@@ -8,7 +8,7 @@ from taiwa.kernel.errors import ToolError
 from taiwa.kernel.records import value
 from taiwa.tools.calculator import calculator
 
-__all__ = ["Agreement", "Sum", "recorded_sum"]
+__all__ = ["Agreement", "Sum", "is_rounded", "recorded_sum"]
 
 Agreement: TypeAlias = Literal["equal", "rounded", "differs", "refused", "unreadable"]
 """Our value and the recorded one: the same · the same but for its last digits · another · we refuse · the record is no number."""
@@ -41,9 +41,18 @@ def recorded_sum(expression: str, recorded: str) -> Sum:
     if found is None:
         return Sum(expression, recorded, got, "unreadable")
     number = found["number"].replace(",", "")
-    exact, written, decimals = Fraction(got), Fraction(number), len(number.partition(".")[2])
-    if exact == written:
+    exact = Fraction(got)
+    if exact == Fraction(number):
         return Sum(expression, recorded, got, "equal")
+    return Sum(expression, recorded, got, "rounded" if is_rounded(exact, number) else "differs")
+
+
+def is_rounded(exact: Fraction, written: str) -> bool:
+    """Whether a number was written down rightly: as a float, or rounded to the decimals that stand there, two at least.
+
+    >>> is_rounded(Fraction(2, 3), "0.67"), is_rounded(Fraction(2, 3), "0.66"), is_rounded(Fraction(2, 3), "0.7")
+    (True, False, False)
+    """
+    decimals = len(written.partition(".")[2]) if "e" not in written else 0
     last = Fraction(1, 2 * 10**decimals) if decimals >= LEAST_DECIMALS else Fraction(0)
-    close = abs(exact - written) <= max(abs(exact) * FLOATS, last)
-    return Sum(expression, recorded, got, "rounded" if close else "differs")
+    return abs(exact - Fraction(written)) <= max(abs(exact) * FLOATS, last)

@@ -12,6 +12,8 @@ from typing import TypeAlias, cast
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.values import ToolResult
+from taiwa.lab.arithmetic import is_rounded
+from taiwa.tools.elements import elements
 from taiwa.tools.equation import equation
 
 __all__ = ["KINDS", "Call", "Worked", "work"]
@@ -20,8 +22,6 @@ Call: TypeAlias = Callable[[str, str], ToolResult]
 """Calls the tool of a name with its input as text."""
 TOLERANCE = Fraction(1, 200)
 """Textbooks round their weights and their steps."""
-FLOATS = Fraction(1, 10**6)
-"""What is only arithmetic was written down as a float, perhaps shortened."""
 
 
 @value
@@ -58,7 +58,9 @@ def _agrees(kind: str, got: str, gold: str) -> bool:
     if kind == "balance":
         return _proportions(got) == _proportions(gold)
     number, wanted = Fraction(got), Fraction(gold)
-    return abs(number - wanted) <= abs(wanted) * (FLOATS if kind == "arithmetic" else TOLERANCE)
+    if kind == "arithmetic":
+        return is_rounded(number, gold)
+    return abs(number - wanted) <= abs(wanted) * TOLERANCE
 
 
 def _proportions(text: str) -> tuple[frozenset[tuple[str, Fraction]], ...]:
@@ -87,9 +89,16 @@ def _molar_mass(given: Json, call: Call) -> str:
 
 
 def _mass_percent(given: Json, call: Call) -> str:
+    """The share of an element, or of a group such as the water of a hydrate, of which there are as many as there are atoms for."""
     asked = _parts(given)
-    shares = _parts(_parts(call("molar_mass", str(asked["formula"])).value)["percent"])
-    return str(shares.get(str(asked["element"]), ""))
+    whole, wanted = _parts(call("molar_mass", str(asked["formula"])).value), str(asked["element"])
+    share = _parts(whole["percent"]).get(wanted)
+    if share is not None or wanted in elements():
+        return str(share or "")
+    group = _parts(call("molar_mass", wanted).value)
+    there, needed = _parts(whole["atoms"]), _parts(group["atoms"])
+    count = min(Fraction(str(there.get(atom, 0))) // Fraction(str(number)) for atom, number in needed.items())
+    return _expression(f"{count} * M[{wanted}] / M[{asked['formula']}] * 100", call) if count else ""
 
 
 def _moles_to_mass(given: Json, call: Call) -> str:

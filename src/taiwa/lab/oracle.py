@@ -49,7 +49,8 @@ PERCENT = re.compile(
     re.IGNORECASE,
 )
 REQUIRED = re.compile(
-    rf"moles?\s+of\s+(?P<wanted>{SUBSTANCE})\s+(?:is|are)\s+(?:required|needed)\s+to\s+react\s+with\s+(?P<given>.+?)\s+to\s+(?:form|produce|give)\s+(?P<formed>.+)",
+    rf"(?P<what>moles?|amount|mass)\s+of\s+(?P<wanted>{SUBSTANCE})\s+(?:(?:is|are)\s+)?(?:required|needed)\s+to\s+(?:react|combine)\s+with"
+    r"\s+(?P<given>.+?)\s+to\s+(?:form|produce|give)\s+(?P<formed>.+)",
     re.IGNORECASE,
 )
 FORMED = re.compile(
@@ -158,7 +159,8 @@ def _required(text: str) -> Decision | None:
     asked = REQUIRED.search(text)
     if asked is None:
         return None
-    return _balanced(asked["wanted"], f"? {asked['wanted']} + {_side(asked['given'])} -> {_side(asked['formed'])}")
+    written = f"? {asked['wanted']} + {_side(asked['given'])} -> {_side(asked['formed'])}"
+    return _amount(asked, _balanced(asked["wanted"], written))
 
 
 def _formed(text: str) -> Decision | None:
@@ -166,10 +168,14 @@ def _formed(text: str) -> Decision | None:
     asked = FORMED.search(text)
     if asked is None:
         return None
-    found = _balanced(asked["wanted"], f"{_side(asked['given'])} -> ? {asked['wanted']}")
-    if found is None or asked["what"].lower().startswith("mole"):
-        return found
-    return _decision(Fraction(found.answer) * mass(formula(asked["wanted"]), "integer"), found.source)
+    return _amount(asked, _balanced(asked["wanted"], f"{_side(asked['given'])} -> ? {asked['wanted']}"))
+
+
+def _amount(asked: re.Match[str], moles: Decision | None) -> Decision | None:
+    """What was asked for: a number of moles, or their weight."""
+    if moles is None or asked["what"].lower().startswith("mole"):
+        return moles
+    return _decision(Fraction(moles.answer) * mass(formula(asked["wanted"]), "integer"), moles.source)
 
 
 def _balanced(wanted: str, written: str) -> Decision | None:
