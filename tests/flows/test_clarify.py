@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from taiwa.flows.acts import Advise, Ask, Decision, HandOver, Look, Option, Situation, Thread
-from taiwa.flows.cited import Answer, Citation, NothingFound
 from taiwa.flows.clarify import Manner, ask, clarify
 from taiwa.flows.person import Person
 from taiwa.flows.policies import decide
 from taiwa.flows.recall import Recall, Recalled
+from taiwa.flows.sourced import Answer, Citation
 from taiwa.kernel import Ability, Evidence, InputError, Message, Passage, Retrieve, Runtime, assistant, system, user
 from taiwa.models.scripted import Scripted, script
 from taiwa.retrieve import InMemory
@@ -34,7 +34,8 @@ def model(*answers: str) -> Scripted:
 
 def cited(answer: str, *quotations: tuple[int, str]) -> str:
     rows: list[Mapping[str, object]] = [{"passage": passage, "words": words} for passage, words in quotations]
-    return json.dumps({"answer": answer, "quotations": rows}, ensure_ascii=False)
+    said = {"in_documents": True, "statements": [{"text": answer, "quotations": rows}]}
+    return json.dumps(said, ensure_ascii=False)
 
 
 # --- as published ------------------------------------------------------------------------------------------------------
@@ -64,9 +65,9 @@ def test_after_the_reply_the_dialogue_is_looked_up_and_answered_with_citations(d
 
     answer = done.value.answer
     assert isinstance(answer, Answer)
-    assert answer.text == "はい。"
+    assert answer.text == "はい。 [1]"
     assert answer.query == "子の看護のために休暇を取得できますか"
-    assert answer.citations == (Citation("rules.md", "子の看護のために取得できます", 105),)
+    assert answer.citations == (Citation(1, "rules.md#100-127", "rules.md", "子の看護のために取得できます", 105, 119),)
     lookups = [entry.effect for entry in done.journal.entries if isinstance(entry.effect, Retrieve)]
     assert lookups == [Retrieve("子の看護のために休暇を取得できますか", 5)]
 
@@ -306,7 +307,7 @@ def test_a_quotation_that_does_not_stand_in_its_passage_is_dropped(drive: Drive,
     done = drive(lambda: ask((user("看護休暇は?"),), ARTICLE), played, retriever=SHELF)
 
     assert isinstance(done.value.answer, Answer)
-    assert done.value.answer.citations == (Citation("rules.md", "看護休暇", 100),)
+    assert done.value.answer.citations == (Citation(1, "rules.md#100-127", "rules.md", "看護休暇", 100, 104),)
     assert done.notes[-1].text == "1 of 2 quotations do not stand in their passage"
 
 
@@ -316,7 +317,7 @@ def test_where_nothing_is_found_nothing_is_answered(drive: Drive, policy: str) -
 
     done = drive(lambda: ask((user("quantum"),), Manner(policy)), played, retriever=SHELF)
 
-    assert done.value.answer == NothingFound("quantum")
+    assert done.value.answer == Answer("quantum", documented=False)
     assert len(played.requests) == 1
 
 

@@ -13,15 +13,16 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 from taiwa.flows.acts import Act, Case, Decision, HandOver, Look, Policy, Route, Situation, Thread, key_of
 from taiwa.flows.assess import By, assess
 from taiwa.flows.assessment import Assessment
-from taiwa.flows.cited import Answer, NothingFound, cite
+from taiwa.flows.cited import cite
 from taiwa.flows.finding import find
-from taiwa.flows.material import last_words, utterances
+from taiwa.flows.material import last_words, tongue, utterances
 from taiwa.flows.options import DOMINANT, facets, spread
 from taiwa.flows.person import NOBODY, Person
 from taiwa.flows.policies import policy_named
 from taiwa.flows.recall import Recall, Recalled
 from taiwa.flows.rewrite import Queries, Seen, queries
 from taiwa.flows.smalltalk import chosen, route_of
+from taiwa.flows.sourced import Answer
 from taiwa.kernel.effects import Measure, Program, Retrieve, perform, tell
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import value
@@ -107,7 +108,7 @@ def ask(
     thread: Thread = FRESH,
     person: Person = NOBODY,
     policy: Policy | None = None,
-) -> Program[Turn[Answer | NothingFound]]:
+) -> Program[Turn[Answer]]:
     """Take the next act of a dialogue: a question back, an answer from passages, or one of the other acts.
 
     Raises (when run):
@@ -116,7 +117,8 @@ def ask(
     found = yield from clarify(dialogue, manner, thread=thread, person=person, policy=policy)
     if not isinstance(found.act, Look) or found.queries is None:
         return Turn(found)
-    return Turn(found, (yield from cite(found.queries.text, found.passages)))
+    language = tongue(dialogue, person.language)
+    return Turn(found, (yield from cite(found.queries.text, found.passages, language=language)))
 
 
 def clarify(

@@ -1,0 +1,82 @@
+"""Quotations: where the words that somebody quotes stand in a text, whatever happened to widths, spaces, quotes and marks."""
+
+import re
+from collections.abc import Iterator
+from unicodedata import normalize
+
+from taiwa.flows.material import CONTROL
+
+__all__ = ["harmless", "stands"]
+
+CLUSTER = re.compile("[\\S\\s][\u0300-\u036f\u3099\u309a\uff9e\uff9f]*")
+"""A character with what may be composed with it."""
+SAME = str.maketrans({
+    **dict.fromkeys("‘’‚‛′`´", "'"), **dict.fromkeys("“”„‟″«»", '"'), **dict.fromkeys("‐‑‒–—―−", "-"), "…": "...",
+})  # fmt: skip
+DROPPED = frozenset("*`\u00ad")
+"""Marks of emphasis and code, which who quotes leaves out."""
+WIDE = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff60\U00020000-\U0003ffff]")
+SPACING = frozenset("|")
+"""The border of a cell counts as white space."""
+WORDLIKE = re.compile(r"\w")
+TARGET = r"\((?P<to>(?:[^()\s]|\([^()]*\))*)(?:[^()]|\([^()]*\))*\)"
+IMAGE = re.compile(rf"!\[(?P<words>[^\]\[]*)\](?:{TARGET}|\[[^\]]*\])")
+LINK = re.compile(rf"(?<!!)\[(?P<words>[^\]\[]*)\]{TARGET}")
+ADDRESS = re.compile(
+    r"\b(?:[a-z][a-z0-9+.-]{1,20}://|www\.|data:|javascript:|mailto:)[^\s<>\"'）」』】\])]*", re.IGNORECASE
+)
+NUMBERED = re.compile(r"[\[【［]\s*(?:\d{1,3}(?:\s*[,、，-]\s*\d{1,3})*)\s*[\]】］]")
+TAG = re.compile(r"<(?=[a-zA-Z/!|])")
+REMOVED = "[…]"
+ENDS = ".,;:!?。、，；：！？"
+AROUND = f" {ENDS}'\"「」『』"
+
+
+def stands(words: str, text: str) -> tuple[int, int] | None:
+    """Return where a text holds some words, as (start, end) of what is written there; None where it does not.
+
+    Characters are compared as compatible forms (NFKC) without case. White space counts as one space, and between Japanese or
+    Chinese characters not at all; curly quotes are straight, dashes alike, and marks of emphasis are passed over, as is the
+    punctuation at both ends of the words.
+
+    >>> stands("twenty  “days”", 'up to **twenty**\\n"days" a year')
+    (8, 22)
+    """
+    wanted = "".join(sign for sign, _ in _folded(words)).strip(AROUND)
+    if not WORDLIKE.search(wanted):
+        return None
+    folded = list(_folded(text))
+    at = "".join(sign for sign, _ in folded).find(wanted)
+    if at < 0:
+        return None
+    return folded[at][1][0], folded[at + len(wanted) - 1][1][1]
+
+
+def _folded(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Each character of the folded text with where it stands in the text as written."""
+    last, space = "", None
+    for cluster in CLUSTER.finditer(text):
+        if cluster[0] in DROPPED or CONTROL.match(cluster[0]):
+            continue
+        for sign in normalize("NFKC", cluster[0]).translate(SAME).casefold():
+            if sign.isspace() or sign in SPACING:
+                space = space or cluster.span()
+                continue
+            if space and not (WIDE.match(last) or WIDE.match(sign)):
+                yield " ", space
+            last, space = sign, None
+            yield sign, cluster.span()
+
+
+def harmless(text: str, sources: str = "") -> str:
+    """Make what a model wrote of documents safe to show: one line, no image, no tag, no number that looks like a citation of
+    ours, nothing that is not seen, and no address that does not stand in the sources as well.
+
+    >>> harmless("See ![x](https://a.example/?q=1) [here](https://b.example) [2] now", "go to https://b.example")
+    'See x here (https://b.example) now'
+    """
+    line = " ".join(CONTROL.sub("", text).split())
+    line = IMAGE.sub(lambda found: found["words"], line)
+    line = LINK.sub(lambda found: f"{found['words']} ({found['to']})" if found["to"] else found["words"], line)
+    line = ADDRESS.sub(lambda found: found[0] if found[0].rstrip(ENDS) in sources else REMOVED, line)
+    return " ".join(TAG.sub("‹", NUMBERED.sub("", line)).split())

@@ -1,0 +1,55 @@
+"""Finding quoted words: whatever widths, spaces, quotes and marks do, and nothing that is not there."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.flows.quoting import harmless, stands
+
+ALPHABET = "ab 12がﾞｶ。、\n*|“\"'’—-ß①ﬁÅ\u0301\u200b"
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "found"),
+    [
+        ("ten days", "has **ten** days.", "ten** days"),
+        ("Ten Days.", "ｔｅｎ　ｄａｙｓ、", "ｔｅｎ　ｄａｙｓ"),
+        ("年に五日", "一年に\n五日です", "年に\n五日"),
+        ("ガギ", "ｶﾞｷﾞ", "ｶﾞｷﾞ"),
+        ("“it's” – so", '"it’s" — so', 'it’s" — so'),
+        ("3年 16日", "| 3年 | 16日 |", "3年 | 16日"),
+        ("Ångström", "A\u030angstro\u0308m", "A\u030angstro\u0308m"),
+        ("a b", "a\u200b \u00a0\n b", "a\u200b \u00a0\n b"),
+        ("straße", "STRASSE", "STRASSE"),
+    ],
+)
+def test_words_are_found_as_they_are_read(words: str, text: str, found: str) -> None:
+    place = stands(words, text)
+
+    assert place is not None
+    assert text[slice(*place)] == found
+
+
+@pytest.mark.parametrize(
+    ("words", "text"), [("ten days", "tendays"), ("days ten", "ten days"), ("", "a"), ("—", "a — b")]
+)
+def test_what_is_not_there_is_not_found(words: str, text: str) -> None:
+    assert stands(words, text) is None
+
+
+@given(st.text(ALPHABET, max_size=30), st.integers(0, 30), st.integers(0, 30))
+def test_what_was_cut_out_is_found_again(text: str, start: int, size: int) -> None:
+    part = text[start : start + size]
+    place = stands(part, text)
+    if place is not None:
+        assert 0 <= place[0] < place[1] <= len(text)
+        assert stands(text[slice(*place)], text) is not None
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=80))
+def test_what_is_harmless_stays_so(text: str) -> None:
+    shown = harmless(text, "")
+
+    assert harmless(shown, "") == shown
+    assert "\n" not in shown
+    assert "\x1b" not in shown
