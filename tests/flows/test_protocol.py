@@ -204,6 +204,7 @@ def test_the_instructions_name_every_tool_and_forbid_results(spoken: Protocol) -
 
     assert "Work it out." in text
     assert "Never write" in text
+    assert "Never write" not in spoken.instructions([tool], guarded=False)
     assert spoken.call("calculator", "expression").strip() in text
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from taiwa.flows.zeroshot import STEP_BY_STEP, THEREFORE, zero_shot
-from taiwa.kernel import Ability, RefusalError, Response, assistant, user
+from taiwa.kernel import Ability, RefusalError, Response, UnsupportedError, Usage, assistant, user
 from taiwa.models.scripted import EVERY_ABILITY, script
 from tests.flows.abacus import BARE
 from tests.flows.driving import Drive
@@ -46,6 +46,29 @@ def test_what_breaks_off_has_no_answer(drive: Drive) -> None:
     done = drive(lambda: zero_shot("2+2?"), script(Response(assistant("It is 4"), "length")))
 
     assert (done.value.ending, done.value.answer, done.value.complete) == ("length", "", False)
+
+
+def test_a_thought_is_bounded_and_its_answer_may_take_a_few_tokens_more(drive: Drive) -> None:
+    model = script(Response(assistant(" Four."), usage=Usage(5, 37)), " 4.", abilities=EVERY_ABILITY)
+
+    done = drive(lambda: zero_shot("2+2?", tokens=40), model)
+
+    assert [request.sampling.max_tokens for request in model.requests] == [40, 20]
+    assert done.value.answer == "4"
+
+
+def test_a_thought_that_reaches_its_bound_says_so(drive: Drive) -> None:
+    found = Response(assistant("It is 4"), "length", usage=Usage(5, 7))
+
+    assert drive(lambda: zero_shot("2+2?", tokens=8), script(found)).value.ending == "tokens"
+
+
+def test_a_way_may_be_asked_for(drive: Drive) -> None:
+    done = drive(lambda: zero_shot("2+2?", way="cut"), script("4", "4", abilities=EVERY_ABILITY))
+
+    assert done.value.way == "cut"
+    with pytest.raises(UnsupportedError):
+        drive(lambda: zero_shot("2+2?", way="continue"), script("4", abilities=BARE))
 
 
 def test_a_refusal_at_once_is_an_error(drive: Drive) -> None:

@@ -9,9 +9,10 @@ from taiwa.kernel.errors import ToolError
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import ToolSpec
 
-__all__ = ["arguments", "listed", "normal", "shown", "wanted"]
+__all__ = ["OWN_RESULTS", "arguments", "listed", "normal", "shown", "wanted"]
 
 LONGEST_RESULT = 500
+OWN_RESULTS = " Never write a result of a tool yourself."
 LOOKED_AT = 20 * LONGEST_RESULT
 MARKS = str.maketrans({"`": "'"})
 LABELS = re.compile(

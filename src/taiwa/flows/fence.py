@@ -22,7 +22,7 @@ KEPT_LINE = 200
 OUTPUT = "```output"
 HOW = """\
 Where you need a tool, write a block of code that is marked with the tool's name and holds its input, and stop there: what the \
-tool gives follows as a block marked output, and you go on from there. Never write such a block yourself."""
+tool gives follows as a block marked output, and you go on from there."""
 
 
 @value
@@ -49,12 +49,12 @@ class Fence:
         """What an unfinished call lacks."""
         return "\n"
 
-    def instructions(self, tools: Sequence[ToolSpec]) -> str:
+    def instructions(self, tools: Sequence[ToolSpec], *, guarded: bool = True) -> str:
         """Say how calls are written, and which tools there are."""
         blocks = "\n\n".join(
             f"{' '.join(tool.description.split())}\n{self.call(tool.name, calling.wanted(tool))}" for tool in tools
         )
-        return f"{HOW}\n\nTools:\n\n{blocks or '(none)'}"
+        return f"{HOW}{calling.OWN_RESULTS * guarded}\n\nTools:\n\n{blocks or '(none)'}"
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Find calls."""

@@ -16,7 +16,7 @@ CLOSED = re.compile(rf"<<(?P<input>[^\s<>=`][^<>=`\n]{{0,{LONGEST_INPUT - 1}}})=
 NEVER = re.compile(r"(?!)")
 HOW = """\
 For every calculation write <<expression= and stop there: what the {tool} gives is put right behind it with the closing mark, \
-as in <<12*3=36>>, and you go on from there. Never write that result yourself."""
+as in <<12*3=36>>, and you go on from there."""
 
 
 @value
@@ -43,11 +43,11 @@ class Gsm:
         """What an unfinished call lacks; none is ever open, because its end is in the text."""
         return ""
 
-    def instructions(self, tools: Sequence[ToolSpec]) -> str:
+    def instructions(self, tools: Sequence[ToolSpec], *, guarded: bool = True) -> str:
         """Say how calls are written; there is but one tool."""
         known = [each for each in tools if each.name == self.tool]
         how = HOW.format(tool=self.tool.replace("_", " "))
-        return f"{how}\n\n{calling.listed(known, self.call)}"
+        return f"{how}{calling.OWN_RESULTS * guarded}\n\n{calling.listed(known, self.call)}"
 
     def scanner(self, names: Iterable[str]) -> Scanner:  # noqa: ARG002  (a call names no tool)
         """Find calls."""

@@ -52,7 +52,7 @@ FORMULA = re.compile(r"[A-Za-z0-9()\[\]{}₀-₉⁰-⁹⁺⁻+\-^]+(?:\s*[·⋅�
 CHEMICAL = re.compile(r"(?:[A-Z][a-z]?|\((?:s|l|g|aq)\)|[\d₀-₉⁰-⁹()\[\]{}·⋅•*.↓↑^+\-⁺⁻\s])+\Z")
 HOW = """\
 Where you need a tool, write its input first and then its name as << Name >>: what the tool gives is put right behind it, and \
-you go on from the next line. Never write a result of a tool yourself."""
+you go on from the next line."""
 
 
 @value
@@ -80,9 +80,9 @@ class Inline:
         """What an unfinished call lacks."""
         return CLOSE
 
-    def instructions(self, tools: Sequence[ToolSpec]) -> str:
+    def instructions(self, tools: Sequence[ToolSpec], *, guarded: bool = True) -> str:
         """Say how calls are written, and which tools there are."""
-        return f"{HOW}\n\n{calling.listed(tools, self._listed)}"
+        return f"{HOW}{calling.OWN_RESULTS * guarded}\n\n{calling.listed(tools, self._listed)}"
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Find calls."""

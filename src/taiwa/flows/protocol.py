@@ -52,8 +52,8 @@ class Protocol(Structure):
         """What an `open` call lacks; a server that stopped there may not say so."""
         ...
 
-    def instructions(self, tools: Sequence[ToolSpec]) -> str:
-        """Say how calls are written, and which tools there are."""
+    def instructions(self, tools: Sequence[ToolSpec], *, guarded: bool = True) -> str:
+        """Say how calls are written, and which tools there are; `guarded` forbids the model to write results itself."""
         ...
 
     def scanner(self, names: Iterable[str]) -> Scanner:

@@ -18,7 +18,7 @@ OBSERVATION = re.compile(r"[ \t]{0,3}Observation(?:[ \t]{1,2}\d{1,4})?[ \t]?[:ï¼
 TURN = re.compile(r"^[ \t]{0,3}(?:Thought|Action|Observation|Question)(?:[ \t]{1,2}\d{1,4})?[ \t]?[:ï¼š]", re.MULTILINE)
 HOW = """\
 Take turns of Thought and Action, numbered from 1. A Thought is a line of reasoning; an Action is a line of its own that \
-calls one tool, and what the tool gives follows as an Observation. Never write an Observation yourself. Your last Action is \
+calls one tool, and what the tool gives follows as an Observation. Your last Action is \
 {finish}[answer]."""
 
 
@@ -47,9 +47,9 @@ class ReAct:
         """What an unfinished call lacks."""
         return "\n"
 
-    def instructions(self, tools: Sequence[ToolSpec]) -> str:
+    def instructions(self, tools: Sequence[ToolSpec], *, guarded: bool = True) -> str:
         """Say how calls are written, and which tools there are."""
-        return f"{HOW.format(finish=self.finish)}\n\n{calling.listed(tools, self._listed)}"
+        return f"{HOW.format(finish=self.finish)}{calling.OWN_RESULTS * guarded}\n\n{calling.listed(tools, self._listed)}"
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Find calls."""

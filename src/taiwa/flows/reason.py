@@ -40,7 +40,8 @@ class How(TypedDict, total=False):
     - `shots`: worked examples, as messages in turn. `system`: first words in place of our own; '' for none. How calls are
       written follows them.
     - `on_error`, `on_unknown`: what follows a failed call and one of a tool that is not there ("tell").
-    - `withheld`: tools that are shown and never called: the model writes their results.
+    - `withheld`: tools that are shown and never called: the model writes their results. `guarded`: whether the instructions
+      forbid it to (True).
     - `bounds`: what it may use. `sampling`: how tokens are drawn.
     - `answer`: a type for the answer. `answer_by`: the ways to find one ("typed", "line", "prompt").
     """
@@ -52,6 +53,7 @@ class How(TypedDict, total=False):
     on_error: OnTrouble
     on_unknown: OnTrouble
     withheld: Collection[str]
+    guarded: bool
     bounds: Bounds
     sampling: Sampling
     answer: "type[Any] | Shape[Any] | None"
@@ -69,6 +71,7 @@ class Plan:
     on_error: OnTrouble = "tell"
     on_unknown: OnTrouble = "tell"
     withheld: Collection[str] = ()
+    guarded: bool = True
     bounds: Bounds = USUAL
     sampling: Sampling = Sampling()
     answer: "type[Any] | Shape[Any] | None" = None
@@ -102,7 +105,7 @@ class Plan:
         """What is asked first."""
         parts = [STEPS if self.system is None else self.system]
         if tools:
-            parts.append(NATIVE if way == "native" else self.protocol.instructions(tools))
+            parts.append(NATIVE if way == "native" else self.protocol.instructions(tools, guarded=self.guarded))
         head = "\n\n".join(part for part in parts if part)
         messages = (*((system(head),) if head else ()), *self.shots, user(question))
         return Request(messages, sampling=self.sampling)

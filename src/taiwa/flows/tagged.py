@@ -14,7 +14,7 @@ CLOSE = ">>"
 UNKNOWN = rf"<<(?P<other>[^\W\d][\w-]{{0,63}}):(?P<odd>(?:(?!<<|>>).){{0,{LONGEST_INPUT}}})>>"
 HOW = """\
 Where you need a tool, write its call as <<name: input>>, on one line: what the tool gives is put right behind it, and you \
-go on from there. Never write a result of a tool yourself."""
+go on from there."""
 
 
 @value
@@ -39,9 +39,9 @@ class Tagged:
         """What an unfinished call lacks."""
         return CLOSE
 
-    def instructions(self, tools: Sequence[ToolSpec]) -> str:
+    def instructions(self, tools: Sequence[ToolSpec], *, guarded: bool = True) -> str:
         """Say how calls are written, and which tools there are."""
-        return f"{HOW}\n\n{calling.listed(tools, self.call)}"
+        return f"{HOW}{calling.OWN_RESULTS * guarded}\n\n{calling.listed(tools, self.call)}"
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Find calls."""

@@ -7,17 +7,19 @@ from typing import Any
 
 import pytest
 
+from taiwa.flows.rationale import Bounds
+from taiwa.flows.zeroshot import STEP_BY_STEP, THEREFORE
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.values import Request
 from taiwa.lab.evaluation.ablation import Grid
 from taiwa.lab.evaluation.conduct import Conduct, Evaluation
 from taiwa.lab.evaluation.items import DataSet, Item
 from taiwa.lab.evaluation.reasoned import chart_of, lines_of, report_of
-from taiwa.lab.evaluation.reasoning import STEP_BY_STEP, Manner, Reasoning
+from taiwa.lab.evaluation.reasoning import Manner, Reasoning
 from taiwa.lab.evaluation.report import NO_FIGURE, markdown
 from taiwa.lab.evaluation.rows import Row
 from taiwa.lab.evaluation.running import Job
-from taiwa.models.scripted import Scripted, script
+from taiwa.models.scripted import EVERY_ABILITY, Scripted, script
 
 TOOLS = ("calculator", "stoichiometry", "molar_mass")
 ITEMS = tuple(
@@ -29,6 +31,8 @@ DATA = DataSet("water.jsonl", "d" * 64, ITEMS)
 
 def pupil(request: Request) -> str:
     """Ask the tool, and say what it gave, or 17 where it gave nothing; without one, always 18."""
+    if request.prefix.endswith("(arabic numerals) is"):
+        return " 18."
     if request.prefix:
         result = request.prefix.rpartition(">>")[2].strip()
         return f", so it is\n{result}" if result else " 17\nIt is 17."
@@ -52,12 +56,37 @@ def evaluated(evaluation: Evaluation) -> list[Row]:
     return asyncio.run(run())
 
 
-def test_without_examples_the_words_of_zero_shot_chain_of_thought_are_added() -> None:
-    reasoning = work(Grid(TOOLS, (0,), ("none",)))
+def test_without_examples_the_two_cues_of_zero_shot_chain_of_thought_lead() -> None:
+    model = script(" 17.", " One mole weighs 18 g.", " 18.", abilities=EVERY_ABILITY)
+    one = DataSet("water.jsonl", "d" * 64, ITEMS[:1])
+    with Evaluation(
+        work(Grid(TOOLS, (0,), ("none",)), model, bounds=Bounds(tokens=100)), one, Conduct(width=1)
+    ) as evaluation:
+        found = {row.setting: (row.found["answer"], row.found["right"]) for row in evaluated(evaluation)}
+
+    assert [request.prefix for request in model.requests] == [
+        "The answer (arabic numerals) is",
+        STEP_BY_STEP,
+        f"{STEP_BY_STEP} One mole weighs 18 g.\n{THEREFORE}",
+    ]
+    assert found == {"Zero-Shot": ("17", False), "Zero-Shot+CoT": ("18", True)}
+
+
+def test_cues_stand_in_the_conversation_where_texts_are_cut() -> None:
+    reasoning = work(Grid(TOOLS, (0,), ("none",)), way="cut")
 
     (message,) = first(reasoning, "Zero-Shot+CoT").messages
     assert message.text == f"{ITEMS[0].text}\n\n{STEP_BY_STEP}"
     assert STEP_BY_STEP not in str(first(reasoning, "Zero-Shot"))
+
+
+def test_no_prompt_forbids_the_results_that_a_model_is_to_write() -> None:
+    reasoning = work(Grid(TOOLS, (2,), ("cal", "all"), modes=("execution", "exposure")))
+
+    prompts = [first(reasoning, name).messages[0].text for name in reasoning.settings]
+
+    assert not any("Never write" in prompt for prompt in prompts)
+    assert prompts[0] == prompts[-1]  # the mode execution changes no prompt
 
 
 def test_more_examples_are_the_same_and_some_more() -> None:

@@ -10,6 +10,7 @@ from taiwa.flows.protocol import Protocol, protocol
 from taiwa.flows.rationale import Bounds, OnTrouble, Rationale, Way
 from taiwa.flows.reason import How, reason
 from taiwa.flows.worked import ResultOf, Worked, answer_only, choose, native, render
+from taiwa.flows.zeroshot import zero_shot
 from taiwa.kernel.arun import AsyncRuntime
 from taiwa.kernel.effects import Abilities, Complete, Program
 from taiwa.kernel.errors import InputError
@@ -27,10 +28,8 @@ from taiwa.talk.turn import Speaker, Voice
 from taiwa.tools import FunctionTool, builtin, find, molar_mass
 from taiwa.tools.elements import Weights
 
-__all__ = ["STEP_BY_STEP", "Manner", "Reasoning"]
+__all__ = ["Manner", "Reasoning"]
 
-STEP_BY_STEP = "Let's think step by step."
-"""Kojima et al., Large Language Models are Zero-Shot Reasoners, NeurIPS 2022."""
 AT_ONCE = "Give the answer at once: one line that states it, with its number last, and nothing before it."
 SPARE = 10
 Tool: TypeAlias = FunctionTool[Any, Any]
@@ -174,24 +173,27 @@ class Reasoning:
         return tuple(item.id for item in items if _folded(item.text) in shown)
 
     def program(self, job: Job) -> Program[Rationale]:
-        """Reason about an item under a setting."""
+        """Reason about an item under a setting; without examples and tools by the paper's two cues."""
         setting, manner = self._setting(job.setting), self.manner
         abilities = self.voice.model.abilities
+        if not (setting.shots or setting.shown):
+            return zero_shot(
+                job.item.text, steps=setting.style == "steps", sampling=manner.sampling, tokens=manner.bounds.tokens,
+                way=None if manner.way == "native" else manner.way,
+            )  # fmt: skip
         how: How = {
             "protocol": manner.codec(), "shots": self._messages(setting), "withheld": setting.withheld,
             "on_error": manner.on_error, "on_unknown": manner.on_error if setting.shown else "model_writes",
             "bounds": manner.bounds, "sampling": manner.sampling,
+            "guarded": False,  # one prompt for all, and in some settings the model is to write results
         }  # fmt: skip
-        way = manner.way if setting.shown else None
+        way: Way | None = manner.way if setting.shown else None
         if way is not None or "prefix" not in abilities:
             how["way"] = way or "cut"
-        question = job.item.text
         if setting.style == "direct":
             how["system"] = AT_ONCE
-        elif setting.style == "steps" and not setting.shots:
-            how["system"], question = "", f"{question}\n\n{STEP_BY_STEP}"
         specs = [tool.spec for tool in manner.offered() if tool.spec.name in setting.shown]
-        return reason(question, specs, **how)
+        return reason(job.item.text, specs, **how)
 
     def first_request(self, job: Job) -> Request:
         """Give the request that is sent first for a job; nothing is sent."""
