@@ -104,6 +104,24 @@ MIGRATIONS: tuple[Migration, ...] = (
         "CREATE TABLE indexed(seq INTEGER NOT NULL) STRICT",
         "INSERT INTO indexed VALUES(0)",
     ),
+    (
+        # Who asks. What they said of acts stands in `verdict`, and what it teaches nowhere: it is worked out when it is read.
+        """CREATE TABLE person(
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            name TEXT NOT NULL UNIQUE,
+            body BLOB NOT NULL,
+            at_us INTEGER NOT NULL) STRICT""",
+        """CREATE TABLE verdict(
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            person INTEGER NOT NULL REFERENCES person(seq) ON DELETE CASCADE,
+            body BLOB NOT NULL,
+            at_us INTEGER NOT NULL) STRICT""",
+        "CREATE INDEX verdict_person ON verdict(person)",
+        """CREATE TABLE person_ref(
+            ref INTEGER PRIMARY KEY REFERENCES ref(seq) ON DELETE CASCADE,
+            person INTEGER NOT NULL REFERENCES person(seq) ON DELETE CASCADE) STRICT""",
+        "CREATE INDEX person_ref_person ON person_ref(person)",
+    ),
 )
 
 STORE = Kind(

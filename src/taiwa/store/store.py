@@ -14,6 +14,7 @@ from taiwa.store.exchange import export, import_lines
 from taiwa.store.fsck import Fault, fsck
 from taiwa.store.items import Items
 from taiwa.store.nodes import Nodes
+from taiwa.store.persons import Persons
 from taiwa.store.refs import Refs
 from taiwa.store.revisions import resolve
 from taiwa.store.runs import Runs
@@ -28,7 +29,7 @@ class Store:
     """Conversations in one SQLite file.
 
     `nodes` holds apps and nodes by hash, `refs` the sessions, `runs` the journals and so the bill, `items` the rows of
-    batches, `snaps` states that are kept to save time. Threads may share a store; processes may share its file.
+    batches, `snaps` states that are kept to save time, `persons` those who ask. Threads may share a store; processes may share its file.
     """
 
     def __init__(self, db: Connection) -> None:
@@ -38,6 +39,7 @@ class Store:
         self.runs = Runs(db)
         self.items = Items(db)
         self.snaps = Snaps(db, self.nodes)
+        self.persons = Persons(db, self.refs)
 
     @classmethod
     def open(cls, path: str | Path, *, readonly: bool = False, clock: Clock = now_us) -> Self:
