@@ -6,7 +6,7 @@ python -m benches [NAME …]
 import importlib
 import sys
 
-NAMES = ("effects", "importing", "interrupts", "storing", "memory", "rationales", "reach", "replays", "retrieval", "tokens", "tools", "turns", "typed")
+NAMES = ("decoding", "effects", "guides", "importing", "interrupts", "storing", "memory", "rationales", "reach", "replays", "retrieval", "tokens", "tools", "turns", "typed")
 
 
 def main() -> None:

@@ -104,6 +104,17 @@ def test_top_p_keeps_the_fewest_tokens_that_reach_it() -> None:
     assert {Sampler(Sampling(temperature=1.0, top_p=0.5, seed=1)).pick(logits) for _ in range(50)} == {1}
 
 
+@pytest.mark.parametrize("top_p", [0.1, 0.5, 0.99])
+def test_top_p_of_many_tokens_is_the_same_as_of_all_sorted(top_p: float) -> None:
+    logits = np.random.default_rng(0).normal(size=20_000).astype(np.float32)
+    weights = np.exp(logits.astype(np.float64))
+    order = np.argsort(-weights, kind="stable")
+    kept = order[: int(np.searchsorted(np.cumsum(weights[order]), top_p * weights.sum())) + 1]
+    sampler = Sampler(Sampling(temperature=1.0, top_p=top_p, seed=3))
+
+    assert {sampler.pick(logits) for _ in range(200)} <= set(kept.tolist())
+
+
 def test_what_no_token_is_left_for_is_a_dead_end() -> None:
     logits = np.zeros(40, dtype=np.float32)
 

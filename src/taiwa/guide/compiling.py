@@ -23,7 +23,7 @@ from taiwa.kernel.errors import DeadEndError, InputError
 from taiwa.kernel.records import Json, record
 from taiwa.kernel.values import Grammar, JsonSchema, Regex
 
-__all__ = ["compile"]
+__all__ = ["compile", "forget"]
 
 GUIDES = 128
 """How many guides are kept: each takes up to 14 MB."""
@@ -58,6 +58,12 @@ class _Kept:
             return found[2]
         return self._by_content.get((*key, _content(source)))
 
+    def forget(self) -> None:
+        """Keep nothing."""
+        with self._lock:
+            self._by_content.clear()
+            self._by_object.clear()
+
     def keep(self, key: tuple[object, ...], source: object, guide: MatcherGuide) -> MatcherGuide:
         """Keep a guide; the oldest ones make room."""
         with self._lock:
@@ -78,6 +84,11 @@ def _content(source: JsonSchema | Tools) -> str:
 
 
 _kept = _Kept()
+
+
+def forget() -> None:
+    """Forget all guides, so that the next compilation is a first one."""
+    _kept.forget()
 
 
 def compile(  # noqa: A001  (used as guide.compile)

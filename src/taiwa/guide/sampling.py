@@ -28,6 +28,7 @@ __all__ = ["Sampler", "log_probability"]
 
 FEW = 2_048
 """So many allowed tokens are gathered; more of them are masked where they stand."""
+SORTED = 512
 REACH = 40.0
 """How far below the best a logit counts, in units of the temperature: e^-40 of 131,072 tokens is less than a draw resolves."""
 
@@ -88,18 +89,19 @@ class Sampler:
         reached = np.packbits(logits >= top - REACH * self._temperature, bitorder="little")
         if mask is not None:
             reached &= mask.view(np.uint8)[: len(reached)]
-        near = np.flatnonzero(np.unpackbits(reached, bitorder="little"))
+        near = _tokens(reached)
         return int(near[self._draw(logits[near], top)])
 
     def _draw(self, scores: "Logits", top: float) -> int:
         """The place of one score, drawn by its share."""
         weights = np.exp((scores.astype(np.float64) - top) / self._temperature)
-        if self._top_p < 1.0:
-            order = np.argsort(-weights, kind="stable")
-            shares = np.cumsum(weights[order])
-            kept = int(np.searchsorted(shares, self._top_p * float(shares[-1]))) + 1
-            return int(order[_drawn(shares[:kept], self._random.random())])
-        return _drawn(np.cumsum(weights), self._random.random())
+        if self._top_p == 1.0:
+            return _drawn(np.cumsum(weights), self._random.random())
+        wanted = self._top_p * float(weights.sum())
+        order = _heaviest(weights, wanted)
+        shares = np.cumsum(weights[order])
+        kept = int(np.searchsorted(shares, wanted)) + 1
+        return int(order[_drawn(shares[:kept], self._random.random())])
 
     def _masked(self, logits: "Logits", mask: "Mask") -> "Logits":
         """The logits with -inf where the mask lets nothing through."""
@@ -109,6 +111,27 @@ class Sampler:
         np.take(_summands(), mask.view(np.uint8), axis=0, out=self._buffer.reshape(-1, 8), mode="clip")
         masked = self._buffer[: len(logits)]
         return np.add(logits, masked, out=masked)
+
+
+def _tokens(packed: "NDArray[np.uint8]") -> "Tokens":
+    """The places of the bits that are set."""
+    if len(packed) % 4 == 0:
+        few = indices(packed.view(np.uint32), FEW)
+        if few is not None:
+            return few
+    return np.flatnonzero(np.unpackbits(packed, bitorder="little").view(np.bool_))
+
+
+def _heaviest(weights: "NDArray[np.float64]", wanted: float) -> "Tokens":
+    """The places of the heaviest weights, heaviest first, at least so many that together they weigh what is wanted."""
+    count = SORTED
+    while count < len(weights):
+        part = np.argpartition(-weights, count)[:count]
+        if float(weights[part].sum()) > wanted:
+            part.sort()
+            return part[np.argsort(-weights[part], kind="stable")]
+        count *= 8
+    return np.argsort(-weights, kind="stable")
 
 
 def _drawn(shares: "NDArray[np.float64]", draw: float) -> int:

@@ -114,7 +114,15 @@ class _Merges:
         self._offset = offset
 
     def __call__(self, text: str) -> tuple[int, ...]:
-        return tuple(token + self._offset for token in self._built.tokenize_str(text))
+        alone = self._alone.get(text)  # what many a constraint begins with needs no merges
+        return (alone,) if alone is not None else tuple(rank + self._offset for rank in self._built.tokenize_str(text))
+
+    @cached_property
+    def _alone(self) -> dict[str, int]:
+        """The tokens that write one character of ASCII."""
+        ranks = self._ranks
+        pairs = ranks.items() if isinstance(ranks, Mapping) else ((piece, rank) for rank, piece in enumerate(ranks))
+        return {chr(piece[0]): rank + self._offset for piece, rank in pairs if len(piece) == 1 and piece[0] < 128}
 
     @cached_property
     def _built(self) -> Any:  # noqa: ANN401  (the wheel declares no type for this constructor)
