@@ -20,6 +20,7 @@ PLACES = {
     "anyio": ("taiwa.tools",),
     "httpcore2": ("taiwa.models",),
     "sqlite3": ("taiwa.sqlite",),
+    "psycopg": ("taiwa.postgres",),
     "numpy": ("taiwa.guide", "taiwa.models", "taiwa.retrieve"),
     "torch": ("taiwa.models",),
     "transformers": ("taiwa.models",),

@@ -105,8 +105,11 @@ class Connection:
                 raise translate(error, self.path, self.kind) from error
 
     @contextmanager
-    def transaction(self, *, write: bool = True) -> Generator[None]:
-        """Do all or nothing; one within another belongs to the outer one. Without `write`: one unchanging view."""
+    def transaction(self, *, write: bool = True, alone: bool = False) -> Generator[None]:
+        """Do all or nothing; one within another belongs to the outer one. Without `write`: one unchanging view.
+
+        Whoever writes is `alone` anyway; on a server, which is spoken to in the same way, that must be asked for.
+        """
         self._follow_fork()
         with self._lock:
             if self._sql.in_transaction:
@@ -114,7 +117,7 @@ class Connection:
                 return
             try:
                 # Within the `try`: an interrupt right behind it must not leave the transaction open for all that follows.
-                self.run("BEGIN IMMEDIATE" if write else "BEGIN")
+                self.run("BEGIN IMMEDIATE" if write or alone else "BEGIN")
                 yield
                 self.run("COMMIT")
             except BaseException:
