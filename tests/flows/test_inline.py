@@ -25,6 +25,8 @@ def first(text: str, protocol: Inline = INLINE) -> tuple[str, str] | None:
         ("The share is 14 * 2 / 108 x 100 <<Calculator>>", ("calculator", "14 * 2 / 108 x 100")),
         ("share = 14*2/108*100 = << calculator >>", ("calculator", "14*2/108*100")),
         ("So: $24 x 365 <<CALCULATOR>>", ("calculator", "$24 x 365")),
+        ("The price is $24 x 365 = $<< Calculator >>", ("calculator", "$24 x 365")),
+        ("is 3 x 4 = US$ << Calculator >>", ("calculator", "3 x 4")),
         ("so we need (1 + 2) * 3 is << Calculator >>", ("calculator", "(1 + 2) * 3")),
         ("合計は、１２×３ << Calculator >>", ("calculator", "１２×３")),
         ("sqrt(2) * 3 << Calculator >>", ("calculator", "sqrt(2) * 3")),

@@ -32,6 +32,9 @@ def first(text: str, chunk: int = 0) -> tuple[str, str] | None:
         ("```\n<<calculator: 1>>\n```\n<<calculator: 2>>", ("calculator", "2")),
         ("~~~~\n~~~\n<<calculator: 1>>\n~~~~\n<<calculator: 3>>", ("calculator", "3")),
         ("<<oracle: who?>>", ("oracle", "who?")),
+        ("<<Molar mass: H2O>>", ("Molar mass", "H2O")),
+        ("<< molar-mass : H2O >>", ("molar-mass", "H2O")),
+        ("<<calculator：3×4>>", ("calculator", "3×4")),
         ("<<calculator:>>", ("calculator", "")),
     ],
 )

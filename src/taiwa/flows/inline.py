@@ -45,6 +45,8 @@ LISTED = re.compile(r"\s*(?:,\s|[，、])\s*")
 """What the original puts between the substances of a side; a formula has no comma in it."""
 # A colon between digits is a ratio.
 LEADING = re.compile(r"[=＝]|[:：](?!\d)|(?<!\d)[:：]")
+# Of `24 x 365 = $<< Calculator >>` the sign belongs to the result.
+CURRENCY = re.compile(r"(?<=[=＝:：])\s*(?:US)?[$€£¥￥]\s*\Z|(?<=\s)[$€£¥￥]\s*\Z")
 REST = re.compile(r"\A(?:[\s,，:：)）]|\.(?!\d))+")
 PLACES = re.compile(r"(?P<word>[A-Za-z]+)|(?P<other>[^A-Za-z0-9０-９:.,，％%$€£¥()（）+\-*/^×·⋅÷−–＋－＊／!√π\s]+)")
 WORDS = frozenset(("sqrt", "ln", "log", "exp", "abs", "min", "max", "round", "pi", "e", "x"))
@@ -185,7 +187,7 @@ READINGS: Mapping[Reads, Callable[[tuple[str, ...], str], str]] = MappingProxyTy
 def _unled(line: str) -> str:
     """A line without what leads over from an input to its result: a colon, an equals sign, a verb."""
     while True:
-        text = line.rstrip(" \t:：=＝")
+        text = CURRENCY.sub("", line).rstrip(" \t:：=＝")
         word = next((each for each in ENDINGS if text.endswith(each)), "")
         before = text.removesuffix(word)
         if not word or (word.isascii() and before[-1:].isascii() and before[-1:].isalnum()):

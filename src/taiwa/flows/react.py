@@ -49,7 +49,9 @@ class ReAct:
 
     def instructions(self, tools: Sequence[ToolSpec], *, guarded: bool = True) -> str:
         """Say how calls are written, and which tools there are."""
-        return f"{HOW.format(finish=self.finish)}{calling.OWN_RESULTS * guarded}\n\n{calling.listed(tools, self._listed)}"
+        return (
+            f"{HOW.format(finish=self.finish)}{calling.OWN_RESULTS * guarded}\n\n{calling.listed(tools, self._listed)}"
+        )
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Find calls."""

@@ -11,7 +11,7 @@ from taiwa.kernel.values import ToolSpec
 __all__ = ["Tagged"]
 
 CLOSE = ">>"
-UNKNOWN = rf"<<(?P<other>[^\W\d][\w-]{{0,63}}):(?P<odd>(?:(?!<<|>>).){{0,{LONGEST_INPUT}}})>>"
+UNKNOWN = rf"<<(?P<other>[^\W\d][\w-]{{0,63}})[:：](?P<odd>(?:(?!<<|>>).){{0,{LONGEST_INPUT}}})>>"
 HOW = """\
 Where you need a tool, write its call as <<name: input>>, on one line: what the tool gives is put right behind it, and you \
 go on from there."""
@@ -21,7 +21,7 @@ go on from there."""
 class Tagged:
     """Calls as `<<name: input>>`, anywhere in a line; our own examples are written so.
 
-    A name that no tool has counts only in the exact form `<<name:input>>`.
+    Case makes no difference to a name, nor do blanks for underscores. A name that no tool has counts only in the exact form `<<name:input>>`.
     """
 
     @property
@@ -45,8 +45,12 @@ class Tagged:
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Find calls."""
-        known = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"(?!)"
-        opening = rf"<<[ \t]{{0,8}}(?P<name>{known})[ \t]{{0,8}}:(?P<input>(?:(?!>>).){{0,{LONGEST_INPUT}}})"
+        spelled = (
+            re.sub(r"[_-]", "[ _-]?", re.escape(name).replace(r"\-", "-"))
+            for name in sorted(names, key=len, reverse=True)
+        )
+        known = rf"(?i:{'|'.join(spelled) or '(?!)'})"
+        opening = rf"<<[ \t]{{0,8}}(?P<name>{known})[ \t]{{0,8}}[:：](?P<input>(?:(?!>>).){{0,{LONGEST_INPUT}}})"
         closed = re.compile(f"{opening}>>|{UNKNOWN}")
         return LineScanner(Form(CLOSE, closed, re.compile(rf"{opening}\Z"), _read))
 
