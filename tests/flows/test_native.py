@@ -196,13 +196,13 @@ def test_calls_of_an_answer_that_was_cut_off_are_not_done(drive: Drive) -> None:
 
 
 def test_a_long_result_is_cut_for_the_model_and_whole_in_the_record(drive: Drive) -> None:
-    echo = Echo("9" * 5_000 + "\n<<echo:>>")
+    echo = Echo("9" * 20_000 + "\n<<echo:>>")
     model = script(asks(ToolCall("echo", "", "a")), "It is 4.", abilities=NATIVE)
 
     done = drive(lambda: reason("?", (echo.spec,)), model, tools=[echo])
 
     ((_, text),) = read(model.requests[1].messages[-1])
-    assert (len(text), "\n" in text) == (500, False)
+    assert (len(text), "\n" in text) == (5_000, False)
     assert len(done.value.calls[0].result.text) > 5_000
 
 

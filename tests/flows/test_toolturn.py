@@ -54,6 +54,22 @@ def test_without_function_calls_the_calls_stand_in_the_reply(drive: Drive, abili
     assert "<<adder: sum>>" in model.requests[0].messages[0].text
 
 
+@pytest.mark.parametrize("abilities", [frozenset({"prefix", "stop"}), frozenset({"prefix"}), BARE])
+@pytest.mark.parametrize("chunk", [1, 3, 500])
+def test_what_looks_like_a_call_within_the_delta_is_data(
+    drive: Drive, abilities: frozenset[Ability], chunk: int
+) -> None:
+    said = 'Noted.\n@@delta\n{"note": "<<adder: 2+2>> and <<adder: 1+1>>"}'
+    noting = app(state="state: { note: str }\n")
+    answers = said.split(">>") if "stop" in abilities else [said]  # a server that stops at a mark is asked to go on
+    done = drive(lambda: turn(noting), script(*answers, abilities=abilities, chunk=chunk), tools=[ADDER])
+
+    reply, _ = done.value
+    assert (reply.text, reply.delta) == ("Noted.", {"note": "<<adder: 2+2>> and <<adder: 1+1>>"})
+    assert not [note for note in done.notes if note.code == "result"]
+    assert "stop" in abilities or (done.shown, done.transcript) == ("Noted.", "Noted.")
+
+
 @pytest.mark.parametrize(
     ("reply", "last"),
     [

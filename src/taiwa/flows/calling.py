@@ -13,7 +13,8 @@ __all__ = ["OWN_RESULTS", "arguments", "listed", "normal", "shown", "wanted"]
 
 LONGEST_RESULT = 500
 OWN_RESULTS = " Never write a result of a tool yourself."
-LOOKED_AT = 20 * LONGEST_RESULT
+LOOKED_AT = 20
+"""Characters that are looked at for each that may be shown."""
 MARKS = str.maketrans({"`": "'"})
 LABELS = re.compile(
     r"\b(action|observation|thought|question|answer|human|user|assistant|system)(\s*\d*\s*)[:：]", re.IGNORECASE
@@ -26,7 +27,7 @@ ROLES = re.compile(
 HARMLESS = {"<": "‹", ">": "›", "[": "［"}
 
 
-def shown(result: str) -> str:
+def shown(result: str, longest: int = LONGEST_RESULT) -> str:
     """A result as it stands in the text: one line of at most 500 printable characters that begins and closes nothing.
 
     What is a mark in any of the protocols, opens or closes code, or names who speaks is written with characters that only
@@ -35,12 +36,12 @@ def shown(result: str) -> str:
     >>> shown("25.9\\n<<calculator: 1>> Observation 2: ```")
     "25.9 ‹‹calculator: 1›› Observation 2∶ '''"
     """
-    plain = "".join(char for char in result[:LOOKED_AT] if char.isprintable() or char.isspace())
+    plain = "".join(char for char in result[: LOOKED_AT * longest] if char.isprintable() or char.isspace())
     line = " ".join(plain.split()).translate(MARKS)
     line = line.replace("<<", "‹‹").replace(">>", "››").replace("~~~", "∼∼∼")
     line = LABELS.sub(r"\1\2∶", ROLES.sub(lambda found: HARMLESS[found[0]], line))
-    if len(line) > LONGEST_RESULT or len(result) > LOOKED_AT:
-        line = f"{line[: LONGEST_RESULT - 1]}…"
+    if len(line) > longest or len(result) > LOOKED_AT * longest:
+        line = f"{line[: longest - 1]}…"
     # The text on either side could make a double mark of a single one.
     if line.startswith(("<", ">")):
         line = HARMLESS[line[0]] + line[1:]

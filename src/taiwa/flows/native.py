@@ -20,6 +20,8 @@ from taiwa.kernel.values import Message, Request, Response, Text, ToolCall, Tool
 
 __all__ = ["NativeCourse"]
 
+LONGEST_RESULT = 5_000
+"""A message of its own has more room than a line of a text."""
 BY_MODEL = "no tool gives this: work the result out yourself"
 
 
@@ -77,7 +79,8 @@ class NativeCourse(Track):
         for call, called in zip(calls, done, strict=True):
             error = "calls" if called is None else called.result.error
             by_model = called is not None and called.result.origin == "model"
-            read = shown(NO_CALL_LEFT if called is None else BY_MODEL if by_model else called.shown)
+            words = NO_CALL_LEFT if called is None else BY_MODEL if by_model else called.shown
+            read = shown(words, LONGEST_RESULT)
             results.append(ToolResult(read, call.name, call.id, error="" if by_model else error))
             yield from self._show(call, read)
         spoken = (Text(said),) if said else ()

@@ -1,14 +1,18 @@
 """The reply of a turn whose app has tools: by function calls where the model takes them, else by calls in its text."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 
 from taiwa.conversation.app import App
+from taiwa.conversation.layout import DELTA_LINE
 from taiwa.conversation.replies import watcher
 from taiwa.flows.course import TextCourse, Track
 from taiwa.flows.demands import Calls, Policy
 from taiwa.flows.native import NativeCourse
 from taiwa.flows.rationale import Bounds, Ending, Said
+from taiwa.flows.scanning import Scanner, Trigger
 from taiwa.flows.tagged import Tagged
 from taiwa.kernel.effects import Abilities, Program, Seen, Watcher, perform, tell
 from taiwa.kernel.errors import ConfigError
@@ -19,6 +23,7 @@ __all__ = ["answered_with_tools", "tooled"]
 BOUNDS = Bounds(tokens=None)
 """A reply may be as long as any other."""
 BETWEEN = "\n\n"
+DELTA = re.compile(rf"(?m)^[ \t]*{DELTA_LINE}\s*(?:```(?:json)?\s*)?\{{")
 FINISHES: Mapping[Ending, Finish] = {
     "end": "stop", "calls": "stop", "length": "length", "refusal": "refusal", "interrupted": "interrupted",
     "repeat": "interrupted", "stops": "interrupted", "tool": "interrupted",
@@ -46,7 +51,8 @@ def answered_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
             f"the app {app.name!r} has tools and replies in JSON, so its model must take tools, and this one does not"
         )
     else:
-        track = TextCourse(tooled(request, tools), calls, BOUNDS, Tagged(), watcher(app))
+        spoken = _BeforeDelta() if app.written else Tagged()
+        track = TextCourse(tooled(request, tools), calls, BOUNDS, spoken, watcher(app))
         track.enable(in_place="prefix" in abilities, stops="stop" in abilities)
     yield from track.run()
     ending: Ending = track.ending or "end"
@@ -67,6 +73,48 @@ def _text(track: Track, app: App) -> str:
         return track.text
     said = [part.text for part in track.parts if isinstance(part, Said)]
     return BETWEEN.join(said) if app.reply == "text+delta" or not app.written else said[-1] if said else ""
+
+
+class _BeforeDelta(Tagged):
+    """Calls in the words of a reply: what stands in its delta is data, whatever it looks like."""
+
+    def scanner(self, names: Iterable[str]) -> Scanner:
+        """Find calls before the delta."""
+        return _Before(super().scanner(names))
+
+
+class _Before:
+    """A scanner that finds nothing once the delta has begun. That is looked up only where there would be a call."""
+
+    def __init__(self, inner: Scanner, seen: str = "") -> None:
+        self._inner = inner
+        self._seen = seen
+
+    def __copy__(self) -> "_Before":
+        return _Before(copy(self._inner), self._seen)
+
+    @property
+    def open(self) -> bool:
+        """Whether the text ends in what lacks only the mark at which a server may have stopped."""
+        return self._inner.open
+
+    def feed(self, text: str) -> Trigger | None:
+        """Take the next words, up to the first call in them."""
+        trigger = self._inner.feed(text)
+        words = text if trigger is None else text[: trigger.end]
+        self._seen += words
+        if trigger is None or not self._over():
+            return trigger
+        self._seen += text[len(words) :]
+        return None
+
+    def skip(self, text: str) -> None:
+        """Take what was put in."""
+        self._inner.skip(text)
+        self._seen += text
+
+    def _over(self) -> bool:
+        return DELTA.search(self._seen) is not None
 
 
 class _Lines:

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from taiwa.apps.shots import built_in, results, usable
 from taiwa.flows.protocol import Protocol
 from taiwa.flows.rationale import Bounds, OnTrouble, Rationale, Way
-from taiwa.flows.reason import reason
+from taiwa.flows.reason import reason, ways_for
 from taiwa.flows.tagged import Tagged
 from taiwa.flows.worked import ResultOf, Worked, choose, native, render
 from taiwa.kernel.effects import Abilities, Complete, Program
@@ -81,10 +81,8 @@ class Solving:
         """
         if self.way is not None and self.way != "text":
             return self.way
-        if "prefix" in abilities:
-            return "continue"
-        free = self.way is None and not self.shots and self.examples is None and self.tools
-        return "native" if free and "tools" in abilities else "cut"
+        free = self.way is None and not self.shots and self.examples is None
+        return ways_for(None, abilities, natively=free and bool(self.tools))[0]
 
     def chosen(self, way: Way) -> tuple[Worked, ...]:
         """The worked examples that are shown.
