@@ -1,6 +1,8 @@
 """The whole way on a real model of transformers: as `generate()` writes, and what it does not do."""
 
 import asyncio
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 import torch
 
 from taiwa import guide
-from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
+from taiwa.kernel.errors import ConfigError, InputError, ModelError, UnsupportedError
 from taiwa.kernel.values import (
     Finished,
     Grammar,
@@ -370,3 +372,50 @@ def test_another_seed_of_the_weights_is_another_model(folder: Path) -> None:
     one, two = (model_of(tokenizer_of(), seed=seed) for seed in (0, 1))
 
     assert not torch.equal(one.lm_head.weight, two.lm_head.weight)
+
+
+def test_what_cannot_be_loaded_is_told_in_one_line(folder: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(folder, broken)
+    (broken / "tokenizer.json").write_text("{")
+    strange = tmp_path / "strange"
+    shutil.copytree(folder, strange)
+    config = json.loads((strange / "config.json").read_text())
+    (strange / "config.json").write_text(json.dumps(config | {"model_type": "unheard-of"}))
+
+    for path in (broken, strange):
+        with pytest.raises(ConfigError, match="cannot be loaded") as caught:
+            LocalModel(f"local:{path}").scribe()
+        assert "\n" not in caught.value.message
+
+
+def test_a_model_too_large_for_this_machine_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taiwa.models.local.loading.available", lambda: 1000)
+
+    with pytest.raises(ConfigError, match="choose a smaller model"):
+        LocalModel(f"local:{folder}").scribe()
+
+
+def test_a_device_that_is_not_there_is_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="no kind of device"):
+        LocalModel(f"local:{folder}?device=abacus").scribe()
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigError, match="finds no GPU"):
+            LocalModel(f"local:{folder}?device=cuda").scribe()
+
+
+def test_a_tokenizer_that_cannot_write_some_bytes_is_not_held_to_constraints(scribe: Scribe) -> None:
+    scribe._faults = ("no token writes 3 of the bytes of UTF-8: 'a'",)
+    try:
+        with pytest.raises(ConfigError, match="cannot be held to a constraint: no token writes"):
+            account(scribe, Request(ASK.messages, constraint=SHAPE))
+        assert account(scribe, ASK).text
+    finally:
+        scribe._faults = None
+
+
+def test_numbers_of_sixteen_bits_are_loaded_as_such(folder: Path) -> None:
+    half = LocalModel(f"local:{folder}?dtype=bfloat16&threads=1").scribe()
+
+    assert half.loaded.network.model.dtype == torch.bfloat16
+    assert account(half, Request(ASK.messages, constraint=Regex("[a-z]{4}"))).text.isalpha()

@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from taiwa.guide.bits import allocate, indices
+from taiwa.guide.bits import allocate, count, indices
 from taiwa.guide.protocol import State
 from taiwa.guide.sampling import Sampler, log_probability
 from taiwa.guide.vocabulary import Vocabulary
@@ -158,7 +158,8 @@ class _Writer:
         if self._state is None or self._mask is None:
             return None
         self._state.mask(self._mask)
-        rows = indices(self._mask, FEW)
+        # Counting the bits of a mask that is nearly full is a hundred times cheaper than listing its tokens.
+        rows = indices(self._mask, FEW) if count(self._mask) <= FEW else None
         if rows is not None and len(rows) == 0:
             place = self._job.vocabulary.decode(self._state.tokens).decode("utf-8", "replace")[-SHOWN:]
             raise DeadEndError(f"the constraint leaves no token after {place!r}", state=place)
@@ -177,8 +178,8 @@ class _Writer:
         import numpy as np
 
         own = log_probability(logits, token)
-        count = min(self._job.likeliest, len(logits))
-        best = np.argpartition(-logits, count - 1)[:count]
+        most = min(self._job.likeliest, len(logits))
+        best = np.argpartition(-logits, most - 1)[:most]
         best = best[np.argsort(-logits[best], kind="stable")]
         shift = own - float(logits[token])
         top = tuple((self._shown(int(each)), float(logits[each]) + shift) for each in best)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from taiwa import guide
 from taiwa.guide.protocol import Coverage, Guide, State
-from taiwa.guide.sources import Choice
+from taiwa.guide.sources import Choice, Whitespace
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, UnsupportedError
 from taiwa.kernel.values import Constraint, JsonSchema, Questions, Request, Usage
 from taiwa.models.decoding.driving import decode, decode_together
@@ -29,6 +29,7 @@ class Wish:
 
     choice: Choice | None = None
     strict: bool = False
+    whitespace: Whitespace = "bounded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,8 @@ class Scribe:
         if self._faults:
             raise ConfigError(f"{self.name} cannot be held to a constraint: {self._faults[0]}")
         try:
-            return guide.compile(wish.choice or constraint, vocabulary, strict=wish.strict)
+            source = wish.choice or constraint
+            return guide.compile(source, vocabulary, strict=wish.strict, whitespace=wish.whitespace)
         except InputError as error:
             if wish.strict or not isinstance(constraint, JsonSchema):
                 raise

@@ -1,0 +1,270 @@
+"""What is to be generated, by which model, and what is said of it afterwards."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from taiwa.cli.options import Flags
+from taiwa.cli.screen import emit, plain, say_line, tell
+from taiwa.kernel.errors import ConfigError, InputError, ShapeError
+from taiwa.kernel.records import Json
+from taiwa.kernel.values import Grammar, JsonSchema, Regex, Request, Sampling, TextDelta, Usage, system, user
+
+if TYPE_CHECKING:
+    from taiwa.guide.protocol import Clause
+    from taiwa.guide.sources import Choice, Whitespace
+    from taiwa.guide.vocabulary import Vocabulary
+    from taiwa.models.local.model import LocalModel
+    from taiwa.models.local.scribe import Written
+    from taiwa.shape import Shape
+    from taiwa.talk.turn import Voice
+
+__all__ = ["Answer", "Wanted", "answers", "report", "wanted"]
+
+SPECIAL = re.compile(r"[.^$*+?{}\\[\]|()/-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked, and the form of the answer; `shape` judges it where it is a type or a schema."""
+
+    request: Request
+    choice: "Choice | None" = None
+    shape: "Shape[Any] | None" = None
+    strict: bool = True
+    whitespace: "Whitespace" = "bounded"
+
+    @property
+    def source(self) -> "Choice | JsonSchema | Regex | Grammar | None":
+        """The constraint."""
+        made = self.request.constraint
+        return self.choice if self.choice is not None or not isinstance(made, (JsonSchema, Regex, Grammar)) else made
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer, whether it fits (None: nobody can say), and how it came to be; `parts` pairs tokens with forced or not."""
+
+    text: str
+    finish: str
+    stop: str | None
+    usage: Usage | None
+    fits: bool | None = None
+    why: str = ""
+    parts: tuple[tuple[str, bool], ...] = ()
+    forwards: int = 0
+    sparse: int = 0
+    relaxed: "Sequence[Clause]" = field(default_factory=tuple)
+
+
+def wanted(kind: str, text: str, given: Mapping[str, Any]) -> Wanted:
+    """Read the options.
+
+    Raises:
+        InputError: the form of the answer cannot be read.
+    """
+    sampling = Sampling(given["temperature"], given["top_p"], given["max_tokens"], given["seed"])
+    messages = ((system(given["system"]),) if given["system"] else ()) + (user(text),)
+    request = Request(messages, prefix=given["prefix"], stop=given["stop"], sampling=sampling)
+    wish = Wanted(request, strict=not given["lenient"], whitespace=given["whitespace"])
+    if kind == "choice":
+        from taiwa.guide.sources import Choice
+
+        words = tuple(word.strip() for word in given["choice"].split(",") if word.strip())
+        if not words:
+            raise InputError("--choice takes words with commas between them")
+        return replace(wish, choice=Choice(words))
+    if kind == "regex":
+        return replace(wish, request=replace(request, constraint=Regex(given["regex"])))
+    if kind == "grammar":
+        from taiwa.cli.opening import read_file
+
+        return replace(wish, request=replace(request, constraint=Grammar(read_file(Path(given["grammar"])))))
+    if kind:
+        shape, constraint = _typed(kind, given["kind" if kind == "type" else "schema"])
+        return replace(wish, shape=shape, request=replace(request, constraint=constraint))
+    return wish
+
+
+def _typed(kind: str, name: str) -> "tuple[Shape[Any] | None, JsonSchema]":
+    from taiwa.cli.opening import read_file
+    from taiwa.cli.targets import load_shape
+    from taiwa.shape import Shape
+
+    if kind == "type":
+        shape = load_shape(name)
+        return shape, JsonSchema(shape.schema(), shape.name)
+    try:
+        schema = json.loads(read_file(Path(name)))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} is not JSON: {error}") from None
+    if not isinstance(schema, dict):
+        raise InputError(f"{name} is no JSON Schema: it must be an object")
+    try:
+        return Shape.from_json_schema(schema), JsonSchema(schema)
+    except ConfigError:  # without the extra that judges schemas, the guide alone says whether an answer fits
+        return None, JsonSchema(schema)
+
+
+def answers(shared: Flags, wish: Wanted, count: int) -> list[Answer]:
+    """Ask the model; one answer for people is printed while it is written.
+
+    Raises:
+        TaiwaError: the model cannot be asked so.
+    """
+    from taiwa.models.local.model import LocalModel
+    from taiwa.talk.opening import open_voice
+
+    chosen = shared.settings()
+    voice = open_voice(None, chosen)
+    aloud = (lambda text: click.echo(plain(text), nl=False)) if count == 1 and not shared.as_json else _silent
+    if isinstance(voice.model, LocalModel):
+        found = list(_inside(voice.model, wish, count, aloud))
+    else:
+        found = [_asked(voice, _outside(wish, voice), chosen.max_cost_nano, aloud) for _ in range(count)]
+    return [_judged(each, wish) for each in found]
+
+
+def _silent(_: str) -> None:
+    """Print nothing."""
+
+
+def _inside(model: "LocalModel", wish: Wanted, count: int, aloud: Callable[[str], None]) -> Iterator[Answer]:
+    from taiwa.models.local.scribe import Wish
+
+    scribe = model.scribe()
+    held = Wish(wish.choice, wish.strict, wish.whitespace)
+    vocabulary = scribe.loaded.network.vocabulary
+    if count > 1:
+        yield from (_told(each, vocabulary) for each in scribe.together(wish.request, count, held))
+        return
+    for piece in scribe.pieces(wish.request, held):
+        if isinstance(piece, str):
+            aloud(piece)
+        else:
+            yield _told(piece, vocabulary)
+
+
+def _told(written: "Written", vocabulary: "Vocabulary") -> Answer:
+    ending = written.ending
+    texts = (vocabulary.tokens[token].decode("utf-8", "replace") for token in ending.tokens)
+    parts = tuple(zip(texts, ending.marks, strict=True))
+    return Answer(
+        written.text, ending.finish, ending.stop, written.usage, parts=parts, forwards=ending.forwards,
+        sparse=ending.sparse, relaxed=written.coverage.relaxed,
+    )  # fmt: skip
+
+
+def _outside(wish: Wanted, voice: "Voice") -> Request:
+    """The request for a server: words to choose from become what it can be held to."""
+    if wish.choice is None:
+        return wish.request
+    if "regex" in voice.model.abilities:
+        words = "|".join(SPECIAL.sub(lambda found: f"\\{found[0]}", word) for word in wish.choice.options)
+        return replace(wish.request, constraint=Regex(words))
+    words = " | ".join(json.dumps(word, ensure_ascii=False) for word in wish.choice.options)
+    return replace(wish.request, constraint=Grammar(f"start: {words}\n"))
+
+
+def _asked(voice: "Voice", request: Request, most: int | None, aloud: Callable[[str], None]) -> Answer:
+    from taiwa.kernel.effects import Complete, perform
+    from taiwa.kernel.ledger import Limits
+    from taiwa.kernel.run import Runtime
+    from taiwa.kernel.session import Done
+
+    runtime = Runtime(voice.model, price=voice.price, limits=Limits(cost=most))
+    for event in runtime.stream(perform(Complete(request))):
+        if isinstance(event, TextDelta):
+            aloud(event.text)
+        elif isinstance(event, Done):
+            response = event.value
+            return Answer(response.text, response.finish, response.stop, response.usage)
+    raise AssertionError("a run ends with Done")
+
+
+def _judged(answer: Answer, wish: Wanted) -> Answer:
+    """Say whether the whole answer fits; what a stop string or a limit cut off does not."""
+    if wish.source is None:
+        return answer
+    text = wish.request.prefix + answer.text
+    if wish.shape is not None:
+        try:
+            wish.shape.check(json.loads(text))
+        except ShapeError as error:
+            return replace(answer, fits=False, why=error.message)
+        except (ValueError, RecursionError) as error:
+            return replace(answer, fits=False, why=f"not JSON: {error}")
+        return replace(answer, fits=True)
+    fits = _let_through(wish, text)
+    return replace(answer, fits=fits, why="" if fits is not False else "the answer is not of that form")
+
+
+def _let_through(wish: Wanted, text: str) -> bool | None:
+    from taiwa import guide
+    from taiwa.guide.vocabulary import Vocabulary
+
+    if wish.choice is not None:
+        return text in wish.choice.options
+    try:
+        return guide.compile(wish.source, Vocabulary.of_bytes(), strict=False).accepts(text.encode())
+    except ConfigError:
+        return None
+
+
+def report(shared: Flags, found: Sequence[Answer]) -> None:
+    """Print the answers, and with -v how they came to be."""
+    if shared.as_json:
+        for answer in found:
+            emit(_record(answer))
+        return
+    for answer in found:
+        say_line("" if len(found) == 1 else answer.text)
+        if answer.fits is False:
+            tell(f"it does not fit: {answer.why}", "yellow")
+        for clause in answer.relaxed:
+            tell(f"checked, not enforced: {clause}")
+        if shared.verbose:
+            _explain(answer)
+
+
+def _explain(answer: Answer) -> None:
+    if answer.parts:
+        tell("".join(f"«{text}»" if forced else text for text, forced in answer.parts) + "   («forced»)")
+        forced, count = sum(forced for _, forced in answer.parts), len(answer.parts)
+        tell(
+            f"{count} tokens, {forced} of them forced; the model was run {answer.forwards} times, "
+            f"{answer.forwards / count:.2f} for each token, {answer.sparse} times with a part of its output head"
+        )
+    if answer.usage is not None:
+        usage = answer.usage
+        tell(
+            f"{usage.input_tokens:,} tokens read ({usage.cache_read_tokens:,} kept from before), {usage.output_tokens:,} written"
+        )
+
+
+def _record(answer: Answer) -> dict[str, Json]:
+    usage = answer.usage
+    record: dict[str, Json] = {
+        "text": answer.text,
+        "finish": answer.finish,
+        "stop": answer.stop,
+        "fits": answer.fits,
+        "why": answer.why or None,
+        "not_enforced": [str(clause) for clause in answer.relaxed],
+        "usage": None
+        if usage is None
+        else {
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cache_read_tokens": usage.cache_read_tokens,
+        },
+    }
+    if answer.parts:
+        tokens: list[Json] = [{"text": text, "forced": forced} for text, forced in answer.parts]
+        record |= {"tokens": tokens, "forwards": answer.forwards, "sparse_forwards": answer.sparse}
+    return record

@@ -1,0 +1,169 @@
+"""`taiwa generate`, and models in this process under the other commands."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from taiwa.cli.generating import SPECIAL
+from tests.cli.conftest import Place, Speaker, Taiwa
+from tests.peers.tiny import build
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "maxLength": 8}, "kind": {"enum": ["tea", "coffee"]}},
+    "required": ["name", "kind"],
+    "additionalProperties": False,
+}
+RECORD = {"name": "ab", "kind": "tea"}
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"local:{build(tmp_path_factory.mktemp('tiny'), context=4096)}?threads=1"
+
+
+@pytest.fixture
+def file(place: Place) -> Callable[[str, object], str]:
+    def write(name: str, held: object) -> str:
+        path = place.folder / name
+        path.write_text(held if isinstance(held, str) else json.dumps(held), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def test_an_answer_has_the_wanted_form(taiwa: Taiwa, local: str, file: Callable[[str, object], str]) -> None:
+    done = taiwa.ok("generate", "-m", local, "--schema", file("drink.json", SCHEMA), "hello", "--whitespace", "compact")
+
+    record = json.loads(done.out)
+    assert set(record) == {"name", "kind"}
+    assert done.err == ""
+
+
+@pytest.mark.parametrize(
+    ("form", "given", "fits"),
+    [
+        ("--regex", "[0-9]{2}%", lambda text: text[:2].isdecimal() and text[2:] == "%"),
+        ("--choice", "tea, coffee", lambda text: text in {"tea", "coffee"}),
+        ("--grammar", 'start: "(" NUMBER ")"\nNUMBER: /[0-9]{1,3}/', lambda text: text[0] + text[-1] == "()"),
+    ],
+)
+def test_every_source_holds_the_answer(
+    taiwa: Taiwa, local: str, file: Callable[[str, object], str], form: str, given: str, fits: Callable[[str], bool]
+) -> None:
+    given = file("sum.lark", given) if form == "--grammar" else given
+
+    assert fits(taiwa.ok("generate", "-m", local, form, given, "what?").out.strip())
+
+
+def test_v_shows_what_was_forced_and_how_often_the_model_was_run(
+    taiwa: Taiwa, local: str, file: Callable[[str, object], str]
+) -> None:
+    done = taiwa.ok("generate", "-m", local, "--schema", file("drink.json", SCHEMA), "hello", "-v")
+
+    assert "«name»" in done.err
+    assert "of them forced; the model was run" in done.err
+    assert "tokens read (" in done.err
+
+
+def test_json_tells_all_of_it_to_programs(taiwa: Taiwa, local: str) -> None:
+    found = taiwa.ok("generate", "-m", local, "--regex", "so it is [ab]{3}", "hello", "--json").json
+
+    assert found["fits"] is True
+    assert "".join(token["text"] for token in found["tokens"]) == found["text"]
+    assert found["forwards"] + sum(token["forced"] for token in found["tokens"]) == len(found["tokens"])
+    assert found["usage"]["output_tokens"] == len(found["tokens"])
+
+
+def test_several_answers_come_from_one_reading(taiwa: Taiwa, local: str) -> None:
+    wild = ("--temperature", "1", "--seed", "3", "--json")
+
+    rows = taiwa.ok("generate", "-m", local, "--regex", "[a-z]{12}", "hello", "--count", "3", *wild).rows
+    again = taiwa.ok("generate", "-m", local, "--regex", "[a-z]{12}", "hello", "--count", "3", *wild).rows
+
+    assert len({row["text"] for row in rows}) == 3
+    assert [row["text"] for row in rows] == [row["text"] for row in again]
+
+
+def test_what_was_cut_off_does_not_fit_and_the_exit_code_says_so(
+    taiwa: Taiwa, local: str, file: Callable[[str, object], str]
+) -> None:
+    done = taiwa("generate", "-m", local, "--schema", file("drink.json", SCHEMA), "hello", "--max-tokens", "3")
+
+    assert done.code == 1
+    assert "it does not fit: not JSON" in done.err
+
+
+def test_what_cannot_be_enforced_is_refused_or_left_out_and_told(
+    taiwa: Taiwa, local: str, file: Callable[[str, object], str]
+) -> None:
+    odd = file("odd.json", {"type": "array", "items": {"enum": [1, 2, 3]}, "uniqueItems": True, "maxItems": 2})
+
+    strict = taiwa("generate", "-m", local, "--schema", odd, "hello")
+    lenient = taiwa("generate", "-m", local, "--schema", odd, "hello", "--lenient")
+
+    assert strict.code == 2
+    assert "uniqueItems" in strict.err
+    assert "checked, not enforced: /: uniqueItems" in lenient.err
+    assert lenient.code in {0, 1}
+
+
+def test_a_server_is_asked_in_its_words_and_its_answer_is_checked(
+    taiwa: Taiwa, speaker: Speaker, file: Callable[[str, object], str]
+) -> None:
+    speaker(json.dumps(RECORD), '{"name": 1}', abilities={speaker.model: {"json_schema": True}})
+    path = file("drink.json", SCHEMA)
+
+    good = taiwa("generate", "--schema", path, "hello")
+    bad = taiwa("generate", "--schema", path, "hello")
+
+    assert (good.code, json.loads(good.out)) == (0, RECORD)
+    assert speaker.requests[0]["response_format"]["json_schema"]["schema"] == SCHEMA
+    assert bad.code == 1
+    assert "it does not fit" in bad.err
+
+
+def test_a_server_that_takes_no_pattern_says_so(taiwa: Taiwa, speaker: Speaker) -> None:
+    speaker("12")
+
+    done = taiwa("generate", "--regex", "[0-9]+", "hello")
+
+    assert done.code == 1
+    assert "cannot be held to a regular expression" in done.err
+
+
+def test_two_forms_are_one_too_many(taiwa: Taiwa, local: str) -> None:
+    done = taiwa("generate", "-m", local, "--regex", "a", "--choice", "a", "hello")
+
+    assert (done.code, done.out) == (2, "")
+    assert "not 2 of them" in done.err
+
+
+def test_words_to_choose_from_are_spelled_as_a_pattern() -> None:
+    assert SPECIAL.sub(lambda found: f"\\{found[0]}", "a.b (c|d)*") == r"a\.b \(c\|d\)\*"
+
+
+def test_any_command_talks_with_a_model_in_this_process(taiwa: Taiwa, local: str, place: Place) -> None:
+    said = taiwa("say", "-m", local, "hello", "--json", "--no-log")
+
+    # Noise is no chat: the words come, the state that should follow them does not.
+    assert said.json["text"]
+    assert taiwa.ok("models", "show", local, "--json").json["abilities"]["grammar"] is True
+    assert "local:MODEL" in taiwa.ok("models", "list").out
+    assert taiwa.ok("say", "-m", local, "hello", "--dry-run", "--json").json["body"]["messages"]
+
+
+def test_there_is_no_server_to_probe(taiwa: Taiwa, local: str) -> None:
+    done = taiwa("probe", local)
+
+    assert done.code == 2
+    assert "runs in this process" in done.err
+
+
+def test_a_wrong_folder_is_an_error_of_one_line(taiwa: Taiwa, tmp_path: Path) -> None:
+    done = taiwa("generate", "-m", f"local:{tmp_path / 'none'}", "hello")
+
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "there is no folder" in done.err
