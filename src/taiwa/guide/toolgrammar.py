@@ -1,7 +1,7 @@
 """The grammar of calls in free text, made from the tools' own specifications, and tried before it is used.
 
 Nobody writes its terminals by hand, because terminals are greedy and do not give back: an input that may hold a `)` swallows
-the one that closes the call. So each input is one terminal together with its closing mark, which it cannot contain.
+the one that closes the call. So an input in quotes cannot hold the closing mark, and one without ends where the mark begins.
 """
 
 import json
@@ -19,7 +19,17 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import ToolSpec
 
-__all__ = ["LONGEST_INPUT", "ToolGrammar", "examples"]
+__all__ = [
+    "LONGEST_INPUT",
+    "NAME",
+    "PLAIN_TYPES",
+    "ToolGrammar",
+    "examples",
+    "kind_of",
+    "needed",
+    "properties_of",
+    "property_of",
+]
 
 LONGEST_INPUT = 1_000
 """As long as the tagged protocol reads an input (`taiwa.flows.tagged`)."""
@@ -77,16 +87,16 @@ class ToolGrammar:
 
     def _input(self, number: int, spec: ToolSpec) -> Iterator[str]:
         bare = self._bare(spec)
-        name = f"in{number}[capture={quoted(spec.name)}]"
         if bare is not None:
-            yield f"{name}: IN{number}"
+            yield f"in{number}[capture={quoted(spec.name)}, suffix={quoted(self.tools.closing)}]: IN{number}"
             yield f"IN{number}: {bare}"
             return
-        needed = _needed(spec)
+        name = f"in{number}[capture={quoted(spec.name)}]"
+        wanted = needed(spec)
         schema: Mapping[str, Json] = spec.parameters
-        if len(needed) == 1 and _kind(spec, needed[0]) not in ("object", "array"):
-            schema = _property(spec, needed[0])
-        if not _properties(spec):
+        if len(wanted) == 1 and kind_of(spec, wanted[0]) not in ("object", "array"):
+            schema = property_of(spec, wanted[0])
+        if not properties_of(spec):
             yield f'{name}: ""'
             return
         written = rewrite(schema)
@@ -97,12 +107,11 @@ class ToolGrammar:
         yield f"{name}: %json {json.dumps(closed, ensure_ascii=False)}"
 
     def _bare(self, spec: ToolSpec) -> str | None:
-        """The terminal of an input that stands without quotes, its closing mark included; None for JSON."""
-        needed = _needed(spec)
-        if len(needed) != 1 or _kind(spec, needed[0]) not in PLAIN_TYPES:
+        """The terminal of an input that stands without quotes and ends at the closing mark; None for JSON."""
+        wanted = needed(spec)
+        if len(wanted) != 1 or kind_of(spec, wanted[0]) not in PLAIN_TYPES:
             return None
-        schema = _property(spec, needed[0])
-        close = literal(self.tools.closing)
+        schema = property_of(spec, wanted[0])
         if "enum" in schema or "const" in schema:
             words = schema["enum"] if "enum" in schema else [schema["const"]]
             if any(self.tools.closing in str(word) for word in cast("list[Json]", words)):
@@ -110,18 +119,18 @@ class ToolGrammar:
                     f"a word of the tool {spec.name} holds the mark {self.tools.closing!r} that ends a call"
                 )
             if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
-                raise InputError(f"the tool {spec.name} takes none of the words of its parameter {needed[0]}")
-            return f"/(?:{'|'.join(literal(str(word)) for word in words)}){close}/"
-        rules = [rf"/[^ \t\n][^\n]*{close}/", f"~/{ANY}{close}(?s:.+)/"]
+                raise InputError(f"the tool {spec.name} takes none of the words of its parameter {wanted[0]}")
+            return f"/(?:{'|'.join(literal(str(word)) for word in words)})/"
+        rules = [r"/[^ \t\n][^\n]*/"]
         if "minLength" in schema or "maxLength" in schema:
             length = f"{schema.get('minLength', 1)},{schema.get('maxLength', '')}"
-            rules.append(rf"/[^\n]{{{length}}}{close}/")
+            rules.append(rf"/[^\n]{{{length}}}/")
         pattern = schema.get("pattern")
         if isinstance(pattern, str):
-            rules.append(f"/{_whole(pattern, spec.name, needed[0])}{close}/")
+            rules.append(f"/{_whole(pattern, spec.name, wanted[0])}/")
         if "format" in schema:
             reason = "an input without quotes has no format"
-            self.missed.append(Clause(f"/{spec.name}/properties/{needed[0]}", "format", reason))
+            self.missed.append(Clause(f"/{spec.name}/properties/{wanted[0]}", "format", reason))
         return " & ".join(rules)
 
 
@@ -138,24 +147,27 @@ def _whole(pattern: str, tool: str, parameter: str) -> str:
     return f"{start}(?:{core.replace('/', chr(92) + '/')}){end}".replace("\\\\/", "\\/")
 
 
-def _properties(spec: ToolSpec) -> Mapping[str, Json]:
+def properties_of(spec: ToolSpec) -> Mapping[str, Json]:
+    """The schemas of a tool's parameters."""
     held = spec.parameters.get("properties")
     return held if isinstance(held, dict) else {}
 
 
-def _needed(spec: ToolSpec) -> tuple[str, ...]:
+def needed(spec: ToolSpec) -> tuple[str, ...]:
     """The parameters that a call must give; as `taiwa.flows.tagged.arguments` reads them."""
     listed = spec.parameters.get("required")
-    return tuple(str(name) for name in listed) if isinstance(listed, list) and listed else tuple(_properties(spec))
+    return tuple(str(name) for name in listed) if isinstance(listed, list) and listed else tuple(properties_of(spec))
 
 
-def _property(spec: ToolSpec, name: str) -> Mapping[str, Json]:
-    held = _properties(spec).get(name)
+def property_of(spec: ToolSpec, name: str) -> Mapping[str, Json]:
+    """The schema of one parameter."""
+    held = properties_of(spec).get(name)
     return held if isinstance(held, dict) else {}
 
 
-def _kind(spec: ToolSpec, name: str) -> object:
-    schema = _property(spec, name)
+def kind_of(spec: ToolSpec, name: str) -> object:
+    """The type of one parameter; `json` where its schema leaves that to other schemas."""
+    schema = property_of(spec, name)
     return schema.get("type") if not {"$ref", "anyOf", "allOf", "oneOf"} & schema.keys() else "json"
 
 
@@ -176,11 +188,11 @@ def examples(tools: Tools) -> tuple[list[str], list[str]]:
 
 
 def _input_of(spec: ToolSpec, closing: str) -> str | None:
-    needed = _needed(spec)
-    if not _properties(spec):
+    wanted = needed(spec)
+    if not properties_of(spec):
         return ""
-    if len(needed) == 1 and _kind(spec, needed[0]) not in ("object", "array"):
-        value = sample(_property(spec, needed[0]))
+    if len(wanted) == 1 and kind_of(spec, wanted[0]) not in ("object", "array"):
+        value = sample(property_of(spec, wanted[0]))
         text = value if isinstance(value, str) else None if value is None else json.dumps(value)
     else:
         value = sample(spec.parameters)

@@ -23,7 +23,7 @@ from taiwa.kernel.errors import ConfigError, DeadEndError, InputError, TaiwaErro
 if TYPE_CHECKING:
     from lark import Lark
 
-__all__ = ["Cfg"]
+__all__ = ["Cfg", "loaded", "terminal_of"]
 
 MOST_CHARS = 200_000
 MOST_SEARCHED = 500
@@ -59,7 +59,7 @@ class Cfg(Reference[Place]):
         super().__init__(vocabulary)
         self.grammar = grammar
         bytes_of = {byte for text in vocabulary.tokens for byte in text}
-        self._shown, self.rules = _read(_loaded(grammar, start), start, bytes_of)
+        self._shown, self.rules = _read(loaded(grammar, start), start, bytes_of)
         if self.rules.is_empty:
             raise DeadEndError("no sequence of tokens of this vocabulary writes a text of the grammar", state=start)
         used = {byte for terminal in self.rules.terminals.values() for row in terminal.table for byte in row}
@@ -147,10 +147,7 @@ def _read(lark: "Lark", start: str, usable: set[int]) -> tuple[dict[str, str], R
         pattern = terminal.pattern.to_regexp()
         raw = terminal.pattern.value
         shown[name] = repr(raw) if terminal.pattern.type == "str" else f"/{raw}/" if name.startswith("__") else name
-        try:
-            found = compiled(TO_THE_QUOTE.sub(r"([^\1\\\\\\n]|\\\\[^\\n])*", pattern)).within(usable)
-        except InputError as error:
-            raise InputError(f"the terminal {name} of the grammar: {error.message}") from None
+        found = terminal_of(name, pattern).within(usable)
         if found is not None:
             terminals[name] = found
     rules = [Rule(str(rule.origin.name), tuple(str(part.name) for part in rule.expansion)) for rule in lark.rules]
@@ -162,7 +159,25 @@ def _read(lark: "Lark", start: str, usable: set[int]) -> tuple[dict[str, str], R
     return shown, Rules(start, rules, terminals, map(str, lark.ignore_tokens))
 
 
-def _loaded(grammar: str, start: str) -> "Lark":
+def terminal_of(name: str, pattern: str, *, chars: bool = False) -> Automaton:
+    """The automaton of a terminal.
+
+    Raises:
+        InputError: there can be none; the message names the terminal.
+    """
+    try:
+        return compiled(TO_THE_QUOTE.sub(r"([^\1\\\\\\n]|\\\\[^\\n])*", pattern), chars=chars)
+    except InputError as error:
+        raise InputError(f"the terminal {name} of the grammar: {error.message}") from None
+
+
+def loaded(grammar: str, start: str) -> "Lark":
+    """Let Lark read a grammar.
+
+    Raises:
+        ConfigError: the extra `guide` is not installed.
+        InputError: this is no grammar.
+    """
     if len(grammar) > MOST_CHARS:
         raise InputError(f"the grammar has {len(grammar):,} characters; {MOST_CHARS:,} is the most")
     if RELATIVE_IMPORT.search(grammar):

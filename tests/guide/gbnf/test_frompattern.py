@@ -1,0 +1,55 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.guide.gbnf import of_regex
+from taiwa.guide.reference.automaton import compiled
+from taiwa.kernel import InputError
+from tests.guide.gbnf.reader import Gbnf
+from tests.guide.patterns import patterns, texts
+
+
+@given(patterns(), texts)
+def test_the_grammar_accepts_just_what_the_automaton_does(pattern: str, text: str) -> None:
+    grammar = Gbnf(of_regex(pattern))
+
+    assert grammar.accepts(text) == compiled(pattern).accepts(text.encode())
+
+
+@given(patterns(), texts, st.data())
+def test_behind_what_was_begun_stands_what_is_left(pattern: str, text: str, data: st.DataObject) -> None:
+    begun = text[: data.draw(st.integers(0, len(text)))]
+    automaton = compiled(pattern, chars=True)
+    if automaton.walk(map(ord, begun)) is None:
+        with pytest.raises(InputError, match="begins with"):
+            of_regex(pattern, begun)
+        return
+
+    assert Gbnf(of_regex(pattern, begun)).accepts(text[len(begun) :]) == automaton.accepts(map(ord, text))
+
+
+@given(st.lists(st.text(min_size=1, max_size=6).filter(str.isprintable), min_size=1, max_size=8), st.text(max_size=6))
+def test_every_character_is_written_so_that_it_is_read_again(words: list[str], other: str) -> None:
+    from taiwa.guide.reference.regex import alternatives
+
+    grammar = Gbnf(of_regex(alternatives(words)))
+
+    assert all(grammar.accepts(word) for word in words)
+    assert grammar.accepts(other) == (other in words)
+
+
+def test_what_only_one_character_can_follow_is_one_literal() -> None:
+    assert of_regex("2026-(10|11|12)") == 'root ::= "2026-1" root-6\nroot-6 ::= [0-2]'
+
+
+def test_a_large_repetition_is_no_obstacle_and_a_larger_one_is_told() -> None:
+    assert Gbnf(of_regex("a{5000}")).rules
+
+    with pytest.raises(InputError, match="more than 20,000 rules"):
+        of_regex("[ab]{30000}")
+
+
+@pytest.mark.parametrize("pattern", [r"a(?=b)", r"(a)\1", r"\bword", "a^b"])
+def test_what_no_automaton_can_keep_is_refused_with_its_place(pattern: str) -> None:
+    with pytest.raises(InputError, match="character"):
+        of_regex(pattern)
