@@ -148,7 +148,7 @@ def test_every_setting_has_its_figures(taiwa: Taiwa, speaker: Speaker, sums: Cal
     # The calculator is shown and not called: the model writes its result, one too low.
     assert (without["accuracy"], without["model_written"], without["calls"]) == (0.0, 6, 6)
     assert without["mcnemar"] == {"against": "+ALL@2", "pairs": 6, "only_this": 0, "only_that": 6, "p": 0.03125}
-    assert (direct["accuracy"], direct["calls"], direct["answered_by"]) == (0.0, 0, {"line": 6})
+    assert (direct["accuracy"], direct["calls"], direct["answered_by"]) == (0.0, 0, {"prompt": 6})
     assert direct["input_tokens"] == 6 * 7
     assert done.json["model"].endswith(MODEL)
     assert (done.json["failed"], done.json["stopped"]) == (0, None)
@@ -202,7 +202,7 @@ def test_a_second_run_asks_only_what_is_missing_or_failed(
     assert first.code == 1
     assert {row["failed"] for row in first.json["rows"]} == {1}
     assert first.json["rows"][0]["errors"] == {"OverloadedError": 1}
-    assert len(speaker.requests) == 2
+    assert len(speaker.requests) == 1 + 2  # a thought and its answer
     assert {row["failed"] for row in second.json["rows"]} == {0}
     assert {row["n"] for row in second.json["rows"]} == {4}
     assert len(rows_of(place.folder / "run")) == 8 + 2
@@ -274,8 +274,8 @@ def test_a_cost_limit_ends_it_and_a_higher_one_goes_on(
     assert "limit on cost" in first.json["stopped"]
     assert sum(row["n"] for row in first.json["rows"]) == 3
     assert sum(row["n"] for row in second.json["rows"]) == 8
-    assert sum(row["cost"] for row in second.json["rows"]) == pytest.approx(8 * 0.01)
-    assert len(speaker.requests) == 8
+    assert sum(row["cost"] for row in second.json["rows"]) == pytest.approx(12 * 0.01)
+    assert len(speaker.requests) == 4 + 2 * 4
 
 
 def test_a_wrong_key_ends_it_at_once(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str]) -> None:
@@ -351,6 +351,20 @@ def test_a_question_that_is_a_worked_example_is_told(taiwa: Taiwa, speaker: Spea
     assert "1 questions are worked examples as well (0)" in done.json["notes"][0]
 
 
+def test_answers_that_are_no_numbers_are_told(taiwa: Taiwa, speaker: Speaker, place: Any) -> None:
+    path = place.folder / "nli.jsonl"
+    rows = (
+        {"question": "What is 2 times 7?", "answer": "Entailment", "type": "Type_7"},
+        {"question": "What is 1 times 2?", "answer": 2},
+    )
+    path.write_text("\n".join(map(json.dumps, rows)))
+    speaker.plays(pupil())
+
+    done = taiwa.ok("eval", "reason", "--data", str(path), "--shots", "0", "--ablate", "none", "--json")
+
+    assert "1 of 2 answers are no numbers (Entailment)" in done.json["notes"][0]
+
+
 def test_a_person_sees_how_far_it_is_and_a_pipe_does_not(
     taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
 ) -> None:
@@ -424,7 +438,7 @@ def test_rows_of_a_killed_run_are_kept_and_none_is_asked_twice(
     assert len(keys) == 40
     assert set(keys.values()) == {1}
     assert {row["n"] for row in done.json["rows"]} == {20}
-    assert len(speaker.requests) <= 40 + width
+    assert len(speaker.requests) <= 20 + 2 * 20 + 2 * width
 
 
 def test_an_interrupt_keeps_the_rows_and_says_how_to_go_on(

@@ -211,11 +211,23 @@ def _work(shared: Flags, given: Given, items: "DataSet") -> "tuple[Grid, Reasoni
 
 
 def _warnings(work: "Reasoning", items: "DataSet") -> "Sequence[str]":
-    same = work.overlap(items.items)
-    if not same:
-        return ()
-    some = ", ".join(same[:5]) + (" …" if len(same) > 5 else "")
-    return (f"{len(same)} questions are worked examples as well ({some}): their answers may be seen in the prompt.",)
+    from taiwa.lab.evaluation.scoring import number
+
+    found: list[str] = []
+    if same := work.overlap(items.items):
+        found.append(
+            f"{len(same)} questions are worked examples as well ({_some(same)}): their answers may be seen in the prompt."
+        )
+    if words := [item.gold for item in items.items if number(item.gold) is None]:
+        found.append(
+            f"{len(words)} of {len(items.items)} answers are no numbers ({_some(tuple(dict.fromkeys(words)))}): only numbers"
+            " are read from what models say, so these are never right; --only chooses among the types."
+        )
+    return tuple(found)
+
+
+def _some(names: "Sequence[str]") -> str:
+    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
 
 
 def _foretell(shared: Flags, work: "Reasoning", items: "DataSet") -> None:

@@ -80,9 +80,13 @@ def bill_line(spent: Spent) -> str:
         "tokens",
         input=f"{usage.input_tokens:,}", cached=f"{usage.cache_read_tokens:,}", output=f"{usage.output_tokens:,}",
     )  # fmt: skip
-    if spent.unmetered and not usage.input_tokens:
+    most, cost = spent.usage + spent.estimated, money(spent.cost)
+    if spent.unmetered and spent.estimated.input_tokens:  # a call that was cut is known from above
+        tokens = words("tokens_at_most", input=f"{most.input_tokens:,}", output=f"{most.output_tokens:,}")
+        cost = f"≤ {money(spent.cost_at_most)}" if spent.cost_at_most else money(spent.cost_at_most)
+    elif spent.unmetered and not usage.input_tokens:
         tokens = words("tokens_unknown")
-    return words("cost", requests=spent.requests, tokens=tokens, cost=money(spent.cost), seconds=f"{spent.seconds:.2f}")
+    return words("cost", requests=spent.requests, tokens=tokens, cost=cost, seconds=f"{spent.seconds:.2f}")
 
 
 def told(said: Said) -> dict[str, Json]:

@@ -202,6 +202,11 @@ WORDS: dict[str, tuple[str, str, str]] = {
         "输入 {input}（缓存 {cached}）+ 输出 {output} 词元",
     ),
     "first": ("first word after {seconds} s", "最初の語まで {seconds} 秒", "{seconds} 秒后出现首词"),
+    "tokens_at_most": (
+        "at most {input} in + {output} out tokens",
+        "多くても入力 {input}＋出力 {output} トークン",
+        "至多输入 {input} + 输出 {output} 词元",
+    ),
     "tokens_unknown": ("tokens not reported", "トークン数の報告なし", "未报告词元数"),
     # batches
     "rows": ("rows", "行", "行"),

@@ -8,7 +8,6 @@ import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -72,6 +71,12 @@ def _handler(player: Player) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def handle_one_request(self) -> None:
+            try:
+                super().handle_one_request()
+            except ConnectionError:  # who listens may leave
+                self.close_connection = True
+
         def do_POST(self) -> None:
             length = int(self.headers.get("content-length", "0"))
             played = player.answer(json.loads(self.rfile.read(length)))
@@ -89,12 +94,11 @@ def _handler(player: Player) -> type[BaseHTTPRequestHandler]:
             self.send_header("content-type", "text/event-stream")
             self.send_header("transfer-encoding", "chunked")
             self.end_headers()
-            with suppress(ConnectionError):  # who listens may leave
-                for told in (*map(json.dumps, events), "[DONE]"):
-                    line = f"data: {told}\n\n".encode()
-                    self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
-                    time.sleep(player.pace)
-                self.wfile.write(b"0\r\n\r\n")
+            for told in (*map(json.dumps, events), "[DONE]"):
+                line = f"data: {told}\n\n".encode()
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
+                time.sleep(player.pace)
+            self.wfile.write(b"0\r\n\r\n")
 
         def _send(self, status: int, kind: str, body: bytes) -> None:
             self.send_response(status)
