@@ -25,6 +25,7 @@ from taiwa.guide.compiling import forget
 from taiwa.guide.matching import MatcherGuide
 from taiwa.guide.sampling import Sampler
 from taiwa.kernel.values import JsonSchema, Sampling
+from taiwa.lab.coverage import coverage_report
 
 PEERS = ("xgrammar==0.2.8", "outlines-core==0.2.14", "lm-format-enforcer==0.11.3", "torch==2.13.0", "numpy")
 WORD: dict[str, Any] = {"type": "string"}
@@ -161,18 +162,18 @@ def _walk(
     state, sure = compiled.start(), 0
     for token in tokens:
         sure += token in state.forced()[:1]
-        at = time.perf_counter()
+        at = time.process_time()
         state.mask(mask)
-        masked = time.perf_counter()
+        masked = time.process_time()
         masks.append(masked - at)
         for led in (True, False):
             if led:
                 logits[token] += 40
             for what, sampler in drawers.items():
-                begun = time.perf_counter()
+                begun = time.process_time()
                 picked = sampler.pick(logits, mask)
                 name = what if led else f"{what}, a model that wants something else"
-                steps.setdefault(name, []).append(masked - at + time.perf_counter() - begun)
+                steps.setdefault(name, []).append(masked - at + time.process_time() - begun)
                 assert picked == token or not led
             if led:
                 logits[token] -= 40
@@ -227,9 +228,7 @@ def peers(subject: Subject, ours: dict[str, float], vocabulary: Vocabulary, whol
             found = json.loads(done.stdout)
             shown = f"{name} {found['version']}"
             masks = [each * 1e6 for times in found["masks"].values() for each in times]
-            cold_start = found["process"] - sum(found["first"].values()) + next(iter(found["first"].values()))
-            cold_start -= sum(masks) / 1e6
-            subject.row(f"first mask of a process: {shown}", cold_start, "s", ours=whole)
+            subject.row(f"first mask of a process: {shown}", found["cold"], "s", ours=whole)
             subject.median(
                 f"a schema's first mask: {shown}",
                 [each * 1e3 for each in found["first"].values()],
@@ -240,6 +239,27 @@ def peers(subject: Subject, ours: dict[str, float], vocabulary: Vocabulary, whol
             subject.row(f"a mask on average: {shown}", sum(masks) / len(masks), "µs", ours=ours["mean"])
 
 
+def covered(subject: Subject) -> None:
+    """How recorded schemas with valid and invalid instances are covered: `maskbench.jsonl` in TAIWA_BENCH_DATA."""
+    path = Path(os.environ.get("TAIWA_BENCH_DATA", "")) / "maskbench.jsonl"
+    if not path.is_file():
+        print("  recorded schemas are left out: TAIWA_BENCH_DATA names no folder with maskbench.jsonl")
+        return
+    report: dict[str, Any] = coverage_report(path)
+    subject.row("recorded schemas (JSONSchemaBench)", report["schemas"], "", f"{report['instances']} instances")
+    for mode in ("strict", "lenient"):
+        found = report[mode]
+        refused = ", ".join(f"{keyword} {count}" for keyword, count in found["refused for"].items())
+        subject.row(f"{mode}: compiled", found["compiled"], "", f"refused for {refused}" if refused else "")
+        subject.row(f"{mode}: every instance judged rightly", found["exact"], "")
+        subject.row(f"{mode}: let an invalid instance through", len(found["let through an invalid instance"]), "")
+        subject.row(f"{mode}: kept a valid instance out", len(found["kept out a valid instance"]), "")
+    wrong = sum(
+        len(report["strict"][what]) for what in ("let through an invalid instance", "kept out a valid instance")
+    )
+    subject.target("strict: schemas with an instance judged wrongly", wrong, 0, "")
+
+
 def main() -> None:
     subject = Subject("guides", "Guides: masks of 131,072 tokens (tekken), CPU")
     whole = cold(subject)
@@ -248,4 +268,5 @@ def main() -> None:
     ours = own(subject, vocabulary)
     subject.row("a mask on average: taiwa", ours["mean"], "µs")
     peers(subject, ours, vocabulary, whole)
+    covered(subject)
     subject.write()

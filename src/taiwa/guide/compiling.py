@@ -217,10 +217,10 @@ class _Work:
                 if tried.accepts(text.encode()) is not wanted:
                     verb = "refuses" if wanted else "lets through"
                     raise InputError(f"the grammar of the tools {verb} {text!r}: check their schemas and the examples")
-        return self._guide(made, "the grammar of the tools", coverage, tell, source.closing.encode())
+        return self._guide(made, "the grammar of the tools", coverage, tell)
 
-    def _guide(self, grammar: str, what: str, coverage: Coverage, tell: Tell, cut: bytes = b"") -> MatcherGuide:
-        guide = MatcherGuide(self.vocabulary, grammar, coverage, tell, cut)
+    def _guide(self, grammar: str, what: str, coverage: Coverage, tell: Tell) -> MatcherGuide:
+        guide = MatcherGuide(self.vocabulary, grammar, coverage, tell)
         if guide.fault:
             raise _refused(what, guide.fault)
         if guide.warnings and self.strict:

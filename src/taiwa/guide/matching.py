@@ -103,16 +103,12 @@ class MatcherGuide:
     """A constraint that the engine enforces; see `taiwa.guide.protocol.Guide`.
 
     All matchers of a guide share the tables that the engine builds as texts are written, and those have a limit. When it is
-    reached every copy fails, so the guide makes its matcher anew and the state goes on from its tokens. `cut` is taken off the
-    end of what is captured.
+    reached every copy fails, so the guide makes its matcher anew and the state goes on from its tokens.
     """
 
-    __slots__ = ("_explain", "_grammar", "_matcher", "coverage", "cut", "size", "vocabulary")
+    __slots__ = ("_explain", "_grammar", "_matcher", "coverage", "size", "vocabulary")
 
-    def __init__(
-        self, vocabulary: Vocabulary, grammar: str, coverage: Coverage, explain: "Explain", cut: bytes = b""
-    ) -> None:
-        self.cut = cut
+    def __init__(self, vocabulary: Vocabulary, grammar: str, coverage: Coverage, explain: "Explain") -> None:
         self.vocabulary = vocabulary
         self.coverage = coverage
         self.size = words(vocabulary)
@@ -199,7 +195,12 @@ class MatcherState:
         if self._ended is not None:
             return False
         matcher = self._matcher()
-        return matcher.is_stopped() and matcher.is_accepting() and not matcher.is_error()
+        if matcher.is_error() or not matcher.is_accepting():
+            return False
+        ends = (
+            self._guide.vocabulary.end
+        )  # where the matcher has not noticed yet that nothing can follow, the mask knows
+        return matcher.is_stopped() or self.allowed(len(ends)) == tuple(sorted(ends))
 
     @property
     def is_ended(self) -> bool:
@@ -301,8 +302,7 @@ class MatcherState:
 
     def captures(self) -> tuple[tuple[str, bytes], ...]:
         """The named parts of the text that are complete, in the order they were written."""
-        found = self._matcher().get_captures()
-        return tuple((name, held.removesuffix(self._guide.cut)) for name, held in found)
+        return tuple(self._matcher().get_captures())
 
     def explain(self, token: int | None = None) -> Explanation:
         """Say where the text stands, and why `token` may not come, if it may not."""
