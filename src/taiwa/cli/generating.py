@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -100,11 +100,12 @@ def _typed(kind: str, name: str) -> "tuple[Shape[Any] | None, JsonSchema]":
         shape = load_shape(name)
         return shape, JsonSchema(shape.schema(), shape.name)
     try:
-        schema = json.loads(read_file(Path(name)))
+        held: object = json.loads(read_file(Path(name)))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name} is not JSON: {error}") from None
-    if not isinstance(schema, dict):
+    if not isinstance(held, dict):
         raise InputError(f"{name} is no JSON Schema: it must be an object")
+    schema = cast("dict[str, Json]", held)
     try:
         return Shape.from_json_schema(schema), JsonSchema(schema)
     except ConfigError:  # without the extra that judges schemas, the guide alone says whether an answer fits
@@ -122,12 +123,16 @@ def answers(shared: Flags, wish: Wanted, count: int) -> list[Answer]:
 
     chosen = shared.settings()
     voice = open_voice(None, chosen)
-    aloud = (lambda text: click.echo(plain(text), nl=False)) if count == 1 and not shared.as_json else _silent
+    aloud = _aloud if count == 1 and not shared.as_json else _silent
     if isinstance(voice.model, LocalModel):
         found = list(_inside(voice.model, wish, count, aloud))
     else:
         found = [_asked(voice, _outside(wish, voice), chosen.max_cost_nano, aloud) for _ in range(count)]
     return [_judged(each, wish) for each in found]
+
+
+def _aloud(text: str) -> None:
+    click.echo(plain(text), nl=False)
 
 
 def _silent(_: str) -> None:

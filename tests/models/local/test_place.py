@@ -2,6 +2,7 @@
 
 import json
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def test_a_folder_is_looked_at_before_it_is_loaded(model: Path) -> None:
         (lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"), "pickled"),
     ],
 )
-def test_a_folder_that_lacks_a_file_says_which(model: Path, breaks: object, fault: str) -> None:
+def test_a_folder_that_lacks_a_file_says_which(model: Path, breaks: Callable[[Path], object], fault: str) -> None:
     breaks(model)
 
     with pytest.raises(ConfigError, match=fault):
