@@ -92,14 +92,17 @@ def call_(shared: Flags, name: str, input: str, servers: tuple[str, ...]) -> Non
     INPUT is the text that the tool needs, a JSON object of all its parameters, or - for standard input.
     """
     from taiwa.cli.opening import read_text
+    from taiwa.kernel.foreign import Foreign
 
     try:
-        with _mounted(servers) as foreign:
+        with _mounted(servers) as foreign, Foreign(name):
             result = _called(_found(name, foreign), read_text(input))
     except ToolError as error:
         if shared.as_json:
             emit({"tool": name, "error": error.code, "message": error.message, "hint": error.hint})
-        raise InputError(f"{name}: {error.message}" + (f" ({error.hint})" if error.hint else "")) from error
+        # Who calls a tool of their own is no model, and may know what went wrong in it.
+        more = error.hint or next(iter(error.trace.strip().splitlines()[-1:]), "")
+        raise InputError(f"{name}: {error.message}" + (f" ({more})" if more else "")) from error
     if shared.as_json:
         emit({"tool": name, "text": result.text, "value": result.value})
     else:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from taiwa.apps.shots import built_in, results, usable
+from taiwa.flows.asking import first_request
 from taiwa.flows.protocol import Protocol
 from taiwa.flows.rationale import Bounds, OnTrouble, Rationale, Way
 from taiwa.flows.reason import reason, ways_for
 from taiwa.flows.tagged import Tagged
 from taiwa.flows.worked import ResultOf, Worked, choose, native, render
-from taiwa.kernel.effects import Abilities, Complete, Program
+from taiwa.kernel.effects import Complete, Program
 from taiwa.kernel.errors import InputError, StoreError, TaiwaError
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.protocols import Tool
@@ -125,14 +126,7 @@ class Solving:
         Raises:
             TaiwaError: as `program`, or the model cannot go the way that is asked for.
         """
-        program = self.program(question, abilities)
-        answer: object = None
-        while True:
-            effect = program.send(answer)
-            if isinstance(effect, Complete):
-                program.close()
-                return effect.request
-            answer = abilities if isinstance(effect, Abilities) else None
+        return first_request(self.program(question, abilities), abilities)
 
     def _messages(self, way: Way) -> tuple[Message, ...]:
         given, known = self._results(), {tool.spec.name: tool.spec for tool in (*builtin().values(), *self.tools)}

@@ -5,10 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from taiwa.flows import asking
 from taiwa.flows.extract import Extracted, ExtractError, extract, plain_json
 from taiwa.flows.modes import Choice
 from taiwa.flows.repair import ONCE, Attempt, Repair
-from taiwa.kernel.effects import Abilities, Complete, Program
+from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, LimitError, StoreError, TaiwaError
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.ledger import Spent
@@ -56,14 +57,7 @@ def first_request(typing: Typing, text: str, model: Speaker) -> Request:
     Raises:
         InputError: the text is empty.
     """
-    program = typing.program(text)
-    answer: object = None
-    while True:
-        effect = program.send(answer)
-        if isinstance(effect, Complete):
-            program.close()
-            return effect.request
-        answer = model.abilities if isinstance(effect, Abilities) else 0
+    return asking.first_request(typing.program(text), model.abilities)
 
 
 @value

@@ -6,13 +6,14 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from taiwa.apps.shots import built_in, results, usable
+from taiwa.flows.asking import first_request
 from taiwa.flows.protocol import Protocol, protocol
 from taiwa.flows.rationale import Bounds, OnTrouble, Rationale, Way
 from taiwa.flows.reason import How, reason
 from taiwa.flows.worked import ResultOf, Worked, answer_only, choose, native, render
 from taiwa.flows.zeroshot import zero_shot
 from taiwa.kernel.arun import AsyncRuntime
-from taiwa.kernel.effects import Abilities, Complete, Program
+from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.ledger import Limits
 from taiwa.kernel.records import Json, digest
@@ -197,14 +198,7 @@ class Reasoning:
 
     def first_request(self, job: Job) -> Request:
         """Give the request that is sent first for a job; nothing is sent."""
-        program = self.program(job)
-        answer: object = None
-        while True:
-            effect = program.send(answer)
-            if isinstance(effect, Complete):
-                program.close()
-                return effect.request
-            answer = self.voice.model.abilities if isinstance(effect, Abilities) else None
+        return first_request(self.program(job), self.voice.model.abilities)
 
     async def measure(self, job: Job, limits: Limits) -> Measured:
         """Reason once, and count what came of it."""
