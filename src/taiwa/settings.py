@@ -19,6 +19,7 @@ from taiwa import configfile
 from taiwa.configfile import Keys
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.values import Ability
+from taiwa.postgres.address import Server, is_server
 
 __all__ = ["Row", "Settings", "config_path", "load", "set_value", "show", "unset"]
 
@@ -38,7 +39,7 @@ NO_MODEL = """no model is set. Choose one, then try again:
 class Settings:
     """All settings of one run. `origins` says where each value came from, by dotted key; a default has no origin."""
 
-    store: Path
+    store: Path | Server
     path: Path
     model: str | None = None
     max_cost_nano: int | None = None
@@ -90,7 +91,7 @@ class Setting:
 
 
 class SecretInPlainError(ValueError):
-    """A value that holds a password; no message may repeat it."""
+    """A value that may hold a password; no message may repeat it."""
 
 
 def _text(text: str) -> str:
@@ -99,8 +100,13 @@ def _text(text: str) -> str:
     return text.strip()
 
 
-def _path(text: str) -> Path:
-    return Path(_text(text)).expanduser().absolute()
+def _place(text: str) -> Path | Server:
+    if not is_server(text):
+        return Path(_text(text)).expanduser().absolute()
+    try:
+        return Server.read(text)
+    except ValueError as error:
+        raise SecretInPlainError(str(error)) from None
 
 
 def _decimal(text: str) -> Decimal:
@@ -150,7 +156,7 @@ def _url(text: str) -> str:
     if not fits or not text.isprintable() or " " in text:
         raise ValueError("must be an address such as http://127.0.0.1:8080/v1")
     if "@" in parts.netloc:
-        raise SecretInPlainError
+        raise SecretInPlainError("must not hold a user name or password; give the key with `taiwa keys set NAME`")
     return text.rstrip("/")
 
 
@@ -164,7 +170,7 @@ def _price(text: str) -> Decimal | str:
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         "model": Setting("the model used when a command names none", _text),
-        "store": Setting("the file that holds the conversations", _path),
+        "store": Setting("the file that holds the conversations, or postgresql://USER@HOST/DATABASE", _place),
         "max_cost": Setting("the most that one command may spend, in the currency of the prices", _nano),
         "timeout": Setting("seconds that one answer may take in all", _seconds),
         "attempts": Setting("how often a call is tried before it fails", _count),
@@ -324,9 +330,8 @@ def _value(keys: Keys, found: Found) -> object:
         raise ConfigError(f"{found.origin}: {'.'.join(keys)} is a mapping; write {_form(keys[0])}")
     try:
         return setting.read(found.text)
-    except SecretInPlainError:
-        what = "must not hold a user name or password; give the key with `taiwa keys set NAME`"
-        raise ConfigError(f"{found.origin}: {'.'.join(keys)} {what}") from None
+    except SecretInPlainError as error:
+        raise ConfigError(f"{found.origin}: {'.'.join(keys)} {error}") from None
     except ValueError as error:
         raise ConfigError(f"{found.origin}: {'.'.join(keys)} {error}, not {found.text[:40]!r}") from None
 

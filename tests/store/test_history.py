@@ -5,11 +5,19 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from taiwa.conversation.node import Node
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.store import Store
+from tests.database import Database
 from tests.store.turns import APP, root, turn
 
 names = st.sampled_from(["one", "two", "three"])
@@ -33,9 +41,12 @@ class Session:
 class Histories(RuleBasedStateMachine):
     """The same steps on a store and on a model of it."""
 
+    def opened(self) -> Store:
+        return Store.open(":memory:")
+
     @initialize()
     def empty(self) -> None:
-        self.store = Store.open(":memory:")
+        self.store = self.opened()
         self.bases: dict[str, str | None] = {}
         self.parents: dict[str, str | None] = {}
         self.sessions: dict[str, Session] = {}
@@ -214,3 +225,13 @@ class Histories(RuleBasedStateMachine):
 
 Histories.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 test_histories = Histories.TestCase
+
+
+def test_histories_on_a_server(database: Database) -> None:
+    class OnServer(Histories):
+        def opened(self) -> Store:
+            database.empty()
+            return Store.open(database.url)
+
+    # What a rule does is known to be right; here it must come to the same.
+    run_state_machine_as_test(OnServer, settings=settings(max_examples=6, stateful_step_count=15, deadline=None))  # type: ignore[no-untyped-call]

@@ -1,7 +1,5 @@
 """A row of a batch is paid for once."""
 
-from pathlib import Path
-
 import pytest
 
 from taiwa.kernel.errors import InputError, StoreError
@@ -24,13 +22,13 @@ def test_every_part_of_a_row_is_in_its_key() -> None:
     assert item_key("translate this", "a" * 32, "m", {"lang": "ja"}) == KEY
 
 
-def test_a_finished_row_is_found_by_the_next_run(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "store.db") as store:
+def test_a_finished_row_is_found_by_the_next_run(place: str) -> None:
+    with Store.open(place) as store:
         assert store.items.get(KEY) is None
         assert store.items.begin(KEY) == Item("open", 1, 0, None)
         store.items.finish(KEY, {"answer": "これを訳す"}, 120)
 
-    with Store.open(tmp_path / "store.db") as store:
+    with Store.open(place) as store:
         assert store.items.begin(KEY) == store.items.get(KEY) == Item("done", 1, 120, {"answer": "これを訳す"})
 
 
@@ -57,8 +55,8 @@ def test_an_unknown_cost_stays_unknown(store: Store) -> None:
     assert store.items.get(KEY) == Item("done", 2, None, "done")
 
 
-def test_the_first_result_of_two_processes_stays_and_both_costs_count(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "store.db") as one, Store.open(tmp_path / "store.db") as two:
+def test_the_first_result_of_two_processes_stays_and_both_costs_count(place: str) -> None:
+    with Store.open(place) as one, Store.open(place) as two:
         one.items.begin(KEY)
         two.items.begin(KEY)
 

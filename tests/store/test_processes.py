@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from taiwa.store import Store
-from tests.store.turns import begin
+from tests.database import Database
+from tests.store.turns import begin, turn
 
 RACE = """
 import sys
@@ -56,6 +57,45 @@ for number in range(10**6):
 """
 
 
+APPEND = """
+import sys
+from taiwa.conversation.node import Node
+from taiwa.kernel.errors import ConflictError
+from taiwa.store import Store
+
+place, me, count = sys.argv[1:]
+store = Store.open(place)
+start = store.refs.tip("main")
+app = store.nodes.get(start).app
+store.refs.create(me, start)
+print("ready", flush=True)
+input()
+for number in range(int(count)):
+    for name in (me, "main"):
+        while True:
+            tip = store.refs.tip(name)
+            said = f"{me} {number} in {name}"
+            run = store.runs.begin(name, tip, app, said)
+            try:
+                store.commit(name, [Node(tip, "turn", app, said)], expected=tip, run=run)
+                break
+            except ConflictError:
+                pass
+print(len(store.search(me, 1000)))
+"""
+HALF = """
+import sys, time
+from taiwa.conversation.node import Node
+from taiwa.store import Store
+store = Store.open(sys.argv[1])
+tip = store.refs.tip("main")
+with store.together("main"):
+    store.commit("main", [Node(tip, "turn", store.nodes.get(tip).app, "half")], expected=tip)
+    print("in the middle", flush=True)
+    time.sleep(600)
+"""
+
+
 def start(script: str, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", script, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -74,12 +114,11 @@ def race(children: list[subprocess.Popen[str]]) -> list[str]:
     return [child.communicate(timeout=30)[0].strip() for child in children]
 
 
-def test_of_several_writers_to_one_session_one_wins_and_the_others_lose_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    with Store.open(path) as store:
+def test_of_several_writers_to_one_session_one_wins_and_the_others_lose_nothing(place: str) -> None:
+    with Store.open(place) as store:
         tip = begin(store, "main", "a")
 
-        outcomes = race([start(RACE, str(path), f"writer {number}") for number in range(3)])
+        outcomes = race([start(RACE, place, f"writer {number}") for number in range(3)])
 
         assert sorted(outcomes) == ["lost", "lost", "won"]
         assert store.refs.back(store.refs.tip("main"), 1) == tip
@@ -90,26 +129,60 @@ def test_of_several_writers_to_one_session_one_wins_and_the_others_lose_nothing(
         assert store.fsck() == ()
 
 
-def test_several_processes_may_make_one_store_at_once(tmp_path: Path) -> None:
-    outcomes = race([start(OPEN, str(tmp_path / "new.db")) for _ in range(4)])
+def test_four_processes_that_add_to_one_store_at_once_lose_nothing(place: str) -> None:
+    each = 8
+    with Store.open(place) as store:
+        begin(store, "main")
 
-    assert outcomes == ["opened"] * 4
-    with Store.open(tmp_path / "new.db") as store:
+        outcomes = race([start(APPEND, place, f"writer{number}", str(each)) for number in range(4)])
+
+        said = sorted(f"writer{writer} {number} in main" for writer in range(4) for number in range(each))
+        assert sorted(node.user for _, node in store.nodes.path(store.refs.tip("main")) if node.user) == said
+        for writer in range(4):
+            own = [node.user for _, node in store.nodes.path(store.refs.tip(f"writer{writer}"))]
+            assert own == [*(f"writer{writer} {number} in writer{writer}" for number in reversed(range(each))), None]
+        assert [ref.turns for ref in store.refs.list() if ref.name == "main"] == [4 * each]
+        assert [int(outcome) for outcome in outcomes] == [2 * each] * 4
+        assert len(store.refs.reflog("main")) == 4 * each + 1
+        assert store.runs.open_runs() == ()
         assert store.fsck() == ()
 
 
+def test_a_process_killed_in_the_middle_of_a_commit_leaves_nothing_of_it(place: str) -> None:
+    with Store.open(place) as store:
+        tip = begin(store, "main")
+        with start(HALF, place) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "in the middle\n"
+            child.send_signal(signal.SIGKILL)
+
+        assert store.refs.tip("main") == tip
+        tip = store.commit("main", [turn(tip, "whole")], expected=tip)
+        assert [node.user for _, node in store.nodes.path(tip)] == ["whole", None]
+        assert store.fsck() == ()
+
+
+def test_several_processes_may_make_one_store_at_once(tmp_path: Path, postgres_server: Database) -> None:
+    postgres_server.drop()
+    for place in (str(tmp_path / "new.db"), postgres_server.url):
+        outcomes = race([start(OPEN, place) for _ in range(4)])
+
+        assert outcomes == ["opened"] * 4
+        with Store.open(place) as store:
+            assert store.fsck() == ()
+
+
 @pytest.mark.parametrize("turns", [1, 60, 130])
-def test_a_process_killed_while_it_writes_leaves_a_sound_store(tmp_path: Path, turns: int) -> None:
-    path = tmp_path / "store.db"
-    with Store.open(path) as store:
+def test_a_process_killed_while_it_writes_leaves_a_sound_store(place: str, turns: int) -> None:
+    with Store.open(place) as store:
         begin(store, "main")
-    with start(WRITE, str(path)) as child:
+    with start(WRITE, place) as child:
         assert child.stdout is not None
         told = [child.stdout.readline().strip() for _ in range(turns)]
         child.send_signal(signal.SIGKILL)
         told += child.stdout.read().split("\n")
 
-    with Store.open(path) as store:
+    with Store.open(place) as store:
         kept = [name for name, _ in store.nodes.path(store.refs.tip("main"))]
         assert set(told[:turns]) <= set(kept)
         assert len(kept) - 1 <= len(told) + 1

@@ -2,11 +2,9 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
-from pathlib import Path
+import time
 
 import pytest
 
@@ -16,7 +14,7 @@ from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.ledger import Price
 from taiwa.kernel.run import Runtime
 from taiwa.kernel.values import Response, ToolResult, Usage, assistant
-from taiwa.store import Store
+from taiwa.store import Run, Store
 from taiwa.store.process import identity, is_alive
 from tests.store.turns import APP, USAGE, answered, begin, turn
 
@@ -184,23 +182,22 @@ Runtime(Slow()).run(program(), Journal(sink=store.runs.sink(run)))
 """
 
 
-def cut_off(path: Path) -> int:
+def cut_off(place: str) -> int:
     """Kill a process in the third call of a turn and return its id."""
-    with subprocess.Popen([sys.executable, "-c", CUT_OFF, str(path)], stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen([sys.executable, "-c", CUT_OFF, place], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "in the third call\n"
         child.send_signal(signal.SIGKILL)
     return child.pid
 
 
-def test_what_was_answered_before_a_kill_is_kept_and_the_run_can_be_resumed(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    with Store.open(path) as store:
+def test_what_was_answered_before_a_kill_is_kept_and_the_run_can_be_resumed(place: str) -> None:
+    with Store.open(place) as store:
         tip = begin(store, "main", "a")
 
-        cut_off(path)
+        cut_off(place)
 
-        (run,) = store.runs.open_runs("main")
+        (run,) = gone(store)
         assert store.runs.open_runs("other") == ()
         assert (run.text, run.base, run.calls) == ("three calls", tip, 2)
         answers = [entry.answer for entry in store.runs.journal(run.id)]
@@ -210,8 +207,28 @@ def test_what_was_answered_before_a_kill_is_kept_and_the_run_can_be_resumed(tmp_
         assert store.runs.open_runs() == ()
         assert store.refs.tip("main") == tip
         assert store.fsck() == ()
-    with closing(sqlite3.connect(path)) as sql:
-        assert sql.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def gone(store: Store) -> tuple[Run, ...]:
+    """The runs that were cut off; a server needs a moment to see that its client is gone."""
+    deadline = time.monotonic() + 10
+    while not (found := store.runs.open_runs("main")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return found
+
+
+def test_a_run_of_somebody_who_is_there_is_not_taken_up(place: str) -> None:
+    with Store.open(place) as one, Store.open(place) as two:
+        tip = begin(one, "main", "a")
+        run = one.runs.begin("main", tip, APP.hash, "b")
+
+        assert two.runs.open_runs() == ()
+        with pytest.raises(ConflictError, match="taken up or ended by another program"):
+            two.runs.claim(run)
+        one.runs.release(run)
+        assert two.runs.claim(run).text == "b"
+        with pytest.raises(ConflictError):
+            one.runs.claim(run)
 
 
 def test_a_process_is_known_by_its_beginning_and_not_by_its_number_alone() -> None:

@@ -62,7 +62,8 @@ def test_this_program_does_not_take_a_newer_store_back(tmp_path: Path) -> None:
         Store.open(tmp_path / "store.db")
 
 
-def test_every_table_says_what_its_columns_hold(store: Store) -> None:
+def test_every_table_says_what_its_columns_hold() -> None:
+    store = Store.open(":memory:")
     tables = store._db.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'search%'")
 
     assert {name for name, sql in tables if name != "sqlite_sequence" and not sql.endswith("STRICT")} == set()

@@ -1,7 +1,5 @@
 """What was said is found again, in any language."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,14 +132,24 @@ def test_what_is_said_after_a_search_is_found_by_the_next(store: Store) -> None:
     assert store.search("second")[0].kind == "fold"
 
 
-def test_a_store_for_reading_finds_what_was_never_indexed(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "store.db") as store:
+def test_a_store_for_reading_finds_what_was_never_indexed(place: str) -> None:
+    with Store.open(place) as store:
         begin(store, "main", "early words")
         store.search("early")
         begin(store, "main2", "late words")
 
-    with Store.open(tmp_path / "store.db", readonly=True) as store:
+    with Store.open(place, readonly=True) as store:
         assert found(store, "words") == {"main", "main2"}
+
+
+def test_a_text_of_more_words_than_an_index_holds_is_found(place: str) -> None:
+    many = " ".join(f"{number:x}{'y' * 30}" for number in range(40_000))
+    with Store.open(place) as store:
+        begin(store, "main", f"{many} needle", "other")
+
+        assert found(store, "needle") == found(store, "needle") == {"main"}
+        assert found(store, "hay") == set()
+        assert store.fsck() == ()
 
 
 def test_an_excerpt_shows_where_it_was_found(store: Store) -> None:

@@ -38,11 +38,12 @@ def named_in(command: C) -> C:
 
 @contextmanager
 def open_library(shared: Flags) -> "Generator[Library]":
-    """Open the library that stands beside the store."""
+    """Open the library that stands beside the store, or on the same server."""
     from taiwa.retrieve import Library
 
     store = shared.settings().store
-    with Library.open(store.with_name(f"{store.stem}-library.db")) as library:
+    place = store.with_name(f"{store.stem}-library.db") if isinstance(store, Path) else store
+    with Library.open(place) as library:
         yield library
 
 

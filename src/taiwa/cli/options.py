@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -29,7 +28,7 @@ FLAGS: dict[str, Callable[[Any], Any]] = {
     "max_cost": click.option("--max-cost", metavar="AMOUNT", help="Spend at most this much."),
     "no_log": click.option("--no-log", is_flag=True, help="Keep nothing on disk."),
     "strict": click.option("--strict", is_flag=True, help="A reply whose state cannot be read fails the turn."),
-    "store": click.option("--store", metavar="FILE", type=click.Path(path_type=Path), help="The store file."),
+    "store": click.option("--store", metavar="FILE|URL", help="The store: a file, or postgresql://USER@HOST/DATABASE."),
 }
 
 
@@ -47,7 +46,7 @@ class Flags:
     max_cost: str | None = None
     no_log: bool = False
     strict: bool = False
-    store: Path | None = None
+    store: str | None = None
 
     def settings(self) -> "Settings":
         """Read the settings, once, with these flags on top."""

@@ -108,7 +108,11 @@ def forget(shared: Flags, name: str, batches: bool, yes: bool) -> None:
     if gone.shared:
         say_line(f"{gone.shared} nodes stay: other conversations hold them")
     if not gone.log_emptied:
-        say_line("another program uses the store: until it ends, its log may still hold what was deleted")
+        say_line(
+            "another program uses the store: until it ends, its log may still hold what was deleted"
+            if desk.store.path
+            else "the server's log and its backups hold what was deleted until its keeper lets go of them"
+        )
 
 
 def _forget_rows(desk: "Desk", shared: Flags, *, yes: bool) -> None:

@@ -43,6 +43,7 @@ class Connection:
 
     path: Path | None = None
     """There is no file."""
+    _sql: "Sql"
 
     def __init__(self, server: Server, kind: Kind, *, readonly: bool = False, clock: Clock = now_us) -> None:
         self.server = server
@@ -100,8 +101,8 @@ class Connection:
                     copying.set_types(types)
                     for row in rows:
                         copying.write_row(row)
-            except Exception as error:
-                raise self._fault(error) from error
+            except _trouble() as error:
+                raise translate(error, self.server, self.kind) from error
 
     def shrink(self) -> None:
         """The server gives room back by itself (autovacuum)."""
@@ -152,30 +153,18 @@ class Connection:
         return not self._sql.closed and self._sql.info.transaction_status.value != 0
 
     def _execute(self, statement: str, values: Sequence[object]) -> "psycopg.Cursor[Row]":
-        import psycopg
-
-        written = _numbered(statement)
-        sql = self._ready()
-        inside = self._in_transaction()
+        written, sql, inside = _numbered(statement), self._ready(), self._in_transaction()
+        trouble = _trouble()
         try:
             return sql.execute(written, values or None)
-        except psycopg.OperationalError as error:
+        except trouble as error:
             # A connection may die unseen between two steps; asking again changes nothing, and so does beginning.
             if inside or not sql.closed or not statement.lstrip().startswith((*READS, "BEGIN")):
-                raise self._fault(error) from error
-        except Exception as error:
-            raise self._fault(error) from error
+                raise translate(error, self.server, self.kind) from error
         try:
             return self._ready().execute(written, values or None)
-        except psycopg.Error as error:
-            raise self._fault(error) from error
-
-    def _fault(self, error: Exception) -> Exception:
-        import psycopg
-
-        if isinstance(error, (psycopg.Error, UnicodeEncodeError, OverflowError)):
-            return translate(error, self.server, self.kind)
-        return error
+        except trouble as error:
+            raise translate(error, self.server, self.kind) from error
 
     def _ready(self) -> "Sql":
         """Return the connection, a new one where the old one was lost."""
@@ -188,7 +177,7 @@ class Connection:
     def _begin(self) -> None:
         self._lock = threading.RLock()
         self._pid = os.getpid()
-        self._sql: Sql = self._open()
+        self._sql = self._open()
 
     def _follow_fork(self) -> None:
         """A forked child opens its own; the driver leaves alone what another process opened, so that is kept, not closed."""
@@ -253,6 +242,10 @@ def _driver() -> Any:  # noqa: ANN401  (the module, which need not be there)
     except ImportError:
         raise ConfigError("a PostgreSQL server needs the extra postgres: pip install 'taiwa[postgres]'") from None
     return psycopg
+
+
+def _trouble() -> tuple[type[Exception], ...]:
+    return (_driver().Error, UnicodeEncodeError, OverflowError)
 
 
 def _adapt(sql: "Sql") -> None:

@@ -38,8 +38,9 @@ def version(ask: Ask, kind: Kind) -> int:
     Raises:
         StoreError: it is another program's, or a newer version's of this one.
     """
-    if ask("SELECT to_regclass($1)", f"{kind.schema}.{MARK}")[0][0] is None:
-        if ask("SELECT 1 FROM pg_tables WHERE schemaname = $1 LIMIT 1", kind.schema):
+    tables = [name for (name,) in ask("SELECT tablename FROM pg_tables WHERE schemaname = $1", kind.schema)]
+    if MARK not in tables:
+        if tables:
             raise StoreError(f"the schema {kind.schema} on this server is another program's: name another database")
         return 0
     found = int(ask(f"SELECT number FROM {kind.schema}.{MARK}")[0][0])  # noqa: S608  (our own names)

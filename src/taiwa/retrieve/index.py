@@ -7,6 +7,7 @@ from types import TracebackType
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.values import Message, Passage
+from taiwa.postgres.address import Server, is_server
 from taiwa.retrieve.analyzer import Analyzer
 from taiwa.retrieve.evidence import LOOKED_AT, Evidence, judge
 from taiwa.retrieve.fusion import dangling, weigh
@@ -129,10 +130,16 @@ class Library:
         self._shelves = shelves
 
     @classmethod
-    def open(cls, place: str | Path) -> "Library":
-        """Open the library of a file, which is made if it is not there."""
+    def open(cls, place: str | Path | Server) -> "Library":
+        """Open the library of a file, which is made if it is not there, or of a PostgreSQL server.
+
+        Raises:
+            InputError: the address of the server is none.
+        """
         from taiwa.retrieve.local import LocalShelves  # SQLite is loaded when it is needed
 
+        if isinstance(place, Server) or is_server(place):
+            raise InputError("indexes are kept in a file: name one with --store")
         return cls(LocalShelves(place))
 
     def __enter__(self) -> "Library":

@@ -1,7 +1,9 @@
 """What was asked and what it cost, failed, lost and abandoned turns included."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from datetime import date, timedelta
+from typing import Any, Literal, TypeAlias
 
 from taiwa.kernel.values import Usage
 from taiwa.store.connection import Connection
@@ -13,23 +15,25 @@ Axis: TypeAlias = Literal["app", "model", "day", "session"]
 AXES: dict[Axis, str] = {
     "app": "coalesce(app.name, '')",
     "model": "call.model",
-    "day": "date(call.at_us / 1000000, 'unixepoch')",
+    "day": "call.at_us / 86400000000",
     "session": "run.ref",
 }
 SUMS = """
-    sum(kind = 'Complete'), sum(kind = 'CallTool'), sum(kind = 'Complete' AND call.error IS NOT NULL),
-    sum(call.input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning),
-    sum(kind = 'Complete' AND answer IS NOT NULL AND NOT metered),
-    sum(metered AND cost_nano IS NULL),
-    sum(coalesce(cost_nano, 0))
+    count(*) FILTER (WHERE kind = 'Complete'), count(*) FILTER (WHERE kind = 'CallTool'),
+    count(*) FILTER (WHERE kind = 'Complete' AND call.error IS NOT NULL),
+    CAST(sum(call.input) AS BIGINT), CAST(sum(output) AS BIGINT), CAST(sum(cache_read) AS BIGINT),
+    CAST(sum(cache_write) AS BIGINT), CAST(sum(reasoning) AS BIGINT),
+    count(*) FILTER (WHERE kind = 'Complete' AND answer IS NOT NULL AND metered = 0),
+    count(*) FILTER (WHERE metered <> 0 AND cost_nano IS NULL),
+    CAST(sum(coalesce(cost_nano, 0)) AS BIGINT)
 FROM call JOIN run ON run.seq = call.run LEFT JOIN app ON app.seq = run.app"""
 
-STOPPED_AXES = AXES | {"model": "run.model", "day": "date(run.at_us / 1000000, 'unixepoch')"}
+STOPPED_AXES = AXES | {"model": "run.model", "day": "run.at_us / 86400000000"}
 STOPPED = """
-    sum(run.asked - answered.calls)
+    CAST(sum(run.asked - answered.calls) AS BIGINT)
 FROM run LEFT JOIN app ON app.seq = run.app
 JOIN (SELECT run.seq, count(call.seq) AS calls FROM run LEFT JOIN call ON call.run = run.seq AND call.kind = 'Complete'
-      WHERE run.asked GROUP BY run.seq) answered ON answered.seq = run.seq AND run.asked > answered.calls"""
+      WHERE run.asked > 0 GROUP BY run.seq) answered ON answered.seq = run.seq AND run.asked > answered.calls"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +66,18 @@ def bill(db: Connection, by: Axis) -> tuple[Line, ...]:
     """
     # By place: the word `name` would be the app's, which is a column.
     answered = db.rows(f"SELECT {AXES[by]}, {SUMS} GROUP BY 1")
+    called: Callable[[Any], str] = _day if by == "day" else str
     found = {
-        name: Line(name, asked, tools, failed, Usage(*rest[:5]), *rest[5:])
+        called(name): Line(called(name), asked, tools, failed, Usage(*rest[:5]), *rest[5:])
         for name, asked, tools, failed, *rest in answered
     }
-    for name, count in db.rows(f"SELECT {STOPPED_AXES[by]}, {STOPPED} GROUP BY 1"):
+    for place, count in db.rows(f"SELECT {STOPPED_AXES[by]}, {STOPPED} GROUP BY 1"):
+        name = called(place)
         line = found.get(name, Line(name, 0, 0, 0, Usage(), 0, 0, 0))
         asked, failed, unmetered = line.requests + count, line.failed + count, line.unmetered + count
         found[name] = replace(line, requests=asked, failed=failed, unmetered=unmetered)
     return tuple(found[name] for name in sorted(found))
+
+
+def _day(number: int) -> str:
+    return (date(1970, 1, 1) + timedelta(days=number)).isoformat()

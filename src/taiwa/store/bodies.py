@@ -2,11 +2,12 @@
 
 import json
 import zlib
+from typing import Any, cast
 
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json, canonical
 
-__all__ = ["key", "pack", "plain", "short", "text", "unpack"]
+__all__ = ["key", "pack", "plain", "short", "text", "texts", "unpack"]
 
 HASH_LENGTH = 32
 WORTH = 600
@@ -88,3 +89,9 @@ def unpack(body: bytes) -> Json:
     except (IndexError, ValueError, RecursionError, zlib.error):
         raise CorruptError("a row of the store cannot be read: run `taiwa fsck`") from None
     return data
+
+
+def texts(body: bytes) -> tuple[str, ...]:
+    """Return what was said in a node: the words that searching finds."""
+    said = cast("dict[str, Any]", unpack(body))  # what `Nodes.insert` wrote
+    return tuple(text for text in (said.get("user"), said.get("answer")) if text)

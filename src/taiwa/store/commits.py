@@ -7,7 +7,7 @@ from taiwa.conversation.node import AppSource, Node
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.store.bodies import key
 from taiwa.store.connection import Connection
-from taiwa.store.names import check_name
+from taiwa.store.names import check_name, composed
 from taiwa.store.nodes import Nodes
 from taiwa.store.refs import Refs, moved_on
 from taiwa.store.runs import Runs
@@ -37,9 +37,11 @@ def commit(db: Connection, nodes: Nodes, refs: Refs, runs: Runs, wanted: Commit,
         InputError: each node does not follow the one before it, or the name is not allowed.
     """
     names = _linked(wanted.nodes)
+    name = check_name(wanted.ref) if wanted.expected is None else composed(wanted.ref)
     try:
         with db.transaction():
-            tip = _write(nodes, refs, wanted, names)
+            db.hold(name)
+            tip = _write(nodes, refs, name, wanted, names)
             if run is not None:
                 runs.finish(run, tip)
     except ConflictError:
@@ -49,8 +51,7 @@ def commit(db: Connection, nodes: Nodes, refs: Refs, runs: Runs, wanted: Commit,
     return names[-1]
 
 
-def _write(nodes: Nodes, refs: Refs, wanted: Commit, names: Sequence[str]) -> int:
-    name = check_name(wanted.ref) if wanted.expected is None else wanted.ref
+def _write(nodes: Nodes, refs: Refs, name: str, wanted: Commit, names: Sequence[str]) -> int:
     found = refs.find(name)
     at = None if found is None else found[2]
     if at != wanted.expected:

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 from taiwa.conversation.node import AppSource, Node
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.store.bodies import unpack
+from taiwa.store.bodies import texts, unpack
 from taiwa.store.connection import Connection, Row
 from taiwa.store.names import check_name
 from taiwa.store.nodes import COLUMNS, app_of, node_of
-from taiwa.store.search import texts
 from taiwa.store.words import index_text
 
 __all__ = ["Fault", "fsck"]
@@ -28,13 +27,16 @@ WITH named(what, seq) AS (
     UNION ALL SELECT 'run ' || seq, node FROM run)
 SELECT what FROM named WHERE seq IS NOT NULL AND seq NOT IN (SELECT seq FROM node)
 UNION ALL SELECT 'ref ' || name FROM ref WHERE node IS NOT NULL AND moved NOT IN (SELECT seq FROM reflog)"""
-BODIES = """
-SELECT 'run ' || seq, input FROM run WHERE input IS NOT NULL
-UNION ALL SELECT 'run ' || seq, error FROM run WHERE error IS NOT NULL
-UNION ALL SELECT 'call ' || seq, answer FROM call WHERE answer IS NOT NULL
-UNION ALL SELECT 'call ' || seq, error FROM call WHERE error IS NOT NULL
-UNION ALL SELECT 'batch row ' || lower(hex(key)), result FROM item WHERE result IS NOT NULL
-UNION ALL SELECT 'snapshot ' || node, state FROM snap"""
+BODIES = (
+    ("run", "seq", "input"),
+    ("run", "seq", "error"),
+    ("call", "seq", "answer"),
+    ("call", "seq", "error"),
+    ("batch row", "key", "result"),
+    ("snapshot", "node", "state"),
+)
+"""What is called how, by which column it is named, and the column of its body."""
+TABLES = {"batch row": "item", "snapshot": "snap"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,8 @@ def _as_far_as_readable(faults: Iterator[Fault]) -> Iterator[Fault]:
 
 
 def _file(db: Connection) -> Iterator[Fault]:
-    for (line,) in db.rows("PRAGMA integrity_check"):
-        if line != "ok":
-            yield Fault("file", str(line))
-    for table, row, target, _ in db.rows("PRAGMA foreign_key_check"):
-        yield Fault(f"{table} {row}", f"names a row of {target} that is not there")
+    for where, what in db.check():
+        yield Fault(where, what)
 
 
 def _apps(db: Connection) -> Iterator[Fault]:
@@ -138,20 +137,21 @@ def _names(db: Connection) -> Iterator[Fault]:
 
 
 def _bodies(db: Connection) -> Iterator[Fault]:
-    for where, body in db.rows(BODIES):
-        try:
-            unpack(body)
-        except CorruptError:
-            yield Fault(str(where), "its body cannot be read")
+    for what, name, column in BODIES:
+        select = f"SELECT {name}, {column} FROM {TABLES.get(what, what)} WHERE {column} IS NOT NULL"  # noqa: S608  (constants)
+        for which, body in db.rows(select):
+            try:
+                unpack(body)
+            except CorruptError:
+                yield Fault(f"{what} {which.hex() if isinstance(which, bytes) else which}", "its body cannot be read")
 
 
 def _words(db: Connection) -> Iterator[Fault]:
     """Compare the words of the index with those of the texts, as sums per node that do not depend on the order."""
-    db.run("CREATE VIRTUAL TABLE IF NOT EXISTS temp.word USING fts5vocab(main, search, instance)")
     indexed: dict[int, int] = {}
-    for term, doc in db.rows("SELECT term, doc FROM temp.word"):
-        indexed[doc] = indexed.get(doc, 0) + hash(term)
-    for seq, hashed, body in db.rows("SELECT seq, hash, body FROM node WHERE seq <= (SELECT seq FROM indexed)"):
+    for seq, word in db.words.held():
+        indexed[seq] = indexed.get(seq, 0) + hash(word)
+    for seq, hashed, body in db.words.covered():
         try:
             words = index_text(*texts(body)).split()
         except CorruptError:

@@ -14,7 +14,7 @@ Progress: TypeAlias = Literal["open", "done", "failed"]
 
 BEGIN = """
 INSERT INTO item(key, status, attempts, cost_nano, at_us) VALUES(?, 'open', 1, 0, ?)
-ON CONFLICT(key) DO UPDATE SET status = 'open', attempts = attempts + 1, at_us = excluded.at_us WHERE status <> 'done'"""
+ON CONFLICT(key) DO UPDATE SET status = 'open', attempts = item.attempts + 1, at_us = excluded.at_us WHERE item.status <> 'done'"""
 # What two processes paid is paid twice; the first result stays. NULL (not known) plus anything is NULL.
 END = """
 UPDATE item SET cost_nano = cost_nano + ?, at_us = ?,

@@ -18,11 +18,11 @@ INSERT = """
 INSERT INTO node(hash, parent, base, kind, app, turns, state, body, at_us)
 SELECT ?, ?, ?, ?, seq, ?, ?, ?, ? FROM app WHERE hash = ? ON CONFLICT(hash) DO NOTHING"""
 # S608 sees a statement made of pieces; the pieces are the constants above.
-# One step of the walk reads one row by its number; LIMIT ends the recursion, so a batch costs what it gives.
+# One step of the walk reads one row by its number, so a batch costs what it gives.
 UP = f"""
-WITH RECURSIVE up(seq, parent) AS (
-    SELECT seq, parent FROM node WHERE seq = ?
-    UNION ALL SELECT node.seq, node.parent FROM up JOIN node ON node.seq = up.parent LIMIT {BATCH})
+WITH RECURSIVE up(seq, parent, steps) AS (
+    SELECT seq, parent, 1 FROM node WHERE seq = ?
+    UNION ALL SELECT node.seq, node.parent, steps + 1 FROM up JOIN node ON node.seq = up.parent WHERE steps < {BATCH})
 SELECT node.hash, up.parent, {COLUMNS} FROM up JOIN node ON node.seq = up.seq JOIN app ON app.seq = node.app
 ORDER BY up.seq DESC"""  # noqa: S608
 ONE = f"""

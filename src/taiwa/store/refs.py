@@ -13,15 +13,17 @@ from taiwa.store.nodes import Nodes
 
 __all__ = ["Logged", "Ref", "Refs", "moved_on"]
 
+ALL = 2**62
+
 BACK = """
 WITH RECURSIVE back(seq, steps) AS (
-    SELECT ?, 0
+    SELECT CAST(? AS BIGINT), 0
     UNION ALL SELECT node.base, steps + 1 FROM back JOIN node ON node.seq = back.seq
     WHERE steps < ? AND node.base IS NOT NULL)
 SELECT seq, steps FROM back ORDER BY steps"""
 TOWARDS = """
 WITH RECURSIVE back(seq, steps) AS (
-    SELECT ?, 0
+    SELECT CAST(? AS BIGINT), 0
     UNION ALL SELECT node.base, steps + 1 FROM back JOIN node ON node.seq = back.seq
     WHERE back.seq <> ? AND node.base IS NOT NULL)
 SELECT seq FROM back ORDER BY steps"""
@@ -118,6 +120,7 @@ class Refs:
         """
         kept = check_name(name)
         with self._db.transaction():
+            self._db.hold(kept)
             node = self._nodes.seq(tip)
             if self.find(kept) is not None:
                 raise ConflictError(f"there is a session {kept!r} already: choose another name")
@@ -149,9 +152,11 @@ class Refs:
         self._db.run("UPDATE ref SET node = ?, moved = ? WHERE seq = ?", new, moved, ref)
 
     @contextmanager
-    def _moving(self, name: str) -> Generator[tuple[int, int, str]]:
+    def _moving(self, *names: str) -> Generator[tuple[int, int, str]]:
+        """Give the first of the names as it stands, while nobody else moves any of them."""
         with self._db.transaction():
-            yield self.at(name)
+            self._db.hold(*map(composed, names))
+            yield self.at(names[0])
 
     def rename(self, name: str, new: str) -> None:
         """Rename a session; its log, its runs and its bill go with it.
@@ -160,7 +165,7 @@ class Refs:
             ConflictError: the new name is taken.
         """
         kept = check_name(new)
-        with self._moving(name) as (ref, node, _):
+        with self._moving(name, kept) as (ref, node, _):
             if self.find(kept) is not None:
                 raise ConflictError(f"there is a session {kept!r} already: choose another name")
             self._db.run("UPDATE ref SET name = ? WHERE seq = ?", kept, ref)
@@ -184,7 +189,8 @@ class Refs:
         LEFT JOIN node was ON was.seq = reflog.old LEFT JOIN node is_now ON is_now.seq = reflog.new
         WHERE ref = ? ORDER BY reflog.seq DESC LIMIT ?"""
         return tuple(
-            Logged(op, text(old), text(new), why, at) for op, old, new, why, at in self._db.rows(select, ref, limit)
+            Logged(op, text(old), text(new), why, at)
+            for op, old, new, why, at in self._db.rows(select, ref, limit if limit >= 0 else ALL)
         )
 
     def back(self, tip: str, steps: int) -> str:

@@ -16,7 +16,6 @@ from taiwa.kernel.values import Response, Usage
 from taiwa.store.bodies import key, pack, short, text, unpack
 from taiwa.store.connection import Connection, Row
 from taiwa.store.names import composed
-from taiwa.store.process import is_alive, own
 
 __all__ = ["Call", "Run", "Runs", "Status"]
 
@@ -95,7 +94,7 @@ class Runs:
             said = pack({"text": text, "options": options})
             insert = """
             INSERT INTO run(ref, app, base, status, input, pid, token, at_us) VALUES(?, ?, ?, 'open', ?, ?, ?, ?)"""
-            number = self._db.insert(insert, composed(ref), *rows, said, *own(), self._db.clock())
+            number = self._db.insert(insert, composed(ref), *rows, said, *self._db.owner(), self._db.clock())
             assert number is not None
             return number
 
@@ -152,7 +151,7 @@ class Runs:
         """Return the runs that were cut off, oldest first: open, and their process is gone."""
         ref = None if ref is None else composed(ref)
         rows = self._db.rows(f"{RUN} WHERE run.status = 'open' ORDER BY run.seq")
-        return tuple(_run(row) for row in rows if ref in (None, row[1]) and not is_alive(row[7], row[8]))
+        return tuple(_run(row) for row in rows if ref in (None, row[1]) and not self._db.is_alive(row[7], row[8]))
 
     def holds(self, ref: str) -> bool:
         """Say whether a turn of this session is under way, or was cut off, so that its name is not free."""
@@ -165,11 +164,12 @@ class Runs:
             ConflictError: it is not open, or the process that has it still runs.
         """
         with self._db.transaction():
+            self._db.hold(f"run {run}")
             found = self.run(run)
             pid, token = self._db.rows("SELECT pid, token FROM run WHERE seq = ?", run)[0]
-            if found.status != "open" or is_alive(pid, token):
+            if found.status != "open" or self._db.is_alive(pid, token):
                 raise ConflictError(f"run {run} was taken up or ended by another program: nothing is left to resume")
-            self._db.run("UPDATE run SET pid = ?, token = ? WHERE seq = ?", *own(), run)
+            self._db.run("UPDATE run SET pid = ?, token = ? WHERE seq = ?", *self._db.owner(), run)
             return found
 
     def journal(self, run: int) -> tuple[Entry, ...]:

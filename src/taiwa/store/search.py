@@ -6,21 +6,16 @@ candidate's text is looked at, so what is found does contain what was asked for.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from taiwa.kernel.errors import InputError
-from taiwa.store.bodies import unpack
+from taiwa.store.bodies import texts
 from taiwa.store.connection import Connection
-from taiwa.store.words import Excerpt, excerpt, fold, index_text, match_expression
+from taiwa.store.words import Excerpt, excerpt, fold
 
-__all__ = ["Hit", "clear_index", "search", "texts"]
+__all__ = ["Hit", "search"]
 
 BATCH = 500
-NEW = "SELECT seq, hash, kind, at_us, body FROM node WHERE seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?"
-INDEXED = """
-SELECT node.seq, hash, kind, at_us, body
-FROM (SELECT rowid FROM search WHERE search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?) AS found
-JOIN node ON node.seq = found.rowid ORDER BY node.seq DESC"""
 REFS = """
 WITH RECURSIVE
     hit(seq) AS (SELECT value FROM json_each(?)),
@@ -57,7 +52,7 @@ def search(db: Connection, text: str, limit: int = 20) -> tuple[Hit, ...]:
     if limit < 1:
         raise InputError("look for at least one place")
     if not db.readonly:
-        index(db)
+        db.words.refresh()
     found: list[tuple[Any, ...]] = []
     for seq, hashed, kind, at, said in _candidates(db, terms):
         folded = fold(said)
@@ -70,45 +65,12 @@ def search(db: Connection, text: str, limit: int = 20) -> tuple[Hit, ...]:
 
 
 def _candidates(db: Connection, terms: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """Give what may hold the terms: what is not indexed yet (a store that is only read), then what the index says."""
-    expression = match_expression(terms)
-    done: int = db.one("SELECT seq FROM indexed") if expression else 0
-    yield from _batches(db, NEW, done)
-    if expression:
-        yield from _batches(db, INDEXED, expression)
-
-
-def _batches(db: Connection, select: str, given: object) -> Iterator[tuple[Any, ...]]:
+    """Give what may hold the terms, newest first."""
     last = FIRST
-    while rows := db.rows(select, given, last, BATCH):
+    while rows := db.words.candidates(terms, last, BATCH):
         last = rows[-1][0]
         for seq, hashed, kind, at, body in rows:
             yield seq, hashed, kind, at, "\n".join(texts(body))
-
-
-def texts(body: bytes) -> tuple[str, ...]:
-    """Return what was said in a node: the words that searching finds."""
-    said = cast("dict[str, Any]", unpack(body))  # what `Nodes.insert` wrote
-    return tuple(text for text in (said.get("user"), said.get("answer")) if text)
-
-
-def index(db: Connection) -> None:
-    """Bring the index up to date, in steps, so that nobody waits long for the lock."""
-    while db.one("SELECT EXISTS(SELECT 1 FROM node WHERE seq > (SELECT seq FROM indexed))"):
-        with db.transaction():
-            done: int = db.one("SELECT seq FROM indexed")
-            for seq, body in db.rows("SELECT seq, body FROM node WHERE seq > ? ORDER BY seq LIMIT ?", done, BATCH):
-                done = seq
-                words = index_text(*texts(body))
-                if words:
-                    db.run("INSERT INTO search(rowid, words) VALUES(?, ?)", seq, words)
-            db.run("UPDATE indexed SET seq = ?", done)
-
-
-def clear_index(db: Connection) -> None:
-    """Empty the index; the next search fills it anew. Deleting single rows would leave their words behind in the file."""
-    db.run("INSERT INTO search(search) VALUES('delete-all')")
-    db.run("UPDATE indexed SET seq = 0")
 
 
 def _refs(db: Connection, seqs: Sequence[int]) -> dict[int, tuple[str, ...]]:

@@ -23,6 +23,7 @@ SELECT node.hash, up.snap, {COLUMNS} FROM up JOIN node ON node.seq = up.seq JOIN
 ORDER BY up.seq"""  # noqa: S608  (pieces that are constants)
 NEAREST = f"""{BACK}
 SELECT node.hash, snap.state FROM up JOIN node ON node.seq = up.seq JOIN snap ON snap.node = up.snap"""  # noqa: S608
+PUT = "INSERT INTO snap(node, state) VALUES(?, ?) ON CONFLICT(node) DO UPDATE SET state = excluded.state"
 FAR = 2**60
 
 
@@ -53,7 +54,7 @@ class Snaps:
         """Keep a snapshot after a node, in place of an older one; a table keeps its order, its newest entries last."""
         body = pack(plain(state), in_order=True)
         with self._db.transaction():
-            self._db.run("INSERT OR REPLACE INTO snap(node, state) VALUES(?, ?)", self._nodes.seq(name), body)
+            self._db.run(PUT, self._nodes.seq(name), body)
 
     def nearest(self, name: str, steps: int = FAR) -> tuple[str, Json] | None:
         """Return the last snapshot at or before a node, looking back at most so many steps."""

@@ -7,12 +7,15 @@ from types import TracebackType
 from typing import Self
 
 from taiwa.conversation.node import AppSource, Node
+from taiwa.kernel.errors import InputError
+from taiwa.postgres.address import Server, is_server
 from taiwa.store.bill import Axis, Line, bill
 from taiwa.store.commits import Commit, commit
 from taiwa.store.connection import Clock, Connection, now_us
 from taiwa.store.exchange import export, import_lines
 from taiwa.store.fsck import Fault, fsck
 from taiwa.store.items import Items
+from taiwa.store.names import composed
 from taiwa.store.nodes import Nodes
 from taiwa.store.persons import Persons
 from taiwa.store.refs import Refs
@@ -26,10 +29,10 @@ __all__ = ["Store"]
 
 
 class Store:
-    """Conversations in one SQLite file.
+    """Conversations in one SQLite file, or on a PostgreSQL server.
 
     `nodes` holds apps and nodes by hash, `refs` the sessions, `runs` the journals and so the bill, `items` the rows of
-    batches, `snaps` states that are kept to save time, `persons` those who ask. Threads may share a store; processes may share its file.
+    batches, `snaps` states that are kept to save time, `persons` those who ask. Threads may share a store; processes may share its file, and machines its server.
     """
 
     def __init__(self, db: Connection) -> None:
@@ -42,18 +45,28 @@ class Store:
         self.persons = Persons(db, self.refs)
 
     @classmethod
-    def open(cls, path: str | Path, *, readonly: bool = False, clock: Clock = now_us) -> Self:
+    def open(cls, place: str | Path | Server, *, readonly: bool = False, clock: Clock = now_us) -> Self:
         """Open a store, made on first use with access for its owner only; `":memory:"` is gone when it is closed.
+
+        `place` is the path of a file, or the address of a server: `postgresql://USER@HOST/DATABASE`.
 
         Raises:
             StoreError: it cannot be opened, is of a newer version, or belongs to another program.
             CorruptError: it is no store, or damaged.
+            ConfigError: the extra for a server is not installed.
+            InputError: the address is none.
         """
-        return cls(Connection(path, readonly=readonly, clock=clock))
+        if isinstance(place, Path) or (isinstance(place, str) and not is_server(place)):
+            from taiwa.store.local import Connection as Local
+
+            return cls(Local(place, readonly=readonly, clock=clock))
+        from taiwa.store.server import Connection as Remote
+
+        return cls(Remote(_server(place), readonly=readonly, clock=clock))
 
     @property
     def path(self) -> Path | None:
-        """The file, or None in memory."""
+        """The file, or None in memory and on a server."""
         return self._db.path
 
     def close(self) -> None:
@@ -69,9 +82,10 @@ class Store:
         self.close()
 
     @contextmanager
-    def together(self) -> Generator[None]:
-        """Do several things or none; nobody else writes between them."""
+    def together(self, name: str = "") -> Generator[None]:
+        """Do several things or none. Between them nobody else does things together under the same name, or moves it."""
         with self._db.transaction():
+            self._db.hold(composed(name))
             yield
 
     def commit(
@@ -149,3 +163,10 @@ class Store:
     def fsck(self) -> tuple[Fault, ...]:
         """Look for faults; nothing is changed."""
         return fsck(self._db)
+
+
+def _server(place: str | Server) -> Server:
+    try:
+        return place if isinstance(place, Server) else Server.read(place)
+    except ValueError as error:
+        raise InputError(f"the store {error}") from None

@@ -8,7 +8,6 @@ from taiwa.kernel.errors import InputError
 from taiwa.store.connection import Connection
 from taiwa.store.names import composed
 from taiwa.store.refs import Refs
-from taiwa.store.search import clear_index
 
 __all__ = ["KEPT_MOVES", "Forgotten", "Swept", "forget", "gc"]
 
@@ -72,7 +71,7 @@ class Forgotten:
     """What `forget` deleted; `shared` nodes stay, because other sessions hold them.
 
     `log_emptied` is false when another program is using the store: until it ends, the write-ahead log beside the file may
-    still hold what was deleted.
+    still hold what was deleted. A server holds it for a while in any case.
     """
 
     nodes: int
@@ -89,7 +88,7 @@ def gc(db: Connection, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> Swep
     """
     if keep < 0:
         raise InputError("the number of moves to keep is not negative")
-    with db.transaction(write=not dry_run):
+    with db.transaction(write=not dry_run, alone=not dry_run):
         held = _reached(db, db.rows(HELD, keep))
         doomed = {row[0] for row in db.rows("SELECT seq FROM node")} - held
         moves = int(db.one(f"SELECT count(*) {OLD_MOVES}", keep))
@@ -97,6 +96,7 @@ def gc(db: Connection, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> Swep
         if not dry_run:
             db.run(f"DELETE {OLD_MOVES}", keep)
             _delete(db, doomed, apps)
+            db.words.clear()
     if not dry_run:
         db.shrink()
     return Swept(len(doomed), len(apps), moves)
@@ -111,7 +111,7 @@ def forget(db: Connection, refs: Refs, name: str) -> Forgotten:
         InputError: there never was such a session.
     """
     name = composed(name)
-    with db.transaction():
+    with db.transaction(alone=True):
         runs = db.one("SELECT count(*) FROM run WHERE ref = ?", name)
         if not runs and not db.one("SELECT EXISTS(SELECT 1 FROM ref WHERE name = ?)", name):
             raise InputError(f"there is no session {name!r}{refs.hint(name)}")
@@ -122,8 +122,7 @@ def forget(db: Connection, refs: Refs, name: str) -> Forgotten:
         doomed = _with_descendants(db, own - others)
         _delete(db, doomed, _unused_apps(db, doomed))
     db.shrink()
-    busy = db.one("PRAGMA wal_checkpoint(TRUNCATE)")
-    return Forgotten(len(doomed), runs, len(own & others), not busy)
+    return Forgotten(len(doomed), runs, len(own & others), db.seal())
 
 
 def _reached(db: Connection, roots: Iterable[tuple[int | None]]) -> set[int]:
@@ -164,4 +163,4 @@ def _delete(db: Connection, doomed: set[int], apps: list[int]) -> None:
         db.run(statement, gone)
     db.run("DELETE FROM app WHERE seq IN (SELECT value FROM json_each(?))", _listed(apps))
     db.run("DELETE FROM ref WHERE node IS NULL AND seq NOT IN (SELECT ref FROM reflog)")
-    clear_index(db)
+    db.words.part()

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Excerpt", "excerpt", "fold", "index_text", "match_expression"]
+__all__ = ["Excerpt", "excerpt", "fold", "index_text", "match_expression", "query_words"]
 
 DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
@@ -57,15 +57,20 @@ def _pairs(folded: str) -> set[str]:
     return {run[place : place + 2] for run in PACKED.findall(folded) for place in range(len(run))}
 
 
-def match_expression(terms: Iterable[str]) -> str:
-    """Write folded terms as a query of FTS5: every word by its beginning, every pair as it is; "" without any word."""
-    words: dict[str, None] = {}
+def query_words(terms: Iterable[str]) -> tuple[tuple[str, bool], ...]:
+    """Return what an index is asked for: words and pairs of folded terms, and whether each is a beginning."""
+    words: dict[tuple[str, bool], None] = {}
     for term in terms:
-        words.update((f'"{word}" *', None) for word in SPACED.findall(term))
+        words.update(((word, True), None) for word in SPACED.findall(term))
         for run in PACKED.findall(term):
             pairs = [run[place : place + 2] for place in range(max(len(run) - 1, 1))]
-            words.update((f'"{pair}"' if len(pair) > 1 else f'"{pair}" *', None) for pair in pairs)
-    return " ".join(list(words)[:MOST_WORDS])
+            words.update(((pair, len(pair) == 1), None) for pair in pairs)
+    return tuple(words)[:MOST_WORDS]
+
+
+def match_expression(terms: Iterable[str]) -> str:
+    """Write folded terms as a query of FTS5: every word by its beginning, every pair as it is; "" without any word."""
+    return " ".join(f'"{word}" *' if begins else f'"{word}"' for word, begins in query_words(terms))
 
 
 def excerpt(text: str, terms: Sequence[str], width: int = 80) -> Excerpt:

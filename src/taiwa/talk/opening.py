@@ -33,7 +33,7 @@ def open(
 ) -> Talk:
     """Open a conversation: the session of that name where there is one, else a new one with the app.
 
-    `store` is a file, `":memory:"`, or an open store; without it the configured file.
+    `store` is a file, the address of a PostgreSQL server, `":memory:"`, or an open store; without it the configured one.
 
     Raises:
         ConfigError: the model, the app or the store cannot be opened.
