@@ -12,7 +12,9 @@ from taiwa.conversation.history import begin, follow, take
 from taiwa.conversation.layout import turn_request
 from taiwa.conversation.replies import read_reply
 
-FILES = sorted(BUILT_IN.iterdir())
+ASK = BUILT_IN / "ask.md"
+FILES = sorted(path for path in BUILT_IN.iterdir() if path != ASK)
+"""The apps that only talk."""
 PUBLISHED = {
     "chat": {"topics", "language", "summary", "confidence", "ambiguity", "turns", "tokens"},
     "translate": {"dictionary", "turns", "tokens"},
@@ -37,7 +39,16 @@ def test_all_five_are_there() -> None:
     assert [path.stem for path in FILES] == sorted(PUBLISHED)
 
 
-@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_the_sixth_looks_things_up() -> None:
+    app = load(ASK, {})
+
+    assert app.flow == "ask"
+    assert app.values == {"in": [], "as": [], "policy": "look_first", "rounds": None, "judge": "auto", "person": ""}
+    assert (app.keep, app.fields) == (Keep(20, 10), ())
+    assert load_source(app.source).hash == app.hash
+
+
+@pytest.mark.parametrize("path", [*FILES, ASK], ids=[path.stem for path in (*FILES, ASK)])
 def test_it_has_neither_fault_nor_warning(path: Path) -> None:
     assert check(path) == ()
 

@@ -13,9 +13,11 @@ from taiwa.conversation.app import App
 from taiwa.kernel.errors import ConfigError
 from taiwa.settings import config_path
 
-__all__ = ["BUILT_IN", "Listed", "apps", "find", "find_path", "new", "own_folder"]
+__all__ = ["BUILT_IN", "HANDBOOK", "Listed", "apps", "find", "find_path", "new", "own_folder"]
 
 BUILT_IN = Path(__file__).with_name("builtin")
+HANDBOOK = Path(__file__).with_name("handbook")
+"""Documents of a made-up company, to look things up in where nobody has indexed anything."""
 TEMPLATE = Path(__file__).with_name("template.md")
 Origin = Literal["yours", "built-in"]
 

@@ -7,7 +7,7 @@ from typing import cast, get_args
 from taiwa.apps.faults import Faults, Spot, nearest, quoted
 from taiwa.apps.keys import Keys, kind_name
 from taiwa.apps.tree import Entry, Scalar, Table, Tree, json_of
-from taiwa.conversation.app import ALL, Keep, Param, ReplyMode, fitting
+from taiwa.conversation.app import ALL, Flow, Keep, Param, ReplyMode, fitting
 from taiwa.conversation.derive import DERIVED
 from taiwa.conversation.fields import Field, check_field
 from taiwa.conversation.reducers import known_reducers, reducer
@@ -15,14 +15,17 @@ from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.values import Sampling
 from taiwa.shape.notation import parse_notation, render_notation
 
-__all__ = ["FORMAT", "Front", "read_front"]
+__all__ = ["ASKED", "FORMAT", "Front", "read_front"]
 
 FORMAT = 1
-TOP = ("taiwa", "name", "about", "params", "state", "keep", "reply", "model", "sampling", "tools")
+TOP = ("taiwa", "name", "about", "params", "state", "keep", "reply", "model", "sampling", "tools", "flow")
 FIELD = ("type", "reduce", "say", "init", "show", "derive")
 PARAM = ("type", "ask", "default")
 KEEP = ("grow", "to", "fold", "pin")
 REPLIES: tuple[str, ...] = get_args(ReplyMode)
+FLOWS: tuple[str, ...] = get_args(Flow)
+ASKED = ("in", "as", "policy", "rounds", "person", "judge")
+"""Parameters that the flow `ask` reads itself."""
 RESERVED = ("response",)
 """Field names that another part of a reply already has."""
 APP_NAME = re.compile(r"\w[\w.-]{0,63}")
@@ -44,6 +47,7 @@ class Front:
     model: str = ""
     sampling: Sampling = field(default_factory=Sampling)
     tools: tuple[str, ...] = ()
+    flow: Flow = "chat"
     spots: dict[str, Spot] = field(default_factory=dict[str, Spot])
     name_at: Spot = field(default_factory=lambda: Spot(1))
 
@@ -69,6 +73,7 @@ def read_front(tree: Tree | None, faults: Faults) -> Front:
         faults.warn(keys.spot("reply"), "reply changes nothing while the model writes no field", "take it out")
     front.sampling = _sampling(keys)
     front.tools = _tools(keys)
+    front.flow = _flow(keys)
     return front
 
 
@@ -249,6 +254,14 @@ def _reply(keys: Keys) -> ReplyMode:
         keys.wrong("reply", f"{', '.join(REPLIES[:-1])} or {REPLIES[-1]}")
         return "text+delta"
     return cast("ReplyMode", reply)
+
+
+def _flow(keys: Keys) -> Flow:
+    flow = keys.text("flow", FLOWS[0])
+    if flow not in FLOWS:
+        keys.wrong("flow", " or ".join(FLOWS))
+        return "chat"
+    return cast("Flow", flow)
 
 
 def _sampling(keys: Keys) -> Sampling:

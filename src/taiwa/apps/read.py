@@ -1,7 +1,7 @@
 """The text of an app file, from a disk or a store, to an app and its faults."""
 
 from taiwa.apps.faults import Fault, Faults, Spot, nearest, quoted
-from taiwa.apps.front import Front, read_front
+from taiwa.apps.front import ASKED, Front, read_front
 from taiwa.apps.keys import Keys
 from taiwa.apps.sections import Block, Parts, divide
 from taiwa.apps.tree import Table, json_of, read_tree
@@ -66,6 +66,7 @@ def _app(source: AppSource, parts: Parts, front: Front, examples: tuple[Example,
         front.sampling,
         front.about,
         front.tools,
+        front.flow,
     )
 
 
@@ -82,7 +83,7 @@ def _check_placeholders(parts: Parts, front: Front, faults: Faults) -> None:
                     message = f"the placeholder {quoted(found[0])} has no parameter"
                     faults.error(Spot(block.line + row, found.start() + 1), message, f"add {found[1]} to params{near}")
     for name, spot in front.spots.items():
-        if name not in used:
+        if name not in used and name not in (ASKED if front.flow == "ask" else ()):
             faults.warn(
                 spot, f"the parameter {name} is never used", f"write {{{{{name}}}}} in the instructions, or take it out"
             )

@@ -18,9 +18,11 @@ from taiwa.kernel.values import Sampling
 from taiwa.shape import Shape
 from taiwa.shape.notation import parse_notation
 
-__all__ = ["ALL", "App", "Example", "Keep", "Param", "ReplyMode", "fill", "fitting", "placeholders"]
+__all__ = ["ALL", "App", "Example", "Flow", "Keep", "Param", "ReplyMode", "fill", "fitting", "placeholders"]
 
 ReplyMode = Literal["text+delta", "json", "environment"]
+Flow = Literal["chat", "ask"]
+"""What a turn does: the model talks, or what is asked is looked up in documents and answered from them."""
 PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 
@@ -77,6 +79,7 @@ class App:
     sampling: Sampling = Sampling()
     about: str = ""
     tools: tuple[str, ...] = ()
+    flow: Flow = "chat"
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     def __eq__(self, other: object) -> bool:

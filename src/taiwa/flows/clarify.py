@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Generic, Literal, TypeAlias, TypeVar
 
+from taiwa.conversation.derive import language_of
 from taiwa.flows.acts import Act, Case, Decision, HandOver, Look, Policy, Route, Situation, Thread, key_of
 from taiwa.flows.assess import By, assess
 from taiwa.flows.assessment import Assessment
@@ -189,8 +190,12 @@ class _Course:
 
     @property
     def history(self) -> tuple[Message, ...]:
-        """What was said before these words."""
-        return self.wish[:-1]
+        """What was said before these words, and in their language: another one shares no words, and only drowns them."""
+        spoken = language_of(self.words) if len(self.words.split()) > 2 or not self.words.isascii() else "und"
+        if spoken == "und":
+            return self.wish[:-1]
+        alike = {"und", spoken, *(("ja", "zh") if spoken in ("ja", "zh") else ())}
+        return tuple(turn for turn in self.wish[:-1] if language_of(turn.text) in alike)
 
     @property
     def keys(self) -> tuple[str, ...]:

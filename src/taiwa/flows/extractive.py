@@ -19,17 +19,20 @@ __all__ = ["PLAIN", "Reader", "Span", "extractive", "spans"]
 
 MOST = 3
 """Passages that an answer is taken from."""
-NEAR = 0.6
+NEAR = 0.8
 """A passage is taken from this part of the best one's score on."""
 NAMED = 0.4
 """What a term still counts that stands in the headings above: the whole passage is about it."""
 EARLIER = 0.4
+REFERRING = 0.6
+"""What a part still counts that leads elsewhere by a link."""
 LONGEST = 240
 """Characters of a sentence that are still read with its neighbour."""
 SENTENCE = re.compile(r"(?<=[。！？｡])[」』）〉》】”’\"')]*\s*|(?<=[.!?])[\"')\]”’]*\s+(?=\S)")
 MARK = re.compile(r"(?:[-*+•・]|\d{1,3}[.)]|>)\s+")
 RULE = re.compile(r"[\s|:+-]*-{2,}[\s|:+-]*")
 HEADING = re.compile(r"#{1,6}\s")
+LINKED = re.compile(r"\]\([^)]*\)")
 EMPHASIS = re.compile(r"\*+|`+")
 RUN = re.compile(
     r"(?P<cjk>[\u3005\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]+)|\w+"
@@ -75,10 +78,11 @@ def extractive(
     >>> [claim.text for claim in extractive("how many days are there?", [leave]).claims]
     ['Everybody has ten days.']
     """
+    found = [*zip(passages, spans(query, passages, history, reader or PLAIN), strict=True)]
+    best = max((passage.score for passage, span in found if span is not None), default=0.0)
     claims: list[Claim] = []
-    best = max((passage.score for passage in passages), default=0.0)
     told: set[str] = set()
-    for passage, span in zip(passages, spans(query, passages, history, reader or PLAIN), strict=True):
+    for passage, span in found:
         if span is None or passage.score < NEAR * best or len(claims) == MOST or span.text in told:
             continue
         told.add(span.text)
@@ -100,10 +104,14 @@ def spans(
     counts = Counter(term for each in held for terms in each for term in terms if term in weights)
     number = sum(map(len, units))
     rare = {term: weights[term] * math.log1p((number - count + 0.5) / (count + 0.5)) for term, count in counts.items()}
+    # Where the question's own words are found, a passage that holds only what was said before is none of its answers.
+    own = frozenset(term for term in reader.weigh(query, ()) if term in rare)
     found: list[Span | None] = []
     for passage, each, terms in zip(passages, units, held, strict=True):
         above = frozenset(reader.terms("\n".join((passage.title, *passage.heading))))
         inner = {term: weight * (NAMED if term in above else 1.0) for term, weight in rare.items()}
+        if own and above.isdisjoint(own) and not any(own & unit for unit in terms):
+            inner = {}
         found.append(_best(passage.text, each, terms, inner))
     return tuple(found)
 
@@ -127,6 +135,8 @@ def _best(text: str, units: Sequence[_Unit], held: Sequence[frozenset[str]], rar
             terms = held[at] | held[last]
             score = sum(rare.get(term, 0.0) for term in terms)
             score /= 1 + 0.15 * joined + (units[last].end - unit.start) / 1_500
+            if LINKED.search(text, unit.start, units[last].end):
+                score *= REFERRING
             if score > 0 and (best is None or score > best.score * 1.0001):
                 best = Span(unit.start, units[last].end, score, _alone(text, unit, units[last].end))
     return best

@@ -1,13 +1,13 @@
 """Doing a conversation again: from its records without any call, or with another model on a new branch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import say
 from taiwa.kernel.errors import ConfigError, ConflictError, ReplayError, ShapeError
-from taiwa.kernel.journal import Journal
+from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.records import value
 from taiwa.kernel.replay import replay
 from taiwa.kernel.values import Response
@@ -56,6 +56,8 @@ def _turn_again(desk: Desk, stop: Stop, before: Conversation | None) -> Replayed
     entries = desk.store.runs.journal_of(stop.hash)
     answers = sum(isinstance(entry.answer, Response) for entry in entries)
     made = Replayed(stop.hash, "turn", stop.after.count, answers)
+    if before is not None and before.app.flow == "ask" and entries:
+        return replace(made, fault=_asked_again(stop, before, entries))
     if not answers or before is None:
         return made
     fault = ""
@@ -71,6 +73,22 @@ def _turn_again(desk: Desk, stop: Stop, before: Conversation | None) -> Replayed
         if not fault:
             break
     return replace(made, fault=fault)
+
+
+def _asked_again(stop: Stop, before: Conversation, entries: Iterable[Entry]) -> str:
+    """Look up and decide again from the record; say in what that differs."""
+    from taiwa.flows.askturn import ask_turn, asking_of
+    from taiwa.talk.asking import reader_of
+
+    asking = asking_of(stop.node.delta)
+    if asking is None:
+        return "it does not say how it asked"
+    try:
+        program = ask_turn(stop.node.user or "", asking, reader_of(asking.terms))(before)
+        _, after = replay(program, Journal(entries))
+    except (ConfigError, ReplayError, ShapeError) as error:
+        return error.message
+    return "" if after.tip == stop.hash else f"it ends in {after.tip[:12]}"
 
 
 def rerun(desk: Desk, revision: str, name: str, voice: Voice, app: App | None, manner: Manner) -> Iterator[Said]:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import count, islice
+from pathlib import Path
 
 from taiwa.apps.load import load_source
 from taiwa.conversation.app import App
@@ -16,6 +17,7 @@ from taiwa.conversation.state import State
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError
 from taiwa.kernel.protocols import Tool
 from taiwa.kernel.records import Json, value
+from taiwa.postgres.address import Server
 from taiwa.store import Fault, Store
 
 __all__ = ["Desk", "Origin", "Stop"]
@@ -46,11 +48,13 @@ class Origin:
 class Desk:
     """Conversations by name or revision. Everything that changes a session is one transaction of the store.
 
-    `tools` are what apps may name beside the built-in ones, by name.
+    `tools` are what apps may name beside the built-in ones, by name; `place` is the file beside which
+    indexes are kept, or the server that keeps them.
     """
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.place: Path | Server | None = store.path
         self.tools: dict[str, Tool] = {}
         self._apps: dict[str, App] = {}
 

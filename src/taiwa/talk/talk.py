@@ -196,12 +196,13 @@ class Talk:
             limits=self._limits(),
             price=self.voice.price,
             interrupts=interrupts,
+            **turn.edges,
         )
 
     def _async_runtime(self, turn: Turn) -> AsyncRuntime:
         observers, limits = (*self._observers, turn.observe), self._limits()
         model, price = self.voice.model, self.voice.price
-        return AsyncRuntime(model, tools=turn.tools, observers=observers, limits=limits, price=price)
+        return AsyncRuntime(model, tools=turn.tools, observers=observers, limits=limits, price=price, **turn.edges)
 
     def _play(self, turn: Turn) -> Iterator[Heard]:
         done: list[Done[Turned]] = []

@@ -1,25 +1,35 @@
 """One turn that survives its process: begun in the store, journaled as it happens, committed in one transaction."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import Reply, say
-from taiwa.kernel.effects import Complete, Program
+from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.ledger import Limits, Price, Spent
-from taiwa.kernel.protocols import AsyncModel, Model, Tool
-from taiwa.kernel.records import Json, value
-from taiwa.kernel.runtime import Interrupts
+from taiwa.kernel.protocols import AsyncModel, Model, Retriever, Tool
+from taiwa.kernel.records import Json, record, value
+from taiwa.kernel.runtime import Handler, Interrupts
 from taiwa.kernel.session import Asked, Event
 from taiwa.observe.prices import Rates
 from taiwa.store import Run, check_name, moved_on
 from taiwa.talk.desk import Desk
 
+if TYPE_CHECKING:
+    from taiwa.talk.asking import Looking
+
 __all__ = ["Manner", "Said", "Turn", "Utterance", "Voice", "begin_turn", "resume_turn", "sink"]
+
+
+class Edges(TypedDict, total=False):
+    """What a runtime is given beside a model and tools."""
+
+    retriever: Retriever
+    handlers: Mapping[type[Effect[Any]], Handler]
 
 
 class Speaker(Model, AsyncModel, Protocol):
@@ -108,6 +118,7 @@ class Turn:
     program: Program[tuple[Reply, Conversation]]
     model: str = ""
     tools: tuple[Tool, ...] = ()
+    looking: "Looking | None" = None
 
     @contextmanager
     def kept(self) -> Generator[None]:
@@ -123,6 +134,14 @@ class Turn:
             with suppress(StoreError):
                 runs.release(self.run)
             raise
+        finally:
+            if self.looking is not None:
+                self.looking.close()
+
+    @property
+    def edges(self) -> Edges:
+        """What a runtime is given so that the turn can look things up."""
+        return {} if self.looking is None else {"retriever": self.looking.retriever, "handlers": self.looking.handlers}
 
     def observe(self, event: Event) -> None:
         """Note in the store that the model is about to be asked."""
@@ -150,17 +169,22 @@ def begin_turn(desk: Desk, session: str, said: Utterance, voice: Voice, manner: 
     """
     store, base = desk.store, said.base
     tools = desk.tools_of(base.app)
-    with store.together():  # two programs that begin at once take different names
+    with (
+        _looking(desk, base, voice) as looking,
+        store.together(session if said.expected else ""),
+    ):  # two programs that begin at once take different names
         session = check_name(session or desk.new_name(base.app))
         tip = _tip(desk, session)
         if tip != said.expected:
             raise ConflictError(moved_on(session, tip, said.expected))
         if base.fresh:
             store.nodes.put_app(base.app.source)
-        run = store.runs.begin(session, said.follows, base.app.hash, said.text, manner.options() | said.options())
+        asked: dict[str, Json] = {} if looking is None else {"asking": record(looking.asking)}
+        options = manner.options() | said.options() | asked
+        run = store.runs.begin(session, said.follows, base.app.hash, said.text, options)
     name = voice.model.name
-    program = _program(said.text, manner, base, tools)
-    return Turn(desk, session, said, run, Journal((), sink(desk, run, voice)), program, name, tools)
+    program = _program(said.text, manner, base, tools, looking)
+    return Turn(desk, session, said, run, Journal((), sink(desk, run, voice)), program, name, tools, looking)
 
 
 def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
@@ -185,8 +209,9 @@ def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
     journal = Journal(store.runs.journal(run.id), sink(desk, run.id, voice))
     said = Utterance(base, run.text, str(options.get("why") or "turn"), leaving)
     tools = desk.tools_of(base.app)
-    program = _program(run.text, manner, base, tools)
-    return Turn(desk, run.ref, said, run.id, journal, program, voice.model.name, tools)
+    looking = _looking_again(desk, base, options)
+    program = _program(run.text, manner, base, tools, looking)
+    return Turn(desk, run.ref, said, run.id, journal, program, voice.model.name, tools, looking)
 
 
 def _tip(desk: Desk, session: str) -> str | None:
@@ -194,10 +219,39 @@ def _tip(desk: Desk, session: str) -> str | None:
 
 
 def _program(
-    text: str, manner: Manner, base: Conversation, tools: tuple[Tool, ...]
+    text: str, manner: Manner, base: Conversation, tools: tuple[Tool, ...], looking: "Looking | None"
 ) -> Program[tuple[Reply, Conversation]]:
+    if looking is not None:
+        return looking.program(text)(base)
     specs = [tool.spec for tool in tools]
     return say(text, strict=manner.strict, repairs=manner.repairs, tools=specs)(base)
+
+
+@contextmanager
+def _looking(desk: Desk, base: Conversation, voice: Voice) -> "Generator[Looking | None]":
+    """Open what a turn looks into, if its app does; closed again where the turn cannot begin."""
+    if base.app.flow != "ask":
+        yield None
+        return
+    from taiwa.talk.asking import Nobody, look  # a conversation that only talks needs none of it
+
+    found = look(base.app, desk, modelless=isinstance(voice.model, Nobody), first=not base.count)
+    try:
+        yield found
+    except BaseException:
+        found.close()
+        raise
+
+
+def _looking_again(desk: Desk, base: Conversation, options: dict[str, Json]) -> "Looking | None":
+    """Open what a turn looked into that was cut off."""
+    if base.app.flow != "ask":
+        return None
+    from taiwa.flows.askturn import asking_of
+    from taiwa.talk.asking import looking_again
+
+    asking = asking_of(options)
+    return None if asking is None else looking_again(base.app, desk, asking)
 
 
 def sink(desk: Desk, run: int, voice: Voice) -> Callable[[Entry], None]:

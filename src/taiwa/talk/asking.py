@@ -1,0 +1,216 @@
+"""What a conversation that looks things up needs beside a model: indexes, who asks, and what the passages' words come to."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from taiwa.apps.catalogue import HANDBOOK
+from taiwa.apps.profile import load_profile
+from taiwa.conversation.app import App
+from taiwa.conversation.history import Conversation
+from taiwa.flows.askturn import Asking, ask_turn
+from taiwa.flows.chat import Reply
+from taiwa.flows.clarify import Judge, Manner
+from taiwa.flows.extractive import Reader
+from taiwa.flows.person import NOBODY, Person
+from taiwa.flows.policies import policy_named
+from taiwa.kernel.effects import Effect, Step
+from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.records import Json
+from taiwa.kernel.runtime import Handler
+from taiwa.kernel.values import Ability, Chunk, Message, Request
+from taiwa.postgres.address import Server
+from taiwa.talk.people import People
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from taiwa.retrieve import Index, Library, Within
+    from taiwa.store import Store
+    from taiwa.talk.desk import Desk
+
+__all__ = ["SHIPPED", "Looking", "Nobody", "look", "looking_again", "person_of", "reader_of"]
+
+SHIPPED = "taiwa:handbook"
+"""What the handbook that comes with this program is called where an index is named."""
+NOTICE = "there is no index yet: this is from the handbook of a made-up company. Name a folder with --in, or `taiwa index` one"
+JUDGES: Mapping[str, Judge] = {
+    "auto": "auto", "typed": "typed", "functions": "functions", "labels": "labels", "decisions": "decisions", "none": "none",
+}  # fmt: skip
+POLICIES = {"two_functions": "functions"}
+"""Names of policies that a person may use beside their own."""
+NEEDING = ("article", "functions")
+"""Policies that decide nothing without the scores of a model."""
+EARLIER = 3
+"""Earlier dialogues of the same person that are shown to who assesses."""
+GIVEN = 8
+"""Passages that an answer is taken from, and options."""
+WAIT = 600.0
+
+
+class Nobody:
+    """The model that is not there: what needs none goes on without."""
+
+    name = ""
+    abilities: frozenset[Ability] = frozenset()
+
+    def stream(self, request: Request) -> Iterator[Chunk]:  # noqa: ARG002  (a model's signature)
+        """Refuse."""
+        raise ConfigError("no model is set, and this needs one: give -m, or `taiwa config set model NAME`")
+
+    def astream(self, request: Request) -> "AsyncIterator[Chunk]":
+        """Refuse."""
+        self.stream(request)
+        raise AssertionError  # pragma: no cover
+
+
+@dataclass(slots=True)
+class Looking:
+    """The edges of a turn that looks things up, and how it asks; `close` when it is over."""
+
+    asking: Asking
+    retriever: "Within"
+    handlers: Mapping[type[Effect[Any]], Handler]
+    stack: ExitStack
+
+    def program(self, text: str) -> Step[Conversation, Reply]:
+        """The turn."""
+        return ask_turn(text, self.asking, reader_of(self.asking.terms))
+
+    def close(self) -> None:
+        """Let go of the indexes."""
+        self.stack.close()
+
+
+def look(app: App, desk: "Desk", *, modelless: bool, first: bool = False) -> Looking:
+    """Open what a turn of an app looks into; at the first one it is said if nobody chose where.
+
+    Raises:
+        InputError: an index, a folder, a person, a policy or a judge is not there.
+        ConfigError: the policy needs a model and there is none, or the profile of the person has a fault.
+    """
+    asking = _asking(app, desk, modelless=modelless)
+    with ExitStack() as stack:
+        indexes = _indexes(_words(app.values.get("in")), desk.place, stack)
+        shipped = indexes[0].name == SHIPPED and not app.values.get("in")
+        asking = replace(asking, terms=indexes[0].analyzer.name, notice=NOTICE if shipped and first else "")
+        return _looking(app, desk, asking, indexes, stack)
+
+
+def looking_again(app: App, desk: "Desk", asking: Asking) -> Looking:
+    """Open what a turn looked into that was cut off, to go on as it began."""
+    with ExitStack() as stack:
+        return _looking(app, desk, asking, _indexes(_words(app.values.get("in")), desk.place, stack), stack)
+
+
+def _looking(app: App, desk: "Desk", asking: Asking, indexes: "list[Index]", stack: ExitStack) -> Looking:
+    from taiwa.retrieve import Within
+
+    within = Within(indexes, _words(app.values.get("as")))
+    return Looking(asking, within, People(desk.store).handlers, stack.pop_all())
+
+
+def _asking(app: App, desk: "Desk", *, modelless: bool) -> Asking:
+    """How an app asks, by its parameters."""
+    given = app.values
+    name = str(given.get("policy") or "look_first")
+    policy = POLICIES.get(name, name)
+    policy_named(policy)
+    wanted = str(given.get("judge") or "auto")
+    if wanted not in JUDGES:
+        raise InputError(f"{wanted!r} is no way to judge: choose {', '.join(JUDGES)}")
+    judge = JUDGES["none" if modelless else wanted]
+    if policy in NEEDING and (modelless or judge == "none"):
+        raise ConfigError(f"the policy {name} decides by the scores of a model: give -m, or take look_first")
+    rounds = given.get("rounds")
+    manner = Manner(policy, rounds if isinstance(rounds, int) else None, judge, GIVEN, recall=EARLIER)
+    return Asking(manner, person_of(str(given.get("person") or ""), desk.store), app.instructions)
+
+
+def person_of(word: str, store: "Store") -> Person:
+    """Return who asks: a person of the store by name, else the profile in a file; nobody without a word.
+
+    Raises:
+        InputError: there is neither. ConfigError: the profile has a fault.
+    """
+    people = People(store)
+    if not word:
+        return NOBODY
+    if people.has(word):
+        return people.get(word)
+    if not Path(word).is_file():
+        raise InputError(
+            f"{word!r} is neither a person of the store nor the file of a profile: see `taiwa person --help`"
+        )
+    person = load_profile(Path(word))
+    return people.get(person.name) if person.name and people.has(person.name) else person
+
+
+def reader_of(terms: str) -> Reader:
+    """What counts as a term where an analyzer of that name is used.
+
+    >>> list(reader_of("pairs-1/english").terms("leaves"))
+    ['leav']
+    """
+    from taiwa.retrieve.analyzer import Analyzer
+    from taiwa.retrieve.fusion import weigh
+
+    analyzer = Analyzer.named(terms)
+
+    def weighed(query: str, history: Sequence[Message]) -> Mapping[str, float]:
+        return weigh(analyzer, query, history)
+
+    return Reader(weighed, analyzer.terms)
+
+
+def _indexes(names: Sequence[str], place: Path | Server | None, stack: ExitStack) -> "list[Index]":
+    """The indexes of names, all without any; the handbook where that is none."""
+    wanted = [name for name in dict.fromkeys(names) if name != SHIPPED]
+    beside = place.with_name(f"{place.stem}-library.db") if isinstance(place, Path) else place
+    there = beside.exists() if isinstance(beside, Path) else beside is not None
+    found: list[Index] = []
+    if wanted or (there and not names):
+        library = _library(beside, stack)
+        found = [_index(library, name) for name in (wanted or library.names())]
+    if found and SHIPPED not in names:
+        return found
+    return [*found, _handbook(place.with_name(f"{place.stem}-handbook.db") if isinstance(place, Path) else None, stack)]
+
+
+def _library(place: Path | Server | None, stack: ExitStack) -> "Library":
+    """The library of a place; for one that is kept nowhere, in a folder that is removed again."""
+    from taiwa.retrieve import Library
+
+    if place is None:
+        place = Path(stack.enter_context(TemporaryDirectory(prefix="taiwa-"))) / "library.db"
+    return stack.enter_context(Library.open(place))
+
+
+def _index(library: "Library", name: str) -> "Index":
+    """The index of a name, or of a folder, which is read first."""
+    if name in library.names():
+        return library.index(name)
+    if not Path(name).is_dir():
+        raise InputError(f"{name!r} is neither an index nor a folder: see `taiwa index list`")
+    index = library.of(name) or library.make(name)
+    index.refresh(WAIT)
+    return index
+
+
+def _handbook(place: Path | None, stack: ExitStack) -> "Index":
+    """The handbook that comes along, in a library of its own, so that it stands in no list of the user's."""
+    library = _library(place, stack)
+    index = library.of(HANDBOOK)
+    if index is None:
+        for name in library.names():  # of a program that lay elsewhere
+            library.drop(name)
+        index = library.make(HANDBOOK, SHIPPED)
+    index.refresh(WAIT)
+    return index
+
+
+def _words(held: Json) -> tuple[str, ...]:
+    return tuple(str(each) for each in held) if isinstance(held, list) else ()
