@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -419,3 +420,17 @@ def test_numbers_of_sixteen_bits_are_loaded_as_such(folder: Path) -> None:
 
     assert half.loaded.network.model.dtype == torch.bfloat16
     assert account(half, Request(ASK.messages, constraint=Regex("[a-z]{4}"))).text.isalpha()
+
+
+def test_threads_that_ask_at_once_get_the_answers_that_they_would_get_alone(model: LocalModel) -> None:
+    asked = [
+        Request((user(f"number {number}"),), constraint=SHAPE, sampling=Sampling(1.0, None, 40, number))
+        for number in range(6)
+    ]
+    alone = [fold(model.stream(each)).text for each in asked]
+    model.scribe().shelf.clear()
+
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(lambda each: fold(model.stream(each)).text, asked))
+
+    assert together == alone
