@@ -1,9 +1,12 @@
 """A row of a batch is paid for once."""
 
+import os
+
 import pytest
 
 from taiwa.kernel.errors import InputError, StoreError
 from taiwa.store import Item, Store, item_key
+from taiwa.store.process import identity
 
 KEY = item_key("translate this", "a" * 32, "m", {"lang": "ja"})
 
@@ -74,3 +77,31 @@ def test_rows_can_be_cleared(store: Store) -> None:
     assert store.items.get(KEY) is None
     with pytest.raises(StoreError, match="was not begun"):
         store.items.finish(KEY, "done", 1)
+
+
+def test_a_row_that_somebody_has_begun_is_theirs_until_they_end_or_let_go(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open(place) as one, Store.open(place) as two:
+        if one.path is not None:  # two stores of one process are one owner there
+            monkeypatch.setattr(one._db, "owner", lambda: (os.getppid(), identity(os.getppid())))
+        assert one.items.take(KEY) == Item("open", 1, 0, None)
+
+        assert two.items.take(KEY) is None
+        assert one.items.take(KEY) == Item("open", 2, 0, None)
+        one.items.release(KEY)
+        assert two.items.take(KEY) == Item("open", 3, 0, None)
+        two.items.finish(KEY, "done", 1)
+        assert one.items.take(KEY) == Item("done", 3, 1, "done")
+
+
+def test_a_row_of_somebody_who_is_gone_is_free(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store.open(place) as one:
+        if one.path is not None:
+            monkeypatch.setattr(one._db, "owner", lambda: (os.getpid(), "another"))
+        one.items.take(KEY)
+
+    with Store.open(place) as two:
+        taken = two.items.take(KEY)
+        assert taken is not None
+        assert taken.attempts == 2

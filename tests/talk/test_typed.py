@@ -13,10 +13,12 @@ from taiwa.models.scripted import Scripted, script
 from taiwa.observe.prices import Rates
 from taiwa.shape import Shape
 from taiwa.store import Store
+from taiwa.talk import sidebyside
 from taiwa.talk.desk import Desk
 from taiwa.talk.rows import Given
 from taiwa.talk.turn import Manner, Voice
 from taiwa.talk.typed import Typed, TypedRow, Typing, extract_one, first_request
+from tests.database import Database
 
 
 @dataclass
@@ -69,6 +71,32 @@ def test_a_row_that_is_kept_comes_back_whole_and_asks_nobody(desk: Desk) -> None
 
     assert second[0].kept
     assert (second[0].value, second[0].attempts, second[0].spent) == (first[0].value, first[0].attempts, first[0].spent)
+
+
+def test_two_workers_on_different_machines_share_the_rows_of_a_batch(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sidebyside, "LOOK_AGAIN", 0.01)
+    asked: list[str] = []
+
+    def answer(request: Request) -> str:
+        asked.append(request.messages[-1].text)
+        return by_text(request)
+
+    async def work(store: Store) -> list[object]:
+        job = Typed(Desk(store), Voice(script(*[answer] * 9)), Manner(), typing=TYPING, width=2, resume=True)
+        return [row.value async for row in job.rows(Given(at, text) for at, text in enumerate("123456789"))]
+
+    async def both() -> list[list[object]]:
+        return await asyncio.gather(*map(work, stores))
+
+    stores = [Store.open(database.url), Store.open(database.url)]
+    found = asyncio.run(both())
+
+    assert found == [[{"cups": number} for number in range(1, 10)]] * 2
+    assert sorted(asked) == list("123456789")
+    for store in stores:
+        store.close()
 
 
 def test_a_row_that_was_cut_off_in_its_repair_goes_on_with_what_was_paid_for(desk: Desk) -> None:

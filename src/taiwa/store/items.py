@@ -13,8 +13,10 @@ __all__ = ["Item", "Items", "Progress", "item_key"]
 Progress: TypeAlias = Literal["open", "done", "failed"]
 
 BEGIN = """
-INSERT INTO item(key, status, attempts, cost_nano, at_us) VALUES(?, 'open', 1, 0, ?)
-ON CONFLICT(key) DO UPDATE SET status = 'open', attempts = item.attempts + 1, at_us = excluded.at_us WHERE item.status <> 'done'"""
+INSERT INTO item(key, status, attempts, cost_nano, pid, token, at_us) VALUES(?, 'open', 1, 0, ?, ?, ?)
+ON CONFLICT(key) DO UPDATE SET status = 'open', attempts = item.attempts + 1, pid = excluded.pid, token = excluded.token,
+    at_us = excluded.at_us
+WHERE item.status <> 'done'"""
 # What two processes paid is paid twice; the first result stays. NULL (not known) plus anything is NULL.
 END = """
 UPDATE item SET cost_nano = cost_nano + ?, at_us = ?,
@@ -38,7 +40,7 @@ def item_key(prompt: str, app: str, model: str, params: Json) -> str:
 
 
 class Items:
-    """The rows of all batches. Several processes may work on one batch: a row may then be done twice, never lost."""
+    """The rows of all batches. Several processes may work on one batch: who takes a row has it until they end or are gone."""
 
     def __init__(self, db: Connection) -> None:
         self._db = db
@@ -54,10 +56,23 @@ class Items:
     def begin(self, name: str) -> Item:
         """Count an attempt and return the row; one that is done stays done, and its result is there to be used."""
         with self._db.transaction():
-            self._db.run(BEGIN, key(name), self._db.clock())
+            self._db.run(BEGIN, key(name), *self._db.owner(), self._db.clock())
             found = self.get(name)
         assert found is not None
         return found
+
+    def take(self, name: str) -> Item | None:
+        """As `begin`, or None while another program that is there has begun the row and not ended it."""
+        with self._db.transaction():
+            self._db.hold(f"item {name}")
+            row = self._db.row("SELECT pid, token FROM item WHERE key = ? AND status = 'open'", key(name))
+            if row is not None and row != self._db.owner() and self._db.is_alive(*row):
+                return None
+            return self.begin(name)
+
+    def release(self, name: str) -> None:
+        """Let go of a row that was stopped half-way, so that others may take it."""
+        self._db.run("UPDATE item SET pid = 0, token = '' WHERE key = ? AND status = 'open'", key(name))
 
     def finish(self, name: str, result: Json, cost_nano: int | None = None) -> None:
         """Keep the result of a row; the cost is added to that of earlier attempts."""

@@ -122,6 +122,11 @@ MIGRATIONS: tuple[Migration, ...] = (
             person INTEGER NOT NULL REFERENCES person(seq) ON DELETE CASCADE) STRICT""",
         "CREATE INDEX person_ref_person ON person_ref(person)",
     ),
+    (
+        # Who has an open row, as in `run`.
+        "ALTER TABLE item ADD COLUMN pid INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE item ADD COLUMN token TEXT NOT NULL DEFAULT ''",
+    ),
 )
 
 STORE = Kind(

@@ -26,6 +26,8 @@ A = TypeVar("A")
 R = TypeVar("R")
 AHEAD = 4
 """Rows that may wait for an older one, for each that is under way; so the memory of a batch is bounded."""
+LOOK_AGAIN = 0.5
+"""Seconds until it is seen whether another program has answered a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +112,35 @@ class SideBySide(ABC, Generic[A, R]):
         """Answer a row; None means that the batch ended before it."""
         if given.error:
             return self.failed(given, InputError(given.error))
-        async with gate:
-            if self._fatal is not None:
-                return None
-            try:
-                see_that_limits_hold(self.manner, self.spent, self.voice)
-                return await self._answered(given)
-            except TaiwaError as error:
-                if not ends_batch(error):
-                    return self.failed(given, error)
-                self._fatal = error
-                return None
+        waited = False
+        while True:
+            async with gate:
+                if self._fatal is not None:
+                    return None
+                try:
+                    see_that_limits_hold(self.manner, self.spent, self.voice)
+                    row = await self._answered(given, waited=waited)
+                except TaiwaError as error:
+                    if not ends_batch(error):
+                        return self.failed(given, error)
+                    self._fatal = error
+                    return None
+            if row is not None:
+                return row
+            waited = True
+            await asyncio.sleep(LOOK_AGAIN)
 
-    async def _answered(self, given: Given) -> R:
+    async def _answered(self, given: Given, *, waited: bool) -> R | None:
+        """Answer a row; None while another program is asking for it, so that a resumed batch can have many workers."""
         asking = self.asking(given)
-        item = self.desk.store.items.begin(asking.name)
+        items = self.desk.store.items
+        item = items.take(asking.name) if self.resume else items.begin(asking.name)
+        if item is None:
+            return None
         if self.resume and item.status == "done" and isinstance(item.result, dict):
             return self.restored(given, item.result)
+        if waited:
+            self._cut_off = self._find_cut_off()  # whoever had it is gone
         run, journal = self._begun(given.text, asking)
         try:
             done = await self._asked(asking, journal)
@@ -135,10 +149,11 @@ class SideBySide(ABC, Generic[A, R]):
             raise
         except BaseException:
             self.desk.store.runs.release(run)
+            items.release(asking.name)
             raise
         row = self.answered(given, done)
         # The result first: a crash between the two is then no reason to ask again.
-        self.desk.store.items.finish(asking.name, self.recorded(row), done.spent.cost)
+        items.finish(asking.name, self.recorded(row), done.spent.cost)
         self.desk.store.runs.settle(run)
         return row
 
