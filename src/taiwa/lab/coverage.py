@@ -56,7 +56,7 @@ class _Writer:
         tokens = BYTES.divide(text.encode())
         return state.go(tokens) if state.takes(tokens) else None
 
-    def data(self, state: MatcherState, data: Json, places: Places) -> Iterator[MatcherState]:
+    def held(self, state: MatcherState, data: Json, places: Places) -> Iterator[MatcherState]:
         if isinstance(data, dict):
             opened = self.text(state, "{")
             if opened is not None:
@@ -86,7 +86,7 @@ class _Writer:
             begun = self.text(state, f"{comma}{json.dumps(key, ensure_ascii=False)}:")
             if begun is not None:
                 rest = tuple(each for each in left if each != key)
-                for written in self.data(begun, data[key], _below(places, key)):
+                for written in self.held(begun, data[key], _below(places, key)):
                     yield from self.keys(written, data, rest, places)
 
     def items(self, state: MatcherState, data: list[Json], number: int, places: Places) -> Iterator[MatcherState]:
@@ -97,7 +97,7 @@ class _Writer:
             return
         begun = self.text(state, ",") if number else state
         if begun is not None:
-            for written in self.data(begun, data[number], _items(places)):
+            for written in self.held(begun, data[number], _items(places)):
                 yield from self.items(written, data, number + 1, places)
 
     def opened(self, places: Places) -> Places:
@@ -145,7 +145,7 @@ def writable(compiled: MatcherGuide, data: Json, schema: Schema) -> bool:
     """Say whether a guide over bytes lets a value be written with its keys in some order; the schema says which is likely."""
     writer = _Writer(schema)
     try:
-        return any(state.is_final for state in writer.data(compiled.start(), data, (writer.document.root,)))
+        return any(state.is_final for state in writer.held(compiled.start(), data, (writer.document.root,)))
     except _TooLongError:
         return False
 
