@@ -183,6 +183,23 @@ def test_a_trace_in_a_file_is_lines_of_json(taiwa: Taiwa, speaker: Speaker, plac
     assert (rows[-1]["event"], rows[-1]["answer"], rows[-1]["way"]) == ("end", "132.027", "cut")
 
 
+def test_a_trace_tells_failed_calls_whole(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+    (place.folder / "mine.py").write_text(
+        'from taiwa.tools import tool\n\n\n@tool\ndef boom(x: str) -> str:\n    """Boom."""\n    return 1 // 0\n'
+    )
+    no_tools(speaker, "<<boom: a>>", "<<calculator: 1/0>>", "<<guess: 1>>", LAST)
+    tools, path = f"calculator,{place.folder}/mine.py:boom", place.folder / "trace.jsonl"
+
+    done = taiwa.ok("solve", QUESTION, "--tools", tools, "--trace", "--trace-file", str(path))
+
+    events = [line.split()[2] for line in done.err.splitlines()]
+    assert [name for name in events if name in ("tool", "failure")] == ["tool", "failure", "tool", "failure", "failure"]
+    assert "boom: a → boom failed" in done.err
+    first, *_ = (row for row in map(json.loads, path.read_text().splitlines()) if row["event"] == "tool")
+    assert "ZeroDivisionError" in first["detail"]
+    assert "ZeroDivisionError" not in str(speaker.requests)
+
+
 def test_what_it_cost_is_on_the_bill(taiwa: Taiwa, speaker: Speaker) -> None:
     no_tools(speaker, FIRST, SECOND, LAST)
 

@@ -151,7 +151,8 @@ class Trace:
     def watch(self, event: Event) -> None:
         """Observe a run."""
         if isinstance(event, Note):
-            self.add({"event": event.code or "note", "text": event.text})
+            name = "failure" if event.code == "tool" else event.code or "note"  # a tool's own row is that of its call
+            self.add({"event": name, "text": event.text})
         elif isinstance(event, Got):
             effect, answer, error = event.entry.effect, event.entry.answer, event.entry.error
             failed: Json = None if error is None else str(error)
@@ -161,7 +162,8 @@ class Trace:
             elif isinstance(effect, CallTool):
                 given = answer.text if isinstance(answer, ToolResult) else ""
                 called: dict[str, Json] = {"tool": effect.name, "arguments": dict(effect.arguments), "text": given}
-                self.add({"event": "tool", **called, **timed})
+                detail: Json = (getattr(error, "trace", "") or None) if error is not None else None
+                self.add({"event": "tool", **called, **timed, "detail": detail})
 
     def end(self, found: Rationale, spent: Spent) -> None:
         """Write how it ended."""
