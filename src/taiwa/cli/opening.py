@@ -36,7 +36,7 @@ def manner_of(flags: Flags, chosen: Settings, interrupts: Interrupts = "raise") 
 
 def open_talk(
     flags: Flags,
-    app: str = "",
+    app: str | App = "",
     *,
     latest: bool = False,
     interrupts: Interrupts = "raise",
@@ -58,8 +58,10 @@ def open_talk(
     return Talk(desk, session, conversation, voice, manner=manner, observers=observers)
 
 
-def start(desk: Desk, flags: Flags, app: str) -> tuple[str, Conversation]:
+def start(desk: Desk, flags: Flags, app: str | App) -> tuple[str, Conversation]:
     """Find where a conversation goes on, or begin one: its session ("" for one that is still to be named) and itself.
+
+    An app is a name, or one whose parameters are filled in.
 
     Raises:
         InputError: an app was named for a conversation that has another.
@@ -67,12 +69,12 @@ def start(desk: Desk, flags: Flags, app: str) -> tuple[str, Conversation]:
     name = flags.session or (desk.session() if flags.go_on else "")
     if name and desk.store.refs.has(name):
         found = desk.at(name)
-        if app and app != found.app.name:
+        if app and (app if isinstance(app, str) else app.name) != found.app.name:
             raise InputError(f"{name!r} is a conversation with {found.app.name!r}; change it with /app in taiwa chat")
         if flags.params:
             raise InputError(f"{name!r} has its parameters already; -p is for a new conversation")
         return name, found
-    opened = open_app(app or "chat", flags.params)
+    opened = app if isinstance(app, App) else open_app(app or "chat", flags.params)
     return name, desk.start(opened)
 
 

@@ -151,6 +151,33 @@ def _save(repl: Repl, rest: str) -> None:
     tell(words("saved", path=path))
 
 
+def _good(repl: Repl, _: str) -> None:
+    _verdict(repl, "good")
+
+
+def _bad(repl: Repl, rest: str) -> None:
+    _verdict(repl, rest or "bad")
+
+
+def _verdict(repl: Repl, text: str) -> None:
+    """Keep what the person says of the last turn, and tell what that has taught."""
+    from taiwa.flows.person import Feedback, read_verdict
+    from taiwa.talk.people import People
+
+    talk = repl.talk
+    verdict = read_verdict(text)
+    delta = talk.conversation.turns[-1].delta
+    act = delta.get("act") if isinstance(delta, dict) else None
+    name = str(talk.app.values.get("person") or "")
+    if act is None:
+        raise InputError(words("no_verdict"))
+    people = People(talk.desk.store)
+    if not people.has(name):
+        raise InputError(words("no_person"))
+    person = people.tell(name, Feedback(verdict, act == "ask", talk.conversation.tip))
+    tell(words("verdict", welcome=f"{person.patience.mean:.0%}"))
+
+
 def _help(_: Repl, __: str) -> None:
     table((), [(slash.usage(name), words(f"help_{name}")) for name, slash in SLASHES.items()])
     say_line("")
@@ -182,6 +209,8 @@ SLASHES: dict[str, Slash] = {
     "log": Slash("", _log, needs="session"),
     "cost": Slash("", _cost),
     "save": Slash("FILE", _save, needs="session"),
+    "good": Slash("", _good, needs="turn"),
+    "bad": Slash("[ask|noask]", _bad, needs="turn"),
     "help": Slash("", _help),
     "quit": Slash("", _quit),
 }

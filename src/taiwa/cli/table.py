@@ -68,6 +68,7 @@ COMMANDS: dict[str, Row] = {
     **_rows("mcp", mcp="serve the tools to programs that speak MCP"),
     **_rows("index", index="read a folder of documents, so that they can be found"),
     **_rows("indexfind", find="the passages of documents that fit a question best"),
+    **_rows("ask", ask="a question to documents, answered with sources or asked back"),
     **_rows("person", person="who asks: facts, thresholds, and what their feedback has taught"),
     **_rows("evaluate", eval_="measure tools and models on questions with known answers"),
     **_rows("config", config="show and change settings", keys="keep the keys of providers"),
@@ -83,6 +84,6 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Types": ("extract", "read", "render"),
     "Constraints": ("explain", "generate"),
     "Tools": ("solve", "tools", "mcp", "eval"),
-    "Documents": ("index", "find", "person"),
+    "Documents": ("ask", "index", "find", "person"),
     "Set-up": ("apps", "models", "probe", "keys", "config", "demo"),
 }

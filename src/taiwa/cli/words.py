@@ -49,6 +49,21 @@ WORDS: dict[str, tuple[str, str, str]] = {
         "本对话的名称是 {session}（原来的名称已被其他程序占用）",
     ),
     "saved": ("written to {path}", "{path} に書き出しました", "已写入 {path}"),
+    "no_verdict": (
+        "only what an app that looks things up did can be judged: taiwa chat ask",
+        "評価できるのは、文書を調べるアプリのターンだけです: taiwa chat ask",
+        "只能评价查找文档的应用：taiwa chat ask",
+    ),
+    "no_person": (
+        "feedback is kept for a person: taiwa person set NAME, then taiwa chat ask -p person=NAME",
+        "評価は人ごとに残ります。taiwa person set NAME のあと taiwa chat ask -p person=NAME",
+        "评价按人保存：先 taiwa person set NAME，再 taiwa chat ask -p person=NAME",
+    ),
+    "verdict": (
+        "kept; a question back is welcome: {welcome}",
+        "記録しました。聞き返しの歓迎度: {welcome}",
+        "已记录；反问受欢迎的程度：{welcome}",
+    ),
     "no_turn": ("there is no turn yet", "まだターンがありません", "还没有任何对话"),
     "nothing": ("nothing changed", "変化はありません", "没有变化"),
     "no_state": ("{app} keeps no state", "{app} は状態を持ちません", "{app} 不保存状态"),
@@ -126,6 +141,16 @@ WORDS: dict[str, tuple[str, str, str]] = {
         "write the conversation to FILE (.md, .html, .jsonl)",
         "会話をファイルに書き出す（.md .html .jsonl）",
         "把对话写入文件（.md、.html、.jsonl）",
+    ),
+    "help_good": (
+        "the last turn was right (apps that ask back learn from it)",
+        "今のターンは適切だった（聞き返すアプリが学びます）",
+        "上一轮合适（会反问的应用会学习）",
+    ),
+    "help_bad": (
+        "it was wrong; ask: it should have asked back, noask: it should not have",
+        "不適切だった（ask: 聞き返すべきだった、noask: 聞き返すべきでなかった）",
+        "不合适（ask：应该反问，noask：不该反问）",
     ),
     "help_help": ("show this", "この一覧", "显示此帮助"),
     "help_quit": ("leave (so does Ctrl-D)", "終了（Ctrl-D でも）", "退出（或按 Ctrl-D）"),

@@ -138,7 +138,8 @@ def dialogue_of(turns: Sequence[Past]) -> tuple[Message, ...]:
 
 def _also(found: Clarified, text: str) -> tuple[Option, ...]:
     """What else could be meant by a few words that much was found for: groups of passages, within one where it has most."""
-    if not isinstance(found.act, Look) or _size(text) > FEW:
+    declined = found.decision.situation.thread.settled
+    if not isinstance(found.act, Look) or declined or _size(text) > FEW:
         return ()
     options = facets(found.passages)
     inner = [passage for passage in found.passages if options and key_of(passage) in options[0].passages]

@@ -38,6 +38,8 @@ Answering: TypeAlias = Callable[[str, tuple[Passage, ...]], Program[A]]
 LOOKED_AT = 10
 PUBLISHED = ("article", "functions")
 """Policies that judge before anything is looked up."""
+UNJUDGED = ("never", "always")
+"""Policies that no score moves."""
 FRESH = Thread()
 
 
@@ -217,7 +219,7 @@ class _Course:
         situation = self.situation
         if not self.published and situation.route not in ("", "none"):
             return policy(situation)  # small talk, and a wish for no more questions, are not worth a call
-        if self.manner.judge != "none":
+        if self.manner.judge != "none" and (self.policy is not None or self.manner.policy not in UNJUDGED):
             situation = replace(situation, assessment=(yield from self.assess()))
         return policy(situation)
 

@@ -1,6 +1,6 @@
 """Policies: pure functions from a situation to a decision, by name.
 
-`article` and `functions` are those of the article "Dialogue flow that understands the user's intention for a generative bot
+`never` and `always` are what others are measured against; `article` and `functions` are those of the article "Dialogue flow that understands the user's intention for a generative bot
 with RAG" (DevelopersIO, 2023); `look_first` measures what the documents hold before it judges.
 """
 
@@ -10,10 +10,12 @@ from functools import partial
 from taiwa.flows.acts import Ask, Decision, Look, Policy, Situation
 from taiwa.flows.assessment import Assessment
 from taiwa.flows.lookfirst import look_first
+from taiwa.flows.material import tongue
 from taiwa.flows.person import Thresholds
+from taiwa.flows.sayings import say
 from taiwa.kernel.errors import InputError
 
-__all__ = ["ARTICLE", "POLICIES", "article", "decide", "policy_article", "policy_named"]
+__all__ = ["ARTICLE", "POLICIES", "always", "article", "decide", "never", "policy_article", "policy_named"]
 
 ARTICLE = Thresholds()
 
@@ -52,10 +54,27 @@ def article(situation: Situation, name: str = "article") -> Decision:
     return Decision(name, act, reasons, situation)
 
 
+def never(situation: Situation) -> Decision:
+    """Never ask back: look, whatever was said."""
+    return Decision("never", Look(options=situation.options), ("never",), situation)
+
+
+def always(situation: Situation) -> Decision:
+    """Ask back once before every answer; no more where that is declined, or no round may be had."""
+    thread = situation.thread
+    if thread.rounds or thread.settled or situation.bound == 0:
+        return Decision("always", Look(options=situation.options), ("rounds",), situation)
+    language = tongue(situation.dialogue, situation.person.language)
+    question = say(language, "which" if situation.options else "open")
+    return Decision("always", Ask(question, options=situation.options), ("always",), situation)
+
+
 POLICIES: Mapping[str, Policy] = {
     "look_first": look_first,
     "article": article,
     "functions": partial(article, name="functions"),
+    "never": never,
+    "always": always,
 }
 
 

@@ -80,6 +80,12 @@ class Looking:
         """The turn."""
         return ask_turn(text, self.asking, reader_of(self.asking.terms))
 
+    def claim(self, store: "Store", session: str) -> None:
+        """Say whose a conversation is, if the store knows who asks."""
+        name = self.asking.person.name
+        if name and People(store).has(name):
+            store.persons.claim(session, name)
+
     def close(self) -> None:
         """Let go of the indexes."""
         self.stack.close()

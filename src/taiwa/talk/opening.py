@@ -55,13 +55,18 @@ def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
 
 
 def open_voice(model: Speaker | None, chosen: Settings, app: App | None = None) -> Voice:
-    """Open a model with what it costs. The one that an app asks for goes before all but an argument.
+    """Open a model with what it costs. The one that an app asks for goes before all but an argument; an app that looks things
+    up does without one where none is set.
 
     Raises:
         ConfigError: no model is set, its name leads nowhere, or its key is missing.
     """
     if model is not None:
         return Voice(model, price_list(chosen.prices, model.name))
+    if app is not None and app.flow == "ask" and not app.model and chosen.model is None:
+        from taiwa.talk.asking import Nobody
+
+        return Voice(Nobody())
     asked_for = app.model if app is not None and chosen.origins.get("model") != "argument" else ""
     target = probed(asked_for or chosen.chosen_model(), chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK

@@ -156,6 +156,8 @@ class Turn:
         """
         said = self.said
         settled = self.desk.commit(self.session, after, expected=said.expected, why=said.why, run=self.run)
+        if self.looking is not None:
+            self.looking.claim(self.desk.store, self.session)
         parent = said.follows or after.fresh[0].hash
         return Said(reply.text, reply.delta, reply.warnings, self.session, settled.tip, parent, spent), settled
 

@@ -1,0 +1,185 @@
+"""A turn that looks things up: what is said, what its node keeps, and that it can be decided again."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from taiwa.apps.load import load_text
+from taiwa.conversation.history import Conversation, begin
+from taiwa.flows.askturn import Asking, ask_turn, asking_of, decision_of, dialogue_of, thread_of
+from taiwa.flows.chat import Reply
+from taiwa.flows.clarify import Manner
+from taiwa.flows.person import Person
+from taiwa.flows.policies import decide
+from taiwa.kernel import Ability, InputError, Note, Passage, Runtime, TextDelta
+from taiwa.models.scripted import Scripted, script
+from taiwa.retrieve import InMemory
+from tests.flows.driving import Drive
+from tests.flows.scored import written
+
+NONE: frozenset[Ability] = frozenset()
+PAID = Passage("leave.md", "Paid leave is 20 days a year.", heading=("Leave", "Paid leave"), id="p1")
+SICK = Passage("leave.md", "For sick leave a note is due on day 3.", start=90, heading=("Leave", "Sick leave"), id="p2")
+TRAINS = Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",), page=4, id="p3")
+SHELF = InMemory((PAID, SICK, TRAINS))
+ALONE = Asking(Manner(judge="none", k=8))
+APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").opened({})
+
+
+def held(model: Scripted | None = None, *texts: str, asking: Asking = ALONE) -> tuple[Reply, Conversation, list[Note]]:
+    """Have some turns; give what the last one came to."""
+    conversation, reply, notes = begin(APP), Reply(""), list[Note]()
+    for text in texts:
+        for event in Runtime(model or script(), retriever=SHELF).stream(ask_turn(text, asking)(conversation)):
+            if isinstance(event, Note):
+                notes.append(event)
+            elif not isinstance(event, TextDelta):
+                reply, conversation = event.value
+    return reply, conversation, notes
+
+
+def answer(text: str, *quotations: tuple[int, str], found: bool = True) -> str:
+    rows = [{"passage": passage, "words": words} for passage, words in quotations]
+    return json.dumps({"in_documents": found, "statements": [{"text": text, "quotations": rows}] if text else []})
+
+
+def delta(reply: Reply) -> dict[str, object]:
+    assert isinstance(reply.delta, dict)
+    return dict(reply.delta)
+
+
+def test_without_a_model_the_passage_answers_with_its_place() -> None:
+    reply, _, _ = held(None, "who books trains")
+
+    assert reply.text == (
+        "Trains are booked by yourself. [1]\n\n[1] travel.md › Trains, page 4\n    ⟦Trains are booked by yourself.⟧"
+    )
+    assert delta(reply)["act"] == "look"
+    assert delta(reply)["by"] == "passages"
+
+
+def test_few_words_that_find_several_things_are_offered_them_and_a_number_takes_one_up() -> None:
+    reply, conversation, _ = held(None, "leave")
+
+    assert reply.text.endswith(
+        "There is more on this; say which one you mean:\n    1. Paid leave (1)\n    2. Sick leave (1)"
+    )
+    assert [option.label for option in thread_of(conversation).offered] == ["Paid leave", "Sick leave"]
+    chosen, _, _ = held(None, "leave", "2")
+    assert chosen.text.startswith("For sick leave a note is due on day 3. [1]")
+    assert delta(chosen)["query"] == "Sick leave"
+
+
+def test_what_was_offered_does_not_swallow_a_new_wish_that_holds_its_label() -> None:
+    reply, _, _ = held(None, "leave", "how many days of paid leave are there in a year")
+
+    assert delta(reply)["query"] == "how many days of paid leave are there in a year"
+
+
+def test_nothing_found_is_said_and_asked_for_in_other_words() -> None:
+    reply, conversation, _ = held(None, "quantum entanglement")
+
+    assert delta(reply)["act"] == "ask"
+    assert "quantum entanglement" in reply.text
+    assert thread_of(conversation).rounds == 1
+    settled, _, _ = held(None, "quantum entanglement", "just answer")
+    assert settled.text == "Nothing that you may see in the documents is about this."
+
+
+def test_a_model_answers_from_the_passages_and_its_words_are_checked() -> None:
+    model = script(written(1, 1, 5, 1, 5), answer("20 days. [7]", (1, "20 days"), (9, "x")), abilities=NONE)
+
+    reply, conversation, notes = held(model, "how many days of paid leave", asking=Asking(instructions="Be brief."))
+
+    assert reply.text.startswith("20 days. [1]\n\n[1] leave.md › Leave › Paid leave\n")
+    assert "Paid leave is ⟦20 days⟧ a year." in reply.text
+    kept = delta(reply)
+    assert (kept["documented"], kept["by"], kept["refused"]) == (True, "model", 1)
+    assert kept["scores"] == {
+        "clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5, "source": "typed",
+    }  # fmt: skip
+    assert "\n\nBe brief." in model.requests[-1].messages[0].text
+    assert dialogue_of(conversation.turns)[-1].text == "20 days."
+    assert [note.code for note in notes if note.level == "warning"] == ["citation"]
+
+
+def test_what_no_passage_carries_is_marked_and_what_is_not_there_is_an_answer() -> None:
+    told = script(written(), answer("It is 30 days."), abilities=NONE)
+    assert (
+        held(told, "how many days of paid leave", asking=Asking())[0].text == "It is 30 days. (no passage carries this)"
+    )
+    silent = script(written(), answer("", found=False), abilities=NONE)
+    reply, _, _ = held(silent, "how many days of paid leave", asking=Asking())
+    assert reply.text == "The documents do not say."
+    assert delta(reply)["documented"] is False
+
+
+def test_an_answer_that_cannot_be_read_gives_way_to_the_passages() -> None:
+    model = script(written(), "no JSON", "none again", abilities=NONE)
+
+    reply, _, notes = held(model, "who books trains", asking=Asking())
+
+    assert reply.text.startswith("Trains are booked by yourself. [1]")
+    assert [note.code for note in notes if note.level == "warning"] == ["answer"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [("thanks!", "You are welcome."), ("ありがとう", "どういたしまして。"), ("谢谢", "不客气。")]
+)
+def test_small_talk_costs_nothing_and_looks_nothing_up(words: str, said: str) -> None:
+    model = script(abilities=NONE)
+
+    reply, _, _ = held(model, words, asking=Asking())
+
+    assert (reply.text, model.requests) == (said, [])
+
+
+def test_a_wish_that_no_document_helps_is_replied_to_without_any_fact() -> None:
+    model = script(written(1, 5, 5, 5, 5), "Tell me\nmore [1]. \x1b[2J", abilities=NONE)
+
+    reply, _, _ = held(model, "xyzzy plugh", asking=Asking())
+
+    assert reply.text == "Tell me more . [2J"
+    assert delta(reply)["act"] == "advise"
+
+
+def test_who_wants_a_person_gets_the_case_written_down() -> None:
+    reply, _, _ = held(None, "leave", "talk to a person please")
+
+    assert reply.text.startswith("This is one for a person. The case as it stands:\n    looked up: ")
+    assert "leave.md" in reply.text
+    assert delta(reply)["act"] == "hand_over"
+    assert "case" in delta(reply)
+
+
+@pytest.mark.parametrize("texts", [("leave",), ("quantum", "just answer"), ("leave", "2", "thanks")])
+def test_the_node_holds_what_decides_again(texts: Sequence[str]) -> None:
+    _, conversation, _ = held(None, *texts)
+
+    last = conversation.turns[-1]
+    decision = decision_of(last, conversation.turns[:-1])
+    assert decide(decision.policy, decision.situation) == decision
+    assert asking_of(last.delta) == ALONE
+
+
+def test_both_drivers_and_the_record_give_the_same_turn(drive: Drive) -> None:
+    done = drive(lambda: ask_turn("leave", ALONE)(begin(APP)), retriever=SHELF)
+
+    assert done.value[0].text == held(None, "leave")[0].text
+
+
+@pytest.mark.parametrize("policy", ["never", "always"])
+def test_the_policies_to_measure_against_ask_no_model_to_judge(policy: str) -> None:
+    asking = Asking(Manner(policy), Person("ann"))
+    model = script(*([] if policy == "always" else [answer("20.", (1, "20 days"))]), abilities=NONE)
+
+    reply, _, _ = held(model, "how many days of paid leave", asking=asking)
+
+    assert delta(reply)["act"] == ("ask" if policy == "always" else "look")
+    assert len(model.requests) == (policy == "never")
+
+
+def test_an_empty_question_is_an_error() -> None:
+    with pytest.raises(InputError, match="empty"):
+        held(None, "  ")
