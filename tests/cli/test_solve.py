@@ -319,6 +319,7 @@ def test_a_cost_limit_ends_a_rationale_and_keeps_what_there_is(taiwa: Taiwa, spe
         (("?", "--shots", "100"), "100 were asked for"),
         (("?", "--shots-file", "none.txt"), "none.txt: No such file"),
         (("?", "--shots-file", "shots.txt", "--shots", "2"), "there are 1 worked examples, and 2 were asked for"),
+        (("?", "--shots-file", "odd.yaml"), "worked example 1 ('How many?') cannot be worked: expected a number"),
         (("?", "--protocol", "native", "--way", "cut"), "goes the way native, not cut"),
         (("?", "--type", "Order"), "names no type"),
         (("?", "--trace-file", "no/folder/x"), "no/folder/x: No such file"),
@@ -337,6 +338,7 @@ def test_bad_input_is_an_error_of_one_line(
 ) -> None:
     monkeypatch.chdir(place.folder)
     Path("shots.txt").write_text(SHOTS.replace("145", "144"), encoding="utf-8")
+    Path("odd.yaml").write_text("- question: How many?\n  parts:\n    - calculator: 1 +\n", encoding="utf-8")
     no_tools(speaker)
 
     done = taiwa("solve", *arguments)

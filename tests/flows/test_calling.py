@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.calling import shown
+from taiwa.flows.calling import listed, shown
 from taiwa.flows.tagged import Tagged
 from taiwa.kernel import Json, ToolError, ToolSpec
 
@@ -87,3 +87,15 @@ def test_of_a_huge_result_only_the_start_is_looked_at() -> None:
 
     assert shown("<" * 50_000_000).startswith("‹‹")
     assert perf_counter() - start < 0.5
+
+
+@pytest.mark.parametrize(
+    ("tool", "line"),
+    [
+        (spec({"formula": {}, "weights": {}}, ["formula"]), "- <<t: formula>>: A tool."),
+        (spec({"a": {}, "b": {}}, ["a", "b"]), '- <<t: {"a": …, "b": …}>>: A tool.'),
+        (spec({"a": {}, "b": {}}), '- <<t: {"a": …, "b": …}>>: A tool.'),
+    ],
+)
+def test_a_tool_is_listed_with_what_it_needs(tool: ToolSpec, line: str) -> None:
+    assert listed([tool], Tagged().call) == f"Tools:\n{line}"

@@ -75,8 +75,8 @@ def arguments(spec: ToolSpec, text: str, write: Callable[[str, str], str]) -> di
 
 def wanted(spec: ToolSpec) -> str:
     """What a tool's input looks like: the name of the one argument that it needs, or an object of all."""
-    names = list(_properties(spec))
-    return names[0] if len(names) == 1 else _object(names)
+    needed = _needed(spec)
+    return needed[0] if len(needed) == 1 else _object(list(_properties(spec)))
 
 
 def listed(tools: Sequence[ToolSpec], write: Callable[[str, str], str]) -> str:

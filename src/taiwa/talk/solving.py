@@ -13,7 +13,7 @@ from taiwa.flows.reason import reason, ways_for
 from taiwa.flows.tagged import Tagged
 from taiwa.flows.worked import ResultOf, Worked, choose, native, render
 from taiwa.kernel.effects import Complete, Program
-from taiwa.kernel.errors import InputError, StoreError, TaiwaError
+from taiwa.kernel.errors import InputError, StoreError, TaiwaError, ToolError
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.protocols import Tool
 from taiwa.kernel.records import Json, digest, record
@@ -59,7 +59,6 @@ class Solving:
 
         Raises:
             InputError: the question is empty, there are too few examples, or one cannot be worked out.
-            ToolError: a tool refuses the call of an example.
         """
         if not question.strip():
             raise InputError("there is nothing to solve: the question is empty")
@@ -132,10 +131,14 @@ class Solving:
         given, known = self._results(), {tool.spec.name: tool.spec for tool in (*builtin().values(), *self.tools)}
         messages: list[Message] = []
         for worked in self.chosen(way):
-            if way == "native":
-                messages += native(worked, given, lambda name, text: self.protocol.arguments(known[name], text))
-            else:
-                messages += render(worked, self.protocol, given, {tool.spec.name for tool in self.tools})
+            try:
+                if way == "native":
+                    messages += native(worked, given, lambda name, text: self.protocol.arguments(known[name], text))
+                else:
+                    messages += render(worked, self.protocol, given, {tool.spec.name for tool in self.tools})
+            except ToolError as error:
+                where = f"worked example {worked.id} ({worked.question[:40]!r})"
+                raise InputError(f"{where} cannot be worked: {error.message}") from error
         return tuple(messages)
 
     def _results(self) -> ResultOf:
