@@ -21,7 +21,7 @@ from taiwa.guide.verdict import ESCAPES, said
 from taiwa.guide.vocabulary import Vocabulary
 from taiwa.kernel.errors import DeadEndError, InputError
 from taiwa.kernel.records import Json, record
-from taiwa.kernel.values import Grammar, JsonSchema, Regex
+from taiwa.kernel.values import Calls, Grammar, JsonSchema, OneOf, Regex
 
 __all__ = ["compile", "forget"]
 
@@ -111,6 +111,7 @@ def compile(  # noqa: A001  (used as guide.compile)
         InputError: the source cannot be read; `UncoveredError` where it asks for what cannot be enforced.
     """
     _checked(source)
+    source = _ours(source)
     key = (vocabulary.digest, strict, whitespace, order)
     try:
         found = _kept.get(key, source)
@@ -260,6 +261,15 @@ def _checked(source: object) -> None:
         raise InputError("a text does not say what it means as a constraint: give Regex(…), Grammar(…) or Choice(…)")
     if isinstance(source, Mapping):
         raise InputError("a mapping does not say what it means as a constraint: give JsonSchema(…)")
+
+
+def _ours(source: object) -> object:
+    """A constraint of a request under the name that it has here."""
+    if isinstance(source, OneOf):
+        return Choice(source.texts)
+    if isinstance(source, Calls):
+        return Tools(source.tools, source.free_text, source.opening, source.closing)
+    return source
 
 
 def _plain(source: object) -> Source:

@@ -10,9 +10,11 @@ from taiwa.kernel.records import Json, digest, value
 
 __all__ = [
     "Ability",
+    "Calls",
     "Choice",
     "Chunk",
     "Constraint",
+    "Enforcement",
     "Evidence",
     "Finish",
     "Finished",
@@ -21,6 +23,7 @@ __all__ = [
     "Likelihood",
     "Message",
     "Note",
+    "OneOf",
     "Part",
     "Passage",
     "Question",
@@ -172,6 +175,27 @@ class Grammar:
 
 
 @value
+class OneOf:
+    """The answer must be one of these texts."""
+
+    texts: tuple[str, ...]
+
+
+@value
+class Calls:
+    """The answer must be free text up to the end of its first call of a tool, and a call must be of one of these tools.
+
+    `opening` and `closing` stand around a call: `{name}` is the tool's name. `free_text` False leaves out all text but the
+    call.
+    """
+
+    tools: "tuple[ToolSpec, ...]"
+    opening: str = "<<{name}: "
+    closing: str = ">>"
+    free_text: bool = True
+
+
+@value
 class YesNo:
     """Is something so? `yes` and `no` may say what each means."""
 
@@ -206,7 +230,7 @@ class Questions:
     asked: tuple[tuple[str, Question], ...]
 
 
-Constraint: TypeAlias = JsonSchema | Regex | Grammar | Questions
+Constraint: TypeAlias = JsonSchema | Regex | Grammar | OneOf | Calls | Questions
 
 
 @value
@@ -265,11 +289,33 @@ class Likelihood:
 
 
 @value
+class Enforcement:
+    """How the constraint of a request was kept; each clause is the JSON pointer of a schema and a keyword in it.
+
+    `way` is how the server was told of it, empty where it was not. `enforced`: the decoder holds the answer to it, as was
+    measured. `promised`: the server says that it does. `checked`: no decoder holds it; the answer must be checked.
+    `broken` is what the answer was found to break when it was.
+    """
+
+    way: str = ""
+    enforced: tuple[str, ...] = ()
+    promised: tuple[str, ...] = ()
+    checked: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Say whether the decoder alone keeps the constraint."""
+        return not self.promised and not self.checked and not self.broken
+
+
+@value
 class Response:
     """One answer. `usage` None means that the backend did not say; it is never read as zero.
 
     An answer that a watcher cut has in `discarded` what came behind the cut in the same piece, and where its usage is not
     known, in `at_most` more tokens than what was sent and received can be. `likelihoods` are those that were asked for.
+    `enforcement` says how its constraint was kept, None where there was none or nobody knows.
     """
 
     message: Message
@@ -280,6 +326,7 @@ class Response:
     discarded: str = ""
     at_most: Usage | None = None
     likelihoods: tuple[Likelihood, ...] = ()
+    enforcement: Enforcement | None = None
 
     @property
     def text(self) -> str:
@@ -311,6 +358,7 @@ class Finished:
     model: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     likelihoods: tuple[Likelihood, ...] = ()
+    enforcement: Enforcement | None = None
 
 
 Chunk: TypeAlias = TextDelta | ThoughtDelta | Finished
@@ -336,7 +384,9 @@ def fold(chunks: Iterable[Chunk]) -> Response:
     if thoughts:
         parts = (Thought("".join(thoughts)), *parts)
     message = Message("assistant", parts + end.tool_calls)
-    return Response(message, end.finish, end.stop, end.usage, end.model, likelihoods=end.likelihoods)
+    return Response(
+        message, end.finish, end.stop, end.usage, end.model, likelihoods=end.likelihoods, enforcement=end.enforcement
+    )
 
 
 @value

@@ -32,10 +32,15 @@ WISHES: Mapping[Ability, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a model's server can do; `sampling`: whether it takes temperature and top_p."""
+    """What a model's server can do; `sampling`: whether it takes temperature and top_p.
+
+    `held` are the verdicts of a probe, where there was one: `enforced`, `ignored`, `refused` or `unknown` by the name of the
+    ability or of the keyword of JSON Schema.
+    """
 
     abilities: frozenset[Ability]
     sampling: bool = True
+    held: tuple[tuple[str, str], ...] = ()
 
     def require(self, ability: Ability, model: str) -> None:
         """Stop a request that the server would refuse, or worse, ignore.
@@ -64,9 +69,9 @@ TABLE: tuple[tuple[str, str, Facts], ...] = (
     ("openai", r"^gpt-4(o|\.\d)", _can("stop tools json_schema logprobs seed")),
     # Reasoning models (o1, o3, o4-mini, gpt-5 …) refuse stop, temperature, top_p and logprobs; newer names count as such.
     ("openai", r"", _can("tools json_schema", sampling=False)),
-    ("llamacpp", r"", _can("stop prefix tools json_schema logprobs seed")),
+    ("llamacpp", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
     ("vllm", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
-    ("sglang", r"", _can("stop prefix tools json_schema regex logprobs seed")),
+    ("sglang", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
     ("ollama", r"", _can("stop tools json_schema logprobs seed")),
     ("lmstudio", r"", _can("stop tools json_schema seed")),
     ("mistral", r"", _can("stop prefix tools json_schema seed")),

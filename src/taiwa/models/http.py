@@ -24,6 +24,7 @@ from taiwa.models.secret import Secret
 from taiwa.models.wire import Call, Target
 
 if TYPE_CHECKING:
+    from taiwa.models.keeping import Keeping
     from taiwa.models.lines import AsyncShards, SyncShards
 
 __all__ = ["HttpModel", "Pool", "Retry", "Timeouts", "Timing"]
@@ -87,21 +88,26 @@ class HttpModel:
         """
         from taiwa.models import lines
 
-        flow = ask(self._letter(request), self._terms)
+        call = self.target.codec.encode(request)
+        flow = ask(post(self.target, call, self._key, request), self._terms)
         with closing(lines.Line(self._blocking(), self.timing.sleep)) as line:
-            yield from lines.perform(flow, line)
+            chunks = lines.perform(flow, line)
+            keeping = _keeping(call, request)
+            yield from chunks if keeping is None else map(keeping.seen, chunks)
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         """As `stream`; cancelling the task closes the connection at once."""
         from taiwa.models import lines
 
-        flow = ask(self._letter(request), self._terms)
+        call = self.target.codec.encode(request)
+        keeping = _keeping(call, request)
+        flow = ask(post(self.target, call, self._key, request), self._terms)
         async with (
             aclosing(lines.AsyncLine(await self._looped(), self.timing.async_sleep)) as line,
             aclosing(lines.aperform(flow, line)) as chunks,
         ):
             async for chunk in chunks:
-                yield chunk
+                yield chunk if keeping is None else keeping.seen(chunk)
 
     def fetch(self, path: str) -> bytes:
         """Return a document of the server, such as its list of models (`models`).
@@ -157,9 +163,6 @@ class HttpModel:
         if keeper is not None:
             await keeper.aclose()
 
-    def _letter(self, request: Request) -> Letter:
-        return post(self.target, self.target.codec.encode(request), self._key, request)
-
     def _blocking(self) -> "SyncShards":
         from taiwa.models import lines
 
@@ -192,6 +195,14 @@ class HttpModel:
             self._lock = threading.Lock()
             self._shards = None
             self._loops = {}
+
+
+def _keeping(call: Call, request: Request) -> "Keeping | None":
+    if call.enforcement is None:
+        return None
+    from taiwa.models.keeping import Keeping
+
+    return Keeping(call.enforcement, request)
 
 
 def _close(shards: "SyncShards") -> None:

@@ -1,6 +1,5 @@
 """The Chat Completions protocol, in the dialects of the servers that speak it."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from json import dumps
@@ -10,11 +9,8 @@ from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import (
     Finish,
-    Grammar,
-    JsonSchema,
     Message,
     Questions,
-    Regex,
     Request,
     Sampling,
     Text,
@@ -29,9 +25,8 @@ from taiwa.models.calls import CallIds
 from taiwa.models.failures import Server, failure, inside, not_in_protocol
 from taiwa.models.likelihoods import likelihoods_in
 from taiwa.models.loose import count_at, item_at, items_at, text_at
-from taiwa.models.strict import is_strict, strict_form
 from taiwa.models.systemone import answers_in, bill_in, encode_questions
-from taiwa.models.wire import Call, Decoder
+from taiwa.models.wire import Call, Decoder, Hold, Way
 
 __all__ = ["DIALECTS", "ChatCompletions", "Dialect"]
 
@@ -43,8 +38,7 @@ class Dialect:
     - `prefix`: how it is asked to continue a message: not at all, by a last message of the assistant (`last`), by that and
       `continue_final_message` (`continue`), by that and `"prefix": true` on it (`flag`).
     - `echo`: whether its answer repeats the prefix: never, in answers of one piece only (`whole`), or `always`.
-    - `constraints`: how a constraint is written: `response_format` (JSON Schema only), vLLM's `structured_outputs`, or
-      SGLang's own `fields`.
+    - `constraints`: how a constraint is written: see `taiwa.models.wording`.
     - `strict`: whether a schema is rewritten in the form in which the model is held to it.
     - `stops`: the most stop strings it takes. `seed`: the name of that field. `usage`: whether a stream must be asked to
       report its usage. `call_id`: the pattern an id must match, and `call_form` one that does.
@@ -54,7 +48,7 @@ class Dialect:
     label: str
     prefix: Literal["no", "last", "continue", "flag"] = "no"
     echo: Literal["never", "whole", "always"] = "never"
-    constraints: Literal["response_format", "structured_outputs", "fields"] = "response_format"
+    constraints: Way = "response_format"
     strict: bool = False
     max_tokens: str = "max_tokens"
     stops: int = 4
@@ -70,7 +64,7 @@ MOST_LIKELIEST = 20
 """The most tokens that all servers tell the probabilities of."""
 DIALECTS: Mapping[str, Dialect] = {
     "openai": Dialect("OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}"),
-    "llamacpp": Dialect("the llama.cpp server", prefix="last", echo="whole", stops=MANY),
+    "llamacpp": Dialect("the llama.cpp server", prefix="last", echo="whole", constraints="gbnf", stops=MANY),
     "vllm": Dialect("the vLLM server", prefix="continue", constraints="structured_outputs", stops=MANY),
     "sglang": Dialect("the SGLang server", prefix="continue", constraints="fields", stops=MANY),
     "ollama": Dialect("the Ollama server", stops=MANY),
@@ -108,6 +102,7 @@ class ChatCompletions:
     model: str
     dialect: Dialect
     facts: Facts
+    hold: Hold = "auto"
 
     def encode(self, request: Request) -> Call:
         """Write a request; what the server may ignore without harm (sampling, seed) is left out where it is not taken.
@@ -134,15 +129,21 @@ class ChatCompletions:
             body["stop"] = list(request.stop)
         if request.tools:
             body |= self._tools(request)
+        worded = None
         if request.constraint is not None:
-            body |= self._constraint(request.constraint)
+            from taiwa.models.wording import Wording  # it brings the translators along, which few requests need
+
+            wording = Wording(dialect.label, self.model, dialect.constraints, self.facts, dialect.strict, self.hold)
+            worded = wording.of(request.constraint, request.prefix)
+            body |= worded.fields
         if request.likeliest:
             self.facts.require("logprobs", self.model)
             body |= {"logprobs": True, "top_logprobs": min(request.likeliest, MOST_LIKELIEST)}
         if request.prefix and dialect.prefix == "continue":
             body |= {"continue_final_message": True, "add_generation_prompt": False}
         path = dialect.prefix_path if request.prefix and dialect.prefix_path else "chat/completions"
-        return Call(path, written(body), (("content-type", "application/json"),))
+        told = None if worded is None else worded.enforcement
+        return Call(path, written(body), (("content-type", "application/json"),), told)
 
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:
         """Make a decoder; `prefix` is taken off the start of an answer where the dialect says that it is repeated."""
@@ -208,42 +209,6 @@ class ChatCompletions:
         if choice not in {tool.name for tool in request.tools}:
             raise InputError(f"tool_choice names {choice!r}, which is none of the request's tools")
         return {"tools": tools, "tool_choice": {"type": "function", "function": {"name": choice}}}
-
-    def _constraint(self, constraint: JsonSchema | Regex | Grammar) -> dict[str, Json]:
-        way = self.dialect.constraints
-        if isinstance(constraint, JsonSchema):
-            self.facts.require("json_schema", self.model)
-            schema = dict(constraint.schema)
-            if way == "structured_outputs":
-                return {"structured_outputs": {"json": schema}}
-            name = re.sub(r"[^A-Za-z0-9_-]", "_", constraint.name)[:64] or "answer"
-            schema, strict = strict_form(schema) if self.dialect.strict else (schema, is_strict(schema))
-            named: dict[str, Json] = {"name": name, "schema": schema, "strict": strict}
-            return {"response_format": {"type": "json_schema", "json_schema": named}}
-        if isinstance(constraint, Regex):
-            self.facts.require("regex", self.model)
-            if way == "structured_outputs":
-                return {"structured_outputs": {"regex": constraint.pattern}}
-            if way == "fields":
-                return {"regex": constraint.pattern}
-            raise UnsupportedError(
-                f"there is no way to give {self.dialect.label} a regular expression", ability="regex"
-            )
-        self.facts.require("grammar", self.model)
-        if way == "structured_outputs":
-            return {"structured_outputs": {"grammar": _from_start(constraint)}}
-        raise UnsupportedError(f"there is no way to give {self.dialect.label} a Lark grammar", ability="grammar")
-
-
-def _from_start(grammar: Grammar) -> str:
-    """Write a grammar whose first rule is called `start`, as the wire wants it."""
-    if grammar.start == "start":
-        return grammar.text
-    if re.search(r"^\s*[?!]*start\s*:", grammar.text, re.MULTILINE):
-        raise UnsupportedError(
-            f"the grammar begins at {grammar.start!r} and has another rule 'start': rename it", ability="grammar"
-        )
-    return f"start: {grammar.start}\n{grammar.text}"
 
 
 def _message(message: Message, ids: CallIds) -> list[Json]:

@@ -2,21 +2,27 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from taiwa.kernel.errors import ModelError
-from taiwa.kernel.values import Ability, Chunk, Request
+from taiwa.kernel.values import Ability, Chunk, Enforcement, Request
 
-__all__ = ["Call", "Codec", "Decoder", "Target"]
+__all__ = ["Call", "Codec", "Decoder", "Hold", "Target", "Way"]
+
+Way: TypeAlias = Literal["response_format", "structured_outputs", "fields", "gbnf", "llguidance"]
+"""JSON Schema only · vLLM's field · SGLang's own fields · llama.cpp's grammars · the same, with the engine llguidance in it."""
+Hold: TypeAlias = Literal["auto", "strict", "lenient"]
+"""Leave keywords that are not held to a check, and refuse the rest · refuse all that is not held · refuse nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One POST, without its key: `path` is relative to the base URL."""
+    """One POST, without its key: `path` is relative to the base URL; `enforcement` says how its constraint will be kept."""
 
     path: str
     body: bytes
     headers: tuple[tuple[str, str], ...] = ()
+    enforcement: Enforcement | None = None
 
 
 class Decoder(Protocol):
