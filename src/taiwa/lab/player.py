@@ -7,7 +7,7 @@ the one the dialogue expects, so that whatever talks to it really has to send th
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -67,6 +67,14 @@ class Player:
         return says, {"prompt_tokens": sum(map(tokens_of, messages)), "completion_tokens": tokens_of(says)}
 
 
+def _events(says: str, usage: Mapping[str, int]) -> Iterator[Mapping[str, Any]]:
+    """The events of a stream: the words in pieces, the finish, the bill."""
+    for at in range(0, len(says), PIECE):
+        yield {"choices": [{"index": 0, "delta": {"content": says[at : at + PIECE]}}]}
+    yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    yield {"choices": [], "usage": usage}
+
+
 def _handler(player: Player) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -84,17 +92,11 @@ def _handler(player: Player) -> type[BaseHTTPRequestHandler]:
                 self._send(400, "application/json", json.dumps({"error": {"message": played}}).encode())
                 return
             says, usage = played
-            pieces = [says[at : at + PIECE] for at in range(0, len(says), PIECE)]
-            events: list[dict[str, Any]] = [
-                {"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces
-            ]
-            events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-            events.append({"choices": [], "usage": usage})
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
             self.send_header("transfer-encoding", "chunked")
             self.end_headers()
-            for told in (*map(json.dumps, events), "[DONE]"):
+            for told in (*map(json.dumps, _events(says, usage)), "[DONE]"):
                 line = f"data: {told}\n\n".encode()
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
                 time.sleep(player.pace)
