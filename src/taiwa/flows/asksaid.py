@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from taiwa.flows.acts import Advise, Ask, Case, HandOver, Look, Option, key_of
 from taiwa.flows.clarify import Turn
 from taiwa.flows.material import CONTROL
+from taiwa.flows.quoting import TAG
 from taiwa.flows.sourced import Answer, Citation, Claim
 
 __all__ = ["WORDS", "place_of", "said", "worded"]
@@ -195,5 +196,5 @@ def _case(case: Case, language: str) -> Iterator[str]:
 
 
 def _line(text: str, indent: str = "") -> str:
-    """One line, without what is not seen."""
-    return indent + " ".join(CONTROL.sub("", text).split())
+    """One line, without what is not seen, and with nothing that a reader of Markdown or HTML would load or run."""
+    return indent + TAG.sub("‹", " ".join(CONTROL.sub("", text).split()).replace("![", "! ["))

@@ -6,7 +6,7 @@ from unicodedata import normalize
 
 from taiwa.flows.material import CONTROL
 
-__all__ = ["harmless", "stands"]
+__all__ = ["TAG", "harmless", "stands"]
 
 CLUSTER = re.compile("[\\S\\s][\u0300-\u036f\u3099\u309a\uff9e\uff9f]*")
 """A character with what may be composed with it."""
