@@ -26,6 +26,7 @@ PLACES = {
     "transformers": ("taiwa.models",),
     "huggingface_hub": ("taiwa.models",),
     "jinja2": ("taiwa.models",),
+    "xllamacpp": ("taiwa.models",),
     "llguidance": ("taiwa.guide",),
     "lark": ("taiwa.guide",),
     "click": ("taiwa.cli",),
