@@ -94,17 +94,27 @@ def store_errors() -> str:
     return f"| it says | error |\n|---|---|\n{''.join(lines)}"
 
 
-def figures() -> str:
-    """What every benchmark measured of what was promised, as the last `make bench` wrote it."""
+def overview() -> str:
+    """Every command in one line, by section."""
+    lines = [
+        f"| **{section}** | |\n" + "".join(f"| `taiwa {name}` | {COMMANDS[name].help} |\n" for name in names)
+        for section, names in SECTIONS.items()
+    ]
+    return f"| | |\n|---|---|\n{''.join(lines)}"
+
+
+def figures(*picks: str) -> str:
+    """What the benchmarks measured of what was promised, as their last runs wrote it: the rows that begin as a pick does."""
     lines: list[str] = []
     places: dict[str, None] = {}
     for path in sorted(RESULTS.glob("*.json")):
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        places[f"{found['machine']}, {found['date'][:7]}"] = None
-        lines += [
-            f"| {path.stem} | {row['what']} | {amount(row['value'], row['unit'])}{'' if row['met'] else ' (not met)'} | {amount(row['bound'], row['unit'])} |\n"
-            for row in found["targets"]
-        ]
+        for row in found["targets"]:
+            if f"{path.stem}: {row['what']}".startswith(picks):
+                places[f"{found['machine']}, {found['date'][:7]}"] = None
+                kept = "" if row["met"] else " (not met)"
+                measured, bound = amount(row["value"], row["unit"]), amount(row["bound"], row["unit"])
+                lines.append(f"| {path.stem} | {row['what']} | {measured}{kept} | {bound} |\n")
     return f"| benchmark | measured | is | at most |\n|---|---|---|---|\n{''.join(lines)}\n{'; '.join(places)}.\n"
 
 

@@ -16,7 +16,7 @@ from taiwa.settings import load
 from tests.house.source import ROOT
 
 SESSIONS = ROOT / "docs" / "sessions"
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md") if page.name != "command-line.md"]
 REFERENCE = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
 
 
@@ -67,9 +67,9 @@ def test_every_record_has_its_session_and_every_session_its_record() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_is_in_the_reference_and_shown_in_the_readme(name: str) -> None:
+def test_every_command_is_in_the_reference_and_in_another_document(name: str) -> None:
     assert f"### taiwa {name}\n" in REFERENCE
-    assert f"taiwa {name}" in README
+    assert any(f"taiwa {name}" in page for page in PAGES)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
