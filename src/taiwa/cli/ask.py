@@ -60,7 +60,7 @@ def ask(shared: Flags, question: str, **given: Any) -> None:  # noqa: ANN401  (c
     "just answer". The exit code is 3 where it asked back, 4 where the documents do not answer.
 
     \b
-    taiwa ask "How many days of leave are there in Galway?"
+    taiwa ask "How many days of annual leave do I have in Galway?"
     taiwa ask 領収書をなくしたら --in ~/handbook -v
     taiwa ask "leave" --in handbook --person me.yaml --as group:hr
     taiwa ask -c 2

@@ -41,8 +41,12 @@ LONGEST_ADVICE = 300
 FEW = 4
 """A wish of at most so many words is taken for broad, where it finds several things."""
 LATIN = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
+TITLE = re.compile(r"(?:\s*#{1,6} [^\n]*)*\s*")
+"""A passage that holds nothing but headings."""
 WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 
+FEWEST = 20
+"""Passages from which on rare words can be told from others."""
 LITTLE = 0.15
 """Below this chance of an answer it is said that the documents may not hold one."""
 
@@ -141,9 +145,10 @@ def _also(found: Clarified, text: str) -> tuple[Option, ...]:
     declined = found.decision.situation.thread.settled
     if not isinstance(found.act, Look) or declined or _size(text) > FEW:
         return ()
-    options = facets(found.passages)
-    inner = [passage for passage in found.passages if options and key_of(passage) in options[0].passages]
-    return (len(inner) * 2 >= len(found.passages) and facets(inner)) or options
+    told = [passage for passage in found.passages if not TITLE.fullmatch(passage.text)]
+    options = facets(told)
+    inner = [passage for passage in told if options and key_of(passage) in options[0].passages]
+    return (len(inner) * 2 >= len(told) and facets(inner)) or options
 
 
 def _size(text: str) -> float:
@@ -185,6 +190,10 @@ def _advised(act: Act, dialogue: Sequence[Message], asking: Asking) -> Program[s
 
 
 def _chance(found: Clarified) -> float:
+    """The chance that the documents answer; of a few passages no word is rare, and nothing can be told."""
+    evidence = found.decision.situation.evidence
+    if evidence is not None and evidence.passages < FEWEST:
+        return 1.0
     return answerable(found.decision.situation.evidence, len(found.decision.situation.found))
 
 

@@ -78,16 +78,17 @@ def extractive(
     >>> [claim.text for claim in extractive("how many days are there?", [leave]).claims]
     ['Everybody has ten days.']
     """
-    found = [*zip(passages, spans(query, passages, history, reader or PLAIN), strict=True)]
-    best = max((passage.score for passage, span in found if span is not None), default=0.0)
+    marked = zip(passages, spans(query, passages, history, reader or PLAIN), strict=True)
+    found = [(passage, span) for passage, span in marked if span is not None]
+    best = max((passage.score for passage, _ in found), default=0.0)
+    near = [each for each in found if each[0].score >= NEAR * best]
     claims: list[Claim] = []
     told: set[str] = set()
-    for passage, span in found:
-        if span is None or passage.score < NEAR * best or len(claims) == MOST or span.text in told:
-            continue
-        told.add(span.text)
-        cited = citation(passage, span.start, span.end, len(claims) + 1)
-        claims.append(Claim(harmless(span.text, passage.text), (cited,)))
+    for passage, span in near:
+        if len(claims) < MOST and span.text not in told:
+            told.add(span.text)
+            cited = citation(passage, span.start, span.end, len(claims) + 1)
+            claims.append(Claim(harmless(span.text, passage.text), (cited,)))
     return Answer(query, tuple(claims), tuple(passages), documented=bool(claims), by="passages")
 
 
