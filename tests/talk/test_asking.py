@@ -1,0 +1,152 @@
+"""Conversations that look things up: what they open and close, what they keep, and how a turn that was cut off goes on."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import taiwa
+from taiwa.kernel import Ability, Chunk, ConfigError, InputError, Request
+from taiwa.kernel.records import Json
+from taiwa.models.scripted import script
+from taiwa.retrieve import Library
+from taiwa.store import Store
+from taiwa.talk.again import replayed
+from taiwa.talk.asking import SHIPPED, Nobody, person_of
+from taiwa.talk.people import People
+
+NONE: frozenset[Ability] = frozenset()
+SCORES = json.dumps({"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5})
+ANSWER = json.dumps(
+    {"in_documents": True, "statements": [{"text": "Ten.", "quotations": [{"passage": 1, "words": "ten days"}]}]}
+)
+QUESTION = "how many days of leave does everybody have"
+
+
+class Failing:
+    """A model that answers once, and then takes the process with it."""
+
+    name = "failing"
+    abilities = NONE
+
+    def __init__(self) -> None:
+        self.answered = 0
+
+    def stream(self, request: Request) -> Iterator[Chunk]:
+        if self.answered:
+            raise KeyboardInterrupt
+        self.answered += 1
+        yield from script(SCORES, abilities=NONE).stream(request)
+
+    astream = script().astream
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "rules"
+    made.mkdir()
+    (made / "leave.md").write_text("# Leave\n\nEverybody has ten days of leave.\n")
+    return made
+
+
+def test_a_conversation_is_opened_and_looked_into_by_its_parameters(tmp_path: Path, folder: Path) -> None:
+    store = Store.open(tmp_path / "store.db")
+    talk = taiwa.open("ask", model=Nobody(), store=store, params={"in": [str(folder)]})
+
+    said = talk.say(QUESTION)
+
+    assert said.text.startswith("Everybody has ten days of leave. [1]")
+    assert (tmp_path / "store-library.db").exists()
+    assert talk.spent.requests == 0
+    talk.undo()
+    assert talk.conversation.count == 0
+
+
+def test_a_turn_that_was_cut_off_goes_on_without_judging_or_looking_again(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "store.db"
+    talk = taiwa.open("ask", model=Failing(), store=path, session="s", params={"in": [str(folder)]})
+    with pytest.raises(KeyboardInterrupt):
+        talk.say(QUESTION)
+    again = script(ANSWER, abilities=NONE)
+
+    later = taiwa.open("ask", model=again, store=path, session="s")
+    resumed = later.resume()
+
+    assert resumed is not None
+    assert [getattr(event, "text", "") for event in resumed][-1].startswith("Ten. [1]")
+    assert len(again.requests) == 1
+
+
+def test_every_turn_can_be_done_again_from_its_record(tmp_path: Path, folder: Path) -> None:
+    model = script(SCORES, ANSWER, abilities=NONE)
+    talk = taiwa.open("ask", model=model, store=tmp_path / "store.db", session="s", params={"in": [str(folder)]})
+    talk.say(QUESTION)
+    talk.say("thanks")
+    (folder / "leave.md").write_text("# Leave\n\nEverybody has eleven days of leave.\n")
+
+    done = [*replayed(talk.desk, "s")]
+
+    assert [(each.kind, each.calls, each.fault) for each in done] == [("root", 0, ""), ("turn", 2, ""), ("turn", 0, "")]
+
+
+def test_in_memory_the_handbook_is_indexed_for_the_turn_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    talk = taiwa.open("ask", model=Nobody(), store=":memory:", params={"in": [SHIPPED]})
+
+    assert "[1] en/facilities.md › Buildings and daily life › Dogs" in talk.say("may I bring my dog?").text
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_handbook_of_another_place_is_let_go(tmp_path: Path) -> None:
+    with Library.open(tmp_path / "store-handbook.db") as library:
+        library.make(tmp_path, "old")
+    talk = taiwa.open("ask", model=Nobody(), store=tmp_path / "store.db")
+    talk.say("dogs")
+
+    with Library.open(tmp_path / "store-handbook.db") as library:
+        assert library.names() == (SHIPPED,)
+
+
+def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: Path) -> None:
+    profile = tmp_path / "ann.yaml"
+    profile.write_text("name: ann\noffice: Leith\n")
+    store = Store.open(tmp_path / "store.db")
+    people = People(store)
+    people.put(person_of(str(profile), store))
+
+    talk = taiwa.open(
+        "ask", model=Nobody(), store=store, session="s", params={"in": [str(folder)], "person": str(profile)}
+    )
+    talk.say(QUESTION)
+
+    assert store.persons.sessions("ann") == ("s",)
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "said"),
+    [
+        ({"policy": "wisdom"}, InputError, "is no policy"),
+        ({"policy": "two_functions"}, ConfigError, "scores of a model"),
+        ({"judge": "dice"}, InputError, "no way to judge"),
+        ({"person": "nobody"}, InputError, "neither a person"),
+        ({"in": ["nowhere"]}, InputError, "neither an index nor a folder"),
+    ],
+)
+def test_what_cannot_be_opened_leaves_no_turn_behind(
+    tmp_path: Path, params: dict[str, Json], error: type[Exception], said: str
+) -> None:
+    talk = taiwa.open("ask", model=Nobody(), store=tmp_path / "store.db", params=params)
+
+    with pytest.raises(error, match=said):
+        talk.say(QUESTION)
+    assert talk.desk.store.runs.open_runs() == ()
+    assert not talk.desk.store.refs.list()
+
+
+def test_without_a_model_nothing_can_be_asked_of_one(tmp_path: Path) -> None:
+    talk = taiwa.open("chat", model=Nobody(), store=tmp_path / "store.db")
+
+    with pytest.raises(ConfigError, match="no model is set"):
+        talk.say("hello")
