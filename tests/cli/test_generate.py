@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.cli.generating import SPECIAL
 from tests.cli.conftest import Place, Speaker, Taiwa
 from tests.peers.tiny import build
 
@@ -139,10 +138,6 @@ def test_two_forms_are_one_too_many(taiwa: Taiwa, local: str) -> None:
 
     assert (done.code, done.out) == (2, "")
     assert "not 2 of them" in done.err
-
-
-def test_words_to_choose_from_are_spelled_as_a_pattern() -> None:
-    assert SPECIAL.sub(lambda found: f"\\{found[0]}", "a.b (c|d)*") == r"a\.b \(c\|d\)\*"
 
 
 def test_any_command_talks_with_a_model_in_this_process(taiwa: Taiwa, local: str, place: Place) -> None:

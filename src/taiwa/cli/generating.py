@@ -1,7 +1,6 @@
 """What is to be generated, by which model, and what is said of it afterwards."""
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,9 +10,22 @@ import click
 
 from taiwa.cli.options import Flags
 from taiwa.cli.screen import emit, plain, say_line, tell
+from taiwa.cli.values import enforcement_lines, told_enforcement
 from taiwa.kernel.errors import ConfigError, InputError, ShapeError
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import Grammar, JsonSchema, Regex, Request, Sampling, TextDelta, Usage, system, user
+from taiwa.kernel.values import (
+    Enforcement,
+    Grammar,
+    JsonSchema,
+    OneOf,
+    Regex,
+    Request,
+    Sampling,
+    TextDelta,
+    Usage,
+    system,
+    user,
+)
 
 if TYPE_CHECKING:
     from taiwa.guide.protocol import Clause
@@ -21,12 +33,11 @@ if TYPE_CHECKING:
     from taiwa.guide.vocabulary import Vocabulary
     from taiwa.models.local.model import LocalModel
     from taiwa.models.local.scribe import Written
+    from taiwa.models.wire import Hold
     from taiwa.shape import Shape
     from taiwa.talk.turn import Voice
 
 __all__ = ["Answer", "Wanted", "answers", "report", "wanted"]
-
-SPECIAL = re.compile(r"[.^$*+?{}\\[\]|()/-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +71,7 @@ class Answer:
     forwards: int = 0
     sparse: int = 0
     relaxed: "Sequence[Clause]" = field(default_factory=tuple)
+    enforcement: Enforcement | None = None
 
 
 def wanted(kind: str, text: str, given: Mapping[str, Any]) -> Wanted:
@@ -127,7 +139,8 @@ def answers(shared: Flags, wish: Wanted, count: int) -> list[Answer]:
     if isinstance(voice.model, LocalModel):
         found = list(_inside(voice.model, wish, count, aloud))
     else:
-        found = [_asked(voice, _outside(wish, voice), chosen.max_cost_nano, aloud) for _ in range(count)]
+        voice = _held(voice, "strict" if wish.strict else "lenient")
+        found = [_asked(voice, _outside(wish), chosen.max_cost_nano, aloud) for _ in range(count)]
     return [_judged(each, wish) for each in found]
 
 
@@ -165,15 +178,17 @@ def _told(written: "Written", vocabulary: "Vocabulary") -> Answer:
     )  # fmt: skip
 
 
-def _outside(wish: Wanted, voice: "Voice") -> Request:
-    """The request for a server: words to choose from become what it can be held to."""
-    if wish.choice is None:
-        return wish.request
-    if "regex" in voice.model.abilities:
-        words = "|".join(SPECIAL.sub(lambda found: f"\\{found[0]}", word) for word in wish.choice.options)
-        return replace(wish.request, constraint=Regex(words))
-    words = " | ".join(json.dumps(word, ensure_ascii=False) for word in wish.choice.options)
-    return replace(wish.request, constraint=Grammar(f"start: {words}\n"))
+def _held(voice: "Voice", hold: "Hold") -> "Voice":
+    """The voice whose model refuses, or leaves to a check, what its server's decoder does not hold."""
+    from taiwa.models.opening import holding
+
+    model: Any = voice.model
+    return replace(voice, model=holding(model, hold))
+
+
+def _outside(wish: Wanted) -> Request:
+    """The request for a server."""
+    return wish.request if wish.choice is None else replace(wish.request, constraint=OneOf(wish.choice.options))
 
 
 def _asked(voice: "Voice", request: Request, most: int | None, aloud: Callable[[str], None]) -> Answer:
@@ -188,7 +203,9 @@ def _asked(voice: "Voice", request: Request, most: int | None, aloud: Callable[[
             aloud(event.text)
         elif isinstance(event, Done):
             response = event.value
-            return Answer(response.text, response.finish, response.stop, response.usage)
+            return Answer(
+                response.text, response.finish, response.stop, response.usage, enforcement=response.enforcement
+            )
     raise AssertionError("a run ends with Done")
 
 
@@ -238,6 +255,8 @@ def report(shared: Flags, found: Sequence[Answer]) -> None:
 
 
 def _explain(answer: Answer) -> None:
+    for line in enforcement_lines(answer.enforcement):
+        tell(line)
     if answer.parts:
         tell("".join(f"«{text}»" if forced else text for text, forced in answer.parts) + "   («forced»)")
         forced, count = sum(forced for _, forced in answer.parts), len(answer.parts)
@@ -261,6 +280,7 @@ def _record(answer: Answer) -> dict[str, Json]:
         "fits": answer.fits,
         "why": answer.why or None,
         "not_enforced": [str(clause) for clause in answer.relaxed],
+        "enforcement": told_enforcement(answer.enforcement),
         "usage": None
         if usage is None
         else {

@@ -7,11 +7,13 @@ from itertools import groupby
 from taiwa.cli.screen import inert
 from taiwa.flows.repair import Attempt
 from taiwa.kernel.records import Json
+from taiwa.kernel.values import Enforcement
 from taiwa.shape import Fix
 
-__all__ = ["attempt_lines", "fix_lines", "pretty", "told_attempt", "told_fix"]
+__all__ = ["attempt_lines", "enforcement_lines", "fix_lines", "pretty", "told_attempt", "told_enforcement", "told_fix"]
 
 MOST_PLACES = 5
+MOST_CLAUSES = 6
 SHOWN_CHARS = 200
 
 
@@ -44,6 +46,7 @@ def attempt_lines(attempts: Sequence[Attempt]) -> list[str]:
         asked = each.mode if each.form == "whole" else f"{each.mode}, {each.form}"
         lines += [f"gave up {why}" for why in each.downgrades]
         lines.append(f"attempt {number} ({asked}): {'not read' if each.diagnostics else 'read'} · {tokens}")
+        lines += [f"  {line}" for line in enforcement_lines(each.enforcement)]
         lines += [f"  {line}" for line in fix_lines(each.fixes)]
         if each.diagnostics:
             text = " ".join(each.text.split())
@@ -64,6 +67,40 @@ def told_attempt(attempt: Attempt) -> dict[str, Json]:
         "fixes": [told_fix(fix) for fix in attempt.fixes],
         "usage": None if usage is None else {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
         "downgrades": list(attempt.downgrades),
+        "enforcement": told_enforcement(attempt.enforcement),
+    }
+
+
+def enforcement_lines(enforcement: Enforcement | None) -> list[str]:
+    """Say what of a constraint the decoder held, and what was left to a check: by JSON pointer and keyword."""
+    if enforcement is None:
+        return []
+    told = f"told by {enforcement.way}" if enforcement.way else "the server was not told of it"
+    lines = [f"held by the decoder: {_listed(enforcement.enforced)} · {told}"]
+    if enforcement.promised:
+        lines.append(f"promised by the server, not probed: {_listed(enforcement.promised)}")
+    if enforcement.checked:
+        lines.append(f"only checked: {_listed(enforcement.checked)}")
+    if enforcement.broken:
+        lines.append(f"broken by the answer: {_listed(enforcement.broken)}")
+    return lines
+
+
+def _listed(clauses: Sequence[str]) -> str:
+    more = f" and {len(clauses) - MOST_CLAUSES} more" if len(clauses) > MOST_CLAUSES else ""
+    return (", ".join(clauses[:MOST_CLAUSES]) or "nothing") + more
+
+
+def told_enforcement(enforcement: Enforcement | None) -> dict[str, Json] | None:
+    """The same for programs."""
+    if enforcement is None:
+        return None
+    return {
+        "way": enforcement.way,
+        "enforced": list(enforcement.enforced),
+        "promised": list(enforcement.promised),
+        "checked": list(enforcement.checked),
+        "broken": list(enforcement.broken),
     }
 
 

@@ -213,7 +213,17 @@ class _Course(Generic[T]):
     def note(self, answer: Answered, faults: tuple[str, ...], form: Form, fixes: tuple[Fix, ...] = ()) -> None:
         response = answer.response
         self.attempts.append(
-            Attempt(answer.text, faults, fixes, response.finish, response.usage, answer.mode, form, answer.downgrades)
+            Attempt(
+                answer.text,
+                faults,
+                fixes,
+                response.finish,
+                response.usage,
+                answer.mode,
+                form,
+                answer.downgrades,
+                response.enforcement,
+            )
         )
 
     def keep_best(self, text: str, ending: str) -> None:

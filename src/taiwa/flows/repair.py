@@ -14,7 +14,7 @@ from taiwa.flows.modes import Answered, Mode
 from taiwa.flows.patches import place_of
 from taiwa.kernel.errors import InputError, ShapeError
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.values import Finish, Message, ToolResult, Usage, assistant, user
+from taiwa.kernel.values import Enforcement, Finish, Message, ToolResult, Usage, assistant, user
 from taiwa.shape import Fix, Rules, Shape, Stream
 
 __all__ = [
@@ -64,7 +64,7 @@ class Attempt:
     """One answer as the model wrote it: what was mended, what is wrong, how it was asked for and what it cost.
 
     No diagnostics means that it was taken. `usage` None means that the server did not say. `downgrades` say why a better
-    mode was given up before this answer.
+    mode was given up before this answer, and `enforcement` what of the type the decoder held.
     """
 
     text: str
@@ -75,6 +75,7 @@ class Attempt:
     mode: Mode = "prompt"
     form: Form = "whole"
     downgrades: tuple[str, ...] = ()
+    enforcement: Enforcement | None = None
 
 
 def check_repair(repair: Repair) -> None:

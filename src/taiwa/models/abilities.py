@@ -82,6 +82,7 @@ TABLE: tuple[tuple[str, str, Facts], ...] = (
     ("hosted", r"", _can("stop tools")),
     ("plain", r"", _can("stop")),
     # In this process: our own decode loop.
+    ("gguf", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
     ("local", r"", _can("stop prefix json_schema regex grammar logprobs seed")),
 )
 

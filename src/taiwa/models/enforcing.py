@@ -7,10 +7,10 @@ from taiwa.guide.protocol import Coverage
 from taiwa.guide.schema.document import below
 from taiwa.guide.schema.keywords import HOLDERS, KINDS
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import Enforcement
+from taiwa.kernel.values import Calls, Constraint, Enforcement, Grammar, OneOf, Regex
 from taiwa.models.llamacpp import Places
 
-__all__ = ["by_findings", "by_places", "clause", "clauses", "of_coverage"]
+__all__ = ["NAMES", "by_findings", "by_places", "clause", "clauses", "of_coverage"]
 
 LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 INNER = (
@@ -18,6 +18,8 @@ INNER = (
     "unevaluatedItems", "unevaluatedProperties", *LISTS, *HOLDERS,
 )  # fmt: skip
 MOST_CLAUSES = 2_000
+NAMES: dict[type, str] = {Regex: "regex", OneOf: "choice", Grammar: "grammar", Calls: "tools"}
+"""What is no schema is held or not as a whole; this stands in the place of a keyword."""
 PLAIN = frozenset(("type", "properties", "items", "prefixItems", "allOf"))
 """Keywords that no check of a probe is about: a server that holds the plainest schema holds them."""
 CHECKS: Mapping[str, str] = {
@@ -78,12 +80,13 @@ def by_findings(schema: Mapping[str, Json], held: Mapping[str, str], way: str, *
     return _told(way, found["enforced"], found["promised"], found["checked"])
 
 
-def of_coverage(coverage: Coverage, way: str) -> Enforcement:
-    """Say of a guide of our own what it enforces."""
+def of_coverage(constraint: Constraint, coverage: Coverage) -> Enforcement:
+    """Say of a guide of our own what it enforces: of what is no schema, all that it does not name as left out."""
     missed = (*coverage.relaxed, *coverage.unsupported)
     left = [clause(each.pointer, each.keyword) for each in missed]
-    held = [clause(each.pointer, each.keyword) for each in coverage.enforced]
-    return _told(way, [each for each in held if each not in left], (), left)
+    name = NAMES.get(type(constraint))
+    held = [clause(each.pointer, each.keyword) for each in coverage.enforced] if name is None else [clause("", name)]
+    return _told("mask", [each for each in held if each not in left], (), left)
 
 
 def _check(schema: Mapping[str, Json], keyword: str) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast, get_args
 
@@ -12,6 +12,7 @@ from taiwa.kernel.records import Json
 from taiwa.kernel.values import Ability
 from taiwa.models.loose import item_at, parse, text_at
 from taiwa.models.names import resolve
+from taiwa.models.openai import ChatCompletions
 from taiwa.models.probe import Finding, ProbeReport, Verdict
 from taiwa.models.wire import Target
 from taiwa.settings import Settings
@@ -77,7 +78,16 @@ def probed(name: str, settings: Settings) -> Target:
         return target
     abilities: Mapping[Ability, bool] = found.report.abilities
     wishes = {str(ability): can for ability, can in abilities.items()} | dict(settings.abilities.get(name, {}))
-    return resolve(name, base_urls=settings.base_urls, overrides={name: wishes})
+    return _told(resolve(name, base_urls=settings.base_urls, overrides={name: wishes}), found.report)
+
+
+def _told(target: Target, report: ProbeReport) -> Target:
+    """The target whose codec knows what the server was found to hold."""
+    codec = target.codec
+    if not isinstance(codec, ChatCompletions):
+        return target
+    held = tuple((each.name.removeprefix("schema."), each.verdict) for each in report.findings)
+    return replace(target, codec=replace(codec, facts=replace(codec.facts, held=held)))
 
 
 def _place(base_url: str, model: str) -> str:

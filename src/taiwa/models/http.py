@@ -21,7 +21,7 @@ from taiwa.models.letter import Letter, address_of, get, post
 from taiwa.models.pool import Pool
 from taiwa.models.retry import Retry
 from taiwa.models.secret import Secret
-from taiwa.models.wire import Call, Target
+from taiwa.models.wire import Call, Hold, Target
 
 if TYPE_CHECKING:
     from taiwa.models.keeping import Keeping
@@ -78,6 +78,15 @@ class HttpModel:
     def abilities(self) -> frozenset[Ability]:
         """What its server can do."""
         return self.target.abilities
+
+    def holding(self, hold: Hold) -> "HttpModel":
+        """The same model, with another way to treat what its server's decoder does not hold; it has connections of its own."""
+        from taiwa.models.openai import held_so
+
+        target = held_so(self.target, hold)
+        return HttpModel(
+            target, self._key, timeouts=self.timeouts, retry=self.retry, pool=self.pool, timing=self.timing
+        )
 
     def stream(self, request: Request) -> Generator[Chunk]:
         """Answer in chunks, the last one `Finished`; closing the iterator closes the connection at once.

@@ -46,9 +46,12 @@ PROVIDERS: Mapping[str, Provider] = {
     "sglang": Provider("http://127.0.0.1:30000/v1", "SGLANG_API_KEY", "sglang", own=True),
     "lmstudio": Provider("http://127.0.0.1:1234/v1", "LMSTUDIO_API_KEY", "lmstudio", own=True),
 }
-INSIDE: Mapping[str, str] = {"local": "FOLDER or VENDOR/NAME: a model of transformers, in this process"}
+INSIDE: Mapping[str, str] = {
+    "local": "FOLDER or VENDOR/NAME: a model of transformers, in this process",
+    "gguf": "FILE.gguf: a llama.cpp server of our own, in a process beside this one",
+}
 """The prefixes of models that no server is asked for, and what stands behind them."""
-FORMS = "say PROVIDER:MODEL (openai:gpt-…, ollama:…), http://HOST:PORT/v1#MODEL, or local:FOLDER"
+FORMS = "say PROVIDER:MODEL (openai:gpt-…, ollama:…), http://HOST:PORT/v1#MODEL, local:FOLDER, or gguf:FILE"
 GUESSES = (
     (r"^(gpt-|o\d|chatgpt)", "openai"),
     (r"^claude", "anthropic"),
@@ -69,6 +72,11 @@ def resolve(
     """
     moved = base_urls or {}
     wishes = (overrides or {}).get(name)
+    if name.isprintable() and (file := _gguf(name)) is not None:
+        known = facts("gguf", file, wishes)
+        return Target(
+            name, "gguf", file, ChatCompletions("model", DIALECTS["gguf"], known), known.abilities, inside=True
+        )
     if name.startswith("local:") and name.isprintable():
         return Target(name, "local", name[6:], Inside(), facts("local", name[6:], wishes).abilities, inside=True)
     if not name.isprintable() or " " in name or not name:
@@ -87,6 +95,13 @@ def resolve(
             f"the base URL of {prefix!r} ends in a model's name: leave it out, names give it as '{prefix}:MODEL'"
         )
     return _target(name, provider, _base(url, provider), model, wishes)
+
+
+def _gguf(name: str) -> str | None:
+    """The file that a name leads to, with its options; a file of `local:` is meant as one of `gguf:`."""
+    prefix, colon, rest = name.partition(":")
+    is_file = prefix == "local" and rest.partition("?")[0].lower().endswith(".gguf")
+    return rest if is_file or (prefix == "gguf" and colon) else None
 
 
 def _by_url(name: str, wishes: Mapping[str, bool] | None) -> Target:

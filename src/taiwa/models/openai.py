@@ -1,7 +1,7 @@
 """The Chat Completions protocol, in the dialects of the servers that speak it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from json import dumps
 from typing import Literal
 
@@ -26,9 +26,9 @@ from taiwa.models.failures import Server, failure, inside, not_in_protocol
 from taiwa.models.likelihoods import likelihoods_in
 from taiwa.models.loose import count_at, item_at, items_at, text_at
 from taiwa.models.systemone import answers_in, bill_in, encode_questions
-from taiwa.models.wire import Call, Decoder, Hold, Way
+from taiwa.models.wire import Call, Decoder, Hold, Target, Way
 
-__all__ = ["DIALECTS", "ChatCompletions", "Dialect"]
+__all__ = ["DIALECTS", "ChatCompletions", "Dialect", "held_so"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ MOST_LIKELIEST = 20
 DIALECTS: Mapping[str, Dialect] = {
     "openai": Dialect("OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}"),
     "llamacpp": Dialect("the llama.cpp server", prefix="last", echo="whole", constraints="gbnf", stops=MANY),
+    "gguf": Dialect("llama.cpp", prefix="last", echo="whole", constraints="gbnf", stops=MANY),
     "vllm": Dialect("the vLLM server", prefix="continue", constraints="structured_outputs", stops=MANY),
     "sglang": Dialect("the SGLang server", prefix="continue", constraints="fields", stops=MANY),
     "ollama": Dialect("the Ollama server", stops=MANY),
@@ -209,6 +210,12 @@ class ChatCompletions:
         if choice not in {tool.name for tool in request.tools}:
             raise InputError(f"tool_choice names {choice!r}, which is none of the request's tools")
         return {"tools": tools, "tool_choice": {"type": "function", "function": {"name": choice}}}
+
+
+def held_so(target: Target, hold: Hold) -> Target:
+    """The target whose codec treats in another way what a server's decoder does not hold; see `Hold`."""
+    codec = target.codec
+    return replace(target, codec=replace(codec, hold=hold)) if isinstance(codec, ChatCompletions) else target
 
 
 def _message(message: Message, ids: CallIds) -> list[Json]:

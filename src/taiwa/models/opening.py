@@ -4,20 +4,34 @@ from threading import Lock
 from typing import TypeAlias
 
 from taiwa.models.abilities import Facts
+from taiwa.models.gguf.model import GgufModel
 from taiwa.models.http import HttpModel, Retry, Timeouts
 from taiwa.models.keys import find_key
 from taiwa.models.local.model import LocalModel
 from taiwa.models.local.place import here
-from taiwa.models.wire import Target
+from taiwa.models.wire import Hold, Target
 from taiwa.settings import Settings
 
-__all__ = ["Opened", "open_model"]
+__all__ = ["Opened", "holding", "open_model"]
 
-Opened: TypeAlias = HttpModel | LocalModel
+Opened: TypeAlias = HttpModel | LocalModel | GgufModel
 
 _lock = Lock()
 _inside: dict[str, LocalModel] = {}
-"""Models in this process by name: whoever opens one again gets the one that is loaded."""
+_files: dict[str, GgufModel] = {}
+"""Models of this process by name: whoever opens one again gets the one that is loaded."""
+
+
+def holding(model: Opened, hold: Hold) -> Opened:
+    """The same model, with another way to treat what a server's decoder does not hold; see `Hold`.
+
+    A model in this process is told so with each wish, and stays as it is.
+    """
+    if isinstance(model, GgufModel):
+        return model.holding(hold)
+    if isinstance(model, HttpModel):
+        return model.holding(hold)
+    return model
 
 
 def open_model(target: Target, chosen: Settings) -> Opened:
@@ -26,8 +40,15 @@ def open_model(target: Target, chosen: Settings) -> Opened:
     Raises:
         ConfigError: its key is missing, its name cannot be used, or its folder holds no model.
     """
+    timeouts = Timeouts(total=chosen.timeout)
+    if target.base_url == "gguf":
+        with _lock:
+            served = _files.get(target.name)
+            if served is None or served.target != target:
+                served = _files[target.name] = GgufModel(target, timeouts)
+            return served
     if not target.inside:
-        timeouts, retry = Timeouts(total=chosen.timeout), Retry(attempts=chosen.attempts)
+        retry = Retry(attempts=chosen.attempts)
         return HttpModel(target, find_key(target, chosen), timeouts=timeouts, retry=retry)
     with _lock:
         found = _inside.get(target.name)

@@ -20,7 +20,7 @@ from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import Ability, Calls, Enforcement, Grammar, JsonSchema, OneOf, Regex
 from taiwa.models.abilities import Facts
-from taiwa.models.enforcing import by_findings, by_places, clause, clauses
+from taiwa.models.enforcing import NAMES, by_findings, by_places, clause, clauses
 from taiwa.models.llamacpp import held
 from taiwa.models.strict import is_strict, strict_form
 from taiwa.models.wire import Hold, Way
@@ -34,12 +34,10 @@ WORDS: dict[type, tuple[Ability, str]] = {
     Grammar: ("grammar", "a grammar"),
     Calls: ("grammar", "tools in free text"),
 }
-NAMES: dict[type, str] = {Regex: "regex", OneOf: "choice", Grammar: "grammar", Calls: "tools"}
 GRAMMAR_FIELDS: dict[Way, tuple[str, ...]] = {
     "structured_outputs": ("structured_outputs", "grammar"), "fields": ("ebnf",), "gbnf": ("grammar",), "llguidance": ("grammar",)
 }  # fmt: skip
 SPACE = " ?"
-WHITESPACE = r" |\n {0,24}"
 LONGEST_PATTERN = 30_000
 """Longer patterns take more time to be made a grammar of than a server takes to answer."""
 MOST_KEPT = 256
@@ -225,7 +223,8 @@ def _of_regex(pattern: str, begun: str) -> str:
 def _for_engine(schema: str) -> Worded:
     """A schema for a llama.cpp with llguidance in it, rewritten into what that enforces, as for a model in this process."""
     written = rewrite(json.loads(schema))
-    text = json.dumps({**written.schema, "x-guidance": {"whitespace_pattern": WHITESPACE}}, ensure_ascii=False)
+    # No white space: the engine's older versions, which servers are built with, do not keep its bounds.
+    text = json.dumps({**written.schema, "x-guidance": {"whitespace_flexible": False}}, ensure_ascii=False)
     enforced = tuple(dict.fromkeys(clause(each.pointer, each.keyword) for each in written.enforced))
     checked = tuple(dict.fromkeys(clause(each.pointer, each.keyword) for each in written.missed))
     kept = tuple(each for each in enforced if each not in checked)

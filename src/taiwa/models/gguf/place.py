@@ -1,0 +1,73 @@
+"""The name of a GGUF model: a file, and how llama.cpp is to load it."""
+
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+
+from taiwa.kernel.errors import ConfigError
+
+__all__ = ["FORM", "Place", "checked", "place_of"]
+
+FORM = "say gguf:FILE.gguf, with ?context=8192&threads=4&slots=1&layers=0 behind it where you want to"
+MAGIC = b"GGUF"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a model is and how it is loaded.
+
+    `context` is how many tokens all its conversations together may have, `slots` how many of them are answered at a time;
+    `threads` 0 takes as many as there are cores, and `layers` says how many run on a GPU: -1 leaves that to llama.cpp.
+    """
+
+    file: Path
+    context: int = 8192
+    threads: int = 0
+    slots: int = 4
+    layers: int = -1
+
+
+def place_of(text: str) -> Place:
+    """Read what stands behind `gguf:`.
+
+    Raises:
+        ConfigError: it names nothing, or an option is unknown.
+    """
+    file, _, given = text.partition("?")
+    if not file.strip():
+        raise ConfigError(f"'gguf:' names no file: {FORM}")
+    known = [field.name for field in fields(Place) if field.name != "file"]
+    chosen: dict[str, int] = {}
+    for option in filter(None, given.split("&")):
+        name, _, number = option.partition("=")
+        if name not in known:
+            near = get_close_matches(name, known, 1, 0.0)[0]
+            raise ConfigError(f"{name!r} is no option of a GGUF model: did you mean {near!r}? ({', '.join(known)})")
+        if not (number.isascii() and number.isdecimal() and len(number) <= 9):
+            raise ConfigError(f"{name} is a whole number, not {number!r}")
+        if name in ("context", "slots") and int(number) == 0:
+            raise ConfigError(f"{name} of a GGUF model is at least 1")
+        chosen[name] = int(number)
+    return Place(Path(file).expanduser(), **chosen)
+
+
+def checked(place: Place) -> Place:
+    """See that there is such a file, before a server is started for it.
+
+    Raises:
+        ConfigError: there is none, or it is no GGUF file.
+    """
+    file = place.file
+    if file.is_dir():
+        inner = next(iter(sorted(file.glob("*.gguf"))), None)
+        raise ConfigError(f"{file} is a folder: {f'did you mean {inner}?' if inner else FORM}")
+    try:
+        with file.open("rb") as opened:
+            begins = opened.read(len(MAGIC))
+    except FileNotFoundError:
+        raise ConfigError(f"there is no file {file}: {FORM}") from None
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read ({error.strerror})") from None
+    if begins != MAGIC:
+        raise ConfigError(f"{file} is no GGUF file: it begins with {begins!r}")
+    return place
