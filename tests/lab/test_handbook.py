@@ -80,6 +80,8 @@ def test_words_that_point_at_nothing_are_asked_about_and_clear_questions_are_not
     by_kind = {each.name: each for each in shares(asked)}
 
     assert by_kind["dangling"].asked >= by_kind["dangling"].should_ask * 0.8
+    assert by_kind["broad"].offered >= by_kind["broad"].should_ask * 0.8
+    assert by_kind["clear"].offered <= by_kind["clear"].questions * 0.1
     assert by_kind["clear"].asked == by_kind["follow_up"].asked == 0
 
 

@@ -82,6 +82,7 @@ HEADING = re.compile(r"\s*#{1,6} [^\n]*\n")
 SNIPPET = 300
 """Characters of a passage that are shown around what was quoted."""
 BEFORE = 80
+GAP = re.compile(r"\s+|(?<=[。！？])")
 
 
 def worded(language: str, name: str, text: str = "") -> str:
@@ -157,6 +158,9 @@ def _snippet(text: str, marks: Sequence[tuple[int, int]]) -> str:
     first = min(start for start, _ in marks)
     top = min(heading.end() if heading else 0, first)
     begin = top if len(text) - top <= SNIPPET else max(first - BEFORE, top)
+    if top < begin < first:
+        gap = GAP.search(text, begin, first)
+        begin = gap.end() if gap else begin
     end = min(begin + SNIPPET, len(text))
     shown, at = "", begin
     for start, stop in _merged(marks):
@@ -197,4 +201,4 @@ def _case(case: Case, language: str) -> Iterator[str]:
 
 def _line(text: str, indent: str = "") -> str:
     """One line, without what is not seen, and with nothing that a reader of Markdown or HTML would load or run."""
-    return indent + TAG.sub("‹", " ".join(CONTROL.sub("", text).split()).replace("![", "! ["))
+    return indent + TAG.sub("‹", " ".join(CONTROL.sub("", text).split()).replace("![", "! [").replace("](", "] ("))

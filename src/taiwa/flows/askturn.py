@@ -29,7 +29,7 @@ from taiwa.kernel.errors import CorruptError, RefusalError, ShapeError
 from taiwa.kernel.records import Json, record, revive, value
 from taiwa.kernel.values import Evidence, Message, Passage, Request, Sampling, assistant, system, user
 
-__all__ = ["LITTLE", "Asking", "ask_turn", "asking_of", "decision_of", "dialogue_of", "thread_of"]
+__all__ = ["LITTLE", "Asking", "also_meant", "ask_turn", "asking_of", "decision_of", "dialogue_of", "thread_of"]
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ def ask_turn(text: str, asking: Asking, reader: Reader = PLAIN) -> Step[Conversa
         thread = _offered_before(thread_of(settled), text)
         found = yield from clarify(dialogue, asking.manner, thread=thread, person=asking.person)
         language = tongue(dialogue, asking.person.language)
-        also = _also(found, text)
+        also = () if thread.offered else also_meant(found, text)  # who has chosen is not asked to choose again
         turn = Turn(found, (yield from _answered(found, dialogue, asking, reader)))
         words = (yield from _advised(found.act, dialogue, asking)) or said(
             turn, language, also, weak=_chance(found) < LITTLE
@@ -140,7 +140,7 @@ def dialogue_of(turns: Sequence[Past]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _also(found: Clarified, text: str) -> tuple[Option, ...]:
+def also_meant(found: Clarified, text: str) -> tuple[Option, ...]:
     """What else could be meant by a few words that much was found for: groups of passages, within one where it has most."""
     declined = found.decision.situation.thread.settled
     if not isinstance(found.act, Look) or declined or _size(text) > FEW:

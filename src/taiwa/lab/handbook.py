@@ -11,6 +11,7 @@ from typing import cast
 
 from taiwa.apps.catalogue import HANDBOOK
 from taiwa.flows.acts import Ask
+from taiwa.flows.askturn import also_meant
 from taiwa.flows.clarify import Clarified, Manner, clarify
 from taiwa.flows.extractive import Reader, extractive
 from taiwa.kernel.effects import Program
@@ -60,18 +61,21 @@ class Question:
 @value
 class Asked:
     """What came of a question without a model: at which rank an answer was found (0: not), whether words that were quoted
-    hold it, and whether it was asked back.
+    hold it, whether it was asked back, and whether something to choose from was offered beside the answer.
     """
 
     question: Question
     rank: int
     quoted: bool
     asked: bool
+    offered: bool
 
 
 @value
 class Share:
-    """Of so many questions of a kind and language: found first, among three, among ten; quoted; asked back."""
+    """Of so many questions of a kind or language that have an answer: found first, among three, among ten, and quoted; of all
+    of them, asked back, offered a choice, and how many a person would ask back.
+    """
 
     name: str
     questions: int
@@ -80,6 +84,7 @@ class Share:
     ten: int
     quoted: int
     asked: int
+    offered: int
     should_ask: int
 
 
@@ -104,12 +109,14 @@ def ask_handbook(index: Index, rows: Iterable[Question], reader: Reader) -> tupl
 
 
 def shares(asked: Sequence[Asked]) -> tuple[Share, ...]:
-    """Count by language, by kind, and in all; what nothing answers is counted as asked back or not."""
-    names: dict[str, list[Asked]] = {}
-    for each in asked:
-        for name in (each.question.language, each.question.kind, "all"):
-            names.setdefault(name, []).append(each)
-    return tuple(_share(name, rows) for name, rows in names.items())
+    """Count by language, by kind, and in all."""
+    languages = dict.fromkeys(each.question.language for each in asked)
+    kinds = dict.fromkeys(each.question.kind for each in asked)
+    parts = [
+        (name, [each for each in asked if name in (each.question.language, each.question.kind)])
+        for name in (*languages, *kinds)
+    ]
+    return tuple(_share(name, rows) for name, rows in (*parts, ("all", asked)))
 
 
 def _share(name: str, rows: Sequence[Asked]) -> Share:
@@ -123,6 +130,7 @@ def _share(name: str, rows: Sequence[Asked]) -> Share:
         sum(rank > 0 for rank in ranks),
         sum(each.quoted for each in answerable),
         sum(each.asked for each in rows),
+        sum(each.offered for each in rows),
         sum(each.question.ask for each in rows),
     )
 
@@ -134,8 +142,8 @@ def _asked(index: Index, row: Question, reader: Reader) -> Asked:
     places = {(each.source, gold.words) for each in quoted for gold in row.gold if gold.words in each.words}
     held = any((gold.source, gold.words) in places for gold in row.gold)
     runtime = Runtime(retriever=Within([index], row.who))
-    act = runtime.run(_decided(row)).act
-    return Asked(row, rank, held, isinstance(act, Ask))
+    decided = runtime.run(_decided(row))
+    return Asked(row, rank, held, isinstance(decided.act, Ask), bool(also_meant(decided, row.turns[-1])))
 
 
 def _decided(row: Question) -> Program[Clarified]:
