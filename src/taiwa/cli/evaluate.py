@@ -1,4 +1,4 @@
-"""`taiwa eval`: how good the tools are, and how good a model is with them, on questions with known answers."""
+"""`taiwa eval`: how good the tools are, the looking up and asking back, and a model with them, on questions with known answers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from taiwa.cli.evalasking import answer_, clarify_, retrieve_, rewrite_
+from taiwa.cli.evaloptions import FILE, running
 from taiwa.cli.options import Flags, flags
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from taiwa.lab.evaluation.ablation import Grid
     from taiwa.lab.evaluation.items import DataSet
@@ -19,24 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["eval_"]
 
-MOST_AT_ONCE = 256
 MOST_ORDERS = 20
-FILE = click.Path(path_type=Path, dir_okay=False)
-FOLDER = click.Path(path_type=Path, file_okay=False)
 PROTOCOLS = ("tagged", "inline", "gsm", "react", "fence")
-RUNNING = (
-    click.option("-j", "width", type=click.IntRange(1, MOST_AT_ONCE), default=4, help="Rows at a time; 4 if not said."),
-    click.option(
-        "--on", "on", metavar="PLACE", help="Where: local, local:N or ray://HOST:PORT (Ray); here if not said."
-    ),
-    click.option(
-        "--out", type=FOLDER, metavar="DIR", help="Keep rows, table and chart there; rows there are gone on with."
-    ),
-    click.option("--resume", is_flag=True, help="Go on with DIR, which must hold rows of this evaluation."),
-    click.option("--limit", type=click.IntRange(1), metavar="N", help="The first N questions only."),
-    click.option("--only", metavar="KINDS", help="Questions of these types or classes only, with commas between."),
-)
-"""What every evaluation of a model can be told."""
 
 
 @click.group("eval")
@@ -46,7 +32,13 @@ def eval_() -> None:
     \b
     taiwa eval tools --data exercises.jsonl
     taiwa eval reason --data numglue.json --only Type_2 -m ollama:qwen3 --out runs/qwen3
+    taiwa eval clarify --data qulac.json --data abg-coqa.json
+    taiwa eval retrieve --data jsquad.json
     """
+
+
+for _command in (clarify_, rewrite_, retrieve_, answer_):
+    eval_.add_command(_command)
 
 
 @eval_.command("tools", short_help="Ask the tools alone; no model is needed.")
@@ -81,13 +73,6 @@ def tools_(shared: Flags, data: Path) -> None:
     misses = [(one.id, one.kind, one.got or one.error, one.gold) for one in found.of("wrong")]
     if misses:
         table(("miss", "kind", "got", "gold"), misses)
-
-
-def running(command: "Callable[..., Any]") -> "Callable[..., Any]":
-    """Give a command the options that every evaluation of a model has."""
-    for option in reversed(RUNNING):
-        command = option(command)
-    return command
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,26 @@
 """What an evaluation asks: items with their right answers, in one file whose bytes have a hash."""
 
-from taiwa.kernel.records import value
+from collections.abc import Mapping
+from dataclasses import field
+
+from taiwa.kernel.records import Json, value
 
 __all__ = ["DataSet", "Item"]
 
 
 @value
 class Item:
-    """One question with its right answer; `kind` is its class, `line` where it stands in its file."""
+    """One question with its right answer; `kind` is its class, `line` where it stands in its file.
+
+    `more` is what else a measurement of its kind needs.
+    """
 
     id: str
     text: str
     gold: str
     kind: str = ""
     line: int = 0
+    more: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
 @value
