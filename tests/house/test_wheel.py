@@ -44,6 +44,10 @@ def test_the_wheel_holds_the_typed_package_and_its_licence_only(workplace: Workp
     names = zipfile.ZipFile(workplace.wheel).namelist()
 
     assert "taiwa/py.typed" in names
+    assert {"taiwa/apps/handbook/en/leave.md", "taiwa/apps/handbook/ja/kyuka.md", "taiwa/apps/builtin/ask.md"} <= {
+        *names
+    }
+    assert "taiwa/apps/worked/handbook.jsonl" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"taiwa"}
 

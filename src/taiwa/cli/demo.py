@@ -50,6 +50,8 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("The bill, with what is not known said so.", "taiwa cost --by session"),
     ("All again from the records: no call, every hash checked.", "taiwa replay demo"),
     ("And the whole store.", "taiwa fsck"),
+    ("Documents answer, too: a handbook that comes along, asked without any model.",
+     'taiwa ask "How many days of annual leave do I have in Galway?" --judge none'),
 )  # fmt: skip
 NEXT = """\
 Now your own: set a model (`taiwa models list` shows how one is named), then
