@@ -1,6 +1,7 @@
 """`taiwa models` and `taiwa probe`: what is known of models and servers, and finding out."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, get_args
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from taiwa.models.names import Provider
 
 __all__ = ["models", "probe"]
+
+PLACES = {"local": "in this process", "gguf": "a llama.cpp server of our own"}
 
 
 @click.group()
@@ -82,9 +85,9 @@ def show(shared: Flags, name: str | None) -> None:
             }
         )
         return
-    say_line(f"{target.name}  {'in this process' if target.inside else target.base_url}", "bold")
+    say_line(f"{target.name}  {PLACES.get(target.base_url, target.base_url)}", "bold")
     table(("ability", "can"), [(ability, "yes" if can else "no") for ability, can in able.items()])
-    known = "our own decode loop" if target.inside else "from the table; `taiwa probe` finds out"
+    known = "our own decode loop" if target.base_url == "local" else "from the table; `taiwa probe` finds out"
     tell(known if found is None else f"probed on {found.day}")
 
 
@@ -94,12 +97,11 @@ def show(shared: Flags, name: str | None) -> None:
 def remote(shared: Flags, name: str | None) -> None:
     """List the models that a server offers."""
     from taiwa.models.findings import probed
-    from taiwa.models.http import HttpModel
-    from taiwa.models.keys import find_key
+    from taiwa.models.opening import speaking
 
     chosen = shared.settings()
     target = probed(name or chosen.chosen_model(), chosen)
-    body = HttpModel(target, find_key(target, chosen)).fetch("/models")
+    body = speaking(target, chosen).fetch("/models")
     try:
         said = json.loads(body)
         names = sorted(str(item["id"]) for item in said["data"])
@@ -126,14 +128,14 @@ def probe(shared: Flags, name: str | None) -> None:
     taiwa probe http://127.0.0.1:8080/v1#qwen --json
     """
     from taiwa.models.findings import keep
-    from taiwa.models.http import HttpModel
-    from taiwa.models.keys import find_key
+    from taiwa.models.opening import speaking
     from taiwa.models.probe import open_wide
     from taiwa.models.probe import probe as probe_model
 
     chosen = shared.settings()
     target = open_wide(name or chosen.chosen_model(), chosen)
-    report = probe_model(HttpModel(target, find_key(target, chosen)), tell if shared.verbose else lambda _: None)
+    report = probe_model(speaking(target, chosen), tell if shared.verbose else lambda _: None)
+    report = replace(report, base_url=target.base_url)  # a server of our own has another port each time
     keep(chosen, report, datetime.now(UTC).date().isoformat())
     if shared.as_json:
         findings: dict[str, Json] = {one.name: {"verdict": one.verdict, "note": one.note} for one in report.findings}

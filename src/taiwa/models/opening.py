@@ -3,6 +3,7 @@
 from threading import Lock
 from typing import TypeAlias
 
+from taiwa.kernel.errors import ConfigError
 from taiwa.models.abilities import Facts
 from taiwa.models.gguf.model import GgufModel
 from taiwa.models.http import HttpModel, Retry, Timeouts
@@ -12,7 +13,7 @@ from taiwa.models.local.place import here
 from taiwa.models.wire import Hold, Target
 from taiwa.settings import Settings
 
-__all__ = ["Opened", "holding", "open_model"]
+__all__ = ["Opened", "holding", "open_model", "speaking"]
 
 Opened: TypeAlias = HttpModel | LocalModel | GgufModel
 
@@ -32,6 +33,20 @@ def holding(model: Opened, hold: Hold) -> Opened:
     if isinstance(model, HttpModel):
         return model.holding(hold)
     return model
+
+
+def speaking(target: Target, chosen: Settings) -> HttpModel:
+    """Open the server behind a target: for what is asked of servers and not of models.
+
+    Raises:
+        ConfigError: no server is behind it, or as `open_model`.
+    """
+    model = open_model(target, chosen)
+    if isinstance(model, GgufModel):
+        return model.served()
+    if isinstance(model, HttpModel):
+        return model
+    raise ConfigError(f"{target.name} runs in this process: there is no server to ask")
 
 
 def open_model(target: Target, chosen: Settings) -> Opened:

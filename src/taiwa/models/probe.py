@@ -44,6 +44,8 @@ __all__ = ["Finding", "ProbeReport", "Verdict", "inquiry", "open_wide", "probe"]
 Verdict = Literal["enforced", "ignored", "refused", "unknown"]
 """The rule was kept · the answer breaks it · the server would not take it · the answer does not tell."""
 SHORT = Sampling(temperature=0.0, max_tokens=48)
+BEGUN = re.compile(r'\s*\{\s*"[vw]"\s*:')
+"""The beginning of the JSON that is asked for."""
 ROOMY = Sampling(temperature=0.0, max_tokens=300)
 """A small model under a grammar may write white space wherever it is allowed to."""
 
@@ -111,9 +113,10 @@ def _judged(kept: Callable[[Json], bool], answer: Response) -> Verdict:
     try:
         data = parse(answer.text)
     except ValueError:
+        # A small model under a grammar may write white space, or digits, for as long as it is let.
         blank = sum(sign.isspace() for sign in answer.text)
-        lost_in_blanks = answer.finish == "length" and 2 * blank > len(answer.text)
-        return "unknown" if lost_in_blanks or not answer.text else "ignored"
+        is_begun = 2 * blank > len(answer.text) or BEGUN.match(answer.text) is not None
+        return "unknown" if not answer.text or (answer.finish == "length" and is_begun) else "ignored"
     return "enforced" if kept(data) else "ignored"
 
 
