@@ -38,8 +38,31 @@ def test_text_without_spaces_becomes_characters_and_pairs() -> None:
 
 
 def test_a_question_drops_words_that_say_nothing_unless_there_are_no_others() -> None:
-    assert PLAIN.asked("What is the leave of the year?") == ["what", "leav", "year"]
+    assert PLAIN.asked("What is the leave of the year?") == ["leav", "year"]
     assert PLAIN.asked("to be or not to be") == ["to", "be", "or", "not", "to", "be"]
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("How many days can I carry over?", ["day", "carri", "over"]),
+        ("What's due in May in the US?", ["due", "may", "us"]),
+        ("WHO guidelines", ["who", "guidelin"]),
+        ("WHAT IS DUE?", ["due"]),
+        ("how?", ["how"]),
+        ("休暇について教えてください", ["休", "暇", "休暇"]),
+        ("請求書を教えて", ["請", "求", "書", "請求", "求書", "書を"]),
+        ("请问年假是什么?", ["年", "假", "年假"]),
+        ("教えて", ["教", "教え", "えて"]),
+        ("休\n教えて暇", ["休", "暇"]),
+    ],
+)
+def test_a_question_drops_words_that_only_ask(question: str, asked: list[str]) -> None:
+    assert PLAIN.asked(question) == asked
+
+
+def test_words_that_ask_in_english_mean_something_elsewhere() -> None:
+    assert "must" in Analyzer("german").asked("must trinken")
 
 
 def test_a_question_drops_single_kana_and_keeps_them_in_pairs() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from unicodedata import is_normalized, normalize
 
 from taiwa.kernel.errors import InputError
+from taiwa.retrieve.askwords import without_askwords
 
 if TYPE_CHECKING:
     import tantivy
@@ -66,13 +67,13 @@ class Analyzer:
         return self._split(_folded(text))
 
     def asked(self, text: str) -> list[str]:
-        """Return the terms of a question: without words like `the` and single kana like `の`, unless there is nothing else.
+        """Return the terms of a question: without words like `the` or `how many` and single kana like `の`, unless there is
+        nothing else.
 
-        Pairs with the kana stay. On Japanese questions this changes nDCG@10 by 0.0005 and takes a fifth off the time.
+        Pairs with the kana stay. On Japanese questions this changes nDCG@10 by 0.001 and takes a fifth off the time.
         """
-        folded = _folded(text)
-        kept = RUN.sub(lambda found: " " if found[2] and self._is_stop(found[2]) else found[0], folded)
-        return [term for term in self._split(kept) if not PARTICLE(term)] or self._split(folded)
+        plain = without_askwords(text, english=self.language == "english")
+        return self._telling(_folded(plain)) or self._telling(_folded(text)) or self.terms(text)
 
     def marks(self, text: str, terms: "frozenset[str] | set[str]") -> tuple[tuple[int, int], ...]:
         """Return where a text, as it was written, holds any of the terms, as (start, end); neighbours are one place.
@@ -86,6 +87,10 @@ class Analyzer:
             else:
                 found.append((start, end))
         return tuple(found)
+
+    def _telling(self, folded: str) -> list[str]:
+        kept = RUN.sub(lambda found: " " if found[2] and self._is_stop(found[2]) else found[0], folded)
+        return [term for term in self._split(kept) if not PARTICLE(term)]
 
     def _split(self, folded: str) -> list[str]:
         found: list[str] = []
