@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,8 +28,7 @@ from taiwa.kernel.values import (
 )
 
 if TYPE_CHECKING:
-    from taiwa.guide.protocol import Clause
-    from taiwa.guide.sources import Choice, Whitespace
+    from taiwa.guide.sources import Whitespace
     from taiwa.guide.vocabulary import Vocabulary
     from taiwa.models.local.model import LocalModel
     from taiwa.models.local.scribe import Written
@@ -45,16 +44,9 @@ class Wanted:
     """What is asked, and the form of the answer; `shape` judges it where it is a type or a schema."""
 
     request: Request
-    choice: "Choice | None" = None
     shape: "Shape[Any] | None" = None
     strict: bool = True
     whitespace: "Whitespace" = "bounded"
-
-    @property
-    def source(self) -> "Choice | JsonSchema | Regex | Grammar | None":
-        """The constraint."""
-        made = self.request.constraint
-        return self.choice if self.choice is not None or not isinstance(made, (JsonSchema, Regex, Grammar)) else made
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +62,6 @@ class Answer:
     parts: tuple[tuple[str, bool], ...] = ()
     forwards: int = 0
     sparse: int = 0
-    relaxed: "Sequence[Clause]" = field(default_factory=tuple)
     enforcement: Enforcement | None = None
 
 
@@ -85,12 +76,10 @@ def wanted(kind: str, text: str, given: Mapping[str, Any]) -> Wanted:
     request = Request(messages, prefix=given["prefix"], stop=given["stop"], sampling=sampling)
     wish = Wanted(request, strict=not given["lenient"], whitespace=given["whitespace"])
     if kind == "choice":
-        from taiwa.guide.sources import Choice
-
         words = tuple(word.strip() for word in given["choice"].split(",") if word.strip())
         if not words:
             raise InputError("--choice takes words with commas between them")
-        return replace(wish, choice=Choice(words))
+        return replace(wish, request=replace(request, constraint=OneOf(words)))
     if kind == "regex":
         return replace(wish, request=replace(request, constraint=Regex(given["regex"])))
     if kind == "grammar":
@@ -140,7 +129,7 @@ def answers(shared: Flags, wish: Wanted, count: int) -> list[Answer]:
         found = list(_inside(voice.model, wish, count, aloud))
     else:
         voice = _held(voice, "strict" if wish.strict else "lenient")
-        found = [_asked(voice, _outside(wish), chosen.max_cost_nano, aloud) for _ in range(count)]
+        found = [_asked(voice, wish.request, chosen.max_cost_nano, aloud) for _ in range(count)]
     return [_judged(each, wish) for each in found]
 
 
@@ -156,7 +145,7 @@ def _inside(model: "LocalModel", wish: Wanted, count: int, aloud: Callable[[str]
     from taiwa.models.local.scribe import Wish
 
     scribe = model.scribe()
-    held = Wish(wish.choice, wish.strict, wish.whitespace)
+    held = Wish(wish.strict, wish.whitespace)
     vocabulary = scribe.loaded.network.vocabulary
     if count > 1:
         yield from (_told(each, vocabulary) for each in scribe.together(wish.request, count, held))
@@ -174,7 +163,7 @@ def _told(written: "Written", vocabulary: "Vocabulary") -> Answer:
     parts = tuple(zip(texts, ending.marks, strict=True))
     return Answer(
         written.text, ending.finish, ending.stop, written.usage, parts=parts, forwards=ending.forwards,
-        sparse=ending.sparse, relaxed=written.coverage.relaxed,
+        sparse=ending.sparse, enforcement=written.enforcement,
     )  # fmt: skip
 
 
@@ -184,11 +173,6 @@ def _held(voice: "Voice", hold: "Hold") -> "Voice":
 
     model: Any = voice.model
     return replace(voice, model=holding(model, hold))
-
-
-def _outside(wish: Wanted) -> Request:
-    """The request for a server."""
-    return wish.request if wish.choice is None else replace(wish.request, constraint=OneOf(wish.choice.options))
 
 
 def _asked(voice: "Voice", request: Request, most: int | None, aloud: Callable[[str], None]) -> Answer:
@@ -211,7 +195,7 @@ def _asked(voice: "Voice", request: Request, most: int | None, aloud: Callable[[
 
 def _judged(answer: Answer, wish: Wanted) -> Answer:
     """Say whether the whole answer fits; what a stop string or a limit cut off does not."""
-    if wish.source is None:
+    if wish.request.constraint is None:
         return answer
     text = wish.request.prefix + answer.text
     if wish.shape is not None:
@@ -230,10 +214,8 @@ def _let_through(wish: Wanted, text: str) -> bool | None:
     from taiwa import guide
     from taiwa.guide.vocabulary import Vocabulary
 
-    if wish.choice is not None:
-        return text in wish.choice.options
     try:
-        return guide.compile(wish.source, Vocabulary.of_bytes(), strict=False).accepts(text.encode())
+        return guide.compile(wish.request.constraint, Vocabulary.of_bytes(), strict=False).accepts(text.encode())
     except ConfigError:
         return None
 
@@ -248,10 +230,10 @@ def report(shared: Flags, found: Sequence[Answer]) -> None:
         say_line("" if len(found) == 1 else answer.text)
         if answer.fits is False:
             tell(f"it does not fit: {answer.why}", "yellow")
-        for clause in answer.relaxed:
-            tell(f"checked, not enforced: {clause}")
         if shared.verbose:
             _explain(answer)
+        elif answer.enforcement is not None and answer.enforcement.checked:
+            tell(f"checked, not enforced: {', '.join(answer.enforcement.checked)}")
 
 
 def _explain(answer: Answer) -> None:
@@ -279,7 +261,6 @@ def _record(answer: Answer) -> dict[str, Json]:
         "stop": answer.stop,
         "fits": answer.fits,
         "why": answer.why or None,
-        "not_enforced": [str(clause) for clause in answer.relaxed],
         "enforcement": told_enforcement(answer.enforcement),
         "usage": None
         if usage is None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from taiwa.kernel.values import Ability, Chunk, Finished, Request, TextDelta
 from taiwa.models.abilities import Facts, facts
-from taiwa.models.enforcing import of_coverage
 from taiwa.models.local.place import Place, place_of
 
 if TYPE_CHECKING:
@@ -75,15 +74,9 @@ class LocalModel:
                 else:
                     ending = piece.ending
                     yield Finished(
-                        ending.finish,
-                        ending.stop,
-                        piece.usage,
-                        self.name,
-                        likelihoods=tuple(ending.likelihoods),
-                        enforcement=None
-                        if request.constraint is None
-                        else of_coverage(request.constraint, piece.coverage),
-                    )
+                        ending.finish, ending.stop, piece.usage, self.name,
+                        likelihoods=tuple(ending.likelihoods), enforcement=piece.enforcement,
+                    )  # fmt: skip
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         """As `stream`, in a thread; cancelling the task ends the writing before the next token."""

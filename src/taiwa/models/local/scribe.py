@@ -5,14 +5,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from taiwa import guide
-from taiwa.guide.protocol import Coverage, Guide, State
-from taiwa.guide.sources import Choice, Whitespace
+from taiwa.guide.protocol import Guide, State
+from taiwa.guide.sources import Whitespace
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, UnsupportedError
-from taiwa.kernel.values import Constraint, JsonSchema, Questions, Request, Usage
+from taiwa.kernel.values import Constraint, Enforcement, JsonSchema, Questions, Request, Usage
 from taiwa.models.decoding.driving import decode, decode_together
 from taiwa.models.decoding.shelf import Opened, Shelf
 from taiwa.models.decoding.source import Track
 from taiwa.models.decoding.writing import Ending, Job
+from taiwa.models.enforcing import of_coverage
 
 if TYPE_CHECKING:
     from taiwa.models.local.loading import Loaded
@@ -25,9 +26,8 @@ MOST_TOKENS = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How a constraint is compiled: `choice` goes before the request's own one; `strict` refuses what cannot be enforced."""
+    """How a constraint is compiled: `strict` refuses what cannot be enforced."""
 
-    choice: Choice | None = None
     strict: bool = False
     whitespace: Whitespace = "bounded"
 
@@ -39,19 +39,19 @@ class Written:
     text: str
     ending: Ending
     usage: Usage
-    coverage: Coverage
+    enforcement: Enforcement | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
     opened: Opened
     job: Job
-    coverage: Coverage
+    enforcement: Enforcement | None
 
     def written(self, text: str, ending: Ending) -> Written:
         """The whole account of an answer."""
         usage = Usage(self.opened.length, len(ending.tokens), cache_read_tokens=self.opened.reused)
-        return Written(text, ending, usage, self.coverage)
+        return Written(text, ending, usage, self.enforcement)
 
 
 class Scribe:
@@ -126,10 +126,13 @@ class Scribe:
             raise
         room = min(request.sampling.max_tokens or MOST_TOKENS, network.context - opened.length)
         job = Job(opened.unread, network.vocabulary, room, state, request.sampling, request.stop, request.likeliest)
-        return _Begun(opened, job, Coverage() if made is None else made.coverage)
+        held = None
+        if made is not None and request.constraint is not None:
+            held = of_coverage(request.constraint, made.coverage)
+        return _Begun(opened, job, held)
 
     def _guide(self, constraint: Constraint | None, wish: Wish) -> Guide | None:
-        if constraint is None and wish.choice is None:
+        if constraint is None:
             return None
         if isinstance(constraint, Questions):
             raise UnsupportedError(f"{self.name} answers no typed questions", ability="decisions")
@@ -139,8 +142,7 @@ class Scribe:
         if self._faults:
             raise ConfigError(f"{self.name} cannot be held to a constraint: {self._faults[0]}")
         try:
-            source = wish.choice or constraint
-            return guide.compile(source, vocabulary, strict=wish.strict, whitespace=wish.whitespace)
+            return guide.compile(constraint, vocabulary, strict=wish.strict, whitespace=wish.whitespace)
         except InputError as error:
             if wish.strict or not isinstance(constraint, JsonSchema):
                 raise
