@@ -8,12 +8,16 @@ import sys
 
 NAMES = ("decoding", "effects", "guides", "importing", "interrupts", "storing", "memory", "rationales", "reach", "replays", "retrieval", "tokens", "tools", "turns", "typed")
 
+EVALUATIONS = ("dialogues",)
+"""Their results are summaries of `taiwa eval`, in a folder of their own."""
+
 
 def main() -> None:
-    unknown = [name for name in sys.argv[1:] if name not in NAMES]
+    known = (*NAMES, *EVALUATIONS)
+    unknown = [name for name in sys.argv[1:] if name not in known]
     if unknown:
-        sys.exit(f"there is no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}")
-    for name in sys.argv[1:] or NAMES:
+        sys.exit(f"there is no benchmark {unknown[0]!r}; there are {', '.join(known)}")
+    for name in sys.argv[1:] or known:
         print(f"\n{name}", flush=True)
         importlib.import_module(f"benches.{name}").main()
 

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 from taiwa.kernel.values import Evidence, Message, Passage
 from taiwa.lab.asking.sample import ReadSet
+from taiwa.retrieve.analyzer import Analyzer
 from taiwa.retrieve.evidence import LOOKED_AT, judge
 from taiwa.retrieve.fusion import dangling, weigh
 from taiwa.retrieve.index import Index, Library
@@ -69,7 +70,12 @@ class Corpora:
 
     @classmethod
     def of(cls, sets: Iterable[ReadSet], language: str = "english") -> "Corpora":
-        """The passages of some sets."""
+        """The passages of some sets.
+
+        Raises:
+            InputError: words of that language cannot be stemmed.
+        """
+        Analyzer(language)  # said before anything is measured
         return cls({each.name: each.passages for each in sets}, language)
 
     def __getstate__(self) -> dict[str, object]:

@@ -1,0 +1,44 @@
+"""The dialogue before retrieval without a model, by `taiwa eval`: when it is asked back, what is found, what is answered.
+
+Recorded dialogues and questions lie in the folder that TAIWA_BENCH_DATA names; without it nothing is measured, and the results
+stay as they are. Each result is the summary that the command wrote.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benches.measure import RESULTS, ROOT
+
+HANDBOOK = "taiwa:handbook"
+SETS = {
+    "clarify": ("qulac", "abg_coqa", "pacific", "mtrag_tasks", "asdc_dialogs", HANDBOOK),
+    "rewrite": ("mtrag_rewrites", "canard", "cast", "ikat2023"),
+    "retrieve": ("jsquad_questions", "jaquad_questions", "mtrag_tasks", HANDBOOK),
+    "answer": ("jsquad_questions", "jaquad_questions", "abg_coqa", "mtrag_tasks", HANDBOOK),
+}
+
+
+def evaluate(name: str, data: Path, folder: Path) -> Path:
+    """Run one evaluation; the same command goes on with rows that are there."""
+    files = [each if each == HANDBOOK else str(data / f"{each}.jsonl") for each in SETS[name]]
+    told = [word for each in files for word in ("--data", each)]
+    command = [sys.executable, "-m", "taiwa", "eval", name, *told, "-j", "1", "--out", str(folder)]
+    subprocess.run(command, check=True, cwd=ROOT)
+    return folder / "summary.json"
+
+
+def main() -> None:
+    place = os.environ.get("TAIWA_BENCH_DATA")
+    if not place:
+        print("  TAIWA_BENCH_DATA names no folder of dialogues: left out")
+        return
+    kept = RESULTS / "dialogues"
+    kept.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in SETS:
+            print(f"\n  {name}", flush=True)
+            shutil.copyfile(evaluate(name, Path(place), Path(folder) / name), kept / f"{name}.json")
