@@ -53,3 +53,39 @@ def test_what_is_harmless_stays_so(text: str) -> None:
     assert harmless(shown, "") == shown
     assert "\n" not in shown
     assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("5 days", "There are 25 days."),
+        ("500 yen", "Up to 1,500 yen."),
+        ("1", "Up to 1,500 yen."),
+        ("5 km", "It is 2.5 km."),
+        ("you can", "You cannot carry it over."),
+        ("able to", "You are unable to."),
+        ("五日前", "十五日前までに申請する。"),
+        ("3万円", "13万円まで。"),
+    ],
+)
+def test_a_part_of_a_word_or_of_a_number_does_not_stand(words: str, text: str) -> None:
+    assert stands(words, text) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "found"),
+    [
+        ("5 days", "25 days, then 5 days.", "5 days"),
+        ("休暇", "年次有給休暇制度", "休暇"),
+        ("API鍵", "このAPI鍵は", "API鍵"),
+        ("1,500", "Up to 1,500.", "1,500"),
+        ("25日", "毎月25日です", "25日"),
+        ("연차", "연차휴가", "연차"),
+        ("500円", "料金は500円。", "500円"),
+        ("day 3", "On day 3. On day 4", "day 3"),
+    ],
+)
+def test_a_whole_word_stands_wherever_it_is(words: str, text: str, found: str) -> None:
+    start, end = stands(words, text) or (0, 0)
+
+    assert text[start:end] == found

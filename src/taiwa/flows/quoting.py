@@ -19,6 +19,10 @@ WIDE = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff60\U000200
 SPACING = frozenset("|")
 """The border of a cell counts as white space."""
 WORDLIKE = re.compile(r"\w")
+FIGURES = "〇一二三四五六七八九十百千万億萬亿"
+LETTER = "(?:(?![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff])\\w)"
+INSIDE = re.compile(f".*(?:{LETTER}\0{LETTER}|[{FIGURES}]\0[{FIGURES}]|\\d[.,]\0\\d|\\d\0[.,]\\d).*", re.DOTALL)
+"""A place within a word of a script with spaces, or within a number."""
 TARGET = r"\((?P<to>(?:[^()\s]|\([^()]*\))*)(?:[^()]|\([^()]*\))*\)"
 IMAGE = re.compile(rf"!\[(?P<words>[^\]\[]*)\](?:{TARGET}|\[[^\]]*\])")
 LINK = re.compile(rf"(?<!!)\[(?P<words>[^\]\[]*)\]{TARGET}")
@@ -37,7 +41,7 @@ def stands(words: str, text: str) -> tuple[int, int] | None:
 
     Characters are compared as compatible forms (NFKC) without case. White space counts as one space, and between Japanese or
     Chinese characters not at all; curly quotes are straight, dashes alike, and marks of emphasis are passed over, as is the
-    punctuation at both ends of the words.
+    punctuation at both ends of the words. A part of a word or of a number is no quotation: `5 days` does not stand in `25 days`.
 
     >>> stands("twenty  “days”", 'up to **twenty**\\n"days" a year')
     (8, 22)
@@ -46,10 +50,19 @@ def stands(words: str, text: str) -> tuple[int, int] | None:
     if not WORDLIKE.search(wanted):
         return None
     folded = list(_folded(text))
-    at = "".join(sign for sign, _ in folded).find(wanted)
-    if at < 0:
-        return None
-    return folded[at][1][0], folded[at + len(wanted) - 1][1][1]
+    whole = "".join(sign for sign, _ in folded)
+    at = whole.find(wanted)
+    while at >= 0:
+        end = at + len(wanted)
+        if not (_parts(whole, at) or _parts(whole, end)):
+            return folded[at][1][0], folded[end - 1][1][1]
+        at = whole.find(wanted, at + 1)
+    return None
+
+
+def _parts(text: str, at: int) -> bool:
+    """Whether a place lies within a word or a number."""
+    return INSIDE.fullmatch(text[max(at - 2, 0) : at] + "\0" + text[at : at + 2]) is not None
 
 
 def _folded(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
