@@ -21,3 +21,16 @@ taiwa eval reason --data questions.jsonl --shots 0,5 --ablate none,cal+mml,all -
 printf '{"question": "How many?", "answer": 3}\n{"question": "How many more?"}\n' > broken.jsonl
 #! fails
 taiwa eval reason --data broken.jsonl
+#== asking
+cat > leave_passages.jsonl <<'END'
+{"id": "paid", "title": "Paid leave", "text": "Paid leave is asked for in the portal, two weeks before."}
+{"id": "sick", "title": "Sick leave", "text": "Sick leave needs a note from the doctor from day three."}
+END
+cat > leave_questions.jsonl <<'END'
+{"id": 1, "q": "Who writes the note for sick leave?", "rel": ["sick"], "answers": ["the doctor"]}
+{"id": 2, "q": "Where is paid leave asked for?", "rel": ["paid"], "answers": ["in the portal"]}
+END
+taiwa eval answer --data leave_questions.jsonl
+taiwa eval clarify --data taiwa:handbook --dry-run
+#! fails
+taiwa eval clarify --data leave_questions.jsonl

@@ -101,7 +101,8 @@ def judged(answer: Answer, sample: Sample, finder: Finder) -> dict[str, Json]:
     right = [each for each in standing if each.passage in sample.relevant]
     told: dict[str, Json] = {
         "citations": len(cited), "standing": len(standing), "right": len(right), "dropped": answer.refused,
-        "claims": len(answer.claims), "unsupported": sum(not claim.supported for claim in answer.claims),
+        "first": bool(right) and cited[0] == right[0], "claims": len(answer.claims),
+        "unsupported": sum(not claim.supported for claim in answer.claims),
     }  # fmt: skip
     if not sample.answers:
         return told

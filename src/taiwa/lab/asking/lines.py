@@ -151,11 +151,14 @@ def answer_line(rows: Sequence[Row]) -> Line:
     absent = [row for row in counted if row.found.get("there") is False]
     cited = sum(_whole(row, "citations") for row in there)
     standing, right = (Share(sum(_whole(row, name) for row in there), cited) for name in ("standing", "right"))
+    citing = [row for row in there if _whole(row, "citations")]
+    first = Share(sum(row.found.get("first") is True for row in citing), len(citing))
     seen = Share(sum(row.found.get("refused") is True for row in absent), len(absent))
     missed = Share(sum(row.found.get("refused") is True for row in there), len(there))
     told: Line = {
         "n": len(counted), "answerable": len(there), "unanswerable": len(absent), "citations": cited,
         "quotes_standing": standing.share, "quotes_standing_interval": interval_of(standing),
+        "first_right": first.share, "first_right_interval": interval_of(first),
         "citation_precision": right.share, "citation_precision_interval": interval_of(right),
         "refused_unanswerable": seen.share, "refused_unanswerable_interval": interval_of(seen),
         "refused_answerable": missed.share, "refused_answerable_interval": interval_of(missed),

@@ -17,7 +17,7 @@ from taiwa.lab.asking.works import Modelled
 from taiwa.lab.evaluation.items import Item
 from taiwa.lab.evaluation.running import Job, Measured
 
-__all__ = ["GOLD", "LAST", "WEIGHTED", "Retrieving", "Rewriting", "found_items"]
+__all__ = ["GOLD", "LAST", "WEIGHTED", "WITH_HISTORY", "Retrieving", "Rewriting", "found_items"]
 
 DEPTH = 10
 LAST, JOINED, WEIGHTED, GOLD = "last turn", "all user turns", "weighted history", "human rewrite"

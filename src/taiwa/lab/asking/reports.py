@@ -15,7 +15,8 @@ from taiwa.lab.asking.lines import (
     retrieve_line,
     told_apart,
 )
-from taiwa.lab.asking.looking import LAST
+from taiwa.lab.asking.looking import LAST, WITH_HISTORY
+from taiwa.lab.asking.sample import sample_of
 from taiwa.lab.evaluation.chart import Bar, Chart
 from taiwa.lab.evaluation.conduct import Evaluation
 from taiwa.lab.evaluation.items import Item
@@ -95,6 +96,7 @@ ANSWER = (
     *HEAD,
     Column("quotes standing %", lambda line: percent(line.get("quotes_standing"), 1), figure=True),
     Column("right passage %", with_interval("citation_precision", "citation_precision_interval"), figure=True),
+    Column("first one right %", with_interval("first_right", "first_right_interval"), figure=True, main=False),
     Column("refused, not there %", with_interval("refused_unanswerable", "refused_unanswerable_interval"), figure=True),
     Column("refused, there %", with_interval("refused_answerable", "refused_answerable_interval"), figure=True),
     Column("holds the answer %", with_interval("holds", "holds_interval"), figure=True),
@@ -150,6 +152,9 @@ def report_of(evaluation: Evaluation, notes: Sequence[str] = ()) -> Report:
     sets = tuple(dict.fromkeys(item.kind for item in evaluation.data.items))
     paid = [row for row in evaluation.rows.paid if row.setting in settings]
     lines = by_set(rows, settings, sets, kind.line, paid)
+    if name == "retrieve":  # a question alone and in no dialogue is the same
+        within = {item.kind for item in items.values() if sample_of(item).history}
+        lines = tuple(line for line in lines if line["setting"] != WITH_HISTORY or line["set"] in within)
     if name == "rewrite":
         lines = paired_lines(lines, rows, LAST)
     told = (*notes, *kind.notes, *(_apart(rows) if name == "answer" else ()))

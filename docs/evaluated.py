@@ -1,0 +1,24 @@
+"""What cog puts into the documents of what evaluations of recorded dialogues found: the summaries that `taiwa eval` wrote."""
+
+import json
+from typing import Any
+
+from embed import RESULTS
+
+from taiwa.lab.asking.reports import KINDS
+
+__all__ = ["evaluated"]
+
+LEFT_OUT = ("failed",)
+
+
+def evaluated(name: str, *heads: str) -> str:
+    """The table of an evaluation with its notes; only the columns of these heads, if any are named."""
+    found: dict[str, Any] = json.loads((RESULTS / "dialogues" / f"{name}.json").read_text(encoding="utf-8"))
+    shown = [each for each in KINDS[name].columns if each.head in (heads or {each.head}) and each.head not in LEFT_OUT]
+    lines = [[each.head for each in shown], ["---", "---", *("---:" for _ in shown[2:])]]
+    lines += [[each.show(line) for each in shown] for line in found["rows"]]
+    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    notes = "".join(f"- {note}\n" for note in found["notes"])
+    when, programs = found["date"][:10], ", ".join(found["programs"])
+    return f"{table}\n{notes}\n{when}, taiwa {programs}, no model, data SHA-256 {found['data_hash'][:16]}…\n"
