@@ -152,7 +152,7 @@ class Wording:
         if begun:
             return self._begun_schema(schema, begun)
         if self.way == "llguidance":
-            return _for_engine(json.dumps(schema, ensure_ascii=False))
+            return _for_llguidance(json.dumps(schema, ensure_ascii=False))
         verdicts = dict(self.facts.held)
         if self.way == "structured_outputs":
             told = by_findings(schema, verdicts, "structured_outputs.json", is_promised=True)
@@ -220,7 +220,7 @@ def _of_regex(pattern: str, begun: str) -> str:
 
 
 @lru_cache(maxsize=MOST_KEPT)
-def _for_engine(schema: str) -> Worded:
+def _for_llguidance(schema: str) -> Worded:
     """A schema for a llama.cpp with llguidance in it, rewritten into what that enforces, as for a model in this process."""
     written = rewrite(json.loads(schema))
     # No white space: the engine's older versions, which servers are built with, do not keep its bounds.

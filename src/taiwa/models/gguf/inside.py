@@ -24,11 +24,11 @@ def main() -> None:
         return
     try:
         server = module.Server(parameters(module, asked))
-    except Exception as error:  # noqa: BLE001  (what llama.cpp throws has no class of its own; the parent names it)
+    except (RuntimeError, ValueError, OSError, MemoryError) as error:  # what llama.cpp throws comes as the first
         tell(answers, {"refused": str(error)})
         return
-    has_engine = str(module.json_schema_to_grammar({})).startswith("%llguidance")
-    tell(answers, {"url": server.listening_address, "engine": has_engine})
+    has_llguidance = str(module.json_schema_to_grammar({})).startswith("%llguidance")
+    tell(answers, {"url": server.listening_address, "llguidance": has_llguidance})
     while sys.stdin.buffer.read(65536):
         pass
     os._exit(0)  # nothing is to be saved, and an answer that is being written would be waited for

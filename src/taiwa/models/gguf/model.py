@@ -151,7 +151,7 @@ def _target(target: Target, server: LlamaServer) -> Target:
     codec = target.codec
     if not isinstance(codec, ChatCompletions):
         raise ConfigError(f"{target.name} is no name of a GGUF file")
-    if server.has_engine:
+    if server.has_llguidance:
         codec = replace(codec, dialect=replace(codec.dialect, constraints="llguidance"))
     return replace(target, base_url=server.base_url, codec=codec, inside=False)
 

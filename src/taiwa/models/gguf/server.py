@@ -58,7 +58,7 @@ class LlamaServer:
             self.close(at_once=True)
             raise
         self.url = str(told["url"])
-        self.has_engine = told.get("engine") is True
+        self.has_llguidance = told.get("llguidance") is True
 
     def _begun(self) -> dict[str, object]:
         asked = {
