@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import cast
 
 import pytest
 
@@ -69,6 +70,36 @@ def test_few_words_that_find_several_things_are_offered_them_and_a_number_takes_
     chosen, _, _ = held(None, "leave", "2")
     assert chosen.text.startswith("For sick leave a note is due on day 3. [1]")
     assert delta(chosen)["query"] == "Sick leave"
+
+
+def test_a_number_that_no_option_has_offers_the_same_again() -> None:
+    slip, conversation, _ = held(None, "leave", "7")
+    right, _, _ = held(None, "leave", "7", "2")
+
+    assert delta(slip)["reasons"] == ["no_such_option"]
+    assert [option.label for option in thread_of(conversation).offered] == ["Paid leave", "Sick leave"]
+    assert right.text.startswith("For sick leave a note is due on day 3. [1]")
+
+
+def test_what_was_chosen_is_all_that_is_quoted() -> None:
+    reply, _, _ = held(None, "leave", "1")
+
+    assert [hit["id"] for hit in cast("list[dict[str, str]]", delta(reply)["hits"])] == ["p1"]
+
+
+def test_what_is_assumed_is_what_the_answer_is_about() -> None:
+    _, asked, _ = held(None, "what about that leave")
+    options = thread_of(asked).offered
+    reply, _, _ = held(None, "what about that leave", "just answer")
+
+    assert delta(reply)["assumption"] == f"assuming “{options[0].label}”"
+    assert {hit["id"] for hit in cast("list[dict[str, str]]", delta(reply)["hits"])} <= set(options[0].passages)
+
+
+def test_a_reply_that_says_more_than_a_label_keeps_what_it_says() -> None:
+    reply, _, _ = held(None, "what about that leave", "sick leave, on which day is a note due?")
+
+    assert delta(reply)["query"] == "sick leave, on which day is a note due?"
 
 
 def test_what_was_offered_does_not_swallow_a_new_wish_that_holds_its_label() -> None:

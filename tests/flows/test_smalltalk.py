@@ -32,6 +32,7 @@ def test_whole_utterances_are_recognised_in_three_languages(words: str, route: s
     [
         ("just answer", "just_answer", "just_answer"), ("Stop asking me.", "just_answer", "just_answer"), ("all of them", "just_answer", ""),
         ("I don't know", "just_answer", ""), ("どれでもいいです", "just_answer", ""), ("いいから答えて", "just_answer", "just_answer"),
+        ("そのまま答えて", "just_answer", ""), ("とりあえず、教えてください", "just_answer", ""), ("answer anyway", "just_answer", ""),
         ("别问了", "just_answer", "just_answer"), ("都可以", "just_answer", ""), ("不知道", "just_answer", ""),
         ("none of these", "none", ""), ("どれでもない", "none", ""), ("都不是", "none", ""), ("something else", "none", ""),
     ],

@@ -22,7 +22,7 @@ from taiwa.flows.material import material, tongue
 from taiwa.flows.options import facets
 from taiwa.flows.person import NOBODY, Person
 from taiwa.flows.quoting import harmless
-from taiwa.flows.smalltalk import chosen
+from taiwa.flows.smalltalk import chosen, numbered
 from taiwa.flows.sourced import Answer, Citation
 from taiwa.kernel.effects import Complete, Hidden, Program, Step, perform, tell
 from taiwa.kernel.errors import CorruptError, RefusalError, ShapeError
@@ -157,8 +157,8 @@ def _size(text: str) -> float:
 
 
 def _offered_before(thread: Thread, text: str) -> Thread:
-    """What was offered beside an answer is taken up by its number or its whole label only: anything else is a new wish."""
-    if thread.rounds or not thread.offered:
+    """What was offered beside an answer is taken up by a number or its whole label only: anything else is a new wish."""
+    if thread.rounds or not thread.offered or numbered(text):
         return thread
     option = chosen(text, thread.offered)
     whole = option is not None and (text.strip().casefold() == option.label.casefold() or _size(text) <= 1)

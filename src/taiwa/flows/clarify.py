@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Generic, Literal, TypeAlias, TypeVar
 
 from taiwa.conversation.derive import language_of
-from taiwa.flows.acts import Act, Case, Decision, HandOver, Look, Policy, Route, Situation, Thread, key_of
+from taiwa.flows.acts import Act, Case, Decision, HandOver, Look, Option, Policy, Route, Situation, Thread, key_of
 from taiwa.flows.assess import By, assess
 from taiwa.flows.assessment import Assessment
 from taiwa.flows.cited import cite
@@ -22,7 +22,7 @@ from taiwa.flows.person import NOBODY, Person
 from taiwa.flows.policies import policy_named
 from taiwa.flows.recall import Recall, Recalled
 from taiwa.flows.rewrite import Queries, Seen, queries
-from taiwa.flows.smalltalk import chosen, route_of
+from taiwa.flows.smalltalk import chosen, named, numbered, route_of
 from taiwa.flows.sourced import Answer
 from taiwa.kernel.effects import Measure, Program, Retrieve, perform, tell
 from taiwa.kernel.errors import InputError
@@ -139,7 +139,8 @@ def clarify(
     """
     if not utterances(dialogue):
         raise InputError("there is nothing to assess: the dialogue has no words of the user")
-    course = _Course(_spelled_out(tuple(dialogue), thread), manner, thread, person, policy)
+    option = chosen(last_words(dialogue), thread.offered) if thread.offered else None
+    course = _Course(_spelled_out(tuple(dialogue), option), manner, thread, person, policy, option)
     yield from course.look()
     decision = yield from course.decide()
     act = decision.act
@@ -147,17 +148,17 @@ def clarify(
     after = thread.after(act, course.keys)
     if isinstance(act, Look):
         asked = yield from course.queries()
-        return Clarified(decision, after, asked, (yield from course.retrieve(asked)))
+        found = course.meant(act, (yield from course.retrieve(asked)))
+        return Clarified(decision, after, asked, found)
     if isinstance(act, HandOver):
         asked = yield from course.queries()
         return Clarified(decision, after, asked, case=course.case(decision, asked))
     return Clarified(decision, after)
 
 
-def _spelled_out(dialogue: tuple[Message, ...], thread: Thread) -> tuple[Message, ...]:
-    """Put the label in the place of a reply that only names an option, such as a number."""
-    option = chosen(last_words(dialogue), thread.offered) if thread.offered else None
-    if option is None or dialogue[-1].role != "user":
+def _spelled_out(dialogue: tuple[Message, ...], option: Option | None) -> tuple[Message, ...]:
+    """Put the label in the place of a reply that only names an option, such as a number; one that says more stays."""
+    if option is None or dialogue[-1].role != "user" or not named(dialogue[-1].text, option):
         return dialogue
     return (*dialogue[:-1], user(option.label))
 
@@ -171,12 +172,15 @@ class _Course:
     thread: Thread
     person: Person
     policy: Policy | None
+    option: Option | None = None
     found: tuple[Passage, ...] = ()
     evidence: Evidence | None = None
     earlier: tuple[Recalled, ...] = ()
 
     @cached_property
     def route(self) -> Route:
+        if self.thread.offered and self.option is None and numbered(last_words(self.dialogue)):
+            return "none"  # a number that no option has
         return route_of(last_words(self.dialogue), asked=bool(self.thread.rounds))
 
     @cached_property
@@ -280,6 +284,16 @@ class _Course:
         if not new:
             return self.found[: self.manner.k]
         return (yield from find(new, self.manner.k, known=(self.found,)))
+
+    def meant(self, act: Look, found: tuple[Passage, ...]) -> tuple[Passage, ...]:
+        """What was found on the option that was chosen, or is assumed, first; without a model, that alone."""
+        option = self.option or (act.options[0] if act.assumption and act.options else None)
+        keys = () if option is None else option.passages
+        looked = {key_of(passage): passage for passage in (*found, *self.found)}
+        first = tuple(passage for key, passage in looked.items() if key in keys)[: self.manner.k]
+        if not first or self.manner.judge == "none":
+            return first or found
+        return (*first, *(passage for passage in found if key_of(passage) not in keys))[: self.manner.k]
 
     def case(self, decision: Decision, asked: Queries) -> Case:
         """Everything that a person needs to take over."""

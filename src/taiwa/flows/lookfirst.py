@@ -15,6 +15,7 @@ from taiwa.flows.material import last_words, tongue, utterances
 from taiwa.flows.options import DOMINANT
 from taiwa.flows.person import Thresholds
 from taiwa.flows.sayings import say
+from taiwa.flows.smalltalk import numbered
 from taiwa.kernel.values import Evidence
 
 __all__ = ["answerable", "look_first"]
@@ -154,7 +155,7 @@ class _View:
         return (found.ask_missing_info, found.ask_user_meta_info, pointing, other)
 
     def decide(self) -> tuple[Act, tuple[str, ...]]:
-        for step in (self.by_route, self.by_wish, self.by_nothing, self.by_kind, self.by_cost):
+        for step in (self.by_route, self.by_number, self.by_wish, self.by_nothing, self.by_kind, self.by_cost):
             found = step()
             if found is not None:
                 return found
@@ -165,6 +166,18 @@ class _View:
         if route in ("greeting", "thanks", "farewell", "command"):
             return Advise(route), (f"route_{route}",)
         return (HandOver(), ("asked_for_person",)) if route == "person" else None
+
+    def by_number(self) -> tuple[Act, tuple[str, ...]] | None:
+        """A number that no option has is a slip: the same are offered again."""
+        offered = self.situation.thread.offered
+        if (
+            self.situation.route != "none"
+            or not offered
+            or self.refusal
+            or not numbered(last_words(self.situation.dialogue))
+        ):
+            return None
+        return Ask(say(self.language, "which"), options=offered), ("no_such_option",)
 
     def by_wish(self) -> tuple[Act, tuple[str, ...]] | None:
         """Who wants an answer gets one, with what is assumed."""

@@ -10,7 +10,7 @@ from unicodedata import normalize
 
 from taiwa.flows.acts import Option, Route
 
-__all__ = ["chosen", "route_of"]
+__all__ = ["chosen", "named", "numbered", "route_of"]
 
 LONGEST = 60
 ENDS = r"[\s!！.。、,，~〜～♪😊🙏🙇]*"
@@ -48,9 +48,9 @@ PATTERNS: tuple[tuple[Route, str], ...] = (
     ),
     (
         "just_answer",
-        r"(?:please )?just (?:answer|tell me|search|look(?: it up)?)(?: (?:it|please|the question|me))?|(?:no more|stop asking) questions|stop asking(?: me)?|"
+        r"(?:please )?just (?:answer|tell me|search|look(?: it up)?)(?: (?:it|me|the question))?(?: please| anyway)?|(?:please )?answer (?:me |it )?anyway|go ahead(?: and answer)?|(?:no more|stop asking) questions|stop asking(?: me)?|"
         r"(?:it )?does(?:n't| not) matter|whatever|any(?: of them)?|all of (?:them|these)|i don't (?:know|care)|"
-        r"(?:いいから)?(?:とにかく)?(?:答えて|教えて|調べて)(?:ください|下さい)?|質問(?:は)?(?:もう)?(?:いい|しないで|やめて)(?:から|です|ください)?(?:答えて)?|どれでも(?:いい)?(?:です)?|"
+        r"(?:いいから|もう|とにかく|とりあえず|そのまま|すぐに?|、)*(?:答えて|教えて|調べて)(?:ください|下さい)?|質問(?:は)?(?:もう)?(?:いい|しないで|やめて)(?:から|です|ください)?(?:答えて)?|どれでも(?:いい)?(?:です)?|"
         r"全部(?:です)?|すべて(?:です)?|わからない(?:です)?|分かりません|わかりません|"
         r"(?:请)?(?:直接)?(?:回答|告诉我|查一下)(?:吧|就行)?|别(?:再)?问了|不要再问了|都可以|都行|随便|全部|不知道",
     ),
@@ -85,13 +85,24 @@ def route_of(text: str, *, asked: bool = False) -> Route:
     return ""
 
 
+def numbered(text: str) -> bool:
+    """Whether a reply is nothing but the number of an option, be there such an option or not; there are never ten."""
+    found = NUMBER.fullmatch(_plain(text))
+    return found is not None and len(found[1]) == 1
+
+
+def named(text: str, option: Option) -> bool:
+    """Whether a reply says nothing but which option it is: its number, or its label."""
+    return numbered(text) or _plain(text) == _plain(option.label)
+
+
 def chosen(text: str, offered: Sequence[Option]) -> Option | None:
     """Return the option that a reply names, by its number or its label.
 
     >>> chosen("2番です", (Option("Paid leave"), Option("Sick leave"))).label
     'Sick leave'
     """
-    plain = " ".join(normalize("NFKC", text).casefold().split()).strip("!.。、, ")
+    plain = _plain(text)
     if not plain:
         return None
     number = NUMBER.fullmatch(plain)
@@ -102,3 +113,7 @@ def chosen(text: str, offered: Sequence[Option]) -> Option | None:
     holding = [option for option, label in zip(offered, labels, strict=True) if label and label in plain]
     found = exact or holding
     return found[0] if len(found) == 1 else None
+
+
+def _plain(text: str) -> str:
+    return " ".join(normalize("NFKC", text).casefold().split()).strip("!.。、, ")
