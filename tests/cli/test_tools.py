@@ -10,11 +10,11 @@ from tests.cli.conftest import Taiwa
 
 
 def test_what_went_wrong_in_a_tool_of_one_s_own_is_told(taiwa: Taiwa, tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
+    (tmp_path / "raising.py").write_text(
         'from taiwa.tools import tool\n\n\n@tool\ndef boom(x: str) -> str:\n    """Boom."""\n    return 1 // 0\n'
     )
 
-    done = taiwa("tools", "call", f"{tmp_path}/mine.py:boom", "a")
+    done = taiwa("tools", "call", f"{tmp_path}/raising.py:boom", "a")
 
     assert done.code == 2
     assert "boom failed (ZeroDivisionError: integer division or modulo by zero)" in done.err
