@@ -188,11 +188,13 @@ class _Crew:
     count: int
     width: int
     workers: Sequence[_Worker] = field(init=False)
+    _sent: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         most = -(-self.width // self.count)
         actor = self.ray.remote(max_restarts=-1, max_task_retries=0, max_concurrency=most, num_cpus=1)(Hand)
-        self.workers = [_Worker(actor.remote(self.work)) for _ in range(self.count)]
+        self._sent = self.ray.put(self.work)  # held here: a worker that is started again must find it, however large it is
+        self.workers = [_Worker(actor.remote(self._sent)) for _ in range(self.count)]
 
     async def perform(self, job: Job, limits: Limits) -> Measured:
         """Have a job done; a worker that dies of it is not asked for ever."""
