@@ -1,7 +1,9 @@
 """A folder and its index: what is new, changed, gone, closed, or no business of ours."""
 
+import json
 import os
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 
@@ -270,3 +272,37 @@ def test_what_needs_an_extra_is_read_once_it_is_there(
 
     assert index.refresh().changed == 1
     assert sources(index, "apples") == ["a.pdf"]
+
+
+def test_a_rule_holds_however_a_name_is_composed(index: Index, folder: Path) -> None:
+    (folder / normalize("NFD", "がくぶ")).mkdir()
+    (folder / normalize("NFD", "がくぶ") / "a.md").write_text("apples")
+    (folder / normalize("NFC", "résumé")).mkdir()
+    (folder / normalize("NFC", "résumé") / "b.md").write_text("apples")
+    rules = {normalize("NFC", "がくぶ/**"): ["group:a"], normalize("NFD", "résumé"): ["group:b"]}
+    (folder / SIDECAR).write_text(json.dumps(rules))
+
+    index.refresh()
+
+    assert sources(index, "apples") == []
+    assert len(sources(index, "apples", "group:a", "group:b")) == 2
+
+
+@pytest.mark.parametrize("name", [".taiwa-access.yml", "taiwa-access.yaml", ".Taiwa-Access.yaml"])
+def test_rules_that_would_not_be_read_stop_the_indexing(index: Index, folder: Path, name: str) -> None:
+    (folder / "hr").mkdir()
+    (folder / "hr" / "pay.md").write_text("apples")
+    (folder / name).write_text("hr/**: [group:hr]")
+
+    with pytest.raises(ConfigError, match="is not read: rules of access are called"):
+        index.refresh()
+    assert sources(index, "apples") == []
+
+
+def test_a_folder_in_the_place_of_rules_opens_nothing(index: Index, folder: Path) -> None:
+    (folder / "pay.md").write_text("apples")
+    (folder / SIDECAR).mkdir()
+
+    with pytest.raises(ConfigError, match="cannot be read"):
+        index.refresh()
+    assert sources(index, "apples") == []

@@ -10,6 +10,7 @@ rule is for everybody who may open the index. A rule that cannot be understood s
 import re
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias, cast
+from unicodedata import normalize
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.retrieve.reading.reading import UnreadableError
@@ -35,7 +36,7 @@ Rules: TypeAlias = tuple[Rule, ...]
 
 def audience_of(path: str, rules: Rules, own: Iterable[str] | None = None) -> Audience:
     """Return who may see the document of a path."""
-    clauses = {rule.names for rule in rules if rule.pattern.fullmatch(rule.above + path)}
+    clauses = {rule.names for rule in rules if rule.pattern.fullmatch(normalize("NFC", rule.above + path))}
     if own is not None:
         clauses.add(tuple(sorted(set(own))))
     return tuple(sorted(clauses)) or EVERYBODY
@@ -100,7 +101,11 @@ def _names(given: object) -> tuple[str, ...] | None:
 
 
 def _pattern(path: str) -> "re.Pattern[str]":
-    """`*` is anything within a name, `**` anything at all, `?` one character; a folder means all that it holds."""
+    """`*` is anything within a name, `**` anything at all, `?` one character; a folder means all that it holds.
+
+    A name with accents or voiced kana is the same however it is composed: some systems keep `が` as two characters.
+    """
+    path = normalize("NFC", path)
     parts = [
         {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part) or re.escape(part)
         for part in re.split(r"(\*\*/|\*\*|\*|\?)", path.rstrip("/"))

@@ -15,6 +15,9 @@ __all__ = ["File", "Folder"]
 
 LEFT_OUT = frozenset({"CVS", "_darcs", "RCS", "SCCS", "__pycache__", "node_modules"})
 """Folders that hold versions of other files, or what programs put there; hidden ones are left out anyway."""
+MISNAMED = frozenset(
+    {".taiwa-access.yml", "taiwa-access.yaml", "taiwa-access.yml", ".taiwa-access", ".taiwa-access.json"}
+)
 DEEPEST = 64
 READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -48,11 +51,12 @@ class Folder:
         self.rules, self.others = self._rules_above(), {}
         for folder, folders, names, handle in os.fwalk(self.root, follow_symlinks=False, onerror=self._refused):
             below = "" if Path(folder) == self.root else f"{Path(folder).relative_to(self.root).as_posix()}/"
+            _no_rules_elsewhere(folder, {*folders, *names})
+            if SIDECAR in names or SIDECAR in folders:
+                self.rules += read_rules(_rules_text(handle, folder), str(Path(folder, SIDECAR)), below)
             folders[:] = sorted(name for name in folders if not _hidden(name))
             if below.count("/") >= DEEPEST:
                 folders.clear()
-            if SIDECAR in names:
-                self.rules += read_rules(_rules_text(handle, folder), str(Path(folder, SIDECAR)), below)
             # A link to a folder is listed among the folders, and not entered.
             yield from self._links(below, [name for name in folders if Path(folder, name).is_symlink()])
             for name in sorted(names):
@@ -125,6 +129,13 @@ class Folder:
         raise InputError(
             f"the folder {error.filename} cannot be read: {(error.strerror or 'refused').lower()}"
         ) from None
+
+
+def _no_rules_elsewhere(folder: str, names: set[str]) -> None:
+    """Whoever wrote rules under a name like the right one believes that they hold."""
+    for name in sorted(names):
+        if name.casefold() in MISNAMED or (name != SIDECAR and name.casefold() == SIDECAR):
+            raise ConfigError(f"{folder}/{name} is not read: rules of access are called {SIDECAR}, so rename it")
 
 
 def _rules_text(handle: int | None, folder: str) -> str:

@@ -176,3 +176,10 @@ def test_the_door_answers_in_json() -> None:
     answer: dict[str, Json] = inside.door({})({"kind": "pdf", "path": "/no/such/file"}, 10)
 
     assert "problem" in answer
+
+
+def test_the_title_of_a_drawing_is_none_of_the_page() -> None:
+    reading = sections("<title>VPN</title><svg><title>Menu</title></svg><p>Use it.</p><svg><title>Close</title></svg>")
+
+    assert (reading.title, reading.text.strip()) == ("VPN", "Use it.")
+    assert sections("<svg><title>Menu</title></svg><h1>VPN</h1>").title == "VPN"

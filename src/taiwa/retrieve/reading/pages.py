@@ -64,8 +64,8 @@ class _Sections(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         del attrs
-        if tag == "title":
-            self._in_title = True
+        if tag == "title" and not self._hushed and not self._title:
+            self._in_title = True  # that of a drawing is none of the page's
         if tag in self._silent:
             self._hushed.append(tag)
         if self._hushed:
