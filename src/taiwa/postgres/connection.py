@@ -211,7 +211,7 @@ class Connection:
         # Each ends with `;`, so all go to the server at once.
         sql.execute(
             f"SET client_encoding = 'UTF8'; SET search_path = {self.kind.schema}; SET lock_timeout = '{LOCKED}';"
-            f" SET idle_in_transaction_session_timeout = '{IDLE}'; SET client_min_messages = warning".encode()
+            f" SET idle_in_transaction_session_timeout = '{IDLE}'; SET client_min_messages = warning; SET jit = off".encode()
         )
 
         def ask(statement: str, *values: object) -> list[Row]:

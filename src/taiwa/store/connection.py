@@ -4,11 +4,11 @@ Statements are those that both understand, with `?` for values. `json_each(?)` m
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from taiwa.sqlite.connection import Clock, Row, now_us
+from taiwa.sqlite.database import Database
 
 __all__ = ["Clock", "Connection", "Row", "Words", "now_us"]
 
@@ -41,11 +41,10 @@ class Words(Protocol):
         ...
 
 
-class Connection(Protocol):
+class Connection(Database, Protocol):
     """An open store."""
 
     readonly: bool
-    clock: Clock
 
     @property
     def path(self) -> Path | None:
@@ -55,41 +54,6 @@ class Connection(Protocol):
     @property
     def words(self) -> Words:
         """The index of what was said."""
-        ...
-
-    def close(self) -> None:
-        """Close it."""
-        ...
-
-    def rows(self, statement: str, *values: object) -> list[Row]:
-        """Run a statement and return all its rows.
-
-        Raises:
-            StoreError: the database refused.
-        """
-        ...
-
-    def row(self, statement: str, *values: object) -> Row | None:
-        """Return the first row, if there is one."""
-        ...
-
-    def one(self, statement: str, *values: object) -> Any:  # noqa: ANN401  (its type is known only to the statement)
-        """Return the first value of the first row, or None."""
-        ...
-
-    def run(self, statement: str, *values: object) -> int:
-        """Run a statement that changes rows, and return how many it changed."""
-        ...
-
-    def insert(self, statement: str, *values: object) -> int | None:
-        """Insert one row and return its number, None when `ON CONFLICT DO NOTHING` did nothing."""
-        ...
-
-    def transaction(self, *, write: bool = True, alone: bool = False) -> AbstractContextManager[None]:
-        """Do all or nothing; one within another belongs to the outer one. Without `write`: one unchanging view.
-
-        Where several programs can write at once, `alone` keeps the others out.
-        """
         ...
 
     def hold(self, *names: str) -> None:
@@ -102,10 +66,6 @@ class Connection(Protocol):
 
     def is_alive(self, owner: int, token: str) -> bool:
         """Say whether that one is still there."""
-        ...
-
-    def shrink(self) -> None:
-        """Give the room of deleted rows back to the disk; not within a transaction."""
         ...
 
     def seal(self) -> bool:
