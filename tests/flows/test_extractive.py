@@ -1,11 +1,14 @@
 """Answers without a model: which part of a passage is taken, and that it stands there word for word."""
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.extractive import PLAIN, extractive, spans
-from taiwa.kernel import Passage, assistant, user
+from taiwa.flows.extractive import PLAIN, Reader, extractive, spans
+from taiwa.kernel import Message, Passage, assistant, user
 
 TABLE = """\
 ## Hotels
@@ -60,6 +63,21 @@ def test_what_was_said_before_helps_and_the_question_decides() -> None:
 
     assert span is not None
     assert "Meals: 48." in span.text
+
+
+def test_a_single_character_of_a_new_word_does_not_hold_on_to_the_old_topic() -> None:
+    def characters(text: str) -> list[str]:
+        return [*text, *map("".join, pairwise(text))]
+
+    def weighed(query: str, history: Sequence[Message]) -> dict[str, float]:
+        return {term: 0.5 for turn in history for term in characters(turn.text)} | dict.fromkeys(characters(query), 1.0)
+
+    leave = Passage("g.md", "年次有給休暇は二十日です。", 9.0, heading=("休暇",), id="a")
+    salary = Passage("g.md", "給与は毎月二十五日に支払います。", 5.0, heading=("給与",), id="b")
+
+    answer = extractive("給与は?", [leave, salary], [user("年次有給休暇は何日ですか")], Reader(weighed, characters))
+
+    assert [claim.text for claim in answer.claims] == ["給与は毎月二十五日に支払います。"]
 
 
 def test_weak_neighbours_and_repetitions_are_left_out() -> None:

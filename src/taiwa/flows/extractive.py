@@ -107,6 +107,7 @@ def spans(
     rare = {term: weights[term] * math.log1p((number - count + 0.5) / (count + 0.5)) for term, count in counts.items()}
     # Where the question's own words are found, a passage that holds only what was said before is none of its answers.
     own = frozenset(term for term in reader.weigh(query, ()) if term in rare)
+    own = frozenset(term for term in own if len(term) > 1) or own  # 給 of 給与 stands in 有給休暇 too
     found: list[Span | None] = []
     for passage, each, terms in zip(passages, units, held, strict=True):
         above = frozenset(reader.terms("\n".join((passage.title, *passage.heading))))
