@@ -114,6 +114,20 @@ def test_the_default_looks_first_and_asks_with_what_it_found(drive: Drive) -> No
     assert done.notes[-1].text == "look_first: Ask (unclear, options)"
 
 
+def test_options_are_the_sections_of_a_document_that_holds_most() -> None:
+    half = replace(PAID, text="Half a day of leave counts as one.", start=50, heading=("Half days",))
+    shelf = InMemory(
+        (PAID, SICK, half, Passage("travel.md", "Trains on leave are paid by yourself.", heading=("Trains",)))
+    )
+
+    found = Runtime(model(written(4, 1, 5, 1, 5, ask_missing_info="Which leave?")), retriever=shelf).run(
+        clarify((user("leave"),))
+    )
+
+    assert isinstance(found.act, Ask)
+    assert {option.label for option in found.act.options} == {"Paid leave", "Sick leave", "Half days"}
+
+
 def test_a_number_chooses_an_option_and_the_answer_is_about_it(drive: Drive) -> None:
     first = drive(lambda: ask((user("leave"),)), model(written(4, 1, 5, 1, 5)), retriever=HANDBOOK).value
     dialogue = (user("leave"), assistant("Which?"), user("2"))

@@ -63,6 +63,20 @@ def test_a_conversation_is_opened_and_looked_into_by_its_parameters(tmp_path: Pa
     assert talk.conversation.count == 0
 
 
+def test_little_evidence_is_said_in_words_and_in_what_is_kept(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "store.db")
+    talk = taiwa.open("ask", model=Nobody(), store=store)
+
+    little = talk.say("How do I breed penguins with many hats?")
+    much = talk.say("How many days of annual leave do I have in Galway?")
+
+    assert little.text.startswith("The documents may not hold this. What comes nearest:")
+    assert isinstance(little.delta, dict)
+    assert little.delta["weak"] is True
+    assert isinstance(much.delta, dict)
+    assert "weak" not in much.delta
+
+
 def test_a_turn_that_was_cut_off_goes_on_without_judging_or_looking_again(tmp_path: Path, folder: Path) -> None:
     path = tmp_path / "store.db"
     talk = taiwa.open("ask", model=Failing(), store=path, session="s", params={"in": [str(folder)]})

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar, cast
 
 from taiwa.conversation.history import Conversation, Past, take
-from taiwa.flows.acts import Act, Advise, Ask, Decision, HandOver, Look, Option, Thread, key_of
+from taiwa.flows.acts import Act, Advise, Ask, Decision, HandOver, Look, Option, Thread
 from taiwa.flows.asksaid import said
 from taiwa.flows.assessment import SCORES, Assessment
 from taiwa.flows.chat import Reply, check, settle
@@ -19,7 +19,7 @@ from taiwa.flows.clarify import Clarified, Manner, Turn, clarify
 from taiwa.flows.extractive import PLAIN, Reader, extractive
 from taiwa.flows.lookfirst import answerable
 from taiwa.flows.material import material, tongue
-from taiwa.flows.options import facets
+from taiwa.flows.options import facets, narrowed
 from taiwa.flows.person import NOBODY, Person
 from taiwa.flows.quoting import harmless
 from taiwa.flows.smalltalk import chosen, numbered
@@ -88,10 +88,13 @@ def ask_turn(text: str, asking: Asking, reader: Reader = PLAIN) -> Step[Conversa
         language = tongue(dialogue, asking.person.language)
         also = () if thread.offered else also_meant(found, text)  # who has chosen is not asked to choose again
         turn = Turn(found, (yield from _answered(found, dialogue, asking, reader)))
-        words = (yield from _advised(found.act, dialogue, asking)) or said(
-            turn, language, also, weak=_chance(found) < LITTLE
+        weak = turn.answer is not None and turn.answer.by == "passages" and _chance(found) < LITTLE
+        words = (yield from _advised(found.act, dialogue, asking)) or said(turn, language, also, weak=weak)
+        delta = (
+            _delta(turn, also, language)
+            | ({"weak": True} if weak else {})
+            | {"asking": record(replace(asking, notice=""))}
         )
-        delta = _delta(turn, also, language) | {"asking": record(replace(asking, notice=""))}
         after = take(settled, text, words, delta)
         return Reply(words, after.fresh[-1].delta), after
 
@@ -146,9 +149,7 @@ def also_meant(found: Clarified, text: str) -> tuple[Option, ...]:
     if not isinstance(found.act, Look) or declined or _size(text) > FEW:
         return ()
     told = [passage for passage in found.passages if not TITLE.fullmatch(passage.text)]
-    options = facets(told)
-    inner = [passage for passage in told if options and key_of(passage) in options[0].passages]
-    return (len(inner) * 2 >= len(told) and facets(inner)) or options
+    return narrowed(told, facets(told))
 
 
 def _size(text: str) -> float:

@@ -17,7 +17,7 @@ from taiwa.flows.assessment import Assessment
 from taiwa.flows.cited import cite
 from taiwa.flows.finding import find
 from taiwa.flows.material import last_words, tongue, utterances
-from taiwa.flows.options import DOMINANT, facets, spread
+from taiwa.flows.options import DOMINANT, facets, narrowed, spread
 from taiwa.flows.person import NOBODY, Person
 from taiwa.flows.policies import policy_named
 from taiwa.flows.recall import Recall, Recalled
@@ -239,7 +239,7 @@ class _Course:
             thread=thread,
             evidence=self.evidence,
             found=self.keys,
-            options=() if focus >= DOMINANT else options,
+            options=() if focus >= DOMINANT else narrowed(self.found, options),
             focus=round(focus, 4),
             route=self.route,
             bound=self.manner.rounds,

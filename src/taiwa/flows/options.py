@@ -9,7 +9,7 @@ from unicodedata import normalize
 from taiwa.flows.acts import Option, key_of
 from taiwa.kernel.values import Passage
 
-__all__ = ["DOMINANT", "MOST_OPTIONS", "facets", "spread"]
+__all__ = ["DOMINANT", "MOST_OPTIONS", "facets", "narrowed", "spread"]
 
 MOST_OPTIONS = 4
 PREVIEW = 80
@@ -40,6 +40,18 @@ def facets(found: Sequence[Passage], most: int = MOST_OPTIONS) -> tuple[Option, 
         return ()
     ranked = sorted(groups, key=lambda name: -sum(passage.score for passage in groups[name]))
     return tuple(_option(labels[name], groups[name]) for name in ranked[:most])
+
+
+def narrowed(found: Sequence[Passage], options: Sequence[Option]) -> tuple[Option, ...]:
+    """What could be meant within the best option, where that holds at least half of what was found; else the options.
+
+    >>> leave = [Passage("leave.md", "a", 3.0, heading=("Paid",)), Passage("leave.md", "b", 2.0, 9, heading=("Sick",))]
+    >>> found = [*leave, Passage("pay.md", "c", 1.0)]
+    >>> [option.label for option in facets(found)], [option.label for option in narrowed(found, facets(found))]
+    (['leave.md', 'pay.md'], ['Paid', 'Sick'])
+    """
+    inner = [passage for passage in found if options and key_of(passage) in options[0].passages]
+    return (len(inner) * 2 >= len(found) and facets(inner)) or tuple(options)
 
 
 def spread(found: Sequence[Passage], options: Sequence[Option]) -> float:
