@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from taiwa.kernel import ConflictError, InputError, StoreError
 from taiwa.retrieve.analyzer import Analyzer
 from taiwa.retrieve.seam import Shelf
-from taiwa.retrieve.values import Audience, Batch, Document, Feedback, Known, Piece, may_see
+from taiwa.retrieve.values import Audience, Batch, Document, Feedback, Gain, Known, Meaning, Piece, may_see
 from tests.retrieve.conftest import Opens
 
 NOBODY: frozenset[str] = frozenset()
@@ -257,6 +257,48 @@ def test_feedback_is_kept_in_order(shelf: Shelf) -> None:
     assert first == Feedback("apples?", "1-2-3", True, "ann", 5)
     assert (second.query, second.good) == ("梨?", False)
     assert second.at_us > 0
+
+
+def test_a_document_is_read_in_its_order(shelf: Shelf) -> None:
+    put(shelf, document("a", "one", "two", "three"), document("b", "four", audience=(("group:hr",),)))
+
+    assert [passage.text for passage in shelf.passages("a")] == ["one", "two", "three"]
+    assert [passage.text for passage in shelf.passages("b")] == ["four"]
+    assert shelf.passages("c") == ()
+
+
+def test_it_remembers_by_what_it_is_asked_and_what_a_check_found(opens: Opens, shelf: Shelf) -> None:
+    assert shelf.meaning() is None
+    first = Meaning("/models/a", "a-1", (0.25, -1.0), True)
+    shelf.choose(Meaning("/models/b", "b-1"))
+    shelf.choose(first)
+    shelf.judge("a-1", Gain(40, 0.5, 0.625, 0.0625, 0.25, "sentences"))
+
+    other = opens().open("docs")
+    assert other.meaning() == first
+    assert other.gain("a-1") == Gain(40, 0.5, 0.625, 0.0625, 0.25, "sentences")
+    assert other.gain("b-1") is None
+    shelf.choose(None)
+    assert other.meaning() is None
+
+
+def test_vectors_are_counted_and_those_of_other_models_deleted(opens: Opens, shelf: Shelf) -> None:
+    np = pytest.importorskip("numpy")
+    elsewhere = opens().create("more", "", Analyzer())
+    for place in (shelf, elsewhere):
+        put(place, document("a", "one", "two"))
+        for model in ("m-1", "m-2"):
+            row = np.array([1.0, 0.0], np.float32)
+            place.put_vectors(model, [(passage.id, row) for passage in place.passages("a")])
+    assert (shelf.vectors("m-1"), shelf.vectors("m-2"), shelf.vectors("m-3")) == (2, 2, 0)
+
+    shelf.keep_vectors("m-2")
+
+    assert (shelf.vectors("m-1"), shelf.vectors("m-2")) == (0, 2)
+    assert elsewhere.vectors("m-1") == 2
+    assert len(shelf.without_vectors("m-1", 9)) == 2
+    put(shelf, gone=("a",))
+    assert shelf.vectors("m-2") == 0
 
 
 def test_one_indexes_at_a_time(opens: Opens, shelf: Shelf) -> None:

@@ -11,10 +11,10 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from taiwa.kernel import ConfigError, InputError, Passage, user
-from taiwa.retrieve import Index
+from taiwa.kernel import ConfigError, InputError, ModelError, Passage, user
+from taiwa.retrieve import Index, Library, Within
 from taiwa.retrieve.access import SIDECAR
-from taiwa.retrieve.dense import Fused, gain_of, reciprocal_ranks
+from taiwa.retrieve.dense import Asked, Fused, gain_of, own_sentences, reciprocal_ranks
 from taiwa.retrieve.dense.folder import ModelFolder
 from taiwa.retrieve.values import Feedback, Gain
 
@@ -52,27 +52,27 @@ def sources(found: Sequence[Passage]) -> list[str]:
 
 
 def test_what_means_the_same_is_found_though_no_word_is_shared(fused: Fused) -> None:
-    assert fused.refresh() == 4
+    assert fused.make_vectors() == 4
 
-    assert fused.index.find("holiday") == ()
+    assert fused.by_words("holiday") == ()
     assert sources(fused.both("holiday", 1)) == ["a.md"]
     assert sources(fused.both("how much?", 1, history=[user("my salary")])) == ["b.md"]
 
 
 def test_vectors_are_made_once_and_again_for_what_changed(fused: Fused, folder: Path) -> None:
-    fused.refresh()
-    assert fused.refresh() == 0
+    fused.make_vectors()
+    assert fused.make_vectors() == 0
     (folder / "a.md").write_text("ten days of salary")
     (folder / "c.md").unlink()
-    fused.index.refresh()
+    fused.refresh()
 
-    assert fused.refresh() == 1
-    near = fused.index.shelf.nearest("topics-1", fused.embedder.embed(["salary"], "question")[0], 9, frozenset())
+    assert fused.make_vectors() == 1
+    near = fused.shelf.nearest("topics-1", fused.embedder.embed(["salary"], "question")[0], 9, frozenset())
     assert sorted(sources(near)) == ["a.md", "b.md"]
 
 
 def test_what_may_not_be_seen_is_not_near_either(fused: Fused) -> None:
-    fused.refresh()
+    fused.make_vectors()
 
     assert "d.md" not in sources(fused.both("salary", 9))
     assert "d.md" in sources(fused.both("salary", 9, ["group:hr"]))
@@ -80,30 +80,30 @@ def test_what_may_not_be_seen_is_not_near_either(fused: Fused) -> None:
 
 def test_a_vector_in_bytes_is_near_to_what_it_was(fused: Fused) -> None:
     chance = np.random.default_rng(1)
-    names = [passage.id for passage in fused.index.shelf.without_vectors("random", 9)]
+    names = [passage.id for passage in fused.shelf.without_vectors("random", 9)]
     rows = chance.normal(size=(len(names), 384)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    fused.index.shelf.put_vectors("random", [*zip(names, rows, strict=True), ("9-000000000000-9", rows[0])])
+    fused.shelf.put_vectors("random", [*zip(names, rows, strict=True), ("9-000000000000-9", rows[0])])
 
     for name, row in zip(names, rows, strict=True):
-        near = fused.index.shelf.nearest("random", row, 1, frozenset({"group:hr"}))
+        near = fused.shelf.nearest("random", row, 1, frozenset({"group:hr"}))
         assert near[0].id == name
         assert near[0].score == pytest.approx(1.0, abs=0.01)
     with pytest.raises(InputError, match="a vector of 3 numbers"):
-        fused.index.shelf.nearest("random", rows[0][:3], 1, frozenset())
+        fused.shelf.nearest("random", rows[0][:3], 1, frozenset())
 
 
 def test_without_a_check_it_finds_as_the_index_does(fused: Fused) -> None:
-    fused.refresh()
+    fused.make_vectors()
 
     assert not fused.fuses
-    assert fused.find("vacation") == fused.index.find("vacation")
+    assert fused.find("vacation") == fused.by_words("vacation")
     assert fused.find("holiday") == ()
 
 
 def test_a_gain_that_was_shown_is_remembered_and_used(fused: Fused) -> None:
-    fused.refresh()
-    ids = {passage.source: passage.id for passage in fused.index.find("vacation wage journey", 9)}
+    fused.make_vectors()
+    ids = {passage.source: passage.id for passage in fused.by_words("vacation wage journey", 9)}
     asked = ["holiday", "salary", "train"]
     pairs = [(f"{asked[n % 3]} {n}", ids[f"{'abc'[n % 3]}.md"]) for n in range(24)]
 
@@ -114,7 +114,7 @@ def test_a_gain_that_was_shown_is_remembered_and_used(fused: Fused) -> None:
     assert gain.low > 0
     assert fused.fuses
     assert sources(fused.find("holiday", 1)) == ["a.md"]
-    assert not Fused(fused.index, Other()).fuses
+    assert not Fused(fused, Other()).fuses
 
 
 class Other(Topics):
@@ -127,17 +127,124 @@ class Other(Topics):
 
 
 def test_no_gain_is_no_reason_to_fuse(fused: Fused) -> None:
-    other = Fused(fused.index, Other())
-    other.refresh()
-    (passage,) = fused.index.find("vacation", 1)
+    other = Fused(fused, Other())
+    other.make_vectors()
+    (passage,) = fused.by_words("vacation", 1)
     for number in range(25):
-        fused.index.tell(Feedback(f"vacation {number}", passage.id, True))
+        fused.tell(Feedback(f"vacation {number}", passage.id, True))
 
     gain = gain_of(other)
 
     assert gain.questions == 25
     assert not gain.helps
     assert not other.fuses
+
+
+def test_it_is_fused_without_a_gain_where_somebody_says_so(fused: Fused) -> None:
+    fused.make_vectors()
+
+    always = Fused(fused, Topics(), always=True)
+
+    assert always.fuses
+    assert sources(always.find("holiday", 1)) == ["a.md"]
+    assert always.find("holiday", 0) == ()
+
+
+class Failing(Topics):
+    """Fails as often as it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def embed(self, texts: Sequence[str], what: str) -> Any:
+        self.asked += 1
+        raise ModelError("it is out of order")
+
+
+def test_an_embedder_that_fails_leaves_the_words_and_is_let_alone_for_a_while(fused: Fused) -> None:
+    fused.make_vectors()
+    now = [100.0]
+    broken = Failing()
+    always = Fused(fused, broken, always=True, clock=lambda: now[0])
+
+    assert always.find("wage") == fused.by_words("wage")
+    assert always.trouble == "docs: found by words alone, as its embedder fails: it is out of order"
+    assert Within([always]).find("wage") == always.find("wage")
+    assert Within([always]).troubles == (always.trouble,)
+    assert broken.asked == 1
+    now[0] += 31
+    always.embedder = Topics()
+    assert sources(always.find("holiday", 1)) == ["a.md"]
+    assert always.trouble == ""
+
+
+def test_vectors_that_were_made_before_a_failure_are_kept(fused: Fused, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taiwa.retrieve.dense.fusing.BATCH", 3)
+    told: list[int] = []
+
+    class Once(Failing):
+        def embed(self, texts: Sequence[str], what: str) -> Any:
+            return super().embed(texts, what) if told else Topics().embed(texts, what)
+
+    with pytest.raises(ModelError):
+        Fused(fused, Once()).make_vectors(told.append)
+
+    assert told == [3]
+    assert fused.make_vectors() == 1
+
+
+def test_indexes_with_and_without_vectors_are_asked_together(fused: Fused, library: Library, tmp_path: Path) -> None:
+    fused.make_vectors()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "e.md").write_text("holiday holiday holiday")
+    (other / "f.md").write_text("a holiday of the chief, and many other things that nobody asks for")
+    plain = library.make(other, "plain")
+    plain.refresh()
+    within = Within([Fused(fused, Topics(), always=True), plain], history=[user("hello")])
+
+    found = within.find("holiday", 9)
+
+    assert sources(found)[:2] == ["plain/e.md", "plain/f.md"]
+    assert "docs/a.md" in sources(found)
+    assert len({passage.id for passage in found}) == len(found)
+    assert within.find("holiday", 0) == ()
+    assert sources(within.find("holiday", 1)) == ["plain/e.md"]
+    assert within.troubles == ()
+
+
+def test_documents_ask_themselves_with_a_sentence_beside_its_neighbours(index: Index, folder: Path) -> None:
+    long = ["# Part {0}\n\nThe {0}. thing to say about holidays, salaries and trains is short.\n\n" for _ in range(6)]
+    (folder / "long.md").write_text("".join(each.format(number) for number, each in enumerate(long)))
+    (folder / "short.md").write_text("alone, with some more words to ask for")
+    index.refresh()
+
+    asked = own_sentences(index.shelf, 4)
+
+    passages = index.shelf.passages("long.md")
+    assert len(asked) == 4
+    for each in asked:
+        at = [passage.id for passage in passages].index(each.without)
+        assert each.question in passages[at].text
+        assert not each.question.startswith("#")
+        assert each.right == {passages[near].id for near in (at - 1, at + 1) if 0 <= near < len(passages)}
+    assert own_sentences(index.shelf, 4) == asked
+
+
+def test_a_check_by_sentences_is_told_from_one_by_people(fused: Fused) -> None:
+    fused.make_vectors()
+    (right,) = fused.by_words("vacation", 1)
+    (own,) = fused.by_words("journey", 1)
+    asked = [Asked(f"journey holiday {n}", frozenset({right.id}), own.id) for n in range(20)]
+
+    gain = gain_of(fused, asked=asked)
+
+    assert (gain.of, gain.questions, gain.words) == ("sentences", 20, 0.0)
+    assert gain.fused == 1.0
+    for number in range(20):
+        fused.tell(Feedback(f"vacation {number}", right.id, True))
+    assert gain_of(fused, asked=asked).of == "people"
 
 
 def test_too_few_questions_prove_nothing(fused: Fused) -> None:
@@ -152,6 +259,7 @@ def test_ranks_are_fused_by_rank_alone() -> None:
     assert sources(reciprocal_ranks([[a, b], [c, b]], 9)) == ["b", "a", "c"]
     assert sources(reciprocal_ranks([[a], []], 9)) == ["a"]
     assert reciprocal_ranks([], 3) == ()
+    assert sources(reciprocal_ranks([[a, b], [None, b]], 9)) == ["b", "a"]
 
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the leave of day 有 給 休 暇".split()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.kernel import InputError, Retriever, user
+from taiwa.kernel import InputError, Message, Passage, Program, Retrieve, Retriever, Runtime, perform, user
 from taiwa.retrieve import Evidence, Index, Library, Within
 from taiwa.retrieve.access import SIDECAR
 from tests.retrieve.measured import questions, told_apart
@@ -136,3 +136,20 @@ def test_japanese_questions_find_their_passages(shared_data: Path, tmp_path: Pat
 @pytest.mark.parametrize(("name", "least"), [("jsquad", 0.88), ("jaquad", 0.78)])
 def test_coverage_tells_whether_the_answer_is_there(shared_data: Path, tmp_path: Path, name: str, least: float) -> None:
     assert told_apart(shared_data / "rag", tmp_path, name) >= least
+
+
+def test_what_was_said_before_reaches_an_index_through_a_program(library: Library, filled: Index) -> None:
+    def program(history: tuple[Message, ...]) -> Program[tuple[Passage, ...]]:
+        return (yield from perform(Retrieve("what is the fee?", 1, history)))
+
+    within = library.within([filled.name], who={"user:ann"})
+    said = (user("I want to use the gym"),)
+
+    for runtime in (
+        Runtime(retriever=within),
+        Runtime(retriever=library.within([filled.name], history=[user("where do I park?")])),
+    ):
+        assert runtime.run(program(said)) == filled.find("what is the fee?", 1, history=said)
+        assert runtime.run(program(said)) != runtime.run(program(()))
+    kept = library.within([filled.name], history=said)
+    assert Runtime(retriever=kept).run(program(())) == filled.find("what is the fee?", 1, history=said)

@@ -1,9 +1,10 @@
 """Indexes and libraries as a program uses them: find, weigh what was found, keep up with a folder."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.values import Message, Passage
@@ -11,19 +12,32 @@ from taiwa.postgres.address import Server, is_server
 from taiwa.retrieve.analyzer import Analyzer
 from taiwa.retrieve.evidence import LOOKED_AT, Evidence, judge
 from taiwa.retrieve.fusion import dangling, weigh
+from taiwa.retrieve.ranks import DEEP, reciprocal_ranks
 from taiwa.retrieve.refresh import Progress, Refreshed, refresh
 from taiwa.retrieve.seam import Shelf, Shelves
 from taiwa.retrieve.values import Feedback, Listed, Summary, Who
 
-__all__ = ["NOBODY", "Index", "Library", "Within"]
+__all__ = ["NOBODY", "Index", "Library", "Near", "Within"]
 
 NOBODY: Who = frozenset()
 """Somebody unknown: sees what everybody may see."""
 LONGEST_NAME = 100
 
 
+class Near(NamedTuple):
+    """Passages by their nearness in meaning, and the name of the model that says so."""
+
+    model: str
+    passages: tuple[Passage, ...]
+
+
 class Index:
-    """One index: a retriever over the passages of a folder's documents."""
+    """One index: a retriever over the passages of a folder's documents.
+
+    `trouble` is why the last question was answered by words alone, where it was not meant to be.
+    """
+
+    trouble: str = ""
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
@@ -53,7 +67,18 @@ class Index:
 
         Earlier turns of a dialogue count too, less and less with their age.
         """
+        return self.by_words(query, k, who, history)
+
+    def by_words(
+        self, query: str, k: int = 5, who: Iterable[str] = NOBODY, history: Sequence[Message] = ()
+    ) -> tuple[Passage, ...]:
+        """Return at most k passages that share a term with the question, whatever else the index is asked by."""
         return self.shelf.search(weigh(self.analyzer, query, history), k, frozenset(who))
+
+    def near(self, query: str, k: int, who: Iterable[str] = NOBODY, history: Sequence[Message] = ()) -> "Near | None":
+        """Return passages that are near to the question in meaning; None where only words are looked at."""
+        del query, k, who, history
+        return None
 
     def evidence(self, query: str, who: Iterable[str] = NOBODY, history: Sequence[Message] = ()) -> Evidence:
         """Measure how much there is on a question."""
@@ -103,14 +128,36 @@ class Within:
         return Within(self.indexes, self.who, history)
 
     def find(self, query: str, k: int = 5) -> tuple[Passage, ...]:
-        """Return at most k passages, best first. The source of a passage names its index where there are several."""
+        """Return at most k passages, best first. The source of a passage names its index where there are several.
+
+        What has no vectors counts in meaning as it does by words, so that it is neither ahead nor behind for that.
+        """
+        near = [index.near(query, max(k, DEEP), self.who, self.history) if k > 0 else None for index in self.indexes]
+        deep = k if all(each is None for each in near) else max(k, DEEP)
+        words: list[tuple[Passage, bool]] = []
+        by_model: dict[str, list[Passage]] = {}
+        for index, by_meaning in zip(self.indexes, near, strict=True):
+            words += (
+                (each, by_meaning is None)
+                for each in self._named(index, index.by_words(query, deep, self.who, self.history))
+            )
+            if by_meaning is not None:
+                by_model.setdefault(by_meaning.model, []).extend(self._named(index, by_meaning.passages))
+        words.sort(key=lambda each: -each[0].score)
+        if not by_model:
+            return tuple(passage for passage, _ in words[: max(k, 0)])
+        meanings = [sorted(found, key=lambda passage: -passage.score) for found in by_model.values()]
+        alone = [passage if wordy else None for passage, wordy in words]
+        return reciprocal_ranks(([passage for passage, _ in words], alone, *meanings), k)
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """Why the last question was answered by words alone, where it was not meant to be."""
+        return tuple(dict.fromkeys(index.trouble for index in self.indexes if index.trouble))
+
+    def _named(self, index: Index, found: Iterable[Passage]) -> Iterator[Passage]:
         several = len(self.indexes) > 1
-        found = [
-            replace(passage, source=f"{index.name}/{passage.source}") if several else passage
-            for index in self.indexes
-            for passage in index.find(query, k, self.who, self.history)
-        ]
-        return tuple(sorted(found, key=lambda passage: -passage.score)[: max(k, 0)])
+        return (replace(each, source=f"{index.name}/{each.source}") if several else each for each in found)
 
     def passage(self, id: str) -> Passage | None:  # noqa: A002  (the field of a passage)
         """Return a passage by its id, from whichever index has it."""

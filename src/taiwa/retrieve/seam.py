@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from taiwa.kernel.values import Passage
 from taiwa.retrieve.analyzer import Analyzer
-from taiwa.retrieve.values import Batch, Counts, Feedback, Gain, Known, Listed, Summary, Who
+from taiwa.retrieve.values import Batch, Counts, Feedback, Gain, Known, Listed, Meaning, Summary, Who
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,6 +82,10 @@ class Shelf(Protocol):
         """List documents by path; None is the keeper of the index, who may see all."""
         ...
 
+    def passages(self, path: str) -> tuple[Passage, ...]:
+        """Return all passages of a document, in its order, for the keeper of the index."""
+        ...
+
     def summary(self, who: Who | None) -> Summary:
         """Describe the index as far as somebody may see it."""
         ...
@@ -102,6 +106,14 @@ class Shelf(Protocol):
         """Keep the vectors of passages, by their ids; a passage that is gone meanwhile is passed over."""
         ...
 
+    def vectors(self, model: str) -> int:
+        """Count the passages that have a vector of a model."""
+        ...
+
+    def keep_vectors(self, model: str) -> None:
+        """Delete the vectors of every other model."""
+        ...
+
     def nearest(self, model: str, vector: "Vector", k: int, who: Who) -> tuple[Passage, ...]:
         """Return at most k passages whose vectors are nearest, best first, the score being the cosine."""
         ...
@@ -112,6 +124,14 @@ class Shelf(Protocol):
 
     def gain(self, model: str) -> Gain | None:
         """Return what the last check of a model found."""
+        ...
+
+    def meaning(self) -> Meaning | None:
+        """Return by which embedder the index is asked by meaning too."""
+        ...
+
+    def choose(self, meaning: Meaning | None) -> None:
+        """Ask by this embedder from now on, or by words alone."""
         ...
 
 

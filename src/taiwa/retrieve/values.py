@@ -16,6 +16,7 @@ __all__ = [
     "Gain",
     "Known",
     "Listed",
+    "Meaning",
     "Piece",
     "Summary",
     "Who",
@@ -137,15 +138,33 @@ class Feedback:
 
 @value
 class Gain:
-    """What fusing changes, in nDCG@10 over so many questions; `low` and `high` hold 95 of 100 draws (paired bootstrap)."""
+    """What fusing changes, in nDCG@10 over so many questions; `low` and `high` hold 95 of 100 draws (paired bootstrap).
+
+    `of` says whose questions they were: `people`, or `sentences` of the documents themselves.
+    """
 
     questions: int
     words: float
     fused: float
     low: float
     high: float
+    of: str = "people"
 
     @property
     def helps(self) -> bool:
         """Whether a gain is beyond chance."""
         return self.questions >= ENOUGH and self.low > 0
+
+
+@value
+class Meaning:
+    """By which embedder an index is asked by meaning too.
+
+    `place` is where a person said it is, `model` its name for good, and `probe` the vector of a fixed sentence where nothing
+    else tells one model from another; `always` fuses whatever a check has found.
+    """
+
+    place: str
+    model: str
+    probe: tuple[float, ...] = ()
+    always: bool = False

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.retrieve.dense.embedder import Vectors
+from taiwa.retrieve.dense.embedder import MISSING, Vectors, numpy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,6 @@ __all__ = ["ModelFolder"]
 
 TOGETHER = 16
 LONGEST = 256
-MISSING = "needs the extra dense: pip install 'taiwa[dense]'"
 
 
 class ModelFolder:
@@ -133,10 +132,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _tensors(path: Path) -> tuple[dict[str, Vectors], str]:
     """The tensors of a safetensors file (a length, a JSON header, raw numbers), and the hash of the file."""
-    try:
-        import numpy as np
-    except ImportError:
-        raise ConfigError(f"a sentence model {MISSING}") from None
+    np = numpy("a sentence model")
     kinds: dict[str, Callable[[bytes], Any]] = {
         "F32": lambda raw: np.frombuffer(raw, "<f4"),
         "F16": lambda raw: np.frombuffer(raw, "<f2").astype(np.float32),

@@ -91,6 +91,11 @@ MIGRATIONS: tuple[Migration, ...] = (
             body TEXT NOT NULL,
             PRIMARY KEY(shelf, model)) STRICT, WITHOUT ROWID""",
     ),
+    (
+        """CREATE TABLE meaning(
+            shelf INTEGER PRIMARY KEY REFERENCES shelf(seq) ON DELETE CASCADE,
+            body TEXT NOT NULL) STRICT""",
+    ),
 )
 
 LIBRARY = Kind(

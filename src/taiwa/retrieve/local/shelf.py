@@ -14,11 +14,12 @@ from taiwa.kernel.errors import ConflictError
 from taiwa.kernel.values import Passage
 from taiwa.retrieve.analyzer import Analyzer
 from taiwa.retrieve.local.lock import held
+from taiwa.retrieve.local.meanings import Meanings
 from taiwa.retrieve.local.tables import Held, State, Tables
 from taiwa.retrieve.local.vectors import LocalVectors
 from taiwa.retrieve.local.words import Added, Mark, Scored, Words
 from taiwa.retrieve.seam import Vector
-from taiwa.retrieve.values import Batch, Counts, Feedback, Gain, Known, Listed, Summary, Who, may_see
+from taiwa.retrieve.values import Batch, Counts, Feedback, Gain, Known, Listed, Meaning, Summary, Who, may_see
 from taiwa.sqlite import Connection
 
 __all__ = ["LocalShelf"]
@@ -42,6 +43,7 @@ class LocalShelf:
         self._tables = Tables(db, seq)
         self._words = Words(folder)
         self._vectors = LocalVectors(db, seq)
+        self._meanings = Meanings(db, seq)
         self._seen: State | None = None
         self._audiences: dict[frozenset[str], frozenset[int] | None] = {}
 
@@ -122,6 +124,10 @@ class LocalShelf:
         visible = None if who is None else self._visible(who)
         return tuple(each for audience, each in self._tables.listed() if visible is None or audience in visible)
 
+    def passages(self, path: str) -> tuple[Passage, ...]:
+        """Return all passages of a document, in its order."""
+        return self._tables.of(path)
+
     def summary(self, who: Who | None) -> Summary:
         """Describe the index as far as somebody may see it."""
         listed = self.documents(who)
@@ -149,6 +155,14 @@ class LocalShelf:
         there = ((self._placed(name), vector) for name, vector in vectors)
         self._vectors.put(model, [(found.seq, vector) for found, vector in there if found is not None])
 
+    def vectors(self, model: str) -> int:
+        """Count the passages that have a vector of a model."""
+        return self._vectors.count(model)
+
+    def keep_vectors(self, model: str) -> None:
+        """Delete the vectors of every other model."""
+        self._vectors.keep(model)
+
     def nearest(self, model: str, vector: Vector, k: int, who: Who) -> tuple[Passage, ...]:
         """Return at most k passages whose vectors are nearest, best first."""
         found = self._vectors.nearest(model, vector, min(k, MOST), self._visible(who), self._tables.state())
@@ -156,11 +170,19 @@ class LocalShelf:
 
     def judge(self, model: str, gain: Gain) -> None:
         """Keep what a check of a model found."""
-        self._vectors.judge(model, gain)
+        self._meanings.judge(model, gain)
 
     def gain(self, model: str) -> Gain | None:
         """Return what the last check of a model found."""
-        return self._vectors.gain(model)
+        return self._meanings.gain(model)
+
+    def meaning(self) -> Meaning | None:
+        """Return by which embedder the index is asked by meaning too."""
+        return self._meanings.meaning()
+
+    def choose(self, meaning: Meaning | None) -> None:
+        """Ask by this embedder from now on, or by words alone."""
+        self._meanings.choose(meaning)
 
     def _up_to_date(self) -> None:
         deadline = time.monotonic() + PATIENCE

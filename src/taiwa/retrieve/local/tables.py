@@ -127,6 +127,11 @@ class Tables:
         rows = self._db.rows(select, self._shelf)
         return [(row[0], Listed(row[1], row[2], _known(row[6:]), row[3], row[4], row[5])) for row in rows]
 
+    def of(self, path: str) -> tuple[Passage, ...]:
+        """Return the passages of a document, in its order."""
+        rows = self._db.rows(f"{FOUND} document.path = ? ORDER BY passage.start, passage.seq", self._shelf, path)
+        return tuple(held(row).passage for row in rows)
+
     def tell(self, feedback: Feedback) -> None:
         """Keep what was said of a passage."""
         self._db.run(

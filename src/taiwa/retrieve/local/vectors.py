@@ -3,15 +3,14 @@
 Looking at every vector takes 20 ms for 100,000 of 384 numbers, and leaves nobody out; what may not be seen is left out first.
 """
 
-import json
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.values import Passage
+from taiwa.retrieve.dense.embedder import numpy
 from taiwa.retrieve.local.tables import FOUND, State, held
 from taiwa.retrieve.local.words import Scored
-from taiwa.retrieve.values import Gain
 from taiwa.sqlite import Connection
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class LocalVectors:
 
     def put(self, model: str, vectors: "Sequence[tuple[int, Vector]]") -> None:
         """Keep vectors by the numbers of their passages, in one transaction."""
-        np = _numpy()
+        np = numpy("a search by meaning")
         self._held.pop(model, None)
         with self._db.transaction():
             for passage, vector in vectors:
@@ -65,7 +64,7 @@ class LocalVectors:
         self, model: str, vector: "Vector", k: int, audiences: Collection[int] | None, state: State
     ) -> list[Scored]:
         """Return the k nearest passages of the audiences; None is all."""
-        np = _numpy()
+        np = numpy("a search by meaning")
         kept = self._loaded(model, state)
         if not len(kept.passages) or k < 1:
             return []
@@ -84,21 +83,16 @@ class LocalVectors:
         best = best[np.argsort(-scores[best], kind="stable")]
         return [Scored(int(kept.passages[at]), float(scores[at])) for at in best if scores[at] > 0]
 
-    def judge(self, model: str, gain: Gain) -> None:
-        """Keep what a check found."""
-        body = json.dumps([gain.questions, gain.words, gain.fused, gain.low, gain.high])
-        statement = "INSERT INTO gain VALUES(?, ?, ?) ON CONFLICT(shelf, model) DO UPDATE SET body = excluded.body"
-        self._db.run(statement, self._shelf, model, body)
-
-    def gain(self, model: str) -> Gain | None:
-        """Return what the last check found."""
-        body = self._db.one("SELECT body FROM gain WHERE shelf = ? AND model = ?", self._shelf, model)
-        return None if body is None else Gain(*json.loads(body))
+    def keep(self, model: str) -> None:
+        """Delete the vectors of every other model."""
+        own = "SELECT passage.seq FROM passage JOIN document ON document.seq = passage.document WHERE shelf = ?"
+        self._db.run(f"DELETE FROM vector WHERE model <> ? AND passage IN ({own})", model, self._shelf)  # noqa: S608
+        self._held.clear()
 
     def _loaded(self, model: str, state: State) -> _Held:
-        np = _numpy()
+        np = numpy("a search by meaning")
         found = self._held.get(model)
-        if found is None or found.state != state or len(found.passages) != self._count(model):
+        if found is None or found.state != state or len(found.passages) != self.count(model):
             rows = self._db.rows(
                 "SELECT passage.seq, audience, scale, cells FROM vector JOIN passage ON passage.seq = vector.passage"
                 " JOIN document ON document.seq = passage.document WHERE shelf = ? AND model = ?",
@@ -110,17 +104,10 @@ class LocalVectors:
             found = self._held[model] = _Held(state, numbers[:, 0], numbers[:, 1], scales, cells)
         return found
 
-    def _count(self, model: str) -> int:
+    def count(self, model: str) -> int:
+        """Count the vectors of a model."""
         counted = (
             "SELECT count(*) FROM vector JOIN passage ON passage.seq = vector.passage JOIN document"
             " ON document.seq = passage.document WHERE shelf = ? AND model = ?"
         )
         return int(self._db.one(counted, self._shelf, model))
-
-
-def _numpy() -> Any:  # noqa: ANN401  (the module, which need not be there)
-    try:
-        import numpy as np
-    except ImportError:
-        raise ConfigError("vectors need the extra dense: pip install 'taiwa[dense]'") from None
-    return np
