@@ -94,9 +94,10 @@ def weights(vocabulary: int) -> dict[str, np.ndarray]:
 
 
 class LlamaServer:
-    """The server, from entering to leaving."""
+    """The server, from entering to leaving; one of embeddings serves nothing else."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, embeddings: bool = False) -> None:
+        self.embeddings = embeddings
         self.model = folder / "tiny.gguf"
         self.log = folder / "llama.log"
         self.url = ""
@@ -110,7 +111,10 @@ class LlamaServer:
             write_model(self.model)
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, self.model], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+                [sys.executable, __file__, self.model, *["embeddings"] * self.embeddings],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
             )
         assert self._process.stdout is not None
         for line in self._process.stdout:
@@ -123,7 +127,7 @@ class LlamaServer:
         self._process.communicate(timeout=20)
 
 
-def serve(model: str) -> None:
+def serve(model: str, *, embeddings: bool = False) -> None:
     """Serve a model until standard input ends, so that no server outlives its tests."""
     import xllamacpp  # 100 MB of machine code, wanted in the server's process alone
 
@@ -138,6 +142,9 @@ def serve(model: str) -> None:
     params.api_keys = [KEY]
     params.cpuparams.n_threads = 1
     params.warmup = False
+    if embeddings:
+        params.embedding = True
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN  # pyright: ignore[reportAttributeAccessIssue]
     server: Any = xllamacpp.Server(params)  # pyright: ignore[reportAttributeAccessIssue]
     sys.stdout.write(f"{server.listening_address}\n")
     sys.stdout.flush()
@@ -145,4 +152,4 @@ def serve(model: str) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(sys.argv[1], embeddings=len(sys.argv) > 2)

@@ -76,7 +76,7 @@ SENTENCES: Mapping[str, tuple[type[ModelError], str]] = {
 
 TOO_LONG = re.compile(
     r"context[ _](?:length|size|window)|maximum context|prompt is too long|input is too long|too many (?:input )?tokens"
-    r"|exceeds? the (?:available|model'?s?|maximum) (?:context|maximum|number of tokens)|reduce the length|input length and `?max_tokens`? exceed",
+    r"|exceeds? the (?:available|model'?s?|maximum) (?:context|maximum|number of tokens)|reduce the length|input length and `?max_tokens`? exceed|too large to process",
     re.IGNORECASE,
 )
 NO_SUCH_MODEL = re.compile(
@@ -248,7 +248,7 @@ def _verdict(complaint: Complaint, status: int | None) -> str:
         if verdict in named:
             return verdict
     invalid = status is None or status in (400, 413, 422)
-    if invalid and TOO_LONG.search(complaint.words):
+    if (invalid or status == 500) and TOO_LONG.search(complaint.words):  # llama.cpp's embeddings say 500
         return "long"
     if invalid and BAD_KEY.search(complaint.words):
         return "auth"
