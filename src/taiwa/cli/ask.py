@@ -114,7 +114,7 @@ def _places(shared: Flags, places: tuple[str, ...]) -> list[str]:
     if not own:
         return list(places)
     with open_library(shared) as library:
-        return [index.name for index in chosen(library, own)] + [SHIPPED] * (SHIPPED in places)
+        return [index.name for index in chosen(library, own, shared.settings())] + [SHIPPED] * (SHIPPED in places)
 
 
 def _one(talk: "Talk", text: str, shared: Flags) -> "Said":

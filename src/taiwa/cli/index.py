@@ -10,6 +10,7 @@ import click
 from taiwa.cli.indexing import as_whom, brought_up_to_date, index_of, open_library
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
+from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def index() -> None:
     \b
     taiwa index ~/handbook
     taiwa index ~/handbook --name handbook --language german
+    taiwa index ~/handbook --dense ~/models/all-MiniLM-L6-v2
+    taiwa index handbook --dense http://127.0.0.1:8080/v1#bge-m3
     taiwa index list
     taiwa index show handbook
     taiwa find "how many days of leave" --in handbook
@@ -53,16 +56,36 @@ def index() -> None:
 @click.argument("folder", metavar="FOLDER")
 @click.option("--name", default="", metavar="NAME", help="What to call the index; the folder's own name otherwise.")
 @click.option("--language", default="english", show_default=True, help="The language whose words are stemmed.")
+@click.option(
+    "--dense", metavar="DIR|ENDPOINT|off", help="Find by meaning too, with this model, if a check shows a gain."
+)
+@click.option("--dense-force", is_flag=True, help="Find by meaning too, whatever the check shows.")
 @flags("json", "store")
-def folder_(shared: Flags, folder: str, name: str, language: str) -> None:
+def folder_(shared: Flags, folder: str, name: str, language: str, dense: str | None, dense_force: bool) -> None:
     """Read the documents of FOLDER, or of the folder of an index."""
+    from taiwa.cli.indexdense import choose, dense_row, learn, print_dense, wished
+
+    wish, settings = wished(dense, dense_force), shared.settings()
     with open_library(shared) as library:
+        before = library.names()
         found = _known(library, folder) or index_of(library, folder, name, language.lower())
+        try:
+            opened = choose(found, wish, settings)
+        except TaiwaError:
+            if found.name not in before:
+                library.drop(found.name)
+            raise
         done = brought_up_to_date(found)
-        summary = found.summary(None)
-    if shared.as_json:
-        emit(_refreshed(summary, done))
-        return
+        if not shared.as_json:
+            _print_refreshed(found.summary(None), done)
+        made = learn(found, opened, wish, settings)
+        if shared.as_json:
+            emit({**_refreshed(found.summary(None), done), "dense": dense_row(found), "vectors_made": made})
+        else:
+            print_dense(found, made)
+
+
+def _print_refreshed(summary: "Summary", done: "Refreshed") -> None:
     parts = [f"{count} {what}" for count, what in _counts(done) if count]
     say_line(
         f"{summary.name}: {summary.documents:,} documents, {summary.passages:,} passages"
@@ -112,16 +135,19 @@ def list_(shared: Flags, who: tuple[str, ...]) -> None:
 @flags("json", "store")
 def show_(shared: Flags, name: str, keeper: bool, who: tuple[str, ...]) -> None:
     """Show the documents of the index NAME: size, passages, who may see them, and what could not be read."""
+    from taiwa.cli.indexdense import dense_row, print_dense
+
     with open_library(shared) as library:
         found = library.index(name)
         summary, documents = found.summary(None if keeper else who), found.documents(None if keeper else who)
-    if shared.as_json:
-        files: list[Json] = [_document(each) for each in documents]
-        emit({**_summary(summary), "files": files})
-        return
-    say_line(f"{summary.name}  {summary.root}", "bold")
-    say_line(f"{summary.documents:,} documents, {summary.passages:,} passages, {summary.characters:,} characters")
-    say_line(f"analyzer {summary.analyzer}, changed {_when(summary.at_us)}")
+        if shared.as_json:
+            files: list[Json] = [_document(each) for each in documents]
+            emit({**_summary(summary), "dense": dense_row(found, keeper=keeper), "files": files})
+            return
+        say_line(f"{summary.name}  {summary.root}", "bold")
+        say_line(f"{summary.documents:,} documents, {summary.passages:,} passages, {summary.characters:,} characters")
+        say_line(f"analyzer {summary.analyzer}, changed {_when(summary.at_us)}")
+        print_dense(found, keeper=keeper)
     rows = [(each.path, f"{each.passages:,}", _seen_by(each), each.known.problem or each.title) for each in documents]
     if rows:
         say_line("")

@@ -19,6 +19,7 @@ __all__ = ["Cut", "cut", "find", "place_of", "print_passages"]
 Marks = tuple[tuple[int, int], ...]
 LINES = 3
 NARROWEST = 40
+SMALL = 0.1
 BEFORE = 0.2
 """How much of an excerpt stands before what was found."""
 
@@ -42,10 +43,13 @@ def find(shared: Flags, query: str, places: tuple[str, ...], who: tuple[str, ...
     from taiwa.retrieve import Within
 
     with open_library(shared) as library:
-        indexes = chosen(library, places)
-        found = Within(indexes, who).find(query, k)
+        indexes = chosen(library, places, shared.settings())
+        within = Within(indexes, who)
+        found = within.find(query, k)
         analyzer = indexes[0].analyzer
         terms = frozenset(term for index in indexes for term in index.analyzer.asked(query))
+    for trouble in within.troubles:
+        tell(trouble, "yellow")
     marked = [(passage, analyzer.marks(passage.text, terms)) for passage in found]
     if shared.as_json:
         emit([_row(passage, marks) for passage, marks in marked])
@@ -61,8 +65,13 @@ def print_passages(marked: "list[tuple[Passage, Marks]]") -> None:
     for number, (passage, marks) in enumerate(marked, start=1):
         if number > 1:
             say_line("")
-        say_line(f"{number}. {place_of(passage)}  {passage.score:.2f}", "bold")
+        say_line(f"{number}. {place_of(passage)}  {score_of(passage)}", "bold")
         _print_excerpt(cut(passage.text, marks, width * LINES), width)
+
+
+def score_of(passage: "Passage") -> str:
+    """A score as it is shown; those of two rankings that were fused are small."""
+    return f"{passage.score:.2f}" if passage.score >= SMALL else f"{passage.score:.4f}"
 
 
 def place_of(passage: "Passage") -> str:

@@ -13,9 +13,10 @@ from taiwa.kernel.errors import ConflictError, InputError
 
 if TYPE_CHECKING:
     from taiwa.retrieve import Index, Library
-    from taiwa.retrieve.refresh import Refreshed
+    from taiwa.retrieve.refresh import Progress, Refreshed
+    from taiwa.settings import Settings
 
-__all__ = ["as_whom", "brought_up_to_date", "chosen", "index_of", "named_in", "open_library"]
+__all__ = ["as_whom", "bar", "brought_up_to_date", "chosen", "index_of", "named_in", "open_library"]
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -47,30 +48,39 @@ def open_library(shared: Flags) -> "Generator[Library]":
         yield library
 
 
-def chosen(library: "Library", places: Iterable[str]) -> "list[Index]":
+def chosen(library: "Library", places: Iterable[str], settings: "Settings") -> "list[Index]":
     """Return the indexes of names and folders, all without any; a folder is read first.
+
+    They are asked by meaning too where that was chosen and shown to help.
 
     Raises:
         InputError: a word names neither an index nor a folder, or there is no index at all.
     """
-    found = [_place(library, place) for place in dict.fromkeys(places)] or [
-        library.index(name) for name in library.names()
+    from taiwa.models.embeddings import by_meaning
+
+    found = [_place(library, place, settings) for place in dict.fromkeys(places)] or [
+        by_meaning(library.index(name), settings) for name in library.names()
     ]
     if not found:
         raise InputError("there is no index yet: make one with `taiwa index FOLDER`, or name a folder with --in")
     return found
 
 
-def _place(library: "Library", place: str) -> "Index":
+def _place(library: "Library", place: str, settings: "Settings") -> "Index":
+    from taiwa.models.embeddings import by_meaning, caught_up
+
     # As with commands, a folder that is called like an index is written ./name.
     if place in library.names():
-        return library.index(place)
+        return by_meaning(library.index(place), settings)
     if not Path(place).is_dir():
         raise InputError(f"{place!r} is neither an index nor a folder: see `taiwa index list`")
     index = index_of(library, place)
     for problem in brought_up_to_date(index).problems:
         tell(f"{problem.path}: {problem.why}")
-    return index
+    found = by_meaning(index, settings)
+    if trouble := caught_up(found):
+        tell(trouble, "yellow")
+    return found
 
 
 def index_of(library: "Library", folder: str, name: str = "", language: str = "english") -> "Index":
@@ -103,19 +113,27 @@ def index_of(library: "Library", folder: str, name: str = "", language: str = "e
 
 def brought_up_to_date(index: "Index") -> "Refreshed":
     """Read what changed in an index's folder, with a bar on a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     try:
         waiting = index.shelf.writing(0.0)
         with waiting:
             pass
     except ConflictError:
         tell(f"another process is indexing {index.name!r}: waiting for it")
+    with bar() as moved:
+        return index.refresh(WAIT, moved)
+
+
+@contextmanager
+def bar() -> "Generator[Progress]":
+    """Show how far something is, on a terminal."""
+    from rich import progress
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors(), transient=True, disable=not errors().is_terminal) as shown:
-        bar = shown.add_task("", total=None)
+    with progress.Progress(*columns, console=errors(), transient=True, disable=not errors().is_terminal) as shown:
+        task = shown.add_task("", total=None)
 
-        def progress(done: int, whole: int, path: str) -> None:
-            shown.update(bar, completed=done, total=whole, description=plain(path[-40:]))
+        def moved(done: int, whole: int, what: str) -> None:
+            shown.update(task, completed=done, total=whole, description=plain(what[-40:]))
 
-        return index.refresh(WAIT, progress)
+        yield moved

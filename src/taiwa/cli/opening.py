@@ -49,7 +49,7 @@ def open_talk(
     """
     chosen = flags.settings()
     desk = flags.desk(chosen)
-    desk.place = chosen.store
+    desk.place, desk.settings = chosen.store, chosen
     if latest:
         flags = replace(flags, session=desk.session(flags.session))
     session, conversation = start(desk, flags, app)

@@ -146,7 +146,10 @@ def _tools(shared: Flags, given: Given, stack: ExitStack) -> "tuple[Tool, ...]":
         from taiwa.tools import searching
 
         library = stack.enter_context(open_library(shared))
-        tools = (*tools, searching(Within(chosen(library, given.places)), PASSAGES, PASSAGE_CHARACTERS))
+        tools = (
+            *tools,
+            searching(Within(chosen(library, given.places, shared.settings())), PASSAGES, PASSAGE_CHARACTERS),
+        )
     return tools
 
 

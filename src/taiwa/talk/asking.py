@@ -17,7 +17,7 @@ from taiwa.flows.clarify import Judge, Manner
 from taiwa.flows.extractive import Reader
 from taiwa.flows.person import NOBODY, Person
 from taiwa.flows.policies import policy_named
-from taiwa.kernel.effects import Effect, Step
+from taiwa.kernel.effects import Effect, Program, Step, tell
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Handler
@@ -78,7 +78,15 @@ class Looking:
 
     def program(self, text: str) -> Step[Conversation, Reply]:
         """The turn."""
-        return ask_turn(text, self.asking, reader_of(self.asking.terms))
+        turn = ask_turn(text, self.asking, reader_of(self.asking.terms))
+
+        def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
+            done = yield from turn(conversation)
+            for trouble in self.retriever.troubles:
+                yield from tell(trouble, code="words_alone", warning=True)
+            return done
+
+        return step
 
     def claim(self, store: "Store", session: str) -> None:
         """Say whose a conversation is, if the store knows who asks."""
@@ -115,6 +123,10 @@ def looking_again(app: App, desk: "Desk", asking: Asking) -> Looking:
 def _looking(app: App, desk: "Desk", asking: Asking, indexes: "list[Index]", stack: ExitStack) -> Looking:
     from taiwa.retrieve import Within
 
+    if (settings := desk.settings) is not None:
+        from taiwa.models.embeddings import by_meaning
+
+        indexes = [by_meaning(index, settings) for index in indexes]
     within = Within(indexes, _words(app.values.get("as")))
     return Looking(asking, within, People(desk.store).handlers, stack.pop_all())
 

@@ -18,6 +18,7 @@ from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreErro
 from taiwa.kernel.protocols import Tool
 from taiwa.kernel.records import Json, value
 from taiwa.postgres.address import Server
+from taiwa.settings import Settings
 from taiwa.store import Fault, Store
 
 __all__ = ["Desk", "Origin", "Stop"]
@@ -49,12 +50,13 @@ class Desk:
     """Conversations by name or revision. Everything that changes a session is one transaction of the store.
 
     `tools` are what apps may name beside the built-in ones, by name; `place` is the file beside which
-    indexes are kept, or the server that keeps them.
+    indexes are kept, or the server that keeps them; `settings` name what an index is asked by meaning with.
     """
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.place: Path | Server | None = store.path
+        self.settings: Settings | None = None
         self.tools: dict[str, Tool] = {}
         self._apps: dict[str, App] = {}
 

@@ -41,6 +41,7 @@ def open(
     """
     chosen = configured.load({"model": model} if isinstance(model, str) else {})
     desk = Desk(open_store(store, chosen))
+    desk.settings = chosen
     if session and desk.store.refs.has(session):
         start = desk.at(session)
     else:
