@@ -182,7 +182,7 @@ def _evaluate(
 
     asked = Asked(given.pop("width"), given.pop("on"), given.pop("out"), given.pop("resume"))
     told = Told(**given)
-    sets, data = _data(told, items_of, wanted)
+    sets, data = _asked_of(told, items_of, wanted)
     corpora = Corpora.of(sets, told.language)
     work: Work = work_of(corpora, shared.settings() if shared.model else None, data.items)
     if shared.dry_run:
@@ -200,7 +200,7 @@ def _evaluate(
         corpora.close()
 
 
-def _data(
+def _asked_of(
     told: Told, items_of: "Callable[[Sequence[ReadSet]], tuple[Item, ...]]", wanted: str
 ) -> "tuple[tuple[ReadSet, ...], DataSet]":
     from taiwa.lab.asking.reading import digest_of, read_sets

@@ -32,7 +32,12 @@ PASSAGES = (
 SICK = (("user", "Tell me of sick leave."), ("assistant", "It is leave."), ("user", "Who writes the note?"))
 TURNS = (
     Sample("sick", SICK, False, "Who writes the note for sick leave?", ("sick",), ("the doctor",), True),
-    Sample("form", (("user", "Who has to sign this form in the portal?"),), True, replies=("The leave form of the portal.",)),
+    Sample(
+        "form",
+        (("user", "Who has to sign this form in the portal?"),),
+        True,
+        replies=("The leave form of the portal.",),
+    ),
     Sample("hotel", (("user", "How much may hotels cost?"),), False, "", ("hotels",), ("120 euro",), True),
     Sample("moon", (("user", "Zebra crossings on moons?"),), None, answerable=False),
 )

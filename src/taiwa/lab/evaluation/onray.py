@@ -193,7 +193,9 @@ class _Crew:
     def __post_init__(self) -> None:
         most = -(-self.width // self.count)
         actor = self.ray.remote(max_restarts=-1, max_task_retries=0, max_concurrency=most, num_cpus=1)(Hand)
-        self._sent = self.ray.put(self.work)  # held here: a worker that is started again must find it, however large it is
+        self._sent = self.ray.put(
+            self.work
+        )  # held here: a worker that is started again must find it, however large it is
         self.workers = [_Worker(actor.remote(self._sent)) for _ in range(self.count)]
 
     async def perform(self, job: Job, limits: Limits) -> Measured:
