@@ -1,5 +1,7 @@
 """A text file is read in whichever of the usual encodings it is."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +27,11 @@ FRENCH = "Les employés ont droit à des congés payés; la période d'été est
         ("plain words", "utf-16-le"),
         ("plain words", "utf-16-be"),
         ("Ticket, 有給休暇, 12\n" * 20, "cp932"),
+        # A few Chinese characters are where Korean has its syllables.
+        ("社内規程第3条　旅費", "euc_jp"),
+        ("1. 目的\n2. 範囲\n", "euc_jp"),
+        ("请假流程", "gb18030"),
+        ("회의실", "euc_kr"),
     ],
 )
 def test_the_text_comes_back(text: str, encoding: str) -> None:
@@ -44,6 +51,15 @@ def test_any_bytes_are_text_or_said_not_to_be(raw: bytes) -> None:
         text = error.message
 
     assert "\r" not in text
+
+
+def test_a_large_file_in_an_old_encoding_is_read_in_a_moment() -> None:
+    text = "".join(map(chr, range(0x4E00, 0x6E00))) + JAPANESE * 1000
+    raw = text.encode("cp932", "ignore")
+    began = time.process_time()
+
+    assert decode(raw) == raw.decode("cp932")
+    assert time.process_time() - began < 3
 
 
 def test_line_ends_are_one_character() -> None:

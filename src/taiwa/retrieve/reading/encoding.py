@@ -24,10 +24,11 @@ SAMPLE = 1 << 16
 JAPANESE = "のにはをたがでてとしれさいるかなもう。、日本人年大一中時上分生間行国会出者手的事社月場見合"
 SIMPLIFIED = "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发后作里用道行所然家种事成方多经么去法学如都同现当没动面起看定天分还进好小部其些主样理心她本前开但因只从想实日军者意无力它与长把机十民第公此已工使情明性知全三又关点正业外将两高间由问很最重并物手应战向头文体政美相见被利什二等产或新己制身果加西斯月话合回特代内信表化老给世位次度门任常先海通教儿原东声提立及比员解水名真论处走义各入几口认条平系气题活尔更别打女变四神总何电数安少报才结反受目太量再感建务做接必场件计管期市直德资命山金指克许统区保至队形社便空决治展马科司五基眼书非则听白却界达光放强即像难且权思王象完设式色路记南品住告类求据程北边死张该交规万取拉格望觉术领共确传师观清今切院让识候带导争运假费请每天员工公司需，。"
 TRADITIONAL = "的一是不了在人有我他這個們中來上大為和國地到以說時要就出會可也你對生能而子那得於著下自之年過發後作裡用道行所然家種事成方多經麼去法學如都同現當沒動面起看定天分還進好小部其些主樣理心她本前開但因只從想實，。"
+KOREAN = "이다는의에을를가은하고로지니기사한도리자대나정시인보일제과해전부수서아어상원장게라주구여성동면그생무공회방안연오비조신문발경용국관소만스들것있년월간내위세신계당물치모입출요까거저말습되와유금감휴규실중약재급신청업직근차반학분결산교육명예식및등총락십바"
 EVERY = frozenset(JAPANESE + SIMPLIFIED + TRADITIONAL)
 COMMON = {
     "cp932": frozenset(JAPANESE), "euc_jp": frozenset(JAPANESE), "gb18030": frozenset(SIMPLIFIED),
-    "big5": frozenset(TRADITIONAL), "utf-16-le": EVERY, "utf-16-be": EVERY,
+    "big5": frozenset(TRADITIONAL), "euc_kr": frozenset(KOREAN), "utf-16-le": EVERY, "utf-16-be": EVERY,
 }  # fmt: skip
 OLD = ("cp932", "euc_jp", "gb18030", "big5", "euc_kr", "utf-16-le", "utf-16-be")
 KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa\u30fc]")
@@ -66,8 +67,9 @@ def _decoded(raw: bytes, declared: str) -> str:
     for encoding in (half, "utf-8", declared):
         if encoding and (text := _strict(raw, encoding)) is not None:
             return text
-    best = max(OLD, key=lambda encoding: _likeness(raw[:SAMPLE], encoding))
-    if _likeness(raw[:SAMPLE], best) >= LEAST:
+    likeness = {encoding: _likeness(raw[:SAMPLE], encoding) for encoding in OLD}
+    best = max(OLD, key=likeness.__getitem__)
+    if likeness[best] >= LEAST:
         return raw.decode(best, errors="replace")
     # Mostly UTF-8 with a broken place, or the encoding of western Europe.
     if (text := raw.decode("utf-8", errors="replace")).count("\ufffd") * 50 < len(WIDE.findall(text)):
@@ -99,10 +101,16 @@ def _likeness(sample: bytes, encoding: str) -> float:
     if not wide:
         return 0.0
     broken = wide.count("\ufffd")
-    good = HANGUL.findall(text) if encoding == "euc_kr" else [sign for sign in wide if sign in COMMON[encoding]]
+    common = COMMON[encoding]
+    good = sum(sign in common for sign in wide)
     kana = KANA.findall(text) if encoding not in {"gb18030", "big5", "euc_kr"} else []
-    usual = sum(_is_usual(sign, encoding) for sign in wide if sign not in good)
-    points = len(good) + 0.8 * len(kana) + 0.4 * usual - len(ODD.findall(text)) - 20 * broken
+    if (
+        encoding == "euc_kr"
+    ):  # its syllables are where other encodings have their usual characters: rare ones say nothing
+        usual = 0.5 * sum(sign not in common for sign in HANGUL.findall(text))
+    else:
+        usual = sum(sign not in common and _is_usual(sign, encoding) for sign in wide)
+    points = good + 0.8 * len(kana) + 0.4 * usual - len(ODD.findall(text)) - 20 * broken
     return points / len(wide) - 0.01 * OLD.index(encoding)
 
 
