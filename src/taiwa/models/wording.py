@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from taiwa.guide.gbnf import of_grammar, of_regex, of_tools
+from taiwa.guide.gbnf import of_grammar, of_regex, of_tools, places
 from taiwa.guide.reference.regex import alternatives
 from taiwa.guide.reference.schema import to_regex
 from taiwa.guide.schema import rewrite
@@ -38,8 +38,9 @@ GRAMMAR_FIELDS: dict[Way, tuple[str, ...]] = {
     "structured_outputs": ("structured_outputs", "grammar"), "fields": ("ebnf",), "gbnf": ("grammar",), "llguidance": ("grammar",)
 }  # fmt: skip
 SPACE = " ?"
+MOST_PLACES = 3_000
+"""Larger patterns of schemas take more time to be made a grammar of than it takes to ask; they are kept once they are made."""
 LONGEST_PATTERN = 30_000
-"""Longer patterns take more time to be made a grammar of than a server takes to answer."""
 MOST_KEPT = 256
 
 Held: TypeAlias = JsonSchema | Regex | Grammar | OneOf | Calls
@@ -176,7 +177,7 @@ class Wording:
             return None
         try:
             pattern = to_regex(dict(schema), SPACE)
-            return _of_regex(pattern, "") if len(pattern) <= LONGEST_PATTERN else None
+            return _of_regex(pattern, "") if _is_small(pattern) else None
         except InputError:
             return None
 
@@ -187,7 +188,7 @@ class Wording:
                 f"{self.label} cannot go on with an answer and be held to a JSON Schema at once", ability="prefix"
             )
         pattern = to_regex(dict(schema), SPACE)
-        if len(pattern) > LONGEST_PATTERN:
+        if not _is_small(pattern):
             raise InputError("the schema is too large for an answer that was begun")
         worded = self._grammar(_of_regex(pattern, begun), "schema")
         every = tuple(dict.fromkeys(clause(pointer, keyword) for pointer, _, keyword in clauses(schema)))
@@ -212,6 +213,11 @@ def _clauses(constraint: Held) -> list[str]:
     if isinstance(constraint, JsonSchema):
         return list(dict.fromkeys(clause(pointer, keyword) for pointer, _, keyword in clauses(constraint.schema)))
     return [clause("", NAMES[type(constraint)])]
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _is_small(pattern: str) -> bool:
+    return len(pattern) <= LONGEST_PATTERN and places(pattern) <= MOST_PLACES
 
 
 @lru_cache(maxsize=MOST_KEPT)

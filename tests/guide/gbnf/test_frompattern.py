@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.guide.gbnf import of_regex
+from taiwa.guide.gbnf import of_regex, places, writing
 from taiwa.guide.reference.automaton import compiled
 from taiwa.kernel import InputError
 from tests.guide.gbnf.reader import Gbnf
@@ -42,11 +42,18 @@ def test_what_only_one_character_can_follow_is_one_literal() -> None:
     assert of_regex("2026-(10|11|12)") == 'root ::= "2026-1" root-6\nroot-6 ::= [0-2]'
 
 
-def test_a_large_repetition_is_no_obstacle_and_a_larger_one_is_told() -> None:
-    assert Gbnf(of_regex("a{5000}")).rules
+def test_a_large_repetition_is_no_obstacle_and_a_larger_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Gbnf(of_regex("[ab]{2500}")).rules
 
-    with pytest.raises(InputError, match="more than 20,000 rules"):
-        of_regex("[ab]{30000}")
+    monkeypatch.setattr(writing, "MOST_RULES", 50)
+    with pytest.raises(InputError, match="more than 50 rules"):
+        of_regex("[ab]{60}")
+
+
+@given(patterns())
+def test_the_size_of_a_pattern_is_known_before_anything_is_made_of_it(pattern: str) -> None:
+    assert places(pattern) >= 0
+    assert places(f"({pattern}){{7}}") == 7 * places(pattern)
 
 
 @pytest.mark.parametrize("pattern", [r"a(?=b)", r"(a)\1", r"\bword", "a^b"])

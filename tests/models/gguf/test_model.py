@@ -74,7 +74,7 @@ def model(file: Path) -> Iterator[GgufModel]:
 @pytest.fixture
 def own(file: Path) -> Iterator[GgufModel]:
     """A model that a test may break."""
-    with GgufModel(resolve(f"gguf:{file}?threads=1&slots=1&context=512")) as made:
+    with GgufModel(resolve(f"gguf:{file}?threads=1&slots=1&context=8192")) as made:
         yield made
 
 
@@ -200,7 +200,7 @@ def test_closing_ends_the_process_and_the_next_request_starts_another(own: GgufM
 
 
 def test_a_server_that_breaks_off_is_told_of_in_one_line_and_started_again(own: GgufModel) -> None:
-    chunks = own.stream(replace(ASK, sampling=Sampling(max_tokens=400)))
+    chunks = own.stream(replace(ASK, sampling=Sampling(max_tokens=7000)))
     assert isinstance(next(chunks), TextDelta)
 
     os.kill(process_of(own), signal.SIGSEGV)
@@ -212,7 +212,7 @@ def test_a_server_that_breaks_off_is_told_of_in_one_line_and_started_again(own: 
 
 
 def test_memory_that_runs_out_is_named_as_the_likely_reason(own: GgufModel) -> None:
-    chunks = own.stream(replace(ASK, sampling=Sampling(max_tokens=400)))
+    chunks = own.stream(replace(ASK, sampling=Sampling(max_tokens=7000)))
     next(chunks)
 
     os.kill(process_of(own), signal.SIGKILL)
