@@ -73,6 +73,14 @@ def test_a_question_that_points_at_nothing_is_asked_back_with_a_code_of_its_own(
     assert settled.lines[0].startswith("(「")
 
 
+def test_what_the_documents_may_not_hold_has_a_code_of_its_own(taiwa: Taiwa) -> None:
+    asked = taiwa("ask", "How do I breed penguins with many hats?", "--json")
+
+    assert asked.code == 4
+    assert json.loads(asked.out)["weak"] is True
+    assert taiwa.ok("ask", "How many days of annual leave do I have in Galway?", "--json").json["weak"] is None
+
+
 def test_programs_get_one_object(taiwa: Taiwa, folder: Path) -> None:
     found = taiwa.ok("ask", "how many days of paid leave does everybody have", "--in", str(folder), "--json").json
 

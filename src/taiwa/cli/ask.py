@@ -57,7 +57,7 @@ def ask(shared: Flags, question: str, **given: Any) -> None:  # noqa: ANN401  (c
 
     Without a model the passages answer themselves. Without --in all indexes are looked into; without any, a handbook that
     comes along. On a terminal a question back can be answered at once; -c replies to it later, with a number, in words, or
-    "just answer". The exit code is 3 where it asked back, 4 where the documents do not answer.
+    "just answer". The exit code is 3 where it asked back, 4 where the documents do not answer, or may not.
 
     \b
     taiwa ask "How many days of annual leave do I have in Galway?"
@@ -80,7 +80,8 @@ def ask(shared: Flags, question: str, **given: Any) -> None:  # noqa: ANN401  (c
     delta = _delta(said)
     if _act(said) == "ask":
         raise click.exceptions.Exit(ASKED_BACK)
-    if _act(said) == "hand_over" or (_act(said) == "look" and not delta.get("documented")):
+    found = bool(delta.get("documented")) and not delta.get("weak")
+    if _act(said) == "hand_over" or (_act(said) == "look" and not found):
         raise click.exceptions.Exit(NOT_THERE)
 
 
@@ -170,7 +171,7 @@ def _object(question: str, whole: dict[str, Json]) -> dict[str, Json]:
     claims = [claim for claim in _list(delta.get("claims")) if isinstance(claim, dict)]
     cited = [each for claim in claims for each in _list(claim.get("citations"))]
     kept = ("act", "policy", "reasons", "language", "numbers", "scores", "evidence", "query", "queries", "hits")
-    answered = ("documented", "by", "missing", "assumption", "case")
+    answered = ("documented", "weak", "by", "missing", "assumption", "case")
     return {
         "question": question,
         **{name: delta.get(name) for name in kept},

@@ -20,6 +20,8 @@ Marks = tuple[tuple[int, int], ...]
 LINES = 3
 NARROWEST = 40
 SMALL = 0.1
+LONGEST_TOLD = 80
+"""Characters of a question that are said again."""
 BEFORE = 0.2
 """How much of an excerpt stands before what was found."""
 
@@ -54,7 +56,7 @@ def find(shared: Flags, query: str, places: tuple[str, ...], who: tuple[str, ...
     if shared.as_json:
         emit([_row(passage, marks) for passage, marks in marked])
     elif not found:
-        tell(f"no passage that may be seen holds a word of {query!r}")
+        tell(f"no passage that may be seen holds a word of {_short(query)!r}")
     else:
         print_passages(marked)
 
@@ -156,3 +158,7 @@ def _row(passage: "Passage", marks: Marks) -> Json:
         "heading": list[Json](passage.heading), "page": passage.page or None, "start": passage.start,
         "end": passage.start + len(passage.text), "id": passage.id, "text": passage.text, "marks": places,
     }  # fmt: skip
+
+
+def _short(query: str) -> str:
+    return query if len(query) <= LONGEST_TOLD else f"{query[: LONGEST_TOLD - 1]}…"
