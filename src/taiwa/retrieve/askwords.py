@@ -9,10 +9,11 @@ __all__ = ["without_askwords"]
 ENGLISH = re.compile(
     r"\b(?:how (?:many|much|long|often|far|old|big|soon|late|early|high)|"
     r"what|which|who|whom|whose|when|where|why|how|do|does|did|can|could|should|would|must|i|me|my|we|our|you|your|am|were|"
-    r"been|have|has|had|please|tell|about|from|so|than|any|some)(?![\w\u0300-\u036f])(?:['\u2019](?:s|t|re|ve|ll|d|m)(?!\w))?",
+    r"been|have|has|had|please|tell|about|from|so|than|any|some|"
+    r"(?-i:(?<!\bin )(?<!\bby )(?<!\bof )(?<!\bsince )may|might|us))(?![\w\u0300-\u036f])(?:['\u2019](?:s|t|re|ve|ll|d|m)(?!\w))?",
     re.IGNORECASE,
 )
-"""Not `may` and `us`, which may be a month and a country."""
+"""`May` and `US` are a month and a country."""
 ABOUT = r"(?:について|に関して|のことを?)?"
 DENSE = re.compile(
     rf"(?:{ABOUT}(?:詳しく|くわしく)?(?:教え|おしえ)て(?:ください|下さい|くれますか|くれませんか|もらえますか|ほしい|欲しい)?(?:です)?|"
