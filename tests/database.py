@@ -8,14 +8,15 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
 
-__all__ = ["Database", "database", "postgres_server"]
+__all__ = ["Database", "database", "postgres_server", "serving"]
 
 NOBODY = 65534
 USER = "taiwa"
@@ -28,6 +29,7 @@ SETTINGS = {
     "max_connections": "80",
     "shared_buffers": "64MB",
 }
+LASTING = {"max_connections": "80", "shared_buffers": "256MB"}
 
 
 class Database:
@@ -60,22 +62,30 @@ class Database:
         self._sql.close()
 
 
-@pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    """The server that all workers share, and a database of this worker's own."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if worker else base
+@contextmanager
+def serving(shared: Path, *, durable: bool = False) -> Generator[str]:
+    """Have the server of a folder, started by whoever comes first; gives its address, with `{name}` for a database.
+
+    One that is not `durable` never waits for the disk.
+    """
     with (shared / "postgres.users").open("w") as users:
         fcntl.flock(users, fcntl.LOCK_SH)  # until this process is gone, however it goes
         with (shared / "postgres.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             told = shared / "postgres.url"
             if not told.exists() or not Path(told.read_text().split("\n")[1]).exists():
-                _start(shared)
-            url = told.read_text().split("\n")[0]
-            with psycopg.connect(url.format(name="postgres"), autocommit=True) as sql:
-                sql.execute(f"CREATE DATABASE of_{worker}".encode())
+                _start(shared, durable=durable)
+        yield told.read_text().split("\n")[0]
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """The server that all workers share, and a database of this worker's own."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    base = tmp_path_factory.getbasetemp()
+    with serving(base.parent if worker else base) as url:
+        with psycopg.connect(url.format(name="postgres"), autocommit=True) as sql:
+            sql.execute(f"CREATE DATABASE of_{worker}".encode())
         own = Database(url.format(name=f"of_{worker}"))
         yield own
         own.close()
@@ -88,9 +98,9 @@ def database(postgres_server: Database) -> Database:
     return postgres_server
 
 
-def _start(shared: Path) -> None:
+def _start(shared: Path, *, durable: bool) -> None:
     with subprocess.Popen(
-        [sys.executable, __file__, str(shared)],
+        [sys.executable, __file__, str(shared), *(["durable"] if durable else [])],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -102,7 +112,7 @@ def _start(shared: Path) -> None:
         keeper.returncode = 0  # it outlives this process by a moment, and ends by itself
 
 
-def _keep(shared: Path) -> None:
+def _keep(shared: Path, *, durable: bool) -> None:
     """Start a server, and stop it when nobody uses it any more."""
     folder = Path(tempfile.mkdtemp(prefix="taiwa-postgres-"))
     try:
@@ -114,7 +124,7 @@ def _keep(shared: Path) -> None:
         if not wrong:
             # Whoever comes over the network must give a password.
             (data / "pg_hba.conf").write_text("local all all trust\nhost all all all scram-sha-256\n")
-            settings = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
+            settings = " ".join(f"-c {name}={value}" for name, value in (LASTING if durable else SETTINGS).items())
             listening = f"-h 127.0.0.1 -p {port} -k {folder} {settings}"
             wrong = run(programs / "pg_ctl", "-w", "-D", data, "-l", folder / "log", "-o", listening, "start")
         if wrong:
@@ -173,4 +183,4 @@ def _free_port() -> int:
 
 
 if __name__ == "__main__":
-    _keep(Path(sys.argv[1]))
+    _keep(Path(sys.argv[1]), durable="durable" in sys.argv[2:])

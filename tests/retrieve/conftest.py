@@ -6,26 +6,34 @@ from typing import TypeAlias
 
 import pytest
 
+from taiwa.postgres import Server
 from taiwa.retrieve import Index, Library
 from taiwa.retrieve.local import LocalShelves
 from taiwa.retrieve.seam import Shelves
+from taiwa.retrieve.server import ServerShelves
+from tests.database import Database
 
 Opens: TypeAlias = Callable[[], Shelves]
 """Opens the same place once more, as another process would."""
 
 
-def _local(folder: Path) -> Opens:
+def _local(request: pytest.FixtureRequest, folder: Path) -> Opens:
     return lambda: LocalShelves(folder / "library.db")
 
 
-PLACES: dict[str, Callable[[Path], Opens]] = {"local": _local}
+def _server(request: pytest.FixtureRequest, folder: Path) -> Opens:
+    database: Database = request.getfixturevalue("database")
+    return lambda: ServerShelves(Server.read(database.url))
+
+
+PLACES: dict[str, Callable[[pytest.FixtureRequest, Path], Opens]] = {"local": _local, "server": _server}
 
 
 @pytest.fixture(params=PLACES)
 def opens(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opens]:
     """Opens one and the same place; all that was opened is closed at the end."""
     opened: list[Shelves] = []
-    again = PLACES[request.param](tmp_path / "place")
+    again = PLACES[request.param](request, tmp_path / "place")
 
     def once_more() -> Shelves:
         opened.append(again())

@@ -156,13 +156,13 @@ class Connection:
         written, sql, inside = _numbered(statement), self._ready(), self._in_transaction()
         trouble = _trouble()
         try:
-            return sql.execute(written, values or None)
+            return sql.execute(written, values or None, binary=bool(values))
         except trouble as error:
             # A connection may die unseen between two steps; asking again changes nothing, and so does beginning.
             if inside or not sql.closed or not statement.lstrip().startswith((*READS, "BEGIN")):
                 raise translate(error, self.server, self.kind) from error
         try:
-            return self._ready().execute(written, values or None)
+            return self._ready().execute(written, values or None, binary=bool(values))
         except trouble as error:
             raise translate(error, self.server, self.kind) from error
 

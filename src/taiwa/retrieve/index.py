@@ -183,10 +183,12 @@ class Library:
         Raises:
             InputError: the address of the server is none.
         """
+        if isinstance(place, Server) or is_server(place):
+            from taiwa.retrieve.server import ServerShelves
+
+            return cls(ServerShelves(_server(place)))
         from taiwa.retrieve.local import LocalShelves  # SQLite is loaded when it is needed
 
-        if isinstance(place, Server) or is_server(place):
-            raise InputError("indexes are kept in a file: name one with --store")
         return cls(LocalShelves(place))
 
     def __enter__(self) -> "Library":
@@ -263,3 +265,10 @@ def _checked(name: str) -> str:
             f"an index cannot be called {name!r}: one line of at most {LONGEST_NAME} characters, without `/`"
         )
     return name.strip()
+
+
+def _server(place: object) -> Server:
+    try:
+        return place if isinstance(place, Server) else Server.read(str(place))
+    except ValueError as error:
+        raise InputError(f"the library {error}") from None

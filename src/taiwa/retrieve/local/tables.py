@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 from taiwa.kernel.errors import StoreError
 from taiwa.kernel.values import Passage
 from taiwa.retrieve.values import Audience, Batch, Document, Feedback, Known, Listed
-from taiwa.sqlite import Connection, Row
+from taiwa.sqlite import Database, Row
 
 __all__ = ["FOUND", "Held", "State", "Tables", "held", "passage_id"]
 
@@ -38,7 +38,7 @@ class Held(NamedTuple):
 class Tables:
     """The rows of one index."""
 
-    def __init__(self, db: Connection, shelf: int) -> None:
+    def __init__(self, db: Database, shelf: int) -> None:
         self._db = db
         self._shelf = shelf
 
@@ -149,7 +149,7 @@ class Tables:
 
     def _put(self, document: Document, generation: int, now: int) -> None:
         known = document.known
-        audience = self._audience(known.audience)
+        audience = self.audience(known.audience)
         self._db.run(
             """INSERT INTO document(shelf, path, title, digest, size, modified_ns, reader, audience, access, problem,
                 passages, characters, generation, at_us) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -177,7 +177,7 @@ class Tables:
 
     def _touch(self, path: str, known: Known, generation: int) -> None:
         """Facts of a file whose text is the same; where somebody else may see it now, it counts as changed."""
-        audience = self._audience(known.audience)
+        audience = self.audience(known.audience)
         self._db.run(
             """UPDATE document SET generation = CASE audience WHEN ? THEN generation ELSE ? END,
                 audience = ?, size = ?, modified_ns = ?, at_us = ? WHERE shelf = ? AND path = ?""",
@@ -190,7 +190,8 @@ class Tables:
             self._db.run("INSERT INTO gone VALUES(?, ?, ?)", self._shelf, seq, generation)
             self._db.run("DELETE FROM document WHERE seq = ?", seq)
 
-    def _audience(self, audience: Audience) -> int:
+    def audience(self, audience: Audience) -> int:
+        """Return the row of an audience, a new one where there is none."""
         clauses = json.dumps([sorted(clause) for clause in audience], ensure_ascii=False)
         select = "SELECT seq FROM audience WHERE shelf = ? AND clauses = ?"
         seq: int | None = self._db.one(select, self._shelf, clauses)
