@@ -39,7 +39,9 @@ def _question(name: str, question: Question) -> dict[str, Json]:
         meanings: dict[str, Json] = {"true": question.yes, "false": question.no}
         criteria: dict[str, Json] = {side: words for side, words in meanings.items() if words}
         asked: dict[str, Json] = {"type": "noul", "instructions": question.instructions}
-        return asked | {"criteria": criteria} if criteria else asked
+        if criteria:
+            asked["criteria"] = criteria
+        return asked
     if isinstance(question, Choice):
         if not 1 <= len(question.options) <= MOST_OPTIONS:
             raise InputError(f"the question {name!r} offers {len(question.options)} options, not 1 to {MOST_OPTIONS}")
