@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.database import database as database
-from tests.database import postgres_server as postgres_server
+from tests.database import database, postgres_server
+
+__all__ = ["database", "postgres_server", "shared_data"]
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 

@@ -33,7 +33,7 @@ def talk(kind: str, turns: list[tuple[str, str]], sql: sqlite3.Connection) -> li
     """Have the turns; seconds of each."""
     answers = iter(answer for _, answer in turns)
 
-    def answer(_: Any) -> dict[str, list[BaseMessage]]:  # noqa: ANN401  (either state)
+    def answer(_: Any) -> dict[str, list[BaseMessage]]:
         return {"messages": [AIMessage(next(answers))]}
 
     graph: Any = StateGraph(DeltaState if kind == "delta" else MessagesState)

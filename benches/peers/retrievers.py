@@ -47,7 +47,7 @@ class Taiwa:
         self.index.shelf.settle()
 
     @staticmethod
-    def _document(passage: tuple[str, str, str]) -> Any:  # noqa: ANN401  (loaded where it is measured)
+    def _document(passage: tuple[str, str, str]) -> Any:
         from taiwa.retrieve.values import Document, Known, Piece
 
         return Document(passage[0], passage[1], Known("", 0, 0, ""), (Piece(passage[2], 0),))
@@ -220,7 +220,7 @@ def milliseconds(act: Callable[[], object]) -> float:
     return (time.perf_counter() - start) * 1e3
 
 
-def once(one: Any, number: int) -> dict[str, float]:  # noqa: ANN401  (any of those above)
+def once(one: Any, number: int) -> dict[str, float]:
     """Add one passage and see it, delete it and see that it is gone."""
     name, word = f"added{number}", f"zyxw{number}vut"
     added = milliseconds(lambda: (one.add((name, "", f"a passage about {word}")), one.find(word)))
