@@ -36,6 +36,9 @@ LONGEST_INPUT = 1_000
 NAME = r"[A-Za-z_][A-Za-z0-9_\-]*"
 ANY = "(?s:.*)"
 PLAIN_TYPES = ("string", None)
+PAIRS = ("()", "[]", "{}")
+DEEPEST = 12
+"""How deep brackets may stand in brackets where a bracket ends a call."""
 
 
 class ToolGrammar:
@@ -53,6 +56,7 @@ class ToolGrammar:
         self.missed: list[Clause] = []
         self._before = before
         self._after = after
+        self._pair = (after[-1], tools.closing) if after[-1:] + tools.closing in PAIRS else None
 
     def text(self) -> str:
         """The grammar in the engine's Lark notation."""
@@ -75,20 +79,30 @@ class ToolGrammar:
 
     def _head(self, number: int, spec: ToolSpec) -> str:
         """Text up to the first opening of a call, which is this tool's."""
-        own = literal(self.tools.opening.format(name=spec.name))
+        written = self.tools.opening.format(name=spec.name)
+        own = literal(written[: len(written) - self._lent(spec)])
         if not self.tools.free_text:
             return f"HEAD{number}: /{own}/"
         openings, behind = self._openings(), len(self._after) - len(self._after.rstrip())
         earlier = rf"{ANY}({openings})(?s:.{{{behind + 1},}})"
         return f"HEAD{number}: /{ANY}{own}/ & ~/{earlier}/"
 
+    def _lent(self, spec: ToolSpec) -> int:
+        """How many signs of the opening stand with the closing mark."""
+        return 1 if not properties_of(spec) and len(self.tools.closing) == 1 else 0
+
     def _body(self, number: int, spec: ToolSpec) -> str:
-        return f"in{number}" if self._bare(spec) is not None else f"in{number} {quoted(self.tools.closing)}"
+        closed = self._bare(spec) is None or self._pair is not None
+        return f"in{number} {quoted(self.tools.closing)}" if closed and properties_of(spec) else f"in{number}"
 
     def _input(self, number: int, spec: ToolSpec) -> Iterator[str]:
         bare = self._bare(spec)
+        suffix = "" if bare is not None and self._pair is not None else f", suffix={quoted(self.tools.closing)}"
+        if not properties_of(spec):  # an empty text is captured only with a mark of two signs behind it
+            lent = self.tools.opening[len(self.tools.opening) - self._lent(spec) :]
+            bare, suffix = "//", f", suffix={quoted(lent + self.tools.closing)}"
         if bare is not None:
-            yield f"in{number}[capture={quoted(spec.name)}, suffix={quoted(self.tools.closing)}]: IN{number}"
+            yield f"in{number}[capture={quoted(spec.name)}{suffix}]: IN{number}"
             yield f"IN{number}: {bare}"
             return
         name = f"in{number}[capture={quoted(spec.name)}]"
@@ -96,9 +110,6 @@ class ToolGrammar:
         schema: Mapping[str, Json] = spec.parameters
         if len(wanted) == 1 and kind_of(spec, wanted[0]) not in ("object", "array"):
             schema = property_of(spec, wanted[0])
-        if not properties_of(spec):
-            yield f'{name}: ""'
-            return
         written = rewrite(schema)
         self.missed += [
             Clause(f"/{spec.name}{clause.pointer}", clause.keyword, clause.reason) for clause in written.missed
@@ -125,6 +136,10 @@ class ToolGrammar:
         if "minLength" in schema or "maxLength" in schema:
             length = f"{schema.get('minLength', 1)},{schema.get('maxLength', '')}"
             rules.append(rf"/[^\n]{{{length}}}/")
+        if self._pair is not None:
+            rules.append(f"/{_balanced(*self._pair)}/")
+        else:
+            rules.append(f"~/{ANY}{literal(self.tools.closing)}{ANY}/")
         pattern = schema.get("pattern")
         if isinstance(pattern, str):
             rules.append(f"/{_whole(pattern, spec.name, wanted[0])}/")
@@ -132,6 +147,15 @@ class ToolGrammar:
             reason = "an input without quotes has no format"
             self.missed.append(Clause(f"/{spec.name}/properties/{wanted[0]}", "format", reason))
         return " & ".join(rules)
+
+
+def _balanced(opening: str, closing: str) -> str:
+    """A pattern of texts whose brackets close, so that the one behind them closes the call."""
+    other = rf"[^\{opening}\{closing}\n]"
+    pattern = f"{other}*"
+    for _ in range(DEEPEST):
+        pattern = rf"(?:{other}|\{opening}{pattern}\{closing})*"
+    return pattern
 
 
 def _whole(pattern: str, tool: str, parameter: str) -> str:
