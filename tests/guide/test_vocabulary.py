@@ -1,5 +1,7 @@
 import base64
 import json
+import time
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taiwa import guide
 from taiwa.guide import Vocabulary
-from taiwa.guide.vocabulary import PROBES
+from taiwa.guide.vocabulary import PROBES, parts
 from taiwa.kernel import InputError
+from taiwa.kernel.values import Regex
 
 BYTES = Vocabulary.of_bytes()
 RANKS = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256, b"abc": 257, b" a": 258}
@@ -184,3 +188,28 @@ def test_a_real_tokenizer_of_the_hub_s_library_is_read() -> None:
 
     assert vocabulary.check().faults == ()
     assert vocabulary.encode("日本語の文") == tuple(made.encode("日本語の文").ids)
+
+
+@pytest.fixture(scope="module")
+def tekken() -> Vocabulary:
+    found = find_spec("mistral_common")
+    if found is None or found.origin is None:
+        pytest.skip("mistral_common is not installed, which brings a vocabulary of 131,072 tokens")
+    return Vocabulary.from_tekken(Path(found.origin).parent / "data" / "tekken_240911.json")
+
+
+@pytest.mark.parametrize("longest", [60, 2_000])
+def test_a_long_text_is_divided_as_if_it_were_divided_at_once(tekken: Vocabulary, longest: int) -> None:
+    text = "Water boils at 100 °C;\n\n    水は100度で沸く。  It (H2O) freezes  at 0 °C.\t" * 200
+
+    found = [token for part in parts(text, longest) for token in tekken.encode(part)]
+
+    assert found == list(tekken.encode(text))
+
+
+def test_a_word_without_end_is_divided_in_bounded_time(tekken: Vocabulary) -> None:
+    began = time.process_time()
+
+    assert tekken.decode(tekken.encode("a" * 200_000)) == b"a" * 200_000
+    assert len(guide.compile(Regex("a{100000}"), tekken).start().forced()) > 10_000
+    assert time.process_time() - began < 20

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from taiwa.guide.bits import address, indices
 from taiwa.guide.library import library
 from taiwa.guide.protocol import LIMIT, Coverage, Explanation, words
-from taiwa.guide.vocabulary import Vocabulary
+from taiwa.guide.vocabulary import Vocabulary, parts
 from taiwa.kernel.errors import DeadEndError, InputError
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ TOKENIZERS = 4
 """How many vocabularies keep their tables: each takes about 60 MB at 131,072 tokens."""
 ITEMS = 20_000
 """How many ways a text may go on at once: an object of some thousand optional keys has as many."""
+LONGEST = 2_000
+"""So many characters of a forced text are divided at once."""
 SHOWN = 60
 T = TypeVar("T")
 
@@ -51,9 +53,12 @@ class _Tokenizer:
         self.special_token_ids = sorted(vocabulary.special)
 
     def __call__(self, text: str) -> list[int]:
-        """Divide a forced text. What comes back is all that the mask lets through, so it must be able to write the text."""
+        """Divide a forced text. What comes back is all that the mask lets through, so it must be able to write the text.
+
+        It is divided again at each step, so not in one piece where it is long.
+        """
         try:
-            return list(self._vocabulary.encode(text))
+            return [token for part in parts(text, LONGEST) for token in self._vocabulary.encode(part)]
         except InputError:
             return []
 

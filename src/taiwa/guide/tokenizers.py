@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
-from taiwa.guide.vocabulary import END, Vocabulary
+from taiwa.guide.vocabulary import END, Vocabulary, parts
 from taiwa.kernel.errors import InputError
 
 __all__ = ["from_hf", "from_tekken", "from_tiktoken"]
@@ -17,6 +17,8 @@ SPACE = "▁"
 """What sentencepiece writes for a space."""
 MOST_TOKENS = 4_000_000
 MOST_BYTES = 512 << 20
+LONGEST = 20_000
+"""So many characters are divided at once."""
 FIRST_OF_TEKKEN = ("<unk>", "<s>", "</s>")
 END_OF_TEKKEN = 2
 PATTERN = (
@@ -115,7 +117,9 @@ class _Merges:
 
     def __call__(self, text: str) -> tuple[int, ...]:
         alone = self._alone.get(text)  # what many a constraint begins with needs no merges
-        return (alone,) if alone is not None else tuple(rank + self._offset for rank in self._built.tokenize_str(text))
+        if alone is not None:
+            return (alone,)
+        return tuple(rank + self._offset for part in parts(text, LONGEST) for rank in self._built.tokenize_str(part))
 
     @cached_property
     def _alone(self) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """A vocabulary: what each token of a model writes, which tokens end a text, and how the tokenizer itself would divide one."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TypeAlias
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import value
 
-__all__ = ["Encode", "Findings", "Vocabulary"]
+__all__ = ["Encode", "Findings", "Vocabulary", "parts"]
 
 Encode: TypeAlias = Callable[[str], Sequence[int]]
 """How the tokenizer divides a text: the canonical tokens, without any that begin or end it."""
@@ -30,6 +31,26 @@ PROBES = (
     "\t\n\n  x",
 )
 """Texts that must come back as they were: a table that was read wrongly loses a space or a letter of one of them."""
+
+BLANK = re.compile(r"(?<=\S) (?=\S)")
+
+
+def parts(text: str, longest: int) -> Iterator[str]:
+    """Divide a long text where it does not matter: before the last single blank among so many characters, if there is one.
+
+    To divide a word costs merges its length squared, and some tables of merges go down over a million letters.
+
+    >>> list(parts("one two three", 9)), list(parts("aaaaa", 3))
+    (['one two', ' three'], ['aaa', 'aa'])
+    """
+    start = 0
+    while len(text) - start > longest:
+        end = max(
+            (found.start() for found in BLANK.finditer(text, start + 1, start + longest)), default=start + longest
+        )
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 @value
