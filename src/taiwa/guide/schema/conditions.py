@@ -48,7 +48,10 @@ class Conditions:
         for keyword in keywords:
             if keyword in self.schema:
                 self.keep(keyword)
-                self._own[keyword] = self.schema[keyword]
+                held = self.schema[keyword]
+                if keyword.startswith(("min", "max")) and isinstance(held, float) and held.is_integer():
+                    held = int(held)  # the engine wants 2 and not 2.0
+                self._own[keyword] = held
 
     def also(self, schema: Schema) -> None:
         """Add a condition that is written already."""

@@ -97,7 +97,7 @@ class _View:
     def _gather(self, place: Place, steps: int) -> None:
         if place.schema is False:
             self.never = True
-        if not is_object(place.schema) or steps > MOST_DEPTH:
+        if not is_object(place.schema) or steps > MOST_DEPTH or self.document.tired():
             return
         schema = place.schema
         self.conditions.append((schema, place.base))
@@ -169,7 +169,7 @@ def disjoint(one: _View, other: _View) -> bool:
     """Say whether no value fits both; False where that is not proved."""
     if one.never or other.never:
         return True
-    if max(one.depth, other.depth) > MOST_DEPTH:
+    if max(one.depth, other.depth) > MOST_DEPTH or one.document.tired():
         return False
     if any(all(disjoint(branch, other) for branch in branches) for branches in one.branches()):
         return True

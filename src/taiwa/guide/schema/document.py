@@ -17,6 +17,8 @@ SINGLE = (
 ROOT = "taiwa:/schema"
 """The address of a document that names none."""
 MOST_PLACES = 200_000
+MOST_PROOFS = 200_000
+"""How much is tried to prove that schemas exclude each other or to write their opposites; the ways multiply."""
 
 
 class Place:
@@ -48,6 +50,7 @@ class Document:
         self._by_address: dict[str, Place] = {ROOT: self.root}
         self._by_pointer: dict[str, Place] = {}
         self.dynamic = 0
+        self._proofs = 0
         self._read(self.root)
 
     def _read(self, start: Place) -> None:
@@ -76,6 +79,11 @@ class Document:
             anchor = schema.get(keyword)
             if isinstance(anchor, str):
                 self._by_address.setdefault(f"{urldefrag(place.base).url}#{anchor}", place)
+
+    def tired(self) -> bool:
+        """Count one more step of a proof; say whether there were too many, and proofs must be given up."""
+        self._proofs += 1
+        return self._proofs > MOST_PROOFS
 
     @staticmethod
     def base_of(schema: Schema, base: str) -> str:

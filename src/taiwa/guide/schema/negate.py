@@ -22,7 +22,7 @@ def negated(place: Place, document: Document, depth: int = 0) -> Schema | None:
     schema = place.schema
     if isinstance(schema, bool):
         return not schema
-    if depth > MOST_DEPTH:
+    if depth > MOST_DEPTH or document.tired():
         return None
     parts: list[Schema] = []
     for keyword in schema:

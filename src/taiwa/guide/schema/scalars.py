@@ -1,6 +1,8 @@
 """What is written for types, values, numbers, strings and arrays."""
 
+from decimal import Decimal
 from functools import lru_cache
+from math import copysign, inf, isfinite, lcm, nextafter
 from typing import cast
 
 from taiwa.guide.schema.conditions import Conditions
@@ -13,17 +15,31 @@ __all__ = ["array_part", "scalar_part"]
 
 MOST_EXACT = 1 << 53
 """Above it the engine's numbers are not exact."""
-MOST_ITEMS = 100_000
+LEAST = 1e-30
+"""What is nearer to an excluded 0 is left out with it."""
+MOST_PLACES = 12
 
 
 def scalar_part(conditions: Conditions) -> None:
     """Write `type`, `const`, `enum`, numbers and strings."""
     schema = conditions.schema
-    conditions.copy("type", "const", "enum")
+    conditions.copy("type")
+    for keyword in ("const", "enum"):
+        if keyword in schema and not _is_exact(schema[keyword]):
+            conditions.miss(keyword, f"numbers beyond {MOST_EXACT} are not exact")
+        else:
+            conditions.copy(keyword)
     if types(schema) & {"number", "integer"}:
         _numbers(conditions)
     if "string" in types(schema):
         _strings(conditions)
+
+
+def _is_exact(value: Json) -> bool:
+    """Say whether the engine writes a value as it stands."""
+    if isinstance(value, (list, dict)):
+        return all(map(_is_exact, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, (str, bool)) or value is None or (isfinite(value) and abs(value) <= MOST_EXACT)
 
 
 def _numbers(conditions: Conditions) -> None:
@@ -36,6 +52,7 @@ def _numbers(conditions: Conditions) -> None:
             if held and plain in schema:
                 conditions.keep(keyword)
                 conditions.put(keyword, schema[plain])
+                _excluded(conditions, keyword, cast("float", schema[plain]))
         else:
             _number(conditions, keyword)
 
@@ -50,8 +67,32 @@ def _number(conditions: Conditions, keyword: str) -> None:
     fault = verdict({"type": "number", keyword: held})
     if fault:
         conditions.miss(keyword, fault)
-    else:
-        conditions.copy(keyword)
+        return
+    ways = _ways(cast("float", held)) if keyword == "multipleOf" else []
+    if ways:
+        conditions.keep(keyword)
+        conditions.also({"anyOf": [*ways, {"type": ["null", "boolean", "object", "array", "string"]}]})
+        return
+    conditions.copy(keyword)
+    _excluded(conditions, keyword, cast("float", held))
+
+
+def _excluded(conditions: Conditions, keyword: str, held: float) -> None:
+    """Say once more that a bound is excluded: the engine lets 10 itself through where what lies above it ends before 11."""
+    outwards = {"exclusiveMinimum": 1, "exclusiveMaximum": -1}.get(keyword, 0)
+    if outwards and float(held).is_integer() and outwards * held >= 0 and "number" in types(conditions.schema):
+        edge = nextafter(held, outwards * inf) if held else copysign(LEAST, outwards)
+        conditions.also({keyword.replace("exclusiveM", "m"): edge})
+
+
+def _ways(step: float) -> list[Json]:
+    """Steps that together reach the same numbers with fewer places: the engine wants 0.50 for a multiple of 0.25, or 1."""
+    _, digits, exponent = Decimal(repr(step)).normalize().as_tuple()
+    places, whole_step = -int(exponent), int("".join(map(str, digits)))
+    if not 1 < places <= MOST_PLACES or whole_step == 1:
+        return []
+    steps = dict.fromkeys(lcm(whole_step, 10**shift) / 10**places for shift in range(places))
+    return [{"type": "number", "multipleOf": each} for each in steps]
 
 
 def _strings(conditions: Conditions) -> None:
