@@ -1,8 +1,10 @@
 """A schema document: where its parts are, and what a `$ref` means there. Nothing outside of it is ever fetched."""
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from urllib.parse import unquote, urldefrag, urljoin
 
+from taiwa.guide.schema.drafts import THIRD, draft_of, renew, unread
 from taiwa.guide.schema.keywords import HOLDERS, Schema, is_object
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
@@ -46,7 +48,9 @@ class Document:
     """A schema and the addresses of its parts."""
 
     def __init__(self, root: Schema) -> None:
-        self.root = Place(root, "", ROOT)
+        self.draft = draft_of(root)
+        self.unread: list[tuple[str, str, str]] = []
+        self.root = Place(root if self.draft is None else deepcopy(root), "", ROOT)
         self._by_address: dict[str, Place] = {ROOT: self.root}
         self._by_pointer: dict[str, Place] = {}
         self.dynamic = 0
@@ -60,11 +64,22 @@ class Document:
             place = waiting.pop()
             if is_object(place.schema):
                 self._name(place)
+                self._leave_out(place)
                 for step, schema in _parts(place.schema):
                     waiting.append(Place(schema, place.pointer + step, place.base))
             self._by_pointer[place.pointer] = place
             if len(self._by_pointer) > MOST_PLACES:
                 raise InputError(f"the schema has more than {MOST_PLACES} parts: divide it")
+
+    def _leave_out(self, place: Place) -> None:
+        """Take out of our copy what the schema's draft passes over."""
+        if self.draft is None or not isinstance(place.schema, dict):
+            return
+        for keyword, reason in list(unread(place.schema, self.draft)):
+            self.unread.append((place.pointer, keyword, reason))
+            del place.schema[keyword]
+        if self.draft == THIRD:
+            renew(place.schema)
 
     def _name(self, place: Place) -> None:
         schema = place.schema

@@ -24,7 +24,7 @@ def object_part(conditions: Conditions) -> None:
         return
     if isinstance(schema.get("required"), list):
         conditions.copy("required")
-    elif "required" in schema:
+    elif schema.get("required") is True:
         conditions.miss(
             "required", "true or false is the notation of an old draft: list the names in the object's schema"
         )

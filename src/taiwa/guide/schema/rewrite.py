@@ -52,6 +52,7 @@ def rewrite(schema: Schema, order: tuple[str, ...] = (), *, merged: bool = False
     """
     writer = Writer(Document(schema), order, merged=merged)
     written = writer.all()
+    writer.ignored += [Clause(*clause) for clause in writer.document.unread]
     return Rewritten(written, tuple(writer.enforced), tuple(writer.missed), tuple(writer.ignored), dict(writer.origins))
 
 
@@ -112,6 +113,8 @@ class Writer:
     def _check(self, place: Place) -> None:
         schema = cast("Mapping[str, Json]", place.schema)
         for keyword, held in schema.items():
+            if isinstance(held, bool) and keyword == "required":
+                self.ignored.append(Clause(place.pointer, keyword, "true and false are the notation of an old draft"))
             if keyword not in KINDS:
                 if keyword not in ANNOTATIONS:
                     self.ignored.append(Clause(place.pointer, keyword, "JSON Schema gives it no meaning"))
