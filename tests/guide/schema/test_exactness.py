@@ -109,3 +109,16 @@ def test_schemas_whose_proofs_would_double_at_each_step_are_settled_in_bounded_t
         guide.compile(JsonSchema(schema), BYTES)
 
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("date", "valid"),
+    [
+        ("2024-02-29", True), ("2023-02-29", False), ("1900-02-29", False), ("2000-02-29", True), ("2023-02-28", True),
+        ("2023-12-31", True), ("2023-04-31", False), ("2023-10-29", True), ("0000-01-01", False), ("0001-01-01", True),
+    ],
+)  # fmt: skip
+def test_a_date_is_one_of_the_calendar(date: str, valid: bool) -> None:
+    assert accepts({"type": "string", "format": "date"}, f'"{date}"') is valid
+    assert accepts({"type": "string", "format": "date-time"}, f'"{date}T12:00:00Z"') is valid
+    assert accepts({"type": "string", "format": "date", "pattern": "^20"}, f'"{date}"') is (valid and date[:2] == "20")

@@ -15,6 +15,12 @@ __all__ = ["array_part", "scalar_part"]
 
 MOST_EXACT = 1 << 53
 """Above it the engine's numbers are not exact."""
+IN_CALENDAR = "^(?:[1-9]|0[1-9]|00[1-9]|000[1-9])"
+LEAP_DAYS = (
+    "^(?:[0-9]{4}-(?:[^0]|0[^2])|[0-9]{4}-02-(?:[01]|2[0-8])|"
+    "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
+)
+"""The engine takes 29 February for a date in any year, and has a year 0000."""
 LEAST = 1e-30
 """What is nearer to an excluded 0 is left out with it."""
 MOST_PLACES = 12
@@ -111,6 +117,8 @@ def _strings(conditions: Conditions) -> None:
     if held in FORMATS:
         conditions.keep("format", FORMATS[held])
         conditions.put("format", held)
+        if held.startswith("date"):
+            conditions.also({"allOf": [{"pattern": IN_CALENDAR}, {"pattern": LEAP_DAYS}]})
     else:
         conditions.miss("format", f"{held!r} is none of {' '.join(FORMATS)}")
 
