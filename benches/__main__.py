@@ -6,7 +6,24 @@ python -m benches [NAME …]
 import importlib
 import sys
 
-NAMES = ("decoding", "effects", "guides", "importing", "interrupts", "storing", "memory", "rationales", "reach", "replays", "retrieval", "tokens", "tools", "turns", "typed")
+NAMES = (
+    "decoding",
+    "effects",
+    "guides",
+    "importing",
+    "interrupts",
+    "storing",
+    "memory",
+    "rationales",
+    "reach",
+    "replays",
+    "retrieval",
+    "server",
+    "tokens",
+    "tools",
+    "turns",
+    "typed",
+)
 
 EVALUATIONS = ("dialogues",)
 """Their results are summaries of `taiwa eval`, in a folder of their own."""

@@ -14,6 +14,7 @@ import click
 from taiwa.cli.main import cli
 from taiwa.cli.table import COMMANDS, SECTIONS
 from taiwa.models import broken, failures
+from taiwa.postgres import faults as server_faults
 from taiwa.sqlite import faults
 from taiwa.store.schema import STORE
 
@@ -91,6 +92,13 @@ def store_errors() -> str:
     rows = dict.fromkeys([(words, kind.__name__) for kind, words in faults.TABLE.values()])
     said = ((words.replace("{name}", STORE.name).replace("{mend}", STORE.mend), kind) for words, kind in rows)
     lines = (f"| the store FILE {words} | `{kind}` |\n" for words, kind in said)
+    return f"| it says | error |\n|---|---|\n{''.join(lines)}"
+
+
+def server_errors() -> str:
+    """Every sentence about a server that answers, each once."""
+    rows = dict.fromkeys((words, kind.__name__) for kind, words in server_faults.TABLE.values())
+    lines = (f"| the store on SERVER {words} | `{kind}` |\n" for words, kind in rows)
     return f"| it says | error |\n|---|---|\n{''.join(lines)}"
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from taiwa import configfile
 from taiwa.kernel.errors import ConfigError
+from taiwa.postgres import Server
 from taiwa.settings import Settings, config_path, load, set_value, show, unset
 
 HOME = {"HOME": "/home/somebody"}
@@ -261,3 +262,21 @@ def test_what_is_put_is_read_and_what_is_removed_is_gone(tree: dict[configfile.K
     for keys in expected:
         text = configfile.remove(text, keys, "file")
     assert configfile.read(text, "file") == {}
+
+
+def test_a_store_may_be_on_a_server_and_its_password_is_not_shown(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    set_value(path, "store", "postgresql://ann:zeugma@db/talks")
+
+    settings = load({}, {}, path)
+
+    assert settings.store == Server.read("postgresql://ann:zeugma@db/talks")
+    assert "postgresql://ann@db/talks" in [row.value for row in show(settings)]
+    assert "zeugma" not in repr(settings) + repr(show(settings))
+
+
+def test_an_address_that_is_none_is_refused_without_being_repeated(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="TAIWA_STORE: store is no address of a server: write it as") as caught:
+        load({}, {"TAIWA_STORE": "postgresql://ann:zeu/gma@db/talks"}, tmp_path / "config.yaml")
+
+    assert "zeu" not in caught.value.message

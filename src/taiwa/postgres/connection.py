@@ -7,6 +7,7 @@ other processes, on any machine, open their own. One that was lost while nothing
 import os
 import re
 import threading
+import weakref
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -32,8 +33,8 @@ LOCKED = "10s"
 """How long to wait for another program that is writing."""
 IDLE = "10min"
 """After how long the server ends a transaction of a program that says nothing."""
-ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
-"""So that a machine that vanished lets go of its locks within a minute."""
+ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+"""Seconds and times, for both sides: a machine that vanished lets go of its locks within a minute."""
 PLACE = re.compile(r"\?(\d*)")
 READS = ("SELECT", "WITH")
 
@@ -204,15 +205,23 @@ class Connection:
         except BaseException:
             sql.close()
             raise
+        # Commands end without closing what they opened, as with a file; the server is told all the same.
+        weakref.finalize(self, _let_go, sql, os.getpid())
         return cast("Sql", sql)
 
     def _prepare(self, sql: "Sql") -> None:
         _adapt(sql)
-        # Each ends with `;`, so all go to the server at once.
-        sql.execute(
-            f"SET client_encoding = 'UTF8'; SET search_path = {self.kind.schema}; SET lock_timeout = '{LOCKED}';"
-            f" SET idle_in_transaction_session_timeout = '{IDLE}'; SET client_min_messages = warning; SET jit = off".encode()
+        settings = (
+            "client_encoding = 'UTF8'",
+            f"search_path = {self.kind.schema}",
+            f"lock_timeout = '{LOCKED}'",
+            f"idle_in_transaction_session_timeout = '{IDLE}'",
+            "client_min_messages = warning",
+            "jit = off",  # compiling a statement costs more than ours take
+            *(f"tcp_{name} = {number}" for name, number in ALIVE.items()),
+            *self.kind.settings,
         )
+        sql.execute("; ".join(f"SET {each}" for each in settings).encode())
 
         def ask(statement: str, *values: object) -> list[Row]:
             cursor = sql.execute(statement.encode(), values or None)
@@ -227,6 +236,11 @@ class Connection:
         if found < len(self.kind.migrations):
             raise StoreError(f"{self.kind} on {self.server} is of an older version: open it once for writing")
         sql.execute(b"SET default_transaction_read_only = on")
+
+
+def _let_go(sql: "Sql", pid: int) -> None:
+    if pid == os.getpid():
+        sql.close()
 
 
 @lru_cache(maxsize=512)

@@ -21,12 +21,16 @@ MARK = "taiwa_version"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of schema. `name` is what a person calls it, `maker` says what makes a first one."""
+    """A kind of schema. `name` is what a person calls it, `maker` says what makes a first one.
+
+    `settings` hold for its connections: `name = value`.
+    """
 
     name: str
     schema: str
     migrations: tuple[Migration, ...]
     maker: str
+    settings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"the {self.name}"

@@ -95,4 +95,11 @@ CREATE TABLE IF NOT EXISTS embedding(
     PRIMARY KEY(passage, model))"""
 """Made with the first vector: nothing else needs the extension pgvector."""
 
-LIBRARY = Kind("library", "taiwa_library", MIGRATIONS, maker="a first `taiwa index FOLDER` makes one")
+LIBRARY = Kind(
+    "library",
+    "taiwa_library",
+    MIGRATIONS,
+    maker="a first `taiwa index FOLDER` makes one",
+    # The planner takes it for cheap to compare arrays, and would compare those of every passage instead of asking GIN.
+    settings=("enable_seqscan = off",),
+)

