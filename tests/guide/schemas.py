@@ -12,11 +12,11 @@ DATA = st.recursive(
 SIZES = st.integers(0, 3)
 LEAVES = st.one_of(
     st.sampled_from([{"type": "null"}, {"type": "boolean"}, {"type": "number"}, {"type": "string"}]),
-    st.tuples(st.integers(-20, 5), st.integers(5, 20)).map(
-        lambda pair: {"type": "integer", "minimum": pair[0], "maximum": pair[1]}
+    st.tuples(st.integers(-20, 5), st.integers(6, 120)).map(
+        lambda pair: {"type": "number", "minimum": pair[0], "maximum": pair[1]}
     ),
-    st.tuples(st.sampled_from(["minimum", "exclusiveMinimum"]), st.integers(-20, 5), st.integers(6, 120)).map(
-        lambda three: {"type": "number", three[0]: three[1], "maximum": three[2]}
+    st.tuples(st.sampled_from(["minimum", "exclusiveMinimum"]), st.integers(-20, 5), st.integers(7, 20)).map(
+        lambda three: {"type": "integer", three[0]: three[1], "maximum": three[2]}
     ),
     st.tuples(SIZES, SIZES).map(lambda pair: {"type": "string", "minLength": min(pair), "maxLength": max(pair)}),
     st.lists(st.sampled_from(["a", "x.y", 1, None, True]), min_size=1, max_size=3, unique_by=str).map(

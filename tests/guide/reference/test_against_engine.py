@@ -1,7 +1,8 @@
 """The reference guides and the mask engine let the same tokens through.
 
 Known differences, none of which these cases hold: the engine writes properties that an open schema does not name, and it
-reads the formats, `multipleOf` and whatever else the reference refuses. Where a text is certain, the engine leaves only the
+reads the formats, `multipleOf` and whatever else the reference refuses. What is nearer to an excluded bound than numbers of
+64 bits tell apart, the engine leaves out with it. Where a text is certain, the engine leaves only the
 tokens that the tokenizer itself would choose, so over a vocabulary of words its tokens are a part of the reference's.
 """
 
