@@ -67,6 +67,8 @@ def test_tokens_are_those_of_all_words_and_a_few_for_each_message() -> None:
 
 
 def test_an_app_shows_its_tools() -> None:
-    request = render_request(load_text(TEXT.replace("state:", "tools: [calculator, mine]\nstate:"), "a.md", "a"), "Hello")
+    request = render_request(
+        load_text(TEXT.replace("state:", "tools: [calculator, mine]\nstate:"), "a.md", "a"), "Hello"
+    )
 
     assert "── tools: calculator ──" in request_text(request)
