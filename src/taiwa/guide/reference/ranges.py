@@ -6,7 +6,7 @@ __all__ = ["decimals", "integers"]
 
 FRACTION = r"(\.[0-9]+)?"
 NO_FRACTION = r"(\.0+)?"
-SOME_FRACTION = r"\.[0-9]*[1-9][0-9]*"  # beside a bound that is left out
+SOME_FRACTION = r"\.[0-9]*[1-9]"  # beside a bound that is left out, a last zero would say nothing
 
 
 def integers(low: int | None, high: int | None) -> str | None:
@@ -32,7 +32,7 @@ def decimals(low: int | None, high: int | None, *, above: bool, below: bool) -> 
     """The numbers between two whole bounds, written without an exponent; `above` and `below` leave the bounds out.
 
     >>> decimals(0, 1, above=True, below=False)
-    '0\\\\.[0-9]*[1-9][0-9]*|1(\\\\.0+)?'
+    '0\\\\.[0-9]*[1-9]|1(\\\\.0+)?'
     """
     found: list[str] = []
     if low is None or low < 0:
