@@ -209,3 +209,9 @@ def test_bad_input_is_one_line_and_exit_code_2(
 
 def test_standard_input_is_read(taiwa: Taiwa) -> None:
     assert taiwa.ok("explain", "--regex", "茶+", "-", input="茶茶").lines[-1] == "it fits, and is whole; more may come"
+
+
+def test_the_vocabulary_that_comes_along_has_two_names(taiwa: Taiwa) -> None:
+    told = [taiwa.ok("explain", "--choice", "tea,coffee", "--vocab", name, "tea").out for name in ("small", "builtin")]
+
+    assert told[0] == told[1]

@@ -119,12 +119,14 @@ def _vocabulary(name: str) -> "Vocabulary":
     from taiwa.guide.small import small
     from taiwa.guide.vocabulary import Vocabulary
 
-    if name == "small":
+    if name in {"small", "builtin"}:
         return small()
     if name == "bytes":
         return Vocabulary.of_bytes()
     if not Path(name).exists():
-        raise InputError(f"there is no vocabulary {name!r}: give small, bytes, or the file of a tokenizer")
+        raise InputError(
+            f"there is no vocabulary {name!r}: give small (the built-in one), bytes, or the file of a tokenizer; none is downloaded"
+        )
     return read_vocabulary(name)
 
 
