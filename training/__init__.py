@@ -1,0 +1,1 @@
+"""Where the models that come with taiwa are made; nothing here is part of the package."""
