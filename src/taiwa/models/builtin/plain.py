@@ -1,0 +1,82 @@
+"""A text as the built-in model reads it: on one line, with few kinds of signs, not long.
+
+The model learned from texts in this form, and every request is brought into it. Signs that look alike become one; those that
+mean something (a power, a fraction, an arrow) are written with the signs of a keyboard before Unicode's own rules would lose
+what they mean: `10³` is `10^3` and not `103`.
+"""
+
+import re
+from functools import lru_cache
+from unicodedata import category, combining, decomposition, normalize
+
+__all__ = ["LONGEST", "plain"]
+
+LONGEST = 1_200
+"""So many characters are read, the last ones."""
+LOOKED_AT = 24_000
+MARKS = 2
+"""So many accents on one letter are read; more of them are a picture and no word."""
+ALIKE = {
+    **dict.fromkeys("‐‑‒–−﹣－", "-"),
+    **dict.fromkeys("—―", " - "),
+    **dict.fromkeys("‘’‛´`′ʹ", "'"),
+    **dict.fromkeys("“”„‟″", '"'),
+    **dict.fromkeys("→⟶➔➝➞⇒⟹⇌⇄⇋↔", "->"),
+    **dict.fromkeys("•∙⋅‧", "·"),
+    **dict.fromkeys("⁄∕", "/"),
+    "×": "x",
+    "✕": "x",
+    "÷": "/",
+}
+POWERS = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻")
+GONE = frozenset(("Cf", "Cs", "Co", "Cn"))
+"""Signs that cannot be seen, halves of signs, and places where there is no sign."""
+ODD = re.compile(r"[^ -_a-~]+|`")
+SPACES = re.compile(r"\s+")
+POWER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+")
+
+
+def plain(text: str) -> str:
+    """Bring a text into the form that the model reads; once in it, a text stays as it is.
+
+    >>> plain("  How much H₂O is in 2½ cm³\\nof “it”?  ")
+    'How much H2O is in 2 1/2 cm^3 of "it"?'
+    >>> plain("カフェラテ　２杯、ＣＯ２")
+    'カフェラテ 2杯、CO2'
+    """
+    near = POWER.sub(lambda found: f"^{found[0]}", text[-LOOKED_AT:])
+    near = normalize("NFKC", ODD.sub(lambda found: "".join(map(_sign, found[0])), near))
+    # What Unicode's rules made of a sign can itself be one of those that look alike.
+    near = ODD.sub(lambda found: "".join(map(_sign, found[0])), near)
+    return SPACES.sub(" ", _marked(near)).strip()[-LONGEST:].strip()
+
+
+@lru_cache(4_096)
+def _sign(sign: str) -> str:
+    """What stands for a sign."""
+    if sign in ALIKE:
+        return ALIKE[sign]
+    kind = category(sign)
+    if kind in GONE or "\ufe00" <= sign <= "\ufe0f":
+        return ""
+    if kind == "Cc" or sign.isspace():
+        return " "
+    made = decomposition(sign)
+    if made.startswith("<fraction>"):
+        return f" {normalize('NFKC', sign).replace(chr(0x2044), '/')} "
+    if made.startswith("<circle>"):
+        return f"({normalize('NFKC', sign)})"
+    return sign
+
+
+def _marked(text: str) -> str:
+    """Leave out what more than a few accents are set on one letter."""
+    if text.isascii():
+        return text
+    kept: list[str] = []
+    run = 0
+    for sign in text:
+        run = run + 1 if combining(sign) else 0
+        if run <= MARKS:
+            kept.append(sign)
+    return normalize("NFKC", "".join(kept))
