@@ -165,7 +165,20 @@ def test_the_spellings_of_models_are_read_exactly(text: str, result: Fraction | 
         ("0x10", "syntax"),
         ("17 % 5", "syntax"),
         ("X*.25=19.5", "syntax"),
-        ("max(1,2)", "syntax"),
+        ("max(1,200)", "ambiguous"),
+        ("min(2 + 1,000, 5)", "ambiguous"),
+        ("min()", "syntax"),
+        ("min(1, )", "syntax"),
+        ("min(1; 2)", "syntax"),
+        ("max (1, 2)", "syntax"),
+        ("min(1, 2), 3", "syntax"),
+        ("sqrt(1, 2)", "syntax"),
+        ("max(2 km, 3 hours)", "ambiguous"),
+        ("round(1, 2, 3)", "arguments"),
+        ("round(1, 0.5)", "domain"),
+        ("round(1, 101)", "domain"),
+        ("max(1, 9^9^9^9)", "too_large"),
+        ("min(" * 61 + "1" + ")" * 61, "too_deep"),
         ("1 << 10", "syntax"),
         ("'1'*10", "syntax"),
         ("__import__('os').getcwd()", "syntax"),
@@ -195,6 +208,38 @@ def test_what_is_no_safe_expression_is_refused_at_once(text: str, code: str) -> 
 
 def test_depth_is_counted_by_level_not_by_length() -> None:
     assert calculate("+".join(["(1)"] * 200)) == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("min(3*1/1, 6*1/2)", "3"),
+        ("min(3,4)", "3"),
+        ("max(1,20, 3.5,100)", "100"),
+        ("max(0.5, 1/3, 2 - 5)", "0.5"),
+        ("MIN(-1, 1)", "-1"),
+        ("2 x min(3 1/2, 4) + 1,000", "1007"),
+        ("max(2 kg, 3 kg)*2", "6"),
+        ("3 min(2)", "6"),
+        ("min(max(1, 2), sqrt(9))", "2"),
+        ("round(2.345, 2)", "2.35"),
+        ("round(2*16/118*100, 2)", "27.12"),
+        ("round(2.5)", "3"),
+        ("round(-2.5)", "-3"),
+        ("round(1250, -2)", "1300"),
+        ("round(2/3, 0) = 1", "1"),
+    ],
+)
+def test_the_least_the_most_and_the_rounded_are_exact(text: str, number: str) -> None:
+    assert calculate(text) == Fraction(number)
+
+
+@given(st.fractions(max_denominator=10**6), st.integers(-5, 20))
+def test_a_rounded_number_is_the_nearest_of_so_many_decimals(number: Fraction, digits: int) -> None:
+    near = calculate(f"round({number}, {digits})")
+
+    assert (near * Fraction(10) ** digits).denominator == 1
+    assert 2 * abs(near - number) <= Fraction(10) ** -digits
 
 
 @given(TREES)

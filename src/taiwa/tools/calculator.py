@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.values import ToolResult
-from taiwa.tools.functions import FUNCTIONS, PI, near, power
+from taiwa.tools.functions import FUNCTIONS, PI, SEVERAL, near, power
 from taiwa.tools.labels import CURRENCIES, LABEL, label
 from taiwa.tools.numbers import (
     RAISED,
@@ -30,19 +30,29 @@ MAX_CHARS = 1_000
 MAX_DEPTH = 60
 LONGEST_APPROXIMATION = 600
 """Bits above which a number that is rounded anyway is rounded again; it keeps 50 digits."""
-NAMES = r"(?i:sqrt|log10|log|ln|exp|pi|of)(?![0-9A-Za-z_])|√|π"
+NAMES = r"(?i:sqrt|log10|log|ln|exp|pi|of)(?![0-9A-Za-z_])|(?i:min|max|round)(?=\()|√|π"
 WORD = rf"(?i:{LABEL})(?![^\W\dxX_]|_)"
 """A label that ends where it seems to end: neither `yen` in `yeni`, nor, as in `5miles`, `mile`."""
 MONEY = rf"(?:(?:US)?[{CURRENCIES}][ ]?)?"
-TOKEN = re.compile(
-    rf"\s*(?:(?P<number>{MONEY}(?!0[xX])(?:[0-9]{{1,3}}(?:,[0-9]{{3}})+(?:\.[0-9]*)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
-    rf"(?:[eE][+-]?[0-9]{{1,4}})?(?![0-9.,]|(?!{WORD})[^\W\dxX{RAISED}]))|(?P<vulgar>{MONEY}[0-9]*[¼½¾⅐-⅞](?!\w))"
-    rf"|(?P<name>{NAMES})|(?P<raised>[⁺⁻]?[{RAISED}]+)|(?P<sign>\*\*|[-+*/^%()\[\]{{}}xX])|(?P<label>{WORD})|(?P<other>\S))"
-)
+
+
+def _token(thousands: str, apart: str) -> re.Pattern[str]:
+    """What comes next; `thousands` are digits in groups, and `apart` is what must not follow a number."""
+    return re.compile(
+        rf"\s*(?:(?P<number>{MONEY}(?!0[xX])(?:{thousands}[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+        rf"(?:[eE][+-]?[0-9]{{1,4}})?(?![{apart}]|(?!{WORD})[^\W\dxX{RAISED}]))|(?P<vulgar>{MONEY}[0-9]*[¼½¾⅐-⅞](?!\w))"
+        rf"|(?P<name>{NAMES})|(?P<raised>[⁺⁻]?[{RAISED}]+)|(?P<sign>\*\*|[-+*/^%()\[\]{{}}xX,])|(?P<label>{WORD})|(?P<other>\S))"
+    )
+
+
+TOKEN = _token(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|", "0-9.,")
+LISTED = _token("", "0-9.")
+"""Among the numbers of a list, where a comma stands between two."""
+GROUPED = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])")
 PERCENT = re.compile(r"\b(?:percent|per cent|pct)\b|パーセント", re.IGNORECASE)
 PER = re.compile(rf"\s+per\s+(?={WORD})", re.IGNORECASE)
 # 3 1/2 is three and a half; not where a sign before or after it would take a part of it.
-MIXED = re.compile(rf"\s+([0-9]{{1,3}})/([0-9]{{1,3}})(?![0-9.,]|\s*(?:[/^([{{]|\*\*|[{RAISED}]))")
+MIXED = re.compile(rf"\s+([0-9]{{1,3}})/([0-9]{{1,3}})(?![0-9.]|,\S|\s*(?:[/^([{{]|\*\*|[{RAISED}]))")
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 SIGNS = {"*": "×·⋅∙・✕✖⨯∗", "/": "÷∕⁄➗", "+": "➕", "-": "−–—➖", "": "\u200b\u2060\ufe0f\ufeff"}
 SPELLINGS = str.maketrans({other: sign for sign, others in SIGNS.items() for other in others})
@@ -57,7 +67,7 @@ HINT = "numbers with + - * / ^ % and parentheses; the decimal point is '.', and 
 
 @tool(isolated=False)  # bounded by construction
 def calculator(expression: str) -> ToolResult:
-    """Calculate with numbers, + - * / ^ % and parentheses, sqrt(), ln(), log10(), exp() and pi.
+    """Calculate with numbers, + - * / ^ % and parentheses, sqrt(), ln(), log10(), exp(), min(a, b), max(a, b), round(x, decimals) and pi.
 
     Exact but for roots, logarithms and exponentials, which are right to 50 digits. % after a number means hundredths.
     """
@@ -140,6 +150,8 @@ class _Parser:
     worked: bool = field(default=False, init=False)
     """Whether there was anything to work out."""
     adds: bool = field(default=False, init=False)
+    listed: int = field(default=0, init=False)
+    """In how many lists this is, such as that of min(3, 4)."""
     labels: set[str] = field(default_factory=set[str], init=False)
     """What the numbers count, of which there may be several only where nothing is added."""
     result: Fraction = field(default=Fraction(0), init=False)
@@ -153,14 +165,21 @@ class _Parser:
             raise _mixed(self.labels)
 
     def step(self) -> None:
-        found = TOKEN.match(self.text, self.at)
+        found = (LISTED if self.listed else TOKEN).match(self.text, self.at)
         self.kind = (found.lastgroup or "") if found else ""
         self.word = found[self.kind].lower().replace("**", "^") if found else ""
         self.at = found.end() if found else len(self.text)
+        if self.listed and self.kind == "number" and found:
+            self.ungrouped(found.start("number"))
         if self.word == "of":
             self.kind, self.word = "sign", "*"
         if self.word == "x" and found and UNKNOWN.match(self.text, max(found.start("sign") - 1, 0)):
             raise ToolError("x is an unknown here and not a times sign", code="syntax", hint="write * for times")
+
+    def ungrouped(self, at: int) -> None:
+        if grouped := GROUPED.match(self.text, at):
+            hint = "a blank after a comma between two numbers; no comma within one"
+            raise ToolError(f"{grouped[0][:20]} is ambiguous here", code="ambiguous", hint=hint)
 
     def fail(self, expected: str) -> NoReturn:
         if self.kind == "other" and self.word.isdigit():
@@ -275,8 +294,26 @@ class _Parser:
             return self.settled(FUNCTIONS[name](self.expression(BINDS["^"])))
         if not self.sign("("):
             self.fail(f"'(' after {name}")
+        if name in SEVERAL:
+            return self.several(name)
         self.step()
         return self.settled(FUNCTIONS[name](self.closed(")")))
+
+    def several(self, name: str) -> Fraction:
+        """The value of a function of several numbers, with a comma between each two."""
+        self.listed += 1
+        self.step()
+        numbers = [self.expression(0)]
+        while self.sign(","):
+            self.step()
+            numbers.append(self.expression(0))
+        self.listed -= 1
+        if not self.sign(")"):
+            self.fail("an operator, ',' or ')'")
+        self.step()
+        self.counted()
+        self.adds = self.adds or (name != "round" and len(numbers) > 1)
+        return self.settled((SEVERAL[name](numbers), True))
 
     def settled(self, outcome: tuple[Fraction, bool]) -> Fraction:
         """Take the result of a step; a number that is no longer exact is kept short."""

@@ -1,24 +1,26 @@
 """Roots, powers, logarithms and exponentials: exact where the result is rational, else right to 50 significant digits.
 
-Decimal arithmetic of a chosen precision, never floats: the same digits on every machine.
+The least, the greatest and rounding are exact. Decimal arithmetic of a chosen precision, never floats: the same digits on every machine.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
-from math import isqrt
+from math import floor, isqrt
 from types import MappingProxyType
 
 from taiwa.kernel.errors import ToolError
 from taiwa.tools.numbers import MAX_BITS, NEAR_DIGITS, bits, bounded, rounded, too_large
 
-__all__ = ["FUNCTIONS", "PI", "near", "power"]
+__all__ = ["FUNCTIONS", "PI", "SEVERAL", "near", "power"]
 
 DIGITS = NEAR_DIGITS
 GUARD = 20
 LARGEST_EXPONENT = 2_600
 """e to this power has some 3,750 bits."""
 DEEPEST_ROOT = 64
+FINEST_ROUNDING = 100
+"""Decimals, and zeros before the point, to which a number may be rounded."""
 CLOSE_TO_ONE = 30
 """Decimals: a number that agrees with one in so many has its logarithm from three terms of the series."""
 PI = Fraction("3.14159265358979323846264338327950288419716939937510")
@@ -130,3 +132,23 @@ FUNCTIONS: Mapping[str, Callable[[Fraction], tuple[Fraction, bool]]] = MappingPr
     {"sqrt": _sqrt, "√": _sqrt, "ln": _logarithm, "log10": _log10, "exp": _exp}
 )
 """Each gives its result and whether that is exact."""
+
+
+def _round(numbers: Sequence[Fraction]) -> Fraction:
+    """Round to so many decimals, halves away from zero, as people do; without a second number to a whole one."""
+    if len(numbers) > 2:
+        raise ToolError("round takes a number and how many decimals", code="arguments", hint="round(2.345, 2)")
+    digits = numbers[1] if len(numbers) > 1 else Fraction(0)
+    if digits.denominator != 1 or abs(digits) > FINEST_ROUNDING:
+        raise ToolError(
+            "the decimals of round are no such whole number", code="domain", hint=f"at most {FINEST_ROUNDING}"
+        )
+    scale = Fraction(10) ** digits.numerator
+    whole = floor(abs(numbers[0]) * scale + Fraction(1, 2))
+    return (whole if numbers[0] > 0 else -whole) / scale
+
+
+SEVERAL: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = MappingProxyType(
+    {"min": min, "max": max, "round": _round}
+)
+"""What takes several numbers, and is exact."""
