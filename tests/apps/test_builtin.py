@@ -21,6 +21,7 @@ PUBLISHED = {
     "novel": {"summary", "turns", "tokens"},
     "code": {"topics", "language", "summary", "turns"},
     "linguistic": {"sentence_type", "sentiment", "summary", "relevance", "turns", "tokens"},
+    "order": {"items", "status", "language", "turns", "tokens"},
 }
 MODES: tuple[ReplyMode, ...] = ("text+delta", "json", "environment")
 
@@ -35,11 +36,11 @@ def app(request: pytest.FixtureRequest) -> App:
     return opened(request.param)
 
 
-def test_all_five_are_there() -> None:
+def test_all_six_are_there() -> None:
     assert [path.stem for path in FILES] == sorted(PUBLISHED)
 
 
-def test_the_sixth_looks_things_up() -> None:
+def test_the_seventh_looks_things_up() -> None:
     app = load(ASK, {})
 
     assert app.flow == "ask"

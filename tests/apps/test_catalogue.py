@@ -6,7 +6,7 @@ from taiwa.apps.catalogue import BUILT_IN, apps, find, find_path, new, own_folde
 from taiwa.apps.load import check, load
 from taiwa.kernel.errors import ConfigError
 
-BUILT_IN_NAMES = ["ask", "chat", "code", "linguistic", "novel", "translate"]
+BUILT_IN_NAMES = ["ask", "chat", "code", "linguistic", "novel", "order", "translate"]
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_name_that_is_no_app_is_told_the_nearest(environ: dict[str, str]) -> N
     with pytest.raises(ConfigError, match=r"^there is no app 'transalte'; did you mean 'translate'\?$"):
         find("transalte", environ)
     with pytest.raises(
-        ConfigError, match=r"^there is no app 'x'; the apps are ask, chat, code, linguistic, novel, translate$"
+        ConfigError, match=r"^there is no app 'x'; the apps are ask, chat, code, linguistic, novel, order, translate$"
     ):
         find("x", environ)
 

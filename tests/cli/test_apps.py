@@ -14,7 +14,7 @@ def test_built_in_apps_are_listed_and_one_s_own_go_before_them(taiwa: Taiwa, app
 
     rows = {row["app"]: row for row in taiwa.ok("apps", "list", "--json").json}
 
-    assert set(rows) == {"ask", "broken", "chat", "code", "linguistic", "novel", "translate"}
+    assert set(rows) == {"ask", "broken", "chat", "code", "linguistic", "novel", "order", "translate"}
     assert (rows["chat"]["origin"], rows["chat"]["about"]) == ("yours", "Mine")
     assert rows["broken"]["fault"]
     assert taiwa.ok("apps", "list").lines[0].split() == ["app", "origin", "about"]
