@@ -1,0 +1,124 @@
+"""From samples to tokens: what is drawn how often, and how it is laid out for training."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taiwa.models.builtin.tokens import END, Tokens
+from training.builtin.asking import SHARES as ASKING
+from training.builtin.chemistry import SHARES as CHEMISTRY
+from training.builtin.desk import SHARES as DESK
+from training.builtin.overlap import Overlap
+from training.builtin.quantities import SHARES as QUANTITIES
+from training.builtin.samples import Sample, Share, choose
+from training.builtin.vocabulary import ANSWER
+
+__all__ = ["DOMAINS", "Corpus", "laid_out", "samples"]
+
+DOMAINS: Mapping[str, tuple[float, Mapping[str, Share]]] = {
+    "chemistry": (0.42, CHEMISTRY),
+    "quantities": (0.2, QUANTITIES),
+    "desk": (0.2, DESK),
+    "asking": (0.18, ASKING),
+}
+"""How much of what is drawn is of which domain."""
+SCATTERED = 0.12
+"""The share of a prompt's runs that are not divided into the longest pieces."""
+LONGEST = 480
+WHOLE = 255
+
+
+def samples(seed: int, domain: str = "") -> Iterator[tuple[str, Sample]]:
+    """Draw samples without end: the domain and the sample. The same seed gives the same ones."""
+    random = Random(seed)
+    names = [domain] if domain else list(DOMAINS)
+    weights = [DOMAINS[name][0] for name in names]
+    while True:
+        name = random.choices(names, weights)[0]
+        yield name, choose(random, DOMAINS[name][1])
+
+
+def laid_out(sample: Sample, tokens: Tokens, random: Random | None = None) -> tuple[list[int], list[int]]:
+    """The tokens of an exchange, and for each what it counts in the loss, 0 to 255."""
+    special = tokens.special
+    task, _, score = sample.task.partition(".")
+    divided = tokens.encode(sample.prompt) if random is None else tokens.scattered(sample.prompt, random, SCATTERED)
+    ids = [special[f"<{task}>"], *divided, special[f"<{score}>" if score else ANSWER]]
+    weights = [0] * len(ids)
+    marks = [round(WHOLE * span.weight) for span in sample.answer for _ in span.text.encode()]
+    place = 0
+    for token in tokens.encode(sample.text):
+        ids.append(token)
+        weights.append(marks[place])
+        place += len(tokens.vocabulary.tokens[token])
+    return [*ids, special[END]], [*weights, 0 if score else WHOLE]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Many exchanges in one array each: token ids, their weights, and where each exchange begins (one more than there are)."""
+
+    ids: NDArray[np.uint16]
+    weights: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    dropped: int = 0
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @classmethod
+    def draw(cls, tokens: Tokens, seed: int, count: int, forbidden: Overlap | None = None) -> "Corpus":
+        """Draw `count` exchanges; those that are too long, or share a run with `forbidden` texts, are left out."""
+        random = Random(-seed - 1)
+        dropped = 0
+        ids: list[int] = []
+        weights: list[int] = []
+        starts = [0]
+        for _, sample in samples(seed):
+            if forbidden is not None and forbidden.shared(sample):
+                dropped += 1
+                continue
+            found = laid_out(sample, tokens, random)
+            if len(found[0]) <= LONGEST:
+                ids += found[0]
+                weights += found[1]
+                starts.append(len(ids))
+            if len(starts) > count:
+                break
+        return cls(np.array(ids, np.uint16), np.array(weights, np.uint8), np.array(starts, np.int64), dropped)
+
+    def batches(self, size: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Go through it once, in chance order: ids (B, T) and weights (B, T), about `size` tokens each, of like lengths."""
+        random = np.random.default_rng(seed)
+        lengths = np.diff(self.starts)
+        order = random.permutation(len(self))
+        groups: list[Sequence[int]] = []
+        for first in range(0, len(order), 4_096):
+            near = order[first : first + 4_096]
+            near = near[np.argsort(lengths[near], kind="stable")]
+            group: list[int] = []
+            for place in near:
+                if group and (len(group) + 1) * _padded(int(lengths[place])) > size:
+                    groups.append(group)
+                    group = []
+                group.append(int(place))
+            groups.append(group)
+        for number in random.permutation(len(groups)):
+            yield self._batch(groups[number])
+
+    def _batch(self, group: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        longest = _padded(max(int(self.starts[place + 1] - self.starts[place]) for place in group))
+        ids = np.zeros((len(group), longest), np.int64)
+        weights = np.zeros((len(group), longest), np.float32)
+        for row, place in enumerate(group):
+            start, end = self.starts[place], self.starts[place + 1]
+            ids[row, : end - start] = self.ids[start:end]
+            weights[row, : end - start] = self.weights[start:end] / WHOLE
+        return ids, weights
+
+
+def _padded(length: int) -> int:
+    return -(-length // 16) * 16

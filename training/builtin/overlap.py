@@ -1,0 +1,65 @@
+"""What the model must never have seen: the texts it is measured by. A draw that shares a run of words with one is thrown away.
+
+The measure is the one common for training corpora: eight words in a row (Brown et al. 2020 took thirteen, others eight), counted
+without case and signs; of Japanese and Chinese, which write no blanks, twenty characters.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from unicodedata import normalize
+
+from training.builtin.samples import Sample
+
+__all__ = ["Overlap"]
+
+WORDS, CHARACTERS = 8, 20
+WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff]+")
+WRITTEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff々ー]+")
+
+
+class Overlap:
+    """All runs of some texts."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._runs = frozenset(run for text in texts for run in _runs(text))
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> "Overlap":
+        """The runs of every text in the JSON lines below a folder; of none where it is not there."""
+        return cls(text for path in sorted(folder.rglob("*.jsonl")) for text in _texts(path))
+
+    def shared(self, sample: Sample) -> tuple[str, ...]:
+        """The runs that a sample's prompt has in common with these texts."""
+        return tuple(run for run in _runs(sample.prompt) if run in self._runs)
+
+
+def _runs(text: str) -> Iterator[str]:
+    plain = normalize("NFKC", text).casefold()
+    words = WORD.findall(plain)
+    for start in range(len(words) - WORDS + 1):
+        yield " ".join(words[start : start + WORDS])
+    written = "".join(WRITTEN.findall(plain))
+    for start in range(len(written) - CHARACTERS + 1):
+        yield written[start : start + CHARACTERS]
+
+
+def _texts(path: Path) -> Iterator[str]:
+    for line in path.read_text("utf-8").splitlines():
+        if line.strip():
+            yield from _strings(json.loads(line))
+
+
+def _strings(found: object) -> Iterator[str]:
+    if isinstance(found, str):
+        yield found
+    elif isinstance(found, dict):
+        for part in found.values():
+            yield from _strings(part)
+    elif isinstance(found, list):
+        for part in found:
+            yield from _strings(part)
