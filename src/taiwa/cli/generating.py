@@ -30,8 +30,8 @@ from taiwa.kernel.values import (
 if TYPE_CHECKING:
     from taiwa.guide.sources import Whitespace
     from taiwa.guide.vocabulary import Vocabulary
-    from taiwa.models.local.model import LocalModel
-    from taiwa.models.local.scribe import Written
+    from taiwa.models.decoding.inside import InsideModel
+    from taiwa.models.decoding.scribe import Loaded, Written
     from taiwa.models.wire import Hold
     from taiwa.shape import Shape
     from taiwa.talk.turn import Voice
@@ -119,14 +119,14 @@ def answers(shared: Flags, wish: Wanted, count: int) -> list[Answer]:
     Raises:
         TaiwaError: the model cannot be asked so.
     """
-    from taiwa.models.local.model import LocalModel
+    from taiwa.models.decoding.inside import InsideModel
     from taiwa.talk.opening import open_voice
 
     chosen = shared.settings()
     voice = open_voice(None, chosen)
     aloud = _aloud if count == 1 and not shared.as_json else _silent
-    if isinstance(voice.model, LocalModel):
-        found = list(_inside(voice.model, wish, count, aloud))
+    if isinstance(voice.model, InsideModel):
+        found = list(_inside(cast("InsideModel[Loaded]", voice.model), wish, count, aloud))
     else:
         voice = _held(voice, "strict" if wish.strict else "lenient")
         found = [_asked(voice, wish.request, chosen.max_cost_nano, aloud) for _ in range(count)]
@@ -141,8 +141,8 @@ def _silent(_: str) -> None:
     """Print nothing."""
 
 
-def _inside(model: "LocalModel", wish: Wanted, count: int, aloud: Callable[[str], None]) -> Iterator[Answer]:
-    from taiwa.models.local.scribe import Wish
+def _inside(model: "InsideModel[Loaded]", wish: Wanted, count: int, aloud: Callable[[str], None]) -> Iterator[Answer]:
+    from taiwa.models.decoding.scribe import Wish
 
     scribe = model.scribe()
     held = Wish(wish.strict, wish.whitespace)

@@ -8,6 +8,8 @@ from typing import Any
 
 from taiwa.guide.vocabulary import Vocabulary
 from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.values import Request
+from taiwa.models.decoding.scribe import Posed
 from taiwa.models.local.dialogue import Dialogue
 from taiwa.models.local.library import torch, transformers
 from taiwa.models.local.memory import available, fits, weights
@@ -29,6 +31,14 @@ class Loaded:
     divider: Divider
     dialogue: Dialogue
     folder: Path
+
+    def posed(self, request: Request) -> Posed:
+        """The tokens of a conversation up to where the answer begins, without its prefix.
+
+        Raises:
+            InputError: the model's template refuses such a conversation.
+        """
+        return Posed(self.dialogue.tokens(request))
 
 
 def load(place: Place) -> Loaded:

@@ -2,26 +2,62 @@
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
 from taiwa import guide
+from taiwa.guide.both import both
 from taiwa.guide.protocol import Guide, State
 from taiwa.guide.sources import Whitespace
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, UnsupportedError
 from taiwa.kernel.values import Constraint, Enforcement, JsonSchema, Questions, Request, Usage
 from taiwa.models.decoding.driving import decode, decode_together
 from taiwa.models.decoding.shelf import Opened, Shelf
-from taiwa.models.decoding.source import Track
+from taiwa.models.decoding.source import Source, Track
+from taiwa.models.decoding.splicing import Divide
 from taiwa.models.decoding.writing import Ending, Job
 from taiwa.models.enforcing import of_coverage
 
-if TYPE_CHECKING:
-    from taiwa.models.local.loading import Loaded
-
-__all__ = ["Scribe", "Wish", "Written"]
+__all__ = ["Loaded", "Posed", "Scribe", "Wish", "Written"]
 
 MOST_TOKENS = 4_096
 """How long an answer may be where the request does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Posed:
+    """A request as a model reads it: its tokens up to where the answer begins.
+
+    `guides` are what the model holds each of its answers to, beside what the request holds this one to.
+    """
+
+    tokens: tuple[int, ...]
+    guides: tuple[Guide, ...] = ()
+
+
+class Loaded(Protocol):
+    """A model in memory: its network, how it divides texts, and how it is told a conversation."""
+
+    @property
+    def network(self) -> Source:
+        """What gives logits."""
+        ...
+
+    @property
+    def divider(self) -> Divide:
+        """How a text becomes tokens, wherever it stands."""
+        ...
+
+    def posed(self, request: Request) -> Posed:
+        """Write a conversation as the model was taught to read it.
+
+        Raises:
+            InputError: it cannot be written so.
+            ModelError: the model cannot do what is asked.
+        """
+        ...
+
+
+AnyLoaded = TypeVar("AnyLoaded", bound=Loaded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +90,10 @@ class _Begun:
         return Written(text, ending, usage, self.enforcement)
 
 
-class Scribe:
+class Scribe(Generic[AnyLoaded]):
     """Answers requests with a loaded model; what was read is kept for requests that begin alike."""
 
-    def __init__(self, loaded: "Loaded", name: str) -> None:
+    def __init__(self, loaded: AnyLoaded, name: str) -> None:
         self.loaded = loaded
         self.name = name
         self.shelf = Shelf(loaded.network, loaded.divider)
@@ -112,7 +148,9 @@ class Scribe:
     def _begin(self, request: Request, wish: Wish) -> _Begun:
         network = self.loaded.network
         made = self._guide(request.constraint, wish)
-        opened = self.shelf.open(self.loaded.dialogue.tokens(request), request.prefix)
+        posed = self.loaded.posed(request)
+        guides = posed.guides if made is None else (made, *posed.guides)
+        opened = self.shelf.open(posed.tokens, request.prefix)
         try:
             if opened.length == 0:
                 raise InputError("there is nothing to answer: the conversation has no words")
@@ -120,7 +158,7 @@ class Scribe:
                 raise ModelError(
                     f"the request has {opened.length:,} tokens, and {self.name} reads {network.context:,} at most: shorten it"
                 )
-            state = None if made is None else self._begun_state(made, opened, request.prefix)
+            state = self._begun_state(both(*guides), opened, request.prefix) if guides else None
         except BaseException:
             self.shelf.keep(opened.track, opened.prompt)
             raise
