@@ -1,0 +1,243 @@
+"""Wordings from parts that combine: choices, things that are named once and then called `it`, facts and what is asked.
+
+A template chooses by `[one|another|]`, also nested, and has slots, `{d}`. A slot that holds a `Thing` says it in full where it
+comes first, and shorter later on, whatever the order of the sentences has become.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import TypeAlias
+
+from training.builtin.noise import number_words
+
+__all__ = ["FIND", "GIVEN", "TELL", "WHAT", "Ask", "Slots", "Teller", "Thing"]
+
+INNER = re.compile(r"\[([^\[\]]*)\]")
+SLOT = re.compile(r"\{([A-Za-z]\w*)('s)?\}")
+DEEPEST = 8
+ARTICLE = re.compile(r"\b([Aa])n? (?=[A-Za-z0-9])")
+VOWEL = re.compile(r"(?!(?:one|once|uni|use|usu|eu|ut)(?!nd))(?:[aeiouAEIOU]|hour|honest|heir|8|11(?!\d)|18(?!\d))")
+START = re.compile(r"(?:^|(?<=[.?!] ))[a-z]")
+DOUBLED = re.compile(r" {2,}| (?=[,;.?!](?:\s|$))")
+FIND = """[find|find|calculate|calculate|work out|determine|compute|give|tell me|state|figure out|evaluate|obtain|get|
+please find|please calculate|please give|please work out|I need|I want|we need|I am looking for|we are looking for|show|
+I'd like to know|I would like to know|help me find|help me calculate|let us find|you have to find|the task is to find|
+try to find|use this to find|from this, find|with this, calculate|now find|now calculate|then find|hence find|estimate|
+I have to find|she wants to know|he asks for|report|name|write down|deduce|derive|establish|come up with]"""
+WHAT = """[what is|what is|what is|what is|what's|what was|what will be|what would be|what must be|what should be|can you find|
+can you calculate|can you give me|can you work out|could you find|could you work out|could you calculate|do you know|
+how do I find|how can I work out|how do we get|would you calculate|will you work out|so what is|then what is|now what is]"""
+TELL = """[tell me|tell us|work out|find out|find|calculate|determine|say|figure out|I wonder|I want to know|I need to know|
+we want to know|let me know|I'd like to know|please tell me|please work out|compute|show|decide|write|state|estimate|
+she asks|he asks|they ask|the question is|it is asked|help me work out]"""
+KNOW = """[can you tell me|could you tell me|do you know|can you work out|can you say|could you work out|can you calculate|
+would you know|can anybody tell|who can tell|any idea|will you tell me]"""
+GIVEN = "[given that|if|if|if|suppose|assuming|assume that|provided that|knowing that|say|imagine|when|let us say|supposing]"
+WHEN = "[if|if|if|when|given that|knowing that|assuming|provided that|supposing that|in case]"
+KNOWN = "[given|known|data|we have|facts|I have|here is what I know|what is given|we know|values|input|measurements]"
+SOUGHT = "[find|wanted|unknown|to find|calculate|asked|required|determine|needed|question|target|looking for|compute]"
+
+
+@dataclass(slots=True)
+class Thing:
+    """Something that is talked about: how it is called first, what it is called afterwards, and its owner's word then."""
+
+    first: str
+    again: tuple[str, ...]
+    whose: str = "its"
+    said: int = field(default=0, init=False)
+
+    def call(self, random: Random, *, owning: bool) -> str:
+        """Say it once more."""
+        self.said += 1
+        if self.said == 1:
+            return self.first + ("'s" if owning else "")
+        if owning:
+            return self.whose
+        return random.choice(self.again)
+
+
+Slots: TypeAlias = Mapping[str, str | Thing]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a question is made of.
+
+    - `facts`: clauses that state what is given, in small letters and without a full stop.
+    - `wh`: what is asked as a clause, `how far does {S} go~how far {S} goes`: asked directly, and told.
+    - `np`: the same as a noun, `the distance`.
+    - `whole`: complete questions. `brief`: what is given, in the shortest form, `speed {v}`.
+    - `unit`: in which unit the answer is asked for; "" for none. `loose`: the facts may come in any order.
+    """
+
+    facts: Sequence[str] = ()
+    wh: Sequence[str] = ()
+    np: Sequence[str] = ()
+    whole: Sequence[str] = ()
+    brief: Sequence[str] = ()
+    unit: str = ""
+    loose: bool = True
+
+
+class Teller:
+    """Tells one problem: all its chance comes from one generator, and its style stays the same from one end to the other."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self._digits = 1.0 if random.random() < 0.75 else 0.35
+
+    def pick(self, *options: str) -> str:
+        """One of some options."""
+        return self.random.choice(options)
+
+    def chance(self, share: float) -> bool:
+        """True so often."""
+        return self.random.random() < share
+
+    def whole(self, low: int, high: int, step: int = 1) -> int:
+        """A whole number from `low` to `high`, a multiple of `step`."""
+        return self.random.randint(-(-low // step), high // step) * step
+
+    def decimal(self, low: float, high: float, places: int = 1) -> str:
+        """A number with up to so many decimals, as it is written."""
+        text = f"{self.random.uniform(low, high):.{places}f}"
+        return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
+
+    def number(self, number: int | str) -> str:
+        """A number as it stands in this question: 1500, 1,500 or in words; decimals stay as they are."""
+        text = str(number)
+        if not text.isdigit():
+            return text
+        value = int(text)
+        words = number_words(self.random, value, self._digits if value <= 100 or not value % 100 else 1.0)
+        return str(value) if words.endswith("dozen") and value > 12 else words
+
+    def measure(self, number: int | str) -> str:
+        """A number before a unit: never `a couple of` or `a dozen`."""
+        text = self.number(number)
+        return str(number) if text.startswith(("a ", "half ")) else text
+
+    def say(self, template: str, slots: Slots | None = None) -> str:
+        """Make a text of a template, with the capitals, articles and blanks that belong there."""
+        text = self._expanded(template, slots or {})
+        text = DOUBLED.sub(lambda found: " " if found[0].isspace() and len(found[0]) > 1 else "", text).strip()
+        text = ARTICLE.sub(lambda found: found[1] + ("n " if VOWEL.match(text, found.end()) else " "), text)
+        return START.sub(lambda found: found[0].upper(), text)
+
+    def _expanded(self, template: str, slots: Slots, depth: int = 0) -> str:
+        text = template.replace("\n", "")
+        choice = self.random.choice
+        while "[" in text:
+            text = INNER.sub(lambda found: choice(found[1].split("|")), text)
+        if "{" not in text or depth > DEEPEST:
+            return text
+
+        def filled(found: re.Match[str]) -> str:
+            value = slots[found[1]]
+            owning = found[2] is not None
+            told = value.call(self.random, owning=owning) if isinstance(value, Thing) else value + "'s" * owning
+            return self._expanded(told, slots, depth + 1) if "[" in told or "{" in told else told
+
+        return SLOT.sub(filled, text)
+
+    def ask(self, ask: Ask, slots: Slots) -> str:
+        """Word a question."""
+        layouts: list[tuple[float, str]] = []
+        if ask.whole:
+            layouts.append((3, "whole"))
+        if ask.facts and ask.wh:
+            layouts += [
+                (4, "facts wh"),
+                (2, "if facts wh"),
+                (1.5, "wh if facts"),
+                (1.2, "facts tell"),
+                (0.5, "wh facts"),
+            ]
+        if ask.facts and ask.np:
+            layouts += [(2.5, "facts np"), (0.8, "given facts np"), (1, "np if facts")]
+        if ask.brief and ask.np:
+            layouts.append((1.2, "brief"))
+        layout = self.random.choices([name for _, name in layouts], [weight for weight, _ in layouts])[0]
+        return self.say(self._laid(layout, ask), slots)
+
+    def _laid(self, layout: str, ask: Ask) -> str:
+        choice = self.random.choice
+        inside, behind = self._unit(ask.unit)
+        if layout == "whole":
+            whole = choice(ask.whole)
+            mark = whole[-1] if whole[-1] in "?." else ""
+            return f"{whole.rstrip('?.')}{inside}{mark or '[?|?|?|]'}{behind}"
+        if layout == "brief":
+            return self._brief(ask) + behind
+        facts = list(ask.facts)
+        if ask.loose:
+            self.random.shuffle(facts)
+        told = self._sentences(facts)
+        joined = choice((" and ", " and ", ", and ", ", ", " while ")).join(facts)
+        if "np" in layout:
+            verb, mark = (FIND, ".") if self.chance(0.55) else (WHAT, "?")
+            sought = f"{verb} {choice(ask.np)}{inside}"
+            if layout == "facts np":
+                return f"{told} {sought}{mark}{behind}"
+            if layout == "np if facts":
+                return f"{sought} {WHEN} {joined}{mark}{behind}"
+            return f"{GIVEN} {joined}, {sought}{mark}{behind}"
+        direct, _, indirect = choice(ask.wh).partition("~")
+        if layout == "facts tell" and indirect:
+            verb, mark = (TELL, ".") if self.chance(0.6) else (KNOW, "?")
+            return f"{told} {verb} {indirect}{inside}{mark}{behind}"
+        return {
+            "if facts wh": f"{GIVEN} {joined}, [then |]{direct}{inside}?{behind}",
+            "wh if facts": f"{direct}{inside} {WHEN} {joined}?{behind}",
+            "wh facts": f"{direct}{inside}? {told}{behind}",
+        }.get(layout, f"{told} [|||||so |now |then |]{direct}{inside}?{behind}")
+
+    def _sentences(self, facts: Sequence[str]) -> str:
+        text = facts[0]
+        for fact in facts[1:]:
+            text += self.random.choice((". ", ". ", ". ", " and ", ", and ", ", ", "; ")) + fact
+        return text + "."
+
+    def _unit(self, unit: str) -> tuple[str, str]:
+        """Where the unit that is asked for is said: in the clause that asks, or behind."""
+        if not unit:
+            return "", ""
+        if self.chance(0.7):
+            return self.random.choice(
+                (
+                    f" in {unit}",
+                    f" in {unit}",
+                    f" in {unit}",
+                    f" ({unit})",
+                    f", in {unit}",
+                    f" [expressed|measured] in {unit}",
+                )
+            ), ""
+        return "", (
+            f" [[Give|State|Write|Express|Report|Show] [the answer|your answer|it|the result|that]|"
+            f"[The answer|The result|It] should be|Answer|[I want|I need|We want] [it|the answer]] in {unit}."
+        )
+
+    def _brief(self, ask: Ask) -> str:
+        given = list(ask.brief)
+        self.random.shuffle(given)
+        sought = re.sub(r"^the ", "", self.random.choice(ask.np))
+        unit = f" [in {ask.unit}|({ask.unit})]" if ask.unit else ""
+        sign = self.random.choice((" ", ": ", " = ", " is ", " of "))
+        parts = self.random.choice((", ", "; ", ", ", " and ")).join(
+            part.replace(" {", sign + "{", 1) for part in given
+        )
+        return self.random.choice(
+            (
+                f"{KNOWN}: {parts}. {SOUGHT}: {sought}{unit}[.|?|]",
+                f"{parts}. {FIND} the {sought}{unit}.",
+                f"{parts}, {sought}{unit}?",
+                f"{parts}; {WHAT} the {sought}{unit}?",
+                f"{sought}{unit} [for|with|given|from] {parts}?",
+                f"{FIND} the {sought}{unit} [for|with|given|from] {parts}.",
+                f"{WHAT} the {sought}{unit} [for|with|given|from] {parts}?",
+            )
+        )

@@ -1,0 +1,337 @@
+"""Trains that pass poles, people, platforms and other trains, and whoever goes towards or after somebody else."""
+
+from training.builtin.quantities.speed import UNITS, length, mover, pace, period, unit_name
+from training.builtin.quantities.telling import Ask, Slots, Teller, Thing
+from training.builtin.quantities.words import place
+from training.builtin.quantities.working import Problem
+
+__all__ = ["meeting", "passing_platform", "passing_point", "passing_train", "passing_walker", "two_crossings"]
+
+POINT = """[a pole|a pole|a man|a man|a signal|a tree|a post|a telegraph pole|a lamp post|a signal post|a standing man|a person|a woman|
+a boy on the platform|somebody standing still|a guard|a milestone|a kilometre stone|a stationary observer|a child at the gate|
+a porter|a cow beside the track|a sign|a fixed point|a waiting passenger|a bystander|the signalman]"""
+PLATFORM = "[platform|platform|bridge|bridge|tunnel|station|viaduct|dam|crossing|culvert|embankment]"
+CROSSES = "[crosses|crosses|passes|passes|goes past|rushes past|goes by|runs past|clears|moves past]"
+CROSS = "[cross|cross|pass|pass|go past|clear|run past]"
+OVER = "[crosses|crosses|passes|passes|goes through|clears|runs over|gets across|travels over]"
+OVER_BASE = "[cross|cross|pass|clear|get across|go over]"
+GOING = "[travelling|traveling|moving|running|going|running steadily|driving]"
+TRAINS = """[train|train|train|train|express|goods train|metro train|freight train|passenger train|local train|tram|express train|
+mail train|bullet train|steam train|railcar|monorail]"""
+
+
+def _train(teller: Teller) -> Thing:
+    name = teller.say(TRAINS).lower()
+    return Thing(f"[a|a|a|the|one] {name}", ("it", "it", f"the {name}"))
+
+
+def _speed_and_time(teller: Teller) -> tuple[str, str, str]:
+    """A speed, its unit and a time in seconds."""
+    unit = teller.random.choices(("km/h", "m/s"), (4, 1))[0]
+    if unit == "m/s":
+        v = teller.whole(8, 60)
+    else:
+        v = teller.whole(18, 180, 18) if teller.chance(0.6) else teller.whole(24, 150, teller.random.choice((1, 3, 5)))
+    return str(v), unit, str(teller.whole(4, 60)) if teller.chance(0.93) else teller.decimal(3, 30)
+
+
+def _metres(v: str, unit: str) -> str:
+    """A speed in metres a second."""
+    return f"{v}*5/18" if unit == "km/h" else v
+
+
+def _below(v: str, unit: str) -> str:
+    """The same as a divisor."""
+    return f"({v}*5/18)" if unit == "km/h" else v
+
+
+def _slots(teller: Teller, **given: tuple[str, str]) -> dict[str, str | Thing]:
+    """The slots of measures, each a number and its unit."""
+    slots: dict[str, str | Thing] = {}
+    for name, (number, unit) in given.items():
+        make = pace if "/" in unit else period if unit in ("h", "min", "s") else length
+        slots[name] = make(teller, number, unit).said
+    return slots
+
+
+LENGTH_WH = (
+    "how long is {S}~how long {S} is",
+    "what is the length of {S}~what the length of {S} is",
+    "how many metres long is {S}~how many metres long {S} is",
+    "what length does {S} have~what length {S} has",
+    "how long must {S} be~how long {S} must be",
+)
+LENGTH_NP = ("the length of {S}", "{S's} length", "the length", "the [total|whole|overall] length of {S}")
+TIME_WH = (
+    "how long does {S} [take|need] [to {passb} {X}|]~how long {S} [takes|needs] [to {passb} {X}|]",
+    "how many seconds does it take [|{S}] to {passb} {X}~how many seconds it takes [|{S}] to {passb} {X}",
+    "in [what|how much] time does {S} {passb} {X}~in [what|how much] time {S} {passes} {X}",
+    "how much time is needed [|for it|for this]~how much time is needed",
+    "how long does it take to {passb} {X}~how long it takes to {passb} {X}",
+)
+TIME_NP = (
+    "the time [|needed |taken |it takes ]to {passb} {X}",
+    "the time in which {S} {passes} {X}",
+    "the time {S} takes",
+    "the time of the crossing",
+    "the crossing time",
+)
+SPEED_WH = (
+    "how fast is {S}~how fast {S} is",
+    "what is {S's} speed~what {S's} speed is",
+    "what is the speed of {S}~what the speed of {S} is",
+    "how fast does {S} [go|run|travel|move]~how fast {S} [goes|runs|travels|moves]",
+    "at what speed does {S} [run|travel|move|go]~at what speed {S} [runs|travels|moves|goes]",
+)
+SPEED_NP = ("the speed of {S}", "the speed", "{S's} speed", "the speed at which {S} [runs|travels]", "{S's} velocity")
+
+
+def passing_point(teller: Teller) -> Problem:
+    """A train passes something without a length."""
+    v, unit, t = _speed_and_time(teller)
+    train = _train(teller)
+    slots: dict[str, str | Thing] = {
+        "S": train,
+        "X": Thing(POINT, ("it",)),
+        "passes": CROSSES,
+        "passb": CROSS,
+        "GOING": GOING,
+    }
+    wanted = teller.pick("length", "length", "speed", "time")
+    if wanted == "length":
+        facts = (teller.pick(
+            "{S} {GOING} at {v} {passes} {X} in {t}", "{S} [with|at|having] a speed of {v} {passes} {X} in {t}",
+            "{GOING} at {v}, {S} {passes} {X} in {t}", "{S} runs at {v} and {passes} {X} in {t}",
+            "{S} takes {t} to {passb} {X} at [a speed of |]{v}", "{X} is passed in {t} by {S} {GOING} at {v}",
+            "the speed of {S} is {v} and it needs {t} to {passb} {X}", "{S} needs {t} for getting past {X} when its speed is {v}",
+            "{S} of unknown length {GOING} at {v} {passes} {X} in {t}", "it takes {t} for {S} at {v} to {passb} {X}",
+        ),)  # fmt: skip
+        slots |= _slots(teller, v=(v, unit), t=(t, "s"))
+        ask = Ask(facts, LENGTH_WH, LENGTH_NP, (), (), "[metres|meters|m]" if teller.chance(0.5) else "")
+        return Problem(teller.ask(ask, slots), (("Length is speed times time.", f"{_metres(v, unit)}*{t}"),), "m")
+    long = (
+        str(teller.whole(60, 600, 10))
+        if teller.chance(0.6)
+        else str(round(int(v) * int(float(t)) * (5 / 18 if unit == "km/h" else 1)))
+    )
+    if wanted == "time":
+        facts = (teller.pick(
+            "{S} {L} long {GOING} at {v} {passes} {X}", "{S} is {L} long and [runs|travels|moves] at {v}, and it {passes} {X}",
+            "the length of {S} is {L} and its speed is {v}", "{S} of length {L} [runs|travels|moves] at {v} past {X}",
+            "{S} {L} in length {passes} {X} at {v}", "{S} [is {L} long|measures {L}] and has a speed of {v}",
+        ),)  # fmt: skip
+        slots |= _slots(teller, v=(v, unit), L=(long, "m"))
+        ask = Ask(facts, TIME_WH, TIME_NP, (), (), "[seconds|s]" if teller.chance(0.3) else "")
+        return Problem(
+            teller.ask(ask, slots), (("Time is length divided by speed.", f"{long}/{_below(v, unit)}"),), "s"
+        )
+    facts = (teller.pick(
+        "{S} {L} long {passes} {X} in {t}", "{S} is {L} long and {passes} {X} in {t}", "{S} of [length |]{L} takes {t} to {passb} {X}",
+        "it takes {t} for {S} {L} in length to {passb} {X}", "{S} whose length is {L} needs {t} to {passb} {X}",
+        "{X} is passed by {S} of {L} in {t}", "{S} has a length of {L} and {passes} {X} in {t}",
+    ),)  # fmt: skip
+    slots |= _slots(teller, t=(t, "s"), L=(long, "m"))
+    return _speed_asked(teller, Ask(facts, SPEED_WH, SPEED_NP), slots, f"{long}/{t}")
+
+
+def _speed_asked(teller: Teller, ask: Ask, slots: Slots, expression: str) -> Problem:
+    """A speed from metres and seconds, in m/s or in km/h, which the question then says."""
+    unit = teller.pick("km/h", "m/s")
+    named = unit_name(teller, unit) if unit == "km/h" or teller.chance(0.6) else ""
+    question = teller.ask(Ask(ask.facts, ask.wh, ask.np, unit=named), slots)
+    whole = expression + "*18/5" * (unit == "km/h")
+    return Problem(question, (("Speed is distance divided by time.", whole),), unit)
+
+
+def passing_platform(teller: Teller) -> Problem:
+    """A train passes something that is long itself."""
+    v, unit, t = _speed_and_time(teller)
+    long, far = (
+        str(teller.whole(80, 500, teller.random.choice((5, 10, 1)))),
+        str(teller.whole(60, 900, teller.random.choice((5, 10, 1)))),
+    )
+    train, over = _train(teller), teller.say(PLATFORM).lower()
+    there = Thing(f"a {over}", (f"the {over}",))
+    slots: dict[str, str | Thing] = {
+        "S": train,
+        "X": there,
+        "passes": OVER,
+        "passb": OVER_BASE,
+        "GOING": GOING,
+        "Y": over,
+    }
+    wanted = teller.pick("time", "far", "long", "speed")
+    if wanted == "time":
+        facts = (teller.pick(
+            "{S} {L} long {GOING} at {v} {passes} a {P} long {Y}", "{S} is {L} long, its speed is {v}, and it {passes} a {Y} of {P}",
+            "{S} of length {L} {passes} {X} {P} long at {v}", "{S} {L} in length runs at {v} over a {Y} {P} in length",
+            "a {Y} is {P} long and {S} {L} long {passes} it at {v}", "{S} has a length of {L} and {passes} a {Y} with a length of {P} at {v}",
+        ),)  # fmt: skip
+        slots |= _slots(teller, v=(v, unit), L=(long, "m"), P=(far, "m"))
+        slots["X"] = Thing(f"the {over}", (f"the {over}",)) if "{X}" not in facts[0] else there
+        work = ("The train goes its own length and that of the other.", f"({long}+{far})/{_below(v, unit)}")
+        return Problem(teller.ask(Ask(facts, TIME_WH, TIME_NP), slots), (work,), "s")
+    if wanted == "speed":
+        facts = (teller.pick(
+            "{S} {L} long {passes} a {Y} of {P} in {t}", "{S} is {L} long and {passes} {X} {P} long in {t}", "{S} of length {L} takes {t} to {passb} a {Y} of length {P}",
+            "a {P} long {Y} is crossed in {t} by {S} {L} long", "it takes {t} until {S} of {L} has left a {Y} of {P} behind",
+        ),)  # fmt: skip
+        slots |= _slots(teller, t=(t, "s"), L=(long, "m"), P=(far, "m"))
+        return _speed_asked(teller, Ask(facts, SPEED_WH, SPEED_NP), slots, f"({long}+{far})/{t}")
+    known, other = (far, "length") if wanted == "long" else (long, "far")
+    way = float(t) * int(v) * (5 / 18 if unit == "km/h" else 1)
+    if way <= int(known):
+        known = str(max(int(way) - teller.whole(10, 40), 5))
+    slots |= _slots(teller, v=(v, unit), t=(t, "s"), K=(known, "m"))
+    if other == "length":
+        facts = (teller.pick(
+            "{S} {GOING} at {v} {passes} a {Y} of {K} in {t}", "{S} runs at {v} and {passes} {X} {K} long in {t}", "at {v}, {S} needs {t} to {passb} a {Y} of length {K}",
+            "a {K} long {Y} is passed in {t} by {S} {GOING} at {v}",
+        ),)  # fmt: skip
+        ask = Ask(facts, LENGTH_WH, LENGTH_NP, (), (), "[metres|meters|m]" if teller.chance(0.4) else "")
+    else:
+        facts = (teller.pick(
+            "{S} {K} long {GOING} at {v} {passes} {X} in {t}", "{S} is {K} long, has a speed of {v} and {passes} {X} in {t}", "{S} of length {K} at {v} takes {t} to {passb} {X}",
+            "{X} is passed in {t} by {S} {K} long {GOING} at {v}",
+        ),)  # fmt: skip
+        where = tuple(each.replace("{S}", "{X}").replace("{S's}", "the {Y}'s") for each in LENGTH_WH)
+        ask = Ask(
+            facts,
+            where,
+            ("the length of {X}", "the length of the {Y}"),
+            unit="[metres|meters|m]" if teller.chance(0.4) else "",
+        )
+    work = ("The way is speed times time, less the known length.", f"{_metres(v, unit)}*{t}-{known}")
+    return Problem(teller.ask(ask, slots), (work,), "m")
+
+
+def passing_walker(teller: Teller) -> Problem:
+    """A train passes somebody who moves along the track."""
+    v, _, t = _speed_and_time(teller)
+    w = str(teller.whole(2, 14))
+    v = str(max(int(v), 30))
+    same = teller.chance(0.5)
+    way = (
+        "[in the same direction|the same way|in the direction of the train]"
+        if same
+        else "[in the opposite direction|the opposite way|from the other side|in the contrary direction]"
+    )
+    train = _train(teller)
+    slots: dict[str, str | Thing] = {
+        "S": train,
+        "GOING": GOING,
+        "W": "[man|woman|runner|cyclist|jogger|walker|boy|girl|farmer|hiker]",
+        "way": way,
+        "passes": CROSSES,
+        "passb": CROSS,
+        "X": "[the other|him|her]",
+    }
+    relative = f"({v}{'-' if same else '+'}{w})*5/18"
+    says = f"The speeds are {'subtracted' if same else 'added'}: {'same direction' if same else 'they go towards each other'}."
+    slots |= _slots(teller, v=(v, "km/h"), w=(w, "km/h"))
+    if teller.chance(0.5):
+        slots |= _slots(teller, t=(t, "s"))
+        facts = (teller.pick(
+            "{S} {GOING} at {v} {passes} a {W} {GOING} at {w} {way} in {t}",
+            "{S} at {v} overtakes a {W} {GOING} at {w} {way} in {t}" if same else "a {W} moves at {w}; {S} {GOING} at {v} comes {way} and [passes|goes by] in {t}",
+            "{S} at {v} takes {t} to {passb} a {W} who moves at {w} {way}",
+        ),)  # fmt: skip
+        return Problem(teller.ask(Ask(facts, LENGTH_WH, LENGTH_NP), slots), ((says, f"{relative}*{t}"),), "m")
+    long = str(teller.whole(60, 500, 10))
+    slots |= _slots(teller, L=(long, "m"))
+    facts = (teller.pick(
+        "{S} {L} long {GOING} at {v} {passes} a {W} {GOING} at {w} {way}", "{S} is {L} long, runs at {v} and {passes} a {W} who moves at {w} {way}",
+    ),)  # fmt: skip
+    return Problem(
+        teller.ask(Ask(facts, TIME_WH[:1] + TIME_WH[3:4], TIME_NP[:1] + TIME_NP[3:]), slots),
+        ((says, f"{long}/({relative})"),),
+        "s",
+    )
+
+
+def passing_train(teller: Teller) -> Problem:
+    """Two trains pass each other."""
+    first, second = str(teller.whole(70, 400, 10)), str(teller.whole(70, 400, 10))
+    v, w = sorted((teller.whole(24, 140, 2), teller.whole(24, 140, 2)), reverse=True)
+    same = teller.chance(0.35) and v > w
+    slots = _slots(teller, A=(first, "m"), B=(second, "m"), v=(str(v), "km/h"), w=(str(w), "km/h"))
+    slots |= {
+        "GOING": GOING,
+        "way": "[in the same direction|the same way|on parallel tracks in the same direction]"
+        if same
+        else "[in opposite directions|towards each other|from opposite sides]",
+    }
+    facts = (teller.pick(
+        "two trains {A} and {B} long [run|move|travel] {way} at {v} and {w}", "two trains of {A} and {B} go {way} with speeds of {v} and {w}",
+        "a train of {A} {GOING} at {v} meets another of {B} {GOING} at {w} {way}", "one train is {A} long and goes at {v}, another is {B} long and goes at {w} {way}",
+        "the lengths of two trains going {way} are {A} and {B}, their speeds {v} and {w}",
+    ),)  # fmt: skip
+    ask = Ask(facts, (
+        "how long do they take to [pass|cross|clear] each other~how long they take to [pass|cross] each other", "in what time do they [pass|cross] each other~in what time they pass each other",
+        "how many seconds does the passing take~how many seconds the passing takes", "how long does it take until they have [completely |]passed each other~how long it takes until they have passed each other",
+    ), ("the time [they need|needed|they take] to [pass|cross|clear] each other", "the time of passing", "the time in which they cross"), (), (), "seconds" if teller.chance(0.3) else "")  # fmt: skip
+    work = f"({first}+{second})/(({v}{'-' if same else '+'}{w})*5/18)"
+    says = f"The lengths are added, the speeds {'subtracted' if same else 'added'}."
+    return Problem(teller.ask(ask, slots), ((says, work),), "s")
+
+
+def two_crossings(teller: Teller) -> Problem:
+    """A pole in one time and a platform in a longer one."""
+    short, more, far = teller.whole(5, 20), teller.whole(4, 30), teller.whole(80, 600, 20)
+    train = _train(teller)
+    slots = _slots(teller, t=(str(short), "s"), u=(str(short + more), "s"), P=(str(far), "m"))
+    slots |= {"S": train, "X": POINT, "passes": CROSSES, "passb": CROSS, "Y": PLATFORM}
+    facts = (teller.pick(
+        "{S} {passes} {X} in {t} and a {P} long {Y} in {u}", "{S} takes {t} to {passb} {X} and {u} to {passb} a {Y} of {P}", "{S} {passes} a {Y} {P} long in {u} and {X} in {t}",
+        "{X} is passed by {S} in {t}, a {Y} of {P} in {u}",
+    ),)  # fmt: skip
+    velocity = f"{far}/({short + more}-{short})"
+    if teller.chance(0.5):
+        return _speed_asked(teller, Ask(facts, SPEED_WH, SPEED_NP), slots, velocity)
+    work = ("The difference of the times gives the speed; length is speed times time.", f"{velocity}*{short}")
+    return Problem(teller.ask(Ask(facts, LENGTH_WH, LENGTH_NP), slots), (work,), "m")
+
+
+def meeting(teller: Teller) -> Problem:
+    """Two go towards each other, away from each other, or one after the other."""
+    vu, du = teller.pick("km/h", "km/h", "mph", "m/s"), ""
+    du, tu = {"km/h": ("km", "h"), "mph": ("miles", "h"), "m/s": ("m", "s")}[vu]
+    v, w, t = teller.whole(8, 110), teller.whole(5, 90), teller.whole(2, 12)
+    one, two = mover(teller, "car", "bike"), mover(teller, "car", "bike")
+    slots: dict[str, str | Thing] = {
+        "A": one.thing.first,
+        "B": two.thing.first.replace("a ", "another ", 1) if two.thing.first == one.thing.first else two.thing.first,
+        "P": place(teller),
+        "Q": place(teller),
+    }
+    slots |= _slots(teller, v=(str(v), vu), w=(str(w), vu))
+    unit = UNITS[tu]
+    if teller.chance(0.45):
+        d = (v + w) * t if teller.chance(0.7) else teller.whole(30, 900)
+        slots |= _slots(teller, d=(str(d), du))
+        facts = (teller.pick(
+            "{A} and {B} start {d} apart and move towards each other at {v} and {w}", "two towns, {P} and {Q}, are {d} apart; {A} leaves {P} at {v} and {B} leaves {Q} at {w} towards each other",
+            "{A} and {B} are {d} away from each other and approach each other with {v} and {w}", "from two places {d} apart {A} at {v} and {B} at {w} start towards each other at the same moment",
+        ),)  # fmt: skip
+        ask = Ask(facts, (
+            "when do they meet~when they meet", "after [how long|what time|how many " + unit + "] do they meet~after how long they meet", "how long does it take until they meet~how long it takes until they meet",
+            "how much time passes before they meet~how much time passes before they meet",
+        ), ("the time until they meet", "the time after which they meet", "the time before the meeting"))  # fmt: skip
+        return Problem(teller.ask(ask, slots), (("They approach with the sum of the speeds.", f"{d}/({v}+{w})"),), tu)
+    away = teller.chance(0.6)
+    v, w = (v, w) if away or v > w else (w + 3, v)
+    slots |= _slots(teller, t=(str(t), tu), v=(str(v), vu), w=(str(w), vu))
+    facts = (teller.pick(
+        "{A} and {B} leave {P} at the same time in WAY, at {v} and {w}, and go for {t}", "at the same moment {A} ({v}) and {B} ({w}) leave {P} in WAY; {t} pass", "{A} at {v} and {B} at {w} start together in WAY and move for {t}",
+    ).replace("WAY", "opposite directions" if away else "the same direction"),)  # fmt: skip
+    ask = Ask(facts, ("how far apart are they [then|now|]~how far apart they are", "what is the distance between them [then|]~what the distance between them is", "how many [km|kilometres] lie between them [then|]~how far they are apart" if du == "km" else "how far is one from the other~how far they are apart"), ("the distance between them", "their distance", "the gap between the two"))  # fmt: skip
+    return Problem(
+        teller.ask(ask, slots),
+        (
+            (
+                f"The {'sum' if away else 'difference'} of the speeds times the time.",
+                f"({v}{'+' if away else '-'}{w})*{t}",
+            ),
+        ),
+        du,
+    )

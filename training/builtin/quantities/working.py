@@ -1,0 +1,78 @@
+"""How a quantity problem is answered: one short sentence, one call whose result the real calculator gives, the answer."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from random import Random
+from typing import TypeAlias
+
+from taiwa.tools import calculator
+from training.builtin.noise import noisy
+from training.builtin.quantities.telling import Ask, Slots, Teller
+from training.builtin.samples import Draw, Sample, Span
+
+__all__ = ["CONSTANTS", "NUMBER", "Maker", "Problem", "draw_of", "problem", "solved"]
+
+CONSTANTS: frozenset[str] = frozenset(
+    """0.001 0.01 0.1 0.25 0.5 0.75 1 1.5 1.8 2 3 4 5 6 7 8 9 9.8 10 12 14 16 18 20 22.4 24 30 32 36 40 48 50 52 60 90 100 180
+    273.15 360 365 1000 3600 1000000""".split()
+)
+"""The numbers that a call may use without the question having them: hundredths, the parts of hours, feet, years, 5/18, …"""
+RESULT_WEIGHT = 0.2
+NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+BEFORE = re.compile(r"@([1-9])")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A question and how it is worked out.
+
+    `steps` are sentences and expressions, in which `@1` stands for the result of the first one. The last result is the
+    answer, and `unit` what it counts. `keep` are the words that must not be misspelt.
+    """
+
+    question: str
+    steps: tuple[tuple[str, str], ...]
+    unit: str = ""
+    keep: tuple[str, ...] = ()
+
+
+Maker: TypeAlias = Callable[[Teller], Problem]
+
+
+def problem(teller: Teller, ask: Ask, slots: Slots, work: tuple[str, str], unit: str = "") -> Problem:
+    """A problem that takes one step, and whose unit need not be copied from the question."""
+    return Problem(teller.ask(ask, slots), (work,), unit)
+
+
+def solved(steps: tuple[tuple[str, str], ...], unit: str) -> tuple[Span, ...]:
+    """The answer to a problem, with the results of the calculator."""
+    spans: list[Span] = []
+    results: list[str] = []
+    opening = ""
+    for says, expression in steps:
+        given = BEFORE.sub(lambda found: results[int(found[1]) - 1], expression)
+        result = calculator(given).text
+        spans += [Span(f"{opening}{says}\n<<calculator: {given}>>"), Span(f" {result}", RESULT_WEIGHT)]
+        results.append(result)
+        opening = "\n"
+    spans.append(Span(f"\nTherefore, the answer is {results[-1]}{' ' * bool(unit)}{unit}."))
+    return tuple(spans)
+
+
+def draw_of(kind: str, maker: Maker, level: float = 0.1) -> Draw:
+    """Draw samples of a kind, misspelt as people do."""
+
+    def draw(random: Random) -> Sample:
+        teller = Teller(random)
+        made = maker(teller)
+        question = noisy(random, made.question, level * random.choice((0, 0.5, 1, 1, 2)), made.keep)
+        return Sample("solve", kind, question, solved(made.steps, made.unit))
+
+    return draw
+
+
+def value(expression: str) -> Fraction:
+    """What the calculator makes of an expression, exactly."""
+    return Fraction(str(calculator(expression).value))
