@@ -274,8 +274,13 @@ class MatcherState:
 
     def go(self, tokens: "Iterable[int]") -> "MatcherState":
         """The state after more tokens; as `advance`."""
-        state = self
-        for token in tokens:
+        wanted, state = list(tokens), self
+        # All at once as far as they are plain; the first that is not, or may not come, is told of by `advance`.
+        if self._ended is None and not self._guide.vocabulary.special.intersection(wanted):
+            taken = self._matcher().try_consume_tokens(wanted)
+            self._track.tokens += wanted[:taken]
+            state, wanted = MatcherState(self._guide, self._track, self._length + taken), wanted[taken:]
+        for token in wanted:
             state = state.advance(token)
         return state
 

@@ -7,6 +7,7 @@ as let through when some order of its keys can be written, because a guide fixes
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -24,6 +25,8 @@ __all__ = ["Covered", "cover", "coverage_report", "writable"]
 MOST_STEPS = 5_000
 MOST_PLACES = 200
 Places: TypeAlias = tuple[Place, ...]
+Known: TypeAlias = tuple[str, Places]
+"""How a key is written, and the schemas of its value."""
 BYTES = Vocabulary.of_bytes()
 """Instances are written in bytes, so that no division of a text is preferred."""
 
@@ -48,12 +51,13 @@ class _Writer:
     def __init__(self, schema: Schema) -> None:
         self.left = MOST_STEPS
         self.document = Document(schema)
+        self.divided = cache(_divided)
 
     def text(self, state: MatcherState, text: str) -> MatcherState | None:
         self.left -= 1
         if self.left < 0:
             raise _TooLongError
-        tokens = BYTES.divide(text.encode())
+        tokens = self.divided(text)
         return state.go(tokens) if state.takes(tokens) else None
 
     def held(self, state: MatcherState, data: Json, places: Places) -> Iterator[MatcherState]:
@@ -63,7 +67,8 @@ class _Writer:
                 wide = self.opened(places)
                 listed = [name for place in wide for name in _held(place, "properties")]
                 likely = sorted(data, key=lambda key: listed.index(key) if key in listed else len(listed))
-                yield from self.keys(opened, data, tuple(likely), wide)
+                known = {key: (f"{json.dumps(key, ensure_ascii=False)}:", _below(wide, key)) for key in data}
+                yield from self.keys(opened, data, tuple(likely), known)
         elif isinstance(data, list):
             opened = self.text(state, "[")
             if opened is not None:
@@ -74,7 +79,7 @@ class _Writer:
                 yield done
 
     def keys(
-        self, state: MatcherState, data: Mapping[str, Json], left: tuple[str, ...], places: Places
+        self, state: MatcherState, data: Mapping[str, Json], left: tuple[str, ...], known: Mapping[str, Known]
     ) -> Iterator[MatcherState]:
         if not left:
             closed = self.text(state, "}")
@@ -83,11 +88,12 @@ class _Writer:
             return
         comma = "," if len(left) < len(data) else ""
         for key in left:
-            begun = self.text(state, f"{comma}{json.dumps(key, ensure_ascii=False)}:")
+            name, below = known[key]
+            begun = self.text(state, comma + name)
             if begun is not None:
                 rest = tuple(each for each in left if each != key)
-                for written in self.held(begun, data[key], _below(places, key)):
-                    yield from self.keys(written, data, rest, places)
+                for written in self.held(begun, data[key], below):
+                    yield from self.keys(written, data, rest, known)
 
     def items(self, state: MatcherState, data: list[Json], number: int, places: Places) -> Iterator[MatcherState]:
         if number == len(data):
@@ -113,6 +119,10 @@ class _Writer:
             target = self.document.find(reference, place.base) if isinstance(reference, str) else None
             waiting = [*([target] if target else []), *_parts(place), *waiting]
         return tuple(found)
+
+
+def _divided(text: str) -> tuple[int, ...]:
+    return BYTES.divide(text.encode())
 
 
 def _parts(place: Place) -> Iterator[Place]:

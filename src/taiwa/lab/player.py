@@ -19,6 +19,8 @@ __all__ = ["Line", "Player"]
 
 PIECE = 6
 """Characters of a streamed piece."""
+LOOKS = 0.02
+"""Seconds between two looks whether to stop: closing waits for the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Player:
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(LOOKS,), daemon=True).start()
         return self
 
     def __exit__(
