@@ -6,8 +6,9 @@ from typing import Any
 from embed import RESULTS
 
 from taiwa.lab.asking.reports import KINDS
+from taiwa.lab.ordering.dishes import JOINED, JOINING, SAME
 
-__all__ = ["evaluated"]
+__all__ = ["alike", "evaluated"]
 
 LEFT_OUT = ("failed",)
 
@@ -22,3 +23,10 @@ def evaluated(name: str, *heads: str) -> str:
     notes = "".join(f"- {note}\n" for note in found["notes"])
     when, programs = found["date"][:10], ", ".join(found["programs"])
     return f"{table}\n{notes}\n{when}, taiwa {programs}, no model, data SHA-256 {found['data_hash'][:16]}…\n"
+
+
+def alike() -> str:
+    """The words that count as the same in an evaluation of orders, and those that do not count."""
+    one = (*JOINED, *SAME.items())
+    table = ", ".join(f"{written} = {compared}" for written, compared in one)
+    return f"Left out: {', '.join(sorted(JOINING))}.\nCounted as one: {table}.\n"

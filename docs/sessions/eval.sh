@@ -34,3 +34,17 @@ taiwa eval answer --data leave_questions.jsonl
 taiwa eval clarify --data taiwa:handbook --dry-run
 #! fails
 taiwa eval clarify --data leave_questions.jsonl
+#== order
+cat > requests.jsonl <<'END'
+{"id": "two", "domain": "cafe", "input": "Two tall iced lattes and a scone"}
+{"id": "talk", "domain": "cafe", "input": "Nice weather today"}
+END
+cat > key.yaml <<'END'
+two:
+  - { name: latte, size: tall, quantity: 2, options: [iced] }
+  - { name: [scone, plain scone] }
+talk: []
+END
+printf 'two:\n  - { nane: latte }\n' > slip.yaml
+#! fails
+taiwa eval order --data requests.jsonl --key slip.yaml

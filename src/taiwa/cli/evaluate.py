@@ -8,6 +8,7 @@ import click
 
 from taiwa.cli.evalasking import answer_, clarify_, retrieve_, rewrite_
 from taiwa.cli.evaloptions import FILE, running
+from taiwa.cli.evalorder import order_
 from taiwa.cli.options import Flags, flags
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
@@ -34,10 +35,11 @@ def eval_() -> None:
     taiwa eval reason --data numglue.json --only Type_2 -m ollama:qwen3 --out runs/qwen3
     taiwa eval clarify --data qulac.json --data abg-coqa.json
     taiwa eval retrieve --data jsquad.json
+    taiwa eval order --data requests.jsonl --key key.yaml -m ollama:qwen3
     """
 
 
-for _command in (clarify_, rewrite_, retrieve_, answer_):
+for _command in (clarify_, rewrite_, retrieve_, answer_, order_):
     eval_.add_command(_command)
 
 

@@ -1,0 +1,179 @@
+"""Requests through the real order desk with a scripted model: what a row holds, what rows add up to, and failures."""
+
+import asyncio
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+from taiwa.kernel.errors import InputError, ModelError
+from taiwa.lab.evaluation.conduct import Conduct, Evaluation
+from taiwa.lab.evaluation.report import NO_FIGURE, cells
+from taiwa.lab.evaluation.rows import Row
+from taiwa.lab.ordering.key import Key, read_key
+from taiwa.lab.ordering.orders import Ordering, read_requests
+from taiwa.lab.ordering.reports import chart_of, line_of, report_of
+from taiwa.models.scripted import Scripted, script
+
+KEY = """\
+one: [{ name: latte, size: tall, quantity: 2, options: [iced] }, { name: scone }]
+two: [{ name: tea }]
+none: []
+"""
+REQUESTS = (
+    {"id": "one", "domain": "cafe", "input": "two tall iced lattes, a scone"},
+    {"id": "two", "domain": "cafe", "input": "tea"},
+    {"id": "none", "domain": "cafe", "input": "nice weather"},
+    {"id": "two b", "domain": "calendar", "input": "a table for four"},
+)
+
+
+def said(answer: str, *lines: dict[str, object]) -> str:
+    items = {str(number): {"options": [], **line} for number, line in enumerate(lines, 1)}
+    return f"{answer}\n@@delta\n{json.dumps({'items': items} if items else {})}"
+
+
+RIGHT = said(
+    "Yes.", {"name": "Scone", "quantity": 1}, {"name": "latte", "size": "tall", "quantity": 2, "options": ["iced"]}
+)
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Key:
+    path = tmp_path / "key.yaml"
+    path.write_text(KEY)
+    return read_key(path)
+
+
+@pytest.fixture
+def requests(tmp_path: Path) -> Path:
+    path = tmp_path / "requests.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in REQUESTS))
+    return path
+
+
+def rows_of(model: Scripted, requests: Path, key: Key, folder: Path | None = None) -> tuple[Evaluation, list[Row]]:
+    data, _ = read_requests(requests, key)
+
+    async def run(evaluation: Evaluation) -> list[Row]:
+        return [row async for row in evaluation.run()]
+
+    work = Ordering(key.digest, speaker=model)
+    with Evaluation(work, data, Conduct(width=1, folder=folder)) as evaluation:
+        return evaluation, asyncio.run(run(evaluation))
+
+
+def test_what_the_desk_holds_is_compared_with_the_key(requests: Path, key: Key) -> None:
+    model = script(RIGHT, said("Two.", {"name": "tea", "quantity": 2}), said("Isn't it?"))
+
+    _, rows = rows_of(model, requests, key)
+
+    found = {row.id: row.found for row in rows}
+    assert [row.found["whole"] for row in rows] == [True, False, True]
+    assert (found["two"]["named"], found["two"]["counted"]) == (1, 0)
+    assert line_of(rows)["counts"] == {
+        "structure": [3, 3], "items": [2, 3], "precision": [2, 3], "names": [3, 3], "sizes": [2, 2], "options": [2, 2],
+        "whole": [2, 3],
+    }  # fmt: skip
+    assert [request.messages[-1].text.partition("<state>")[0] for request in model.requests] == [
+        row["input"] for row in REQUESTS[:3]
+    ]
+    assert "desk of a café" in model.requests[0].messages[0].text
+
+
+def test_a_reply_without_a_delta_is_not_sound_and_is_not_asked_for_again(requests: Path, key: Key) -> None:
+    model = script("Sure!", 'Sure!\n@@delta\n{"items": 3}', said("Hello."))
+
+    evaluation, rows = rows_of(model, requests, key)
+
+    assert [row.found["sound"] for row in rows] == [False, False, True]
+    assert len(model.requests) == 3
+    assert any("no @@delta line" in note for note in report_of(evaluation).notes)
+
+
+def test_a_row_that_failed_counts_as_lines_that_were_missed(requests: Path, key: Key) -> None:
+    model = script(RIGHT, ModelError("no"), ModelError("no"))
+
+    evaluation, _ = rows_of(model, requests, key)
+
+    (line,) = report_of(evaluation).lines
+    assert line["counts"] == {
+        "structure": [1, 3], "items": [2, 3], "precision": [2, 2], "names": [2, 3], "sizes": [2, 2], "options": [2, 2],
+        "whole": [1, 3],
+    }  # fmt: skip
+    assert (line["failed"], line["errors"]) == (2, {"ModelError": 2})
+
+
+def test_the_desk_may_reckon_the_sum(requests: Path, key: Key) -> None:
+    sum_ = "Yes. That is <<calculator: 2*4.20+2.80>>"
+    model = script(
+        sum_,
+        f" dollars.\n{RIGHT.partition(chr(10))[2]}",
+        said("Tea.", {"name": "tea", "quantity": 1}),
+        said("So it is."),
+        abilities=frozenset({"prefix", "stop"}),
+    )
+
+    _, rows = rows_of(model, requests, key)
+
+    assert [row.found["whole"] for row in rows] == [True, True, True]
+    assert rows[0].spent.tool_calls == 1
+
+
+def test_rows_are_gone_on_with_and_another_key_is_another_evaluation(requests: Path, key: Key, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    rows_of(script(RIGHT, said("Tea.", {"name": "tea", "quantity": 1}), ModelError("no")), requests, key, folder)
+
+    evaluation, rows = rows_of(script(said("Yes.")), requests, key, folder)
+
+    assert [row.id for row in rows] == ["none"]
+    assert evaluation.kept == 2
+    (tmp_path / "key.yaml").write_text(KEY + "four: []\n")
+    with pytest.raises(InputError, match=r"with another options: key was"):
+        rows_of(script(), requests, read_key(tmp_path / "key.yaml"), folder)
+
+
+def test_a_scripted_model_has_no_figures(requests: Path, key: Key) -> None:
+    evaluation, _ = rows_of(script(RIGHT, said("Tea."), said("Hm.")), requests, key)
+
+    report = report_of(evaluation)
+
+    heads, rows = cells(report)
+    assert rows[0][heads.index("items %")] == NO_FIGURE
+    assert "no figure" in " ".join(report.fit_to_print().notes)
+    assert report.told()["rows"][0]["counts"] is None  # pyright: ignore[reportIndexIssue, reportOptionalSubscript, reportArgumentType, reportCallIssue]
+    assert chart_of(report).bars == ()
+
+
+def test_requests_without_a_key_are_left_out_and_said(requests: Path, key: Key) -> None:
+    data, notes = read_requests(requests, key)
+    assert [item.id for item in data.items] == ["one", "two", "none"]
+    assert notes == ("1 requests have no order in key.yaml and are left out.",)
+    assert read_requests(requests, key, {"cafe"})[1] == ()
+    with pytest.raises(InputError, match=r"holds no request of calendar that key\.yaml has an order for"):
+        read_requests(requests, key, {"calendar"})
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ({"input": "tea"}, "the field 'id' is missing"),
+        ({"id": True, "input": "tea"}, "the field 'id' is neither a text nor a number"),
+        ({"id": "one"}, "the field 'input' is missing"),
+        ({"id": "one", "input": 3}, "the field 'input' is no text"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named(key: Key, tmp_path: Path, row: dict[str, object], complaint: str) -> None:
+    path = tmp_path / "requests.jsonl"
+    path.write_text(f"{json.dumps(REQUESTS[1])}\n{json.dumps(row)}\n")
+    with pytest.raises(InputError, match=rf"requests.jsonl:2: {complaint}"):
+        read_requests(path, key)
+
+
+def test_the_work_can_be_sent_to_another_machine(requests: Path, key: Key) -> None:
+    work = Ordering(key.digest, repairs=1)
+    assert work.app.name == "order"
+    sent = pickle.loads(pickle.dumps(work))
+    assert sent == Ordering(key.digest, repairs=1)
+    assert sent.options == work.options
