@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 DOCUMENTS = $(wildcard README*.md CONTRIBUTING.md docs/*.md)
 COG := $(BIN)/cog -I docs
+# What is compiled once is kept, whatever the environment says: to compile it anew takes each test worker seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check bench docs lock clean

@@ -3,6 +3,7 @@
 The documents and the docstrings of `src` are collected from here, because pytest asks only the conftest above a file.
 """
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import chdir
@@ -11,6 +12,7 @@ from doctest import ELLIPSIS
 import pytest
 from hypothesis import HealthCheck, settings
 from sybil import Sybil
+from sybil.document import PythonDocStringDocument
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 from sybil.parsers.rest import DocTestParser
 from sybil.sybil import SybilCollection
@@ -25,12 +27,31 @@ settings.register_profile("ci", derandomize=True, deadline=None, max_examples=10
 settings.register_profile("quick", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if IN_CI else "quick")
 
+# What collecting makes stays to the end: looking for garbage in it, again and again, would be a third of that time.
+gc.disable()
+
+
+class Docstrings(PythonDocStringDocument):
+    """A module, whose tree is not made where it has no example."""
+
+    @staticmethod
+    def extract_docstrings(python_source_code: str) -> Iterator[tuple[int, int, str]]:
+        if ">>>" in python_source_code:
+            yield from PythonDocStringDocument.extract_docstrings(python_source_code)
+
+
 # Each Sybil has its own folder: the app files in src are Markdown, too, and what they quote is not to be run.
 BLOCKS = (PythonCodeBlockParser(doctest_optionflags=ELLIPSIS), SkipParser())
 FIXTURES = ("clean_environment", "folder_of_its_own")
 front = Sybil(BLOCKS, patterns=["README.md", "CONTRIBUTING.md"], excludes=["*/*.md"], fixtures=FIXTURES)
 pages = Sybil(BLOCKS, path="docs", pattern="*.md", fixtures=FIXTURES)
-docstrings = Sybil([DocTestParser(ELLIPSIS)], path="src", pattern="*.py", fixtures=["clean_environment"])
+docstrings = Sybil(
+    [DocTestParser(ELLIPSIS)],
+    path="src",
+    pattern="*.py",
+    fixtures=["clean_environment"],
+    document_types={".py": Docstrings},
+)
 pytest_collect_file = SybilCollection((front, pages, docstrings)).pytest()
 
 
@@ -42,6 +63,8 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         for name in list(os.environ):
             if name.startswith("TAIWA_") or name.upper().endswith(("_API_KEY", "_PROXY")):
                 patch.delenv(name)
+        # Processes that tests start find compiled what the one before them compiled.
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         for place in ("CONFIG", "DATA", "STATE", "CACHE"):
             patch.setenv(f"XDG_{place}_HOME", str(home / place.lower()))
         yield
@@ -63,6 +86,12 @@ def folder_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the slow tests first, so that two workers end together; the order within a file stays."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is looked for, among what the tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
