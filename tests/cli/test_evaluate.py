@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -369,7 +369,7 @@ def test_a_person_sees_how_far_it_is_and_a_pipe_does_not(
     taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
 ) -> None:
     words = ("eval", "reason", "--data", sums(6), "--shots", "0", "--ablate", "none", "-j", "1")
-    speaker.plays(pupil(wait=0.1))
+    speaker.plays(pupil(wait=0.03))
     with Terminal(place.environment(), *words) as terminal:
         terminal.see("/12")
         terminal.see("Zero-Shot+CoT")
@@ -484,7 +484,7 @@ def test_on_ray_a_killed_worker_loses_no_row_and_doubles_none(
 ) -> None:
     folder, width = place.folder / "run", 4
     words = ("eval", "reason", "--data", sums(30), "--shots", "0,2", "--ablate", "all", "--out", str(folder), "--json")
-    speaker.plays(pupil(wait=0.1))
+    speaker.plays(pupil(wait=0.05))
     process = taiwa.start(*words, "--on", "local:2", "-j", str(width))
     until(10, folder, process)
     workers = [child for child, line in children(process.pid).items() if line.startswith("ray::Hand")]
@@ -507,12 +507,6 @@ def test_on_ray_a_killed_worker_loses_no_row_and_doubles_none(
     # The same rows are gone on with here: nothing is left.
     again = taiwa.ok(*words)
     assert again.json["rows"] == told["rows"]
-
-
-@pytest.fixture(scope="module")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
-    with LlamaServer(tmp_path_factory.mktemp("llama")) as server:
-        yield server
 
 
 @pytest.mark.slow

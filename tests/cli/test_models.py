@@ -1,7 +1,6 @@
 """Models and servers: which are known, what each can do, and what a genuine server really enforces."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -69,12 +68,6 @@ def test_a_server_that_does_not_let_us_ask_is_one_line(taiwa: Taiwa, speaker: Sp
 
     assert done.code == 1
     assert done.err.count("\n") == 1
-
-
-@pytest.fixture(scope="module")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
-    with LlamaServer(tmp_path_factory.mktemp("llama")) as server:
-        yield server
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
@@ -407,12 +406,6 @@ def _head() -> bytes:
 
 
 # A genuine server
-
-
-@pytest.fixture(scope="module")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
-    with LlamaServer(tmp_path_factory.mktemp("llama")) as server:
-        yield server
 
 
 @pytest.mark.parametrize("way", ["continue", "cut"])

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -249,12 +248,6 @@ def test_a_model_that_writes_no_words_gives_scores_without_them(drive: Drive) ->
 
 
 # --- on real servers ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
-    with LlamaServer(tmp_path_factory.mktemp("llama")) as server:
-        yield server
 
 
 def test_a_server_of_the_wire_assesses_over_http() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -35,12 +34,8 @@ class Order(BaseModel):
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpModel]:
-    folder: Path = tmp_path_factory.mktemp("llama")
-    with (
-        LlamaServer(folder) as server,
-        HttpModel(resolve("llamacpp:tiny", base_urls={"llamacpp": server.base_url}), KEY) as made,
-    ):
+def model(llama: LlamaServer) -> Iterator[HttpModel]:
+    with HttpModel(resolve("llamacpp:tiny", base_urls={"llamacpp": llama.base_url}), KEY) as made:
         yield made
 
 

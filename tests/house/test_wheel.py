@@ -24,7 +24,7 @@ class Workplace:
         self.wheel = next(folder.glob("taiwa-*.whl"))
         # The pip of this environment installs into the other one: an environment of its own pip takes seconds to make.
         self.run(sys.executable, "-m", "venv", "--without-pip", folder / "venv")
-        self.pip("install", "--constraint", ROOT / "constraints.txt", self.wheel)
+        self.pip("install", "--no-compile", "--constraint", ROOT / "constraints.txt", self.wheel)
 
     def pip(self, *words: str | Path) -> str:
         return self.run(sys.executable, "-m", "pip", "--quiet", "--python", self.python, *words)

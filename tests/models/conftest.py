@@ -10,7 +10,6 @@ import pytest
 from taiwa.kernel.values import Request, Response, fold
 from taiwa.models.http import HttpModel, Timing
 from tests.peers.faults import FaultServer
-from tests.peers.llama import LlamaServer
 
 T = TypeVar("T")
 
@@ -88,13 +87,6 @@ def sleeps() -> Sleeps:
 def fault_server() -> Iterator[FaultServer]:
     """The one server of a run; use `faults`."""
     with FaultServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
-    """A genuine llama.cpp server with a tiny model of random weights, called `tiny`."""
-    with LlamaServer(tmp_path_factory.mktemp("llama")) as server:
         yield server
 
 

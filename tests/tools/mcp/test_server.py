@@ -111,7 +111,7 @@ def test_calls_of_one_client_run_side_by_side() -> None:
             said.append(text(await client.call_tool(name, given)))
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(one, "sleeps", {"seconds": 2})
+            tasks.start_soon(one, "sleeps", {"seconds": 1})
             await anyio.sleep(0.1)
             tasks.start_soon(one, "calculator", {"expression": "1+1"})
         return said
