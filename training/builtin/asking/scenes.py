@@ -1,0 +1,168 @@
+"""What is said, what it means, and how clear it is: the latent side of a sample, before anything is made of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from training.builtin.asking.names import Slots
+from training.builtin.asking.wording import expand, fill, listed, pick
+from training.builtin.noise import noisy, noisy_ja
+
+__all__ = ["Levels", "Scene", "Stage", "Wish"]
+
+ASKING = frozenset(
+    """what which who whom whose when where why how is are am was were do does did can could may must should will would has have
+    what's who's until by up under on to for with""".split()
+)
+STARTS, ENDS = ("in ", "for "), ("の場合", "的话")
+QUESTIONS_JA = ("か", "の", "っけ")
+PLURALS = {"is": "are", "does": "do", "has": "have", "was": "were"}
+JOINT = {"en": ("", " "), "ja": ("、", ""), "zh": ("，", "")}
+"""What stands behind and before a condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The five scores, 1 most true and 5 least, between the digits too."""
+
+    clarity: float
+    is_question: float = 1.0
+    is_consultation: float = 5.0
+    in_internal_docs: float = 1.0
+    ask_person: float = 4.9
+
+
+@dataclass(slots=True)
+class Scene:
+    """A dialogue with what is true of it. `wanted` are the questions that stand for it, `back` a field and a question back."""
+
+    language: str
+    turns: list[tuple[str, str]]
+    levels: Levels
+    wanted: tuple[str, ...] = ()
+    back: tuple[str, str] | None = None
+    person: dict[str, str] = field(default_factory=dict[str, str])
+    whole: bool = False
+    """Whether it can only be understood with what the assistant said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A question with its parts: `shape` has places for the thing, its pronouns and the condition."""
+
+    shape: str
+    thing: str
+    pronouns: tuple[str, str, str]
+    condition: str = ""
+
+    def whole(self, stage: "Stage") -> str:
+        """The question with the thing named."""
+        own = {"en": "'s", "ja": "の", "zh": "的"}[stage.language]
+        return self._text(stage, (self.thing, self.thing, self.thing + own), self.condition)
+
+    def pointing(self, stage: "Stage", *, condition: bool = False) -> str:
+        """The question with a pronoun in the place of the thing."""
+        return self._text(stage, self.pronouns, self.condition if condition else "")
+
+    def _text(self, stage: "Stage", names: tuple[str, str, str], condition: str) -> str:
+        many = self.pronouns[0] == "they"
+        behind, before = JOINT[stage.language]
+        verbs = {one: several if many else one for one, several in PLURALS.items()}
+        shape = self.shape if "{c}" in self.shape or not condition else stage.placed(self.shape)
+        put = "" if not condition else before + condition + behind
+        return fill(shape, {"X": names[0], "x": names[1], "p": names[2], "c": put, **verbs})
+
+
+class Stage:
+    """A language and the chance and names of one sample."""
+
+    def __init__(self, random: Random, language: str) -> None:
+        self.random, self.language = random, language
+        self.slots = Slots(random, language)
+        self.level = random.choice((0.0, 0.0, 0.05, 0.1, 0.15))
+
+    def chance(self, part: float) -> bool:
+        """Whether something happens that happens in this part of all cases."""
+        return self.random.random() < part
+
+    def line(self, name: str) -> tuple[str, ...]:
+        """A line of a section, its alternatives chosen and its names filled in."""
+        return tuple(self.made(part) for part in pick(self.random, self.language, name))
+
+    def words(self, name: str, more: Mapping[str, str] | None = None) -> str:
+        """One wording of a section whose lines are alternatives of their own."""
+        text = expand(self.random, self.random.choice(listed(self.language, name)))
+        text = self.random.choice(text.split("|")) if "|" in text else text
+        return self.made(text, more)
+
+    def options(self, name: str, more: Mapping[str, str] | None = None) -> str:
+        """One of the wordings of a section in which bars divide wordings at the top."""
+        line = self.random.choice(listed(self.language, name))
+        return self.made(self.random.choice(divided(line)), more)
+
+    def made(self, text: str, more: Mapping[str, str] | None = None) -> str:
+        """Choose alternatives and fill in names; places of a wish stay open."""
+        chosen = expand(self.random, text)
+        return fill(fill(chosen, more) if more else chosen, self.slots)
+
+    def placed(self, shape: str) -> str:
+        """A shape with a place for a condition: behind in English, in front elsewhere."""
+        return shape + "{c}" if self.language == "en" else "{c}" + shape
+
+    def condition(self, said: str) -> dict[str, str]:
+        """A condition as it is said in full and in short: `in Oss` and `Oss`, `パートの場合` and `パート`."""
+        short = said
+        for start in STARTS:
+            short = short.removeprefix(start)
+        for end in ENDS:
+            short = short.removesuffix(end)
+        return {"c": said, "b": short}
+
+    def joined(self, one: str, other: str) -> str:
+        """Two parts of what is said, with a blank between where the language has one."""
+        return f"{one} {other}" if self.language == "en" else one + other
+
+    def said(self, text: str, keep: tuple[str, ...] = ()) -> str:
+        """A text as somebody types it."""
+        text = self.finished(text)
+        known = tuple(word for made in (*self.slots.made, *keep) for word in (made, *made.split()))
+        if self.language == "en":
+            text = noisy(self.random, text, self.level, known)
+        elif self.language == "ja":
+            text = noisy_ja(self.random, text, self.level, known)
+        elif self.chance(self.level * 3):
+            text = text.rstrip("?。")
+        return text
+
+    def finished(self, text: str) -> str:
+        """A text with a capital and a mark at its end."""
+        text = " ".join(text.split()) if self.language == "en" else text.strip()
+        if self.language == "en":
+            text = text[:1].upper() + text[1:]
+            last = text.rpartition(". ")[2].casefold().split()
+            if text.endswith((".", "?", "!", ":")) or len(last) < 3:
+                return text
+            asking = last[0].strip(",") in ASKING or last[1] in ("which", "what")
+            return text + ("?" if asking else "." if len(last) > 5 else "")
+        if text.endswith(("?", "。", "!", "…")):
+            return text
+        if self.language == "zh":
+            return text + ("?" if text.endswith(tuple("吗呢么谁哪少天里")) else "")
+        return text + ("?" if text.endswith(QUESTIONS_JA) and self.chance(0.4) else "")
+
+    def query(self, text: str) -> str:
+        """A question that stands alone, as it is to be written."""
+        if self.language == "en":
+            return self.finished(text)
+        return text.strip().rstrip("?。")
+
+
+def divided(line: str) -> tuple[str, ...]:
+    """The alternatives of a line at its top."""
+    parts, depth, start = list[str](), 0, 0
+    for at, sign in enumerate(line):
+        depth += (sign == "[") - (sign == "]")
+        if sign == "|" and depth == 0:
+            parts.append(line[start:at])
+            start = at + 1
+    return (*parts, line[start:])

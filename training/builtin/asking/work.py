@@ -1,0 +1,192 @@
+"""Scenes of the workplace: questions with what they lack, bare topics, words that point at nothing, plans, troubles, worries."""
+
+from dataclasses import replace
+
+from training.builtin.asking.scenes import Levels, Scene, Stage, Wish
+from training.builtin.asking.wording import listed
+
+__all__ = [
+    "Topic",
+    "action",
+    "advice",
+    "bare",
+    "chat",
+    "condition",
+    "dangling",
+    "group",
+    "injected",
+    "person",
+    "question",
+    "topic",
+    "trouble",
+    "wish",
+]
+
+DEPENDING = "dlwetxc"
+"""What may be asked about where the answer depends on who asks, or where."""
+ABOUT_PERSON = ("site", "kind", "years")
+OPEN_FACT, OPEN_CONDITION = 0.18, 0.9
+"""How much less clear a question is without a fact about the person, and without a condition of its own."""
+META, MISSING, WORRY = "ask_user_meta_info", "ask_missing_info", "res_consultation"
+OWN = {"en": ("it", "it", "its"), "ja": ("それ", "それ", "その"), "zh": ("它", "它", "它的")}
+MANY = ("they", "them", "their")
+GAPS = {"en": ". ", "ja": "。", "zh": "。"}
+
+
+class Topic:
+    """A topic: its name as chosen, its group, what can be asked about it and what an answer may depend on."""
+
+    def __init__(self, stage: Stage, line: tuple[str, ...] | None = None) -> None:
+        name, number, group, aspects, *needs = line or stage.line("topics")
+        self.name, self.group = name, group
+        self.aspects = tuple(aspects.split())
+        self.needs = tuple(needs[0].split()) if needs else ()
+        self.pronouns = MANY if number == "p" and stage.language == "en" else OWN[stage.language]
+        if stage.language == "en" and stage.chance(0.25):
+            self.pronouns = ("that", "that", "that")
+
+
+def topic(stage: Stage, aspect: str = "", other: str = "") -> Topic:
+    """A topic of which an aspect can be asked, and which is not another one."""
+    found = Topic(stage)
+    for _ in range(30):
+        if (not aspect or aspect in found.aspects) and found.name != other:
+            break
+        found = Topic(stage)
+    return found
+
+
+def wish(stage: Stage, about: Topic, aspect: str = "", condition: str = "") -> Wish:
+    """A question about a topic."""
+    kind = aspect or stage.random.choice(about.aspects)
+    return Wish(stage.words(f"aspect {kind}"), about.name, about.pronouns, condition)
+
+
+def condition(stage: Stage, need: str) -> str:
+    """A condition of a kind, as it is said."""
+    return stage.options(f"need {need}")
+
+
+def question(stage: Stage) -> Scene:
+    """One question; where what it depends on is not said it is less clear."""
+    about = topic(stage)
+    aspect = stage.random.choice(about.aspects)
+    needs = about.needs if aspect in DEPENDING else ()
+    given = stage.random.choice(needs) if needs and stage.chance(0.55) else ""
+    missing = [need for need in needs if need != given]
+    known: dict[str, str] = {}
+    for need in tuple(missing):
+        if need in ABOUT_PERSON and stage.chance(0.25):
+            known[stage.options(f"facts {need}")] = condition(stage, need)
+            missing.remove(need)
+    asked = wish(stage, about, aspect, condition(stage, given) if given else "")
+    level = 1.0 + min(sum(OPEN_FACT if need in ABOUT_PERSON else OPEN_CONDITION for need in missing), 1.3)
+    back = None
+    if missing:
+        need = next((each for each in missing if each not in ABOUT_PERSON), missing[0])
+        back = (META if need in ABOUT_PERSON else MISSING, stage.finished(stage.options(f"ask {need}")))
+    opening = f"{stage.options('told')} " if stage.chance(0.12) else ""
+    whole = asked.whole(stage)
+    person = 4.4 if aspect == "o" else 4.9
+    said = [("user", opening + stage.said(whole, (about.name,)))]
+    return Scene(stage.language, said, Levels(level, ask_person=person), (stage.query(whole),), back, known)
+
+
+def bare(stage: Stage) -> Scene:
+    """The name of a thing, and nothing on what is wanted of it."""
+    about = topic(stage)
+    said = stage.said(stage.options("bare", {"x": about.name}), (about.name,))
+    back = (MISSING, stage.finished(stage.options("ask bare", {"x": about.name})))
+    levels = Levels(3.7, 2.2, 4.9, 1.2, 4.8)
+    return Scene(stage.language, [("user", said)], levels, back=back)
+
+
+def group(stage: Stage) -> Scene:
+    """A word for many things."""
+    _, words, items, which = stage.line("groups")
+    said = stage.said(stage.options("bare", {"x": words}) if stage.chance(0.6) else words)
+    item = stage.random.choice(items.split("|"))
+    back = (MISSING, stage.finished(stage.options("ask broad", {"g": which, "i": item})))
+    return Scene(stage.language, [("user", said)], Levels(4.6, 2.4, 4.9, 1.4, 4.7), back=back)
+
+
+def dangling(stage: Stage) -> Scene:
+    """Words that point at something nobody has named."""
+    text = stage.words("dangling")
+    said = [("user", stage.said(text))]
+    if stage.chance(0.25):
+        greeting = stage.line("chat")[0]
+        said = [("user", stage.said(greeting)), ("assistant", stage.options("greetings")), *said]
+    known = listed(stage.language, "pointing")[0].split("|")
+    spoken = text.split() if stage.language == "en" else text
+    pointing = next((each for each in known if each in spoken), "")
+    asking = stage.options("ask which", {"w": pointing}) if pointing else stage.options("ask trouble")
+    back = (MISSING, stage.finished(asking))
+    return Scene(stage.language, said, Levels(4.8, 1.4, 4.9, 2.2, 4.3), back=back)
+
+
+def action(stage: Stage) -> Scene:
+    """A plan, and whether it is allowed or how it is done."""
+    doing = stage.line("actions")[0]
+    text = stage.words("frames may", {"v": doing})
+    need = stage.random.choice(("site", "kind"))
+    given = stage.chance(0.2)
+    if given:
+        text = stage.options("with condition", {"t": text.rstrip("?. "), "c": condition(stage, need)})
+    levels = Levels(1.2, 1.2, 4.6, 1.2, 4.5)
+    return Scene(stage.language, [("user", stage.said(text))], levels, (stage.query(text),))
+
+
+def trouble(stage: Stage) -> Scene:
+    """Something does not work, said well or badly."""
+    text, clear = stage.line("troubles")
+    asking = text.endswith(("?", "か", "吗"))
+    level = float(clear)
+    back = (MISSING, stage.finished(stage.options("ask trouble"))) if level > 2 else None
+    levels = Levels(level, 1.5 if asking else 2.6, 4.5, 2.0, 3.6)
+    wanted = (stage.query(text),) if level < 2 else ()
+    return Scene(stage.language, [("user", stage.said(text))], levels, wanted, back)
+
+
+def advice(stage: Stage) -> Scene:
+    """Somebody seeks advice on something of their own."""
+    text, clear = stage.line("advice")
+    if stage.chance(0.25):
+        text = f"{text.rstrip('.。')}{GAPS[stage.language]}{stage.options('advice more')}" if "?" not in text else text
+    asking = "?" in text or text.endswith(("か", "吗", "呢"))
+    back = (WORRY, stage.finished(stage.options("ask advice")))
+    levels = Levels(float(clear) - 0.2, 2.4 if asking else 3.6, 1.1, 4.3, 2.2)
+    return Scene(stage.language, [("user", stage.said(text))], levels, (stage.query(text),), back)
+
+
+def chat(stage: Stage) -> Scene:
+    """Neither a question nor a worry: greetings, thanks, small talk, statements, noise."""
+    text, kind = stage.line("chat")
+    clarity = {"greet": 2.8, "thanks": 2.0, "chat": 2.6, "statement": 3.6, "noise": 4.8}[kind]
+    asks = 3.4 if "?" in text or (kind == "chat" and stage.chance(0.3)) else 4.8
+    levels = Levels(clarity, asks, 4.8, 4.8, 4.6)
+    said = [("user", stage.said(text))]
+    if kind == "thanks" and stage.chance(0.6):
+        before = question(stage)
+        said = [*before.turns, ("assistant", stage.options("answers")), *said]
+    return Scene(stage.language, said, levels)
+
+
+def person(stage: Stage) -> Scene:
+    """What only a person can do or know: tasks, exceptions, what somebody decided, what concerns one person's own data."""
+    said = [("user", stage.said(stage.words("ask for person")))]
+    if stage.chance(0.3):
+        before = question(stage)
+        said = [*before.turns, ("assistant", stage.options("answers")), *said]
+    return Scene(stage.language, said, Levels(1.5, 2.8, 4.4, 4.4, 1.2))
+
+
+def injected(stage: Stage, scene: Scene) -> Scene:
+    """The same scene with words in it that pose as instructions; they change nothing."""
+    order = stage.words("inject")
+    at = stage.random.randrange(len(scene.turns))
+    role, text = scene.turns[at]
+    end = " " if stage.language == "en" else ""
+    text = f"{text}{end}{order}" if stage.chance(0.5) else f"{order} {text}"
+    turns = [*scene.turns[:at], (role, text), *scene.turns[at + 1 :]]
+    return replace(scene, turns=turns)

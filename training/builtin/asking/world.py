@@ -1,0 +1,152 @@
+"""Scenes beyond the workplace: things of the world, words for a search, company reports, stories, bookings."""
+
+from training.builtin.asking.scenes import Levels, Scene, Stage, Wish
+from training.builtin.asking.wording import listed
+from training.builtin.asking.work import MISSING
+
+__all__ = ["booking", "report", "search", "story", "thing"]
+
+BEYOND = 4.8
+"""How little the documents of an organisation hold of it."""
+LINKED = 0.25
+
+
+def thing(stage: Stage) -> Scene:
+    """Questions about one thing or person, then another; the last one mostly by a pronoun."""
+    kind, maker, pronouns, word = stage.line("kinds")
+    name = stage.slots[maker]
+    subject, other, own = pronouns.split()
+    last = Wish(stage.words(f"about {kind}"), name, (subject, other, own))
+    if stage.chance(0.22):
+        return _alone(stage, last)
+    turns = [("user", stage.said(last.whole(stage)))]
+    for _ in range(stage.random.choice((1, 1, 2, 3))):
+        if stage.chance(0.6):
+            turns.append(("assistant", stage.options("answers" if stage.chance(0.2) else "story answers")))
+        if stage.chance(0.16):
+            stage.slots.anew(maker)
+            name = stage.slots[maker]
+            last = Wish(last.shape, name, last.pronouns)
+            mark = "?" if stage.chance(0.8) else ""
+            turns.append(("user", stage.said(stage.options("more x", {"x": name}) + mark)))
+            continue
+        last = Wish(stage.words(f"about {kind}"), name, last.pronouns)
+        by = (word, word, word + {"en": "'s", "ja": "の", "zh": "的"}[stage.language])
+        shown = Wish(last.shape, name, by if stage.chance(0.15) and subject != "they" else last.pronouns)
+        text = last.whole(stage) if stage.chance(0.1) else shown.pointing(stage)
+        if stage.chance(LINKED):
+            text = stage.joined(stage.options("links"), text)
+        turns.append(("user", stage.said(text)))
+    levels = Levels(1.15, 1.0, 5.0, BEYOND, 4.9)
+    return Scene(stage.language, turns, levels, (stage.query(last.whole(stage)),))
+
+
+def _alone(stage: Stage, asked: Wish) -> Scene:
+    """One question, which names the thing or only points at it."""
+    if stage.chance(0.55):
+        whole = asked.whole(stage)
+        return Scene(
+            stage.language, [("user", stage.said(whole))], Levels(1.1, 1.0, 5.0, BEYOND), (stage.query(whole),)
+        )
+    word = asked.pronouns[0]
+    back = (MISSING, stage.finished(stage.options("ask which", {"w": word})))
+    levels = Levels(4.6, 1.2, 5.0, 4.5, 4.7)
+    return Scene(stage.language, [("user", stage.said(asked.pointing(stage)))], levels, back=back)
+
+
+def search(stage: Stage) -> Scene:
+    """What is typed into a search box: a word of many meanings, a broad one, or all that is needed."""
+    kind = stage.random.choices(("many", "broad", "exact", "lacking", "named"), (24, 22, 28, 20, 10))[0]
+    if kind == "named":
+        text, clarity = stage.slots[stage.random.choice(("person", "town", "title", "org", "club", "illness"))], 3.4
+    else:
+        clarity = {"many": 4.7, "broad": 3.9, "exact": 1.4, "lacking": 4.2}[kind]
+        text = stage.options(kind)
+    if stage.chance(0.12) and kind != "lacking":
+        text = stage.options("wish for", {"x": text})
+    asks = 1.3 if kind == "lacking" else 2.0 if kind == "exact" else 2.6
+    back = None
+    if clarity > 2:
+        asking = stage.options("ask lacking" if kind == "lacking" else "ask search", {"x": text})
+        back = (MISSING, stage.finished(asking))
+    wanted = (stage.query(text),) if kind == "exact" else ()
+    return Scene(stage.language, [("user", stage.said(text))], Levels(clarity, asks, 5.0, BEYOND), wanted, back)
+
+
+def report(stage: Stage) -> Scene:
+    """Figures of a company, with or without the year, and what follows on them."""
+    turns: list[tuple[str, str]] = []
+    measure, whose = stage.options("measures"), stage.options("of measure") if stage.chance(0.5) else ""
+    year = stage.options("years")
+    shape = stage.words("ask measure")
+    whole = _reported(stage, shape, measure, whose, year)
+    if stage.chance(0.4):
+        text = _reported(stage, stage.words("define measure"), measure, whose, year)
+        before = [("user", stage.said(whole)), ("assistant", stage.options("figures"))] if stage.chance(0.4) else []
+        return _figures(stage, [*before, ("user", stage.said(text))], 1.2, text)
+    if stage.chance(0.4):
+        text = _reported(stage, shape, measure, whose, "")
+        turns = [("user", stage.said(text))]
+        if stage.chance(0.35):
+            turns += [("assistant", stage.finished(stage.options("ask year"))), ("user", stage.said(year))]
+            return _figures(stage, turns, 1.3, whole)
+        back = (MISSING, stage.finished(stage.options("ask year")))
+        return Scene(stage.language, turns, Levels(3.6, 1.0, 5.0, 2.6, 4.9), back=back)
+    turns = [("user", stage.said(whole))]
+    if stage.chance(0.5):
+        turns.append(("assistant", stage.options("figures")))
+        stage.slots.anew("year", "year2")
+        other, later = stage.options("measures"), stage.options("years")
+        if stage.chance(0.5):
+            turns.append(("user", stage.said(stage.options("more measure", {"m": other}))))
+            whole = _reported(stage, shape, other, whose, year)
+        else:
+            turns.append(("user", stage.said(stage.options("more year", {"y": later}))))
+            whole = _reported(stage, shape, measure, whose, later)
+    return _figures(stage, turns, 1.15, whole)
+
+
+def _reported(stage: Stage, shape: str, measure: str, whose: str, year: str) -> str:
+    text = stage.made(shape, {"m": measure, "o": whose, "y": year})
+    return " ".join(text.split()) if stage.language == "en" else text
+
+
+def _figures(stage: Stage, turns: list[tuple[str, str]], clarity: float, whole: str) -> Scene:
+    return Scene(stage.language, turns, Levels(clarity, 1.0, 5.0, 2.6, 4.9), (stage.query(whole),))
+
+
+def story(stage: Stage) -> Scene:
+    """Questions on a story that only both know: some can be answered, some could mean several times or persons."""
+    kind = stage.random.choice(("man", "woman"))
+    row = next(line for line in listed(stage.language, "kinds") if line.startswith(f"{kind} ;"))
+    subject, other, own = row.split(" ; ")[2].split()
+    name, pronouns = stage.slots["person"], (subject, other, own)
+    turns: list[tuple[str, str]] = []
+    for _ in range(stage.random.choice((1, 2, 2, 3))):
+        asked = Wish(stage.words("story"), name, pronouns)
+        turns.append(("user", stage.said(asked.pointing(stage) if turns else asked.whole(stage))))
+        turns.append(("assistant", stage.options("story answers")))
+    vague = stage.chance(0.45)
+    last = Wish(stage.options("story vague") if vague else stage.words("story"), name, pronouns)
+    turns.append(("user", stage.said(last.pointing(stage))))
+    clarity = 3.2 if vague else 1.35
+    back = (MISSING, stage.finished(stage.options("ask which time"))) if vague else None
+    wanted = () if vague else (stage.query(last.whole(stage)),)
+    return Scene(stage.language, turns, Levels(clarity, 1.0, 5.0, 4.9, 4.8), wanted, back)
+
+
+def booking(stage: Stage) -> Scene:
+    """A wish that is filled step by step; the more is said of it the clearer it is."""
+    known = [stage.options("book conditions")]
+    turns = [("user", stage.said(stage.words("book", {"c": known[0]})))]
+    for _ in range(stage.random.choice((0, 1, 2, 2, 3, 4))):
+        turns.append(("assistant", stage.options("book ask")))
+        stage.slots.anew("n", "date", "money")
+        known.append(stage.options("book conditions"))
+        turns.append(("user", stage.said(stage.options("book more", {"c": known[-1]}))))
+    over = len(known) > 2 and stage.chance(0.5)
+    if over:
+        turns += [("assistant", stage.options("book ask")), ("user", stage.said(stage.options("book end")))]
+    clarity = 1.2 if over else max(4.4 - 0.6 * len(known), 2.0)
+    back = None if over else (MISSING, stage.options("book ask"))
+    return Scene(stage.language, turns, Levels(clarity, 3.2, 4.2, 3.8, 3.4), back=back)
