@@ -2,25 +2,44 @@
 
 import argparse
 import json
+import subprocess
+import sys
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     from taiwa.models.builtin.tokens import Tokens
     from training.builtin.model import Transformer
 
+    Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  (it has no public name)
+
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path("build/builtin")
 SHIPPED = Path("src/taiwa/models/builtin/data")
-MEASURED_BY = Path("../shared/data")
-PIECES, TEXTS = 2_400, 60_000
+MEASURED_BY = ROOT.parent / "shared" / "data"
+"""Texts that nothing may be learned from, where there are such; they are beside the checkout."""
+PIECES, TEXTS = 3_072, 60_000
 
 
-def main() -> None:
-    """Read the command line and go."""
+def main() -> int:
+    """Read the command line and go; gives the exit code."""
     parser = argparse.ArgumentParser(prog="python -m training.builtin", description=__doc__)
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the work is kept")
     steps = parser.add_subparsers(dest="step", required=True)
+    _making(steps)
+    _measuring(steps)
+    whole = steps.add_parser("all", help="everything from nothing, or go on with it")
+    whole.add_argument("--minutes", type=float, default=120)
+    whole.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    return STEPS[given.step](given) or 0
+
+
+def _making(steps: "Parsers") -> None:
     steps.add_parser("vocabulary", help="train the tokenizer")
     training = steps.add_parser("train", help="train the model, or go on")
     training.add_argument("--minutes", type=float, default=120)
@@ -29,12 +48,24 @@ def main() -> None:
     training.add_argument("--device", default="cpu")
     training.add_argument("--eager", action="store_true", help="do not compile the model")
     steps.add_parser("export", help="write the files that the package ships")
+
+
+def _measuring(steps: "Parsers") -> None:
     measuring = steps.add_parser("measure", help="how often held-out samples are written exactly")
     measuring.add_argument("--count", type=int, default=1_000)
     measuring.add_argument("--mistakes", type=int, default=0)
     measuring.add_argument("--domain", default="")
-    given = parser.parse_args()
-    {"vocabulary": _vocabulary, "train": _train, "export": _export, "measure": _measure}[given.step](given)
+    evaluating = steps.add_parser("evaluate", help="measure it by `taiwa eval` on text that no one here wrote")
+    evaluating.add_argument("--model", default="builtin")
+    evaluating.add_argument("--data", type=Path, default=MEASURED_BY)
+    evaluating.add_argument("--limit", type=int, default=300, help="questions of a set, and orders")
+    evaluating.add_argument("--dialogues", type=int, default=100, help="turns of a set of dialogues")
+    evaluating.add_argument("--unknown", type=int, default=200, help="made-up compounds")
+    evaluating.add_argument("--only", default="", metavar="PARTS", help="these parts, with commas between")
+    steps.add_parser("card", help="write the model card and draw the curve")
+    checking = steps.add_parser("check", help="see that nothing it is measured by is in what it learns from")
+    checking.add_argument("--count", type=int, default=20_000)
+    checking.add_argument("--data", type=Path, default=MEASURED_BY)
 
 
 def _vocabulary(given: argparse.Namespace) -> None:
@@ -50,6 +81,7 @@ def _vocabulary(given: argparse.Namespace) -> None:
 
 def _train(given: argparse.Namespace) -> None:
     from training.builtin.model import Config
+    from training.builtin.origin import note
     from training.builtin.train import Plan, read_tokens, train
 
     size = len(read_tokens(given.folder / "vocabulary.json"))
@@ -64,6 +96,7 @@ def _train(given: argparse.Namespace) -> None:
         config=Config(vocab=size),
         forbidden=forbidden,
     )
+    note(given.folder, seed=given.seed, minutes=given.minutes, workers=given.workers, device=given.device)
     train(plan)
 
 
@@ -107,5 +140,57 @@ def _trained(folder: Path) -> "tuple[Transformer, Tokens]":
     return model.eval(), read_tokens(folder / "vocabulary.json")
 
 
+def _evaluate(given: argparse.Namespace) -> None:
+    from training.builtin.evaluating import Plan, evaluate
+
+    only = frozenset(filter(None, map(str.strip, given.only.split(","))))
+    plan = Plan(given.folder, given.data, given.model, given.limit, given.dialogues, given.unknown, only=only)
+    evaluate(plan)
+
+
+def _card(given: argparse.Namespace) -> None:
+    from training.builtin.card import write
+    from training.builtin.curve import draw
+
+    card = write(given.folder, SHIPPED)
+    draw(card["training"]["curve"], ROOT / "docs" / "pictures" / "builtin-curve.png")
+
+
+def _check(given: argparse.Namespace) -> int:
+    from training.builtin.check import entered, look
+    from training.builtin.overlap import Overlap
+    from training.builtin.train import read_tokens
+
+    if not given.data.is_dir():
+        print(f"there is nothing to compare with: no folder {given.data.name}")
+        return 0
+    forbidden = Overlap.of_folder(given.data)
+    found = look(forbidden, given.count)
+    vocabulary = given.folder / "vocabulary.json"
+    path = vocabulary if vocabulary.exists() else SHIPPED / "vocabulary.json"
+    found.left = entered(read_tokens(path), forbidden, given.count)
+    for line in found.told():
+        print(line)
+    return 0 if found.passed else 1
+
+
+def _all(given: argparse.Namespace) -> int:
+    """Do every step in a process of its own, each as far as it was not done before."""
+    here = [sys.executable, "-m", "training.builtin", "--folder", str(given.folder)]
+    steps = [] if (given.folder / "vocabulary.json").exists() else [["vocabulary"]]
+    training = ["train", "--minutes", str(given.minutes), "--workers", str(given.workers)]
+    for step in (*steps, training, ["export"], ["measure"], ["evaluate"], ["card"]):
+        print(f"== {step[0]}", flush=True)
+        code = subprocess.run([*here, *step], check=False).returncode
+        if code:
+            return code
+    return 0
+
+
+STEPS: "dict[str, Callable[[argparse.Namespace], int | None]]" = {
+    "vocabulary": _vocabulary, "train": _train, "export": _export, "measure": _measure, "evaluate": _evaluate,
+    "card": _card, "check": _check, "all": _all,
+}  # fmt: skip
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

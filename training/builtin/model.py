@@ -21,7 +21,7 @@ class Config:
     layers: int = 6
     heads: int = 8
     hidden: int = 640
-    vocab: int = 2_400
+    vocab: int = 3_072
     context: int = 1_024
     theta: float = 10_000.0
     eps: float = 1e-6

@@ -39,7 +39,7 @@ class Plan:
     minutes: float
     seed: int = 0
     workers: int = 2
-    batch: int = 6_144
+    batch: int = 4_096
     shard: int = 6_000
     matrix_rate: float = 0.02
     other_rate: float = 0.003
