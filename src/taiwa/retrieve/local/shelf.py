@@ -14,50 +14,37 @@ from taiwa.kernel.errors import ConflictError
 from taiwa.kernel.values import Passage
 from taiwa.retrieve.analyzer import Analyzer
 from taiwa.retrieve.local.lock import held
-from taiwa.retrieve.local.meanings import Meanings
-from taiwa.retrieve.local.tables import Held, State, Tables
+from taiwa.retrieve.local.tabled import TableShelf
+from taiwa.retrieve.local.tables import State
 from taiwa.retrieve.local.vectors import LocalVectors
 from taiwa.retrieve.local.words import Added, Mark, Scored, Words
 from taiwa.retrieve.seam import Vector
-from taiwa.retrieve.values import Batch, Counts, Feedback, Gain, Known, Listed, Meaning, Summary, Who, may_see
+from taiwa.retrieve.values import Batch, Counts, Who, may_see
 from taiwa.sqlite import Connection
 
 __all__ = ["LocalShelf"]
 
 PATIENCE = 5.0
 """Seconds that a question waits for another process that brings the words up to date; then it takes them as they are."""
-LONGEST_NUMBER = 18
 MOST = 10_000
 """Passages that are looked at for one question at most."""
 
 
-class LocalShelf:
+class LocalShelf(TableShelf):
     """One index: rows in SQLite, words in a folder of tantivy's."""
 
     def __init__(self, db: Connection, folder: Path, seq: int, named: tuple[str, str], analyzer: Analyzer) -> None:
-        self.seq = seq
-        self.name, self.root = named
-        self.analyzer = analyzer
-        self._db = db
-        self._folder = folder
-        self._tables = Tables(db, seq)
-        self._words = Words(folder)
         self._vectors = LocalVectors(db, seq)
-        self._meanings = Meanings(db, seq)
+        super().__init__(db, seq, named, analyzer, self._vectors)
+        self._folder = folder
+        self._words = Words(folder)
         self._seen: State | None = None
         self._audiences: dict[frozenset[str], frozenset[int] | None] = {}
-
-    def __repr__(self) -> str:
-        return f"LocalShelf({self.name!r})"
 
     def close(self) -> None:
         """Let go of the words."""
         self._words.close()
         self._seen = None
-
-    def known(self) -> Mapping[str, Known]:
-        """Return what is known of every file, by path."""
-        return self._tables.known()
 
     def writing(self, wait: float) -> AbstractContextManager[None]:
         """Be the only one who indexes.
@@ -95,7 +82,7 @@ class LocalShelf:
         """Return at most k passages that hold any of the terms, best first."""
         self._up_to_date()
         wanted = asked = max(min(k, MOST), 0)
-        visible = self._visible(who)
+        visible = self._seen_by(who)
         while asked:
             found = self._words.search(weights, asked, visible)
             shown = self._shown(found, who)
@@ -108,81 +95,16 @@ class LocalShelf:
     def counts(self, terms: Sequence[str], who: Who) -> Counts:
         """Count passages and the holders of terms."""
         self._up_to_date()
-        visible = self._visible(who)
+        visible = self._seen_by(who)
         counted = self._tables.counted()
         passages = sum(count for audience, count in counted.items() if visible is None or audience in visible)
         holders = self._words.holders(dict.fromkeys(terms), visible) if passages else dict.fromkeys(terms, 0)
         return Counts(passages, holders)
 
-    def passage(self, id: str, who: Who) -> Passage | None:  # noqa: A002  (the field of a passage)
-        """Return the passage of an id, if it is still there and may be seen."""
-        found, visible = self._placed(id), self._visible(who)
-        return found.passage if found is not None and (visible is None or found.audience in visible) else None
-
-    def documents(self, who: Who | None) -> tuple[Listed, ...]:
-        """List documents by path."""
-        visible = None if who is None else self._visible(who)
-        return tuple(each for audience, each in self._tables.listed() if visible is None or audience in visible)
-
-    def passages(self, path: str) -> tuple[Passage, ...]:
-        """Return all passages of a document, in its order."""
-        return self._tables.of(path)
-
-    def summary(self, who: Who | None) -> Summary:
-        """Describe the index as far as somebody may see it."""
-        listed = self.documents(who)
-        at: int = self._db.one("SELECT at_us FROM shelf WHERE seq = ?", self.seq) or 0
-        return Summary(
-            self.name, self.root, self.analyzer.name, sum(not each.known.problem for each in listed),
-            sum(each.passages for each in listed), sum(each.characters for each in listed),
-            sum(bool(each.known.problem) for each in listed), at,
-        )  # fmt: skip
-
-    def tell(self, feedback: Feedback) -> None:
-        """Keep what a person said of a passage."""
-        self._tables.tell(feedback)
-
-    def told(self) -> tuple[Feedback, ...]:
-        """Return all feedback, oldest first."""
-        return self._tables.told()
-
-    def without_vectors(self, model: str, k: int) -> tuple[Passage, ...]:
-        """Return at most k passages that have no vector of a model yet."""
-        return self._vectors.missing(model, k)
-
-    def put_vectors(self, model: str, vectors: Sequence[tuple[str, Vector]]) -> None:
-        """Keep the vectors of passages; one that is gone meanwhile is passed over."""
-        there = ((self._placed(name), vector) for name, vector in vectors)
-        self._vectors.put(model, [(found.seq, vector) for found, vector in there if found is not None])
-
-    def vectors(self, model: str) -> int:
-        """Count the passages that have a vector of a model."""
-        return self._vectors.count(model)
-
-    def keep_vectors(self, model: str) -> None:
-        """Delete the vectors of every other model."""
-        self._vectors.keep(model)
-
     def nearest(self, model: str, vector: Vector, k: int, who: Who) -> tuple[Passage, ...]:
         """Return at most k passages whose vectors are nearest, best first."""
-        found = self._vectors.nearest(model, vector, min(k, MOST), self._visible(who), self._tables.state())
+        found = self._vectors.nearest(model, vector, min(k, MOST), self._seen_by(who), self._tables.state())
         return self._shown(found, who)
-
-    def judge(self, model: str, gain: Gain) -> None:
-        """Keep what a check of a model found."""
-        self._meanings.judge(model, gain)
-
-    def gain(self, model: str) -> Gain | None:
-        """Return what the last check of a model found."""
-        return self._meanings.gain(model)
-
-    def meaning(self) -> Meaning | None:
-        """Return by which embedder the index is asked by meaning too."""
-        return self._meanings.meaning()
-
-    def choose(self, meaning: Meaning | None) -> None:
-        """Ask by this embedder from now on, or by words alone."""
-        self._meanings.choose(meaning)
 
     def _up_to_date(self) -> None:
         deadline = time.monotonic() + PATIENCE
@@ -194,15 +116,6 @@ class LocalShelf:
                 if time.monotonic() > deadline and self._words.mark() is not None:
                     return
                 time.sleep(0.05)
-
-    def _placed(self, name: str) -> Held | None:
-        """The passage of an id, if that version is there."""
-        document, version, start = (*name.split("-"), "", "")[:3]
-        if not (document.isdecimal() and start.isdecimal()) or name.count("-") != 2 or len(version) != 12:
-            return None
-        if max(len(document), len(start)) > LONGEST_NUMBER:
-            return None
-        return self._tables.passage(int(document), version, int(start))
 
     def _since(self, mark: Mark | None) -> int | None:
         """After which transaction the words must be told; None: they are made anew."""
@@ -223,7 +136,7 @@ class LocalShelf:
             self._audiences.clear()
             self._seen = state
 
-    def _visible(self, who: Who) -> frozenset[int] | None:
+    def _seen_by(self, who: Who) -> frozenset[int] | None:
         """The audiences that somebody belongs to; None when these are all."""
         if self._tables.state() != self._seen:
             self._audiences.clear()
@@ -238,6 +151,6 @@ class LocalShelf:
     def _shown(self, found: Sequence[Scored], who: Who) -> tuple[Passage, ...]:
         """Look up what was found; what was deleted or closed since the words were written is left out."""
         rows = self._tables.passages({each.passage: each.score for each in found if each.score > 0}) if found else {}
-        visible: Collection[int] | None = self._visible(who)
+        visible: Collection[int] | None = self._seen_by(who)
         held = (rows[each.passage] for each in found if each.passage in rows)
         return tuple(each.passage for each in held if visible is None or each.audience in visible)
