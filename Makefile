@@ -11,7 +11,7 @@ COG := $(BIN)/cog -I docs
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench docs lock clean
+.PHONY: help setup demo test check bench docs builtin lock clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -58,6 +58,11 @@ bench: $(BENCH_READY) ## run the benchmarks beside their peers and write benches
 docs: setup ## record the sessions anew, and write the generated parts of the documents
 	$(BIN)/python docs/record.py
 	$(COG) -r $(DOCUMENTS)
+
+# Goes on with build/builtin where that is there; `make clean` first begins from nothing.
+builtin: setup ## train the built-in model from nothing, measure it, write its card (2 cores: under 3 hours)
+	$(BIN)/python -m training.builtin all
+	$(COG) -r docs/built-in-model.md README.md
 
 # Not after setup: pins that contradict pyproject.toml are what this mends.
 lock: ## resolve every dependency anew and write constraints.txt

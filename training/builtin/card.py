@@ -1,0 +1,162 @@
+"""The model card: what the model was made of, how, and what came of it, all read from what the other steps left."""
+
+import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from taiwa.lab.evaluation.intervals import Share
+from training.builtin.origin import FILE, program
+
+__all__ = ["FORMAT", "card_of", "size_of", "training_of", "write"]
+
+FORMAT = 1
+Found: TypeAlias = dict[str, Any]
+BENCH = Path(__file__).resolve().parents[2] / "benches" / "results" / "builtin.json"
+MOST_POINTS = 80
+LIMITS = (
+    "It does what it was trained for and nothing else: quantities and chemistry with tools, the order desk, and the questions"
+    " before a look-up. Everything else is refused in words.",
+    "It reads at most 1,200 characters of a question, of a longer one the end.",
+    "Quantities and chemistry are asked in English; the order desk and the scores before a look-up also in Japanese.",
+    "It learned from texts that a program wrote. How well it does on words that people wrote is what the evaluations show,"
+    " and it is less than on held-out texts of that program.",
+    "A substance whose name it did not learn is to be refused; how often it gives a number all the same was measured.",
+    "It has no knowledge of the world, and gives none.",
+)
+
+
+def write(folder: Path, shipped: Path) -> Found:
+    """Write the card beside the weights.
+
+    Raises:
+        OSError: the training has left nothing to write a card of.
+    """
+    card = card_of(folder, shipped)
+    (shipped / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return card
+
+
+def card_of(folder: Path, shipped: Path) -> Found:
+    """The card, as JSON."""
+    return {
+        "format": FORMAT,
+        "name": "builtin",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "written_by": dict(program()),
+        "made": _read(folder / FILE) or [],
+        "size": size_of(shipped),
+        "data": _data(folder),
+        "training": training_of(_lines(folder / "log.jsonl")),
+        "held_out": _held_out(_read(folder / "held_out.json") or {}),
+        "evaluation": _read(folder / "evaluation.json"),
+        "speed": _speed(_read(BENCH)),
+        "limits": [*LIMITS],
+    }
+
+
+def size_of(shipped: Path) -> Found:
+    """What the header of the weights says, and the sizes of the files."""
+    path = shipped / "weights.safetensors"
+    with path.open("rb") as stream:
+        (length,) = struct.unpack("<Q", stream.read(8))
+        header: Found = json.loads(stream.read(length))
+    config = json.loads(header.pop("__metadata__")["config"])
+    table = json.loads((shipped / "vocabulary.json").read_text("utf-8"))
+    parameters = sum(_product(tensor["shape"]) for tensor in header.values())
+    return {
+        "parameters": parameters, "bytes": path.stat().st_size, "pieces": len(table["pieces"]), **config,
+    }  # fmt: skip
+
+
+def _product(shape: Sequence[int]) -> int:
+    total = 1
+    for each in shape:
+        total *= each
+    return total
+
+
+def training_of(log: Sequence[Mapping[str, Any]]) -> Found:
+    """What the log says: its end, and a curve of not too many points."""
+    if not log:
+        return {"curve": []}
+    last = log[-1]
+    step = max(1, len(log) // MOST_POINTS)
+    points = [*log[::step], *([last] if (len(log) - 1) % step else [])]
+    curve = [[row["minutes"], row["loss"], row["held_out"]] for row in points]
+    told = {name: last[name] for name in ("minutes", "steps", "tokens", "dropped", "loss", "held_out")}
+    return {**told, "curve": curve}
+
+
+def _data(folder: Path) -> Found:
+    """What was drawn: the share of every domain and kind, and how many samples of what mean length."""
+    from training.builtin.corpus import DOMAINS
+
+    shares: Found = {}
+    for name, (weight, kinds) in DOMAINS.items():
+        whole = sum(share.weight for share in kinds.values())
+        shares[name] = {
+            "share": weight, "kinds": {kind: round(weight * share.weight / whole, 5) for kind, share in kinds.items()},
+        }  # fmt: skip
+    return {"shares": shares, **_drawn(folder)}
+
+
+def _drawn(folder: Path) -> Found:
+    """How many samples all processes drew, from the checkpoint; nothing where there is none."""
+    if not (folder / "checkpoint.pt").is_file():
+        return {}
+    import torch
+
+    from training.builtin.train import Plan
+
+    kept = torch.load(folder / "checkpoint.pt", map_location="cpu", weights_only=True)
+    shards = int(kept["progress"][3])
+    made = _read(folder / FILE) or [{}]
+    workers = int(made[-1].get("workers", Plan.workers))
+    whole = Plan(folder, 0).shard
+    return {"samples": workers * (max(shards - 1, 0) * whole + whole // 4)}
+
+
+def _held_out(table: Mapping[str, Mapping[str, Sequence[int]]]) -> Found:
+    """How often held-out samples are written exactly, by domain, task and kind, with intervals."""
+    found: Found = {}
+    for domain, kinds in table.items():
+        found[domain] = {
+            kind: {"exact": exact, "of": of, "share": exact / of, "interval": _interval(exact, of)}
+            for kind, (exact, of) in kinds.items()
+            if of
+        }
+    every = [kinds["all"] for kinds in table.values() if "all" in kinds]
+    if every:
+        exact, of = sum(each[0] for each in every), sum(each[1] for each in every)
+        found["all"] = {"all": {"exact": exact, "of": of, "share": exact / of, "interval": _interval(exact, of)}}
+    return found
+
+
+def _interval(count: int, of: int) -> list[float] | None:
+    bounds = Share(count, of).interval
+    return None if bounds is None else [round(bound, 6) for bound in bounds]
+
+
+def _speed(bench: Found | None) -> Found | None:
+    """What the benchmark of the model measured, with its conditions."""
+    return None if bench is None else {name: bench[name] for name in ("rows", "machine", "date") if name in bench}
+
+
+def _read(path: Path) -> Any:  # noqa: ANN401  (whatever a step left)
+    return json.loads(path.read_text("utf-8")) if path.is_file() else None
+
+
+def _lines(path: Path) -> list[Found]:
+    return [*_rows(path)] if path.is_file() else []
+
+
+def _rows(path: Path) -> Iterator[Found]:
+    """The rows of a log; what a killed process left of one is none."""
+    for line in path.read_text("utf-8").splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue

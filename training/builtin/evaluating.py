@@ -1,0 +1,238 @@
+"""The evaluations of a trained model, by the command line that everybody has, on text that no one here wrote.
+
+Every part is a `taiwa eval …` in a process of one thread, with rows that are gone on with after any end: they are kept under a
+digest of the package, so that rows of other weights or another program are never taken for these. What is not there to
+measure by is left out, and the result says so.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from taiwa.lab.evaluation.intervals import Share
+from taiwa.lab.evaluation.provenance import program_version
+from taiwa.lab.evaluation.scoring import number
+from training.builtin.unknown import refused, write
+
+__all__ = ["Part", "Plan", "digest_of", "evaluate", "parts"]
+
+Found: TypeAlias = dict[str, Any]
+PACKAGE = Path(__file__).resolve().parents[2] / "src" / "taiwa"
+KEY = Path(__file__).with_name("keys") / "coffee_shop.yaml"
+CARD = "card.json"
+LEFT_OUT = frozenset(
+    "requests input_tokens cached_tokens output_tokens tokens_at_most cost cost_at_most wall_ms shots mode order tools memo "
+    "faithful_next faithful_used faithful_last faithful_next_of faithful_last_of false_stops why ways".split()
+)
+"""What a line of a report holds and the result does not."""
+DONE = frozenset({0, 1})
+"""Exit codes of an evaluation with a report; 1 where a row failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is evaluated: the model, where the work and the shared data are, how much of each set, and how long a part may take."""
+
+    folder: Path
+    data: Path
+    model: str = "builtin"
+    limit: int = 300
+    dialogues: int = 100
+    unknown: int = 200
+    seconds: float = 900
+    only: frozenset[str] = frozenset()
+
+    @property
+    def work(self) -> Path:
+        """Where the rows of this state of the package are."""
+        return self.folder / "evaluation" / digest_of(PACKAGE)[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One evaluation: its words behind `taiwa eval`, the files that it needs, and a few words on what it shows."""
+
+    name: str
+    about: str
+    words: tuple[str, ...]
+    needs: tuple[Path, ...]
+    passed: tuple[str, ...] = field(default=())
+
+    def missing(self) -> str:
+        """The first file that is not there; '' where all are."""
+        return next((path.name for path in self.needs if not path.is_file()), "")
+
+
+def digest_of(package: Path) -> str:
+    """A digest of all that an answer of the model may depend on: every file of the package but the card."""
+    total = sha256()
+    for path in sorted(package.rglob("*")):
+        if path.is_file() and path.suffix in {".py", ".md", ".json", ".safetensors", ".lark"} and path.name != CARD:
+            total.update(f"{path.relative_to(package)}\n".encode())
+            total.update(sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def parts(plan: Plan) -> Iterator[Part]:
+    """All evaluations, the most telling first."""
+    limit, dialogues = str(plan.limit), str(plan.dialogues)
+    numglue, chemistry = plan.data / "numglue_task2.jsonl", plan.data / "chemistry.jsonl"
+    orders, rag = plan.data / "typechat_inputs.jsonl", plan.data / "rag"
+    one = ("--shots", "1", "--limit", limit)
+    yield Part(
+        "numglue", "NumGLUE Task 2, all tools and each alone", ("reason", "--data", str(numglue), *one),
+        (numglue,), ("--ablate", "all,cal,crp,mml", "--weights", "integer"),
+    )  # fmt: skip
+    yield Part(
+        "numglue, no tool", "the same without a tool that works", ("reason", "--data", str(numglue), *one),
+        (numglue,), ("--ablate", "none", "--weights", "integer"),
+    )  # fmt: skip
+    yield Part(
+        "chemistry", "exercises of textbooks whose answer is a number", ("reason", "--data", str(chemistry), *one),
+        (chemistry,), ("--ablate", "all", "--weights", "iupac", "--only", ",".join(_numbered(chemistry)) or "none"),
+    )  # fmt: skip
+    yield Part(
+        "orders", "requests at a coffee shop", ("order", "--data", str(orders), "--key", str(KEY)),
+        (orders, KEY), ("--only", "coffeeShop", "--limit", limit),
+    )  # fmt: skip
+    unknown = plan.work / "unknown.jsonl"
+    yield Part(
+        "unknown compounds", "made-up names: is it said that the formula is not known?",
+        ("reason", "--data", str(unknown), "--shots", "1", "--ablate", "all"), (unknown,),
+    )  # fmt: skip
+    sets = [rag / f"{name}.jsonl" for name in ("qulac", "abg_coqa", "pacific")]
+    yield Part(
+        "asking back", "when to ask back, in recorded dialogues",
+        ("clarify", *(word for path in sets for word in ("--data", str(path))), "--limit", dialogues),
+        tuple(sets), ("--policies", "look_first,article"),
+    )  # fmt: skip
+    sets = [rag / f"{name}.jsonl" for name in ("canard", "cast")]
+    yield Part(
+        "rewriting", "what a rewritten question finds",
+        ("rewrite", *(word for path in sets for word in ("--data", str(path))), "--limit", dialogues), tuple(sets),
+    )  # fmt: skip
+
+
+def _numbered(path: Path) -> Sequence[str]:
+    """The kinds of exercises whose answers are numbers; what balances an equation is the tool itself."""
+    if not path.is_file():
+        return ()
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+    return sorted(
+        {str(row["kind"]) for row in rows} - {str(row["kind"]) for row in rows if number(str(row["gold"])) is None}
+    )
+
+
+def evaluate(plan: Plan) -> Found:
+    """Run all parts, or go on with them; gives what is written to `evaluation.json`."""
+    plan.work.mkdir(parents=True, exist_ok=True)
+    write(plan.work / "unknown.jsonl", plan.unknown)
+    found: Found = {
+        "model": plan.model, "date": datetime.now(UTC).isoformat(timespec="seconds"), "program": program_version(),
+        "parts": {}, "left_out": {},
+    }  # fmt: skip
+    for part in parts(plan):
+        if plan.only and part.name not in plan.only:
+            continue
+        missing = part.missing()
+        told = {"error": f"there is no {missing} here"} if missing else _run(plan, part)
+        if "error" in told:
+            found["left_out"][part.name] = told["error"]
+            print(f"{part.name}: left out: {told['error']}", flush=True)
+            continue
+        found["parts"][part.name] = told
+        print(f"{part.name}: {told['seconds']:.0f} s", flush=True)
+    found["refusals"] = _refusals(plan.work / "unknown compounds")
+    found["validity"] = _validity(plan.work)
+    (plan.folder / "evaluation.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return found
+
+
+def _run(plan: Plan, part: Part) -> Found:
+    """Run one part; an error is a line of words."""
+    words = ["eval", *part.words, *part.passed, "--model", plan.model]
+    command = [sys.executable, "-m", "taiwa", *words, "-j", "1", "--json", "--out", str(plan.work / part.name)]
+    alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TAIWA_STORE": str(plan.work / "store.db")}
+    since = time.monotonic()
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=plan.seconds, check=False, env={**os.environ, **alone}
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"it took more than {plan.seconds:.0f} s; the same step goes on with it"}
+    if done.returncode not in DONE or not done.stdout.strip():
+        return {"error": (done.stderr.strip().splitlines() or ["it ended without a word"])[-1][:300]}
+    told: Found = json.loads(done.stdout.splitlines()[-1])
+    rows = [{name: each for name, each in row.items() if name not in LEFT_OUT} for row in told["rows"]]
+    command_line = " ".join(["taiwa", *(_plain(plan, word) for word in words)])
+    return {
+        "about": part.about, "command": command_line, "seconds": round(time.monotonic() - since, 1),
+        "data_hash": told["data_hash"], "failed": told["failed"], "stopped": told["stopped"], "rows": rows,
+    }  # fmt: skip
+
+
+def _plain(plan: Plan, word: str) -> str:
+    """A word of a command without the folders of this machine."""
+    for folder in (plan.data, plan.work, KEY.parent):
+        word = word.replace(f"{folder}/", "")
+    return word
+
+
+def _rows(folder: Path) -> Iterator[Mapping[str, Any]]:
+    """The newest row of each setting and item."""
+    path = folder / "rows.jsonl"
+    if not path.is_file():
+        return
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for line in path.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        if "setting" in row:
+            found[row["setting"], row["id"]] = row
+    yield from found.values()
+
+
+def _refusals(folder: Path) -> Found | None:
+    """How often it is said that a made-up compound is not known, and how often a number is given for it all the same."""
+    rows = [row["found"] for row in _rows(folder)]
+    if not rows:
+        return None
+    honest = sum(refused(str(row.get("text", "")), str(row.get("answer", ""))) for row in rows)
+    return {
+        "refused": _shared(honest, len(rows)),
+        "number": _shared(sum(bool(row.get("answer")) for row in rows), len(rows)),
+    }
+
+
+def _validity(work: Path) -> Found | None:
+    """How many of all answers have the form that they must have."""
+    counts: dict[str, list[int]] = {}
+    for folder in sorted(path for path in work.iterdir() if path.is_dir()):
+        for row in _rows(folder):
+            if row["requests"]:
+                sound = counts.setdefault(folder.name, [0, 0])
+                sound[0] += row["error"] is None and _sound(row["found"])
+                sound[1] += 1
+    if not counts:
+        return None
+    whole = _shared(sum(good for good, _ in counts.values()), sum(all_ for _, all_ in counts.values()))
+    return {"all": whole, "parts": {name: _shared(*each) for name, each in counts.items()}}
+
+
+def _sound(found: Mapping[str, Any]) -> bool:
+    """A rationale that came to its end with calls that can be read, or a reply with its delta; of scores and queries: a row."""
+    if "ending" in found:
+        return found["ending"] == "end" and not found["truncated"] and "arguments" not in found["tool_errors"]
+    return found.get("sound", True) is True
+
+
+def _shared(count: int, of: int) -> Found:
+    share = Share(count, of)
+    return {"count": count, "of": of, "share": share.share, "interval": share.interval and [*share.interval]}

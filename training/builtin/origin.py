@@ -1,0 +1,41 @@
+"""What a training was started with: its seed, its machine, and the state of the program, kept beside the checkpoint."""
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+__all__ = ["FILE", "note", "program"]
+
+FILE = "origin.json"
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 10
+READ = ("src/taiwa", "training")
+"""What a model depends on."""
+
+
+def note(folder: Path, **given: object) -> None:
+    """Write down a start, behind those before it."""
+    path = folder / FILE
+    before = json.loads(path.read_text("utf-8")) if path.is_file() else []
+    cores = os.cpu_count() or 1
+    now = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "cores": cores, "machine": platform.machine()}
+    path.write_text(json.dumps([*before, {**now, **program(), **given}], indent=1) + "\n", "utf-8")
+
+
+def program() -> Mapping[str, object]:
+    """The commit, and whether the files that a model depends on are those of that commit; neither without git."""
+    commit = _git("rev-parse", "HEAD")
+    changed = _git("status", "--porcelain", "--", *READ)
+    return {"commit": commit, "clean": bool(commit) and not changed}
+
+
+def _git(*words: str) -> str:
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
