@@ -11,10 +11,10 @@ from typing import TypeVar, cast
 
 from taiwa.conversation.history import Conversation, Past, take
 from taiwa.flows.acts import Act, Advise, Ask, Decision, HandOver, Look, Option, Thread
+from taiwa.flows.answering import answer, wordless
 from taiwa.flows.asksaid import said
 from taiwa.flows.assessment import SCORES, Assessment
 from taiwa.flows.chat import Reply, check, settle
-from taiwa.flows.cited import cite
 from taiwa.flows.clarify import Clarified, Manner, Turn, clarify
 from taiwa.flows.extractive import PLAIN, Reader, extractive
 from taiwa.flows.lookfirst import answerable
@@ -25,7 +25,7 @@ from taiwa.flows.quoting import harmless
 from taiwa.flows.smalltalk import chosen, numbered
 from taiwa.flows.sourced import Answer, Citation
 from taiwa.kernel.effects import Complete, Hidden, Program, Step, perform, tell
-from taiwa.kernel.errors import CorruptError, RefusalError, ShapeError
+from taiwa.kernel.errors import CorruptError, RefusalError, ShapeError, UnsupportedError
 from taiwa.kernel.records import Json, record, revive, value
 from taiwa.kernel.values import Evidence, Message, Passage, Request, Sampling, assistant, system, user
 
@@ -174,7 +174,11 @@ def _answered(found: Clarified, dialogue: Sequence[Message], asking: Asking, rea
     if not asking.modelless:
         language = tongue(dialogue, asking.person.language)
         try:
-            return (yield from cite(query, passages, language=language, manner=asking.instructions))
+            return (
+                yield from answer(
+                    query, passages, language=language, manner=asking.instructions, history=dialogue[:-1], reader=reader
+                )
+            )
         except (ShapeError, RefusalError) as error:
             told = f"the answer could not be used, so the passages speak for themselves: {error.message}"
             yield from tell(told, code="answer", warning=True)
@@ -182,11 +186,16 @@ def _answered(found: Clarified, dialogue: Sequence[Message], asking: Asking, rea
 
 
 def _advised(act: Act, dialogue: Sequence[Message], asking: Asking) -> Program[str]:
-    """What a model replies where nothing is to be looked up; greetings and thanks need none."""
+    """What a model replies where nothing is to be looked up; greetings and thanks need none, and not every model can."""
     if asking.modelless or not isinstance(act, Advise) or act.kind not in ("chat", "consultation"):
         return ""
     request = Request((system(ADVICE), material(dialogue)), sampling=Sampling(max_tokens=LONGEST_ADVICE))
-    response = yield from perform(Complete(request, Hidden))
+    try:
+        response = yield from perform(Complete(request, Hidden))
+    except UnsupportedError as error:
+        if wordless(error):
+            return ""
+        raise
     return harmless(response.text) if response.finish in ("stop", "length") else ""
 
 

@@ -12,9 +12,9 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 from taiwa.conversation.derive import language_of
 from taiwa.flows.acts import Act, Case, Decision, HandOver, Look, Option, Policy, Route, Situation, Thread, key_of
+from taiwa.flows.answering import answer
 from taiwa.flows.assess import By, assess
 from taiwa.flows.assessment import Assessment
-from taiwa.flows.cited import cite
 from taiwa.flows.finding import find
 from taiwa.flows.material import last_words, tongue, utterances
 from taiwa.flows.options import DOMINANT, facets, narrowed, spread
@@ -121,7 +121,8 @@ def ask(
     if not isinstance(found.act, Look) or found.queries is None:
         return Turn(found)
     language = tongue(dialogue, person.language)
-    return Turn(found, (yield from cite(found.queries.text, found.passages, language=language)))
+    asked = found.queries.text
+    return Turn(found, (yield from answer(asked, found.passages, language=language, history=tuple(dialogue)[:-1])))
 
 
 def clarify(

@@ -1,0 +1,80 @@
+"""Answers where the model judges dialogues and writes no words: the passages answer instead."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from taiwa.apps.load import load_text
+from taiwa.conversation.history import begin
+from taiwa.flows.answering import answer
+from taiwa.flows.askturn import Asking, ask_turn
+from taiwa.flows.chat import Reply
+from taiwa.flows.clarify import Manner, ask
+from taiwa.flows.rewrite import INSTRUCTIONS
+from taiwa.kernel import Ability, Note, Passage, Request, Runtime, UnsupportedError, assistant, user
+from taiwa.kernel.values import Chunk, Finished, Likelihood, TextDelta
+from taiwa.retrieve import InMemory
+
+TRAINS = Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",), page=4, id="p3")
+LEAVE = Passage("leave.md", "Everybody has 20 days.", heading=("Leave",), id="p1")
+SHELF = InMemory((TRAINS, LEAVE))
+APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").opened({})
+REWRITES = INSTRUCTIONS["en"][:60]
+
+
+class Judge:
+    """Scores every statement alike and rewrites, and writes nothing else."""
+
+    name = "judge"
+    abilities: frozenset[Ability] = frozenset({"logprobs", "json_schema"})
+
+    def __init__(self, digit: str = "1", lacks: str = "words") -> None:
+        self.digit, self.lacks = digit, lacks
+
+    def stream(self, request: Request) -> Iterator[Chunk]:
+        told = (Likelihood(self.digit, -0.01, ((self.digit, -0.01),)),) if request.likeliest else ()
+        if not told and not request.messages[0].text.startswith(REWRITES):
+            raise UnsupportedError("not learnt", ability=self.lacks)
+        yield TextDelta(self.digit if told else "who books trains for others")
+        yield Finished(likelihoods=told)
+
+
+def turn(model: Judge, text: str) -> tuple[Reply, list[Note]]:
+    reply, notes = Reply(""), list[Note]()
+    asking = Asking(Manner(judge="labels"))
+    for event in Runtime(model, retriever=SHELF).stream(ask_turn(text, asking)(begin(APP))):
+        if isinstance(event, Note):
+            notes.append(event)
+        elif not isinstance(event, TextDelta):
+            reply, _ = event.value
+    return reply, notes
+
+
+def test_a_model_without_words_judges_and_the_passages_answer() -> None:
+    reply, notes = turn(Judge(), "who books trains")
+    assert reply.text.startswith("Trains are booked by yourself. [1]")
+    assert isinstance(reply.delta, dict)
+    assert reply.delta["by"] == "passages"
+    assert isinstance(reply.delta["scores"], dict)
+    assert reply.delta["scores"]["source"] == "labels"
+    assert [note.text for note in notes if note.code == "answer"] == [
+        "the model words no answers, so the passages are quoted"
+    ]
+
+
+def test_advice_that_a_model_cannot_word_is_given_in_words_of_ours() -> None:
+    reply, _ = turn(Judge("5"), "zzz")
+    assert reply.text
+
+
+def test_the_query_is_the_rewritten_one() -> None:
+    dialogue = (user("who books trains"), assistant("Oneself."), user("and trains for others?"))
+    found = Runtime(Judge(), retriever=SHELF).run(ask(dialogue, Manner(judge="labels")))
+    assert found.answer is not None
+    assert (found.answer.by, found.answer.query) == ("passages", "who books trains for others")
+
+
+def test_what_a_server_lacks_is_still_an_error() -> None:
+    with pytest.raises(UnsupportedError, match="not learnt"):
+        Runtime(Judge(lacks="json_schema.depth")).run(answer("who books trains", [TRAINS]))
+    assert Runtime(Judge()).run(answer("who books trains", [TRAINS])).by == "passages"
