@@ -18,7 +18,7 @@ from taiwa.kernel.errors import ConfigError, InputError, StoreError
 from taiwa.postgres.address import Server
 from taiwa.postgres.faults import translate, unreachable
 from taiwa.postgres.kind import Kind, migrate, version
-from taiwa.sqlite.connection import Clock, Row, now_us
+from taiwa.sqlite import Clock, Database, Row, now_us
 
 if TYPE_CHECKING:
     import psycopg
@@ -39,7 +39,7 @@ PLACE = re.compile(r"\?(\d*)")
 READS = ("SELECT", "WITH")
 
 
-class Connection:
+class Connection(Database):
     """A schema of some kind on a server. Safe for use by several threads, and by a child process after a fork."""
 
     path: Path | None = None
@@ -71,16 +71,6 @@ class Connection:
         with self._lock:
             cursor = self._execute(statement, values)
             return [] if cursor.description is None else cursor.fetchall()
-
-    def row(self, statement: str, *values: object) -> Row | None:
-        """Return the first row, if there is one."""
-        found = self.rows(statement, *values)
-        return found[0] if found else None
-
-    def one(self, statement: str, *values: object) -> Any:  # noqa: ANN401  (its type is known only to the statement)
-        """Return the first value of the first row, or None."""
-        found = self.rows(statement, *values)
-        return found[0][0] if found else None
 
     def run(self, statement: str, *values: object) -> int:
         """Run a statement that changes rows, and return how many it changed."""

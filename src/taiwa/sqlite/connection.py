@@ -9,21 +9,17 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from taiwa.kernel.errors import InputError, StoreError
+from taiwa.sqlite.database import Clock, Database, Row
 from taiwa.sqlite.faults import translate
 from taiwa.sqlite.kind import Kind, is_current, migrate
 
-__all__ = ["Clock", "Connection", "Row", "now_us"]
+__all__ = ["Connection", "now_us"]
 
-Row: TypeAlias = tuple[Any, ...]
-"""One row of a result; its types are known only to its statement."""
-Clock: TypeAlias = Callable[[], int]
-"""Microseconds since 1970."""
 
 MEMORY = ":memory:"
 WAIT = 10.0
@@ -36,7 +32,7 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
-class Connection:
+class Connection(Database):
     """An open file of some kind. Safe for use by several threads, and by a child process after a fork."""
 
     def __init__(self, path: str | Path, kind: Kind, *, readonly: bool = False, clock: Clock = now_us) -> None:
@@ -64,16 +60,6 @@ class Connection:
                 return self._sql.execute(statement, values).fetchall()
             except TROUBLE as error:
                 raise translate(error, self.path, self.kind) from error
-
-    def row(self, statement: str, *values: object) -> Row | None:
-        """Return the first row, if there is one."""
-        found = self.rows(statement, *values)
-        return found[0] if found else None
-
-    def one(self, statement: str, *values: object) -> Any:  # noqa: ANN401  (its type is known only to the statement)
-        """Return the first value of the first row, or None."""
-        found = self.rows(statement, *values)
-        return found[0][0] if found else None
 
     def run(self, statement: str, *values: object) -> int:
         """Run a statement that changes rows, and return how many it changed."""

@@ -1,11 +1,15 @@
 """How a database is spoken to, whichever it is: statements that SQLite and PostgreSQL both understand, with `?` for values."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
-from taiwa.sqlite.connection import Clock, Row
+__all__ = ["Clock", "Database", "Row"]
 
-__all__ = ["Database"]
+Row: TypeAlias = tuple[Any, ...]
+"""One row of a result; its types are known only to its statement."""
+Clock: TypeAlias = Callable[[], int]
+"""Microseconds since 1970."""
 
 
 class Database(Protocol):
@@ -27,11 +31,13 @@ class Database(Protocol):
 
     def row(self, statement: str, *values: object) -> Row | None:
         """Return the first row, if there is one."""
-        ...
+        found = self.rows(statement, *values)
+        return found[0] if found else None
 
     def one(self, statement: str, *values: object) -> Any:  # noqa: ANN401  (its type is known only to the statement)
         """Return the first value of the first row, or None."""
-        ...
+        found = self.rows(statement, *values)
+        return found[0][0] if found else None
 
     def run(self, statement: str, *values: object) -> int:
         """Run a statement that changes rows, and return how many it changed."""

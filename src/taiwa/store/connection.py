@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from taiwa.sqlite.connection import Clock, Row, now_us
+from taiwa.sqlite import Clock, Row, now_us
 from taiwa.sqlite.database import Database
 
 __all__ = ["Clock", "Connection", "Row", "Words", "now_us"]

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from taiwa.sqlite.connection import Clock, Row, now_us
-from taiwa.sqlite.connection import Connection as AnyConnection
+from taiwa.sqlite import Clock, Row, now_us
+from taiwa.sqlite import Connection as AnyConnection
 from taiwa.store.bodies import texts
 from taiwa.store.process import is_alive, own
 from taiwa.store.schema import STORE

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from taiwa.postgres import Connection as AnyConnection
 from taiwa.postgres import Server
-from taiwa.sqlite.connection import Clock, Row, now_us
+from taiwa.sqlite import Clock, Row, now_us
 from taiwa.store.bodies import texts
 from taiwa.store.serverschema import STORE
 from taiwa.store.words import index_text, query_words
