@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from training.builtin.quantities.telling import Ask, Teller, Thing
 from training.builtin.quantities.working import Problem, value
-from training.builtin.quantities.words import noun, person, place, subject
+from training.builtin.quantities.words import noun, person, place, several, subject
 
 __all__ = ["compared", "counted", "grouped", "happened", "rated", "shared", "started"]
 
@@ -27,9 +27,22 @@ LOSSES = (
     "{F} [borrowed|took|bought] {n} [of them|{N}|from the lot]",
     "then {S} [sells|loses|gives away|uses] {n}",
 )
-DOUBLES = ("the number [then |]doubles", "{S} doubles [the number|them]", "[later|then] there are twice as many", "the [stock|collection] becomes two times as large")
-TRIPLES = ("the number [then |]triples", "[later|then] there are three times as many", "the [stock|collection] becomes three times as large")
-HALVES = ("half of [them|the {N}] [are sold|are lost|are given away|go to {F}|break]", "{S} [uses|sells|loses] half of [them|the {N}][| then]", "{F} takes half of [them|the {N}]")
+DOUBLES = (
+    "the number [then |]doubles",
+    "{S} doubles [the number|them]",
+    "[later|then] there are twice as many",
+    "the [stock|collection] becomes two times as large",
+)
+TRIPLES = (
+    "the number [then |]triples",
+    "[later|then] there are three times as many",
+    "the [stock|collection] becomes three times as large",
+)
+HALVES = (
+    "half of [them|the {N}] [are sold|are lost|are given away|go to {F}|break]",
+    "{S} [uses|sells|loses] half of [them|the {N}][| then]",
+    "{F} takes half of [them|the {N}]",
+)
 LEFT = (
     "how many {N} [does {S} have|are there|are left|remain] [now|then|in the end|at the end|after that|]~how many {N} [{S} has|there are|are left|remain] [now|then|in the end|at the end]",
     "how many [does {S} have|are there] [now|in the end|at the end|after all that]~how many [{S} has|there are] [now|in the end]",
@@ -37,7 +50,11 @@ LEFT = (
     "how many {N} [does {S} end up with|has {S} got]~how many {N} {S} ends up with",
     "with how many {N} does {S} end~with how many {N} {S} ends",
 )
-NP_LEFT = ("the number of {N} [now|in the end|at the end]", "the [final|new] number of {N}", "the number of {N} {S} has [now|in the end|]")
+NP_LEFT = (
+    "the number of {N} [now|in the end|at the end]",
+    "the [final|new] number of {N}",
+    "the number of {N} {S} has [now|in the end|]",
+)
 FEW_LEFT = (
     "how many {N} does {S} have left~how many {N} {S} has left",
     "how many {N} [are left|remain]~how many {N} [are left|remain]",
@@ -61,7 +78,11 @@ class Scene:
         """The problem, sometimes after a sentence that has nothing to do with it."""
         question = teller.ask(ask, self.slots)
         if teller.chance(0.09):
-            aside: dict[str, str | Thing] = {"P": place(teller), "x": str(teller.whole(5, 60)), "S": person(teller).name}
+            aside: dict[str, str | Thing] = {
+                "P": place(teller),
+                "x": str(teller.whole(5, 60)),
+                "S": person(teller).name,
+            }
             question = teller.say(teller.random.choice(ASIDES), aside).strip() + " " + question
         keep = tuple(self.things.split())
         return Problem(question, ((says, expression),), self.things if unit is None else unit, keep)
@@ -73,21 +94,28 @@ def _scene(teller: Teller, **numbers: int) -> Scene:
     who, friend = subject(teller), person(teller).name
     while who.first == friend:
         friend = person(teller).name
-    slots: dict[str, str | Thing] = {"S": who, "F": friend, "N": things, "box": box, "boxes": _several(box), "P": place(teller)}
+    slots: dict[str, str | Thing] = {
+        "S": who,
+        "F": friend,
+        "N": things,
+        "box": box,
+        "boxes": several(box),
+        "P": place(teller),
+    }
     slots |= {name: teller.number(number) for name, number in numbers.items()}
     # "a couple of of them" is nothing that anybody says
     slots |= {name: str(numbers[name]) for name in numbers if str(slots[name]).endswith(" of")}
     return Scene(slots, things)
 
 
-def _several(word: str) -> str:
-    if word == "shelf":
-        return "shelves"
-    return word + ("es" if word.endswith(("x", "s", "sh", "ch")) else "s")
-
-
 def _amount(teller: Teller) -> int:
-    return teller.whole(3, 30) if teller.chance(0.6) else teller.whole(20, 99) if teller.chance(0.7) else teller.whole(100, 990)
+    return (
+        teller.whole(3, 30)
+        if teller.chance(0.6)
+        else teller.whole(20, 99)
+        if teller.chance(0.7)
+        else teller.whole(100, 990)
+    )
 
 
 def happened(teller: Teller) -> Problem:
@@ -100,10 +128,19 @@ def happened(teller: Teller) -> Problem:
     )]  # fmt: skip
     expression, worth, fewer = str(start), start, True
     for step in range(teller.random.choices((1, 2, 3), (5, 4, 2))[0]):
-        kind = teller.random.choices(("gain", "loss", "double", "triple", "half"), (8, 8 if worth > 4 else 0, 1, 0.6, 1.2 if not worth % 2 else 0))[0]
-        inner = expression if step == 0 or not {"+", "-"} & set(expression.replace("(", "").split(")")[-1]) else f"({expression})"
+        kind = teller.random.choices(
+            ("gain", "loss", "double", "triple", "half"),
+            (8, 8 if worth > 4 else 0, 1, 0.6, 1.2 if not worth % 2 else 0),
+        )[0]
+        inner = (
+            expression
+            if step == 0 or not {"+", "-"} & set(expression.replace("(", "").split(")")[-1])
+            else f"({expression})"
+        )
         if kind in ("gain", "loss"):
-            number = teller.whole(2, max(worth - 1, 3)) if kind == "loss" and worth > 3 else teller.whole(2, max(start, 12))
+            number = (
+                teller.whole(2, max(worth - 1, 3)) if kind == "loss" and worth > 3 else teller.whole(2, max(start, 12))
+            )
             if kind == "loss" and number >= worth:
                 number = 1
             scene.slots[f"n{step}"] = str(number) if teller.chance(0.5) else teller.measure(number)
@@ -117,12 +154,19 @@ def happened(teller: Teller) -> Problem:
         fewer = fewer and kind in ("loss", "half")
     says = "Work through what happens." if len(facts) > 2 else _said(expression)
     wh = FEW_LEFT + LEFT[:2] if fewer else LEFT
-    ask = Ask(facts, wh, NP_LEFT if not fewer else ("the number of {N} left", "the number of remaining {N}", *NP_LEFT), loose=False)
+    ask = Ask(
+        facts,
+        wh,
+        NP_LEFT if not fewer else ("the number of {N} left", "the number of remaining {N}", *NP_LEFT),
+        loose=False,
+    )
     return scene.problem(teller, ask, says, expression)
 
 
 def _said(expression: str) -> str:
-    return {"+": "Add them.", "-": "Take away.", "*": "Multiply.", "/": "Divide."}[next(sign for sign in expression if sign in "+-*/")]
+    return {"+": "Add them.", "-": "Take away.", "*": "Multiply.", "/": "Divide."}[
+        next(sign for sign in expression if sign in "+-*/")
+    ]
 
 
 def compared(teller: Teller) -> Problem:
@@ -134,7 +178,9 @@ def compared(teller: Teller) -> Problem:
     k = min(k, a - 2)
     scene = _scene(teller, a=a, k=k, b=max(a - k, 1), c=a + k)
     times = "[twice|two times|double]" if k == 2 else "[three times|thrice]" if k == 3 else "{k} times"
-    first = teller.pick("{S} has {a} {N}", "{S} " + HOLDS + " {a} {N}", "there are {a} {N} in {S's} [box|bag|garden|room]")
+    first = teller.pick(
+        "{S} has {a} {N}", "{S} " + HOLDS + " {a} {N}", "there are {a} {N} in {S's} [box|bag|garden|room]"
+    )
     relation, expression, says = {
         "more": ("{F} has {k} [more|more {N}] than {S}", f"{a}+{k}", "More means add."),
         "together": ("{F} has {k} [more|more {N}] than {S}", f"{a}+{a}+{k}", "Add both."),
@@ -144,13 +190,26 @@ def compared(teller: Teller) -> Problem:
         "difference": ("{F} has {b}[| {N}| of them]", f"{a}-{max(a - k, 1)}", "The difference is asked for."),
         "back": ("{S} has {k} [more|more {N}] than {F}", f"{a}-{k}", "The other one has fewer."),
     }[kind]
-    wh: tuple[str, ...] = ("how many {N} does {F} have~how many {N} {F} has", "how many does {F} have~how many {F} has", "how many {N} are {F's}~how many {N} are {F's}")
+    wh: tuple[str, ...] = (
+        "how many {N} does {F} have~how many {N} {F} has",
+        "how many does {F} have~how many {F} has",
+        "how many {N} are {F's}~how many {N} are {F's}",
+    )
     np: tuple[str, ...] = ("the number of {N} {F} has", "{F's} number of {N}", "the number of {F's} {N}")
     if kind == "together":
-        wh = ("how many {N} do they have [together|altogether|in all|in total]~how many {N} they have [together|in all]", "how many {N} do {S} and {F} have between them~how many {N} they have between them", "how many {N} are there in [all|total]~how many {N} there are in all")
+        wh = (
+            "how many {N} do they have [together|altogether|in all|in total]~how many {N} they have [together|in all]",
+            "how many {N} do {S} and {F} have between them~how many {N} they have between them",
+            "how many {N} are there in [all|total]~how many {N} there are in all",
+        )
         np = ("the number of {N} they have together", "the total number of {N}", "the sum of both")
     if kind == "difference":
-        wh = ("how many more {N} does {S} have than {F}~how many more {N} {S} has than {F}", "how many {N} fewer does {F} have~how many {N} fewer {F} has", "by how many {N} does {S} have more~by how many {N} {S} has more", "what is the difference [between them|]~what the difference is")
+        wh = (
+            "how many more {N} does {S} have than {F}~how many more {N} {S} has than {F}",
+            "how many {N} fewer does {F} have~how many {N} fewer {F} has",
+            "by how many {N} does {S} have more~by how many {N} {S} has more",
+            "what is the difference [between them|]~what the difference is",
+        )
         np = ("the difference", "the difference between the two", "the number of {N} that {S} has more")
     return scene.problem(teller, Ask((first, relation), wh, np, loose=False), says, expression)
 
@@ -161,27 +220,53 @@ def grouped(teller: Teller) -> Problem:
     k, p, q = teller.whole(1, 20), teller.whole(2, 12), teller.whole(2, 20)
     scene = _scene(teller, n=n, m=m, k=k, p=p, q=q, T=n * m + k)
     other = teller.random.choice(CONTAINERS)
-    scene.slots["others"] = _several(other)
+    scene.slots["others"] = several(other)
     kind = teller.random.choices(("plain", "more", "less", "two", "remain"), (6, 2, 2, 2, 1))[0]
     each = teller.pick(
         "{S} has {n} {boxes} [of|with] {m} {N}[| each]", "there are {n} {boxes} with {m} {N} [each|in each of them|in every {box}]", "each of {n} {boxes} [holds|contains|has] {m} {N}",
         "{S} [fills|packs|buys|carries|orders] {n} {boxes} with {m} {N} [each|per {box}]", "a {box} [holds|contains] {m} {N} and there are {n} {boxes}", "in every {box} there are {m} {N}, and {S} has {n} {boxes}",
         "{n} {boxes} are filled with {m} {N} each", "{m} {N} fit [in|into] one {box}; {S} has {n} full {boxes}",
     )  # fmt: skip
-    more = teller.pick("{k} more {N} [are lying around|are on the floor|lie beside them|are loose]", "{S} [also has|has besides] {k} single {N}", "another {k} {N} are added")
-    less = teller.pick("{k} [of them|of the {N}|{N}] are [broken|missing|bad|sold|lost]", "{S} gives {k} {N} away", "{F} takes {k}[| of them| {N}]")
+    more = teller.pick(
+        "{k} more {N} [are lying around|are on the floor|lie beside them|are loose]",
+        "{S} [also has|has besides] {k} single {N}",
+        "another {k} {N} are added",
+    )
+    less = teller.pick(
+        "{k} [of them|of the {N}|{N}] are [broken|missing|bad|sold|lost]",
+        "{S} gives {k} {N} away",
+        "{F} takes {k}[| of them| {N}]",
+    )
     facts, expression, says = {
         "plain": ([each], f"{n}*{m}", "Multiply."),
         "more": ([each, more], f"{n}*{m}+{k}", "Multiply, then add the rest."),
         "less": ([each, less], f"{n}*{m}-{min(k, n * m - 1)}", "Multiply, then take away."),
-        "two": (["{S} has {n} {boxes} of {m} {N}[| each] and {p} {others} of {q}[| each| {N} each]"], f"{n}*{m}+{p}*{q}", "Multiply both, then add."),
-        "remain": ([teller.pick("from {T} {N}, {S} fills {n} {boxes} with {m} each", "{S} has {T} {N} and puts {m} into each of {n} {boxes}")], f"{n * m + k}-{n}*{m}", "Take away what is in the groups."),
+        "two": (
+            ["{S} has {n} {boxes} of {m} {N}[| each] and {p} {others} of {q}[| each| {N} each]"],
+            f"{n}*{m}+{p}*{q}",
+            "Multiply both, then add.",
+        ),
+        "remain": (
+            [
+                teller.pick(
+                    "from {T} {N}, {S} fills {n} {boxes} with {m} each",
+                    "{S} has {T} {N} and puts {m} into each of {n} {boxes}",
+                )
+            ],
+            f"{n * m + k}-{n}*{m}",
+            "Take away what is in the groups.",
+        ),
     }[kind]
     scene.slots["k"] = str(min(k, n * m - 1)) if kind == "less" else scene.slots["k"]
     if kind in ("less", "remain"):
         wh, np = FEW_LEFT, ("the number of {N} left", "the number of remaining {N}")
     else:
-        wh = ("how many {N} are there [in all|altogether|in total|]~how many {N} there are [in all|altogether|]", "how many {N} does {S} have [in all|altogether|]~how many {N} {S} has", "how many {N} is that [in all|altogether|]~how many {N} that is", "what is the [total|total number] of {N}~what the total number of {N} is")
+        wh = (
+            "how many {N} are there [in all|altogether|in total|]~how many {N} there are [in all|altogether|]",
+            "how many {N} does {S} have [in all|altogether|]~how many {N} {S} has",
+            "how many {N} is that [in all|altogether|]~how many {N} that is",
+            "what is the [total|total number] of {N}~what the total number of {N} is",
+        )
         np = ("the [total |]number of {N}", "the total", "the number of all {N}")
     return scene.problem(teller, Ask(facts, wh, np, loose=False), says, expression)
 
@@ -193,24 +278,65 @@ def shared(teller: Teller) -> Problem:
     total = k * m if kind == "packs" or teller.chance(0.9) else k * m + teller.whole(1, k)
     part = teller.whole(1, max(total // 3, 1))
     scene = _scene(teller, k=k, T=total, a=total - part, b=part, U=total + part)
-    people = "[children|friends|people|pupils|students|neighbours|guests|classes|teams|cousins|families|workers|players]"
+    people = (
+        "[children|friends|people|pupils|students|neighbours|guests|classes|teams|cousins|families|workers|players]"
+    )
     scene.slots["people"] = teller.say(people).lower()
-    deal = teller.pick("[shares|divides|splits] [them|the {N}] equally [among|between] {k} {people}", "[deals|hands|gives] [them|the {N}] out evenly to {k} {people}", "puts [them|the {N}] into {k} {boxes} with the same number in each")
-    start = {"each": "{S} has {T} {N}", "packs": "{S} has {T} {N}", "sum": "{S} has {a} {N} and {F} has {b}", "rest": "{S} has {U} {N} and keeps {b}"}[kind]
+    deal = teller.pick(
+        "[shares|divides|splits] [them|the {N}] equally [among|between] {k} {people}",
+        "[deals|hands|gives] [them|the {N}] out evenly to {k} {people}",
+        "puts [them|the {N}] into {k} {boxes} with the same number in each",
+    )
+    start = {
+        "each": "{S} has {T} {N}",
+        "packs": "{S} has {T} {N}",
+        "sum": "{S} has {a} {N} and {F} has {b}",
+        "rest": "{S} has {U} {N} and keeps {b}",
+    }[kind]
     if kind == "packs":
         facts = [teller.pick(
             "{T} {N} are packed into {boxes} of {k}", "{S} has {T} {N} and puts {k} into each {box}", "a {box} holds {k} {N} and there are {T} {N} to pack", "{S} packs {T} {N}, {k} to a {box}", "{T} {N} are to be put into {boxes} with {k} in each",
         )]  # fmt: skip
-        wh: tuple[str, ...] = ("how many {boxes} [are needed|does it take|are filled|are used|does {S} fill]~how many {boxes} are needed", "how many {boxes} are there [then|]~how many {boxes} there are", "how many {boxes} does {S} need~how many {boxes} {S} needs")
-        unit, np = _several(str(scene.slots["box"])), ("the number of {boxes} [needed|]", "the number of {boxes}")
+        wh: tuple[str, ...] = (
+            "how many {boxes} [are needed|does it take|are filled|are used|does {S} fill]~how many {boxes} are needed",
+            "how many {boxes} are there [then|]~how many {boxes} there are",
+            "how many {boxes} does {S} need~how many {boxes} {S} needs",
+        )
+        unit, np = several(str(scene.slots["box"])), ("the number of {boxes} [needed|]", "the number of {boxes}")
         return scene.problem(teller, Ask(facts, wh, np), "Divide.", f"{total}/{k}", unit)
-    facts = [start, {"sum": "they put them together and share them equally [among|between] {k} {people}", "rest": "the others are shared equally [among|between] {k} {people}"}.get(kind, "{S} " + deal)]
+    facts = [
+        start,
+        {
+            "sum": "they put them together and share them equally [among|between] {k} {people}",
+            "rest": "the others are shared equally [among|between] {k} {people}",
+        }.get(kind, "{S} " + deal),
+    ]
     if kind == "each" and teller.chance(0.5):
-        facts = [teller.pick("{T} {N} are [shared|divided|split] [equally|evenly] [among|between] {k} {people}", "{k} {people} share {T} {N} equally", "{S} [shares|divides|splits] {T} {N} equally [among|between] {k} {people}")]
-    wh = ("how many {N} does each [one |of them |]get~how many {N} each [one |of them |]gets", "how many {N} [go to each|are there for each]~how many {N} go to each", "what does each [one|of them] [get|receive]~what each [one|of them] gets", "how many {N} are in each share~how many {N} are in each share")
-    expression = {"each": f"{total}/{k}", "sum": f"({total - part}+{part})/{k}", "rest": f"({total + part}-{part})/{k}"}[kind]
+        facts = [
+            teller.pick(
+                "{T} {N} are [shared|divided|split] [equally|evenly] [among|between] {k} {people}",
+                "{k} {people} share {T} {N} equally",
+                "{S} [shares|divides|splits] {T} {N} equally [among|between] {k} {people}",
+            )
+        ]
+    wh = (
+        "how many {N} does each [one |of them |]get~how many {N} each [one |of them |]gets",
+        "how many {N} [go to each|are there for each]~how many {N} go to each",
+        "what does each [one|of them] [get|receive]~what each [one|of them] gets",
+        "how many {N} are in each share~how many {N} are in each share",
+    )
+    expression = {
+        "each": f"{total}/{k}",
+        "sum": f"({total - part}+{part})/{k}",
+        "rest": f"({total + part}-{part})/{k}",
+    }[kind]
     says = {"each": "Divide.", "sum": "Add, then divide.", "rest": "Take away, then divide."}[kind]
-    return scene.problem(teller, Ask(facts, wh, ("the number of {N} for each", "the share of each", "the number of {N} each gets"), loose=False), says, expression)
+    return scene.problem(
+        teller,
+        Ask(facts, wh, ("the number of {N} for each", "the share of each", "the number of {N} each gets"), loose=False),
+        says,
+        expression,
+    )
 
 
 def started(teller: Teller) -> Problem:
@@ -219,21 +345,72 @@ def started(teller: Teller) -> Problem:
     scene = _scene(teller, a=a, b=b, c=a + b)
     kind = teller.random.choice(("first", "bought", "gone", "need"))
     if kind == "first":
-        facts = [teller.pick("{S} gave {b} {N} [away|to {F}]", "{S} [lost|sold|used] {b} {N}", "{F} took {b} of {S's} {N}"), "{S} [now has|still has|has] {a} [left|{N} left]"]
-        wh = ("how many {N} did {S} have [at first|before|in the beginning|originally|to begin with]~how many {N} {S} had [at first|before|in the beginning]", "how many {N} were there [at first|before]~how many {N} there were [at first|before]")
-        np, expression, says = ("the number of {N} at first", "the number of {N} before"), f"{a}+{b}", "Add back what went away."
+        facts = [
+            teller.pick("{S} gave {b} {N} [away|to {F}]", "{S} [lost|sold|used] {b} {N}", "{F} took {b} of {S's} {N}"),
+            "{S} [now has|still has|has] {a} [left|{N} left]",
+        ]
+        wh = (
+            "how many {N} did {S} have [at first|before|in the beginning|originally|to begin with]~how many {N} {S} had [at first|before|in the beginning]",
+            "how many {N} were there [at first|before]~how many {N} there were [at first|before]",
+        )
+        np, expression, says = (
+            ("the number of {N} at first", "the number of {N} before"),
+            f"{a}+{b}",
+            "Add back what went away.",
+        )
     elif kind == "bought":
-        facts = ["{S} had {a} {N}", teller.pick("[after shopping|after a trip|later|now|today] {S} has {c}[| {N}| of them]", "{S} [got|found|bought] some more and [now |]has {c}")]
-        wh = ("how many {N} [were added|are new|came on top]~how many {N} [were added|are new]", "how many {N} did {S} [get|find|buy]~how many {N} {S} [got|bought]")
-        np, expression, says = ("the number of new {N}", "the number of {N} added"), f"{a + b}-{a}", "The difference is asked for."
+        facts = [
+            "{S} had {a} {N}",
+            teller.pick(
+                "[after shopping|after a trip|later|now|today] {S} has {c}[| {N}| of them]",
+                "{S} [got|found|bought] some more and [now |]has {c}",
+            ),
+        ]
+        wh = (
+            "how many {N} [were added|are new|came on top]~how many {N} [were added|are new]",
+            "how many {N} did {S} [get|find|buy]~how many {N} {S} [got|bought]",
+        )
+        np, expression, says = (
+            ("the number of new {N}", "the number of {N} added"),
+            f"{a + b}-{a}",
+            "The difference is asked for.",
+        )
     elif kind == "gone":
-        facts = ["{S} had {c} {N}", teller.pick("now {S} has [only |]{a}[| left]", "{S} gave some away and has {a} left", "[today|in the evening|a week later] only {a} are left")]
-        wh = ("how many {N} [are gone|were lost|are missing]~how many {N} [are gone|are missing]", "how many {N} did {S} [lose|give away|use]~how many {N} {S} [lost|gave away|used]")
-        np, expression, says = ("the number of {N} that are gone", "the number of missing {N}"), f"{a + b}-{a}", "The difference is asked for."
+        facts = [
+            "{S} had {c} {N}",
+            teller.pick(
+                "now {S} has [only |]{a}[| left]",
+                "{S} gave some away and has {a} left",
+                "[today|in the evening|a week later] only {a} are left",
+            ),
+        ]
+        wh = (
+            "how many {N} [are gone|were lost|are missing]~how many {N} [are gone|are missing]",
+            "how many {N} did {S} [lose|give away|use]~how many {N} {S} [lost|gave away|used]",
+        )
+        np, expression, says = (
+            ("the number of {N} that are gone", "the number of missing {N}"),
+            f"{a + b}-{a}",
+            "The difference is asked for.",
+        )
     else:
-        facts = [teller.pick("{S} [wants|needs|would like] [|to have ]{c} {N}", "{S} [plans|hopes|wants] to [collect|get|have] {c} {N}", "{c} {N} are needed [by {S}|]"), "{S} [has|already has] {a}[| of them| {N}| so far]"]
-        wh = ("how many more [{N} |][does {S} need|are needed|must {S} get]~how many more are needed", "how many {N} are [still missing|lacking]~how many {N} are still missing")
-        np, expression, says = ("the number of {N} [still missing|to get]", "the number of {N} {S} still needs"), f"{a + b}-{a}", "The difference is asked for."
+        facts = [
+            teller.pick(
+                "{S} [wants|needs|would like] [|to have ]{c} {N}",
+                "{S} [plans|hopes|wants] to [collect|get|have] {c} {N}",
+                "{c} {N} are needed [by {S}|]",
+            ),
+            "{S} [has|already has] {a}[| of them| {N}| so far]",
+        ]
+        wh = (
+            "how many more [{N} |][does {S} need|are needed|must {S} get]~how many more are needed",
+            "how many {N} are [still missing|lacking]~how many {N} are still missing",
+        )
+        np, expression, says = (
+            ("the number of {N} [still missing|to get]", "the number of {N} {S} still needs"),
+            f"{a + b}-{a}",
+            "The difference is asked for.",
+        )
     return scene.problem(teller, Ask(facts, wh, np, loose=False), says, expression)
 
 
@@ -241,7 +418,9 @@ def counted(teller: Teller) -> Problem:
     """Several sorts are counted together, or one of them is not."""
     numbers = [_amount(teller) for _ in range(teller.random.choice((2, 2, 3, 3, 4)))]
     scene = _scene(teller, **{f"c{at}": number for at, number in enumerate(numbers)})
-    colours = teller.random.sample("red blue green yellow white black brown big small old new round long wooden".split(), len(numbers))
+    colours = teller.random.sample(
+        "red blue green yellow white black brown big small old new round long wooden".split(), len(numbers)
+    )
     other = teller.chance(0.3)
     slots = [f"{{c{at}}} {colour}" for at, colour in enumerate(colours)]
     listed = ", ".join(slots[:-1]) + f" and {slots[-1]} {{N}}"
@@ -250,16 +429,51 @@ def counted(teller: Teller) -> Problem:
         whole = int(value(total))
         scene.slots["T"] = teller.number(whole) if not str(teller.number(whole)).endswith(" of") else str(whole)
         rest = ", ".join(slots[:-2]) + (" and " if len(slots) > 2 else "") + slots[-2]
-        facts = [teller.pick("{S} has {T} {N}", "there are {T} {N} in a [box|shop|bag]", "of {T} {N}, a few are looked at"), f"{rest} ones are among them and all the others are {colours[-1]}"]
-        wh: tuple[str, ...] = (f"how many {{N}} are {colours[-1]}~how many {{N}} are {colours[-1]}", f"how many {colours[-1]} {{N}} are there~how many {colours[-1]} {{N}} there are")
-        return scene.problem(teller, Ask(facts, wh, (f"the number of {colours[-1]} {{N}}",), loose=False), "Take away the others.", f"{whole}-" + "-".join(map(str, numbers[:-1])))
-    facts = [teller.pick(f"{{S}} has {listed}", f"there are {listed} in the [box|shop|bag|garden|cellar]", f"{{S}} [counts|buys|finds|sees|sells] {listed}", f"a [box|crate|shop] holds {listed}")]
+        facts = [
+            teller.pick("{S} has {T} {N}", "there are {T} {N} in a [box|shop|bag]", "of {T} {N}, a few are looked at"),
+            f"{rest} ones are among them and all the others are {colours[-1]}",
+        ]
+        wh: tuple[str, ...] = (
+            f"how many {{N}} are {colours[-1]}~how many {{N}} are {colours[-1]}",
+            f"how many {colours[-1]} {{N}} are there~how many {colours[-1]} {{N}} there are",
+        )
+        return scene.problem(
+            teller,
+            Ask(facts, wh, (f"the number of {colours[-1]} {{N}}",), loose=False),
+            "Take away the others.",
+            f"{whole}-" + "-".join(map(str, numbers[:-1])),
+        )
+    facts = [
+        teller.pick(
+            f"{{S}} has {listed}",
+            f"there are {listed} in the [box|shop|bag|garden|cellar]",
+            f"{{S}} [counts|buys|finds|sees|sells] {listed}",
+            f"a [box|crate|shop] holds {listed}",
+        )
+    ]
     if len(numbers) < 4 and teller.chance(0.4):
         days = ("on [Monday|the first day]", "on [Tuesday|the second day]", "on [Wednesday|the third day]")
-        verb = teller.pick("[sells|sold]", "[finds|found]", "[makes|made]", "[picks|picked]", "[buys|bought]", "[counts|counted]")
-        facts = [f"{{S}} {verb} {{c0}} {{N}} {days[0]}" + "".join(f"{', ' if at < len(numbers) - 1 else ' and '}{{c{at}}} {days[at]}" for at in range(1, len(numbers)))]
-    wh = ("how many {N} [is that|are there|are these] [in all|altogether|in total|together]~how many {N} that is [in all|altogether]", "how many {N} are there~how many {N} there are", "what is the total [|number of {N}]~what the total is", "how many {N} does that make~how many {N} that makes")
-    return scene.problem(teller, Ask(facts, wh, ("the total", "the total number of {N}", "the number of {N} in all", "the sum")), "Add them.", total)
+        verb = teller.pick(
+            "[sells|sold]", "[finds|found]", "[makes|made]", "[picks|picked]", "[buys|bought]", "[counts|counted]"
+        )
+        facts = [
+            f"{{S}} {verb} {{c0}} {{N}} {days[0]}"
+            + "".join(
+                f"{', ' if at < len(numbers) - 1 else ' and '}{{c{at}}} {days[at]}" for at in range(1, len(numbers))
+            )
+        ]
+    wh = (
+        "how many {N} [is that|are there|are these] [in all|altogether|in total|together]~how many {N} that is [in all|altogether]",
+        "how many {N} are there~how many {N} there are",
+        "what is the total [|number of {N}]~what the total is",
+        "how many {N} does that make~how many {N} that makes",
+    )
+    return scene.problem(
+        teller,
+        Ask(facts, wh, ("the total", "the total number of {N}", "the number of {N} in all", "the sum")),
+        "Add them.",
+        total,
+    )
 
 
 RATES = (
@@ -290,9 +504,27 @@ def rated(teller: Teller) -> Problem:
     unit = scene.things if counted_in == "{N}" else counted_in
     if teller.chance(0.6):
         facts = [fact]
-        wh = ("how many {U} is that in {n} {day}s~how many {U} that is in {n} {day}s", "how many {U} does that make in {n} {day}s~how many {U} that makes in {n} {day}s", "how many {U} are there [after|in] {n} {day}s~how many {U} there are after {n} {day}s", "what is the number [of {U} |]for {n} {day}s~what the number for {n} {day}s is")
+        wh = (
+            "how many {U} is that in {n} {day}s~how many {U} that is in {n} {day}s",
+            "how many {U} does that make in {n} {day}s~how many {U} that makes in {n} {day}s",
+            "how many {U} are there [after|in] {n} {day}s~how many {U} there are after {n} {day}s",
+            "what is the number [of {U} |]for {n} {day}s~what the number for {n} {day}s is",
+        )
         np = ("the number of {U} [after|in|for] {n} {day}s", "the total [after|for] {n} {day}s")
         return scene.problem(teller, Ask(facts, wh, np), "Multiply.", f"{m}*{n}", unit)
-    total = teller.pick("{T} {U} are [needed|wanted|to be reached]", "the [goal|aim|order|plan] is {T} {U}", "they want {T} {U} in all")
-    wh = ("how many {day}s does [it|that|this] take~how many {day}s it takes", "after how many {day}s is [it|that|this] [reached|done]~after how many {day}s it is done", "how long does [it|that|this] take, in {day}s~how long it takes, in {day}s", "how many {day}s are needed~how many {day}s are needed")
-    return scene.problem(teller, Ask([fact, total], wh, ("the number of {day}s [needed|]", "the time needed in {day}s")), "Divide.", f"{m * n}/{m}", f"{day}s")
+    total = teller.pick(
+        "{T} {U} are [needed|wanted|to be reached]", "the [goal|aim|order|plan] is {T} {U}", "they want {T} {U} in all"
+    )
+    wh = (
+        "how many {day}s does [it|that|this] take~how many {day}s it takes",
+        "after how many {day}s is [it|that|this] [reached|done]~after how many {day}s it is done",
+        "how long does [it|that|this] take, in {day}s~how long it takes, in {day}s",
+        "how many {day}s are needed~how many {day}s are needed",
+    )
+    return scene.problem(
+        teller,
+        Ask([fact, total], wh, ("the number of {day}s [needed|]", "the time needed in {day}s")),
+        "Divide.",
+        f"{m * n}/{m}",
+        f"{day}s",
+    )

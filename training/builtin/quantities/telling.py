@@ -18,6 +18,7 @@ INNER = re.compile(r"\[([^\[\]]*)\]")
 SLOT = re.compile(r"\{([A-Za-z]\w*)('s)?\}")
 DEEPEST = 8
 ARTICLE = re.compile(r"\b([Aa])n? (?=[A-Za-z0-9])")
+OWNED = re.compile(r"^(?:the|\{\w+\}|\{\w+'s\}) ")
 VOWEL = re.compile(r"(?!(?:one|once|uni|use|usu|eu|ut)(?!nd))(?:[aeiouAEIOU]|hour|honest|heir|8|11(?!\d)|18(?!\d))")
 START = re.compile(r"(?:^|(?<=[.?!] ))[a-z]")
 DOUBLED = re.compile(r" {2,}| (?=[,;.?!](?:\s|$))")
@@ -224,7 +225,7 @@ class Teller:
     def _brief(self, ask: Ask) -> str:
         given = list(ask.brief)
         self.random.shuffle(given)
-        sought = re.sub(r"^the ", "", self.random.choice(ask.np))
+        sought = OWNED.sub("", self.random.choice(ask.np))
         unit = f" [in {ask.unit}|({ask.unit})]" if ask.unit else ""
         sign = self.random.choice((" ", ": ", " = ", " is ", " of "))
         parts = self.random.choice((", ", "; ", ", ", " and ")).join(

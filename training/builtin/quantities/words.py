@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from training.builtin.quantities.telling import Teller, Thing
 
-__all__ = ["Person", "goods", "invented", "noun", "person", "place", "subject"]
+__all__ = ["Person", "goods", "invented", "noun", "person", "place", "several", "subject"]
 
 HER = """Amina Yuki Maria Fatima Ingrid Chloe Priya Ana Sofia Mei Aiko Leila Grace Zainab Olga Hana Nadia Elena Rosa Lucy Emma
 Ayesha Ngozi Siti Thandi Wanjiru Akua Freya Astrid Greta Ines Camille Bianca Carmen Lucia Paloma Jelena Ivana Katya Anya Zofia
@@ -92,8 +92,20 @@ def noun(teller: Teller) -> str:
     """Things that are counted, as several: real ones, and invented ones so that copying is learned and not the list."""
     if teller.chance(0.8):
         return teller.random.choice(THINGS).replace("-", " ")
-    word = invented(teller)
-    return word + ("es" if word.endswith(("x", "z", "sh", "ch", "s")) else "s")
+    return several(invented(teller))
+
+
+def several(word: str) -> str:
+    """More than one of a thing.
+
+    >>> several("box"), several("cherry"), several("shelf")
+    ('boxes', 'cherries', 'shelves')
+    """
+    if word == "shelf":
+        return "shelves"
+    if word.endswith(("s", "x", "ch", "sh", "z")):
+        return word + "es"
+    return word[:-1] + "ies" if word.endswith("y") and word[-2] not in "aeiou" else word + "s"
 
 
 def goods(teller: Teller, *, bulk: bool = False) -> str:

@@ -12,7 +12,7 @@ from training.builtin.noise import noisy
 from training.builtin.quantities.telling import Ask, Slots, Teller
 from training.builtin.samples import Draw, Sample, Span
 
-__all__ = ["CONSTANTS", "NUMBER", "Maker", "Problem", "draw_of", "problem", "solved"]
+__all__ = ["CONSTANTS", "NUMBER", "Maker", "Problem", "draw_of", "percent", "problem", "solved", "value"]
 
 CONSTANTS: frozenset[str] = frozenset(
     """0.001 0.01 0.1 0.25 0.5 0.75 1 1.5 1.8 2 3 4 5 6 7 8 9 9.8 10 12 14 16 18 20 22.4 24 30 32 36 40 48 50 52 60 90 100 180
@@ -59,6 +59,11 @@ def solved(steps: tuple[tuple[str, str], ...], unit: str) -> tuple[Span, ...]:
         opening = "\n"
     spans.append(Span(f"\nTherefore, the answer is {results[-1]}{' ' * bool(unit)}{unit}."))
     return tuple(spans)
+
+
+def percent(expression: str) -> str:
+    """A percentage, which is given with two decimals."""
+    return f"round({expression}, 2)"
 
 
 def draw_of(kind: str, maker: Maker, level: float = 0.1) -> Draw:

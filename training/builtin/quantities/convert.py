@@ -1,0 +1,183 @@
+"""Units and temperatures: the factor is known to everybody, or the question gives it."""
+
+from training.builtin.quantities.speed import UNITS
+from training.builtin.quantities.telling import Ask, Teller
+from training.builtin.quantities.working import Problem, problem
+from training.builtin.quantities.words import invented, several
+
+__all__ = ["given_factor", "temperature", "unit"]
+
+MORE = {
+    **UNITS,
+    "kg": "[kg|kg|kilograms|kilos]", "g": "[g|g|grams]", "mg": "[mg|milligrams]", "t": "[tonnes|t|metric tons]", "L": "[L|l|litres|liters]", "mL": "[mL|ml|millilitres|milliliters]",
+    "mm": "[mm|millimetres|millimeters]", "inches": "[inches|inches|in]", "yards": "yards", "lb": "[pounds|lb|lbs]", "oz": "[ounces|oz]", "weeks": "weeks", "years": "years", "months": "months", "dozen": "dozen", "pieces": "[pieces|items]",
+    "dollars": "dollars", "cents": "cents", "kJ": "[kJ|kilojoules]", "J": "[J|joules]", "kW": "[kW|kilowatts]", "W": "[W|watts]", "kPa": "[kPa|kilopascals]", "Pa": "[Pa|pascals]", "m^2": "[m^2|square metres|square meters]", "cm^2": "[cm^2|square centimetres]",
+    "m^3": "[m^3|cubic metres]", "hectares": "[hectares|ha]", "mA": "[mA|milliamperes]", "A": "[A|amperes]", "GB": "[GB|gigabytes]", "MB": "[MB|megabytes]", "gallons": "gallons", "quarts": "quarts", "pints": "pints", "cups": "cups", "mol": "[mol|moles]", "mmol": "[mmol|millimoles]", "nm": "[nm|nanometres]",
+}  # fmt: skip
+FACTORS = (
+    ("km", "m", "1000", 4), ("m", "cm", "100", 4), ("cm", "mm", "10", 2), ("m", "mm", "1000", 2), ("km", "cm", "100000", 0.5), ("kg", "g", "1000", 4), ("g", "mg", "1000", 2), ("t", "kg", "1000", 2),
+    ("L", "mL", "1000", 4), ("h", "min", "60", 4), ("min", "s", "60", 4), ("h", "s", "3600", 3), ("days", "h", "24", 3), ("weeks", "days", "7", 2), ("years", "months", "12", 2), ("years", "days", "365", 1),
+    ("years", "weeks", "52", 1), ("ft", "inches", "12", 2), ("yards", "ft", "3", 1), ("lb", "oz", "16", 1), ("dozen", "pieces", "12", 2), ("dollars", "cents", "100", 1.5), ("kJ", "J", "1000", 1), ("kW", "W", "1000", 1),
+    ("kPa", "Pa", "1000", 0.7), ("m^2", "cm^2", "10000", 0.7), ("m^3", "L", "1000", 1), ("hectares", "m^2", "10000", 0.7), ("A", "mA", "1000", 0.5), ("GB", "MB", "1000", 0.6), ("gallons", "quarts", "4", 0.5), ("quarts", "pints", "2", 0.4),
+    ("mol", "mmol", "1000", 0.5), ("days", "min", "1440", 0.4), ("gallons", "cups", "16", 0.3),
+)  # fmt: skip
+SPEEDS = {
+    ("km/h", "m/s"): "*5/18",
+    ("m/s", "km/h"): "*18/5",
+    ("m/min", "m/s"): "/60",
+    ("km/min", "km/h"): "*60",
+    ("km/h", "km/min"): "/60",
+    ("m/s", "m/min"): "*60",
+    ("cm/s", "m/s"): "/100",
+    ("km/h", "m/min"): "*1000/60",
+}
+WHOLE = (
+    "[convert|change|turn|translate|transform|bring] {q} [to|into] {v}.",
+    "how many {v} [are|are there in|make|are the same as|equal|correspond to] {q}?",
+    "[what is|how much is] {q} [in|when given in|expressed in|measured in] {v}?",
+    "[express|write|give|state|show] {q} in {v}.",
+    "{q} in {v}?",
+    "{q} = ? {v}",
+    "{q} is how many {v}?",
+    "{q} to {v}",
+    "I have {q}. [How many {v} is that|What is that in {v}|How much is it in {v}]?",
+    "[a recipe|a book|a label|a sign|a map|the instruction|a note] says {q}. [How many {v} is that|What is that in {v}|I need it in {v}].",
+    "[the length|the amount|it|the answer|the result] is {q}, but I need it in {v}.",
+    "[find|calculate|work out] how many {v} {q} [are|make].",
+    "my [teacher|boss|doctor|machine|form] wants {q} in {v}. [What do I write|What number is it]?",
+)
+
+
+def unit(teller: Teller) -> Problem:
+    """From one unit to another that everybody knows."""
+    if teller.chance(0.3):
+        old, new = teller.random.choices(list(SPEEDS), (8, 8, 1, 1, 1, 1, 1, 1))[0]
+        number = (
+            str(teller.whole(2, 200))
+            if teller.chance(0.5)
+            else str(teller.whole(18, 180, 18))
+            if teller.chance(0.7)
+            else teller.decimal(1, 90)
+        )
+        expression = number + SPEEDS[old, new]
+    else:
+        big, small, factor, _ = teller.random.choices(FACTORS, [each[3] for each in FACTORS])[0]
+        down = teller.chance(0.55)
+        number = (
+            str(teller.whole(2, 90)) if teller.chance(0.6) else teller.decimal(0.1, 60, teller.random.choice((1, 2)))
+        )
+        if not down:
+            number = (
+                str(teller.whole(1, 40) * int(factor) // teller.random.choice((1, 2, 4)))
+                if teller.chance(0.6)
+                else str(teller.whole(2, 9_000))
+            )
+        old, new = (big, small) if down else (small, big)
+        expression = f"{number}{'*' if down else '/'}{factor}"
+    number, expression = (number, expression) if number not in ("0", "1") else ("5", "5" + expression[len(number) :])
+    slots = {"q": f"{teller.measure(number)} {MORE[old]}", "v": MORE[new]}
+    says = f"{old} to {new}."
+    return problem(
+        teller,
+        Ask(whole=WHOLE),
+        slots,
+        (says[0].upper() + says[1:] if old in ("days", "weeks", "years", "dozen") else says, expression),
+        new,
+    )
+
+
+def temperature(teller: Teller) -> Problem:
+    """Celsius, Fahrenheit and kelvin."""
+    old, new = teller.random.choice((("C", "F"), ("C", "F"), ("F", "C"), ("F", "C"), ("C", "K"), ("K", "C")))
+    number = (
+        str({"C": teller.whole(2, 120), "F": teller.whole(33, 250), "K": teller.whole(150, 900)}[old])
+        if teller.chance(0.85)
+        else teller.decimal(2, 90)
+    )
+    spelt = {
+        "C": "[°C|°C|degrees Celsius|degrees C|Celsius|deg C]",
+        "F": "[°F|°F|degrees Fahrenheit|degrees F|Fahrenheit|deg F]",
+        "K": "[K|K|kelvin|Kelvin]",
+    }
+    expression, says = {
+        "CF": (f"{number}*9/5+32", "Fahrenheit is Celsius times 9/5 plus 32."), "FC": (f"({number}-32)*5/9", "Celsius is Fahrenheit less 32, times 5/9."), "CK": (f"{number}+273.15", "Kelvin is Celsius plus 273.15."), "KC": (f"{number}-273.15", "Celsius is kelvin less 273.15."),
+    }[old + new]  # fmt: skip
+    slots = {
+        "q": f"{teller.measure(number)} {spelt[old]}",
+        "v": spelt[new],
+        "X": "[the oven|the water|a room|the weather report|a patient|the liquid|the freezer|a lake|the thermometer|the outside air|a furnace]",
+    }
+    facts = ["{X} [is at|shows|has|has reached|stands at] {q}"]
+    wh = (
+        "what is that in {v}~what that is in {v}",
+        "how [much|many {v}] is that~how many {v} that is".replace("[much|many {v}]", "many {v}"),
+        "what is the temperature in {v}~what the temperature in {v} is",
+    )
+    unit_said = "K" if new == "K" else f"°{new}"
+    return problem(
+        teller,
+        Ask(facts, wh, ("the temperature in {v}", "this in {v}", "the reading in {v}"), WHOLE[:9]),
+        slots,
+        (says, expression),
+        unit_said,
+    )
+
+
+def given_factor(teller: Teller) -> Problem:
+    """From one unit to another by what the question says; the units may be ones that nobody has heard of."""
+    pairs = (
+        ("miles", "km", "1.6"),
+        ("inches", "cm", "2.54"),
+        ("pounds", "kg", "0.45"),
+        ("kg", "pounds", "2.2"),
+        ("gallons", "litres", "3.8"),
+        ("feet", "m", "0.3"),
+        ("ounces", "g", "28"),
+        ("acres", "hectares", "0.4"),
+        ("knots", "km/h", "1.85"),
+        ("cups", "mL", "240"),
+        ("stone", "pounds", "14"),
+        ("miles", "km", "1.609"),
+        ("atm", "kPa", "101.3"),
+        ("calories", "J", "4.2"),
+    )
+    if teller.chance(0.45):
+        one, two = invented(teller), invented(teller)
+        old, new = several(one), several(two)
+        factor = str(teller.whole(2, 60)) if teller.chance(0.7) else teller.decimal(1, 20)
+    else:
+        old, new, factor = teller.random.choice(pairs)
+        one = {"feet": "foot", "inches": "inch"}.get(old, old.removesuffix("s"))
+    if teller.chance(0.2):
+        factor = teller.decimal(0.2, 9, 2)
+    number = str(teller.whole(2, 300)) if teller.chance(0.8) else teller.decimal(1, 80)
+    slots = {"f": factor, "O": old, "o": one, "N": new, "n": teller.measure(number)}
+    rule = teller.pick(
+        "one {o} is {f} {N}",
+        "1 {o} = {f} {N}",
+        "there are {f} {N} [in|to] [a|one] {o}",
+        "a {o} [has|makes|equals|is the same as] {f} {N}",
+        "one {o} [equals|corresponds to] [about |]{f} {N}",
+    )
+    keep = tuple(new.split())
+    if teller.chance(0.6):
+        wh = (
+            "how many {N} [are|make] {n} {O}~how many {N} {n} {O} are",
+            "what [are|is] {n} {O} in {N}~what {n} {O} are in {N}".replace("[are|is]", "are"),
+            "how many {N} are there in {n} {O}~how many {N} there are in {n} {O}",
+        )
+        whole = (rule.replace("{n}", "") + ". [Convert|Change|Turn] {n} {O} [to|into] {N}.", rule + ". {n} {O} in {N}?")
+        return Problem(
+            teller.ask(Ask([rule], wh, ("{n} {O} in {N}", "the number of {N} in {n} {O}"), whole), slots),
+            (("Times the factor.", f"{number}*{factor}"),),
+            new,
+            keep,
+        )
+    wh = ("how many {O} [are|make] {n} {N}~how many {O} {n} {N} are", "what are {n} {N} in {O}~what {n} {N} are in {O}")
+    whole = (rule + ". [Convert|Change|Turn] {n} {N} [to|into] {O}.", rule + ". {n} {N} in {O}?")
+    return Problem(
+        teller.ask(Ask([rule], wh, ("{n} {N} in {O}", "the number of {O} in {n} {N}"), whole), slots),
+        (("Divided by the factor.", f"{number}/{factor}"),),
+        old,
+        tuple(old.split()),
+    )
