@@ -1,10 +1,10 @@
 """The name of a GGUF model: a file, and how llama.cpp is to load it."""
 
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 
 from taiwa.kernel.errors import ConfigError
+from taiwa.models.choices import chosen, whole
 
 __all__ = ["FORM", "Place", "checked", "place_of"]
 
@@ -37,18 +37,11 @@ def place_of(text: str) -> Place:
     if not file.strip():
         raise ConfigError(f"'gguf:' names no file: {FORM}")
     known = [field.name for field in fields(Place) if field.name != "file"]
-    chosen: dict[str, int] = {}
-    for option in filter(None, given.split("&")):
-        name, _, number = option.partition("=")
-        if name not in known:
-            near = get_close_matches(name, known, 1, 0.0)[0]
-            raise ConfigError(f"{name!r} is no option of a GGUF model: did you mean {near!r}? ({', '.join(known)})")
-        if not (number.isascii() and number.isdecimal() and len(number) <= 9):
-            raise ConfigError(f"{name} is a whole number, not {number!r}")
-        if name in ("context", "slots") and int(number) == 0:
+    numbers = {name: whole(name, text) for name, text in chosen(given, known, "GGUF").items()}
+    for name in ("context", "slots"):
+        if numbers.get(name) == 0:
             raise ConfigError(f"{name} of a GGUF model is at least 1")
-        chosen[name] = int(number)
-    return Place(Path(file).expanduser(), **chosen)
+    return Place(Path(file).expanduser(), **numbers)
 
 
 def checked(place: Place) -> Place:

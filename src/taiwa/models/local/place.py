@@ -1,10 +1,10 @@
 """The name of a local model: a folder or the name of one on a hub, and how it is to be loaded."""
 
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 
 from taiwa.kernel.errors import ConfigError
+from taiwa.models.choices import chosen, whole
 from taiwa.models.local.library import hub
 
 __all__ = ["FORM", "Place", "folder_of", "here", "place_of"]
@@ -37,24 +37,12 @@ def place_of(text: str) -> Place:
     if not where.strip():
         raise ConfigError(f"'local:' names no model: {FORM}")
     known = [field.name for field in fields(Place) if field.name != "where"]
-    chosen: dict[str, str] = {}
-    for option in filter(None, given.split("&")):
-        name, _, text = option.partition("=")
-        if name not in known:
-            near = get_close_matches(name, known, 1, 0.0)[0]
-            raise ConfigError(f"{name!r} is no option of a local model: did you mean {near!r}? ({', '.join(known)})")
-        chosen[name] = text
-    dtype = chosen.get("dtype", "auto")
+    found = chosen(given, known, "local")
+    dtype = found.get("dtype", "auto")
     if dtype not in DTYPES:
         raise ConfigError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
-    return Place(where, chosen.get("device", "auto"), dtype, _count("threads", chosen), _count("context", chosen))
-
-
-def _count(name: str, chosen: dict[str, str]) -> int:
-    text = chosen.get(name, "0")
-    if not text.isdecimal() or len(text) > 9:
-        raise ConfigError(f"{name} is a whole number, not {text!r}")
-    return int(text)
+    threads, context = (whole(name, found.get(name, "0")) for name in ("threads", "context"))
+    return Place(where, found.get("device", "auto"), dtype, threads, context)
 
 
 def folder_of(place: Place) -> Path:
