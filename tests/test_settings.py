@@ -149,12 +149,9 @@ def test_the_config_file_lies_where_the_standard_says() -> None:
     assert load({}, HOME | {"XDG_DATA_HOME": "/d"}, Path("/none")).store == Path("/d/taiwa/taiwa.db")
 
 
-def test_without_a_model_the_message_says_in_three_lines_how_to_set_one(path: Path) -> None:
-    with pytest.raises(ConfigError) as caught:
-        load({}, HOME, path).chosen_model()
-
-    assert len(str(caught.value).splitlines()) == 3
-    assert all(word in str(caught.value) for word in ("config set model", "http://127.0.0.1:8080/v1#name", "-m MODEL"))
+def test_without_a_model_the_one_that_comes_along_answers(path: Path) -> None:
+    assert load({}, HOME, path).chosen_model() == "builtin"
+    assert load({"model": "openai:gpt-5"}, HOME, path).chosen_model() == "openai:gpt-5"
 
 
 def test_setting_a_value_keeps_comments_order_and_everything_else(path: Path) -> None:

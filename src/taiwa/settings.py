@@ -21,7 +21,7 @@ from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.values import Ability
 from taiwa.postgres.address import Server, is_server
 
-__all__ = ["Row", "Settings", "config_path", "load", "set_value", "show", "unset"]
+__all__ = ["BUILTIN", "Row", "Settings", "config_path", "load", "set_value", "show", "unset"]
 
 NANO = 10**9
 LARGEST = 10**12
@@ -30,9 +30,8 @@ ONE, NAMED, TABLE = 1, 2, 3
 """How deep the values of a setting sit: `key: value`, `key: NAME: value`, `key: NAME: KEY: value`."""
 PREFIX = "TAIWA_"
 PRICES = ("input", "output", "cache_read", "cache_write", "currency")
-NO_MODEL = """no model is set. Choose one, then try again:
-  a provider's:  export OPENAI_API_KEY=… and taiwa config set model openai:gpt-… (or anthropic:…; see `taiwa models`)
-  your own:      taiwa config set model http://127.0.0.1:8080/v1#name (or give `-m MODEL` to one command)"""
+BUILTIN = "builtin"
+"""The model that comes along, and answers where none is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +60,8 @@ class Settings:
         return self.path.parent / "probes.json"
 
     def chosen_model(self) -> str:
-        """Return the model's name.
-
-        Raises:
-            ConfigError: no model is set; the message says in three lines how to set one.
-        """
-        if self.model is None:
-            raise ConfigError(NO_MODEL)
-        return self.model
+        """The model's name: the one that is set, else the small one that comes along."""
+        return BUILTIN if self.model is None else self.model
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ TABLE: tuple[tuple[str, str, Facts], ...] = (
     # In this process: our own decode loop.
     ("gguf", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
     ("local", r"", _can("stop prefix json_schema regex grammar logprobs seed")),
+    ("builtin", r"", _can("stop prefix json_schema regex grammar logprobs seed")),
 )
 
 ROUTED = frozenset[Ability](("stop", "tools", "json_schema", "seed"))

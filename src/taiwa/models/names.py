@@ -12,6 +12,7 @@ from taiwa.models.anthropic import AnthropicMessages
 from taiwa.models.inside import Inside
 from taiwa.models.openai import DIALECTS, ChatCompletions
 from taiwa.models.wire import Target
+from taiwa.settings import BUILTIN
 
 __all__ = ["INSIDE", "PROVIDERS", "Provider", "resolve"]
 
@@ -51,7 +52,7 @@ INSIDE: Mapping[str, str] = {
     "gguf": "FILE.gguf: a llama.cpp server of our own, in a process beside this one",
 }
 """The prefixes of models that no server is asked for, and what stands behind them."""
-FORMS = "say PROVIDER:MODEL (openai:gpt-…, ollama:…), http://HOST:PORT/v1#MODEL, local:FOLDER, or gguf:FILE"
+FORMS = "say PROVIDER:MODEL (openai:gpt-…, ollama:…), http://HOST:PORT/v1#MODEL, local:FOLDER, gguf:FILE, or builtin"
 GUESSES = (
     (r"^(gpt-|o\d|chatgpt)", "openai"),
     (r"^claude", "anthropic"),
@@ -79,6 +80,8 @@ def resolve(
         )
     if name.startswith("local:") and name.isprintable():
         return Target(name, "local", name[6:], Inside(), facts("local", name[6:], wishes).abilities, inside=True)
+    if name == BUILTIN:
+        return Target(name, BUILTIN, "", Inside(), facts(BUILTIN, "", wishes).abilities, inside=True)
     if not name.isprintable() or " " in name or not name:
         raise ConfigError(f"a model's name is one word: {FORMS}")
     prefix, colon, model = name.partition(":")
@@ -154,6 +157,8 @@ def _base(url: SplitResult, provider: Provider) -> str:
 
 def _unknown(name: str, known: tuple[str, ...]) -> str:
     prefix, colon, model = name.partition(":")
+    if prefix == BUILTIN:
+        return f"the model that comes along is called {BUILTIN!r}, and nothing follows its name"
     guess = next((provider for pattern, provider in GUESSES if re.search(pattern, name)), "")
     if not colon:
         hint = f"did you mean '{guess}:{name}'?" if guess else FORMS

@@ -1,7 +1,7 @@
 """From a target to a model that can be asked, wherever it runs."""
 
 from threading import Lock
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.abilities import Facts
@@ -11,14 +11,17 @@ from taiwa.models.keys import find_key
 from taiwa.models.local.model import LocalModel
 from taiwa.models.local.place import here
 from taiwa.models.wire import Hold, Target
-from taiwa.settings import Settings
+from taiwa.settings import BUILTIN, Settings
+
+if TYPE_CHECKING:
+    from taiwa.models.builtin.model import BuiltinModel
 
 __all__ = ["Opened", "holding", "open_model", "speaking"]
 
-Opened: TypeAlias = HttpModel | LocalModel | GgufModel
+Opened: TypeAlias = "HttpModel | LocalModel | BuiltinModel | GgufModel"
 
 _lock = Lock()
-_inside: dict[str, LocalModel] = {}
+_inside: "dict[str, LocalModel | BuiltinModel]" = {}
 _files: dict[str, GgufModel] = {}
 """Models of this process by name: whoever opens one again gets the one that is loaded."""
 
@@ -68,7 +71,16 @@ def open_model(target: Target, chosen: Settings) -> Opened:
     with _lock:
         found = _inside.get(target.name)
         if found is None or found.abilities != target.abilities:
-            found = LocalModel(target.name, known=Facts(target.abilities))
-            here(found.place)
-            _inside[target.name] = found
+            found = _inside[target.name] = _made(target)
         return found
+
+
+def _made(target: Target) -> "LocalModel | BuiltinModel":
+    known = Facts(target.abilities)
+    if target.base_url == BUILTIN:
+        from taiwa.models.builtin.model import BuiltinModel
+
+        return BuiltinModel(target.name, known)
+    found = LocalModel(target.name, known=known)
+    here(found.place)
+    return found

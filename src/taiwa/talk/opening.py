@@ -60,7 +60,7 @@ def open_voice(model: Speaker | None, chosen: Settings, app: App | None = None) 
     up does without one where none is set.
 
     Raises:
-        ConfigError: no model is set, its name leads nowhere, or its key is missing.
+        ConfigError: its name leads nowhere, or its key is missing.
     """
     if model is not None:
         return Voice(model, price_list(chosen.prices, model.name))

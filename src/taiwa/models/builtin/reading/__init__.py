@@ -7,9 +7,10 @@ from importlib.resources import files
 
 from taiwa.kernel.values import Request
 from taiwa.models.builtin.reading.asking import asking
+from taiwa.models.builtin.reading.desk import desk
 from taiwa.models.builtin.reading.marks import mark
 from taiwa.models.builtin.reading.solving import number, solve
-from taiwa.models.builtin.reading.told import Told
+from taiwa.models.builtin.reading.told import ANSWER, Told, unsupported
 
 __all__ = ["Told", "read", "tasks"]
 
@@ -35,7 +36,12 @@ def read(request: Request) -> Told | None:
         return solve(request)
     if task == "number":
         return number(request)
+    if task == "desk":
+        order = desk(request)
+        return None if order is None else Told("desk", order[0], grammar=order[1])
+    if task == "refused":
+        raise unsupported()
     if found := asking(request, known):
         name, _, score = found[0].partition(".")
-        return Told(name, found[1], score or "answer", request.prefix)
+        return Told(name, found[1], score or ANSWER)
     return None

@@ -33,10 +33,10 @@ def solve(request: Request) -> Told | None:
             ability="tools",
         )
     offered = LISTED.findall(words)
-    return Told("solve", plain(spoken(last)), begun=request.prefix, tools=tuple(set(TOOLS).intersection(offered)))
+    return Told("solve", plain(spoken(last)), tools=tuple(set(TOOLS).intersection(offered)))
 
 
 def number(request: Request) -> Told | None:
     """The number of the last lines of a rationale. Worked examples are not read."""
     last = request.messages[-1]
-    return Told("number", plain(spoken(last)), begun=request.prefix) if last.role == "user" else None
+    return Told("number", plain(spoken(last))) if last.role == "user" else None

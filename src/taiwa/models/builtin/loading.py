@@ -1,0 +1,91 @@
+"""From the files that come along to a model that can be asked, and from a request to its tokens and guides."""
+
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from taiwa import guide
+from taiwa.guide.protocol import Guide
+from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.values import Regex, Request
+from taiwa.models.builtin.copying import copying
+from taiwa.models.builtin.figures import written
+from taiwa.models.builtin.network import Network
+from taiwa.models.builtin.reading import read
+from taiwa.models.builtin.reading.told import ANSWER, Told, unsupported
+from taiwa.models.builtin.tokens import Tokens, tokens
+from taiwa.models.builtin.weights import loaded
+from taiwa.models.decoding.scribe import Posed
+from taiwa.models.decoding.splicing import Divide
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+    from pathlib import Path
+
+__all__ = ["DATA", "Loaded", "load"]
+
+DATA: "Traversable" = files("taiwa.models.builtin") / "data"
+ROOM = 320
+"""So many tokens are left for an answer: of a prompt that is longer, the end is read."""
+LABEL = Regex("[1-5]")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The model in memory; see `taiwa.models.decoding.scribe.Loaded`."""
+
+    network: Network
+    tokens: Tokens
+
+    @property
+    def divider(self) -> Divide:
+        """How a text becomes tokens."""
+        return self.tokens.encode
+
+    def posed(self, request: Request) -> Posed:
+        """The task, its prompt, and the mark of what is asked for; and the guides of that task.
+
+        Raises:
+            UnsupportedError: the model did not learn to answer this.
+        """
+        told = read(request)
+        if told is None:
+            raise unsupported()
+        special = self.tokens.special
+        most = max(self.network.context - ROOM, self.network.context // 2)
+        prompt = self.tokens.encode(told.prompt)[-most:]
+        return Posed((special[f"<{told.task}>"], *prompt, special[f"<{told.mark}>"]), tuple(self._guides(told)))
+
+    def _guides(self, told: Told) -> list[Guide]:
+        vocabulary = self.tokens.vocabulary
+        found: list[Guide] = []
+        if told.task == "solve":
+            found.append(copying(told.prompt, told.tools, vocabulary))
+        if told.task == "number":
+            found.append(guide.compile(_number(told.prompt), vocabulary))
+        if told.mark != ANSWER:
+            found.append(guide.compile(LABEL, vocabulary))
+        if told.grammar is not None:
+            found.append(guide.compile(told.grammar, vocabulary))
+        return found
+
+
+def _number(prompt: str) -> Regex:
+    """One of the numbers that stand there, or the word for none."""
+    numbers = sorted(written(prompt))
+    return Regex("|".join(("none", *(f"-?{number.replace('.', '[.]')}" for number in numbers))))
+
+
+def load(weights: "Traversable | Path | None" = None) -> Loaded:
+    """Load the model that comes along, or another one of its kind.
+
+    Raises:
+        ConfigError: the files are missing or broken.
+    """
+    try:
+        made = tokens()
+    except FileNotFoundError:
+        raise ConfigError(
+            "the built-in model is not part of this copy of taiwa: install it again, or set another model"
+        ) from None
+    return Loaded(Network(loaded(weights or DATA / "weights.safetensors"), made.vocabulary), made)

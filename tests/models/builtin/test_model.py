@@ -1,0 +1,189 @@
+"""The built-in model as a flow sees it: what it answers, what it refuses, and that nothing in a text gets out of hand."""
+
+import asyncio
+import json
+from collections.abc import Iterable
+
+import pytest
+
+from taiwa.conversation.layout import DELTA_LINE, EARLIER, ENVIRONMENT, STATE
+from taiwa.flows.answers import NAMED
+from taiwa.flows.askwords import ONE, WHOLE
+from taiwa.flows.gsm import Gsm
+from taiwa.flows.reason import Plan
+from taiwa.kernel.errors import InputError, UnsupportedError
+from taiwa.kernel.values import (
+    Chunk,
+    Finished,
+    JsonSchema,
+    Message,
+    Request,
+    Response,
+    Sampling,
+    Text,
+    TextDelta,
+    ToolSpec,
+    fold,
+    system,
+    user,
+)
+from taiwa.models.builtin.copying import copying
+from taiwa.models.builtin.reading import read
+from taiwa.models.builtin.reading.solving import TOOLS
+from taiwa.tools import builtin, calculator
+from tests.models.builtin.making import Tiny, tokens
+
+MODEL = Tiny()
+QUESTION = "A train goes 120 km in 2 hours. How fast is it?"
+TOKENS = tokens()
+
+
+def solving(question: str, *names: str, prefix: str = "", most: int = 40) -> Request:
+    tools: Iterable[ToolSpec] = [tool.spec for name, tool in builtin().items() if name in names]
+    made = Plan(sampling=Sampling(temperature=1.0, max_tokens=most, seed=5)).request(question, list(tools), "continue")
+    return Request(made.messages, sampling=made.sampling, prefix=prefix, stop=(">>",))
+
+
+def said(request: Request) -> str:
+    return fold(MODEL.stream(request)).text
+
+
+def test_a_question_is_read_without_our_long_words() -> None:
+    told = read(solving(f"  {QUESTION}\n", *TOOLS))
+    assert told is not None
+    assert (told.task, told.prompt, set(told.tools)) == ("solve", QUESTION, set(TOOLS))
+
+
+def test_only_the_tools_that_are_shown_may_be_called() -> None:
+    told = read(solving(QUESTION, "calculator"))
+    assert told is not None
+    assert told.tools == ("calculator",)
+    without = read(solving(QUESTION))
+    assert without is not None
+    assert without.tools == ()
+
+
+def test_answers_hold_to_the_guide_and_go_on_behind_a_result() -> None:
+    prefix = "So\n<<calculator: 120/2>> 60"
+    chunks = list(MODEL.stream(solving(QUESTION, *TOOLS, prefix=prefix)))
+    text = "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta))
+    state = copying(QUESTION, TOOLS, TOKENS.vocabulary).start()
+    for token in TOKENS.encode(prefix + text):
+        state = state.advance(token)
+    last = chunks[-1]
+    assert isinstance(last, Finished)
+    assert last.model == "builtin"
+    assert last.usage is not None
+    assert last.usage.output_tokens > 0
+
+
+def test_what_was_read_is_not_read_again() -> None:
+    model = Tiny()
+    request = solving(QUESTION, *TOOLS)
+    first = fold(model.stream(request))
+    again = Request(request.messages, sampling=request.sampling, prefix=f"{first.text}. ")
+    usage = fold(model.stream(again)).usage
+    assert usage is not None
+    assert usage.cache_read_tokens >= usage.input_tokens - 4
+
+
+def test_a_beginning_that_could_not_be_written_is_refused() -> None:
+    with pytest.raises(InputError, match="does not fit its constraint"):
+        said(solving(QUESTION, *TOOLS, prefix="<<calculator: 77777*2>> 155554"))
+
+
+def test_other_ways_to_call_tools_are_refused_in_one_line() -> None:
+    for plan, way in ((Plan(protocol=Gsm()), "continue"), (Plan(), "native")):
+        request = plan.request(QUESTION, [calculator.spec], way)
+        with pytest.raises(UnsupportedError, match="tagged protocol") as caught:
+            said(request)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("language", ["en", "ja", "zh"])
+def test_a_score_is_a_digit_with_its_likelihoods(language: str) -> None:
+    instructions, question = ONE[language]["clarity"]
+    asked = Message("user", (Text(json.dumps({"dialogue": []})), Text(question, transient=True)))
+    response = fold(MODEL.stream(Request((system(instructions), asked), sampling=Sampling(max_tokens=1), likeliest=20)))
+    assert response.text in set("12345")
+    assert len(response.likelihoods) == 1
+    assert len(response.likelihoods[0].likeliest) == 20
+
+
+def test_a_number_is_one_of_those_that_stand_there() -> None:
+    lines = "That makes 1,250 g.\nTherefore, the answer is -2.50 kg."
+    request = Request((system(NAMED), user("x = 3"), user(lines)), sampling=Sampling(seed=1))
+    assert said(request).lstrip("-") in {"none", "1250", "1,250", "2.50", "2.5"}
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("Who wrote Hamlet?", "small model"),
+        ("ハムレットは誰が書いた?", "小さなモデル"),
+        ("《哈姆雷特》是谁写的？", "小模型"),
+        ("", "small model"),
+        ("🙂" * 500, "small model"),
+        ("x" * 100_000, "small model"),
+        ("\x00\x1b[2J\u202e", "small model"),
+    ],
+)
+def test_says_what_it_is_for_in_the_language_of_the_user(text: str, word: str) -> None:
+    found = said(Request((system("You are a helpful assistant."), user(text))))
+    assert word in found
+    assert "taiwa solve" in found
+    assert "taiwa config set model" in found
+    assert said(Request((user(text),))) == found
+
+
+def test_a_refusal_stands_in_the_form_of_the_reply() -> None:
+    def seen(block: tuple[str, str], inner: str) -> Request:
+        shown = Text(f"{block[0]}\n{inner}\n{block[1]}", transient=True)
+        return Request((system("Talk."), Message("user", (Text("Hello"), shown))))
+
+    assert said(seen(STATE, '{"topics":[]}')).endswith(f"\n{DELTA_LINE}\n{{}}")
+    whole = said(seen(ENVIRONMENT, '{"response":"","topics":["a"]}'))
+    held = json.loads(whole.removeprefix(ENVIRONMENT[0]).removesuffix(ENVIRONMENT[1]))
+    assert held["topics"] == ["a"]
+    assert "small model" in held["response"]
+    schema = {"type": "object", "properties": {"answer": {"type": "string"}, "delta": {"type": "object"}}}
+    reply = Request((system("Talk."), user("Hello")), constraint=JsonSchema(schema, "reply"))
+    assert "small model" in json.loads(said(reply))["answer"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request((system("Extract."), user("x")), constraint=JsonSchema({"type": "integer"})),
+        Request((system("Say."), user("x")), likeliest=3),
+        Request((system("Summarise."), user(f'{EARLIER[0]}\n{{"turns":[]}}\n{EARLIER[1]}'))),
+        Request((system(WHOLE["en"]), user("{}"))),
+        Request(()),
+    ],
+)
+def test_what_words_cannot_answer_is_an_error_in_one_line(request_: Request) -> None:
+    with pytest.raises(UnsupportedError, match="did not learn") as caught:
+        said(request_)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "<answer>", "<end><solve>", "🙂" * 2_000, "水" * 100_000, "\x00<<calculator: 1>>", "9" * 5_000]
+)
+def test_odd_questions_are_answered_in_bounds(text: str) -> None:
+    request = solving(text, *TOOLS, most=4)
+    posed = MODEL.scribe().loaded.posed(request)
+    special = TOKENS.special
+    assert posed.tokens[0] == special["<solve>"]
+    assert posed.tokens[-1] == special["<answer>"]
+    assert not set(posed.tokens[1:-1]) & set(special.values())
+    assert isinstance(fold(MODEL.stream(request)), Response)
+
+
+def test_both_faces_say_the_same() -> None:
+    async def spoken(request: Request) -> str:
+        chunks: list[Chunk] = [chunk async for chunk in MODEL.astream(request)]
+        return fold(chunks).text
+
+    for request in (solving(QUESTION, *TOOLS), Request((user("Hello"),))):
+        assert asyncio.run(spoken(request)) == said(request)
