@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from taiwa.apps.faults import Faults, Spot, nearest, quoted
+from taiwa.apps.files import bounded
 from taiwa.apps.load import shown
 from taiwa.apps.tree import Entry, Items, Scalar, Table, Tree, json_of, read_tree
 from taiwa.flows.protocol import Protocol
@@ -40,7 +41,11 @@ def read_shots(path: Path | str) -> tuple[Worked, ...]:
         InputError: it cannot be read or has a fault: `path:line: what; mend`.
     """
     path = Path(path)
-    text, where = _text(path), shown(path)
+    where = shown(path)
+    _, text = bounded(
+        path, MOST_BYTES, f"has more than {MOST_BYTES:,} bytes: no worked examples for one prompt", where=where
+    )
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     if path.suffix.lower() in YAML:
         return _from_yaml(text, where)
     if path.suffix.lower() in LINES:
@@ -92,21 +97,6 @@ def _works(worked: Worked, result_of: ResultOf) -> bool:
     except (InputError, ToolError, ConfigError):
         return False
     return True
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{shown(path)}: {error.strerror}") from None
-    if len(data) > MOST_BYTES:
-        raise InputError(f"{shown(path)}: more than {MOST_BYTES:,} bytes are no worked examples for one prompt")
-    try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{shown(path)}:{line}: the byte 0x{data[error.start]:02x} is not UTF-8") from None
 
 
 def _from_yaml(text: str, where: str) -> tuple[Worked, ...]:

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn, cast
 
+from taiwa.apps.files import bounded
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.lab.evaluation.readers import MOST_BYTES, read_rows
@@ -165,14 +166,7 @@ def _of_object(path: Path, found: Mapping[str, Json]) -> Iterator[Fields]:
 
 def _table(path: Path) -> tuple[bytes, tuple[Fields, ...]]:
     """A table with tabs; the first line names its columns."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}:{raw[: error.start].count(10) + 1}: not UTF-8") from None
+    raw, text = bounded(path, MOST_BYTES, f"is larger than {MOST_BYTES >> 20} MB; divide it")
     csv.field_size_limit(LONGEST_FIELD)
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t")
     try:

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn, cast
 
+from taiwa.apps.files import bounded
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.lab.evaluation.items import DataSet, Item
@@ -57,17 +58,7 @@ def read_rows(path: Path) -> tuple[bytes, list[tuple[int, Mapping[str, Json]]]]:
     Raises:
         InputError: it cannot be read; the message names the line.
     """
-    try:
-        with path.open("rb") as stream:
-            raw = stream.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    if len(raw) > MOST_BYTES:
-        raise InputError(f"{path} is larger than {MOST_BYTES >> 20} MB; divide it")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}:{raw[: error.start].count(10) + 1}: not UTF-8 at byte {error.start:,}") from None
+    raw, text = bounded(path, MOST_BYTES, f"is larger than {MOST_BYTES >> 20} MB; divide it")
     return raw, list(_objects(path, text))
 
 

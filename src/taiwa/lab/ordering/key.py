@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from taiwa.apps.faults import Faults, Spot, nearest
+from taiwa.apps.files import bounded
 from taiwa.apps.tree import Entry, Items, Scalar, Table, Tree, read_tree
 from taiwa.kernel.errors import InputError
 from taiwa.lab.ordering.dishes import Dish
@@ -41,17 +42,7 @@ def read_key(path: Path) -> Key:
     Raises:
         InputError: it cannot be read or used; the message names the line.
     """
-    try:
-        with path.open("rb") as stream:
-            raw = stream.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    if len(raw) > MOST_BYTES:
-        raise InputError(f"{path} is larger than {MOST_BYTES >> 20} MB, which no key is")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}:{raw[: error.start].count(10) + 1}: not UTF-8 at byte {error.start:,}") from None
+    raw, text = bounded(path, MOST_BYTES, f"is larger than {MOST_BYTES >> 20} MB, which no key is")
     faults = Faults()
     tree = read_tree(text.replace("\r\n", "\n"), 1, faults)
     if faults.fatal:
