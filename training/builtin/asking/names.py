@@ -1,6 +1,6 @@
 """Names, codes and numbers that nobody has read before: what is copied must be learnt as copying, not by heart."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
 
@@ -104,11 +104,11 @@ def _date(random: Random) -> str:
     return random.choice((f"{day} {month}", f"{month} {day}", f"{day}.{random.randrange(1, 13)}.", month))
 
 
-def _titled(patterns: list[str], random: Random) -> str:
+def _titled(patterns: Sequence[str], random: Random) -> str:
     return random.choice(patterns).format(_capital(random))
 
 
-def _paired(words: list[str], random: Random) -> str:
+def _paired(words: Sequence[str], random: Random) -> str:
     return f"{word(random)} {random.choice(words)}"
 
 
@@ -190,7 +190,7 @@ def _money_zh(random: Random) -> str:
     return random.choice((f"{random.randrange(1, 90) * 100}元", f"{random.randrange(1, 90)}万元", f"{random.randrange(5, 900)}块"))  # fmt: skip
 
 
-def _one_of(words: list[str], random: Random) -> str:
+def _one_of(words: Sequence[str], random: Random) -> str:
     return random.choice(words)
 
 

@@ -17,7 +17,7 @@ ASKING = frozenset(
 STARTS, ENDS = ("in ", "for "), ("の場合", "的话")
 QUESTIONS_JA = ("か", "の", "っけ")
 PLURALS = {"is": "are", "does": "do", "has": "have", "was": "were"}
-JOINT = {"en": ("", " "), "ja": ("、", ""), "zh": ("，", "")}
+JOINT = {"en": ("", " "), "ja": ("、", ""), "zh": (",", "")}
 """What stands behind and before a condition."""
 
 

@@ -34,11 +34,10 @@ ASKING_BACK = (
 )  # fmt: skip
 REWRITTEN: Mapping[str, float] = {"thread": 60, "thing": 24, "report": 8, "story": 6, "question": 2}
 LANGUAGES = ("en", "ja", "zh")
-SPOKEN = (50, 50, 0)
+SPOKEN = (45, 45, 10)
 INJECTED, KNOWN, EARLIER, ALONE = 0.03, 0.06, 0.05, 0.08
 SPREAD = 0.35
 """How far judgements of one and the same scene lie apart, in levels."""
-TRIES = 20
 LONGEST_ANSWER = 350
 
 
@@ -60,12 +59,7 @@ def back(random: Random) -> Sample:
         stage, kind, scene = _scene(random)
         text = _words(scene) if scene.back is None or scene.levels.clarity > 2 else "{}"
     else:
-        for _ in range(TRIES):
-            stage = Stage(random, _language(random))
-            kind = random.choice(ASKING_BACK)
-            scene = SCENES[kind][0](stage)
-            if scene.back is not None:
-                break
+        stage, kind, scene = _asking_back(random)
         text = _words(scene)
     return Sample("back", f"{kind}.{stage.language}", _prompt(stage, scene), (Span(text),))
 
@@ -102,12 +96,22 @@ def _scene(random: Random) -> tuple[Stage, str, Scene]:
     return stage, kind, scene
 
 
+def _asking_back(random: Random) -> tuple[Stage, str, Scene]:
+    """A scene in which something is missing."""
+    while True:
+        stage = Stage(random, _language(random))
+        kind = random.choice(ASKING_BACK)
+        scene = SCENES[kind][0](stage)
+        if scene.back is not None:
+            return stage, kind, scene
+
+
 def _prompt(stage: Stage, scene: Scene) -> str:
     """The dialogue as the runtime shows it; at times with facts of the person that say nothing, or with other dialogues."""
     known = dict(scene.person)
     if stage.chance(KNOWN):
         known[stage.options("facts other")] = stage.slots[stage.random.choice(("team", "site", "person"))]
-    earlier = [stage.finished(stage.options("bare", {"x": threads.topic(stage).name}))] if stage.chance(EARLIER) else []
+    earlier = [stage.finished(stage.options("bare", {"x": work.topic(stage).name}))] if stage.chance(EARLIER) else []
     return compact(scene.turns, person=dict(known), earlier=list(earlier))
 
 
