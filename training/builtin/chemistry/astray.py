@@ -1,0 +1,84 @@
+"""Equations that went wrong: the tool says that nothing balances them, and the model counts one element instead."""
+
+import re
+from random import Random
+
+from taiwa.tools.formula import formula
+from taiwa.tools.stoichiometry import balance
+from training.builtin.chemistry.naming import amounts, decimal, style_of
+from training.builtin.chemistry.reacting import Told, given_out, known, phrase, prompt, told
+from training.builtin.chemistry.reactions import drawn
+from training.builtin.chemistry.weighing import counted
+from training.builtin.chemistry.working import Working, plain_number
+from training.builtin.samples import Sample
+
+__all__ = ["astray"]
+
+TRIES = 60
+STRAY = "H2O CO2 O2 H2 HCl NaCl N2 CO NH3 SO2 Cl2 NaOH H2SO4 C2H6O CaCl2 C2H4 NO KCl Na2SO4 CH3OH".split()
+
+
+def astray(random: Random) -> Sample:
+    """What forms of what was mixed, where the equation that was written cannot be."""
+    while True:
+        here = told(random, drawn(random))
+        middle = len(here.reaction.reactants)
+        asked = random.randrange(middle, len(here.said))
+        element, source = _leading(here, asked)
+        wrong = _wrong(random, here, asked) if element else ""
+        if wrong:
+            break
+    given = given_out(random, here, middle)
+    if source not in given or any(given[at] / here.counts[at] < given[source] / here.counts[source] for at in given):
+        given = {at: here.counts[at] for at in range(middle)}
+    order = list(given)
+    random.shuffle(order)
+    style = style_of(random)
+    slots = {"X": here.said[asked].text}
+    slots["H"] = phrase(random, "moles how", slots)
+    slots["Q"] = phrase(random, "moles noun", slots)
+    slots["AB"] = amounts(random, style, [(given[at], here.said[at].text) for at in order])
+    slots["A"], slots["B"] = slots["AB"], ""
+    section = "products" if middle > 1 else "products alone"
+    text = prompt(random, section, slots, [each.text for each in here.said])
+    working = Working(random)
+    known(working, [*(here.said[at] for at in order), here.said[asked]])
+    working.balanced(wrong, weight=0.0)
+    own, made = here.said[source].formula, here.said[asked].formula
+    working.say(f"{element} of {made} is from {own}.\n")
+    has, needs = counted(own, element), counted(made, element)
+    needs = f"({needs})" if "*" in needs else needs
+    number = working.calculated(f"{decimal(given[source])}*{has}/{needs}")
+    return working.sample("astray", text, number, "mol")
+
+
+def _leading(here: Told, asked: int) -> tuple[str, int]:
+    """An element of the product that only one reactant has, all of it going into the product, and that reactant."""
+    middle = len(here.reaction.reactants)
+    holding = [formula(each.formula).atoms for each in here.said]
+    for element in holding[asked]:
+        sources = [at for at in range(middle) if element in holding[at]]
+        sinks = [at for at in range(middle, len(holding)) if element in holding[at]]
+        if len(sources) == 1 and sinks == [asked]:
+            has, needs = counted(here.said[sources[0]].formula, element), counted(here.said[asked].formula, element)
+            ratio_of_atoms = plain_number(f"{has}/({needs})")
+            if ratio_of_atoms == here.counts[asked] / here.counts[sources[0]]:
+                return element, sources[0]
+    return "", 0
+
+
+def _wrong(random: Random, here: Told, asked: int) -> str:
+    """The equation with a product left out or another one put in, such that nothing balances it."""
+    left, right = here.equation.split(" -> ")
+    products = right.split(" + ")
+    kept = products[asked - len(here.reaction.reactants)]
+    for _ in range(TRIES):
+        changed = [each for each in products if each == kept or random.random() < 0.5]
+        if random.random() < 0.7:
+            stray = random.choice(STRAY)
+            if stray not in changed and stray not in left.split(" + "):
+                changed.append(stray)
+        equation = re.sub(r"(?<![\w)\]])[0-9]+(?=[A-Z(\[])", "", f"{left} -> {' + '.join(changed)}")
+        if changed != products and balance(equation).status == "impossible":
+            return equation
+    return ""

@@ -1,0 +1,190 @@
+"""Questions about reactions in moles: a coefficient that is asked, and products of what was mixed."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from random import Random
+
+from training.builtin.chemistry.compounds import Substance, substance
+from training.builtin.chemistry.naming import Said, amounts, decimal, said, style_of
+from training.builtin.chemistry.reactions import Part, Reaction, balanced, drawn
+from training.builtin.chemistry.wording import wordings
+from training.builtin.chemistry.working import Working
+from training.builtin.noise import noisy
+from training.builtin.samples import Sample
+
+__all__ = ["Told", "coefficient", "given_out", "known", "phrase", "product_mass", "product_moles", "prompt", "told"]
+
+TIMES = tuple(map(Fraction, "1 1 1 1 2 2 2 3 3 4 5 6 7 8 10 12 15 20 0.5 1.5 2.5 0.25 0.1 0.2".split()))
+LEVEL = 0.12
+TERM = re.compile(r"([0-9]+(?:/[0-9]+)?)?\s*(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A reaction as one question has it: what is said for each part, and the equation that the answer writes."""
+
+    reaction: Reaction
+    said: tuple[Said, ...]
+    counts: tuple[Fraction, ...]
+
+    @property
+    def equation(self) -> str:
+        """What is written to be balanced: the formulas of the question."""
+        return self.ordered(range(len(self.reaction.reactants)))
+
+    def ordered(self, reactants: Iterable[int]) -> str:
+        """The same with the reactants in another order."""
+        terms = [f"{part.count}{each.formula}" for part, each in zip(self.reaction.parts, self.said, strict=True)]
+        middle = len(self.reaction.reactants)
+        return f"{' + '.join(terms[at] for at in reactants)} -> {' + '.join(terms[middle:])}"
+
+
+def told(random: Random, reaction: Reaction, by_name: bool | None = None) -> Told:
+    """Choose how each part is named, all alike in most questions."""
+    how = random.random()
+    parts: list[Said] = []
+    taken: set[str] = set()
+    for part in reaction.parts:
+        named = by_name if by_name is not None else how < 0.48 or (how > 0.92 and random.random() < 0.5)
+        each = said(random, _substance(part), by_name=named, name=part.name if named else "")
+        if each.formula in taken or each.text in taken:
+            each = said(random, Substance(part.formula, (part.formula,), ()), by_name=False)
+        taken |= {each.formula, each.text}
+        parts.append(each)
+    solved = balanced(reaction.text).equations[0]
+    counts = tuple(term.count or Fraction(1) for term in (*solved.reactants, *solved.products))
+    return Told(reaction, tuple(parts), counts)
+
+
+def _substance(part: Part) -> Substance:
+    return substance(part.formula)
+
+
+def known(working: Working, parts: Sequence[Said]) -> None:
+    """Say what the named ones are."""
+    pairs = list(dict.fromkeys((each.name, each.formula) for each in parts if each.name))
+    if pairs:
+        text = ", ".join(f"{name} is {formula}" for name, formula in pairs)
+        working.say(f"{text[0].upper()}{text[1:]}.\n")
+
+
+def prompt(random: Random, section: str, slots: Mapping[str, str], formulas: Sequence[str]) -> str:
+    """Word a question, with the slips of somebody in a hurry; formulas stay as they are."""
+    text = random.choice(wordings(section)).write(random, slots)
+    return noisy(random, text, LEVEL, frozenset(formulas))
+
+
+def coefficient(random: Random) -> Sample:
+    """All amounts but one are given."""
+    reaction = drawn(random)
+    here = told(random, reaction)
+    times = random.choice(TIMES)
+    middle = len(reaction.reactants)
+    asked = random.randrange(middle) if random.random() < 0.75 else random.randrange(middle, len(here.said))
+    style = style_of(random)
+    numbers = [count * times for count in here.counts]
+    left = [at for at in range(middle) if at != asked]
+    right = [at for at in range(middle, len(numbers)) if at != asked]
+    random.shuffle(left)
+    random.shuffle(right)
+    slots = {"X": here.said[asked].text}
+    for slot, places in (("G", left), ("P", right)):
+        slots[slot] = amounts(random, style, [(numbers[at], here.said[at].text) for at in places]) if places else ""
+    slots["H"] = phrase(random, "moles how", slots)
+    slots["Q"] = phrase(random, "moles noun", slots)
+    section = "need reactant" if asked < middle else "need product"
+    bare = not left if asked < middle else not right
+    text = prompt(random, f"{section} bare" if bare else section, slots, [each.text for each in here.said])
+    working = Working(random)
+    order = [asked, *left, *right] if asked < middle else [*left, *right, asked]
+    known(working, [here.said[at] for at in order])
+    terms = {
+        at: f"?{each.formula}" if at == asked else f"{_count(numbers[at])}{each.formula}"
+        for at, each in enumerate(here.said)
+    }
+    first = " + ".join(terms[at] for at in order[:middle])
+    solved = working.balanced(f"{first} -> {' + '.join(terms[at] for at in order[middle:])}")
+    term = re.split(r" \+ | -> ", solved)[order.index(asked)]
+    number = term.removesuffix(here.said[asked].formula).strip() or "1"
+    if "/" in number:
+        number = working.calculated(number)
+    return working.sample("coefficient", text, number, "mol")
+
+
+def _count(number: Fraction) -> str:
+    if number == 1:
+        return ""
+    return decimal(number) if number.denominator == 1 else f"{decimal(number)} "
+
+
+def phrase(random: Random, section: str, slots: Mapping[str, str]) -> str:
+    """What is asked for, as a part of the question."""
+    text = random.choice(wordings(section)).write(random, slots)
+    return text if text.startswith(slots["X"]) else text[0].lower() + text[1:]
+
+
+def product_moles(random: Random) -> Sample:
+    """What forms of what was mixed, in moles."""
+    return _product(random, "moles")
+
+
+def product_mass(random: Random) -> Sample:
+    """What forms of what was mixed, in grams."""
+    return _product(random, "mass")
+
+
+def _product(random: Random, unit: str) -> Sample:
+    reaction = drawn(random)
+    here = told(random, reaction)
+    middle = len(reaction.reactants)
+    asked = random.randrange(middle, len(here.said))
+    given = given_out(random, here, middle)
+    order = list(given)
+    random.shuffle(order)
+    style = style_of(random)
+    slots = {"X": here.said[asked].text}
+    slots["H"] = phrase(random, f"{unit} how", slots)
+    slots["Q"] = phrase(random, f"{unit} noun", slots)
+    pairs = [(given[at], here.said[at].text) for at in order]
+    slots["AB"] = amounts(random, style, pairs)
+    slots["A"] = amounts(random, style, pairs[:1])
+    rest = [here.said[at].text for at in range(middle) if at not in given]
+    slots["B"] = amounts(random, style, pairs[1:]) if len(pairs) > 1 else " and ".join(rest)
+    section = "products"
+    if len(pairs) == 1:
+        section = "products single" if rest else "products alone"
+    elif len(pairs) == 2 and random.random() < 0.3:
+        section = "products with"
+    if section == "products with" and style == 2:
+        slots["A"] = amounts(random, 0, pairs[:1])
+    text = prompt(random, section, slots, [each.text for each in here.said])
+    working = Working(random)
+    everything = [*order, *(at for at in range(middle) if at not in given)]
+    known(working, [*(here.said[at] for at in everything), here.said[asked]])
+    working.balanced(here.ordered(everything))
+    ratios = [_ratio(given[at], here.counts[asked], here.counts[at]) for at in order]
+    number = working.calculated(ratios[0] if len(ratios) == 1 else f"min({', '.join(ratios)})")
+    if unit == "moles":
+        return working.sample("product", text, number, "mol")
+    mass = working.mass(here.said[asked].formula)
+    return working.sample("product mass", text, working.calculated(f"{number}*{mass}"), "g")
+
+
+def _ratio(number: Fraction, wanted: Fraction, own: Fraction) -> str:
+    return f"{decimal(number)}*{decimal(wanted)}/{decimal(own)}"
+
+
+def given_out(random: Random, here: Told, middle: int) -> dict[int, Fraction]:
+    """How much there is of the reactants: in their own proportion, or with some of one left over."""
+    times = random.choice(TIMES)
+    given = {at: here.counts[at] * times for at in range(middle)}
+    if not here.reaction.exact and middle > 1:
+        if random.random() < 0.3:
+            for at in given:
+                given[at] = Fraction(random.randint(1, 12))
+        if random.random() < 0.08:
+            kept = random.randrange(middle)
+            given = {kept: given[kept]}
+    return given

@@ -1,0 +1,177 @@
+"""Questions about single substances: molar masses, what some moles weigh, moles in grams, and shares of an element."""
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cache
+from random import Random
+
+from taiwa.tools.formula import formula
+from training.builtin.chemistry.naming import decimal, misspelt, said, usual
+from training.builtin.chemistry.reacting import known, prompt
+from training.builtin.chemistry.working import Working
+from training.builtin.noise import number_words
+from training.builtin.samples import Sample
+
+__all__ = ["composition", "counted", "molar", "moles_in", "share", "weight"]
+
+ELEMENTS = dict(
+    pair.split(":")
+    for pair in """H:hydrogen He:helium Li:lithium Be:beryllium B:boron C:carbon N:nitrogen O:oxygen F:fluorine Ne:neon
+    Na:sodium Mg:magnesium Al:aluminium Si:silicon P:phosphorus S:sulfur Cl:chlorine Ar:argon K:potassium Ca:calcium
+    Sc:scandium Ti:titanium V:vanadium Cr:chromium Mn:manganese Fe:iron Co:cobalt Ni:nickel Cu:copper Zn:zinc Ga:gallium
+    Ge:germanium As:arsenic Se:selenium Br:bromine Kr:krypton Rb:rubidium Sr:strontium Y:yttrium Zr:zirconium Mo:molybdenum
+    Ag:silver Cd:cadmium In:indium Sn:tin Sb:antimony Te:tellurium I:iodine Xe:xenon Cs:caesium Ba:barium La:lanthanum
+    Ce:cerium W:tungsten Pt:platinum Au:gold Hg:mercury Pb:lead Bi:bismuth Th:thorium U:uranium Os:osmium""".split()
+)
+OTHER_NAMES = {"Al": "aluminum", "S": "sulphur", "Cs": "cesium"}
+PIECE = re.compile(r"([A-Z][a-z]?)([0-9]*)|[(\[]|[)\]]([0-9]*)|·([0-9.]*)")
+
+
+@cache
+def counted(spelt: str, symbol: str) -> str:
+    """How many atoms of an element a formula has, as a sum of what can be read off it.
+
+    >>> counted("Al2(SO4)3·18H2O", "O"), counted("CH3COOH", "C"), counted("Ca(OH)2", "H")
+    ('(4*3+18*1)', '(1+1)', '1*2')
+    """
+    terms: list[list[str]] = []
+    open_: list[int] = []
+    for found in PIECE.finditer(spelt):
+        if found[1]:
+            terms.append([found[1], found[2] or "1"])
+        elif found[0] in "([":
+            open_.append(len(terms))
+        elif found[0][0] in ")]":
+            start = open_.pop()
+            if found[3]:
+                for term in terms[start:]:
+                    term.append(found[3])
+        else:
+            front = found[4]
+            rest = counted(spelt[found.end() :], symbol)
+            if rest != "0":
+                inner = rest.strip("()") if "+" not in rest else rest
+                terms.append([symbol, *((front, inner) if front and front != "1" else (inner,))])
+            break
+    sums = ["*".join(term[1:]) for term in terms if term[0] == symbol]
+    return "0" if not sums else sums[0] if len(sums) == 1 else f"({'+'.join(sums)})"
+
+
+def molar(random: Random) -> Sample:
+    """The molar mass of one substance."""
+    each = said(random, usual(random), by_name=random.random() < 0.65)
+    text = prompt(random, "weight one", {"X": each.text}, [each.text])
+    working = Working(random)
+    known(working, [each])
+    return working.sample("molar mass", text, working.mass(each.formula), "g/mol")
+
+
+def weight(random: Random) -> Sample:
+    """What some moles weigh; a molar mass of several moles is that, too."""
+    each = said(random, usual(random), by_name=random.random() < 0.5)
+    number = _number(random)
+    told = _counted_out(random, number)
+    text = prompt(random, "weight many", {"X": each.text, "N": told}, [each.text])
+    working = Working(random)
+    known(working, [each])
+    mass = working.mass(each.formula)
+    return working.sample("weight", text, working.calculated(f"{decimal(number)}*{mass}"), "g")
+
+
+def _number(random: Random) -> Fraction:
+    if random.random() < 0.7:
+        return Fraction(random.choice((random.randint(2, 10), random.randint(1, 25))))
+    return Fraction(random.choice((random.randint(1, 99), random.randint(100, 9_999))), random.choice((10, 100, 1_000)))
+
+
+def _counted_out(random: Random, number: Fraction) -> str:
+    if number.denominator == 1 and random.random() < 0.2:
+        return re.sub(r"^(a|an) (?=single)|,| of$", "", number_words(random, int(number), 0.0))
+    return decimal(number)
+
+
+def moles_in(random: Random) -> Sample:
+    """How many moles some grams are."""
+    each = said(random, usual(random), by_name=random.random() < 0.5)
+    grams = _grams(random)
+    text = prompt(random, "moles in", {"X": each.text, "M": decimal(grams)}, [each.text])
+    working = Working(random)
+    known(working, [each])
+    mass = working.mass(each.formula)
+    return working.sample("moles", text, working.calculated(f"{decimal(grams)}/{mass}"), "mol")
+
+
+def _grams(random: Random) -> Fraction:
+    if random.random() < 0.6:
+        return Fraction(random.choice((random.randint(1, 100), random.randint(1, 40) * 5, random.randint(10, 1_000))))
+    return Fraction(random.randint(1, 9_999), random.choice((10, 100)))
+
+
+def composition(random: Random) -> Sample:
+    """The molar mass of what has so many atoms of each element."""
+    atoms = _atoms(random)
+    items = list(atoms.items())
+    if random.random() < 0.4:
+        random.shuffle(items)
+    written = "".join(f"{symbol}{count if count > 1 else ''}" for symbol, count in items)
+    text = prompt(random, "weight atoms", {"L": _listed(random, items)}, list(atoms))
+    working = Working(random)
+    return working.sample("composition", text, working.mass(written), "g/mol")
+
+
+def _atoms(random: Random) -> Mapping[str, int]:
+    if random.random() < 0.12:
+        symbols = random.sample(list(ELEMENTS), random.randint(2, 4))
+        return {symbol: random.randint(1, 12) for symbol in symbols}
+    while True:
+        found = formula(usual(random).formula).atoms
+        if (
+            1 < len(found) <= 5
+            and all(count.denominator == 1 for count in found.values())
+            and set(found) <= set(ELEMENTS)
+        ):
+            return {symbol: int(count) for symbol, count in found.items()}
+
+
+def _listed(random: Random, items: list[tuple[str, int]]) -> str:
+    how = random.randrange(9)
+    parts = [_atom(random, how, symbol, count) for symbol, count in items]
+    last = random.choice((" and ", " and ", ", and ", " plus ", ", ", " & ", " together with "))
+    return ", ".join(parts[:-1]) + last + parts[-1]
+
+
+def _atom(random: Random, how: int, symbol: str, count: int) -> str:
+    name = ELEMENTS[symbol]
+    name = OTHER_NAMES.get(symbol, name) if random.random() < 0.5 else name
+    name = misspelt(random, name) if random.random() < 0.04 else name
+    many = "atom" if count == 1 else "atoms"
+    number = number_words(random, count, 0.0) if how == 8 else str(count)
+    return (
+        f"{count} {symbol}", f"{count} {name}", f"{count} {name[0].upper()}{name[1:]}", f"{count} {many} of {name}",
+        f"{count} {name} {many}", f"{count} {symbol} {many}", f"{count} {many} of {symbol}", f"{name} ({count})",
+        f"{number.removesuffix(' of')} {name} {many}",
+    )[how]  # fmt: skip
+
+
+def share(random: Random) -> Sample:
+    """The share of an element in the mass of a substance."""
+    while True:
+        substance = usual(random)
+        each = said(random, substance, by_name=random.random() < 0.5)
+        atoms = formula(each.formula).atoms
+        if len(atoms) > 1 and set(atoms) <= set(ELEMENTS):
+            break
+    symbol = random.choice(list(atoms))
+    element = symbol if random.random() < 0.6 else _cased(random, OTHER_NAMES.get(symbol, ELEMENTS[symbol]))
+    text = prompt(random, "percent", {"X": each.text, "E": element}, [each.text, element])
+    working = Working(random)
+    known(working, [each])
+    mass = working.mass(each.formula)
+    own = working.mass(symbol)
+    number = working.calculated(f"round({counted(each.formula, symbol)}*{own}/{mass}*100, 2)")
+    return working.sample("percent", text, number, "%")
+
+
+def _cased(random: Random, name: str) -> str:
+    return name if random.random() < 0.7 else name[0].upper() + name[1:]

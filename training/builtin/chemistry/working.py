@@ -1,0 +1,76 @@
+"""Answers: words, calls of the real tools with what they really give, and the last line."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from random import Random
+from typing import Literal
+
+from taiwa.flows.calling import shown
+from taiwa.tools import calculator, molar_mass, stoichiometry
+from taiwa.tools.calculator import calculate
+from training.builtin.samples import Sample, Span
+
+__all__ = ["Working", "plain_number"]
+
+OF_TOOLS = 0.2
+"""What a tool's result counts beside the model's own words."""
+Weights = Literal["iupac", "integer"]
+ARGUMENTS: Mapping[str, str] = {"calculator": "expression", "stoichiometry": "equation", "molar_mass": "formula"}
+
+
+class Working:
+    """An answer under way. Half of the answers know the rounded atomic weights, as the tool can be told to."""
+
+    def __init__(self, random: Random) -> None:
+        self._spans: list[Span] = []
+        self._weights: Weights = random.choice(("iupac", "integer"))
+
+    def say(self, text: str, weight: float = 1.0) -> None:
+        """Words of the model."""
+        if self._spans and self._spans[-1].weight == weight:
+            text = self._spans.pop().text + text
+        self._spans.append(Span(text, weight))
+
+    def call(self, tool: str, written: str, weight: float = 1.0) -> str:
+        """Ask a tool; gives what it says."""
+        result = _asked(tool, written, self._weights)
+        self.say(f"<<{tool}: {written}>>", weight)
+        self.say(f" {result}", OF_TOOLS if weight else 0.0)
+        self.say("\n")
+        return result
+
+    def calculated(self, expression: str) -> str:
+        """The calculator's result."""
+        return self.call("calculator", expression)
+
+    def balanced(self, equation: str, weight: float = 1.0) -> str:
+        """The balanced equation."""
+        return self.call("stoichiometry", equation, weight)
+
+    def mass(self, formula: str) -> str:
+        """The molar mass, without its unit."""
+        return self.call("molar_mass", formula).removesuffix(" g/mol")
+
+    def answer(self, number: str, unit: str = "") -> tuple[Span, ...]:
+        """The last line, and all that stands before it."""
+        self.say(f"Therefore, the answer is {number}{' ' if unit else ''}{unit}.")
+        return tuple(self._spans)
+
+    def sample(self, kind: str, prompt: str, number: str, unit: str = "") -> Sample:
+        """The whole exchange."""
+        return Sample("solve", kind, prompt, self.answer(number, unit))
+
+
+@lru_cache(20_000)
+def _asked(tool: str, written: str, weights: Weights) -> str:
+    if tool == "calculator":
+        return shown(calculator(written).text)
+    if tool == "stoichiometry":
+        return shown(stoichiometry(written).text)
+    return shown(molar_mass(written, weights).text)
+
+
+def plain_number(expression: str) -> Fraction:
+    """What an expression is, exactly."""
+    return calculate(expression)
