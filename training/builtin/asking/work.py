@@ -77,7 +77,7 @@ def question(stage: Stage) -> Scene:
     known: dict[str, str] = {}
     for need in tuple(missing):
         if need in ABOUT_PERSON and stage.chance(0.25):
-            known[stage.options(f"facts {need}")] = condition(stage, need)
+            known[stage.options(f"facts {need}")] = stage.condition(condition(stage, need))["b"]
             missing.remove(need)
     asked = wish(stage, about, aspect, condition(stage, given) if given else "")
     level = 1.0 + min(sum(OPEN_FACT if need in ABOUT_PERSON else OPEN_CONDITION for need in missing), 1.3)
