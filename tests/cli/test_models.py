@@ -44,12 +44,20 @@ def test_a_server_lists_its_own_models(taiwa: Taiwa, speaker: Speaker) -> None:
     assert speaker.seen[0].path == "/v1/models"
 
 
-@pytest.mark.parametrize("command", ["show", "remote"])
-def test_without_a_model_three_lines_say_how_to_set_one(taiwa: Taiwa, command: str) -> None:
-    done = taiwa("models", command)
+def test_without_a_model_the_one_that_comes_along_is_shown(taiwa: Taiwa) -> None:
+    shown = taiwa.ok("models", "show")
+
+    assert shown.lines[0].startswith("builtin  comes along")
+    assert "taiwa chat order" in shown.out
+    assert taiwa.ok("models", "show", "builtin", "--json").json["abilities"]["grammar"] is True
+    assert any(line.startswith("builtin ") for line in taiwa.ok("models", "list").lines)
+
+
+def test_the_model_that_comes_along_has_no_server(taiwa: Taiwa) -> None:
+    done = taiwa("models", "remote")
 
     assert done.code == 2
-    assert done.err.count("\n") == 3
+    assert "there is no server to ask" in done.err
 
 
 def test_a_server_that_lists_nothing_that_is_known_is_one_line(taiwa: Taiwa, speaker: Speaker) -> None:

@@ -15,10 +15,17 @@ from taiwa.kernel.values import Ability
 
 if TYPE_CHECKING:
     from taiwa.models.names import Provider
+    from taiwa.models.wire import Target
 
 __all__ = ["models", "probe"]
 
-PLACES = {"local": "in this process", "gguf": "a llama.cpp server of our own"}
+PLACES = {
+    "builtin": "comes along, in this process",
+    "local": "in this process",
+    "gguf": "a llama.cpp server of our own",
+}
+OURS = ("local", "builtin")
+"""Where our own decode loop writes."""
 
 
 @click.group()
@@ -38,6 +45,7 @@ def list_(shared: Flags) -> None:
     """List the providers: how a model of each is named, where it is, and which key it needs."""
     from taiwa.models.keys import list_keys
     from taiwa.models.names import INSIDE, PROVIDERS
+    from taiwa.settings import BUILTIN
 
     chosen = shared.settings()
     there = {row.name for row in list_keys(chosen)}
@@ -46,12 +54,15 @@ def list_(shared: Flags) -> None:
         for name, provider in PROVIDERS.items()
     ]
     rows += [(f"{name}:MODEL", what, "none") for name, what in INSIDE.items()]
+    rows.append((BUILTIN, "the small model that comes along: `taiwa models show builtin`", "none"))
     if shared.as_json:
         emit([{"name": name, "base_url": address, "key": key} for name, address, key in rows])
         return
     table(("name", "address", "key"), rows)
     tell(
-        "any other server: http://HOST:PORT/v1#MODEL" if chosen.model is None else f"the model is set to {chosen.model}"
+        f"any other server: http://HOST:PORT/v1#MODEL; none is set, so {BUILTIN} answers"
+        if chosen.model is None
+        else f"the model is set to {chosen.model}"
     )
 
 
@@ -73,22 +84,40 @@ def show(shared: Flags, name: str | None) -> None:
     found = kept(chosen, target)
     able: dict[str, bool] = {ability: ability in target.abilities for ability in get_args(Ability)}
     if shared.as_json:
-        abilities: dict[str, Json] = {**able}
-        day = None if found is None else found.day
-        emit(
-            {
-                "name": target.name,
-                "base_url": target.base_url,
-                "model": target.model,
-                "abilities": abilities,
-                "probed": day,
-            }
-        )
+        emit(_record(target, able, None if found is None else found.day))
         return
     say_line(f"{target.name}  {PLACES.get(target.base_url, target.base_url)}", "bold")
     table(("ability", "can"), [(ability, "yes" if can else "no") for ability, can in able.items()])
-    known = "our own decode loop" if target.base_url == "local" else "from the table; `taiwa probe` finds out"
+    if target.base_url == "builtin":
+        _card()
+    known = "our own decode loop" if target.base_url in OURS else "from the table; `taiwa probe` finds out"
     tell(known if found is None else f"probed on {found.day}")
+
+
+def _record(target: "Target", able: dict[str, bool], day: str | None) -> dict[str, Json]:
+    from taiwa.models.builtin.card import card
+
+    abilities: dict[str, Json] = {**able}
+    told: dict[str, Json] = {
+        "name": target.name, "base_url": target.base_url, "model": target.model, "abilities": abilities, "probed": day,
+    }  # fmt: skip
+    return told | ({"card": dict(card())} if target.base_url == "builtin" else {})
+
+
+def _card() -> None:
+    """What the model that comes along is for, its figures, and its limits."""
+    from taiwa.models.builtin.card import CAN, card, figures
+
+    told = card()
+    say_line("")
+    table(("it learned", "what"), CAN)
+    say_line("")
+    if rows := list(figures(told)):
+        table(("figure", "value"), rows)
+        say_line("")
+    limits = told.get("limits")
+    for limit in limits if isinstance(limits, list) else ():
+        say_line(f"- {limit}")
 
 
 @models.command()
