@@ -38,8 +38,9 @@ def figures(told: Mapping[str, Json]) -> Iterator[Row]:
     training = _inner(told, "training")
     if number := _number(training, "tokens"):
         yield "trained", f"on {number / 1e6:,.1f} million tokens in {_number(training, 'minutes'):,.0f} minutes"
-    for name, kinds in _inner(told, "held_out").items():
-        whole = _inner(kinds, "all") if isinstance(kinds, dict) else {}
+    held = _inner(told, "held_out")
+    for name in held:
+        whole = _inner(_inner(held, name), "all")
         if _number(whole, "of"):
             share, of = _number(whole, "share"), _number(whole, "of")
             yield f"exact: {name}", f"{share:.1%} of {of:,.0f} held-out samples{_interval(whole)}"

@@ -1,0 +1,33 @@
+import pytest
+
+from taiwa.kernel.records import Json
+from taiwa.models.builtin.card import card, figures
+
+TOLD: dict[str, Json] = {
+    "size": {"parameters": 3_117_504, "bytes": 6_240_000, "context": 1024, "vocab": 2400},
+    "training": {"tokens": 60_000_000, "minutes": 170.4},
+    "held_out": {
+        "desk": {"all": {"exact": 97, "of": 100, "share": 0.97, "interval": [0.9, 0.99]}},
+        "asking": {"all": {"exact": 0, "of": 0, "share": 0.0, "interval": None}},
+    },
+    "speed": {"rows": [{"name": "free", "tokens_a_second": 812.4}, {"name": "odd"}]},
+}
+
+
+def test_tells_what_the_card_says() -> None:
+    assert dict(figures(TOLD)) == {
+        "parameters": "3,117,504 (6.2 MB)",
+        "reads": "1,024 tokens at most; 2,400 different ones",
+        "trained": "on 60.0 million tokens in 170 minutes",
+        "exact: desk": "97.0% of 100 held-out samples (90.0% to 99.0%)",
+        "speed: free": "812 tokens a second on one core",
+    }
+
+
+@pytest.mark.parametrize("told", [{}, {"size": None}, {"held_out": {"desk": []}}, {"speed": {"rows": [3]}}])
+def test_tells_nothing_that_the_card_does_not_say(told: dict[str, Json]) -> None:
+    assert list(figures(told)) == []
+
+
+def test_the_card_that_comes_along_can_be_told() -> None:
+    assert all(name and value for name, value in figures(card()))
