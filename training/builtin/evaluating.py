@@ -33,6 +33,8 @@ LEFT_OUT = frozenset(
     "faithful_next faithful_used faithful_last faithful_next_of faithful_last_of false_stops why ways".split()
 )
 """What a line of a report holds and the result does not."""
+MALFORMED = frozenset({"bad_arguments", "unknown_tool"})
+"""Errors of calls that do not have the form of one."""
 DONE = frozenset({0, 1})
 """Exit codes of an evaluation with a report; 1 where a row failed."""
 
@@ -86,14 +88,16 @@ def parts(plan: Plan) -> Iterator[Part]:
     limit, dialogues = str(plan.limit), str(plan.dialogues)
     numglue, chemistry = plan.data / "numglue_task2.jsonl", plan.data / "chemistry.jsonl"
     orders, rag = plan.data / "typechat_inputs.jsonl", plan.data / "rag"
-    one = ("--shots", "1", "--limit", limit)
+    one = ("--shots", "0", "--limit", limit)
     yield Part(
         "numglue", "NumGLUE Task 2, all tools and each alone", ("reason", "--data", str(numglue), *one),
         (numglue,), ("--ablate", "all,cal,crp,mml", "--weights", "integer"),
     )  # fmt: skip
     yield Part(
-        "numglue, no tool", "the same without a tool that works", ("reason", "--data", str(numglue), *one),
-        (numglue,), ("--ablate", "none", "--weights", "integer"),
+        # Without examples an evaluation without tools asks in other words; the model reads no example.
+        "numglue, no tool", "the same, and the model writes all results",
+        ("reason", "--data", str(numglue), "--shots", "1", "--limit", limit), (numglue,),
+        ("--ablate", "none", "--weights", "integer"),
     )  # fmt: skip
     yield Part(
         "chemistry", "exercises of textbooks whose answer is a number", ("reason", "--data", str(chemistry), *one),
@@ -106,7 +110,7 @@ def parts(plan: Plan) -> Iterator[Part]:
     unknown = plan.work / "unknown.jsonl"
     yield Part(
         "unknown compounds", "made-up names: is it said that the formula is not known?",
-        ("reason", "--data", str(unknown), "--shots", "1", "--ablate", "all"), (unknown,),
+        ("reason", "--data", str(unknown), "--shots", "0", "--ablate", "all"), (unknown,),
     )  # fmt: skip
     sets = [rag / f"{name}.jsonl" for name in ("qulac", "abg_coqa", "pacific")]
     yield Part(
@@ -229,7 +233,7 @@ def _validity(work: Path) -> Found | None:
 def _sound(found: Mapping[str, Any]) -> bool:
     """A rationale that came to its end with calls that can be read, or a reply with its delta; of scores and queries: a row."""
     if "ending" in found:
-        return found["ending"] == "end" and not found["truncated"] and "arguments" not in found["tool_errors"]
+        return found["ending"] == "end" and not found["truncated"] and not MALFORMED & {*found["tool_errors"]}
     return found.get("sound", True) is True
 
 

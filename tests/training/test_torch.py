@@ -1,0 +1,104 @@
+"""What needs torch: the iteration of the optimiser, and that a model that is exported reckons in numpy as it did in torch."""
+
+from copy import deepcopy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from taiwa.models.builtin.network import Network  # noqa: E402  (torch may not be here)
+from taiwa.models.builtin.tokens import Tokens  # noqa: E402
+from taiwa.models.builtin.weights import loaded  # noqa: E402
+from training.builtin.export import export  # noqa: E402
+from training.builtin.model import Config, Transformer  # noqa: E402
+from training.builtin.optimise import Optimiser, orthogonal  # noqa: E402
+from training.builtin.train import read_tokens  # noqa: E402
+from training.builtin.vocabulary import SPECIAL, write  # noqa: E402
+
+TOKENS = Tokens(SPECIAL, ("Na", " mol"))
+SMALL = Config(dim=16, layers=2, heads=2, hidden=24, vocab=len(TOKENS), context=64)
+
+
+def model(seed: int = 0) -> Transformer:
+    torch.manual_seed(seed)
+    made = Transformer(SMALL)
+    with torch.no_grad():
+        for each in made.parameters():
+            each.add_(torch.randn_like(each) * 0.1)
+    return made.eval()
+
+
+@pytest.mark.parametrize("shape", [(12, 12), (40, 8), (8, 40)])
+def test_singular_values_are_drawn_near_one(shape: tuple[int, int]) -> None:
+    torch.manual_seed(1)
+    values = torch.linalg.svdvals(orthogonal(torch.randn(shape) * 7))
+    assert values.min() > 0.4
+    assert values.max() < 1.4
+
+
+def test_the_directions_stay_what_they_were() -> None:
+    torch.manual_seed(2)
+    given = torch.randn(10, 6)
+    left, _, right = torch.linalg.svd(given, full_matrices=False)
+    turned = left.T @ orthogonal(given) @ right.T
+    assert torch.allclose(turned, torch.diag(turned.diagonal()), atol=1e-3)
+
+
+def test_the_optimiser_learns_and_goes_on_from_a_record() -> None:
+    learning, ids = model(), torch.arange(20).view(2, 10)
+    optimiser = Optimiser(learning, matrix_rate=0.02, other_rate=0.003, decay=0.0)
+
+    def loss():
+        states = learning(ids[:, :-1])
+        return torch.nn.functional.cross_entropy(learning.logits(states).flatten(0, 1), ids[:, 1:].flatten())
+
+    before = loss().item()
+    for _ in range(15):
+        loss().backward()
+        assert optimiser.step(1.0) > 0
+    kept, weights = deepcopy(optimiser.record()), {name: each.clone() for name, each in learning.state_dict().items()}
+    loss().backward()
+    optimiser.step(0.5)
+    after = loss().item()
+
+    other = model(1)
+    other.load_state_dict(weights)
+    again = Optimiser(other, matrix_rate=0.02, other_rate=0.003, decay=0.0)
+    again.restore(kept)
+    learning = other
+    loss().backward()
+    again.step(0.5)
+
+    assert after < before * 0.8
+    assert loss().item() == pytest.approx(after, rel=1e-3)
+
+
+def test_an_exported_model_reckons_in_numpy_as_it_did_in_torch(tmp_path: Path) -> None:
+    made, checkpoint, vocabulary = model(), tmp_path / "checkpoint.pt", tmp_path / "vocabulary.json"
+    with torch.no_grad():
+        for each in made.parameters():
+            each.copy_(each.half().float())
+    torch.save({"config": SMALL.record(), "model": made.state_dict()}, checkpoint)
+    write(TOKENS, vocabulary)
+
+    size = export(checkpoint, vocabulary, tmp_path / "shipped")
+
+    weights = loaded(tmp_path / "shipped" / "weights.safetensors")
+    assert set(weights.tensors) == set(weights.config.shapes())
+    assert size == (tmp_path / "shipped" / "weights.safetensors").stat().st_size
+    tokens = read_tokens(tmp_path / "shipped" / "vocabulary.json")
+    ids = [tokens.special["<solve>"], *tokens.encode("3 mol of Na"), tokens.special["<answer>"]]
+    with torch.no_grad():
+        wanted = made.logits(made(torch.tensor([ids])))[0, -1].numpy()
+    found = Network(weights, tokens.vocabulary).start().read(ids)
+    assert np.allclose(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_what_comes_later_changes_nothing_before() -> None:
+    made = model()
+    with torch.no_grad():
+        one, other = made(torch.tensor([[1, 2, 3, 4]])), made(torch.tensor([[1, 2, 9, 9]]))
+    assert torch.allclose(one[:, :2], other[:, :2], atol=1e-5)
+    assert not torch.allclose(one[:, 2], other[:, 2], atol=1e-3)
