@@ -35,7 +35,7 @@ LONGEST_QUESTION = 80
 LONGEST_ORDER = 700
 LONGEST = 1_190
 FEWEST_WORDS = "-"
-WORDS = r"[^<>@`\n]{1,400}"
+WORDS = r"[^<>@`\n]{1,700}"
 QUANTITY = "[1-9][0-9]?"
 ADDED = "[2-9]|1[0-9]|20"
 

@@ -71,9 +71,7 @@ TOPPINGS = """milk|cream|half and half|heavy cream|foam|ice|whipped cream|cinnam
 SPREADS = """butter|cream cheese|jam|strawberry jam|peanut butter|chocolate spread|cheese|ham|egg|bacon|tomato|lettuce|onion|pickles
 |mayonnaise|mustard"""
 TEMPERATURES = "iced|hot|extra hot|warm|lukewarm"
-STRENGTHS = (
-    "decaf|half caf|one third caf|two thirds caf|regular caf|black|strong|weak|dry|wet|unsweetened|blended|shaken"
-)
+STRENGTHS = "decaf|half caf|one third caf|two thirds caf|black|strong|weak|dry|wet|unsweetened|blended"
 SERVED = """to go|for here|with room|lid|no lid|straw|no straw|warmed|toasted|cut in half|sliced|gluten-free|vegan|plain|sesame
 |whole wheat|everything"""
 

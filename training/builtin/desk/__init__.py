@@ -1,0 +1,35 @@
+"""Orders at a café: what guests say to the desk, and what it answers."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from random import Random
+
+from training.builtin.desk.changing import absent, again, change, remove, same_but, swap, which
+from training.builtin.desk.ordering import abroad, divide, nothing_here, order
+from training.builtin.desk.talking import call_off, confirm, elsewhere, menu, price, social, summary, total, unclear
+from training.builtin.samples import Sample, Share
+
+__all__ = ["SHARES"]
+
+ACTS: Mapping[str, tuple[float, Callable[[Random, str], Sample]]] = {
+    "order": (38, order), "divide": (6, divide), "change": (15, change), "swap": (2, swap), "remove": (6, remove), "again": (5, again), "same_but": (2, same_but),
+    "absent": (1.5, absent), "which": (1.5, which), "total": (3.5, total), "summary": (2.5, summary), "price": (4, price), "menu": (1.5, menu), "confirm": (5, confirm),
+    "call_off": (1.5, call_off), "social": (2.5, social), "unclear": (2, unclear), "nothing_here": (3, nothing_here), "elsewhere": (3.5, elsewhere),
+}  # fmt: skip
+LANGUAGES = {"en": 0.6, "ja": 0.4}
+
+
+def _shares() -> dict[str, Share]:
+    shares = {
+        f"{name}.{code}": Share(weight * part, partial(_drawn, act, code))
+        for code, part in LANGUAGES.items()
+        for name, (weight, act) in ACTS.items()
+    }
+    return shares | {"abroad": Share(1.2, partial(_drawn, abroad, "en"))}
+
+
+def _drawn(act: Callable[[Random, str], Sample], code: str, random: Random) -> Sample:
+    return act(random, code)
+
+
+SHARES: Mapping[str, Share] = _shares()

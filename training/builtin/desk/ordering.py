@@ -1,0 +1,177 @@
+"""Orders: one thing or many, with everything that is wished for; some of several things that differ; what there is not."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from types import ModuleType
+
+from taiwa.models.builtin.reading.desk import OrderLine
+from training.builtin.desk import english, english_talk, japanese, japanese_talk
+from training.builtin.desk.foreign import foreign_order
+from training.builtin.desk.replies import listed, missing
+from training.builtin.desk.scene import Scene, answer, closing, following, next_number, scene, shown_sum, step, told
+from training.builtin.desk.unknown import unknown
+from training.builtin.desk.wishes import Extra, Wish, extra, quantity, wish, wishes
+from training.builtin.samples import Sample, Span
+
+__all__ = ["abroad", "divide", "nothing_here", "order", "taken", "tongue"]
+
+MOST_OPTIONS = 8
+DONE = 0.16
+
+
+def tongue(code: str) -> tuple[ModuleType, ModuleType]:
+    """The modules that speak a language: of wishes, and of what stands around them."""
+    return (english, english_talk) if code == "en" else (japanese, japanese_talk)
+
+
+def taken(
+    place: Scene, lines: Sequence[OrderLine], lacking: Sequence[str] = (), *, done: bool = False
+) -> list[str | Span]:
+    """The answer to new lines: what was understood, what there is not, and the sum or whether there is more."""
+    understood = listed(place.code, lines) + ("." if place.code == "en" else "ですね。")
+    parts = [understood, *([missing(place.code, lacking)] if lacking else [])]
+    space = " " if place.code == "en" else ""
+    if not done:
+        return [space.join((*parts, answer(place.code, "more")))]
+    after = following(place.order, {line.number: line for line in lines})
+    return [space.join((*parts, "")), *shown_sum(place.code, "total", after)]
+
+
+def _ordered(random: Random, place: Scene, wished: Sequence[Wish], kind: str = "order") -> Sample:
+    """An order of these wishes in this place, now and then with something that is not on the menu."""
+    wording, talk = tongue(place.code)
+    spoken = [wording.phrase(random, each) for each in wished]
+    said, meant = [text for text, _ in spoken], [after for _, after in spoken]
+    lacking: list[str] = []
+    if random.random() < 0.09:
+        for _ in range(random.choice((1, 1, 2))):
+            asked_for, name = unknown(random, place.code)
+            said.insert(random.randint(0, len(said)) if not lacking else len(said), asked_for)
+            lacking.append(name)
+    tail = ""
+    if len(meant) > 1 and not lacking and random.random() < 0.05:
+        tail, meant = _for_all(random, place.code, meant)
+    done = random.random() < DONE
+    mood = (
+        "yes"
+        if place.asked == "more" and random.random() < 0.4
+        else "more"
+        if place.lines and random.random() < 0.75
+        else "first"
+    )
+    text = talk.ordering(random, [*said[:-1], said[-1] + tail], f"{mood} done" if done else mood)
+    lines = [each.line(next_number(place.order) + at) for at, each in enumerate(meant)]
+    answered = taken(place, lines, lacking, done=done)
+    return told(random, kind, place, text, answered, step(place, lines, done=done))
+
+
+def _for_all(random: Random, code: str, meant: list[Wish]) -> tuple[str, list[Wish]]:
+    """Something that holds for everything that was asked for: `all to go`."""
+    wording, talk = tongue(code)
+    common = extra(random, meant[0].name)
+    known = {each.name for one in meant for each in one.extras} | {each.sort for one in meant for each in one.extras}
+    if common is None or common.name in known or common.sort in known or common.sort in ("bagel", "shot"):
+        return "", meant
+    part = wording.behind(random, common)
+    parts = [part] if isinstance(part, tuple) else [(part, "")]
+    return talk.shared(random, parts), [replace(each, extras=(*each.extras, common)) for each in meant]
+
+
+def order(random: Random, code: str) -> Sample:
+    """Order something."""
+    place = scene(random, code) if random.random() < 0.45 else scene(random, code, most=0)
+    return _ordered(random, place, wishes(random, 6 if len(place.lines) < 3 else 3))
+
+
+def divide(random: Random, code: str) -> Sample:
+    """Order several of one thing that differ."""
+    place = scene(random, code) if random.random() < 0.4 else scene(random, code, most=0)
+    wording, talk = tongue(code)
+    count = max(2, min(quantity(random) + random.choice((1, 1, 2)), 8))
+    base = replace(wish(random, 1), quantity=count)
+    text, base = wording.phrase(random, base)
+    split = _split(random, count)
+    parts, meant = [], []
+    for at, number in enumerate(split):
+        own = _own(random, base, optional=at == len(split) - 1)
+        late = [wording.behind(random, each) for each in own]
+        shown = talk_together(wording, random, late)
+        parts.append((number, shown))
+        meant.append(replace(base, quantity=number, extras=(*base.extras, *own)))
+    if len({each.line(1).options for each in meant}) < len(meant):
+        return _ordered(random, place, [base])
+    more = [wish(random, 1)] if random.random() < 0.2 else []
+    spoken = [wording.phrase(random, each) for each in more]
+    done = random.random() < DONE
+    whole = talk.divided(random, text, parts)
+    text = talk.ordering(random, [whole, *(said for said, _ in spoken)], "first done" if done else "first")
+    everything = [*meant, *(after for _, after in spoken)]
+    lines = [each.line(next_number(place.order) + at) for at, each in enumerate(everything)]
+    return told(
+        random,
+        "divide",
+        place,
+        text,
+        taken(place, lines, done=done),
+        step(place, lines, done=done),
+    )
+
+
+def _split(random: Random, count: int) -> list[int]:
+    """Divide a number into two or three."""
+    first = random.randint(1, count - 1)
+    rest = count - first
+    if rest > 1 and random.random() < 0.2:
+        second = random.randint(1, rest - 1)
+        return [first, second, rest - second]
+    return [first, rest]
+
+
+def _own(random: Random, base: Wish, *, optional: bool) -> tuple[Extra, ...]:
+    if optional and random.random() < 0.15:
+        return ()
+    found: list[Extra] = []
+    for _ in range(random.choice((1, 1, 1, 2))):
+        more = extra(random, base.name, (*base.extras, *found))
+        if more is not None and more.sort != "bagel":
+            found.append(more)
+    return tuple(found)
+
+
+def talk_together(wording: ModuleType, random: Random, late: Sequence[object]) -> str:
+    """Parts behind a count, as one text."""
+    parts = [each if isinstance(each, tuple) else (each, "") for each in late]
+    text: str = wording.together(random, parts)
+    return text
+
+
+def nothing_here(random: Random, code: str) -> Sample:
+    """Ask for what is not on the menu, and nothing else."""
+    place = scene(random, code) if random.random() < 0.5 else scene(random, code, most=0)
+    found = [unknown(random, code) for _ in range(random.choice((1, 1, 1, 2, 3)))]
+    _, talk = tongue(code)
+    text = talk.ordering(random, [said for said, _ in found], "first")
+    space = " " if code == "en" else ""
+    return told(
+        random,
+        "nothing_here",
+        place,
+        text,
+        [missing(code, [name for _, name in found]) + space + closing(place, place.lines)],
+    )
+
+
+def abroad(random: Random, _: str) -> Sample:
+    """A few words of another language that name what is on the menu; the answer is in English."""
+    place = scene(random, "en", most=2) if random.random() < 0.3 else scene(random, "en", most=0)
+    text, meant = foreign_order(random)
+    lines = [each.line(next_number(place.order) + at) for at, each in enumerate(meant)]
+    return told(
+        random,
+        "abroad",
+        place,
+        text,
+        taken(place, lines),
+        step(place, lines),
+    )

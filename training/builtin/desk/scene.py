@@ -1,0 +1,186 @@
+"""A moment at the desk: the order so far, what the desk asked last; and from what is said and answered, a sample."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from random import Random
+from typing import TypeAlias
+
+from taiwa.kernel.records import Json
+from taiwa.models.builtin.plain import plain
+from taiwa.models.builtin.reading.desk import CONFIRMED, Order, OrderLine, prompt
+from taiwa.models.builtin.reading.menu import MENU
+from taiwa.tools import calculator
+from training.builtin.desk import english_lines, japanese_lines
+from training.builtin.desk.changing_words import CHANGES
+from training.builtin.desk.replies import ANSWERS
+from training.builtin.desk.wishes import wish
+from training.builtin.desk.wording import fill
+from training.builtin.samples import Sample, Span
+
+__all__ = [
+    "Changes",
+    "Scene",
+    "Step",
+    "answer",
+    "change_words",
+    "closing",
+    "following",
+    "line_words",
+    "next_number",
+    "scene",
+    "shown_sum",
+    "step",
+    "told",
+]
+
+Changes: TypeAlias = Mapping[int, OrderLine | None]
+RESULT_WEIGHT = 0.2
+ASKED = {
+    "en": {
+        "more": ("Anything else?", "Anything else?", "Anything else?", "What else can I get you?", "Would you like anything else?", "Can I get you something else?", "Is there anything else?", "Would you like something to eat with that?"),
+        "place": ("Is that all?", "Is that everything?", "Shall I place the order?", "Shall I confirm the order?", "Would you like me to confirm it?", "Is that correct?", "Does that look right?"),
+        "what": ("What would you like?", "What would you like?", "What can I get you?", "How can I help you?", "What will it be?"),
+    },
+    "ja": {
+        "more": ("ほかにはいかがですか?", "ほかにはいかがですか?", "ほかにはいかがですか?", "ほかにご注文はありますか?", "ほかに何かございますか?", "ご一緒にお食事もいかがですか?"),
+        "place": ("以上でよろしいですか?", "ご注文は以上ですか?", "これで確定してよろしいですか?", "ご注文を確定しますか?", "こちらでよろしいでしょうか?"),
+        "what": ("何になさいますか?", "何になさいますか?", "ご注文はいかがなさいますか?", "ご注文をどうぞ、何になさいますか?"),
+    },
+}  # fmt: skip
+DEPTH = re.compile(r"\|\||[\[\]]")
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where a turn begins; `asked` names what the desk's last question was about, `question` is its words."""
+
+    code: str
+    order: Order
+    asked: str = ""
+    question: str = ""
+
+    @property
+    def lines(self) -> tuple[OrderLine, ...]:
+        """The lines of the order."""
+        return self.order.lines
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a turn changes: lines by their numbers (None for one that is gone), and the status where it becomes another."""
+
+    changes: Changes = field(default_factory=dict[int, OrderLine | None])
+    status: str = ""
+
+
+def step(place: Scene, lines: Iterable[OrderLine] = (), gone: Iterable[OrderLine] = (), *, done: bool = False) -> Step:
+    """The step that sets some lines and removes others; a change opens an order that was not open, unless it is all."""
+    changes: dict[int, OrderLine | None] = {line.number: None for line in gone}
+    changes |= {line.number: line for line in lines}
+    return Step(changes, CONFIRMED if done else "" if place.order.status == "open" else "open")
+
+
+def scene(random: Random, code: str, least: int = 0, most: int = 6, asked: str = "") -> Scene:
+    """An order of some lines in some status, and a question that fits."""
+    count = max(least, min(most, random.choices(range(7), (26, 27, 21, 12, 7, 4, 3))[0]))
+    number, lines = 0, list[OrderLine]()
+    for _ in range(count):
+        number += 1 if random.random() < 0.93 else 2
+        lines.append(wish(random, 3 if count < 4 else 2).line(number))
+    chance = random.random()
+    status = "open" if chance < 0.93 or (not lines and chance < 0.98) else "cancelled" if not lines else CONFIRMED
+    if not asked and status == "open" and random.random() < (0.92 if lines else 0.35):
+        asked = "what" if not lines else "more" if random.random() < 0.92 else "place"
+    words = random.choice(ASKED[code if random.random() < 0.96 else "en"][asked]) if asked else ""
+    return Scene(code, Order(tuple(lines), status), asked, words)
+
+
+def next_number(order: Order) -> int:
+    """The number of a new line."""
+    return max((line.number for line in order.lines), default=0) + 1
+
+
+def following(order: Order, changes: Changes) -> tuple[OrderLine, ...]:
+    """The lines as they are after some changes."""
+    after = {line.number: line for line in order.lines} | dict(changes)
+    return tuple(line for _, line in sorted(after.items()) if line is not None)
+
+
+def told(
+    random: Random, kind: str, place: Scene, said: str, words: Sequence[str | Span], step: Step | None = None
+) -> Sample:
+    """A sample from what is said and what is answered."""
+    line = prompt(place.order, said, place.question if random.random() < 0.97 else "")
+    spans = [word if isinstance(word, Span) else Span(word) for word in words]
+    delta = _delta(step or Step())
+    spans.append(Span(f"\n@@delta\n{json.dumps(delta, ensure_ascii=False, separators=(',', ':'))}"))
+    return Sample("desk", f"{kind}.{place.code}", line or plain(said), tuple(spans))
+
+
+def _delta(step: Step) -> dict[str, Json]:
+    delta: dict[str, Json] = {}
+    if step.changes:
+        delta["items"] = {
+            str(number): None if line is None else _entry(line) for number, line in sorted(step.changes.items())
+        }
+    if step.status:
+        delta["status"] = step.status
+    return delta
+
+
+def _entry(line: OrderLine) -> dict[str, Json]:
+    size: dict[str, Json] = {"size": line.size} if line.size else {}
+    return {"name": line.name, **size, "quantity": line.quantity, "options": list(line.options)}
+
+
+def answer(code: str, name: str, **slots: str) -> str:
+    """One of the desk's sentences."""
+    text = ANSWERS[code][name]
+    for slot, words in slots.items():
+        text = text.replace(f"{{{slot}}}", words)
+    return text
+
+
+def closing(place: Scene, lines: Sequence[OrderLine]) -> str:
+    """What the desk asks at the end of an answer."""
+    return answer(place.code, "more" if lines else "usual")
+
+
+def shown_sum(code: str, name: str, lines: Sequence[OrderLine]) -> list[str | Span]:
+    """A sentence with a sum that the calculator works out."""
+    head, _, tail = ANSWERS[code][name].partition("{x}")
+    expression = "+".join(f"{line.quantity}*{MENU[line.name].price}" for line in lines)
+    return [f"{head}<<calculator: {expression}>>", Span(f" {_worked(expression)}", RESULT_WEIGHT), tail]
+
+
+@lru_cache(4_096)
+def _worked(expression: str) -> str:
+    return calculator(expression).text
+
+
+def line_words(random: Random, code: str, name: str) -> str:
+    """Something that is said besides ordering."""
+    return fill(random, random.choice(_alternatives((english_lines if code == "en" else japanese_lines).LINES[name])))
+
+
+def change_words(random: Random, code: str, name: str) -> str:
+    """How a change is said, with its slots."""
+    return fill(random, random.choice(_alternatives(CHANGES[code][name])))
+
+
+@cache
+def _alternatives(templates: str) -> tuple[str, ...]:
+    """Templates that stand apart by `||`; within brackets that means an empty choice."""
+    found, start, depth = [], 0, 0
+    templates = templates.replace("\n", "")
+    for mark in DEPTH.finditer(templates):
+        if mark[0] == "||":
+            if not depth:
+                found.append(templates[start : mark.start()])
+                start = mark.end()
+        else:
+            depth += 1 if mark[0] == "[" else -1
+    return (*found, templates[start:])
