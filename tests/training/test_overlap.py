@@ -34,6 +34,17 @@ def test_twenty_characters_of_japanese_are_found_whatever_stands_between() -> No
     assert shared(JAPANESE[: CHARACTERS - 1], JAPANESE) == ()
 
 
+def test_answers_are_looked_through_too() -> None:
+    sample = Sample("back", "", "Nothing.", (Span("Did "), Span(KEPT)))
+    assert Overlap([KEPT]).shared(sample)
+
+
+def test_numbers_alone_are_no_run() -> None:
+    numbers = "1 2 3 4 5 6 7 8 9"
+    assert shared(numbers, numbers) == ()
+    assert shared(f"{numbers} g", f"{numbers} g") == ("3 4 5 6 7 8 9 g",)
+
+
 def test_full_width_letters_are_letters() -> None:
     wide = "".join(chr(ord(sign) + 0xFEE0) if "a" <= sign <= "z" else sign for sign in KEPT.lower())
     assert shared(wide, KEPT)

@@ -7,13 +7,13 @@ from its tokens and looked through again, prompts and answers.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 
 from taiwa.models.builtin.tokens import Tokens
 from training.builtin.corpus import Corpus, samples
 from training.builtin.overlap import Overlap
-from training.builtin.samples import Sample, Span
+from training.builtin.samples import Sample
 
 __all__ = ["MOST", "SEED", "Checked", "entered", "look"]
 
@@ -78,8 +78,5 @@ def entered(tokens: Tokens, forbidden: Overlap, count: int, seed: int = SEED) ->
             else:
                 parts[-1].append(token)
         for part in filter(None, parts):
-            found += forbidden.shared(replace(EMPTY, prompt=tokens.decode(part)))
+            found += forbidden.shared(Sample("", "", tokens.decode(part), ()))
     return tuple(found)
-
-
-EMPTY = Sample("solve", "", "", (Span(""),))

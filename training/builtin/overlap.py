@@ -16,6 +16,8 @@ __all__ = ["Overlap"]
 
 WORDS, CHARACTERS = 8, 20
 WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff]+")
+NUMBERS = re.compile(r"[0-9 ]*")
+"""Numbers alone are no wording: those of one calculation stand in others, too."""
 WRITTEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff々ー]+")
 
 
@@ -34,15 +36,17 @@ class Overlap:
         return cls(text for path in sorted(folder.rglob("*.jsonl")) for text in _texts(path))
 
     def shared(self, sample: Sample) -> tuple[str, ...]:
-        """The runs that a sample's prompt has in common with these texts."""
-        return tuple(run for run in _runs(sample.prompt) if run in self._runs)
+        """The runs that a sample's prompt or answer has in common with these texts."""
+        return tuple(run for text in (sample.prompt, sample.text) for run in _runs(text) if run in self._runs)
 
 
 def _runs(text: str) -> Iterator[str]:
     plain = normalize("NFKC", text).casefold()
     words = WORD.findall(plain)
     for start in range(len(words) - WORDS + 1):
-        yield " ".join(words[start : start + WORDS])
+        run = " ".join(words[start : start + WORDS])
+        if not NUMBERS.fullmatch(run):
+            yield run
     written = "".join(WRITTEN.findall(plain))
     for start in range(len(written) - CHARACTERS + 1):
         yield written[start : start + CHARACTERS]
