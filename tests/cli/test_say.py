@@ -176,12 +176,13 @@ def test_a_json_reply_shows_its_answer_alone(taiwa: Taiwa, speaker: Speaker, app
 # --- what a person may do wrong ---------------------------------------------------------------------------------------
 
 
-def test_without_a_model_three_lines_say_how_to_set_one(taiwa: Taiwa) -> None:
-    said = taiwa("say", "Hi")
+def test_without_a_model_the_small_one_says_how_to_set_a_larger_one(taiwa: Taiwa) -> None:
+    said = taiwa.ok("say", "Hi", "-v")
 
-    assert said.code == 2
-    assert said.err.count("\n") == 3
-    assert "taiwa config set model" in said.err
+    assert "taiwa config set model" in said.out
+    assert "no model is set, so the small one" in said.err
+    assert taiwa.ok("say", "Hi").err == ""
+    assert "モデル" in taiwa.ok("say", "こんにちは").out
 
 
 @pytest.mark.parametrize("words", [(), ("a", "b", "c")])

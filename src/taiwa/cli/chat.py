@@ -27,7 +27,7 @@ def chat(shared: Flags, app: str) -> None:
     printf '%s\\n' Hello /state | taiwa chat
     """
     from taiwa.cli.keyboard import Keyboard, Pipe, history_of
-    from taiwa.cli.opening import open_talk
+    from taiwa.cli.opening import mention, open_talk
     from taiwa.cli.repl import Repl
     from taiwa.cli.slash import SLASHES
     from taiwa.cli.stopping import Stopper
@@ -41,6 +41,8 @@ def chat(shared: Flags, app: str) -> None:
     repl.voice_of = lambda asking: open_voice(None, shared.settings(), asking)
     if live:
         tell(words("hello", app=talk.app.name, model=talk.voice.model.name, session=talk.session))
+        if not shared.verbose:
+            mention(shared.settings(), talk.voice)
     repl.run()
     if live and not repl.talk.conversation.fresh and not shared.no_log:
         tell(words("bye", session=repl.talk.session))

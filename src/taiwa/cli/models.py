@@ -101,7 +101,9 @@ def _record(target: "Target", able: dict[str, bool], day: str | None) -> dict[st
     told: dict[str, Json] = {
         "name": target.name, "base_url": target.base_url, "model": target.model, "abilities": abilities, "probed": day,
     }  # fmt: skip
-    return told | ({"card": dict(card())} if target.base_url == "builtin" else {})
+    if target.base_url == "builtin":
+        told["card"] = dict(card())
+    return told
 
 
 def _card() -> None:

@@ -10,6 +10,8 @@ import click
 from taiwa.apps.catalogue import find
 from taiwa.apps.params import convert_param, convert_params
 from taiwa.cli.options import Flags, read_params
+from taiwa.cli.screen import tell
+from taiwa.cli.words import words
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import TEXT_LIMIT
@@ -17,13 +19,13 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.ledger import Limits
 from taiwa.kernel.runtime import Interrupts
 from taiwa.kernel.session import Observer
-from taiwa.settings import Settings
+from taiwa.settings import BUILTIN, Settings
 from taiwa.talk.desk import Desk
 from taiwa.talk.opening import open_voice
 from taiwa.talk.talk import Talk
-from taiwa.talk.turn import Manner
+from taiwa.talk.turn import Manner, Voice
 
-__all__ = ["manner_of", "open_app", "open_talk", "read_text", "start"]
+__all__ = ["manner_of", "mention", "open_app", "open_talk", "read_text", "start"]
 
 
 MOST_BYTES = 4 * TEXT_LIMIT
@@ -54,8 +56,16 @@ def open_talk(
         flags = replace(flags, session=desk.session(flags.session))
     session, conversation = start(desk, flags, app)
     voice = open_voice(None, chosen, conversation.app)
+    if flags.verbose:
+        mention(chosen, voice)
     manner = manner_of(flags, chosen, interrupts)
     return Talk(desk, session, conversation, voice, manner=manner, observers=observers)
+
+
+def mention(chosen: Settings, voice: Voice) -> None:
+    """Say that the small model answers, where nobody chose it, and how to set a larger one."""
+    if chosen.model is None and voice.model.name == BUILTIN:
+        tell(words("small"))
 
 
 def start(desk: Desk, flags: Flags, app: str | App) -> tuple[str, Conversation]:

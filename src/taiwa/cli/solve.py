@@ -175,7 +175,7 @@ def _examples(given: Given) -> "tuple[Worked, ...] | None":
 
 
 def _solve(shared: Flags, chosen: "Settings", solving: "Solving", text: str, rest: tuple[Given, ExitStack]) -> None:
-    from taiwa.cli.opening import manner_of
+    from taiwa.cli.opening import manner_of, mention
     from taiwa.cli.rationale import Trace, answer_text, remark, show, told_rationale
     from taiwa.cli.screen import emit, say_line, tell
     from taiwa.cli.stopping import Stopper
@@ -185,6 +185,8 @@ def _solve(shared: Flags, chosen: "Settings", solving: "Solving", text: str, res
 
     given, stack = rest
     voice, stopper = open_voice(None, chosen), Stopper()
+    if shared.verbose:
+        mention(chosen, voice)
     trace = Trace(stack.enter_context(_opened(given.trace_file)) if given.trace_file else None)
     notes: list[Note] = []
     events = solved.solve(

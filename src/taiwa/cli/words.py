@@ -2,17 +2,25 @@
 
 import os
 from collections.abc import Mapping
+from typing import TypeAlias
 
-__all__ = ["LANGUAGES", "WORDS", "language", "warning", "words"]
+__all__ = ["LANGUAGES", "WORDS", "Texts", "language", "spoken", "warning", "words"]
 
 LANGUAGES = ("en", "ja", "zh")
+Texts: TypeAlias = tuple[str, str, str]
+"""What is said, in each of the languages."""
 
-WORDS: dict[str, tuple[str, str, str]] = {
+WORDS: dict[str, Texts] = {
     # a conversation
     "hello": (
         "{app} · {model} · {session}   /help shows what can be done, Ctrl-D leaves",
         "{app}・{model}・{session}　/help で使い方、Ctrl-D で終了",
         "{app} · {model} · {session}　/help 查看用法，Ctrl-D 退出",
+    ),
+    "small": (
+        "no model is set, so the small one that comes along answers; a larger one: taiwa config set model NAME (`taiwa models`)",
+        "モデルが設定されていないので、付属の小さなモデルが答えます。大きなモデルは taiwa config set model NAME で（`taiwa models`）",
+        "没有设置模型，由自带的小模型回答；更大的模型请用 taiwa config set model NAME（见 `taiwa models`）",
     ),
     "bye": (
         "kept as {session}; go on with: taiwa chat -s {session}",
@@ -253,6 +261,68 @@ WORDS: dict[str, tuple[str, str, str]] = {
         "サーバーが {count} 行続けて応答しませんでした（{error}）",
         "服务器连续 {count} 行没有响应（{error}）",
     ),
+    # the demonstration
+    "demo_hello": (
+        "A small neural network of {size} million parameters, which comes with taiwa, writes the words you see now, on this machine:\n"
+        "no key, no download, no network. It can work out quantities and chemistry, take orders at a café (English, Japanese), and\n"
+        "say what a question to documents lacks; nothing else, and it can be wrong. `taiwa models show builtin` says how often.\n"
+        "Each command is what you would type. Calculations, passages and checks are the program's, not the network's.",
+        "これから表示される文は、taiwa に付属する {size} 百万パラメータの小さなニューラルネットワークが、この場で書きます。\n"
+        "鍵もダウンロードも通信も要りません。できるのは、数量と化学の計算、カフェの注文（英語・日本語）、文書への質問に足りないことの\n"
+        "判断だけで、間違えることもあります。どのくらい間違えるかは `taiwa models show builtin` で分かります。\n"
+        "コマンドはすべて、ご自分で打つものと同じです。計算・引用・検査はモデルではなくプログラムが行います。",
+        "接下来看到的文字，由 taiwa 自带的一个 {size} 百万参数的小型神经网络在本机写出：不需要密钥、下载和网络。\n"
+        "它会的只有：数量和化学计算、咖啡馆点单（英语、日语）、判断对文件的提问还缺什么；而且它也会出错，\n"
+        "出错的比例见 `taiwa models show builtin`。\n"
+        "每条命令都和您自己输入的一样。计算、引文和检查由程序完成，不靠网络。",
+    ),
+    "demo_yours": (
+        "Type your own where you see >; an empty line takes the example, Ctrl-D ends.",
+        "> のところにご自分の文を入力できます。空行なら例文、Ctrl-D で終了します。",
+        "看到 > 时可以输入自己的内容；空行使用示例，Ctrl-D 结束。",
+    ),
+    "demo_example": ("example: {said}", "例: {said}", "示例：{said}"),
+    "demo_try": ("try next: {command}", "次にどうぞ: {command}", "接着试试：{command}"),
+    "demo_unread": (
+        "that line is not UTF-8; please type it again",
+        "その行は UTF-8 ではありません。もう一度入力してください",
+        "这一行不是 UTF-8，请重新输入",
+    ),
+    "demo_otherwise": (
+        "it went otherwise than was meant: {wanted} should stand there",
+        "予定と違う結果になりました。本来は {wanted} が表示されるはずです",
+        "结果与预期不同：这里本应出现 {wanted}",
+    ),
+    "demo_code": (
+        "it went otherwise than was meant: exit code {code}, not {wanted}",
+        "予定と違う結果になりました。終了コードは {wanted} ではなく {code} です",
+        "结果与预期不同：退出码是 {code}，不是 {wanted}",
+    ),
+    "demo_failed": (
+        "{failed} of {steps} steps went otherwise than was meant",
+        "{steps} 段階のうち {failed} 段階が予定と違う結果になりました",
+        "{steps} 步中有 {failed} 步与预期不同",
+    ),
+    "demo_bye": (
+        "Now your own. With this small model:\n"
+        "  taiwa demo --interactive\n"
+        "  taiwa chat order\n"
+        "and with a larger one (`taiwa models list` shows how one is named):\n"
+        "  taiwa config set model http://127.0.0.1:8080/v1#name\n"
+        "  taiwa chat",
+        "次はご自分で。この小さなモデルで:\n"
+        "  taiwa demo --interactive\n"
+        "  taiwa chat order\n"
+        "より大きなモデルで（名前の書き方は `taiwa models list`）:\n"
+        "  taiwa config set model http://127.0.0.1:8080/v1#name\n"
+        "  taiwa chat",
+        "接下来请自己试试。用这个小模型：\n"
+        "  taiwa demo --interactive\n"
+        "  taiwa chat order\n"
+        "用更大的模型（名称的写法见 `taiwa models list`）：\n"
+        "  taiwa config set model http://127.0.0.1:8080/v1#name\n"
+        "  taiwa chat",
+    ),
 }
 
 
@@ -276,7 +346,12 @@ def words(key: str, **values: object) -> str:
     >>> words("undone", turn=2)
     'back to turn 2'
     """
-    return WORDS[key][LANGUAGES.index(language())].format(**values)
+    return spoken(WORDS[key], **values)
+
+
+def spoken(texts: Texts, **values: object) -> str:
+    """Say one of three texts: that in the person's language."""
+    return texts[LANGUAGES.index(language())].format(**values)
 
 
 WARNINGS = {

@@ -56,8 +56,8 @@ def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
 
 
 def open_voice(model: Speaker | None, chosen: Settings, app: App | None = None) -> Voice:
-    """Open a model with what it costs. The one that an app asks for goes before all but an argument; an app that looks things
-    up does without one where none is set.
+    """Open a model with what it costs. The one that an app asks for goes before all but an argument; where
+    none is set, the small one that comes along answers; an app that looks things up does without it where it is not there.
 
     Raises:
         ConfigError: its name leads nowhere, or its key is missing.
@@ -65,9 +65,12 @@ def open_voice(model: Speaker | None, chosen: Settings, app: App | None = None) 
     if model is not None:
         return Voice(model, price_list(chosen.prices, model.name))
     if app is not None and app.flow == "ask" and not app.model and chosen.model is None:
-        from taiwa.talk.asking import Nobody
+        from taiwa.models.builtin.card import is_there
 
-        return Voice(Nobody())
+        if not is_there():
+            from taiwa.talk.asking import Nobody
+
+            return Voice(Nobody())
     asked_for = app.model if app is not None and chosen.origins.get("model") != "argument" else ""
     target = probed(asked_for or chosen.chosen_model(), chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK

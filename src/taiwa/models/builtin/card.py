@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from taiwa.kernel.records import Json
 
-__all__ = ["CAN", "Row", "card", "figures"]
+__all__ = ["CAN", "Row", "card", "figures", "is_there"]
 
 Row: TypeAlias = tuple[str, str]
 CAN: tuple[Row, ...] = (
@@ -26,6 +26,11 @@ def card() -> Mapping[str, Json]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def is_there() -> bool:
+    """Whether this copy of the program has the model."""
+    return (files("taiwa.models.builtin") / "data" / "weights.safetensors").is_file()
 
 
 def figures(told: Mapping[str, Json]) -> Iterator[Row]:
