@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,9 @@ from tests.flows.abacus import ADDER, BARE, NATIVE, Echo
 from tests.flows.driving import Drive
 from tests.tools import playthings
 
-SHORT = Bounds(seconds=0.5, memory_mb=512, characters=10_000)
+BOUNDS = Bounds(seconds=2.0, memory_mb=512, characters=10_000)
+SHORT = replace(BOUNDS, seconds=0.2)
+"""For what never ends: it takes all of its time."""
 ABILITIES: dict[Way, frozenset[Ability]] = {"continue": EVERY_ABILITY, "cut": BARE, "native": NATIVE}
 FAULTS = [
     ("never_ends", "timeout", "error: never_ends did not end in time"),
@@ -31,7 +34,8 @@ FAULTS = [
 def apart() -> Iterator[dict[str, Isolated]]:
     """The tools that misbehave, each in a process of its own."""
     names = [name for name, _, _ in FAULTS] + ["chatter"]
-    tools = {name: isolated(getattr(playthings, name), SHORT) for name in names}
+    bounds = {"never_ends": SHORT}
+    tools = {name: isolated(getattr(playthings, name), bounds.get(name, BOUNDS)) for name in names}
     yield tools
     for each in tools.values():
         each.close()

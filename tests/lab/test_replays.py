@@ -4,6 +4,7 @@ import ast
 import json
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import cache
 from operator import add, mul, sub, truediv
 from pathlib import Path
 from random import Random
@@ -34,9 +35,14 @@ def rows(folder: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@cache
+def tally_of(folder: Path, name: str) -> Tally:
+    return replayed(rows(folder, name))
+
+
 @pytest.mark.parametrize("name", CORPORA)
 def test_a_corpus_is_played_again_without_a_difference(shared_data: Path, name: str) -> None:
-    tally = replayed(rows(shared_data, name))
+    tally = tally_of(shared_data, name)
 
     assert tally.mismatches == ()
     assert tally.texts > 10
@@ -46,7 +52,7 @@ def test_a_corpus_is_played_again_without_a_difference(shared_data: Path, name: 
 
 @pytest.fixture(scope="module")
 def solutions(shared_data: Path) -> Tally:
-    return replayed(rows(shared_data, "gsm8k_gpt3_calculator"))
+    return tally_of(shared_data, "gsm8k_gpt3_calculator")
 
 
 def test_nearly_every_recorded_calculation_is_read(shared_data: Path) -> None:

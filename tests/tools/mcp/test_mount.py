@@ -22,7 +22,7 @@ from taiwa.tools.mcp import mount, mounted
 HERE = Path(__file__).parent
 GENUINE = [sys.executable, str(HERE / "genuine_server.py")]
 HOSTILE = [sys.executable, str(HERE / "hostile_server.py")]
-SHORT = Bounds(seconds=1.0, characters=1_000)
+SHORT = Bounds(seconds=0.6, characters=1_000)
 
 
 @pytest.fixture(scope="module")
