@@ -40,14 +40,21 @@ Changes: TypeAlias = Mapping[int, OrderLine | None]
 RESULT_WEIGHT = 0.2
 ASKED = {
     "en": {
-        "more": ("Anything else?", "Anything else?", "Anything else?", "What else can I get you?", "Would you like anything else?", "Can I get you something else?", "Is there anything else?", "Would you like something to eat with that?"),
+        "more": ("Anything else?", "Anything else?", "Anything else?", "What else can I get you?", "Would you like anything else?", "Can I get you something else?", "Is there anything else?", "Would you like something to eat with that?",
+            "What can I do for you?",
+            "A muffin, a bagel or a sandwich?"),
         "place": ("Is that all?", "Is that everything?", "Shall I place the order?", "Shall I confirm the order?", "Would you like me to confirm it?", "Is that correct?", "Does that look right?"),
-        "what": ("What would you like?", "What would you like?", "What can I get you?", "How can I help you?", "What will it be?"),
+        "what": ("What would you like?", "What would you like?", "What can I get you?", "How can I help you?",
+            "What can I do for you?",
+            "A coffee, a tea or a hot chocolate?", "What will it be?"),
     },
     "ja": {
-        "more": ("ほかにはいかがですか?", "ほかにはいかがですか?", "ほかにはいかがですか?", "ほかにご注文はありますか?", "ほかに何かございますか?", "ご一緒にお食事もいかがですか?"),
+        "more": ("ほかにはいかがですか?", "ほかにはいかがですか?", "ほかにはいかがですか?", "ほかにご注文はありますか?", "ほかに何かございますか?", "ご一緒にお食事もいかがですか?",
+            "マフィン、ベーグル、サンドイッチのどれになさいますか?"),
         "place": ("以上でよろしいですか?", "ご注文は以上ですか?", "これで確定してよろしいですか?", "ご注文を確定しますか?", "こちらでよろしいでしょうか?"),
-        "what": ("何になさいますか?", "何になさいますか?", "ご注文はいかがなさいますか?", "ご注文をどうぞ、何になさいますか?"),
+        "what": ("何になさいますか?", "何になさいますか?", "ご注文はいかがなさいますか?",
+            "いかがいたしましょうか?",
+            "コーヒー、紅茶、ホットチョコレートのどれになさいますか?", "ご注文をどうぞ、何になさいますか?"),
     },
 }  # fmt: skip
 DEPTH = re.compile(r"\|\||[\[\]]")

@@ -17,7 +17,7 @@ from typing import cast
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.values import Grammar, Message, Request
 from taiwa.models.builtin.plain import plain
-from taiwa.models.builtin.reading.marks import spoken
+from taiwa.models.builtin.reading.marks import mark, spoken
 from taiwa.models.builtin.reading.menu import COUNTED, MEASURES, MENU, PLAIN, SIZES
 
 __all__ = ["CONFIRMED", "Order", "OrderLine", "desk", "grammar", "prompt"]
@@ -25,6 +25,9 @@ __all__ = ["CONFIRMED", "Order", "OrderLine", "desk", "grammar", "prompt"]
 OPEN, CONFIRMED, CANCELLED = "open", "confirmed", "cancelled"
 STATUSES = (OPEN, CONFIRMED, CANCELLED)
 BLOCK = re.compile(r"\A<state>\n(.*)\n</state>\Z", re.DOTALL)
+MENU_HEADING = "\nThe menu, in dollars:\n"
+MENU_MARK = "a9267c76d814581d372c49798b3b3252146765561c2ab5f14514ed165492345b"
+"""The digest of the menu in the app's instructions, which says the same as `MENU`."""
 DELTA_LINE = "\n@@delta\n"
 CALLED = re.compile(r"<<[^<>]*>>")
 QUESTION = re.compile(r"[^.!?。！？\n]*[?？]\s*\Z")
@@ -64,6 +67,8 @@ def desk(request: Request) -> tuple[str, Grammar] | None:
     last = request.messages[-1] if request.messages else None
     if last is None or last.role != "user":
         return None
+    if mark(request.messages[0].text.partition(MENU_HEADING)[2]) != MENU_MARK:
+        return None  # a copy of the app with a menu of its own, which the model does not know
     block = BLOCK.match(spoken(last, transient=True))
     state = _json(block[1]) if block else None
     if not isinstance(state, dict):
