@@ -2,8 +2,8 @@
 
 from training.builtin.quantities.speed import UNITS
 from training.builtin.quantities.telling import Ask, Teller
-from training.builtin.quantities.working import Problem, problem
 from training.builtin.quantities.words import invented, several
+from training.builtin.quantities.working import Problem, problem
 
 __all__ = ["given_factor", "temperature", "unit"]
 

@@ -2,8 +2,8 @@
 
 from training.builtin.quantities.speed import UNITS, length, mover, pace, period, unit_name
 from training.builtin.quantities.telling import FIND, Ask, Teller, Thing
-from training.builtin.quantities.working import Problem, problem
 from training.builtin.quantities.words import person, place
+from training.builtin.quantities.working import Problem, problem
 
 __all__ = ["average_speed", "current", "echo", "legs", "turning"]
 
@@ -166,7 +166,7 @@ def echo(teller: Teller) -> Problem:
         "medium": "in water" if size == "sonar" else "in air" if size == "sound" else "in space",
         "X": "sound" if size != "light" else "light",
     }
-    back = size != "light" and teller.chance(0.5) or size == "sonar"
+    back = (size != "light" and teller.chance(0.5)) or size == "sonar"
     speed = teller.pick(
         "{X} [travels|moves] at {c} [{medium}|]", "the speed of {X} [{medium}|] is {c}", "{X} goes {c} {medium}"
     )

@@ -2,8 +2,8 @@
 
 from training.builtin.quantities.speed import UNITS
 from training.builtin.quantities.telling import Ask, Slots, Teller, Thing
-from training.builtin.quantities.working import Problem, percent, value
 from training.builtin.quantities.words import goods, person, place, several, subject
+from training.builtin.quantities.working import Problem, percent, value
 
 __all__ = [
     "bought",
@@ -506,7 +506,7 @@ def interest(teller: Teller) -> Problem:
         expression = f"{p}*(1+{r}/100)^{t}" if compound else f"{p}+{p}*{r}/100*{t}"
     else:
         wh = (
-            f"how much {sort.split('|')[0].strip('[')} interest [is that|is earned|is due|comes in]~how much interest that is",
+            f"how much {sort.split('|', maxsplit=1)[0].strip('[')} interest [is that|is earned|is due|comes in]~how much interest that is",
             "how much interest [is paid|is there|does it bring]~how much interest there is",
             "what is the interest~what the interest is",
         )
@@ -638,7 +638,7 @@ def exchanged(teller: Teller) -> Problem:
         "H": home.name,
         "A": away.name,
         "P": place(teller),
-        "h": home.name[:-1] if home.name.endswith("s") else home.name,
+        "h": home.name.removesuffix("s"),
     }
     rate_said = teller.pick(
         "one {h} [is|equals|is worth|buys|gets you] {r} {A}",

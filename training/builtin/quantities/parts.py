@@ -1,8 +1,8 @@
 """Percentages, fractions, ratios, averages, ages, work done together, recipes and mixtures."""
 
 from training.builtin.quantities.telling import Ask, Teller, Thing
-from training.builtin.quantities.working import Problem, percent, problem
 from training.builtin.quantities.words import goods, noun, person, subject
+from training.builtin.quantities.working import Problem, percent, problem
 
 __all__ = [
     "age",
@@ -192,7 +192,7 @@ def percent_change(teller: Teller) -> Problem:
     )
     whole_q = (
         f"what is {{a}} [{'increased|raised' if rises else 'decreased|reduced|lowered'}] by {{r}}?",
-        f"{'increase|raise'.split('|')[0] if rises else 'decrease'} {{a}} by {{r}}.",
+        f"{'increase|raise'.split('|', maxsplit=1)[0] if rises else 'decrease'} {{a}} by {{r}}.",
         f"{{a}} {'plus' if rises else 'minus'} {{r}}?",
     )
     return problem(

@@ -1,8 +1,9 @@
 """Formulas of one step, each for any of its quantities: force, work, energy, pressure, current, waves, gases, solutions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from training.builtin.quantities.sayings import DEVICE, MATERIAL, MOVER, PUSH, SAYINGS, THING
 from training.builtin.quantities.speed import UNITS
 from training.builtin.quantities.telling import FIND, WHAT, Ask, Teller
 from training.builtin.quantities.working import Problem
@@ -42,7 +43,6 @@ class Formula:
     works: Mapping[str, tuple[str, str]]
     who: str
     weight: float = 1
-    facts: Mapping[str, tuple[str, ...]] | None = None
 
 
 MASS = Quantity("mass", "m", KG, "kg", 2, 90)
@@ -167,19 +167,33 @@ WH = (
     "how many {units} is the {name}~how many {units} the {name} is",
 )
 NP = ("the {name}", "{its} {name}", "the {name} of {S}", "the {name}", "the value of the {name}")
+SAID_WH = (
+    "what is the {name}~what the {name} is",
+    "how large is the {name}~how large the {name} is",
+    "what {name} [results|is that]~what {name} results",
+    "what is its {name}~what its {name} is",
+    "how many {units} is the {name}~how many {units} the {name} is",
+)
+SAID_NP = ("the {name}", "the {name}", "its {name}", "the {name} [in this case|here|of it]")
+NOUNS = (("THING", THING), ("MOVER", MOVER), ("DEVICE", DEVICE), ("MATERIAL", MATERIAL))
 NAMES = list(FORMULAS)
 WEIGHTS = [each.weight for each in FORMULAS.values()]
 
 
 def formula(teller: Teller) -> Problem:
     """Some formula, with one of its quantities unknown."""
-    chosen = FORMULAS[teller.random.choices(NAMES, WEIGHTS)[0]]
+    name = teller.random.choices(NAMES, WEIGHTS)[0]
+    chosen = FORMULAS[name]
     wanted = teller.random.choice(list(chosen.works))
     says, expression = chosen.works[wanted]
     given = [letter for letter in chosen.quantities if "{" + letter + "}" in expression]
     numbers = {letter: chosen.quantities[letter].drawn(teller) for letter in given}
-    slots: dict[str, str] = {"S": teller.say(chosen.who)}
-    slots["S"] = slots["S"][0].lower() + slots["S"][1:]
+    who = teller.say(chosen.who)
+    slots = {
+        "S": who[0].lower() + who[1:],
+        "PUSH": PUSH,
+        **{thing: teller.say(names).lower() for thing, names in NOUNS},
+    }
     unknown = chosen.quantities[wanted]
     slots |= {"its": "[its|the|its]", "FIND": FIND, "WHAT": WHAT, "name": unknown.names, "units": unknown.units}
     parts: list[str] = []
@@ -189,8 +203,13 @@ def formula(teller: Teller) -> Problem:
         slots[letter] = f"{teller.measure(numbers[letter])} {each.units}"
         parts.append(f"{each.article}{each.names} of {{{letter}}}")
         brief.append(teller.pick(each.sign, each.names) + f" {{{letter}}}")
+    ask = _ask(teller, parts, brief, unknown)
+    if teller.chance(0.5):
+        ask = replace(
+            ask, facts=(teller.random.choice(SAYINGS[name][wanted]),), whole=(), brief=(), wh=SAID_WH, np=SAID_NP
+        )
     return Problem(
-        teller.ask(_ask(teller, parts, brief, unknown), slots),
+        teller.ask(ask, slots),
         ((says, expression.format(**numbers)),),
         unknown.unit,
     )

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from training.builtin.quantities.telling import Ask, Teller, Thing
-from training.builtin.quantities.working import Problem, value
 from training.builtin.quantities.words import noun, person, place, several, subject
+from training.builtin.quantities.working import Problem, value
 
 __all__ = ["compared", "counted", "grouped", "happened", "rated", "shared", "started"]
 

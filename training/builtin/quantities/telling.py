@@ -17,7 +17,7 @@ __all__ = ["FIND", "GIVEN", "TELL", "WHAT", "Ask", "Slots", "Teller", "Thing"]
 INNER = re.compile(r"\[([^\[\]]*)\]")
 SLOT = re.compile(r"\{([A-Za-z]\w*)('s)?\}")
 DEEPEST = 8
-ARTICLE = re.compile(r"\b([Aa])n? (?=[A-Za-z0-9])")
+ARTICLE = re.compile(r"(?:\b(a)|(?<![0-9] )\b(A))n? (?=[A-Za-z0-9])")
 OWNED = re.compile(r"^(?:the|\{\w+\}|\{\w+'s\}) ")
 VOWEL = re.compile(r"(?!(?:one|once|uni|use|usu|eu|ut)(?!nd))(?:[aeiouAEIOU]|hour|honest|heir|8|11(?!\d)|18(?!\d))")
 START = re.compile(r"(?:^|(?<=[.?!] ))[a-z]")
@@ -125,7 +125,9 @@ class Teller:
         """Make a text of a template, with the capitals, articles and blanks that belong there."""
         text = self._expanded(template, slots or {})
         text = DOUBLED.sub(lambda found: " " if found[0].isspace() and len(found[0]) > 1 else "", text).strip()
-        text = ARTICLE.sub(lambda found: found[1] + ("n " if VOWEL.match(text, found.end()) else " "), text)
+        text = ARTICLE.sub(
+            lambda found: (found[1] or found[2]) + ("n " if VOWEL.match(text, found.end()) else " "), text
+        )
         return START.sub(lambda found: found[0].upper(), text)
 
     def _expanded(self, template: str, slots: Slots, depth: int = 0) -> str:
