@@ -34,7 +34,7 @@ $(BENCH_READY): $(READY)
 	$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev,bench]'
 	@touch $@
 
-demo: setup ## watch a conversation: state, undo, fork, diff, why
+demo: setup ## watch the small model that comes along: solving, an order desk, a handbook, a constraint
 	@$(BIN)/python -m taiwa demo
 
 # Whole files per worker: a server or a document's namespace is set up once.

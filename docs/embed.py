@@ -20,7 +20,7 @@ from taiwa.store.schema import STORE
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benches" / "results"
-MARK = "#== "
+MARK, ABOUT = "#== ", "#~ "
 WIDTH = 100
 STANDING_FOR = {
     "host": "HOST", "url": "ADDRESS", "connect": "N", "first_byte": "N", "between": "N", "total": "N",
@@ -46,7 +46,7 @@ def session(name: str, *parts: str) -> str:
     for line in (HERE / "sessions" / f"{name}.out").read_text(encoding="utf-8").splitlines():
         if line.startswith(MARK):
             lines = found.setdefault(line.removeprefix(MARK), [])
-        else:
+        elif not line.startswith(ABOUT):
             lines.append(line)
     shown = [line for part in parts or found if found[part] for line in ("", *found[part])][1:]
     fence = "````" if any("```" in line for line in shown) else "```"

@@ -1,4 +1,5 @@
-"""Record the sessions that the documents show: real commands, a real store, and answers played over the real wire.
+"""Record the sessions that the documents show: real commands, a real store, and answers that the built-in model writes, or that
+are played over the real wire.
 
     python docs/record.py            write docs/sessions/*.out anew
     python docs/record.py --check    change nothing; say what is stale and leave with 1
@@ -23,20 +24,25 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, chdir, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from taiwa.cli import main as main_of_taiwa
 from taiwa.lab.player import Line, Player
+from taiwa.models.builtin.loading import DATA
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))  # for the llama.cpp server of the tests
 SESSIONS = HERE / "sessions"
 MODEL = "written:script"
 GENUINE = "#! llama.cpp"
+BUILTIN = "#! builtin"
+WEIGHTS = "#~ weights of the built-in model: "
 PLAIN = re.compile(r"taiwa [^|<>&;$`\n]*\Z")
 """A command that a shell would do nothing about but take its quotes off."""
+WRITTEN_BY = DATA / "weights.safetensors"
 LONGEST = 60.0
 """Seconds that a command may take."""
 KILLED = "\n(killed with kill -9 while it waited for its next answer)\n"
@@ -132,15 +138,21 @@ class Stage:
 
     def __init__(self, home: Path, player: Prompter, *, quick: bool) -> None:
         self._home = home.resolve()
+        self._config = self._home / ".config" / "taiwa" / "config.yaml"
         self._quick = quick
         self._player = player
         self._more: dict[str, str] = {}
         self._set_up(player.base_url, MODEL)
 
     def _set_up(self, base_url: str, model: str) -> None:
-        config = self._home / ".config" / "taiwa" / "config.yaml"
-        config.parent.mkdir(parents=True, exist_ok=True)
-        config.write_text(f"model: {model}\nbase_urls:\n  {model.partition(':')[0]}: {base_url}\n")
+        self._config.parent.mkdir(parents=True, exist_ok=True)
+        self._config.write_text(f"model: {model}\nbase_urls:\n  {model.partition(':')[0]}: {base_url}\n")
+
+    @contextmanager
+    def builtin(self) -> Generator[None]:
+        """Let the model that comes along answer instead of the script: no other is set."""
+        self._config.unlink()
+        yield
 
     @contextmanager
     def genuine(self) -> Generator[None]:
@@ -224,6 +236,9 @@ def recorded(path: Path, *, quick: bool = False) -> str:
     with ExitStack() as stack, Prompter() as player, tempfile.TemporaryDirectory() as folder:
         stage = Stage(Path(folder), player, quick=quick)
         script = path.read_text(encoding="utf-8")
+        if BUILTIN in script:
+            stack.enter_context(stage.builtin())
+            lines.append(f"{WEIGHTS}{sha256(WRITTEN_BY.read_bytes()).hexdigest()}\n")
         stack.enter_context(stage.genuine() if GENUINE in script else nullcontext())
         for step in steps(script):
             printed = stage.play(step)

@@ -1,59 +1,209 @@
-"""`taiwa demo`: what it shows is what happens, and nothing of the person's is touched."""
+"""`taiwa demo`: what it shows is what happens, on the model that comes along, and nothing of the person's is touched."""
 
 import os
 import re
+from pathlib import Path
 
 import pytest
 
-from taiwa.cli.demo import STEPS
-from tests.cli.conftest import Place, Taiwa
+from taiwa.cli.demo import Show, at_home
+from taiwa.cli.demosteps import INSTRUCTION, PARTS, Part, Step
+from taiwa.cli.words import LANGUAGES
+from taiwa.flows.reason import STEPS as STEPS_OF_SOLVE
+from tests.cli.conftest import Place, Result, Taiwa
 from tests.cli.terminal import Terminal
 
-
-def test_it_shows_state_that_grows_undo_fork_diff_why_cost_and_replay(taiwa: Taiwa) -> None:
-    shown = taiwa.ok("demo")
-
-    assert "are NOT written by a model" in shown.out
-    assert [line[2:] for line in shown.lines if line.startswith("$ ")] == [command for _, command in STEPS]
-    for part in (
-        "I write a sentence.",
-        'dictionary: {"文": "sentence", "猫": "cat"}',
-        "set by turn 2",
-        "back to turn 1",
-        "now on other, turn 1",
-        '~ dictionary.文: "sentence" → "text"',
-        "3 nodes, 2 recorded answers, 0 model calls: every state has its recorded hash",
-        "4 nodes: every hash is right",
-    ):
-        assert part in shown.out
-    assert re.search(r"^demo +2 .*\n^other +1 ", shown.out, re.MULTILINE)
+STEPS = [step for part in PARTS for step in part.steps]
+OTHERWISE = "otherwise than was meant"
+SAME = ("", "", "")
 
 
-def test_over_a_pipe_it_is_plain(taiwa: Taiwa) -> None:
-    assert "\x1b" not in taiwa.ok("demo").out
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """One run through a pipe, looked at by many tests."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, text in {
+            "XDG_CONFIG_HOME": str(home),
+            "TAIWA_STORE": str(home / "mine.db"),
+            "TAIWA_LANG": "en",
+        }.items():
+            patch.setenv(name, text)
+        return Taiwa(Place(home))("demo")
+
+
+def test_every_step_comes_out_as_it_was_meant(shown: Result) -> None:
+    assert OTHERWISE not in shown.err
+    assert shown.code == 0
+
+
+def test_it_shows_the_commands_that_it_runs(shown: Result) -> None:
+    commands = [line[2:] for line in shown.lines if line.startswith("$ ")]
+
+    assert commands == [step.command.replace("{said}", f'"{step.said}"' if step.said != "1" else "1") for step in STEPS]
+
+
+def test_it_says_who_writes_and_what_to_try_next(shown: Result) -> None:
+    assert re.match(r"A small neural network of \d+\.\d million parameters", shown.out)
+    assert "taiwa models show builtin" in shown.out
+    assert shown.out.count("try next: taiwa ") == len(PARTS)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<<molar_mass: ",
+        "Therefore, the answer is",
+        '"name": "matcha latte"',
+        "back to turn 2",
+        "now on other, turn 2",
+        "0 model calls: every state has its recorded hash",
+        "[1] en/",
+        "it fits, and is whole",
+    ],
+)
+def test_solving_ordering_asking_and_holding_are_shown(shown: Result, part: str) -> None:
+    assert part in shown.out
+
+
+def test_over_a_pipe_it_is_plain(shown: Result) -> None:
+    assert "\x1b" not in shown.out + shown.err
+
+
+def test_each_step_has_words_in_three_languages() -> None:
+    texts = [step.about for step in STEPS] + [part.title for part in PARTS]
+
+    for english, *others in texts:
+        assert len(others) == len(LANGUAGES) - 1
+        assert english
+        assert all(re.search(r"[\u3040-\u30ff\u4e00-\u9fff]", other) for other in others)
+
+
+def test_the_instruction_is_the_one_that_the_flow_gives() -> None:
+    assert INSTRUCTION == STEPS_OF_SOLVE
 
 
 def test_it_leaves_nothing_behind(taiwa: Taiwa, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.set(model="openai:mine")
+    place.store.write_text("this is no store")
     monkeypatch.setenv("TAIWA_TIMEOUT", "7")
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", PARTS[2:3])
     before = dict(os.environ)
 
-    taiwa.ok("demo")
+    taiwa("demo")
 
     assert dict(os.environ) == before
-    assert not place.store.exists()
+    assert place.store.read_text() == "this is no store"
     assert place.config.read_text() == 'model: "openai:mine"\n'
 
 
-def test_on_a_terminal_it_has_the_pace_of_a_reader_and_can_be_left(place: Place) -> None:
+def only(*steps: Step) -> Part:
+    return Part(SAME, steps, "taiwa demo")
+
+
+def test_a_step_that_goes_otherwise_is_told_in_one_line_and_the_rest_is_shown(
+    taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = (
+        only(Step(SAME, 'taiwa tools call calculator "1+1"', shows="3")),
+        only(Step(SAME, "taiwa why nothing -s nobody")),
+        only(Step(SAME, 'taiwa tools call calculator "1+1"', shows="2")),
+    )
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", parts)
+
+    shown = taiwa("demo")
+
+    assert shown.code == 1
+    assert "'3' should stand there" in shown.err
+    assert "exit code 2, not 0" in shown.err
+    assert "2 of 3 steps" in shown.err
+    assert len(shown.err.strip().splitlines()) == 4
+    assert shown.out.count("try next") == 3
+
+
+def test_a_reply_is_left_out_where_nothing_was_asked_back(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = Step(SAME, 'taiwa tools call calculator "1+1"')
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(call, Step(SAME, "taiwa ask -c 1", reply=True)),))
+
+    assert "taiwa ask" not in taiwa.ok("demo").out
+
+
+def test_a_store_that_breaks_on_the_way_is_told_by_each_step(
+    tmp_path: Path, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "demo.db").write_text("no store at all" * 100)
+    show = Show()
+
+    with at_home(tmp_path):
+        show.part(2, PARTS[1])
+
+    told = capsys.readouterr()
+    assert show.failed == show.steps == len(PARTS[1].steps)
+    assert "Traceback" not in told.out + told.err
+
+
+def test_a_person_types_their_own(taiwa: Taiwa) -> None:
+    typed = "What is 12 times 12?\n\n\n" + "One large tea, please.\n\n\n\n" + "\n2\n\n" + "\n\n"
+
+    shown = taiwa.ok("demo", "-i", input=typed)
+
+    assert '$ taiwa solve "What is 12 times 12?"' in shown.out
+    assert '$ taiwa say order -s desk "One large tea, please."' in shown.out
+    assert "Traceback" not in shown.out + shown.err
+
+
+@pytest.mark.parametrize("typed", ["", "\n", "-\n--\n\n"])
+def test_an_input_that_ends_ends_it_politely(taiwa: Taiwa, typed: str) -> None:
+    shown = taiwa.ok("demo", "--interactive", input=typed)
+
+    assert "taiwa chat order" in shown.lines[-3]
+    assert shown.out.count("$ taiwa solve") == typed.count("\n")
+
+
+@pytest.mark.parametrize(
+    "typed", ["--help", "$(reboot) `x` \"y\" 'z' \\", "\x1b[2J\x07", "a" * 5_000, "-m openai:x", "😀 水"]
+)
+def test_whatever_is_typed_is_said_and_not_obeyed(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(Step(SAME, "taiwa say order -s desk {said}", "Tea.")),))
+
+    shown = taiwa.ok("demo", "-i", input=typed + "\n")
+
+    assert "\x1b[2J" not in shown.out
+    assert "Usage" not in shown.out
+    assert "Traceback" not in shown.err
+
+
+def test_bytes_that_are_no_text_are_asked_for_again(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(Step(SAME, "taiwa tools call calculator {said}", "1+1")),))
+
+    shown = taiwa.ok("demo", "-i", input=b"\xff\xfe\n\n")
+
+    assert "not UTF-8" in shown.err
+    assert shown.lines.count('$ taiwa tools call calculator "1+1"') == 1
+
+
+def test_on_a_terminal_it_has_colours_and_can_be_left(place: Place) -> None:
     with Terminal(place.environment(), "demo") as shown:
-        shown.see("I write")
-        shown.see("a sentence.")
+        shown.see("$ taiwa solve")
+        shown.see("Therefore, the answer is")
         shown.type("\x03")
         assert shown.end() == 130
 
     assert b"\x1b[1m" in shown.raw
-    assert "Now your own" not in shown.text
+    assert "taiwa chat order" not in shown.text
+    assert "Traceback" not in shown.text
+
+
+def test_on_a_terminal_a_person_types_and_leaves_with_ctrl_d(place: Place) -> None:
+    with Terminal(place.environment(), "demo", "--interactive") as shown:
+        shown.see("> ")
+        shown.type("How many hours are 90 minutes?\n")
+        shown.see('$ taiwa solve "How many hours are 90 minutes?"')
+        shown.see("> ")
+        shown.type("\x04")
+        shown.see("taiwa chat order")
+        assert shown.end() == 0
+
     assert "Traceback" not in shown.text
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from taiwa.models.builtin.tokens import tokens
 from tests.cli.conftest import Place, Taiwa
 
 SHOP = """
@@ -211,7 +212,9 @@ def test_standard_input_is_read(taiwa: Taiwa) -> None:
     assert taiwa.ok("explain", "--regex", "茶+", "-", input="茶茶").lines[-1] == "it fits, and is whole; more may come"
 
 
-def test_the_vocabulary_that_comes_along_has_two_names(taiwa: Taiwa) -> None:
-    told = [taiwa.ok("explain", "--choice", "tea,coffee", "--vocab", name, "tea").out for name in ("small", "builtin")]
+def test_the_tokens_of_the_built_in_model_can_be_looked_at(taiwa: Taiwa) -> None:
+    told = taiwa.ok("explain", "--regex", "[A-Z][a-z]?[0-9]O", "--vocab", "builtin", "H2O", "--json").json
 
-    assert told[0] == told[1]
+    assert told["vocabulary"] == {"name": "builtin", "tokens": len(tokens())}
+    assert [step["text"] for step in told["steps"]] == ["", "H", "2", "O"]
+    assert told["accepted"]

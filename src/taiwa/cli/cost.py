@@ -47,7 +47,7 @@ def cost(shared: Flags, by: "Axis") -> None:
         return
     rows = [
         (
-            line.name or "(rows of batches)", str(line.requests), str(line.failed), f"{line.usage.input_tokens:,}",
+            line.name or "(in no conversation)", str(line.requests), str(line.failed), f"{line.usage.input_tokens:,}",
             f"{line.usage.cache_read_tokens:,}", f"{line.usage.output_tokens:,}", money(line.cost_nano),
         )
         for line in lines

@@ -1,111 +1,222 @@
-"""`taiwa demo`: a conversation on this machine, through the real commands, the real wire and a real store."""
+"""`taiwa demo`: the model that comes along at work, through the commands that a person would type."""
 
+import io
 import os
 import shlex
 import sys
 import tempfile
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
+from typing import TextIO
+from unicodedata import category
 
 import click
 
-from taiwa.cli.main import cli
-from taiwa.cli.screen import say_line
-from taiwa.kernel.errors import ProtocolError
+from taiwa.cli.demosteps import ASKED_BACK, PARTS, Part, Step
+from taiwa.cli.main import BAD_INPUT, FAILED, INTERRUPTED, cli, code_of
+from taiwa.cli.screen import say_line, tell
+from taiwa.cli.words import spoken, words
 
-__all__ = ["demo"]
+__all__ = ["Show", "at_home", "demo"]
 
-INTRODUCTION = """\
-A conversation with the app `translate`. Its answers are NOT written by a model: a server on this machine plays them from a
-script over the real wire. All else is what you would run: commands, prompts, state, store. Nothing leaves this machine."""
+PAUSE, PER_LINE, LONGEST_PAUSE = 1.2, 0.12, 3.0
+"""Seconds for a person who watches: for each command, for each line that it printed, and at most; a pipe waits for nothing."""
+LONGEST_LINE = 100_000
 
-PACE, PAUSE = 0.08, 0.5
-"""Seconds from piece to piece of an answer, and before a step, for a person who watches; a pipe waits for nothing."""
 
-DIALOGUE: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ('I write a sentence.\n@@delta\n{"dictionary": {"文": "sentence"}}', ("文(sentence)を書く。", "<state>")),
-    (
-        'The cat reads the sentence.\n@@delta\n{"dictionary": {"猫": "cat"}}',
-        ("猫(cat)が文を読む。", '"文":"sentence"'),
-    ),
-    (
-        'The kitty reads the text.\n@@delta\n{"dictionary": {"猫": "kitty", "文": "text"}}',
-        ("猫(kitty)が文(text)を読む。",),
-    ),
-)
-STEPS: tuple[tuple[str, str], ...] = (
-    ("A turn. The words given in parentheses become typed state: the model sends only what changes.",
-     'taiwa say translate -s demo -p target_lang=English "文(sentence)を書く。"'),
-    ("The next turn sees that state.", 'taiwa say -s demo "猫(cat)が文を読む。" -v'),
-    ("State is data.", "taiwa state -s demo"),
-    ("Every value has an author.", "taiwa why dictionary.猫 -s demo"),
-    ("Undo moves message, state and window together …", "taiwa undo -s demo"),
-    ("… and a fork goes another way from there,", "taiwa fork demo other"),
-    ("with other words.", 'taiwa say -s other "猫(kitty)が文(text)を読む。"'),
-    ("The first way is still there.", "taiwa redo -s demo"),
-    ("Two branches, compared: state and text.", "taiwa diff demo other"),
-    ("Both histories.", "taiwa log --tree"),
-    ("The bill, with what is not known said so.", "taiwa cost --by session"),
-    ("All again from the records: no call, every hash checked.", "taiwa replay demo"),
-    ("And the whole store.", "taiwa fsck"),
-    ("Documents answer, too: a handbook that comes along, asked without any model.",
-     'taiwa ask "How many days of annual leave do I have in Galway?" --judge none'),
-)  # fmt: skip
-NEXT = """\
-Now your own: set a model (`taiwa models list` shows how one is named), then
-  taiwa config set model http://127.0.0.1:8080/v1#name
-  taiwa chat"""
+class _EndedError(Exception):
+    """The person wants no more."""
+
+
+class _Copy(io.TextIOBase):
+    """Standard output that remembers what was printed."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self.text = ""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+        """That of the output."""
+        return self._out.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+        """That of the output."""
+        return self._out.errors
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def isatty(self) -> bool:
+        """Whether a person sees it."""
+        return self._out.isatty()
+
+    def fileno(self) -> int:
+        """That of the output."""
+        return self._out.fileno()
+
+    def write(self, text: str) -> int:
+        """Print, and remember."""
+        self.text += text
+        return self._out.write(text)
+
+    def flush(self) -> None:
+        """Print at once."""
+        self._out.flush()
+
+
+class Show:
+    """Runs the steps, and counts those that went otherwise than was meant."""
+
+    def __init__(self, *, interactive: bool = False) -> None:
+        self._interactive = interactive
+        self._watched = sys.stdout.isatty() and not interactive
+        self._lines = sys.stdin
+        self.failed = self.steps = 0
+
+    def part(self, number: int, part: Part) -> None:
+        """Run the steps of a part."""
+        say_line(f"\n{number}. {spoken(part.title)}", "bold")
+        code, free = 0, False
+        for step in part.steps:
+            if step.reply and code != ASKED_BACK:
+                continue
+            say_line(f"\n{spoken(step.about)}")
+            said = self._said(step)
+            free = free or said != step.said
+            code = self._step(step, said, free=free)
+        say_line("")
+        say_line(words("demo_try", command=part.then), "green")
+
+    def _step(self, step: Step, said: str, *, free: bool) -> int:
+        """Run a command; with a person's own words nothing is expected of it."""
+        command = step.command.replace("{said}", _quoted(said))
+        say_line(f"$ {command}", "cyan")
+        code, printed = _run(command)
+        if code == INTERRUPTED:
+            raise click.Abort
+        if not free:
+            self.steps += 1
+            wrong = code != step.code
+            if wrong or step.shows not in printed:
+                self.failed += 1
+                wanted = repr(step.shows) if not wrong else step.code
+                tell(words("demo_code" if wrong else "demo_otherwise", code=code, wanted=wanted), "yellow")
+        if self._watched:
+            time.sleep(min(PAUSE + PER_LINE * printed.count("\n"), LONGEST_PAUSE))
+        return code
+
+    def _said(self, step: Step) -> str:
+        """What the person types in place of the example, if anything."""
+        if not self._interactive or not step.said:
+            return step.said
+        say_line(words("demo_example", said=step.said))
+        while True:
+            click.echo("> ", nl=False)
+            raw = self._lines.buffer.readline(LONGEST_LINE)
+            if not raw:
+                say_line("")
+                raise _EndedError
+            try:
+                line = raw.decode()
+            except UnicodeDecodeError:
+                tell(words("demo_unread"), "yellow")
+                continue
+            said = "".join(sign for sign in line if category(sign) != "Cc").strip()
+            if not self._lines.isatty():  # nobody has seen it while it was typed
+                say_line(said)
+            return said if said.strip("-") else step.said
 
 
 @click.command()
-def demo() -> None:
-    """Watch a conversation: state that grows by deltas, why, undo, fork, diff, replay. No key, no network, no model.
+@click.option("-i", "--interactive", is_flag=True, help="Type your own questions and orders.")
+def demo(*, interactive: bool) -> None:
+    """Watch the small model that comes along: problems solved with tools, an order desk, questions to a handbook, a constraint.
+
+    No key, no network, no input needed, about a minute; in a pipe it prints plainly and waits for nothing. It keeps nothing,
+    and touches no conversation of yours. The exit code is 1 if a step went otherwise than was meant.
 
     \b
     taiwa demo
+    taiwa demo --interactive
     """
-    from taiwa.lab.player import Line, Player
-
-    watched = sys.stdout.isatty()
-    say_line(INTRODUCTION)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Player([Line(*line) for line in DIALOGUE], PACE if watched else 0.0) as player,
-        _home(Path(folder), player.base_url),
-    ):
-        for number, (about, command) in enumerate(STEPS, 1):
-            time.sleep(PAUSE if watched else 0.0)
-            say_line(f"\n{number}. {about}", "bold")
-            say_line(f"$ {command}", "cyan")
-            _run(command)
-    say_line(f"\n{NEXT}")
+    size = _millions()
+    say_line(words("demo_hello", size=size))
+    if interactive:
+        say_line(words("demo_yours"))
+    show = Show(interactive=interactive)
+    with tempfile.TemporaryDirectory(prefix="taiwa-") as folder, at_home(Path(folder)), suppress(_EndedError):
+        for number, part in enumerate(PARTS, 1):
+            show.part(number, part)
+    if show.failed:
+        tell(f"\n{words('demo_failed', failed=show.failed, steps=show.steps)}", "yellow")
+    say_line(f"\n{words('demo_bye')}")
+    if show.failed:
+        raise click.exceptions.Exit(FAILED)
 
 
-def _run(command: str) -> None:
-    """Run a command line as `taiwa` would, in this process."""
+def _millions() -> str:
+    """How many parameters the model has.
+
+    Raises:
+        ConfigError: it is not there, or broken.
+    """
+    from taiwa.models.builtin.loading import DATA
+    from taiwa.models.builtin.weights import loaded
+
+    return f"{loaded(DATA / 'weights.safetensors').count / 1e6:.1f}"
+
+
+def _quoted(said: str) -> str:
+    """A text as a word of a shell's line."""
+    if said.isalnum():
+        return said
+    word = shlex.quote(said) if set(said) & set('"$`\\!') else f'"{said}"'
+    return f"-- {word}" if said.startswith("-") else word
+
+
+def _run(command: str) -> tuple[int, str]:
+    """Run a command line as `taiwa` would, in this process; its exit code, and what it printed."""
+    from taiwa.kernel.errors import TaiwaError
+
     sys.stdout.flush()
-    code = cli.main(shlex.split(command)[1:], "taiwa", standalone_mode=False)
-    if isinstance(code, int) and code:
-        raise ProtocolError(f"the demonstration stopped: `{command}` ended with {code}")
+    copy = _Copy(sys.stdout)
+    try:
+        with redirect_stdout(copy):
+            code = cli.main(shlex.split(command)[1:], "taiwa", standalone_mode=False)
+    except TaiwaError as error:
+        code = _told(error.message, code_of(error))
+    except click.ClickException as error:
+        code = _told(error.format_message(), BAD_INPUT)
+    copy.flush()
+    return code if isinstance(code, int) else 0, copy.text
+
+
+def _told(message: str, code: int) -> int:
+    tell(f"taiwa: {message}", "yellow")
+    return code
 
 
 @contextmanager
-def _home(folder: Path, base_url: str) -> Generator[None]:
-    """A home of its own: nothing of the person's settings, keys or conversations is read or written."""
-    kept = dict(os.environ)
-    for name in [name for name in os.environ if name.startswith("TAIWA_")]:
+def at_home(folder: Path) -> Generator[None]:
+    """A home of its own: nothing of the person's settings, keys or conversations is read or written, and nothing is asked."""
+    kept, stdin = dict(os.environ), sys.stdin
+    for name in [name for name in os.environ if name.startswith("TAIWA_") and name != "TAIWA_LANG"]:
         del os.environ[name]
-    language = {"TAIWA_LANG": kept["TAIWA_LANG"]} if "TAIWA_LANG" in kept else {}
-    model = f"{base_url}#a-written-dialogue"
     os.environ |= {
         "XDG_CONFIG_HOME": str(folder),
         "TAIWA_STORE": str(folder / "demo.db"),
-        "TAIWA_MODEL": model,
-    } | language
+        "TAIWA_MODEL": "builtin",
+    }
     try:
-        yield
+        with Path(os.devnull).open(encoding="utf-8") as nothing:
+            sys.stdin = nothing
+            yield
     finally:
+        sys.stdin = stdin
         os.environ.clear()
         os.environ |= kept

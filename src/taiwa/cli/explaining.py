@@ -11,7 +11,7 @@ from taiwa.guide.protocol import Guide
 from taiwa.guide.reference.cfg import Cfg
 from taiwa.guide.reference.regex import Regex
 from taiwa.guide.steps import Step, Walk
-from taiwa.kernel.errors import DeadEndError, InputError
+from taiwa.kernel.errors import ConfigError, DeadEndError, InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
@@ -119,15 +119,27 @@ def _vocabulary(name: str) -> "Vocabulary":
     from taiwa.guide.small import small
     from taiwa.guide.vocabulary import Vocabulary
 
-    if name in {"small", "builtin"}:
+    if name == "small":
         return small()
+    if name == "builtin":
+        return _of_the_model()
     if name == "bytes":
         return Vocabulary.of_bytes()
     if not Path(name).exists():
         raise InputError(
-            f"there is no vocabulary {name!r}: give small (the built-in one), bytes, or the file of a tokenizer; none is downloaded"
+            f"there is no vocabulary {name!r}: give small, builtin, bytes, or the file of a tokenizer; none is downloaded"
         )
     return read_vocabulary(name)
+
+
+def _of_the_model() -> "Vocabulary":
+    """The tokens of the model that comes along."""
+    from taiwa.models.builtin.tokens import tokens
+
+    try:
+        return tokens().vocabulary
+    except FileNotFoundError:
+        raise ConfigError("the built-in model is not part of this copy of taiwa: install it again") from None
 
 
 def report(found: Subject, walk: Walk, *, asked: bool, examples: bool) -> None:

@@ -17,7 +17,7 @@ from taiwa.cli.table import COMMANDS, SECTIONS
 if TYPE_CHECKING:
     from taiwa.kernel.errors import TaiwaError
 
-__all__ = ["cli", "main"]
+__all__ = ["BAD_INPUT", "FAILED", "INTERRUPTED", "cli", "code_of", "main"]
 
 FAILED = 1
 BAD_INPUT = 2
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if debug:
             raise
         _complain(error.message)
-        code = _code_of(error)
+        code = code_of(error)
     sys.exit(code)
 
 
@@ -138,7 +138,8 @@ def _ours() -> "type[TaiwaError]":
     return TaiwaError
 
 
-def _code_of(error: "TaiwaError") -> int:
+def code_of(error: "TaiwaError") -> int:
+    """The exit code that an error ends a command with."""
     from taiwa.kernel.errors import ConfigError, InputError, ShapeError, StoreError
 
     return BAD_INPUT if isinstance(error, (InputError, ConfigError, ShapeError, StoreError)) else FAILED

@@ -73,7 +73,7 @@ COMMANDS: dict[str, Row] = {
     **_rows("evaluate", eval_="measure tools and models on questions with known answers"),
     **_rows("config", config="show and change settings", keys="keep the keys of providers"),
     **_rows("laws", laws="check the laws of conversations and reducers"),
-    **_rows("demo", demo="watch a conversation: state, undo, fork, diff, why"),
+    **_rows("demo", demo="watch the small model that comes along solve, take orders, look up, and be held"),
 }
 
 SECTIONS: dict[str, tuple[str, ...]] = {
