@@ -75,6 +75,9 @@ def test_a_coefficient_is_that_of_what_was_asked() -> None:
     for seed in range(100):
         each = SHARES["coefficient"].draw(Random(seed))
         asked, solved = next(found[1:] for found in CALL.findall(each.text) if found[0] == "stoichiometry")
+        if solved.startswith("impossible"):
+            assert each.text.count("<<stoichiometry") == 2
+            continue
         at = next(at for at, term in enumerate(re.split(r" \+ | -> ", asked)) if term.startswith("?"))
         count = re.split(r" \+ | -> ", solved)[at].removesuffix(re.split(r" \+ | -> ", asked)[at][1:]).strip() or "1"
         last = LAST.fullmatch(each.text.rpartition("\n")[2])

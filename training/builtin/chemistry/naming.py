@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from random import Random
 
 from training.builtin.chemistry.compounds import Substance, named, substances
@@ -10,14 +11,27 @@ from training.builtin.chemistry.compounds import Substance, named, substances
 __all__ = ["Amount", "Said", "amounts", "decimal", "misspelt", "said", "style_of", "usual"]
 
 VOWELS = "aeiou"
+SWAPS = 4
 ALIKE = (
     ("ph", "f"), ("y", "i"), ("ch", "c"), ("ll", "l"), ("mm", "m"), ("ss", "s"), ("ssi", "si"), ("ium", "uim"), ("hydro", "hydr"),
     ("chloro", "chlro"), ("chlor", "chlr"), ("phos", "fos"), ("ea", "ae"), ("ei", "ie"), ("carb", "crab"), ("ammo", "amo"),
-    ("chloric", "chrolic"), ("oxide", "oxid"), ("magnes", "magnis"), ("potas", "pottas"), ("sod", "sodd"), ("nitr", "niter"),
+    ("oxide", "oxid"), ("magnes", "magnis"), ("potas", "pottas"), ("sod", "sodd"), ("nitr", "niter"),
 )  # fmt: skip
 SHORTEST_MISSPELT = 6
-ENDS = 4
-"""Letters at the end of a word that a slip leaves alone: there chlorate and chlorite, ethane and ethene differ."""
+ENDS = 3
+"""Letters at the end of a word that a slip does not change: there chlorate and chlorite, ethane and ethene differ."""
+STATES = "solid gaseous aqueous pure dry molten dilute concentrated anhydrous powdered fresh liquid impure".split()
+FAVOURITES = """H2O CO2 NaCl HCl H2SO4 HNO3 NaOH KOH Ca(OH)2 CaCO3 NaHCO3 Na2CO3 NH3 NH4Cl NH4NO3 CH4 C2H6 C3H8 C4H10 C2H4 C2H2
+C6H6 C2H5OH CH3OH CH3COOH HCOOH C6H12O6 C12H22O11 KMnO4 K2Cr2O7 AgNO3 BaCl2 BaSO4 CaCl2 CaO MgO Al2O3 Fe2O3 Fe3O4 CuSO4 CuO ZnO
+ZnSO4 FeSO4 FeCl3 FeCl2 AlCl3 Al2(SO4)3 Na2SO4 K2SO4 KCl KBr KI NaBr NaI NaF KNO3 NaNO3 KClO3 Pb(NO3)2 PbO PbO2 PbI2 AgCl HgO SO2
+SO3 NO NO2 N2O N2O5 P2O5 PCl3 PCl5 P4O10 H3PO4 H2CO3 H2S H2O2 HF HBr HI O2 O3 H2 N2 Cl2 CO SiO2 CCl4 CHCl3 CH3Cl C6H8O7 C6H8O6
+CO(NH2)2 C8H10N4O2 C9H8O4 CH3COCH3 HCHO CH3CHO C6H5CH3 C6H5OH C6H5NH2 C10H8 C8H18 C5H12 C6H14 C3H5(OH)3 H2C2O4 C6H5COOH CH3NH2
+MgCl2 MgSO4 Mg(OH)2 Mg(NO3)2 Ca(NO3)2 Ca3(PO4)2 CaSO4 CaF2 CaC2 Al(OH)3 Fe(OH)3 Fe(OH)2 Cu(OH)2 Zn(OH)2 Ba(OH)2 Ba(NO3)2 BaCO3
+(NH4)2SO4 (NH4)2CO3 (NH4)3PO4 (NH4)2Cr2O7 Na3PO4 K3PO4 Na2S2O3 Na2O Na2O2 Na2S K2O K2CO3 K2CrO4 KCN NaCN HCN LiOH Li2CO3 LiCl
+MnO2 MnSO4 Cr2O3 CrO3 H2CrO4 H2SO3 HNO2 HClO4 HClO HClO3 H3BO3 SF6 N2H4 PH3 CS2 TiO2 SnO2 SnCl2 HgCl2 Hg2Cl2 NiCl2 CoCl2 CuCl2
+CuSO4·5H2O MgSO4·7H2O Na2CO3·10H2O CaSO4·2H2O FeSO4·7H2O CH3COONa (CH3COO)2Pb (CH3COO)2Ca CH3COOC2H5 (C2H5)2O C2H5Br C2H5Cl
+C6H5NO2 C6H5Cl C7H5N3O6 C3H5N3O9 C2H5NO2 C3H7NO2 C8H9NO2 C13H18O2 C10H14N2 C10H16O C27H46O K4Fe(CN)6 K3Fe(CN)6 Na2B4O7·10H2O
+KAl(SO4)2·12H2O H2 S Mg Al Fe Cu Zn Na K Ca C""".split()
 HALVES = {Fraction(1, 2): ("half a mole of {0}", "0.5 mol of {0}", "0.5 moles of {0}", "1/2 mole of {0}")}
 WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 
@@ -41,8 +55,9 @@ class Amount:
 
 def usual(random: Random) -> Substance:
     """A substance, the usual ones more often."""
-    common, others = _pools()
-    return random.choice(common if random.random() < 0.75 else others)
+    favourites, common, others = _pools()
+    how = random.random()
+    return random.choice(favourites if how < 0.3 else common if how < 0.8 else others)
 
 
 def said(random: Random, substance: Substance, *, by_name: bool, name: str = "") -> Said:
@@ -52,8 +67,10 @@ def said(random: Random, substance: Substance, *, by_name: bool, name: str = "")
         written = spelt[0] if len(spelt) == 1 or random.random() < 0.65 else random.choice(spelt)
         return Said(written, written)
     right = name or _one(random, substance.names)
-    text = misspelt(random, right) if random.random() < 0.1 else right
-    return Said(_cased(random, text), substance.formula, right)
+    text = _cased(random, misspelt(random, right) if random.random() < 0.1 else right)
+    if random.random() < 0.03:
+        text = f"{random.choice(STATES)} {text}"
+    return Said(text, substance.formula, right)
 
 
 def misspelt(random: Random, name: str) -> str:
@@ -128,15 +145,11 @@ def _amount(random: Random, style: int, number: Fraction, text: str) -> str:
     return written[style]
 
 
-def _pools() -> tuple[list[Substance], list[Substance]]:
-    if not _POOLS:
-        known = [each for each in substances().values() if each.names]
-        _POOLS.append([each for each in known if each.common])
-        _POOLS.append([each for each in known if not each.common])
-    return _POOLS[0], _POOLS[1]
-
-
-_POOLS: list[list[Substance]] = []
+@cache
+def _pools() -> tuple[list[Substance], list[Substance], list[Substance]]:
+    known = [each for each in substances().values() if each.names]
+    favourites = [substances()[formula] for formula in FAVOURITES]
+    return favourites, [each for each in known if each.common], [each for each in known if not each.common]
 
 
 def _one(random: Random, names: Sequence[str]) -> str:
@@ -158,13 +171,17 @@ def _slip(random: Random, word: str) -> str:
         if fitting:
             right, wrong = random.choice(fitting)
             return word.replace(right, wrong, 1)
+    kind = random.randrange(6)
+    if kind >= SWAPS:
+        # Letters in a wrong order never make another ending.
+        at = random.randrange(1, len(word) - 1 - (kind == SWAPS))
+        further = at + 1 + (kind == SWAPS)
+        return word[:at] + word[further] + word[at + 1 : further] + word[at] + word[further + 1 :]
     at = random.randrange(1, max(len(word) - ENDS, 2))
-    kind = random.randrange(4)
-    letter = word[at]
     if kind == 0:
         return word[:at] + word[at + 1 :]
     if kind == 1:
-        return word[:at] + letter + word[at:]
-    if kind == 2 and letter in VOWELS:
-        return word[:at] + random.choice(VOWELS.replace(letter, "")) + word[at + 1 :]
-    return word[:at] + word[at + 1] + letter + word[at + 2 :]
+        return word[:at] + word[at] + word[at:]
+    if word[at] in VOWELS:
+        return word[:at] + random.choice(VOWELS.replace(word[at], "")) + word[at + 1 :]
+    return word[:at] + word[at + 1 :]

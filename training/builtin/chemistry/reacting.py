@@ -18,6 +18,8 @@ __all__ = ["Told", "coefficient", "given_out", "known", "phrase", "product_mass"
 
 TIMES = tuple(map(Fraction, "1 1 1 1 2 2 2 3 3 4 5 6 7 8 10 12 15 20 0.5 1.5 2.5 0.25 0.1 0.2".split()))
 LEVEL = 0.12
+MISTAKEN = 0.04
+"""How often an amount is given that does not fit the others."""
 TERM = re.compile(r"([0-9]+(?:/[0-9]+)?)?\s*(.+)")
 
 
@@ -78,42 +80,54 @@ def prompt(random: Random, section: str, slots: Mapping[str, str], formulas: Seq
 
 def coefficient(random: Random) -> Sample:
     """All amounts but one are given."""
-    reaction = drawn(random)
-    here = told(random, reaction)
+    here = told(random, drawn(random))
     times = random.choice(TIMES)
-    middle = len(reaction.reactants)
-    asked = random.randrange(middle) if random.random() < 0.75 else random.randrange(middle, len(here.said))
-    style = style_of(random)
+    middle, whole = len(here.reaction.reactants), len(here.said)
+    asked = random.randrange(middle) if random.random() < 0.75 else random.randrange(middle, whole)
     numbers = [count * times for count in here.counts]
-    left = [at for at in range(middle) if at != asked]
-    right = [at for at in range(middle, len(numbers)) if at != asked]
-    random.shuffle(left)
-    random.shuffle(right)
+    left = random.sample([at for at in range(middle) if at != asked], middle - (asked < middle))
+    right = random.sample([at for at in range(middle, whole) if at != asked], whole - middle - (asked >= middle))
+    if random.random() < MISTAKEN:
+        numbers[random.choice([*left, *right])] = Fraction(random.randint(1, 12))
+    style = style_of(random)
     slots = {"X": here.said[asked].text}
     for slot, places in (("G", left), ("P", right)):
         slots[slot] = amounts(random, style, [(numbers[at], here.said[at].text) for at in places]) if places else ""
     slots["H"] = phrase(random, "moles how", slots)
     slots["Q"] = phrase(random, "moles noun", slots)
     section = "need reactant" if asked < middle else "need product"
-    bare = not left if asked < middle else not right
+    bare = not (left if asked < middle else right)
     text = prompt(random, f"{section} bare" if bare else section, slots, [each.text for each in here.said])
-    working = Working(random)
     order = [asked, *left, *right] if asked < middle else [*left, *right, asked]
+    return _solved(Working(random), here, text, order, [None if at == asked else numbers[at] for at in order])
+
+
+def _solved(
+    working: Working, here: Told, text: str, order: Sequence[int], numbers: Sequence[Fraction | None]
+) -> Sample:
+    """The answer by the missing coefficient; by the others' proportion where the amounts do not fit together."""
     known(working, [here.said[at] for at in order])
-    terms = {
-        at: f"?{each.formula}" if at == asked else f"{_count(numbers[at])}{each.formula}"
-        for at, each in enumerate(here.said)
-    }
-    first = " + ".join(terms[at] for at in order[:middle])
-    solved = working.balanced(f"{first} -> {' + '.join(terms[at] for at in order[middle:])}")
-    term = re.split(r" \+ | -> ", solved)[order.index(asked)]
-    number = term.removesuffix(here.said[asked].formula).strip() or "1"
+    middle = len(here.reaction.reactants)
+    terms = [f"{_count(number)}{here.said[at].formula}" for at, number in zip(order, numbers, strict=True)]
+    found = working.balanced(f"{' + '.join(terms[:middle])} -> {' + '.join(terms[middle:])}")
+    asked = numbers.index(None)
+    if found.startswith("impossible"):
+        first = next(at for at, number in enumerate(numbers) if number is not None)
+        plain = [f"{here.reaction.parts[at].count}{here.said[at].formula}" for at in order]
+        working.balanced(f"{' + '.join(plain[:middle])} -> {' + '.join(plain[middle:])}")
+        own, wanted = here.counts[order[first]], here.counts[order[asked]]
+        number = working.calculated(_ratio(numbers[first] or Fraction(0), wanted, own))
+        return working.sample("coefficient", text, number, "mol")
+    term = re.split(r" \+ | -> ", found)[asked]
+    number = term.removesuffix(here.said[order[asked]].formula).strip() or "1"
     if "/" in number:
         number = working.calculated(number)
     return working.sample("coefficient", text, number, "mol")
 
 
-def _count(number: Fraction) -> str:
+def _count(number: Fraction | None) -> str:
+    if number is None:
+        return "?"
     if number == 1:
         return ""
     return decimal(number) if number.denominator == 1 else f"{decimal(number)} "
