@@ -5,6 +5,7 @@ from functools import partial
 from random import Random
 
 from training.builtin.desk.changing import absent, again, change, remove, same_but, swap, which
+from training.builtin.desk.correcting import correct
 from training.builtin.desk.ordering import abroad, divide, nothing_here, order
 from training.builtin.desk.talking import call_off, confirm, elsewhere, menu, price, social, summary, total, unclear
 from training.builtin.samples import Sample, Share
@@ -12,7 +13,7 @@ from training.builtin.samples import Sample, Share
 __all__ = ["SHARES"]
 
 ACTS: Mapping[str, tuple[float, Callable[[Random, str], Sample]]] = {
-    "order": (38, order), "divide": (6, divide), "change": (15, change), "swap": (2, swap), "remove": (6, remove), "again": (5, again), "same_but": (2, same_but),
+    "order": (38, order), "divide": (6, divide), "correct": (4, correct), "change": (15, change), "swap": (2, swap), "remove": (6, remove), "again": (5, again), "same_but": (2, same_but),
     "absent": (1.5, absent), "which": (1.5, which), "total": (3.5, total), "summary": (2.5, summary), "price": (4, price), "menu": (1.5, menu), "confirm": (5, confirm),
     "call_off": (1.5, call_off), "social": (2.5, social), "unclear": (2, unclear), "nothing_here": (3, nothing_here), "elsewhere": (3.5, elsewhere),
 }  # fmt: skip

@@ -172,7 +172,9 @@ def count(random: Random, quantity: int, head: str) -> tuple[str, str]:
             return (an(head) if random.random() < 0.96 else random.choice(("a", "an"))), ""
         if chance < 0.87:
             return "one", ""
-        return random.choice((("1", ""), ("1", ""), ("", ""), ("1x", ""), ("just one", ""), ("", "x1")))
+        return random.choice(
+            (("1", ""), ("1", ""), ("", ""), ("", ""), ("", ""), ("1x", ""), ("just one", ""), ("", "x1"))
+        )
     if random.random() < 0.05:
         return random.choice(((f"{quantity}x", ""), (f"{quantity} x", ""), ("", f"x{quantity}"), ("", f"x {quantity}")))
     return number_words(random, quantity, digits=0.3), ""

@@ -119,6 +119,8 @@ def written(random: Random, text: str, mark: str = ".", level: float = 0.06) -> 
     chance = random.random()
     if random.random() < 0.05:
         text = stuttered(random, text)
+    if random.random() < 0.05:
+        text = hesitating(random, text)
     if chance < 0.38:
         text = " ".join(text.replace(",", "").replace(";", "").replace(". ", " ").lower().split())
     elif chance < 0.75:
@@ -139,6 +141,16 @@ def stuttered(random: Random, text: str) -> str:
     if any(word.strip(",.").isdigit() for word in run) or any(word in COUNT_WORDS for word in run):
         return text
     return " ".join((*words[: at + length], *run, *words[at + length :]))
+
+
+def hesitating(random: Random, text: str) -> str:
+    """Put a word in that means nothing."""
+    words = text.split(" ")
+    filler = random.choice(
+        ("um", "uh", "uhm", "er", "like", "you know", "hmm", "let's see", "let me think", "uh uh", "erm", "what was it")
+    )
+    words.insert(random.randint(1, len(words)), filler + random.choice(("", "", ",", "...")))
+    return " ".join(words)
 
 
 COUNT_WORDS = frozenset("and two three four five six seven eight nine ten x dozen".split())

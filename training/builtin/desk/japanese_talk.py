@@ -38,7 +38,8 @@ def ordering(random: Random, said: Sequence[str], mood: str) -> str:
     lead = (
         MORE if "more" in mood and random.random() < 0.7 else YES if "yes" in mood and random.random() < 0.6 else HELLO
     )
-    ending = AFTER_DE if items[-1] in "でてもす" else ASK
+    over = items.endswith(("ます", "です", "ださい", "せん", "結構です"))
+    ending = "" if over else AFTER_DE if items[-1] in "でてもす" else ASK
     text = fill(random, lead) + items + fill(random, ending)
     if "done" in mood:
         text += random.choice(("。", "、", " ", "。")) + fill(random, DONE)
