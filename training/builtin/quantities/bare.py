@@ -1,10 +1,13 @@
 """Sums without a story: expressions, and the words for them."""
 
 from training.builtin.quantities.telling import Ask, Teller
+from training.builtin.quantities.wordings import wordings
 from training.builtin.quantities.words import noun, several
 from training.builtin.quantities.working import Problem
 
 __all__ = ["dozens", "expression", "puzzle", "spoken", "word_sum"]
+
+SAID = wordings("bare")
 
 SIGNS = {
     "+": ("+", "+", " + ", " + ", " plus "),
@@ -13,10 +16,27 @@ SIGNS = {
     "/": ("/", " / ", "/", " : ", " divided by ", " over "),
 }
 AROUND = (
-    "what is {e}?", "[calculate|compute|work out|evaluate|solve|find|do|simplify] {e}[.|]", "{e}", "{e}", "{e} =", "{e} = ?", "{e}?", "how much is {e}?", "what's {e}?", "what does {e} [make|give|equal|come to]?", "[give|tell] me {e}[.|]",
-    "[the value|the result] of {e}[?|]", "[what do I get for|what is the result of|what is the value of] {e}?", "can you [calculate|work out|do|compute] {e}?", "[I need|I want] {e}[.|]", "{e} equals [what|how much]?", "[how much does|what does] {e} [make|give]?", "[the answer to|the solution of] {e}?",
-    "[my calculator is broken|no calculator here]: {e}[?|]", "[type in|enter] {e}. What comes out?",
-)  # fmt: skip
+    "what is {e}?",
+    "[calculate|compute|work out|evaluate|solve|find|do|simplify] {e}[.|]",
+    "{e}",
+    "{e}",
+    "{e} =",
+    "{e} = ?",
+    "{e}?",
+    "how much is {e}?",
+    "what's {e}?",
+    "what does {e} [make|give|equal|come to]?",
+    "[give|tell] me {e}[.|]",
+    "[the value|the result] of {e}[?|]",
+    "[what do I get for|what is the result of|what is the value of] {e}?",
+    "can you [calculate|work out|do|compute] {e}?",
+    "[I need|I want] {e}[.|]",
+    "{e} equals [what|how much]?",
+    "[how much does|what does] {e} [make|give]?",
+    "[the answer to|the solution of] {e}?",
+    "[my calculator is broken|no calculator here]: {e}[?|]",
+    "[type in|enter] {e}. What comes out?",
+)
 
 
 def _number(teller: Teller, high: int = 99) -> str:
@@ -24,7 +44,7 @@ def _number(teller: Teller, high: int = 99) -> str:
     if kind < 7:
         return str(teller.whole(2, high))
     if kind < 9:
-        return teller.decimal(0.2, high, teller.random.choice((1, 2)))
+        return teller.decimal(0.2, 1 if kind == 7 and teller.chance(0.4) else high, teller.random.choice((1, 2)))
     return str(teller.whole(100, 9_999))
 
 
@@ -91,6 +111,8 @@ def expression(teller: Teller) -> Problem:
 
 
 def _shown(teller: Teller, number: str) -> str:
+    if number.startswith("0.") and teller.chance(0.3):
+        return number[1:]
     return f"{int(number):,}" if number.isdigit() and int(number) >= 1_000 and teller.chance(0.4) else number
 
 
@@ -107,10 +129,48 @@ def _zero(pure: str) -> bool:
 
 
 WORDED: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (("the sum of {a} and {b}", "{a} and {b} together", "{a} added to {b}", "{b} more than {a}", "{a} increased by {b}", "the total of {a} and {b}"), "{a}+{b}", "Add them."),
-    (("the difference [between|of] {c} and {b}", "{b} less than {c}", "{c} less {b}", "{b} subtracted from {c}", "{c} decreased by {b}", "{b} taken from {c}", "{c} reduced by {b}", "{b} fewer than {c}"), "{c}-{b}", "Take away."),
-    (("the product of {a} and {b}", "{a} multiplied by {b}", "{a} times {b}", "{a} lots of {b}", "{a} groups of {b}"), "{a}*{b}", "Multiply."),
-    (("the quotient of {a} and {b}", "{a} divided by {b}", "{a} split into {b} equal parts", "{a} shared by {b}"), "{a}/{b}", "Divide."),
+    (
+        (
+            "the sum of {a} and {b}",
+            "{a} and {b} together",
+            "{a} added to {b}",
+            "{b} more than {a}",
+            "{a} increased by {b}",
+            "the total of {a} and {b}",
+        ),
+        "{a}+{b}",
+        "Add them.",
+    ),
+    (
+        (
+            "the difference [between|of] {c} and {b}",
+            "{b} less than {c}",
+            "{c} less {b}",
+            "{b} subtracted from {c}",
+            "{c} decreased by {b}",
+            "{b} taken from {c}",
+            "{c} reduced by {b}",
+            "{b} fewer than {c}",
+        ),
+        "{c}-{b}",
+        "Take away.",
+    ),
+    (
+        (
+            "the product of {a} and {b}",
+            "{a} multiplied by {b}",
+            "{a} times {b}",
+            "{a} lots of {b}",
+            "{a} groups of {b}",
+        ),
+        "{a}*{b}",
+        "Multiply.",
+    ),
+    (
+        ("the quotient of {a} and {b}", "{a} divided by {b}", "{a} split into {b} equal parts", "{a} shared by {b}"),
+        "{a}/{b}",
+        "Divide.",
+    ),
     (("[twice|double|two times] {a}",), "{a}*2", "Twice means times 2."),
     (("[three times|triple|thrice] {a}",), "{a}*3", "Triple means times 3."),
     (("half of {a}", "[one half|1/2] of {a}", "half {a}"), "{a}/2", "Half means divide by 2."),
@@ -134,11 +194,24 @@ WORDED: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("{k} times the sum of {a} and {b}",), "{k}*({a}+{b})", "Add, then multiply."),
     (("half of the sum of {a} and {b}",), "({a}+{b})/2", "Add, then divide."),
     (("the reciprocal of {a}", "one divided by {a}"), "1/{a}", "Divide."),
-)  # fmt: skip
+)
 WORD_AROUND = (
-    "what is {e}?", "[find|calculate|compute|work out|give|determine|write down|tell me] {e}[.|]", "how much is {e}?", "{e}?", "{e}", "which number is {e}?", "what number is {e}?", "[can you find|could you work out|do you know] {e}?", "what's {e}?", "{e} is [what|how much]?",
-    "I am thinking of a number. It is {e}. [Which number is it|What is it]?", "[what does one get for|what do you get for] {e}?", "a number is {e}; [find it|what is it|which one is it][?|]", "my answer should be {e}. What do I write?", "x is {e}. [Find x|What is x|Give x].",
-)  # fmt: skip
+    "what is {e}?",
+    "[find|calculate|compute|work out|give|determine|write down|tell me] {e}[.|]",
+    "how much is {e}?",
+    "{e}?",
+    "{e}",
+    "which number is {e}?",
+    "what number is {e}?",
+    "[can you find|could you work out|do you know] {e}?",
+    "what's {e}?",
+    "{e} is [what|how much]?",
+    "I am thinking of a number. It is {e}. [Which number is it|What is it]?",
+    "[what does one get for|what do you get for] {e}?",
+    "a number is {e}; [find it|what is it|which one is it][?|]",
+    "my answer should be {e}. What do I write?",
+    "x is {e}. [Find x|What is x|Give x].",
+)
 
 
 def spoken(teller: Teller) -> Problem:
@@ -155,8 +228,8 @@ def spoken(teller: Teller) -> Problem:
     }
     slots = {name: teller.measure(number) for name, number in numbers.items()}
     shown = teller.random.choice(forms)
-    if "{b}[" in shown or "{r}[" in shown:
-        slots["b"], slots["r"] = numbers["b"], numbers["r"]
+    if "{b}[" in shown or "{r}[" in shown or " and " in shown:
+        slots = dict(numbers)
     return Problem(
         teller.say(teller.random.choice(WORD_AROUND), {"e": shown, **slots}), ((says, pattern.format(**numbers)),)
     )
@@ -198,16 +271,12 @@ def puzzle(teller: Teller) -> Problem:
     }
     kind = teller.random.choice("+-*/")
     facts, expression_, says = {
-        "+": (("{x} plus {b} [is|makes|gives] {s}", "if one adds {b} to {x} one gets {s}", "{b} more than {x} is {s}"), f"{a + b}-{b}", "Take away what was added."),
-        "-": (("{x} minus {b} [is|makes|gives] {a}", "{x} less {b} is {a}", "after taking {b} from {x}, {a} is left"), f"{a}+{b}", "Add what was taken away."),
-        "*": (("{b} times {x} [is|makes|gives] {p}", "{x} multiplied by {b} is {p}", "the product of {x} and {b} is {p}"), f"{a * b}/{b}", "Divide by the factor."),
-        "/": (("{x} divided by {b} [is|makes|gives] {a}", "a {b}th of {x} is {a}".replace("a {b}th of {x}", "{x} shared by {b}"), "dividing {x} by {b} gives {a}"), f"{a}*{b}", "Multiply by the divisor."),
-    }[kind]  # fmt: skip
-    wh = (
-        "what is the number~what the number is",
-        "which number is it~which number it is",
-        "what number [was meant|is meant]~what number is meant",
-    )
+        "+": (SAID["puzzle parts"], f"{a + b}-{b}", "Take away what was added."),
+        "-": (SAID["puzzle parts2"], f"{a}+{b}", "Add what was taken away."),
+        "*": (SAID["puzzle parts3"], f"{a * b}/{b}", "Divide by the factor."),
+        "/": (SAID["puzzle parts4"], f"{a}*{b}", "Multiply by the divisor."),
+    }[kind]
+    wh = SAID["puzzle wh"]
     return Problem(
         teller.ask(Ask([teller.random.choice(facts)], wh, ("the number", "the unknown number")), slots),
         ((says, expression_),),
@@ -232,12 +301,9 @@ def dozens(teller: Teller) -> Problem:
     }
     keep = tuple(thing.split())
     if teller.chance(0.65):
-        facts = [teller.pick("{S} [buys|sells|has|orders|needs] {n} {w} {of}{N}", "there are {n} {w} {of}{N}")]
-        wh = (
-            "how many {N} [is that|are that|does that make]~how many {N} that is".replace("|are that", ""),
-            "how many {N} are there~how many {N} there are",
-        )
-        whole = ("how many {N} are {n} {w} {of}{N}?", "{n} {w} {of}{N} are how many?", "how many are {n} {w} {of}{N}?")
+        facts = [teller.pick(*SAID["dozens facts"])]
+        wh = SAID["dozens wh"]
+        whole = SAID["dozens whole"]
         return Problem(
             teller.ask(Ask(facts, wh, ("the number of {N}",), whole), slots),
             ((f"A {word} is {size}.", f"{n}*{size}"),),
@@ -245,10 +311,7 @@ def dozens(teller: Teller) -> Problem:
             keep,
         )
     facts = [teller.pick("{S} has {q} {N}", "there are {q} {N}")]
-    wh = (
-        "how many {w} [is that|are they|are there]~how many {w} there are",
-        "how many {w} does that make~how many {w} that makes",
-    )
+    wh = SAID["dozens wh2"]
     return Problem(
         teller.ask(Ask(facts, wh, ("the number of {w}",), ("how many {w} are {q} {N}?",)), slots),
         ((f"A {word} is {size}.", f"{int(n) * int(size)}/{size}"),),

@@ -2,25 +2,93 @@
 
 from training.builtin.quantities.speed import UNITS
 from training.builtin.quantities.telling import Ask, Teller
+from training.builtin.quantities.wordings import wordings
 from training.builtin.quantities.words import invented, several
 from training.builtin.quantities.working import Problem, problem
 
 __all__ = ["given_factor", "temperature", "unit"]
 
+SAID = wordings("convert")
+
 MORE = {
     **UNITS,
-    "kg": "[kg|kg|kilograms|kilos]", "g": "[g|g|grams]", "mg": "[mg|milligrams]", "t": "[tonnes|t|metric tons]", "L": "[L|l|litres|liters]", "mL": "[mL|ml|millilitres|milliliters]",
-    "mm": "[mm|millimetres|millimeters]", "inches": "[inches|inches|in]", "yards": "yards", "lb": "[pounds|lb|lbs]", "oz": "[ounces|oz]", "weeks": "weeks", "years": "years", "months": "months", "dozen": "dozen", "pieces": "[pieces|items]",
-    "dollars": "dollars", "cents": "cents", "kJ": "[kJ|kilojoules]", "J": "[J|joules]", "kW": "[kW|kilowatts]", "W": "[W|watts]", "kPa": "[kPa|kilopascals]", "Pa": "[Pa|pascals]", "m^2": "[m^2|square metres|square meters]", "cm^2": "[cm^2|square centimetres]",
-    "m^3": "[m^3|cubic metres]", "hectares": "[hectares|ha]", "mA": "[mA|milliamperes]", "A": "[A|amperes]", "GB": "[GB|gigabytes]", "MB": "[MB|megabytes]", "gallons": "gallons", "quarts": "quarts", "pints": "pints", "cups": "cups", "mol": "[mol|moles]", "mmol": "[mmol|millimoles]", "nm": "[nm|nanometres]",
-}  # fmt: skip
+    "kg": "[kg|kg|kilograms|kilos]",
+    "g": "[g|g|grams]",
+    "mg": "[mg|milligrams]",
+    "t": "[tonnes|t|metric tons]",
+    "L": "[L|l|litres|liters]",
+    "mL": "[mL|ml|millilitres|milliliters]",
+    "mm": "[mm|millimetres|millimeters]",
+    "inches": "[inches|inches|in]",
+    "yards": "yards",
+    "lb": "[pounds|lb|lbs]",
+    "oz": "[ounces|oz]",
+    "weeks": "weeks",
+    "years": "years",
+    "months": "months",
+    "dozen": "dozen",
+    "pieces": "[pieces|items]",
+    "dollars": "dollars",
+    "cents": "cents",
+    "kJ": "[kJ|kilojoules]",
+    "J": "[J|joules]",
+    "kW": "[kW|kilowatts]",
+    "W": "[W|watts]",
+    "kPa": "[kPa|kilopascals]",
+    "Pa": "[Pa|pascals]",
+    "m^2": "[m^2|square metres|square meters]",
+    "cm^2": "[cm^2|square centimetres]",
+    "m^3": "[m^3|cubic metres]",
+    "hectares": "[hectares|ha]",
+    "mA": "[mA|milliamperes]",
+    "A": "[A|amperes]",
+    "GB": "[GB|gigabytes]",
+    "MB": "[MB|megabytes]",
+    "gallons": "gallons",
+    "quarts": "quarts",
+    "pints": "pints",
+    "cups": "cups",
+    "mol": "[mol|moles]",
+    "mmol": "[mmol|millimoles]",
+    "nm": "[nm|nanometres]",
+}
 FACTORS = (
-    ("km", "m", "1000", 4), ("m", "cm", "100", 4), ("cm", "mm", "10", 2), ("m", "mm", "1000", 2), ("km", "cm", "100000", 0.5), ("kg", "g", "1000", 4), ("g", "mg", "1000", 2), ("t", "kg", "1000", 2),
-    ("L", "mL", "1000", 4), ("h", "min", "60", 4), ("min", "s", "60", 4), ("h", "s", "3600", 3), ("days", "h", "24", 3), ("weeks", "days", "7", 2), ("years", "months", "12", 2), ("years", "days", "365", 1),
-    ("years", "weeks", "52", 1), ("ft", "inches", "12", 2), ("yards", "ft", "3", 1), ("lb", "oz", "16", 1), ("dozen", "pieces", "12", 2), ("dollars", "cents", "100", 1.5), ("kJ", "J", "1000", 1), ("kW", "W", "1000", 1),
-    ("kPa", "Pa", "1000", 0.7), ("m^2", "cm^2", "10000", 0.7), ("m^3", "L", "1000", 1), ("hectares", "m^2", "10000", 0.7), ("A", "mA", "1000", 0.5), ("GB", "MB", "1000", 0.6), ("gallons", "quarts", "4", 0.5), ("quarts", "pints", "2", 0.4),
-    ("mol", "mmol", "1000", 0.5), ("days", "min", "1440", 0.4), ("gallons", "cups", "16", 0.3),
-)  # fmt: skip
+    ("km", "m", "1000", 4),
+    ("m", "cm", "100", 4),
+    ("cm", "mm", "10", 2),
+    ("m", "mm", "1000", 2),
+    ("km", "cm", "100000", 0.5),
+    ("kg", "g", "1000", 4),
+    ("g", "mg", "1000", 2),
+    ("t", "kg", "1000", 2),
+    ("L", "mL", "1000", 4),
+    ("h", "min", "60", 4),
+    ("min", "s", "60", 4),
+    ("h", "s", "3600", 3),
+    ("days", "h", "24", 3),
+    ("weeks", "days", "7", 2),
+    ("years", "months", "12", 2),
+    ("years", "days", "365", 1),
+    ("years", "weeks", "52", 1),
+    ("ft", "inches", "12", 2),
+    ("yards", "ft", "3", 1),
+    ("lb", "oz", "16", 1),
+    ("dozen", "pieces", "12", 2),
+    ("dollars", "cents", "100", 1.5),
+    ("kJ", "J", "1000", 1),
+    ("kW", "W", "1000", 1),
+    ("kPa", "Pa", "1000", 0.7),
+    ("m^2", "cm^2", "10000", 0.7),
+    ("m^3", "L", "1000", 1),
+    ("hectares", "m^2", "10000", 0.7),
+    ("A", "mA", "1000", 0.5),
+    ("GB", "MB", "1000", 0.6),
+    ("gallons", "quarts", "4", 0.5),
+    ("quarts", "pints", "2", 0.4),
+    ("mol", "mmol", "1000", 0.5),
+    ("days", "min", "1440", 0.4),
+    ("gallons", "cups", "16", 0.3),
+)
 SPEEDS = {
     ("km/h", "m/s"): "*5/18",
     ("m/s", "km/h"): "*18/5",
@@ -100,19 +168,18 @@ def temperature(teller: Teller) -> Problem:
         "K": "[K|K|kelvin|Kelvin]",
     }
     expression, says = {
-        "CF": (f"{number}*9/5+32", "Fahrenheit is Celsius times 9/5 plus 32."), "FC": (f"({number}-32)*5/9", "Celsius is Fahrenheit less 32, times 5/9."), "CK": (f"{number}+273.15", "Kelvin is Celsius plus 273.15."), "KC": (f"{number}-273.15", "Celsius is kelvin less 273.15."),
-    }[old + new]  # fmt: skip
+        "CF": (f"{number}*9/5+32", "Fahrenheit is Celsius times 9/5 plus 32."),
+        "FC": (f"({number}-32)*5/9", "Celsius is Fahrenheit less 32, times 5/9."),
+        "CK": (f"{number}+273.15", "Kelvin is Celsius plus 273.15."),
+        "KC": (f"{number}-273.15", "Celsius is kelvin less 273.15."),
+    }[old + new]
     slots = {
         "q": f"{teller.measure(number)} {spelt[old]}",
         "v": spelt[new],
         "X": "[the oven|the water|a room|the weather report|a patient|the liquid|the freezer|a lake|the thermometer|the outside air|a furnace]",
     }
     facts = ["{X} [is at|shows|has|has reached|stands at] {q}"]
-    wh = (
-        "what is that in {v}~what that is in {v}",
-        "how [much|many {v}] is that~how many {v} that is".replace("[much|many {v}]", "many {v}"),
-        "what is the temperature in {v}~what the temperature in {v} is",
-    )
+    wh = SAID["temperature wh"]
     unit_said = "K" if new == "K" else f"°{new}"
     return problem(
         teller,
@@ -152,20 +219,10 @@ def given_factor(teller: Teller) -> Problem:
         factor = teller.decimal(0.2, 9, 2)
     number = str(teller.whole(2, 300)) if teller.chance(0.8) else teller.decimal(1, 80)
     slots = {"f": factor, "O": old, "o": one, "N": new, "n": teller.measure(number)}
-    rule = teller.pick(
-        "one {o} is {f} {N}",
-        "1 {o} = {f} {N}",
-        "there are {f} {N} [in|to] [a|one] {o}",
-        "a {o} [has|makes|equals|is the same as] {f} {N}",
-        "one {o} [equals|corresponds to] [about |]{f} {N}",
-    )
+    rule = teller.pick(*SAID["given_factor rule"])
     keep = tuple(new.split())
     if teller.chance(0.6):
-        wh = (
-            "how many {N} [are|make] {n} {O}~how many {N} {n} {O} are",
-            "what [are|is] {n} {O} in {N}~what {n} {O} are in {N}".replace("[are|is]", "are"),
-            "how many {N} are there in {n} {O}~how many {N} there are in {n} {O}",
-        )
+        wh = SAID["given_factor wh"]
         whole = (rule.replace("{n}", "") + ". [Convert|Change|Turn] {n} {O} [to|into] {N}.", rule + ". {n} {O} in {N}?")
         return Problem(
             teller.ask(Ask([rule], wh, ("{n} {O} in {N}", "the number of {N} in {n} {O}"), whole), slots),
@@ -173,7 +230,7 @@ def given_factor(teller: Teller) -> Problem:
             new,
             keep,
         )
-    wh = ("how many {O} [are|make] {n} {N}~how many {O} {n} {N} are", "what are {n} {N} in {O}~what {n} {N} are in {O}")
+    wh = SAID["given_factor wh2"]
     whole = (rule + ". [Convert|Change|Turn] {n} {N} [to|into] {O}.", rule + ". {n} {N} in {O}?")
     return Problem(
         teller.ask(Ask([rule], wh, ("{n} {N} in {O}", "the number of {O} in {n} {N}"), whole), slots),

@@ -2,6 +2,7 @@
 
 from training.builtin.quantities.speed import UNITS
 from training.builtin.quantities.telling import Ask, Slots, Teller, Thing
+from training.builtin.quantities.wordings import wordings
 from training.builtin.quantities.words import goods, person, place, several, subject
 from training.builtin.quantities.working import Problem, percent, value
 
@@ -18,6 +19,8 @@ __all__ = [
     "surcharge",
     "unit_price",
 ]
+
+SAID = wordings("money")
 
 MONEYS = {
     "dollars": ("${}", "${}", "${}", "{} dollars", "{} dollars", "US${}", "{} USD"),
@@ -133,19 +136,8 @@ def bought(teller: Teller) -> Problem:
         what, unit = goods(teller, bulk=True), teller.say(teller.pick(*BULK_UNITS)).lower()
         amount = n if teller.chance(0.6) else teller.decimal(1, 9)
         slots |= {"W": what, "u": unit, "us": unit + "s" * (len(unit) > 2), "a": amount}
-        facts = [teller.pick(
-            "{S} buys {a} {us} of {W} at {p} [per|a] {u}", "{W} [costs|is] {p} [per|a] {u} and {S} [takes|buys|needs|orders] {a} {us}", "a {u} of {W} " + COST + " {p}; {S} [takes|buys|wants] {a} {us}",
-        )]  # fmt: skip
-        whole = (
-            "[how much|what] [do|will] {a} {us} of {W} [cost|come to] at {p} [per|a] {u}?",
-            "[find|calculate|work out] the [cost|price] of {a} {us} of {W} at {p} [per|a] {u}.",
-            "{a} {us} of {W} at {p} a {u}: how much?",
-            "if one {u} of {W} "
-            + COST
-            + " {p}, what [is the price of|do] {a} {us}[ cost|]?".replace("[ cost|]", "").replace(
-                "[is the price of|do]", "is the price of"
-            ),
-        )
+        facts = [teller.pick(*SAID["bought facts"])]
+        whole = SAID["bought whole"]
         return _made(
             teller,
             Ask(facts, TOTAL_WH, TOTAL_NP, whole),
@@ -154,31 +146,15 @@ def bought(teller: Teller) -> Problem:
             money.name,
         )
     if kind == "one":
-        facts = [teller.pick(
-            "a {X} " + COST + " {p} and {S} [buys|takes|orders|wants|needs] {n}[| of them]", "{S} buys {n} {Xs} [at|for] {p} each", "{n} {Xs} at {p} [each|apiece|a piece] are bought by {S}", "in a " + SHOP + " one {X} " + COST + " {p}; {S} [takes|buys] {n}",
-            "{Xs} cost {p} each and {S} [gets|buys] {n}", "{S} [ordered|bought] {n} {Xs} [, each of them|which cost] {p} [|each]".replace("[, each of them|which cost] {p} [|each]", "which cost {p} each"),
-        )]  # fmt: skip
-        whole = (
-            "[how much|what] do {n} {Xs} cost [at|if one costs|if each costs] {p}?",
-            "what is the [total |]price of {n} {Xs} at {p} each?",
-            "[find|calculate|work out] the cost of {n} {Xs} at {p} [each|apiece].",
-            "one {X} "
-            + COST
-            + " {p}. [how much are|what do] {n}[| cost]?".replace(
-                "[how much are|what do] {n}[| cost]", "how much are {n}"
-            ),
-            "{n} {Xs}, {p} each. [total|how much|sum]?",
-        )
+        facts = [teller.pick(*SAID["bought facts2"])]
+        whole = SAID["bought whole2"]
         return _made(
             teller, Ask(facts, TOTAL_WH, TOTAL_NP, whole), slots, ("Multiply by the price.", f"{n}*{p}"), money.name
         )
     if kind == "fee":
         facts = [
-            teller.pick("{S} [orders|buys] {n} {Xs} at {p} each", "a {X} " + COST + " {p} and {S} orders {n}"),
-            teller.pick(
-                "[delivery|shipping|postage|packing|gift wrap] [costs|is] {q}[| more| on top]",
-                "[there is also|on top comes] a [fee|charge|deposit] of {q}",
-            ),
+            teller.pick(*SAID["bought facts3"]),
+            teller.pick(*SAID["bought facts4"]),
         ]
         return _made(
             teller,
@@ -187,10 +163,7 @@ def bought(teller: Teller) -> Problem:
             ("Multiply, then add the rest.", f"{n}*{p}+{q}"),
             money.name,
         )
-    facts = [teller.pick(
-        "{S} buys {n} {Xs} at {p} each and {m} {Ys} at {q} each", "a {X} " + COST + " {p} and a {Y} {q}; {S} [takes|buys] {n} {Xs} and {m} {Ys}", "{n} {Xs} for {p} each and {m} {Ys} for {q} each are in {S's} basket",
-        "{S} pays for {n} {Xs} ({p} each) and {m} {Ys} ({q} each)",
-    )]  # fmt: skip
+    facts = [teller.pick(*SAID["bought facts5"])]
     return _made(
         teller, Ask(facts, TOTAL_WH, TOTAL_NP), slots, ("Multiply both, then add.", f"{n}*{p}+{m}*{q}"), money.name
     )
@@ -214,16 +187,10 @@ def unit_price(teller: Teller) -> Problem:
     if teller.chance(0.35):
         facts = [
             "{S} has {T}",
-            teller.pick("a {X} " + COST + " {p}", "{Xs} cost {p} each", "the price of a {X} is {p}"),
+            teller.pick(*SAID["unit_price facts"]),
         ]
-        whole = (
-            "how many {Xs} at {p} each [can be bought|can one buy|does one get] for {T}?",
-            "for {T}, how many {Xs} at {p} each [can {S} buy|does {S} get]?",
-        )
-        wh = (
-            "how many {Xs} [can {S} buy|does {S} get|can {S} afford]~how many {Xs} {S} can buy",
-            "how many [of them |]can {S} buy~how many {S} can buy",
-        )
+        whole = SAID["unit_price whole"]
+        wh = SAID["unit_price wh"]
         if not p.isdigit():
             total = str(value(f"{p}*{n}")) if value(f"{p}*{n}").denominator == 1 else f"{float(value(f'{p}*{n}')):.2f}"
             slots["T"] = money.say(total)
@@ -236,28 +203,10 @@ def unit_price(teller: Teller) -> Problem:
     if teller.chance(0.3):
         what, unit = goods(teller, bulk=True), teller.say(teller.pick(*BULK_UNITS)).lower()
         slots |= {"X": unit + " of " + what, "Xs": unit + "s" * (len(unit) > 2) + " of " + what}
-    facts = [teller.pick(
-        "{n} {Xs} cost {T}", "{S} [pays|paid] {T} for {n} {Xs}", "{n} {Xs} [are sold|can be had|go] for {T}", "{S} [buys|bought] {n} {Xs} for {T}[| in all| altogether]", "the price of {n} {Xs} is {T}", "for {T} {S} gets {n} {Xs}",
-    )]  # fmt: skip
-    wh = (
-        "[how much|what] does one [{X} |]cost~[how much|what] one [{X} |]costs",
-        "what is the [price of one {X}|unit price|price of each {X}|price per {X}]~what the price of one {X} is",
-        "how much is [a|one|a single|each] {X}~how much one {X} is",
-        "what did each {X} cost~what each {X} cost",
-    )
-    np = (
-        "the price of one {X}",
-        "the unit price",
-        "the price per {X}",
-        "the cost of a single {X}",
-        "the price of each",
-    )
-    whole = (
-        "[how much|what] does one {X} cost if {n} cost {T}?",
-        "if {n} {Xs} [cost|are] {T}, [how much|what] is one?",
-        "[find|calculate|work out] the price [of one|per] {X} if {n} cost {T}.",
-        "{n} {Xs} for {T}: [how much is one|price of one|what does one cost]?",
-    )
+    facts = [teller.pick(*SAID["unit_price facts2"])]
+    wh = SAID["unit_price wh2"]
+    np = SAID["unit_price np"]
+    whole = SAID["unit_price whole2"]
     return _made(teller, Ask(facts, wh, np, whole), slots, ("Divide by the number.", f"{total}/{n}"), money.name)
 
 
@@ -276,30 +225,14 @@ def scaled(teller: Teller) -> Problem:
         "X": x,
         "Xs": several(x),
     }
-    facts = [
-        teller.pick(
-            "{n} {Xs} cost {T}",
-            "{S} pays {T} for {n} {Xs}",
-            "one gets {n} {Xs} for {T}",
-            "the price of {n} {Xs} is {T}",
-        )
-    ]
-    wh = (
-        "[how much|what] do {m} [{Xs} |]cost~how much {m} {Xs} cost",
-        "[how much|what] are {m} of them~how much {m} of them are",
-        "what is the price of {m} [{Xs}|of them]~what the price of {m} {Xs} is",
-        "how much [must be paid|is to be paid] for {m}[| at the same price]~how much is to be paid for {m}",
-    )
+    facts = [teller.pick(*SAID["scaled facts"])]
+    wh = SAID["scaled wh"]
     np = (
         "the [price|cost] of {m} {Xs}",
         "the price of {m}",
         "what {m} of them cost".replace("what {m} of them cost", "the cost of {m} of them"),
     )
-    whole = (
-        "[at|with] {T} for {n} {Xs}, [how much|what] do {m} cost?",
-        "{n} {Xs}: {T}. {m} {Xs}: [how much|?|what]?".replace("|?|", "|"),
-        "if {S} gets {n} {Xs} for {T}, [how much|what] does {S} pay for {m}?",
-    )
+    whole = SAID["scaled whole"]
     return _made(
         teller, Ask(facts, wh, np, whole), slots, ("Price of one, times the number.", f"{total}/{n}*{m}"), money.name
     )
@@ -331,30 +264,14 @@ def change(teller: Teller) -> Problem:
     }
     facts = [
         {
-            "one": teller.pick(
-                "{S} buys a {X} for {q}",
-                "a {X} costs {q}",
-                "the bill of {S} is {q}",
-                "{S} [spends|spent] {q} [on a {X}|at the shop|at the market]",
-            ),
+            "one": teller.pick(*SAID["change facts"]),
             "many": teller.pick("{S} buys {n} {Xs} at {p} each", "{S} takes {n} {Xs} that cost {p} each"),
-            "two": teller.pick(
-                "{S} buys a {X} for {p} and a {Y} for {q}", "a {X} costs {p}, a {Y} {q}, and {S} takes both"
-            ),
+            "two": teller.pick(*SAID["change facts2"]),
         }[kind],
-        teller.pick(
-            "{S} [pays with|gives|hands over|puts down] {N}",
-            "{S} [has|had|brought] {N}",
-            "a note of {N} is handed over",
-        ),
+        teller.pick(*SAID["change facts3"]),
     ]
-    wh = (
-        "how much change does {S} [get|receive][| back]~how much change {S} gets",
-        "how much [does {S} get back|comes back|is left|does {S} have left]~how much {S} gets back",
-        "what is the change~what the change is",
-        "how much money [remains|is left over]~how much money remains",
-    )
-    np = ("the change", "the change [{S} gets|due]", "the money [left|that is left]", "the amount {S} gets back")
+    wh = SAID["change wh"]
+    np = SAID["change np"]
     expression = f"{note}-({cost})" if kind == "two" else f"{note}-{cost}"
     return _made(
         teller, Ask(facts, wh, np, loose=False), slots, ("Take the price from what is paid.", expression), money.name
@@ -375,39 +292,23 @@ def discount(teller: Teller) -> Problem:
         "X": goods(teller),
         "day": "[today|this week|in the sale|on Friday|for students|for members|at the end of the season]",
     }
-    facts = [teller.pick(
-        "a {X} [costs|is] {p} and there is {r} off[| {day}]", "the price of a {X} is {p}, {day} [reduced|cut|lowered] by {r}", "{S} gets a [discount|reduction|rebate] of {r} on a {X} [of|that costs|priced at] {p}", "a {X} at {p} is [marked down|reduced|discounted] by {r}",
-        "the [usual|old|normal|list] price of a {X} is {p}; {day} it is {r} [less|cheaper|off]", "a " + SHOP + " takes {r} off the price of {p} for a {X}",
-    )]  # fmt: skip
+    facts = [teller.pick(*SAID["discount facts"])]
     if teller.chance(0.65):
-        wh = (
-            "[how much|what] does it cost [now|then|]~how much it costs [now|then]",
-            "what is the [new|sale|reduced|final] price~what the [new|sale|final] price is",
-            "[how much|what] does {S} [pay|have to pay]~how much {S} pays",
-            "how much is it after the discount~how much it is after the discount",
-        )
-        np = (
-            "the [new|sale|reduced|final|discounted] price",
-            "the price after the [discount|reduction]",
-            "the price to pay",
-        )
+        wh = SAID["discount wh"]
+        np = SAID["discount np"]
         return _made(
             teller,
             Ask(
                 facts,
                 wh,
                 np,
-                ("[what|how much] is {p} [after|with] a discount of {r}?", "{p} less {r}[: how much is that|]?"),
+                SAID["discount part"],
             ),
             slots,
             ("Take the share off.", f"{p}*(100-{r})/100"),
             money.name,
         )
-    wh = (
-        "how much [is saved|does {S} save|does one save]~how much is saved",
-        "what is the [discount|saving|reduction] [in money|worth|]~what the discount is",
-        "by how much does the price [fall|go down]~by how much the price falls",
-    )
+    wh = SAID["discount wh2"]
     return _made(
         teller,
         Ask(facts, wh, ("the discount in money", "the saving", "the amount saved", "the reduction")),
@@ -431,17 +332,10 @@ def surcharge(teller: Teller) -> Problem:
         "X": goods(teller),
         "tax": "[tax|sales tax|VAT|a tip|service|a fee|tax|a service charge|an increase|duty]",
     }
-    facts = [teller.pick(
-        "the [bill|meal|dinner|check|invoice|taxi ride] [comes to|is|costs] {p} and {tax} of {r} [is added|comes on top|is to be paid]", "{S} [leaves|gives|adds] a tip of {r} on a bill of {p}", "a {X} costs {p} [without|before] tax and the tax is {r}", "{tax} of {r} is [charged|added|put] on {p}",
-        "the rent of {S} is {p} and goes up by {r}", "the wage of {S} is {p} and rises by {r}", "a {X} of {p} becomes {r} [dearer|more expensive]", "to {p} [comes|is added] {tax} of {r}",
-    )]  # fmt: skip
+    facts = [teller.pick(*SAID["surcharge facts"])]
     if teller.chance(0.6):
-        wh = (
-            "how much is [that|it] [in all|altogether|in total|with it|then]~how much it is [in all|altogether|then]",
-            "what is the [total|full amount|whole sum|new amount]~what the [total|full amount|new amount] is",
-            "[how much|what] [is paid|must be paid|is to be paid] [in all|then|]~how much must be paid",
-        )
-        whole = ("what is {p} plus {r} [tax|tip|VAT|service]?", "{p} with {r} [tax|tip] on top[: how much|]?")
+        wh = SAID["surcharge wh"]
+        whole = SAID["surcharge whole"]
         return _made(
             teller,
             Ask(facts, wh, ("the total", "the amount with it", "the full amount to pay", "the new amount"), whole),
@@ -449,16 +343,8 @@ def surcharge(teller: Teller) -> Problem:
             ("Add the share.", f"{p}*(100+{r})/100"),
             money.name,
         )
-    wh = (
-        "how much [is added|comes on top|is the extra amount]~how much is added",
-        "what is the [extra|additional] amount~what the extra amount is",
-        "how much more is [paid|to be paid]~how much more is paid",
-    )
-    whole = (
-        "what is a tip of {r} on {p}?",
-        "[find|calculate|work out] {r} [tax|tip|VAT] on {p}.",
-        "how much tax is {r} of {p}?",
-    )
+    wh = SAID["surcharge wh2"]
+    whole = SAID["surcharge whole2"]
     return _made(
         teller,
         Ask(facts, wh, ("the extra amount", "the amount added", "the additional amount"), whole),
@@ -488,21 +374,10 @@ def interest(teller: Teller) -> Problem:
         if compound
         else "simple interest",
     }
-    facts = [teller.pick(
-        "{S} [puts|invests|deposits|saves] {p} [in a bank|in an account|in a fund|] [at|with] {r} {how} {a} for {t} years", "{S} [lends|borrows] {p} at {r} {how} {a} for {t} years", "{p} [is|are] [invested|deposited|borrowed] for {t} years at a rate of {r} {how} {a}", "a sum of {p} [earns|bears] {r} {how} {a} and stays for {t} years",
-        "an account with {p} pays {r} {how} {a}; nothing is taken out for {t} years",
-    )]  # fmt: skip
+    facts = [teller.pick(*SAID["interest facts"])]
     if total:
-        wh: tuple[str, ...] = (
-            "how much [is there|money is there|is in the account|is due] [in the end|after that|then|at the end]~how much there is in the end",
-            "what does the [money|sum|account] grow to~what the sum grows to",
-            "what is the [final amount|amount in the end|balance]~what the final amount is",
-        )
-        np: tuple[str, ...] = (
-            "the [final|total] amount",
-            "the amount [after that time|at the end]",
-            "the balance at the end",
-        )
+        wh: tuple[str, ...] = SAID["interest wh"]
+        np: tuple[str, ...] = SAID["interest np"]
         expression = f"{p}*(1+{r}/100)^{t}" if compound else f"{p}+{p}*{r}/100*{t}"
     else:
         wh = (
@@ -527,23 +402,11 @@ def profit(teller: Teller) -> Problem:
         "b": money.say(str(b)),
         "X": goods(teller),
     }
-    facts = [
-        teller.pick(
-            "{S} [buys|bought] a {X} for {a} and [sells|sold] it for {b}",
-            "a {X} was bought for {a} and sold for {b}",
-            "the cost price of a {X} is {a} and its selling price {b}",
-            "{S} sells a {X} for {b} that cost {a}",
-            "for a {X} {S} paid {a} and got {b}",
-        )
-    ]
+    facts = [teller.pick(*SAID["profit facts"])]
     gain, high, low = ("profit", b, a) if b >= a else ("loss", a, b)
     slots["gain"] = "[profit|gain|profit]" if gain == "profit" else "loss"
     if teller.chance(0.5):
-        wh = (
-            "how [much|large|big] is the {gain}~how [large|big] the {gain} is",
-            "what is the {gain}~what the {gain} is",
-            "how much {gain} does {S} make~how much {gain} {S} makes",
-        )
+        wh = SAID["profit wh"]
         return _made(
             teller,
             Ask(facts, wh, ("the {gain}", "{S's} {gain}", "the amount of the {gain}")),
@@ -551,15 +414,9 @@ def profit(teller: Teller) -> Problem:
             ("The difference is asked for.", f"{high}-{low}"),
             money.name,
         )
-    wh = (
-        "what is the {gain} [percent|percentage|in percent|in %]~what the {gain} is in percent",
-        "how many percent is the {gain}~how many percent the {gain} is",
-        "what percentage {gain} is [that|made]~what percentage {gain} is made",
-    )
+    wh = SAID["profit wh2"]
     return Problem(
-        teller.ask(
-            Ask(facts, wh, ("the {gain} [in percent|percent|percentage|in %]", "the percentage of {gain}")), slots
-        ),
+        teller.ask(Ask(facts, wh, SAID["profit part"]), slots),
         (("The difference over the cost, in percent.", percent(f"({high}-{low})/{a}*100")),),
         "%",
     )
@@ -576,45 +433,26 @@ def paid(teller: Teller) -> Problem:
         b = money.price(5, 90)
         slots["b"] = money.say(b)
         facts = [
-            teller.pick(
-                "{S} [earns|gets|makes|is paid|receives] {w} [an|a|per|for each|every] {u}",
-                "the [wage|pay|rate] of {S} is {w} per {u}",
-            ),
+            teller.pick(*SAID["paid facts"]),
             teller.pick("{S} works [for |]{n} {u}s", "{n} {u}s are worked"),
         ]
         facts += ["[in addition|on top] there is a [bonus|tip|gift] of {b}"] * bonus
-        wh = (
-            "how much does {S} [earn|get|make|receive][| in all| altogether]~how much {S} [earns|gets|makes]",
-            "how much money is that~how much money that is",
-            "what is {S's} [pay|wage|income|salary]~what {S's} [pay|income] is",
-        )
-        np = ("the [pay|earnings|wages]", "the money {S} earns", "{S's} [total |]pay", "the total earned")
+        wh = SAID["paid wh"]
+        np = SAID["paid np"]
         work = ("Pay times time, then the rest." if bonus else "Pay times time.", f"{n}*{w}" + f"+{b}" * bonus)
         return _made(teller, Ask(facts, wh, np, loose=False), slots, (work[0], work[1]), money.name)
     total = str(int(n) * int(w)) if w.isdigit() else money.price(100, 900)
     slots["T"] = money.say(total)
     if w.isdigit() and teller.chance(0.4):
-        facts = ["{S} [earns|gets|is paid] {w} [a|per] {u}", "{S} [wants|needs|would like] to have {T}"]
-        wh = (
-            "how many {u}s must {S} work~how many {u}s {S} must work",
-            "how long does {S} have to work, in {u}s~how long {S} has to work, in {u}s",
-        )
+        facts = SAID["paid facts2"]
+        wh = SAID["paid wh2"]
         return Problem(
             teller.ask(Ask(facts, wh, ("the number of {u}s [needed|of work]",)), slots),
             (("Divide by the pay.", f"{total}/{w}"),),
             unit + "s",
         )
-    facts = [
-        teller.pick(
-            "{S} [earns|gets|is paid|made] {T} for {n} {u}s [of work|]",
-            "for {n} {u}s of work {S} [gets|receives] {T}",
-            "{n} {u}s of work bring {S} {T}",
-        )
-    ]
-    wh = (
-        "how much [is that|does {S} earn|does {S} get] [per|a|for each] {u}~how much that is per {u}",
-        "what is {S's} pay per {u}~what {S's} pay per {u} is",
-    )
+    facts = [teller.pick(*SAID["paid facts3"])]
+    wh = SAID["paid wh3"]
     return _made(
         teller,
         Ask(facts, wh, ("the pay per {u}", "the pay for one {u}", "{S's} wage per {u}")),
@@ -640,26 +478,13 @@ def exchanged(teller: Teller) -> Problem:
         "P": place(teller),
         "h": home.name.removesuffix("s"),
     }
-    rate_said = teller.pick(
-        "one {h} [is|equals|is worth|buys|gets you] {r} {A}",
-        "the [rate|exchange rate] is {r} {A} [to|for|per] one {h}",
-        "1 {h} = {r} {A}",
-        "for a {h} one gets {r} {A}",
-    )
+    rate_said = teller.pick(*SAID["exchanged rate_said"])
     if teller.chance(0.6):
         facts = [
             rate_said,
-            teller.pick(
-                "{S} [changes|exchanges|converts|swaps] {a} {H}",
-                "{S} [travels to {P}|goes abroad] with {a} {H}",
-                "{S} has {a} {H}",
-            ),
+            teller.pick(*SAID["exchanged facts"]),
         ]
-        wh = (
-            "how many {A} [is that|does {S} get|are they]~how many {A} that is",
-            "how much is that in {A}~how much that is in {A}",
-            "what [does {S} get|is it] in {A}~what it is in {A}",
-        )
+        wh = SAID["exchanged wh"]
         return _made(
             teller,
             Ask(facts, wh, ("the amount in {A}", "the value in {A}", "the number of {A} {S} gets")),
@@ -675,7 +500,7 @@ def exchanged(teller: Teller) -> Problem:
             "{S} has {a} {A}",
         ),
     ]
-    wh = ("how many {H} is that~how many {H} that is", "how much is that in {H}~how much that is in {H}")
+    wh = SAID["exchanged wh2"]
     return _made(
         teller,
         Ask(facts, wh, ("the amount in {H}", "the value in {H}", "the price in {H}".replace("price", "worth"))),
@@ -701,17 +526,10 @@ def fuel(teller: Teller) -> Problem:
         "g": gallons,
     }
     kind = teller.random.choice(("litres", "cost", "miles", "gallons", "per"))
-    uses = teller.pick(
-        "{S} [uses|needs|burns|consumes] {c} [of fuel |of petrol |of diesel |]per 100 km",
-        "{S} [needs|takes] {c} for 100 km",
-        "the consumption of {S} is {c} per 100 km",
-    )
+    uses = teller.pick(*SAID["fuel uses"])
     if kind == "litres":
         facts = [uses, "[it goes|the trip is|it is driven|the way is] {d}"]
-        wh = (
-            "how [much fuel|many litres] [does it need|is needed|does it use|does that take]~how [much fuel|many litres] it needs",
-            "how many litres are burnt~how many litres are burnt",
-        )
+        wh = SAID["fuel wh"]
         return Problem(
             teller.ask(
                 Ask(facts, wh, ("the fuel needed", "the litres of fuel used", "the amount of fuel"), loose=False), slots
@@ -721,10 +539,7 @@ def fuel(teller: Teller) -> Problem:
         )
     if kind == "cost":
         facts = [uses, "[fuel|a litre|one litre of fuel] costs {p}".replace("[fuel|", "["), "the trip is {d} long"]
-        wh = (
-            "[how much|what] does the fuel [for the trip |]cost~how much the fuel costs",
-            "what is the cost of the fuel~what the cost of the fuel is",
-        )
+        wh = SAID["fuel wh2"]
         return _made(
             teller,
             Ask(facts, wh, ("the cost of the fuel", "the fuel cost of the trip"), loose=False),
@@ -735,18 +550,8 @@ def fuel(teller: Teller) -> Problem:
     if kind == "per":
         litres = teller.whole(5, 60)
         slots["l"] = f"{litres} [litres|liters|L]"
-        facts = [
-            teller.pick(
-                "{S} needs {l} for {d}",
-                "{S} [goes|drives|covers] {d} on {l}[| of fuel| of petrol]",
-                "for {d} {S} burns {l} [of fuel|]",
-            )
-        ]
-        wh = (
-            "how many litres is that per 100 km~how many litres that is per 100 km",
-            "what is the consumption per 100 km~what the consumption per 100 km is",
-            "how much does it need for 100 km~how much it needs for 100 km",
-        )
+        facts = [teller.pick(*SAID["fuel facts"])]
+        wh = SAID["fuel wh3"]
         return Problem(
             teller.ask(Ask(facts, wh, ("the consumption per 100 km", "the fuel per 100 km")), slots),
             (("Litres over the way, times 100.", f"{litres}/{d}*100"),),
@@ -754,14 +559,10 @@ def fuel(teller: Teller) -> Problem:
         )
     if kind == "miles":
         facts = [
-            teller.pick("{S} [does|gets|goes|makes] {m} miles [to the|per|on a] gallon", "{S} gets {m} mpg"),
+            teller.pick(*SAID["fuel facts2"]),
             "[there are|it has] {g} gallons [in the tank|left]",
         ]
-        wh = (
-            "how far can it go~how far it can go",
-            "how many miles [can it go|does that last|is that]~how many miles it can go",
-            "what distance can it cover~what distance it can cover",
-        )
+        wh = SAID["fuel wh4"]
         return Problem(
             teller.ask(
                 Ask(facts, wh, ("the distance it can go", "the range", "the miles it can go"), loose=False), slots
@@ -775,10 +576,7 @@ def fuel(teller: Teller) -> Problem:
         teller.pick("{S} [does|gets|goes] {m} miles [to the|per] gallon", "{S} gets {m} mpg"),
         "[the trip is|it has to go|it goes] {f} miles",
     ]
-    wh = (
-        "how many gallons [does it need|are needed|does it use|is that]~how many gallons it needs",
-        "how much fuel does it need~how much fuel it needs",
-    )
+    wh = SAID["fuel wh5"]
     return Problem(
         teller.ask(Ask(facts, wh, ("the gallons needed", "the fuel in gallons"), loose=False), slots),
         (("Miles divided by miles per gallon.", f"{far}/{mpg}"),),

@@ -1,6 +1,7 @@
 """Percentages, fractions, ratios, averages, ages, work done together, recipes and mixtures."""
 
 from training.builtin.quantities.telling import Ask, Teller, Thing
+from training.builtin.quantities.wordings import wordings
 from training.builtin.quantities.words import goods, noun, person, subject
 from training.builtin.quantities.working import Problem, percent, problem
 
@@ -18,13 +19,28 @@ __all__ = [
     "working",
 ]
 
+SAID = wordings("parts")
+
 SHARE = "[%| %|%| percent| per cent|%]"
 GROUP = "[pupils|students|people|members|guests|workers|voters|players|passengers|teachers|visitors|children|cars|trees|books|houses|tickets|questions|apples|animals|seats|letters]"
 FRACTIONS = {
-    "[half|one half|1/2]": "1/2", "[a third|one third|1/3]": "1/3", "[two thirds|2/3]": "2/3", "[a quarter|one quarter|one fourth|1/4]": "1/4", "[three quarters|three fourths|3/4]": "3/4",
-    "[a fifth|one fifth|1/5]": "1/5", "[two fifths|2/5]": "2/5", "[three fifths|3/5]": "3/5", "[four fifths|4/5]": "4/5", "[a sixth|1/6]": "1/6", "[five sixths|5/6]": "5/6", "[an eighth|one eighth|1/8]": "1/8", "[three eighths|3/8]": "3/8",
-    "[a tenth|one tenth|1/10]": "1/10", "[three tenths|3/10]": "3/10", "[seven tenths|7/10]": "7/10",
-}  # fmt: skip
+    "[half|one half|1/2]": "1/2",
+    "[a third|one third|1/3]": "1/3",
+    "[two thirds|2/3]": "2/3",
+    "[a quarter|one quarter|one fourth|1/4]": "1/4",
+    "[three quarters|three fourths|3/4]": "3/4",
+    "[a fifth|one fifth|1/5]": "1/5",
+    "[two fifths|2/5]": "2/5",
+    "[three fifths|3/5]": "3/5",
+    "[four fifths|4/5]": "4/5",
+    "[a sixth|1/6]": "1/6",
+    "[five sixths|5/6]": "5/6",
+    "[an eighth|one eighth|1/8]": "1/8",
+    "[three eighths|3/8]": "3/8",
+    "[a tenth|one tenth|1/10]": "1/10",
+    "[three tenths|3/10]": "3/10",
+    "[seven tenths|7/10]": "7/10",
+}
 
 
 def percent_of(teller: Teller) -> Problem:
@@ -41,22 +57,10 @@ def percent_of(teller: Teller) -> Problem:
         "S": subject(teller),
         "do": "[are new|are late|like music|are absent|come by bus|are from abroad|are old|are damaged|are left-handed|are red|were checked|are free|belong to {S}]",
     }
-    facts = [teller.pick(
-        "of {T} {N} {r} {do}", "there are {T} {N} and {r} [of them |]{do}", "{r} of {T} {N} {do}", "among {T} {N}, {r} {do}", "[a town|a club|a hall|a school|a list|a farm] has {T} {N}; {r} of them {do}",
-    )]  # fmt: skip
+    facts = [teller.pick(*SAID["percent_of facts"])]
     if teller.chance(0.7):
-        wh = (
-            "how many [{N} |]are [that|they|these]~how many that are".replace("[that|they|these]", "they"),
-            "how many {N} is that~how many {N} that is",
-            "what is the number of [these|those|such] {N}~what the number of [these|those] {N} is",
-            "how many [of them |]are meant~how many are meant",
-        )
-        whole_q = (
-            "how many {N} are {r} of {T}?",
-            "what is {r} of {T} {N}?",
-            "[find|calculate|work out] {r} of {T} {N}.",
-            "{r} of {T} {N} is how many?",
-        )
+        wh = SAID["percent_of wh"]
+        whole_q = SAID["percent_of whole_q"]
         return Problem(
             teller.ask(
                 Ask(facts, wh, ("the number of [these|those|such] {N}", "their number", "{r} of {T}"), whole_q), slots
@@ -65,21 +69,13 @@ def percent_of(teller: Teller) -> Problem:
             group,
             tuple(group.split()),
         )
-    wh = (
-        "how many {N} are [not|the others]~how many are the others".replace("[not|the others]", "the others"),
-        "how many [{N} |][remain|are left|are the rest]~how many remain",
-        "how many do not~how many do not",
-    )
+    wh = SAID["percent_of wh2"]
     return Problem(
         teller.ask(
             Ask(
                 facts,
                 wh,
-                (
-                    "the number of the other {N}",
-                    "the number of the rest",
-                    "how many are left".replace("how many are left", "the number that remains"),
-                ),
+                SAID["percent_of part"],
             ),
             slots,
         ),
@@ -101,32 +97,10 @@ def percent_share(teller: Teller) -> Problem:
         "S": subject(teller),
         "do": "[are new|are late|are broken|are absent|came|are sold|passed|were right|are green|answered|survived|arrived]",
     }
-    facts = [
-        teller.pick(
-            "{p} of {T} {N} {do}",
-            "of {T} {N}, {p} {do}",
-            "there are {T} {N} and {p} of them {do}",
-            "{S} [counts|sees|has] {T} {N}, {p} of which {do}",
-            "{S} gets {p} [points|marks] out of {T}",
-            "{p} out of {T} {N} {do}",
-        )
-    ]
-    wh = (
-        "what [percentage|percent] is that~what percentage that is",
-        "how many percent are that~how many percent that is",
-        "what is that in [percent|%]~what that is in percent",
-        "what share is that, in [percent|%]~what share that is in percent",
-        "which percentage [of the {N} |]is it~which percentage it is",
-    )
-    np = ("the percentage", "the share in percent", "the [rate|proportion] in %", "this as a percentage")
-    whole_q = (
-        "what [percent|percentage] of {T} is {p}?",
-        "{p} is what percent of {T}?",
-        "express {p} out of {T} as a percentage.",
-        "what is {p} out of {T} in percent?",
-        "{p} of {T} in %?",
-        "how many percent of {T} are {p}?",
-    )
+    facts = [teller.pick(*SAID["percent_share facts"])]
+    wh = SAID["percent_share wh"]
+    np = SAID["percent_share np"]
+    whole_q = SAID["percent_share whole_q"]
     return problem(
         teller,
         Ask(facts, wh, np, whole_q),
@@ -185,11 +159,7 @@ def percent_change(teller: Teller) -> Problem:
             f"{{what}} {verb} by {{r}} from {{a}}",
         )
     ]
-    wh = (
-        "what is the new value~what the new value is",
-        "what [is it|does it become] [then|afterwards|]~what it is then",
-        "how [much|large] is it [then|afterwards]~how large it is then",
-    )
+    wh = SAID["percent_change wh"]
     whole_q = (
         f"what is {{a}} [{'increased|raised' if rises else 'decreased|reduced|lowered'}] by {{r}}?",
         f"{'increase|raise'.split('|', maxsplit=1)[0] if rises else 'decrease'} {{a}} by {{r}}.",
@@ -210,24 +180,9 @@ def whole_of_percent(teller: Teller) -> Problem:
     part = str(r * whole // 100) if not r * whole % 100 else str(teller.whole(2, 300))
     group = teller.say(GROUP).lower() if teller.chance(0.6) else noun(teller)
     slots: dict[str, str | Thing] = {"r": f"{r}" + SHARE, "p": teller.measure(part), "N": group}
-    facts = [
-        teller.pick(
-            "{r} of the {N} are {p}",
-            "{p} {N} are {r} of all",
-            "{p} {N} [make up|are] {r} of the [total|whole]",
-            "{r} of all {N}, [that is|namely] {p}, are new",
-        )
-    ]
-    wh = (
-        "how many {N} are there [in all|altogether|]~how many {N} there are",
-        "what is the [whole|total number|total]~what the total is",
-    )
-    whole_q = (
-        "{p} is {r} of what number?",
-        "{r} of which number is {p}?",
-        "if {r} of a number is {p}, what is the number?",
-        "of what number is {p} {r}?",
-    )
+    facts = [teller.pick(*SAID["whole_of_percent facts"])]
+    wh = SAID["whole_of_percent wh"]
+    whole_q = SAID["whole_of_percent whole_q"]
     unnamed = teller.chance(0.4)
     ask = Ask((), (), (), whole_q) if unnamed else Ask(facts, wh, ("the total", "the number of all {N}"))
     return Problem(
@@ -255,42 +210,17 @@ def fraction(teller: Teller) -> Problem:
         "S": subject(teller),
         "do": "[gives away|uses|sells|loses|finishes|spends|puts aside|needs]",
     }
-    facts = [
-        "{S} "
-        + teller.pick(
-            "has {T} {N} and {do} {f}[| of them| of it]",
-            "{do} {f} of {T} {N}",
-            "[starts with|owns|got] {T} {N}, and {do} {f}",
-        )
-    ]
+    facts = ["{S} " + teller.pick(*SAID["fraction facts"])]
     if teller.chance(0.6):
-        wh = (
-            "how [many|much] is that~how much that is",
-            "how [many|many {N}] are that~how many that is".replace(
-                "how [many|many {N}] are that", "how many {N} is that"
-            ),
-            "what number of {N} is that~what number of {N} that is",
-        )
-        whole_q = (
-            "what is {f} of {T} {N}?",
-            "how many {N} are {f} of {T}?",
-            "[find|calculate|work out] {f} of {T} {N}.",
-            "{f} of {T} {N}?",
-            "{f} of {T} {N} is how many {N}?",
-        )
+        wh = SAID["fraction wh"]
+        whole_q = SAID["fraction whole_q"]
         return Problem(
             teller.ask(Ask(facts, wh, ("this part", "the part in {N}"), whole_q), slots),
             (("The part of the whole.", f"{whole}*{above}/{below}"),),
             unit,
             tuple(unit.split()),
         )
-    wh = (
-        "how [much|many {N}] [is|are] left~how much is left".replace("[is|are]", "are")
-        .replace("[much|many {N}]", "many {N}")
-        .replace("~how much is left", "~how many {N} are left"),
-        "how many {N} remain~how many {N} remain",
-        "what is left, in {N}~what is left, in {N}",
-    )
+    wh = SAID["fraction wh2"]
     return Problem(
         teller.ask(Ask(facts, wh, ("the number of {N} left", "the rest", "the remaining {N}")), slots),
         (("The whole less the part.", f"{whole}-{whole}*{above}/{below}"),),
@@ -324,19 +254,8 @@ def ratio(teller: Teller) -> Problem:
     if teller.chance(0.65):
         total = k * (a + b) if teller.chance(0.85) else teller.whole(20, 500)
         slots["T"] = teller.measure(str(total))
-        facts = [
-            teller.pick(
-                "{A} and {B} share {T} {N} in the ratio {R}",
-                "{T} {N} are [shared|divided|split] between {A} and {B} in the ratio [of |]{R}",
-                "{A} and {B} divide {T} {N}, and the ratio [of their shares |]is {R}",
-            )
-        ]
-        wh = (
-            "how many {N} does {W} get~how many {N} {W} gets",
-            "how [much|large] is {W's} [share|part]~how large {W's} share is",
-            "what does {W} [get|receive]~what {W} gets",
-            "how much goes to {W}~how much goes to {W}",
-        )
+        facts = [teller.pick(*SAID["ratio facts"])]
+        wh = SAID["ratio wh"]
         np = ("{W's} [share|part]", "the share of {W}", "the number of {N} for {W}")
         return Problem(
             teller.ask(Ask(facts, wh, np), slots),
@@ -355,19 +274,10 @@ def ratio(teller: Teller) -> Problem:
         "u": teller.pick("cups", "kg", "litres", "g", "parts", "spoons", "buckets", "bags"),
     }
     facts = [
-        teller.pick(
-            "{X} and {Y} are mixed in the ratio {R}",
-            "a mixture [has|needs|contains] {X} and {Y} in the ratio {R}",
-            "the ratio of {X} to {Y} is {R}",
-        ),
+        teller.pick(*SAID["ratio facts2"]),
         teller.pick("there are {K} {u} of {O}", "{K} {u} of {O} are [used|taken]"),
     ]
-    wh = (
-        "how [many {u} of |much ]{Z} [are|is] needed~how many {u} of {Z} are needed".replace(
-            "[many {u} of |much ]", "many {u} of "
-        ).replace("[are|is]", "are"),
-        "how many {u} of {Z} are there~how many {u} of {Z} there are",
-    )
+    wh = SAID["ratio wh2"]
     return Problem(
         teller.ask(Ask(facts, wh, ("the [amount|quantity] of {Z}", "the {u} of {Z}"), loose=False), slots),
         (("One part, times the parts asked for.", f"{known}/{other}*{mine}"),),
@@ -403,37 +313,17 @@ def average(teller: Teller) -> Problem:
         "mean": "[average|average|mean|arithmetic mean]",
     }
     if teller.chance(0.75):
-        wh = (
-            "what is the {mean} [{name}|]~what the {mean} [{name}|] is",
-            "what is the {name} on average~what the {name} is on average",
-            "how [large|high] is the {mean}~how large the {mean} is",
-        )
+        wh = SAID["average wh"]
         np = ("the {mean}", "the {mean} {name}")
-        whole = (
-            "what is the {mean} of {L}?",
-            "[find|calculate|work out|compute] the {mean} of {L}.",
-            "{mean} of {L}?",
-            "the {mean} of the numbers {L} is what?",
-            "average {L}",
-            "[find|give] the {mean} of these: {L}.",
-        )
+        whole = SAID["average whole"]
         question = teller.ask(Ask([fact], wh, np, whole), slots)
         unit = unit if fact.split("{L}")[1].split(" ")[-1] and f" {unit}" in question else ""
         return Problem(question, (("The sum, divided by how many there are.", f"({'+'.join(numbers)})/{count}"),), unit)
     mean, given = str(teller.whole(10, 90)), numbers[:-1]
     listed = ", ".join(given[:-1]) + (" and " if len(given) > 1 else "") + given[-1]
     slots |= {"m": mean, "L": listed, "k": str(len(given))}
-    facts = [
-        teller.pick(
-            "the {mean} of {n} numbers is {m} and {k} of them are {L}",
-            "{n} numbers have the {mean} {m}; the first {k} are {L}",
-            "the {mean} of {L} and another number is {m}",
-        )
-    ]
-    wh = (
-        "what is the [last|missing|other] number~what the [last|missing|other] number is",
-        "which number is missing~which number is missing",
-    )
+    facts = [teller.pick(*SAID["average facts"])]
+    wh = SAID["average wh2"]
     return problem(
         teller,
         Ask(facts, wh, ("the [missing|last|other] number",), loose=False),
@@ -460,17 +350,17 @@ def age(teller: Teller) -> Problem:
     y = min(y, a - 2) if kind in ("younger", "past") else y
     slots["y"] = teller.measure(str(y))
     fact, expression, says, who = {
-        "older": ("{B} is {y} years older than {A}", f"{a}+{y}", "Older means add.", "{B}"), "younger": ("{B} is {y} years younger than {A}", f"{a}-{y}", "Younger means take away.", "{B}"),
-        "times": ("{B} is {times} as old as {A}", f"{a}*{k}", "So many times means multiply.", "{B}"), "future": ("", f"{a}+{y}", "Add the years.", "{A}"), "past": ("", f"{a}-{y}", "Take the years away.", "{A}"),
+        "older": ("{B} is {y} years older than {A}", f"{a}+{y}", "Older means add.", "{B}"),
+        "younger": ("{B} is {y} years younger than {A}", f"{a}-{y}", "Younger means take away.", "{B}"),
+        "times": ("{B} is {times} as old as {A}", f"{a}*{k}", "So many times means multiply.", "{B}"),
+        "future": ("", f"{a}+{y}", "Add the years.", "{A}"),
+        "past": ("", f"{a}-{y}", "Take the years away.", "{A}"),
         "born": ("", f"{2000 + a}-{a}", "Take the age from the year.", "{A}"),
-    }[kind]  # fmt: skip
+    }[kind]
     now = teller.pick("{A} is {a} years old", "{A} is {a}", "{A} has just turned {a}", "{A's} age is {a}")
     if kind == "born":
         slots["year"] = str(2000 + a)
-        wh: tuple[str, ...] = (
-            "in which year was {A} born~in which year {A} was born",
-            "when was {A} born~when {A} was born",
-        )
+        wh: tuple[str, ...] = SAID["age wh"]
         return problem(
             teller,
             Ask(
@@ -510,21 +400,11 @@ def working(teller: Teller) -> Problem:
     if teller.chance(0.5):
         if teller.chance(0.4):
             slots |= {"A": "one [pipe|pump|tap|hose]", "B": "another [one|]", "job": "fill the [tank|pool|basin|pond]"}
-        facts = [
-            teller.pick(
-                "{A} can {job} in {a} and {B} in {b}",
-                "{A} needs {a} to {job}, {B} needs {b}",
-                "to {job}, {A} takes {a} and {B} takes {b}",
-            )
-        ]
-        wh = (
-            "how long do they take [together|if they work together|working together]~how long they take together",
-            "how many {u} do both need together~how many {u} both need together",
-            "in what time is it done if both work~in what time it is done if both work",
-        )
+        facts = [teller.pick(*SAID["working facts"])]
+        wh = SAID["working wh"]
         return problem(
             teller,
-            Ask(facts, wh, ("the time [both need together|for both together]", "the time when they work together")),
+            Ask(facts, wh, SAID["working part"]),
             slots,
             ("The rates are added; the time is one over the rate.", f"1/(1/{a}+1/{b})"),
             unit,
@@ -536,16 +416,8 @@ def working(teller: Teller) -> Problem:
         "W": "[workers|men|machines|pumps|painters|people|robots|cooks]",
     }
     slots["W"] = teller.say(str(slots["W"])).lower()
-    facts = [
-        teller.pick(
-            "{n} {W} need {a} [for a job|to {job}]", "{n} {W} [finish|do] a job in {a}", "a job takes {n} {W} {a}"
-        )
-    ]
-    wh = (
-        "how long do {m} {W} need~how long {m} {W} need",
-        "how many {u} [would|do] {m} {W} take~how many {u} {m} {W} take",
-        "how long does it take with {m}~how long it takes with {m}",
-    )
+    facts = [teller.pick(*SAID["working facts2"])]
+    wh = SAID["working wh2"]
     return problem(
         teller,
         Ask(facts, wh, ("the time for {m} {W}", "the time {m} {W} need")),
@@ -576,21 +448,10 @@ def recipe(teller: Teller) -> Problem:
         "for": "[people|persons|servings|guests|portions]",
     }
     facts = [
-        teller.pick(
-            "a recipe [of|for] {dish} for {n} {for} [needs|takes|uses|asks for] {a}",
-            "for {n} {for} one needs {a}",
-            "{dish} for {n} {for} takes {a}",
-            "{a} [is|are] enough for {n} {for}".replace("[is|are]", "are"),
-        ),
+        teller.pick(*SAID["recipe facts"]),
     ]
-    wh = (
-        "how [many|much] {u} [are|is] needed for {m} [{for}|]~how many {u} are needed for {m}".replace(
-            "[many|much]", "many"
-        ).replace("[are|is]", "are"),
-        "how many {u} do {m} {for} need~how many {u} {m} {for} need",
-        "what does one need for {m}~what one needs for {m}",
-    )
-    whole = ("if {n} {for} need {a}, how many {u} do {m} need?", "{a} for {n} {for}; how many for {m}?")
+    wh = SAID["recipe wh"]
+    whole = SAID["recipe whole"]
     return problem(
         teller,
         Ask(facts, wh, ("the amount for {m} {for}", "the {u} for {m} {for}"), whole),
@@ -607,20 +468,7 @@ def mixture(teller: Teller) -> Problem:
     c, v = str(teller.whole(2, 18)) if teller.chance(0.7) else teller.decimal(0.5, 12), str(teller.whole(10, 500, 5))
     w, r = str(int(v) + teller.whole(20, 900, 10)), str(teller.whole(2, 60))
     unit = teller.pick("mL", "mL", "ml", "L")
-    stuff = teller.pick(
-        "salt",
-        "sugar",
-        "salt",
-        "acid",
-        "alcohol",
-        "syrup",
-        "honey",
-        "glucose",
-        "copper sulfate",
-        "soda",
-        "dye",
-        "fertiliser",
-    )
+    stuff = teller.pick(*SAID["mixture stuff"])
     slots: dict[str, str | Thing] = {
         "s": f"{salt} g",
         "w": f"{water} g",
@@ -632,41 +480,18 @@ def mixture(teller: Teller) -> Problem:
         "sol": "[solution|solution|stock|sample]",
     }
     if kind == "share":
-        facts = [
-            teller.pick(
-                "{s} of {X} are [dissolved|stirred] in {w} of water",
-                "{w} of water and {s} of {X} are mixed",
-                "a solution [is made of|contains] {s} of {X} and {w} of water",
-            )
-        ]
-        wh = (
-            "what is the [mass percentage|percentage by mass|mass percent|concentration in percent] of [the {X}|{X}]~what the percentage of {X} is",
-            "how many percent of the solution [are|is] {X}~how many percent of the solution is {X}".replace(
-                "[are|is]", "is"
-            ),
-        )
+        facts = [teller.pick(*SAID["mixture facts"])]
+        wh = SAID["mixture wh"]
         return problem(
             teller,
-            Ask(facts, wh, ("the [mass percentage|percentage|share in percent] of {X}", "the percent by mass of {X}")),
+            Ask(facts, wh, SAID["mixture part"]),
             slots,
             ("The part over the whole mass, in percent.", percent(f"{salt}/({salt}+{water})*100")),
             "%",
         )
     if kind == "content":
-        facts = [
-            teller.pick(
-                "a {r} solution of {X} has a mass of {w}",
-                "there are {w} of a {r} solution of {X}",
-                "a [jar|flask|bottle] holds {w} of {X} solution with {r} of {X}",
-            )
-        ]
-        wh = (
-            "how [much|many grams of] {X} [is|does it] contain~how much {X} it contains".replace(
-                "[is|does it] contain", "does it contain"
-            ),
-            "how many grams of {X} are in it~how many grams of {X} are in it",
-            "what mass of {X} is [in it|dissolved]~what mass of {X} is in it",
-        )
+        facts = [teller.pick(*SAID["mixture facts2"])]
+        wh = SAID["mixture wh2"]
         return problem(
             teller,
             Ask(
@@ -680,21 +505,11 @@ def mixture(teller: Teller) -> Problem:
             "g",
         )
     if kind == "dilute":
-        facts = [
-            teller.pick(
-                "{v} of a {c} {sol} [is|are] [diluted|filled up|made up] to {V}".replace("[is|are]", "are"),
-                "{v} of {c} {X} {sol} [are|get] diluted [with water |]to [a volume of |]{V}",
-                "water is added to {v} of a {c} {sol} until there are {V}",
-            )
-        ]
-        wh = (
-            "what is the [new|final|resulting] [concentration|molarity]~what the [new|final] concentration is",
-            "how [strong|concentrated] is it [then|now]~how concentrated it is then",
-            "what molarity results~what molarity results",
-        )
+        facts = [teller.pick(*SAID["mixture facts3"])]
+        wh = SAID["mixture wh3"]
         return problem(
             teller,
-            Ask(facts, wh, ("the [new|final] [concentration|molarity]", "the concentration after dilution")),
+            Ask(facts, wh, SAID["mixture part2"]),
             slots,
             ("Concentration times volume stays the same.", f"{c}*{v}/{w}"),
             "mol/L",
@@ -721,16 +536,8 @@ def mixture(teller: Teller) -> Problem:
     if kind == "mix":
         d = str(teller.whole(1, 20))
         slots |= {"d": f"{d} [M|mol/L|M|molar]"}
-        facts = [
-            teller.pick(
-                "{v} of a {c} {sol} are mixed with {V} of a {d} one",
-                "{v} of {c} {X} and {V} of {d} {X} are [poured together|mixed|combined]",
-            )
-        ]
-        wh = (
-            "what is the [final|resulting] concentration~what the final concentration is",
-            "what concentration [results|does the mixture have]~what concentration results",
-        )
+        facts = [teller.pick(*SAID["mixture facts4"])]
+        wh = SAID["mixture wh4"]
         return problem(
             teller,
             Ask(facts, wh, ("the concentration of the mixture", "the [final|resulting] concentration")),
@@ -745,17 +552,8 @@ def mixture(teller: Teller) -> Problem:
         "a": f"{v} {same.lower() if same != 'L' else 'L'}",
         "b": f"{water} {same.lower() if same != 'L' else 'L'}",
     }
-    facts = [
-        teller.pick(
-            "{a} of water at {t} and {b} of water at {u} are mixed",
-            "{a} of cold water ({t}) are poured into {b} of hot water ({u})",
-        )
-    ]
-    wh = (
-        "what is the temperature [of the mixture|then|in the end]~what the temperature is [then|in the end]",
-        "how warm is the mixture~how warm the mixture is",
-        "what temperature [results|does it get]~what temperature results",
-    )
+    facts = [teller.pick(*SAID["mixture facts5"])]
+    wh = SAID["mixture wh5"]
     return problem(
         teller,
         Ask(facts, wh, ("the temperature of the mixture", "the final temperature")),

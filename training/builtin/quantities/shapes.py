@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 
 from training.builtin.quantities.telling import Ask, Teller
+from training.builtin.quantities.wordings import wordings
 from training.builtin.quantities.working import Problem, problem
 
 __all__ = ["covering", "shape"]
+
+SAID = wordings("shapes")
 
 LENGTHS = {
     "m": "[m|m|metres|meters]",
@@ -48,29 +51,151 @@ SIDE = (("[side|side|side length|edge]", "a"),)
 FIGURES = (
     Figure(RECTANGLE, LWH, AREAS, AREA, "Area is length times width.", "{a}*{b}", 4),
     Figure(RECTANGLE, LWH, ROUNDS, ROUND, "The perimeter is twice length plus width.", "2*({a}+{b})", 4),
-    Figure(RECTANGLE, (("area", "A"), ("[length|width|one side]", "a")), "[other side|other side|missing side]", LONG, "A side is the area divided by the other side.", "{A}/{a}", 2),
-    Figure(RECTANGLE, (("perimeter", "a"), ("[length|width|one side]", "b")), "[other side|missing side]", LONG, "Half the perimeter less the known side.", "{a}/2-{b}", 1),
+    Figure(
+        RECTANGLE,
+        (("area", "A"), ("[length|width|one side]", "a")),
+        "[other side|other side|missing side]",
+        LONG,
+        "A side is the area divided by the other side.",
+        "{A}/{a}",
+        2,
+    ),
+    Figure(
+        RECTANGLE,
+        (("perimeter", "a"), ("[length|width|one side]", "b")),
+        "[other side|missing side]",
+        LONG,
+        "Half the perimeter less the known side.",
+        "{a}/2-{b}",
+        1,
+    ),
     Figure(SQUARE, SIDE, AREAS, AREA, "The area of a square is its side squared.", "{a}^2", 2),
     Figure(SQUARE, SIDE, ROUNDS, ROUND, "A square has four equal sides.", "4*{a}", 2),
     Figure(SQUARE, (("perimeter", "a"),), "[side|side length]", LONG, "A square has four equal sides.", "{a}/4", 1),
     Figure(SQUARE, (("area", "A"),), "[side|side length]", LONG, "The side is the root of the area.", "sqrt({A})", 0.7),
-    Figure("[triangle|triangle|triangular field|sail|triangular flag|gable]", (("base", "a"), ("height", "b")), "area", AREA, "The area of a triangle is half of base times height.", "{a}*{b}/2", 2),
-    Figure("[triangle|triangle|triangular plot]", (("first side", "a"), ("second side", "b"), ("third side", "c")), ROUNDS, ROUND, "The perimeter is the sum of the sides.", "{a}+{b}+{c}", 1),
-    Figure("[right triangle|right-angled triangle]", (("first leg", "a"), ("second leg", "b")), "[hypotenuse|longest side]", LONG, "The hypotenuse is the root of the sum of the squares.", "sqrt({a}^2+{b}^2)", 1),
-    Figure(CIRCLE, (("radius", "a"),), "area", AREA, "The area of a circle is pi times the radius squared.", "pi*{a}^2", 2),
-    Figure(CIRCLE, (("radius", "a"),), "[circumference|perimeter|way around it]", ROUND, "The circumference is 2 pi times the radius.", "2*pi*{a}", 1.5),
-    Figure(CIRCLE, (("diameter", "a"),), "[circumference|perimeter|way around it]", ROUND, "The circumference is pi times the diameter.", "pi*{a}", 1.5),
-    Figure(CIRCLE, (("diameter", "a"),), "area", AREA, "The area is pi times half the diameter squared.", "pi*({a}/2)^2", 0.7),
-    Figure("[trapezoid|trapezium]", (("one parallel side", "a"), ("other parallel side", "b"), ("height", "c")), "area", AREA, "The area is the mean of the parallel sides times the height.", "({a}+{b})/2*{c}", 0.7),
-    Figure("parallelogram", (("base", "a"), ("height", "b")), "area", AREA, "The area is base times height.", "{a}*{b}", 0.7),
+    Figure(
+        "[triangle|triangle|triangular field|sail|triangular flag|gable]",
+        (("base", "a"), ("height", "b")),
+        "area",
+        AREA,
+        "The area of a triangle is half of base times height.",
+        "{a}*{b}/2",
+        2,
+    ),
+    Figure(
+        "[triangle|triangle|triangular plot]",
+        (("first side", "a"), ("second side", "b"), ("third side", "c")),
+        ROUNDS,
+        ROUND,
+        "The perimeter is the sum of the sides.",
+        "{a}+{b}+{c}",
+        1,
+    ),
+    Figure(
+        "[right triangle|right-angled triangle]",
+        (("first leg", "a"), ("second leg", "b")),
+        "[hypotenuse|longest side]",
+        LONG,
+        "The hypotenuse is the root of the sum of the squares.",
+        "sqrt({a}^2+{b}^2)",
+        1,
+    ),
+    Figure(
+        CIRCLE, (("radius", "a"),), "area", AREA, "The area of a circle is pi times the radius squared.", "pi*{a}^2", 2
+    ),
+    Figure(
+        CIRCLE,
+        (("radius", "a"),),
+        "[circumference|perimeter|way around it]",
+        ROUND,
+        "The circumference is 2 pi times the radius.",
+        "2*pi*{a}",
+        1.5,
+    ),
+    Figure(
+        CIRCLE,
+        (("diameter", "a"),),
+        "[circumference|perimeter|way around it]",
+        ROUND,
+        "The circumference is pi times the diameter.",
+        "pi*{a}",
+        1.5,
+    ),
+    Figure(
+        CIRCLE,
+        (("diameter", "a"),),
+        "area",
+        AREA,
+        "The area is pi times half the diameter squared.",
+        "pi*({a}/2)^2",
+        0.7,
+    ),
+    Figure(
+        "[trapezoid|trapezium]",
+        (("one parallel side", "a"), ("other parallel side", "b"), ("height", "c")),
+        "area",
+        AREA,
+        "The area is the mean of the parallel sides times the height.",
+        "({a}+{b})/2*{c}",
+        0.7,
+    ),
+    Figure(
+        "parallelogram",
+        (("base", "a"), ("height", "b")),
+        "area",
+        AREA,
+        "The area is base times height.",
+        "{a}*{b}",
+        0.7,
+    ),
     Figure(CUBOID, BOX, ROOMS, ROOM, "Volume is length times width times height.", "{a}*{b}*{c}", 4),
-    Figure("[box|cuboid|brick|block]", BOX, "[surface area|surface]", AREA, "The surface is twice the sum of three sides.", "2*({a}*{b}+{a}*{c}+{b}*{c})", 0.7),
-    Figure("[cube|cube|die|cubic box|cubic tank]", SIDE, ROOMS, ROOM, "The volume of a cube is its edge cubed.", "{a}^3", 1.5),
+    Figure(
+        "[box|cuboid|brick|block]",
+        BOX,
+        "[surface area|surface]",
+        AREA,
+        "The surface is twice the sum of three sides.",
+        "2*({a}*{b}+{a}*{c}+{b}*{c})",
+        0.7,
+    ),
+    Figure(
+        "[cube|cube|die|cubic box|cubic tank]",
+        SIDE,
+        ROOMS,
+        ROOM,
+        "The volume of a cube is its edge cubed.",
+        "{a}^3",
+        1.5,
+    ),
     Figure("[cube|cube|die]", SIDE, "[surface area|surface]", AREA, "A cube has six square faces.", "6*{a}^2", 0.7),
-    Figure("[cylinder|cylinder|can|pipe|barrel|column|glass|silo]", (("radius", "a"), ("height", "b")), ROOMS, ROOM, "The volume is pi times the radius squared times the height.", "pi*{a}^2*{b}", 1),
-    Figure("[sphere|sphere|ball|globe]", (("radius", "a"),), "volume", ROOM, "The volume of a sphere is 4/3 pi times the radius cubed.", "4/3*pi*{a}^3", 0.6),
-    Figure("[cone|cone|funnel|heap of sand]", (("radius", "a"), ("height", "b")), "volume", ROOM, "The volume of a cone is a third of pi times the radius squared times the height.", "pi*{a}^2*{b}/3", 0.5),
-)  # fmt: skip
+    Figure(
+        "[cylinder|cylinder|can|pipe|barrel|column|glass|silo]",
+        (("radius", "a"), ("height", "b")),
+        ROOMS,
+        ROOM,
+        "The volume is pi times the radius squared times the height.",
+        "pi*{a}^2*{b}",
+        1,
+    ),
+    Figure(
+        "[sphere|sphere|ball|globe]",
+        (("radius", "a"),),
+        "volume",
+        ROOM,
+        "The volume of a sphere is 4/3 pi times the radius cubed.",
+        "4/3*pi*{a}^3",
+        0.6,
+    ),
+    Figure(
+        "[cone|cone|funnel|heap of sand]",
+        (("radius", "a"), ("height", "b")),
+        "volume",
+        ROOM,
+        "The volume of a cone is a third of pi times the radius squared times the height.",
+        "pi*{a}^2*{b}/3",
+        0.5,
+    ),
+)
 WEIGHTS = [figure.weight for figure in FIGURES]
 
 
@@ -131,38 +256,12 @@ def _ask(teller: Teller, figure: Figure) -> Ask:
         and figure.measures[0][0].startswith("[length")
         and teller.chance(0.5)
     ):
-        facts = [
-            teller.pick(
-                "a {X} is {a} long and {b} wide",
-                "a {X} measures {a} by {b}",
-                "a {X} of {a} by {b}, that is the size",
-                "the {X} is {a} by {b}",
-                "the sides of a {X} are {a} and {b}",
-            )
-        ]
+        facts = [teller.pick(*SAID["_ask facts"])]
     elif len(figure.measures) == 3 and figure.measures[2][0].startswith("[height|height|") and teller.chance(0.5):
-        facts = [
-            teller.pick(
-                "a {X} is {a} long, {b} wide and {c} [high|deep|tall]",
-                "a {X} measures {a} by {b} by {c}",
-                "the edges of a {X} are {a}, {b} and {c}",
-            )
-        ]
+        facts = [teller.pick(*SAID["_ask facts2"])]
     elif figure.measures == SIDE:
-        facts = [
-            teller.pick(
-                "the [side|edge|side length] of a {X} is {a}",
-                "each [side|edge] of a {X} [is {a} long|measures {a}]",
-                "a {X} has a [side|edge] of {a}",
-                "a {X} has sides of {a}",
-            )
-        ]
-    wh = (
-        "what is {its} {Q}~what {its} {Q} is",
-        "how [large|big|great] is {its} {Q}~how [large|big] {its} {Q} is",
-        "what is the {Q} of the {X}~what the {Q} of the {X} is",
-        "what {Q} does it have~what {Q} it has",
-    )
+        facts = [teller.pick(*SAID["_ask facts3"])]
+    wh = SAID["_ask wh"]
     whole = (
         f"what is the {{Q}} of a {{X}} with {with_all}?",
         f"[find|calculate|work out|compute] the {{Q}} of a {{X}} with {with_all}.",
@@ -188,13 +287,8 @@ def covering(teller: Teller) -> Problem:
     }
     slots |= {name: teller.say(slots[name]).lower() for name in ("X", "Y")}
     if kind == "fence":
-        facts = ["a {X} is {a} long and {b} wide", "[a fence|fencing|the fence around it] costs {p} [a|per] metre"]
-        wh = (
-            "what does [the fence|fencing it] cost~what the fence costs",
-            "how much [is|does] the fence all around[| cost]~how much the fence costs".replace(
-                "[is|does]", "does"
-            ).replace("[| cost]", " cost"),
-        )
+        facts = SAID["covering facts"]
+        wh = SAID["covering wh"]
         return problem(
             teller,
             Ask(facts, wh, ("the cost of the fence", "the price of fencing it"), loose=False),
@@ -203,11 +297,8 @@ def covering(teller: Teller) -> Problem:
             "dollars",
         )
     if kind == "floor":
-        facts = ["a {Y} [is|measures] {a} by {b}", "[carpet|wood|paint|tiling|flooring] costs {p} per square metre"]
-        wh = (
-            "what does it cost for the whole {Y}~what it costs for the whole {Y}",
-            "how much must be paid for all of it~how much must be paid for all of it",
-        )
+        facts = SAID["covering facts2"]
+        wh = SAID["covering wh2"]
         return problem(
             teller,
             Ask(facts, wh, ("the cost for the whole {Y}", "the total cost"), loose=False),
@@ -216,11 +307,8 @@ def covering(teller: Teller) -> Problem:
             "dollars",
         )
     if kind == "litres":
-        facts = ["a {Y} [is|measures] {a} by {b}", "one [litre|bucket|can] of paint covers {e} square metres"]
-        wh = (
-            "how many [litres|buckets|cans] of paint are needed~how many are needed",
-            "how much paint is needed~how much paint is needed",
-        )
+        facts = SAID["covering facts3"]
+        wh = SAID["covering wh3"]
         return problem(
             teller,
             Ask(facts, wh, ("the paint needed",), loose=False),
@@ -230,10 +318,7 @@ def covering(teller: Teller) -> Problem:
     side = teller.random.choice(("10", "20", "25", "50"))
     slots |= {"s": f"{side} [cm|centimetres]"}
     facts = ["a {Y} [is|measures] {a} by {b}", "[square |]tiles have a side of {s}"]
-    wh = (
-        "how many tiles are needed [|to cover it]~how many tiles are needed",
-        "how many tiles cover the {Y}~how many tiles cover the {Y}",
-    )
+    wh = SAID["covering wh4"]
     return problem(
         teller,
         Ask(facts, wh, ("the number of tiles", "the tiles needed"), loose=False),

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 
 from training.builtin.quantities.telling import Ask, Teller, Thing
+from training.builtin.quantities.wordings import wordings
 from training.builtin.quantities.words import noun, person, place, several, subject
 from training.builtin.quantities.working import Problem, value
 
 __all__ = ["compared", "counted", "grouped", "happened", "rated", "shared", "started"]
+
+SAID = wordings("stories")
 
 HOLDS = "[has|has|had|owns|owned|keeps|starts with|started with|began with|holds|has got|collected|counted|bought|picked|made|found]"
 CONTAINERS = """box bag basket crate jar shelf row tray table packet pack carton bucket drawer album page room bus van team class sack pile
@@ -62,9 +65,19 @@ FEW_LEFT = (
     "how many {N} [are left over|are still left|does {S} still have]~how many {N} are left over",
 )
 ASIDES = (
-    "{S} is {x} years old. ", "It is {x} degrees outside. ", "[The|A] bus number {x} goes past. ", "{P} has {x} schools. ", "{S} lives at number {x} in {P}. ", "The room is {x} metres long. ",
-    "{S} has {x} cousins. ", "It is [Monday|Friday|Sunday] in {P}. ", "The weather in {P} is fine. ", "{S} likes [music|football|the sea|long walks]. ", "This happened in {P}. ", "[Once upon a time|One day|Last week], in {P}, there was a [fair|sale|contest]. ",
-)  # fmt: skip
+    "{S} is {x} years old. ",
+    "It is {x} degrees outside. ",
+    "[The|A] bus number {x} goes past. ",
+    "{P} has {x} schools. ",
+    "{S} lives at number {x} in {P}. ",
+    "The room is {x} metres long. ",
+    "{S} has {x} cousins. ",
+    "It is [Monday|Friday|Sunday] in {P}. ",
+    "The weather in {P} is fine. ",
+    "{S} likes [music|football|the sea|long walks]. ",
+    "This happened in {P}. ",
+    "[Once upon a time|One day|Last week], in {P}, there was a [fair|sale|contest]. ",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +135,7 @@ def happened(teller: Teller) -> Problem:
     """There is a number of things, and then one, two or three things happen to it."""
     start = _amount(teller)
     scene = _scene(teller, start=start)
-    facts = [teller.pick(
-        "{S} " + HOLDS + " {start} {N}", "{S} " + HOLDS + " {start} {N}", "there are {start} {N} in the [box|house|shop|bag|garden|room|garage] of {S}", "in the beginning {S} has {start} {N}",
-        "{start} {N} belong to {S}", "{S} [goes out|comes home|sets out] with {start} {N}", "a [shop|museum|school|club] owned by {S} has {start} {N}",
-    )]  # fmt: skip
+    facts = [teller.pick(*SAID["happened facts"])]
     expression, worth, fewer = str(start), start, True
     for step in range(teller.random.choices((1, 2, 3), (5, 4, 2))[0]):
         kind = teller.random.choices(
@@ -178,9 +188,7 @@ def compared(teller: Teller) -> Problem:
     k = min(k, a - 2)
     scene = _scene(teller, a=a, k=k, b=max(a - k, 1), c=a + k)
     times = "[twice|two times|double]" if k == 2 else "[three times|thrice]" if k == 3 else "{k} times"
-    first = teller.pick(
-        "{S} has {a} {N}", "{S} " + HOLDS + " {a} {N}", "there are {a} {N} in {S's} [box|bag|garden|room]"
-    )
+    first = teller.pick(*SAID["compared first"])
     relation, expression, says = {
         "more": ("{F} has {k} [more|more {N}] than {S}", f"{a}+{k}", "More means add."),
         "together": ("{F} has {k} [more|more {N}] than {S}", f"{a}+{a}+{k}", "Add both."),
@@ -190,27 +198,14 @@ def compared(teller: Teller) -> Problem:
         "difference": ("{F} has {b}[| {N}| of them]", f"{a}-{max(a - k, 1)}", "The difference is asked for."),
         "back": ("{S} has {k} [more|more {N}] than {F}", f"{a}-{k}", "The other one has fewer."),
     }[kind]
-    wh: tuple[str, ...] = (
-        "how many {N} does {F} have~how many {N} {F} has",
-        "how many does {F} have~how many {F} has",
-        "how many {N} are {F's}~how many {N} are {F's}",
-    )
+    wh: tuple[str, ...] = SAID["compared wh"]
     np: tuple[str, ...] = ("the number of {N} {F} has", "{F's} number of {N}", "the number of {F's} {N}")
     if kind == "together":
-        wh = (
-            "how many {N} do they have [together|altogether|in all|in total]~how many {N} they have [together|in all]",
-            "how many {N} do {S} and {F} have between them~how many {N} they have between them",
-            "how many {N} are there in [all|total]~how many {N} there are in all",
-        )
-        np = ("the number of {N} they have together", "the total number of {N}", "the sum of both")
+        wh = SAID["compared wh2"]
+        np = SAID["compared np"]
     if kind == "difference":
-        wh = (
-            "how many more {N} does {S} have than {F}~how many more {N} {S} has than {F}",
-            "how many {N} fewer does {F} have~how many {N} fewer {F} has",
-            "by how many {N} does {S} have more~by how many {N} {S} has more",
-            "what is the difference [between them|]~what the difference is",
-        )
-        np = ("the difference", "the difference between the two", "the number of {N} that {S} has more")
+        wh = SAID["compared wh3"]
+        np = SAID["compared np2"]
     return scene.problem(teller, Ask((first, relation), wh, np, loose=False), says, expression)
 
 
@@ -222,21 +217,9 @@ def grouped(teller: Teller) -> Problem:
     other = teller.random.choice(CONTAINERS)
     scene.slots["others"] = several(other)
     kind = teller.random.choices(("plain", "more", "less", "two", "remain"), (6, 2, 2, 2, 1))[0]
-    each = teller.pick(
-        "{S} has {n} {boxes} [of|with] {m} {N}[| each]", "there are {n} {boxes} with {m} {N} [each|in each of them|in every {box}]", "each of {n} {boxes} [holds|contains|has] {m} {N}",
-        "{S} [fills|packs|buys|carries|orders] {n} {boxes} with {m} {N} [each|per {box}]", "a {box} [holds|contains] {m} {N} and there are {n} {boxes}", "in every {box} there are {m} {N}, and {S} has {n} {boxes}",
-        "{n} {boxes} are filled with {m} {N} each", "{m} {N} fit [in|into] one {box}; {S} has {n} full {boxes}",
-    )  # fmt: skip
-    more = teller.pick(
-        "{k} more {N} [are lying around|are on the floor|lie beside them|are loose]",
-        "{S} [also has|has besides] {k} single {N}",
-        "another {k} {N} are added",
-    )
-    less = teller.pick(
-        "{k} [of them|of the {N}|{N}] are [broken|missing|bad|sold|lost]",
-        "{S} gives {k} {N} away",
-        "{F} takes {k}[| of them| {N}]",
-    )
+    each = teller.pick(*SAID["grouped each"])
+    more = teller.pick(*SAID["grouped more"])
+    less = teller.pick(*SAID["grouped less"])
     facts, expression, says = {
         "plain": ([each], f"{n}*{m}", "Multiply."),
         "more": ([each, more], f"{n}*{m}+{k}", "Multiply, then add the rest."),
@@ -247,12 +230,7 @@ def grouped(teller: Teller) -> Problem:
             "Multiply both, then add.",
         ),
         "remain": (
-            [
-                teller.pick(
-                    "from {T} {N}, {S} fills {n} {boxes} with {m} each",
-                    "{S} has {T} {N} and puts {m} into each of {n} {boxes}",
-                )
-            ],
+            [teller.pick(*SAID["grouped parts"])],
             f"{n * m + k}-{n}*{m}",
             "Take away what is in the groups.",
         ),
@@ -261,12 +239,7 @@ def grouped(teller: Teller) -> Problem:
     if kind in ("less", "remain"):
         wh, np = FEW_LEFT, ("the number of {N} left", "the number of remaining {N}")
     else:
-        wh = (
-            "how many {N} are there [in all|altogether|in total|]~how many {N} there are [in all|altogether|]",
-            "how many {N} does {S} have [in all|altogether|]~how many {N} {S} has",
-            "how many {N} is that [in all|altogether|]~how many {N} that is",
-            "what is the [total|total number] of {N}~what the total number of {N} is",
-        )
+        wh = SAID["grouped wh"]
         np = ("the [total |]number of {N}", "the total", "the number of all {N}")
     return scene.problem(teller, Ask(facts, wh, np, loose=False), says, expression)
 
@@ -282,11 +255,7 @@ def shared(teller: Teller) -> Problem:
         "[children|friends|people|pupils|students|neighbours|guests|classes|teams|cousins|families|workers|players]"
     )
     scene.slots["people"] = teller.say(people).lower()
-    deal = teller.pick(
-        "[shares|divides|splits] [them|the {N}] equally [among|between] {k} {people}",
-        "[deals|hands|gives] [them|the {N}] out evenly to {k} {people}",
-        "puts [them|the {N}] into {k} {boxes} with the same number in each",
-    )
+    deal = teller.pick(*SAID["shared deal"])
     start = {
         "each": "{S} has {T} {N}",
         "packs": "{S} has {T} {N}",
@@ -294,14 +263,8 @@ def shared(teller: Teller) -> Problem:
         "rest": "{S} has {U} {N} and keeps {b}",
     }[kind]
     if kind == "packs":
-        facts = [teller.pick(
-            "{T} {N} are packed into {boxes} of {k}", "{S} has {T} {N} and puts {k} into each {box}", "a {box} holds {k} {N} and there are {T} {N} to pack", "{S} packs {T} {N}, {k} to a {box}", "{T} {N} are to be put into {boxes} with {k} in each",
-        )]  # fmt: skip
-        wh: tuple[str, ...] = (
-            "how many {boxes} [are needed|does it take|are filled|are used|does {S} fill]~how many {boxes} are needed",
-            "how many {boxes} are there [then|]~how many {boxes} there are",
-            "how many {boxes} does {S} need~how many {boxes} {S} needs",
-        )
+        facts = [teller.pick(*SAID["shared facts"])]
+        wh: tuple[str, ...] = SAID["shared wh"]
         unit, np = several(str(scene.slots["box"])), ("the number of {boxes} [needed|]", "the number of {boxes}")
         return scene.problem(teller, Ask(facts, wh, np), "Divide.", f"{total}/{k}", unit)
     facts = [
@@ -312,19 +275,8 @@ def shared(teller: Teller) -> Problem:
         }.get(kind, "{S} " + deal),
     ]
     if kind == "each" and teller.chance(0.5):
-        facts = [
-            teller.pick(
-                "{T} {N} are [shared|divided|split] [equally|evenly] [among|between] {k} {people}",
-                "{k} {people} share {T} {N} equally",
-                "{S} [shares|divides|splits] {T} {N} equally [among|between] {k} {people}",
-            )
-        ]
-    wh = (
-        "how many {N} does each [one |of them |]get~how many {N} each [one |of them |]gets",
-        "how many {N} [go to each|are there for each]~how many {N} go to each",
-        "what does each [one|of them] [get|receive]~what each [one|of them] gets",
-        "how many {N} are in each share~how many {N} are in each share",
-    )
+        facts = [teller.pick(*SAID["shared facts2"])]
+    wh = SAID["shared wh2"]
     expression = {
         "each": f"{total}/{k}",
         "sum": f"({total - part}+{part})/{k}",
@@ -333,7 +285,7 @@ def shared(teller: Teller) -> Problem:
     says = {"each": "Divide.", "sum": "Add, then divide.", "rest": "Take away, then divide."}[kind]
     return scene.problem(
         teller,
-        Ask(facts, wh, ("the number of {N} for each", "the share of each", "the number of {N} each gets"), loose=False),
+        Ask(facts, wh, SAID["shared part"], loose=False),
         says,
         expression,
     )
@@ -346,13 +298,10 @@ def started(teller: Teller) -> Problem:
     kind = teller.random.choice(("first", "bought", "gone", "need"))
     if kind == "first":
         facts = [
-            teller.pick("{S} gave {b} {N} [away|to {F}]", "{S} [lost|sold|used] {b} {N}", "{F} took {b} of {S's} {N}"),
+            teller.pick(*SAID["started facts"]),
             "{S} [now has|still has|has] {a} [left|{N} left]",
         ]
-        wh = (
-            "how many {N} did {S} have [at first|before|in the beginning|originally|to begin with]~how many {N} {S} had [at first|before|in the beginning]",
-            "how many {N} were there [at first|before]~how many {N} there were [at first|before]",
-        )
+        wh = SAID["started wh"]
         np, expression, says = (
             ("the number of {N} at first", "the number of {N} before"),
             f"{a}+{b}",
@@ -361,15 +310,9 @@ def started(teller: Teller) -> Problem:
     elif kind == "bought":
         facts = [
             "{S} had {a} {N}",
-            teller.pick(
-                "[after shopping|after a trip|later|now|today] {S} has {c}[| {N}| of them]",
-                "{S} [got|found|bought] some more and [now |]has {c}",
-            ),
+            teller.pick(*SAID["started facts2"]),
         ]
-        wh = (
-            "how many {N} [were added|are new|came on top]~how many {N} [were added|are new]",
-            "how many {N} did {S} [get|find|buy]~how many {N} {S} [got|bought]",
-        )
+        wh = SAID["started wh2"]
         np, expression, says = (
             ("the number of new {N}", "the number of {N} added"),
             f"{a + b}-{a}",
@@ -378,16 +321,9 @@ def started(teller: Teller) -> Problem:
     elif kind == "gone":
         facts = [
             "{S} had {c} {N}",
-            teller.pick(
-                "now {S} has [only |]{a}[| left]",
-                "{S} gave some away and has {a} left",
-                "[today|in the evening|a week later] only {a} are left",
-            ),
+            teller.pick(*SAID["started facts3"]),
         ]
-        wh = (
-            "how many {N} [are gone|were lost|are missing]~how many {N} [are gone|are missing]",
-            "how many {N} did {S} [lose|give away|use]~how many {N} {S} [lost|gave away|used]",
-        )
+        wh = SAID["started wh3"]
         np, expression, says = (
             ("the number of {N} that are gone", "the number of missing {N}"),
             f"{a + b}-{a}",
@@ -395,19 +331,12 @@ def started(teller: Teller) -> Problem:
         )
     else:
         facts = [
-            teller.pick(
-                "{S} [wants|needs|would like] [|to have ]{c} {N}",
-                "{S} [plans|hopes|wants] to [collect|get|have] {c} {N}",
-                "{c} {N} are needed [by {S}|]",
-            ),
+            teller.pick(*SAID["started facts4"]),
             "{S} [has|already has] {a}[| of them| {N}| so far]",
         ]
-        wh = (
-            "how many more [{N} |][does {S} need|are needed|must {S} get]~how many more are needed",
-            "how many {N} are [still missing|lacking]~how many {N} are still missing",
-        )
+        wh = SAID["started wh4"]
         np, expression, says = (
-            ("the number of {N} [still missing|to get]", "the number of {N} {S} still needs"),
+            SAID["started parts"],
             f"{a + b}-{a}",
             "The difference is asked for.",
         )
@@ -430,7 +359,7 @@ def counted(teller: Teller) -> Problem:
         scene.slots["T"] = teller.number(whole) if not str(teller.number(whole)).endswith(" of") else str(whole)
         rest = ", ".join(slots[:-2]) + (" and " if len(slots) > 2 else "") + slots[-2]
         facts = [
-            teller.pick("{S} has {T} {N}", "there are {T} {N} in a [box|shop|bag]", "of {T} {N}, a few are looked at"),
+            teller.pick(*SAID["counted facts"]),
             f"{rest} ones are among them and all the others are {colours[-1]}",
         ]
         wh: tuple[str, ...] = (
@@ -452,22 +381,15 @@ def counted(teller: Teller) -> Problem:
         )
     ]
     if len(numbers) < 4 and teller.chance(0.4):
-        days = ("on [Monday|the first day]", "on [Tuesday|the second day]", "on [Wednesday|the third day]")
-        verb = teller.pick(
-            "[sells|sold]", "[finds|found]", "[makes|made]", "[picks|picked]", "[buys|bought]", "[counts|counted]"
-        )
+        days = SAID["counted days"]
+        verb = teller.pick(*SAID["counted verb"])
         facts = [
             f"{{S}} {verb} {{c0}} {{N}} {days[0]}"
             + "".join(
                 f"{', ' if at < len(numbers) - 1 else ' and '}{{c{at}}} {days[at]}" for at in range(1, len(numbers))
             )
         ]
-    wh = (
-        "how many {N} [is that|are there|are these] [in all|altogether|in total|together]~how many {N} that is [in all|altogether]",
-        "how many {N} are there~how many {N} there are",
-        "what is the total [|number of {N}]~what the total is",
-        "how many {N} does that make~how many {N} that makes",
-    )
+    wh = SAID["counted wh"]
     return scene.problem(
         teller,
         Ask(facts, wh, ("the total", "the total number of {N}", "the number of {N} in all", "the sum")),
@@ -504,23 +426,11 @@ def rated(teller: Teller) -> Problem:
     unit = scene.things if counted_in == "{N}" else counted_in
     if teller.chance(0.6):
         facts = [fact]
-        wh = (
-            "how many {U} is that in {n} {day}s~how many {U} that is in {n} {day}s",
-            "how many {U} does that make in {n} {day}s~how many {U} that makes in {n} {day}s",
-            "how many {U} are there [after|in] {n} {day}s~how many {U} there are after {n} {day}s",
-            "what is the number [of {U} |]for {n} {day}s~what the number for {n} {day}s is",
-        )
-        np = ("the number of {U} [after|in|for] {n} {day}s", "the total [after|for] {n} {day}s")
+        wh = SAID["rated wh"]
+        np = SAID["rated np"]
         return scene.problem(teller, Ask(facts, wh, np), "Multiply.", f"{m}*{n}", unit)
-    total = teller.pick(
-        "{T} {U} are [needed|wanted|to be reached]", "the [goal|aim|order|plan] is {T} {U}", "they want {T} {U} in all"
-    )
-    wh = (
-        "how many {day}s does [it|that|this] take~how many {day}s it takes",
-        "after how many {day}s is [it|that|this] [reached|done]~after how many {day}s it is done",
-        "how long does [it|that|this] take, in {day}s~how long it takes, in {day}s",
-        "how many {day}s are needed~how many {day}s are needed",
-    )
+    total = teller.pick(*SAID["rated total"])
+    wh = SAID["rated wh2"]
     return scene.problem(
         teller,
         Ask([fact, total], wh, ("the number of {day}s [needed|]", "the time needed in {day}s")),

@@ -2,10 +2,13 @@
 
 from training.builtin.quantities.speed import UNITS, length, mover, pace, period, unit_name
 from training.builtin.quantities.telling import Ask, Slots, Teller, Thing
+from training.builtin.quantities.wordings import wordings
 from training.builtin.quantities.words import place
 from training.builtin.quantities.working import Problem
 
 __all__ = ["meeting", "passing_platform", "passing_point", "passing_train", "passing_walker", "two_crossings"]
+
+SAID = wordings("trains")
 
 POINT = """[a pole|a pole|a man|a man|a signal|a tree|a post|a telegraph pole|a lamp post|a signal post|a standing man|a person|a woman|
 a boy on the platform|somebody standing still|a guard|a milestone|a kilometre stone|a stationary observer|a child at the gate|
@@ -99,13 +102,7 @@ def passing_point(teller: Teller) -> Problem:
     }
     wanted = teller.pick("length", "length", "speed", "time")
     if wanted == "length":
-        facts = (teller.pick(
-            "{S} {GOING} at {v} {passes} {X} in {t}", "{S} [with|at|having] a speed of {v} {passes} {X} in {t}",
-            "{GOING} at {v}, {S} {passes} {X} in {t}", "{S} runs at {v} and {passes} {X} in {t}",
-            "{S} takes {t} to {passb} {X} at [a speed of |]{v}", "{X} is passed in {t} by {S} {GOING} at {v}",
-            "the speed of {S} is {v} and it needs {t} to {passb} {X}", "{S} needs {t} for getting past {X} when its speed is {v}",
-            "{S} of unknown length {GOING} at {v} {passes} {X} in {t}", "it takes {t} for {S} at {v} to {passb} {X}",
-        ),)  # fmt: skip
+        facts = (teller.pick(*SAID["passing_point facts"]),)
         slots |= _slots(teller, v=(v, unit), t=(t, "s"))
         ask = Ask(facts, LENGTH_WH, LENGTH_NP, (), (), "[metres|meters|m]" if teller.chance(0.5) else "")
         return Problem(teller.ask(ask, slots), (("Length is speed times time.", f"{_metres(v, unit)}*{t}"),), "m")
@@ -115,21 +112,13 @@ def passing_point(teller: Teller) -> Problem:
         else str(round(int(v) * int(float(t)) * (5 / 18 if unit == "km/h" else 1)))
     )
     if wanted == "time":
-        facts = (teller.pick(
-            "{S} {L} long {GOING} at {v} {passes} {X}", "{S} is {L} long and [runs|travels|moves] at {v}, and it {passes} {X}",
-            "the length of {S} is {L} and its speed is {v}", "{S} of length {L} [runs|travels|moves] at {v} past {X}",
-            "{S} {L} in length {passes} {X} at {v}", "{S} [is {L} long|measures {L}] and has a speed of {v}",
-        ),)  # fmt: skip
+        facts = (teller.pick(*SAID["passing_point facts2"]),)
         slots |= _slots(teller, v=(v, unit), L=(long, "m"))
         ask = Ask(facts, TIME_WH, TIME_NP, (), (), "[seconds|s]" if teller.chance(0.3) else "")
         return Problem(
             teller.ask(ask, slots), (("Time is length divided by speed.", f"{long}/{_below(v, unit)}"),), "s"
         )
-    facts = (teller.pick(
-        "{S} {L} long {passes} {X} in {t}", "{S} is {L} long and {passes} {X} in {t}", "{S} of [length |]{L} takes {t} to {passb} {X}",
-        "it takes {t} for {S} {L} in length to {passb} {X}", "{S} whose length is {L} needs {t} to {passb} {X}",
-        "{X} is passed by {S} of {L} in {t}", "{S} has a length of {L} and {passes} {X} in {t}",
-    ),)  # fmt: skip
+    facts = (teller.pick(*SAID["passing_point facts3"]),)
     slots |= _slots(teller, t=(t, "s"), L=(long, "m"))
     return _speed_asked(teller, Ask(facts, SPEED_WH, SPEED_NP), slots, f"{long}/{t}")
 
@@ -162,20 +151,13 @@ def passing_platform(teller: Teller) -> Problem:
     }
     wanted = teller.pick("time", "far", "long", "speed")
     if wanted == "time":
-        facts = (teller.pick(
-            "{S} {L} long {GOING} at {v} {passes} a {P} long {Y}", "{S} is {L} long, its speed is {v}, and it {passes} a {Y} of {P}",
-            "{S} of length {L} {passes} {X} {P} long at {v}", "{S} {L} in length runs at {v} over a {Y} {P} in length",
-            "a {Y} is {P} long and {S} {L} long {passes} it at {v}", "{S} has a length of {L} and {passes} a {Y} with a length of {P} at {v}",
-        ),)  # fmt: skip
+        facts = (teller.pick(*SAID["passing_platform facts"]),)
         slots |= _slots(teller, v=(v, unit), L=(long, "m"), P=(far, "m"))
         slots["X"] = Thing(f"the {over}", (f"the {over}",)) if "{X}" not in facts[0] else there
         work = ("The train goes its own length and that of the other.", f"({long}+{far})/{_below(v, unit)}")
         return Problem(teller.ask(Ask(facts, TIME_WH, TIME_NP), slots), (work,), "s")
     if wanted == "speed":
-        facts = (teller.pick(
-            "{S} {L} long {passes} a {Y} of {P} in {t}", "{S} is {L} long and {passes} {X} {P} long in {t}", "{S} of length {L} takes {t} to {passb} a {Y} of length {P}",
-            "a {P} long {Y} is crossed in {t} by {S} {L} long", "it takes {t} until {S} of {L} has left a {Y} of {P} behind",
-        ),)  # fmt: skip
+        facts = (teller.pick(*SAID["passing_platform facts2"]),)
         slots |= _slots(teller, t=(t, "s"), L=(long, "m"), P=(far, "m"))
         return _speed_asked(teller, Ask(facts, SPEED_WH, SPEED_NP), slots, f"({long}+{far})/{t}")
     known, other = (far, "length") if wanted == "long" else (long, "far")
@@ -184,16 +166,10 @@ def passing_platform(teller: Teller) -> Problem:
         known = str(max(int(way) - teller.whole(10, 40), 5))
     slots |= _slots(teller, v=(v, unit), t=(t, "s"), K=(known, "m"))
     if other == "length":
-        facts = (teller.pick(
-            "{S} {GOING} at {v} {passes} a {Y} of {K} in {t}", "{S} runs at {v} and {passes} {X} {K} long in {t}", "at {v}, {S} needs {t} to {passb} a {Y} of length {K}",
-            "a {K} long {Y} is passed in {t} by {S} {GOING} at {v}",
-        ),)  # fmt: skip
+        facts = (teller.pick(*SAID["passing_platform facts3"]),)
         ask = Ask(facts, LENGTH_WH, LENGTH_NP, (), (), "[metres|meters|m]" if teller.chance(0.4) else "")
     else:
-        facts = (teller.pick(
-            "{S} {K} long {GOING} at {v} {passes} {X} in {t}", "{S} is {K} long, has a speed of {v} and {passes} {X} in {t}", "{S} of length {K} at {v} takes {t} to {passb} {X}",
-            "{X} is passed in {t} by {S} {K} long {GOING} at {v}",
-        ),)  # fmt: skip
+        facts = (teller.pick(*SAID["passing_platform facts4"]),)
         where = tuple(each.replace("{S}", "{X}").replace("{S's}", "the {Y}'s") for each in LENGTH_WH)
         ask = Ask(
             facts,
@@ -231,17 +207,19 @@ def passing_walker(teller: Teller) -> Problem:
     slots |= _slots(teller, v=(v, "km/h"), w=(w, "km/h"))
     if teller.chance(0.5):
         slots |= _slots(teller, t=(t, "s"))
-        facts = (teller.pick(
-            "{S} {GOING} at {v} {passes} a {W} {GOING} at {w} {way} in {t}",
-            "{S} at {v} overtakes a {W} {GOING} at {w} {way} in {t}" if same else "a {W} moves at {w}; {S} {GOING} at {v} comes {way} and [passes|goes by] in {t}",
-            "{S} at {v} takes {t} to {passb} a {W} who moves at {w} {way}",
-        ),)  # fmt: skip
+        facts = (
+            teller.pick(
+                "{S} {GOING} at {v} {passes} a {W} {GOING} at {w} {way} in {t}",
+                "{S} at {v} overtakes a {W} {GOING} at {w} {way} in {t}"
+                if same
+                else "a {W} moves at {w}; {S} {GOING} at {v} comes {way} and [passes|goes by] in {t}",
+                "{S} at {v} takes {t} to {passb} a {W} who moves at {w} {way}",
+            ),
+        )
         return Problem(teller.ask(Ask(facts, LENGTH_WH, LENGTH_NP), slots), ((says, f"{relative}*{t}"),), "m")
     long = str(teller.whole(60, 500, 10))
     slots |= _slots(teller, L=(long, "m"))
-    facts = (teller.pick(
-        "{S} {L} long {GOING} at {v} {passes} a {W} {GOING} at {w} {way}", "{S} is {L} long, runs at {v} and {passes} a {W} who moves at {w} {way}",
-    ),)  # fmt: skip
+    facts = (teller.pick(*SAID["passing_walker facts"]),)
     return Problem(
         teller.ask(Ask(facts, TIME_WH[:1] + TIME_WH[3:4], TIME_NP[:1] + TIME_NP[3:]), slots),
         ((says, f"{long}/({relative})"),),
@@ -261,15 +239,10 @@ def passing_train(teller: Teller) -> Problem:
         if same
         else "[in opposite directions|towards each other|from opposite sides]",
     }
-    facts = (teller.pick(
-        "two trains {A} and {B} long [run|move|travel] {way} at {v} and {w}", "two trains of {A} and {B} go {way} with speeds of {v} and {w}",
-        "a train of {A} {GOING} at {v} meets another of {B} {GOING} at {w} {way}", "one train is {A} long and goes at {v}, another is {B} long and goes at {w} {way}",
-        "the lengths of two trains going {way} are {A} and {B}, their speeds {v} and {w}",
-    ),)  # fmt: skip
-    ask = Ask(facts, (
-        "how long do they take to [pass|cross|clear] each other~how long they take to [pass|cross] each other", "in what time do they [pass|cross] each other~in what time they pass each other",
-        "how many seconds does the passing take~how many seconds the passing takes", "how long does it take until they have [completely |]passed each other~how long it takes until they have passed each other",
-    ), ("the time [they need|needed|they take] to [pass|cross|clear] each other", "the time of passing", "the time in which they cross"), (), (), "seconds" if teller.chance(0.3) else "")  # fmt: skip
+    facts = (teller.pick(*SAID["passing_train facts"]),)
+    ask = Ask(
+        facts, SAID["passing_train ask"], SAID["passing_train ask2"], (), (), "seconds" if teller.chance(0.3) else ""
+    )
     work = f"({first}+{second})/(({v}{'-' if same else '+'}{w})*5/18)"
     says = f"The lengths are added, the speeds {'subtracted' if same else 'added'}."
     return Problem(teller.ask(ask, slots), ((says, work),), "s")
@@ -281,10 +254,7 @@ def two_crossings(teller: Teller) -> Problem:
     train = _train(teller)
     slots = _slots(teller, t=(str(short), "s"), u=(str(short + more), "s"), P=(str(far), "m"))
     slots |= {"S": train, "X": POINT, "passes": CROSSES, "passb": CROSS, "Y": PLATFORM}
-    facts = (teller.pick(
-        "{S} {passes} {X} in {t} and a {P} long {Y} in {u}", "{S} takes {t} to {passb} {X} and {u} to {passb} a {Y} of {P}", "{S} {passes} a {Y} {P} long in {u} and {X} in {t}",
-        "{X} is passed by {S} in {t}, a {Y} of {P} in {u}",
-    ),)  # fmt: skip
+    facts = (teller.pick(*SAID["two_crossings facts"]),)
     velocity = f"{far}/({short + more}-{short})"
     if teller.chance(0.5):
         return _speed_asked(teller, Ask(facts, SPEED_WH, SPEED_NP), slots, velocity)
@@ -309,22 +279,35 @@ def meeting(teller: Teller) -> Problem:
     if teller.chance(0.45):
         d = (v + w) * t if teller.chance(0.7) else teller.whole(30, 900)
         slots |= _slots(teller, d=(str(d), du))
-        facts = (teller.pick(
-            "{A} and {B} start {d} apart and move towards each other at {v} and {w}", "two towns, {P} and {Q}, are {d} apart; {A} leaves {P} at {v} and {B} leaves {Q} at {w} towards each other",
-            "{A} and {B} are {d} away from each other and approach each other with {v} and {w}", "from two places {d} apart {A} at {v} and {B} at {w} start towards each other at the same moment",
-        ),)  # fmt: skip
-        ask = Ask(facts, (
-            "when do they meet~when they meet", "after [how long|what time|how many " + unit + "] do they meet~after how long they meet", "how long does it take until they meet~how long it takes until they meet",
-            "how much time passes before they meet~how much time passes before they meet",
-        ), ("the time until they meet", "the time after which they meet", "the time before the meeting"))  # fmt: skip
+        facts = (teller.pick(*SAID["meeting facts"]),)
+        ask = Ask(
+            facts,
+            (
+                "when do they meet~when they meet",
+                "after [how long|what time|how many " + unit + "] do they meet~after how long they meet",
+                "how long does it take until they meet~how long it takes until they meet",
+                "how much time passes before they meet~how much time passes before they meet",
+            ),
+            SAID["meeting ask"],
+        )
         return Problem(teller.ask(ask, slots), (("They approach with the sum of the speeds.", f"{d}/({v}+{w})"),), tu)
     away = teller.chance(0.6)
     v, w = (v, w) if away or v > w else (w + 3, v)
     slots |= _slots(teller, t=(str(t), tu), v=(str(v), vu), w=(str(w), vu))
-    facts = (teller.pick(
-        "{A} and {B} leave {P} at the same time in WAY, at {v} and {w}, and go for {t}", "at the same moment {A} ({v}) and {B} ({w}) leave {P} in WAY; {t} pass", "{A} at {v} and {B} at {w} start together in WAY and move for {t}",
-    ).replace("WAY", "opposite directions" if away else "the same direction"),)  # fmt: skip
-    ask = Ask(facts, ("how far apart are they [then|now|]~how far apart they are", "what is the distance between them [then|]~what the distance between them is", "how many [km|kilometres] lie between them [then|]~how far they are apart" if du == "km" else "how far is one from the other~how far they are apart"), ("the distance between them", "their distance", "the gap between the two"))  # fmt: skip
+    facts = (
+        teller.pick(*SAID["meeting facts2"]).replace("WAY", "opposite directions" if away else "the same direction"),
+    )
+    ask = Ask(
+        facts,
+        (
+            "how far apart are they [then|now|]~how far apart they are",
+            "what is the distance between them [then|]~what the distance between them is",
+            "how many [km|kilometres] lie between them [then|]~how far they are apart"
+            if du == "km"
+            else "how far is one from the other~how far they are apart",
+        ),
+        ("the distance between them", "their distance", "the gap between the two"),
+    )
     return Problem(
         teller.ask(ask, slots),
         (

@@ -16,7 +16,7 @@ __all__ = ["CONSTANTS", "NUMBER", "Maker", "Problem", "draw_of", "percent", "pro
 
 CONSTANTS: frozenset[str] = frozenset(
     """0.001 0.01 0.1 0.25 0.5 0.75 1 1.5 1.8 2 3 4 5 6 7 8 9 9.8 10 12 14 16 18 20 22.4 24 30 32 36 40 48 50 52 60 90 100 180
-    273.15 360 365 1000 3600 1000000""".split()
+    273.15 360 365 1000 1440 3600 10000 100000 1000000""".split()
 )
 """The numbers that a call may use without the question having them: hundredths, the parts of hours, feet, years, 5/18, …"""
 RESULT_WEIGHT = 0.2
