@@ -40,11 +40,13 @@ cat > requests.jsonl <<'END'
 {"id": "talk", "domain": "cafe", "input": "Nice weather today"}
 END
 cat > key.yaml <<'END'
-two:
-  - { name: latte, size: tall, quantity: 2, options: [iced] }
-  - { name: [scone, plain scone] }
-talk: []
+requests:
+  two:
+    items:
+      - { name: latte, size: tall, quantity: 2, options: [iced] }
+      - { name: [scone, plain scone] }
+  talk: { items: [] }
 END
-printf 'two:\n  - { nane: latte }\n' > slip.yaml
+printf 'requests:\n  two: { items: [{ nane: latte }] }\n' > slip.yaml
 #! fails
 taiwa eval order --data requests.jsonl --key slip.yaml

@@ -17,7 +17,8 @@ def words(place: Place) -> tuple[str, ...]:
     ]
     data, key = place.folder / "requests.jsonl", place.folder / "key.yaml"
     data.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    key.write_text("a: [{name: tea}, {name: scone, quantity: 2}]\nb: []\nc: []\n")
+    orders = {"a": [{"name": "tea"}, {"name": "scone", "quantity": 2}], "b": [], "c": []}
+    key.write_text(json.dumps({"requests": {name: {"items": lines} for name, lines in orders.items()}}))
     return ("eval", "order", "--data", str(data), "--key", str(key))
 
 

@@ -17,9 +17,15 @@ from taiwa.lab.ordering.reports import chart_of, line_of, report_of
 from taiwa.models.scripted import Scripted, script
 
 KEY = """\
-one: [{ name: latte, size: tall, quantity: 2, options: [iced] }, { name: scone }]
-two: [{ name: tea }]
-none: []
+requests:
+  one:
+    items: [{ name: latte, size: tall, quantity: 2, options: [iced] }, { name: scone }]
+  two:
+    items: [{ name: tea }]
+    also:
+      - items: [{ name: tea }, { name: milk }]
+  none: { items: [] }
+  none b: { duplicate: none }
 """
 REQUESTS = (
     {"id": "one", "domain": "cafe", "input": "two tall iced lattes, a scone"},
@@ -82,6 +88,20 @@ def test_what_the_desk_holds_is_compared_with_the_key(requests: Path, key: Key) 
     assert "desk of a café" in model.requests[0].messages[0].text
 
 
+def test_any_reading_that_is_right_counts(requests: Path, key: Key) -> None:
+    both = said("Yes.", {"name": "tea", "quantity": 1}, {"name": "milk", "quantity": 1})
+    _, rows = rows_of(script(RIGHT, both, said("Hm.")), requests, key)
+    assert [(row.found["whole"], row.found["wanted"]) for row in rows] == [(True, 2), (True, 2), (True, 0)]
+
+
+def test_the_same_words_count_once(requests: Path, key: Key) -> None:
+    with requests.open("a") as file:
+        file.write(json.dumps({**REQUESTS[2], "id": "none b"}) + "\n")
+    data, notes = read_requests(requests, key, {"cafe"})
+    assert [item.id for item in data.items] == ["one", "two", "none"]
+    assert notes == ("1 requests have the words of another, which counts.",)
+
+
 def test_a_reply_without_a_delta_is_not_sound_and_is_not_asked_for_again(requests: Path, key: Key) -> None:
     model = script("Sure!", 'Sure!\n@@delta\n{"items": 3}', said("Hello."))
 
@@ -129,7 +149,7 @@ def test_rows_are_gone_on_with_and_another_key_is_another_evaluation(requests: P
 
     assert [row.id for row in rows] == ["none"]
     assert evaluation.kept == 2
-    (tmp_path / "key.yaml").write_text(KEY + "four: []\n")
+    (tmp_path / "key.yaml").write_text(KEY + "  four: { items: [] }\n")
     with pytest.raises(InputError, match=r"with another options: key was"):
         rows_of(script(), requests, read_key(tmp_path / "key.yaml"), folder)
 
@@ -169,6 +189,14 @@ def test_a_row_that_cannot_be_used_is_named(key: Key, tmp_path: Path, row: dict[
     path.write_text(f"{json.dumps(REQUESTS[1])}\n{json.dumps(row)}\n")
     with pytest.raises(InputError, match=rf"requests.jsonl:2: {complaint}"):
         read_requests(path, key)
+
+
+def test_rows_of_another_domain_may_be_anything(requests: Path, key: Key) -> None:
+    with requests.open("a") as file:
+        file.write('{"domain": "music"}\n')
+    assert len(read_requests(requests, key, {"cafe"})[0].items) == 3
+    with pytest.raises(InputError, match="the field 'id' is missing"):
+        read_requests(requests, key)
 
 
 def test_the_work_can_be_sent_to_another_machine(requests: Path, key: Key) -> None:

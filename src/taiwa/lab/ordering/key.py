@@ -1,18 +1,24 @@
 """Reading a key: which lines each request orders, by the ids of the requests. YAML or JSON, written by a person.
 
-    espresso-17:
-      - { name: latte, size: grande, quantity: 2, options: [oat milk] }
-      - { name: [scone, plain scone] }        # either name is right; a quantity that is not written is one
-    small-talk-3: []                          # nothing is ordered
+    requests:
+      espresso-17:
+        items:
+          - { name: latte, size: grande, quantity: 2, options: [oat milk] }
+          - { name: [scone, plain scone] }        # either name is right; a quantity that is not written is one
+        also:                                     # other readings of the whole request that are right, too
+          - items: [{ name: latte, size: grande, quantity: 2, options: [oat milk] }]
+        missing: [crumpet]                        # asked for and not to be had: nothing is written down for it
+      small-talk-3: { items: [] }                 # nothing is ordered
+      espresso-18: { duplicate: espresso-17 }     # the same words; they count once
 
-Instead of a list a request may have a table with its list under `items`, for notes beside it.
+Other fields at the top, such as `version`, are for people.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from taiwa.apps.faults import Faults, Spot, nearest
 from taiwa.apps.files import bounded
@@ -20,20 +26,26 @@ from taiwa.apps.tree import Entry, Items, Scalar, Table, Tree, read_tree
 from taiwa.kernel.errors import InputError
 from taiwa.lab.ordering.dishes import Dish
 
-__all__ = ["Key", "read_key"]
+__all__ = ["Key", "Readings", "read_key"]
+
+Readings: TypeAlias = tuple[tuple[Dish, ...], ...]
+"""The lines of a request; behind the first reading others that are right, too."""
 
 MOST_BYTES = 4 * 2**20
 MOST_LINES, MOST_OF_ONE = 100, 999
 FIELDS = ("name", "size", "quantity", "options")
+OF_REQUEST = ("items", "also", "missing", "duplicate")
+MOST_READINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What is right: the name of the file, the SHA-256 of its bytes, and the lines of every request."""
+    """What is right: the name of the file, the SHA-256 of its bytes, the readings of every request, and what has the words of which."""
 
     name: str
     digest: str
-    orders: Mapping[str, tuple[Dish, ...]]
+    orders: Mapping[str, Readings]
+    duplicates: Mapping[str, str]
 
 
 def read_key(path: Path) -> Key:
@@ -47,10 +59,10 @@ def read_key(path: Path) -> Key:
     tree = read_tree(text.replace("\r\n", "\n"), 1, faults)
     if faults.fatal:
         raise InputError(faults.sorted()[0].told(str(path)))
-    orders = _Reader(path).orders(tree)
+    orders, duplicates = _Reader(path).requests(tree)
     if not orders:
         raise InputError(f"{path} holds no order")
-    return Key(path.name, sha256(raw).hexdigest(), orders)
+    return Key(path.name, sha256(raw).hexdigest(), orders, duplicates)
 
 
 class _Reader:
@@ -59,32 +71,63 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def orders(self, tree: Tree | None) -> dict[str, tuple[Dish, ...]]:
+    def requests(self, tree: Tree | None) -> tuple[dict[str, Readings], dict[str, str]]:
+        found = None if tree is None else tree.get("requests") if isinstance(tree, Table) else None
         if tree is None:
-            return {}
-        if not isinstance(tree, Table):
-            self._fault(tree.at, "a key is a table: the id of a request, and the lines that it orders")
-        return {entry.key: self._order(entry) for entry in tree.entries}
+            return {}, {}
+        if found is None or not isinstance(found.value, Table):
+            at = tree.at if found is None else found.at
+            self._fault(at, "a key has 'requests': the id of each, and below it the 'items' that it orders")
+        orders: dict[str, Readings] = {}
+        duplicates: dict[str, str] = {}
+        for entry in found.value.entries:
+            table = self._fields(entry, OF_REQUEST)
+            same = table.get("duplicate")
+            if same is None:
+                orders[entry.key] = self._readings(entry, table)
+            else:
+                duplicates[entry.key] = self._text(same.value, "duplicate")
+        return orders, duplicates
 
-    def _order(self, entry: Entry) -> tuple[Dish, ...]:
-        found = entry.value
-        if isinstance(found, Table):
-            items = found.get("items")
-            if items is None:
-                self._fault(entry.at, f"the request {entry.key!r} has no 'items'")
-            found = items.value
-        if not isinstance(found, Items):
-            self._fault(entry.at, f"the request {entry.key!r} has no list of lines; one that orders nothing has []")
-        if len(found.items) > MOST_LINES:
-            self._fault(entry.at, f"an order of {len(found.items):,} lines; at most {MOST_LINES} are compared")
-        return tuple(self._line(item) for item in found.items)
+    def _fields(self, entry: Entry, names: tuple[str, ...]) -> Table:
+        if not isinstance(entry.value, Table):
+            self._fault(
+                entry.at, f"below {entry.key!r} stand 'items', the lines that are ordered; none: {{ items: [] }}"
+            )
+        self._known(entry.value, names)
+        return entry.value
+
+    def _known(self, table: Table, names: tuple[str, ...]) -> None:
+        for entry in table.entries:
+            if entry.key not in names:
+                self._fault(entry.at, f"no field is called {entry.key!r}; {nearest(entry.key, names, 'fields')}")
+
+    def _readings(self, entry: Entry, table: Table) -> Readings:
+        also = table.get("also")
+        others = () if also is None else also.value.items if isinstance(also.value, Items) else None
+        if others is None or len(others) > MOST_READINGS:
+            self._fault(entry.at, f"'also' is a list of at most {MOST_READINGS} tables with 'items'")
+        readings = [self._order(entry, table)]
+        for other in others:
+            if not isinstance(other, Table):
+                self._fault(other.at, "another reading is a table with 'items'")
+            self._known(other, ("items",))
+            readings.append(self._order(entry, other))
+        return tuple(readings)
+
+    def _order(self, entry: Entry, table: Table) -> tuple[Dish, ...]:
+        items = table.get("items")
+        if items is None or not isinstance(items.value, Items):
+            self._fault(entry.at, f"the request {entry.key!r} has no list of 'items'; one that orders nothing has []")
+        lines = items.value.items
+        if len(lines) > MOST_LINES:
+            self._fault(items.at, f"an order of {len(lines):,} lines; at most {MOST_LINES} are compared")
+        return tuple(self._line(item) for item in lines)
 
     def _line(self, item: Tree) -> Dish:
         if not isinstance(item, Table):
             self._fault(item.at, "a line of an order is a table such as { name: latte, size: tall, quantity: 2 }")
-        for entry in item.entries:
-            if entry.key not in FIELDS:
-                self._fault(entry.at, f"no field is called {entry.key!r}; {nearest(entry.key, FIELDS, 'fields')}")
+        self._known(item, FIELDS)
         name = item.get("name")
         if name is None:
             self._fault(item.at, "a line of an order has a name")

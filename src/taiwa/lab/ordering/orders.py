@@ -21,14 +21,14 @@ from taiwa.lab.evaluation.items import DataSet, Item
 from taiwa.lab.evaluation.readers import read_rows
 from taiwa.lab.evaluation.running import Job, Measured
 from taiwa.lab.ordering.dishes import Dish, dishes_of, match, merged
-from taiwa.lab.ordering.key import Key
+from taiwa.lab.ordering.key import Key, Readings
 from taiwa.models.scripted import Scripted
 from taiwa.settings import Settings
 from taiwa.talk.opening import open_voice
 from taiwa.talk.turn import Speaker, Voice
 from taiwa.tools import find as find_tools
 
-__all__ = ["APP", "SETTING", "Ordering", "counted_of", "read_requests"]
+__all__ = ["APP", "SETTING", "Ordering", "best_of", "counted_of", "read_requests", "readings_of"]
 
 APP, SETTING = "order", "order"
 TEXTS, KINDS = ("input", "text"), ("domain", "kind")
@@ -112,7 +112,18 @@ class Ordering:
             "sound": not reply.warnings, "warnings": [*reply.warnings], "answer": reply.text,
             "items": after.state.get("items"),
         }  # fmt: skip
-        return Measured({**told, **counted_of(_wanted(job.item), heard)}, done.spent)
+        return Measured({**told, **best_of(readings_of(job.item), heard)}, done.spent)
+
+
+def best_of(readings: Readings, heard: tuple[Dish, ...]) -> dict[str, Json]:
+    """Count how an order agrees with the reading that it agrees with best, the first of them where several are alike."""
+    return max((counted_of(wanted, heard) for wanted in readings), key=_agreeing)
+
+
+def _agreeing(found: Mapping[str, Json]) -> tuple[bool, int, int]:
+    numbers = {name: number for name, number in found.items() if isinstance(number, int)}
+    faults = numbers["wanted"] + numbers["heard"] - 2 * numbers["counted"]
+    return found["whole"] is True, -faults, numbers["sizes"] + numbers["options"]
 
 
 def counted_of(wanted: tuple[Dish, ...], heard: tuple[Dish, ...]) -> dict[str, Json]:
@@ -136,20 +147,23 @@ def read_requests(path: Path, key: Key, kinds: Collection[str] = ()) -> tuple[Da
     raw, rows = read_rows(path)
     items: list[Item] = []
     lines: dict[str, int] = {}
-    unknown = 0
+    unknown = twice = 0
     for line, row in rows:
+        if kinds and _kind(row) not in kinds:
+            continue
         item = _item(f"{path}:{line}", line, row, key)
         if item.id in lines:
             raise InputError(f"{path}:{line}: the id {item.id!r} is that of line {lines[item.id]}, too")
         lines[item.id] = line
-        if not kinds or item.kind in kinds:
-            unknown += item.id not in key.orders
-            items += [item] if item.id in key.orders else []
+        twice += item.id in key.duplicates
+        unknown += item.id not in key.orders and item.id not in key.duplicates
+        items += [item] if item.id in key.orders else []
     if not items:
         more = f" of {', '.join(sorted(kinds))}" if kinds else ""
         raise InputError(f"{path} holds no request{more} that {key.name} has an order for")
-    notes = (f"{unknown:,} requests have no order in {key.name} and are left out.",) if unknown else ()
-    return DataSet(path.name, sha256(raw).hexdigest(), tuple(items)), notes
+    notes = [f"{unknown:,} requests have no order in {key.name} and are left out."] if unknown else []
+    notes += [f"{twice:,} requests have the words of another, which counts."] if twice else []
+    return DataSet(path.name, sha256(raw).hexdigest(), tuple(items)), tuple(notes)
 
 
 def _item(where: str, line: int, row: Mapping[str, Json], key: Key) -> Item:
@@ -158,18 +172,22 @@ def _item(where: str, line: int, row: Mapping[str, Json], key: Key) -> Item:
         raise InputError(f"{where}: the field 'id' is {'missing' if name is None else 'neither a text nor a number'}")
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"{where}: the field 'input' is {'missing' if text is None else 'no text'}")
-    kind = next((str(row[field]) for field in KINDS if row.get(field)), "")
-    wanted: list[Json] = [dish.record() for dish in key.orders.get(str(name), ())]
-    return Item(str(name), text, canonical(wanted).decode(), kind, line, {"wanted": wanted})
+    wanted: list[Json] = [[dish.record() for dish in reading] for reading in key.orders.get(str(name), ())]
+    return Item(str(name), text, canonical(wanted).decode(), _kind(row), line, {"wanted": wanted})
 
 
-def _wanted(item: Item) -> tuple[Dish, ...]:
-    """The lines that a request orders."""
-    return wanted_of(item.more["wanted"])
+def _kind(row: Mapping[str, Json]) -> str:
+    return next((str(row[field]) for field in KINDS if row.get(field)), "")
 
 
-def wanted_of(lines: Json) -> tuple[Dish, ...]:
-    """Lines as they were recorded."""
+def readings_of(item: Item) -> Readings:
+    """The lines that a request orders, in every reading that is right."""
+    readings = item.more["wanted"]
+    assert isinstance(readings, (list, tuple))
+    return tuple(_recorded(lines) for lines in readings)
+
+
+def _recorded(lines: Json) -> tuple[Dish, ...]:
     found: list[Dish] = []
     for line in lines if isinstance(lines, (list, tuple)) else ():
         assert isinstance(line, Mapping)

@@ -12,7 +12,7 @@ from taiwa.lab.evaluation.items import Item
 from taiwa.lab.evaluation.report import Column, Report, percent, plain, with_interval
 from taiwa.lab.evaluation.rows import Row
 from taiwa.lab.evaluation.summary import added, bill, by_setting, failures, interval_of, right
-from taiwa.lab.ordering.orders import counted_of, wanted_of
+from taiwa.lab.ordering.orders import best_of, readings_of
 
 __all__ = ["chart_of", "line_of", "report_of"]
 
@@ -90,7 +90,7 @@ def _counted(row: Row, item: Item) -> Row:
     """A row that failed, as what it then was: nothing was written down."""
     if row.error is None:
         return row
-    return replace(row, found={**counted_of(wanted_of(item.more["wanted"]), ()), "sound": False, "whole": False})
+    return replace(row, found={**best_of(readings_of(item)[:1], ()), "sound": False, "whole": False})
 
 
 def _warned(rows: Sequence[Row]) -> tuple[str, ...]:
