@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from taiwa.lab.evaluation.intervals import Share
+from training.builtin.headline import headline
 from training.builtin.origin import FILE, program
 
 __all__ = ["FORMAT", "card_of", "size_of", "training_of", "write"]
@@ -41,6 +42,8 @@ def write(folder: Path, shipped: Path) -> Found:
 
 def card_of(folder: Path, shipped: Path) -> Found:
     """The card, as JSON."""
+    held_out = _held_out(_read(folder / "held_out.json") or {})
+    evaluation = _read(folder / "evaluation.json")
     return {
         "format": FORMAT,
         "name": "builtin",
@@ -50,8 +53,9 @@ def card_of(folder: Path, shipped: Path) -> Found:
         "size": size_of(shipped),
         "data": _data(folder),
         "training": training_of(_lines(folder / "log.jsonl")),
-        "held_out": _held_out(_read(folder / "held_out.json") or {}),
-        "evaluation": _read(folder / "evaluation.json"),
+        "headline": headline(held_out, evaluation),
+        "held_out": held_out,
+        "evaluation": evaluation,
         "speed": _speed(_read(BENCH)),
         "limits": [*LIMITS],
     }
@@ -142,7 +146,14 @@ def _interval(count: int, of: int) -> list[float] | None:
 
 def _speed(bench: Found | None) -> Found | None:
     """What the benchmark of the model measured, with its conditions."""
-    return None if bench is None else {name: bench[name] for name in ("rows", "machine", "date") if name in bench}
+    if bench is None:
+        return None
+    rows = [
+        {"name": row["what"], "value": row["value"], "unit": row["unit"], "note": row["note"]}
+        | ({"tokens_a_second": row["value"]} if row["unit"].startswith("token") else {})
+        for row in bench["rows"]
+    ]
+    return {"rows": rows, **{name: bench[name] for name in ("machine", "date", "commit", "load") if name in bench}}
 
 
 def _read(path: Path) -> Any:  # noqa: ANN401  (whatever a step left)

@@ -1,0 +1,124 @@
+"""What cog puts into the documents of the built-in model: its card, which `make builtin` writes, as tables."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["data", "evaluations", "held_out", "made", "quality"]
+
+CARD = Path(__file__).parents[1] / "src" / "taiwa" / "models" / "builtin" / "data" / "card.json"
+CURVE = "\n![The loss over the minutes of the training, also on held-out samples](pictures/builtin-curve.png)\n"
+NONE = "`make builtin` has written no card yet.\n"
+SHORT = (
+    "held-out samples, written exactly", "NumGLUE Task 2, all tools, exactly", "coffee-shop requests: items",
+    "coffee-shop requests: replies", "made-up compounds: said", "answers that have",
+)  # fmt: skip
+"""What the front page shows."""
+
+
+def quality(*picks: str) -> str:
+    """The figures that tell how good it is; the rows that begin as a pick does, those of the front page without one."""
+    card = _card()
+    if not card:
+        return NONE
+    rows = [row for row in card["headline"] if row["what"].startswith(picks or SHORT)]
+    return _table(("measured", "is", "95 %", "of"), ((row["what"], *_figure(row), f"{row['of']:,}") for row in rows))
+
+
+def made() -> str:
+    """What it is, and how it came about."""
+    card = _card()
+    if not card:
+        return NONE
+    size, training, starts = card["size"], card["training"], card["made"]
+    rows = [
+        ("parameters", f"{size['parameters']:,}"),
+        ("file", f"{size['bytes'] / 1e6:.2f} MB"),
+        ("layers, width, heads, gated width", f"{size['layers']}, {size['dim']}, {size['heads']}, {size['hidden']}"),
+        ("tokens it knows, reads at most", f"{size['vocab']:,}, {size['context']:,}"),
+        ("learned from", f"{training['tokens'] / 1e6:,.1f} million tokens in {training['steps']:,} steps"),
+        ("samples drawn, none twice", f"{card['data'].get('samples', 0):,}"),
+        ("left out for a run of words in common with a test", f"{training['dropped']:,}"),
+        ("time", f"{training['minutes']:,.0f} minutes"),
+        ("loss at the end, held out", f"{training['loss']:.4f}, {training['held_out']:.4f}"),
+    ]
+    for start in starts[-1:]:
+        tree = "as committed" if start["clean"] else "with changes that were not committed"
+        rows += [
+            ("made on", f"{start['workers']} of {start['cores']} cores, {start['machine']}, {start['device']}"),
+            ("seed", str(start["seed"])),
+            ("program", f"{start['commit'][:12]}, {tree}"),
+        ]
+    curve = CURVE if (Path(__file__).parent / "pictures" / "builtin-curve.png").is_file() else ""
+    return _table(("", ""), rows) + curve
+
+
+def data() -> str:
+    """What it learned from, by kind."""
+    card = _card()
+    if not card:
+        return NONE
+    rows = [
+        (name, f"{domain['share']:.0%}", ", ".join(f"{kind} {share:.1%}" for kind, share in domain["kinds"].items()))
+        for name, domain in card["data"]["shares"].items()
+    ]
+    return _table(("domain", "share", "kinds"), rows)
+
+
+def held_out() -> str:
+    """How often held-out samples are written exactly, by task."""
+    card = _card()
+    if not card:
+        return NONE
+    rows = [
+        (domain, kind.removeprefix("all ") if kind != "all" else "**all**", *_figure(found), f"{found['of']:,}")
+        for domain, kinds in card["held_out"].items()
+        for kind, found in kinds.items()
+        if kind.startswith("all")
+    ]
+    return _table(("domain", "task", "exact", "95 %", "of"), rows)
+
+
+def evaluations() -> str:
+    """The commands of all evaluations, what was measured, and what was left out."""
+    card = _card()
+    if not card or not card["evaluation"]:
+        return NONE
+    found = card["evaluation"]
+    lines = [quality(*(row["what"] for row in card["headline"])), "\n"]
+    lines += [_ablation(found["parts"]["numglue"]["rows"])] if "numglue" in found["parts"] else []
+    lines += [f"    {part['command']}\n" for part in found["parts"].values()]
+    lines += [f"\nLeft out: {name}, {why}.\n" for name, why in found["left_out"].items()]
+    return "".join([*lines, f"\n{found['date'][:10]}, taiwa {found['program']}.\n"])
+
+
+def _ablation(rows: Sequence[dict[str, Any]]) -> str:
+    """What each tool brings on NumGLUE."""
+    body = [
+        (
+            row["setting"],
+            *_figure({"value": row["accuracy"], "interval": row["interval"]}),
+            f"{row['calls']:,}",
+            f"{row['n']:,}",
+        )
+        for row in rows
+    ]
+    return _table(("NumGLUE Task 2", "exact", "95 %", "calls", "of"), body) + "\n"
+
+
+def _figure(row: dict[str, Any]) -> tuple[str, str]:
+    value = row["value"] if "value" in row else row["share"]
+    bounds, shown = row["interval"], "{:.3f}" if row.get("unit") == "AUC" else "{:.1%}"
+    between = "–" if bounds is None else " to ".join(map(shown.format, bounds))
+    return shown.format(value) if row.get("unit") == "AUC" else f"{value:.2%}", between
+
+
+def _card() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(CARD.read_text(encoding="utf-8")) if CARD.is_file() else {}
+    return found
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
