@@ -6,7 +6,8 @@ from random import Random
 
 from training.builtin.desk.changing import absent, again, change, remove, same_but, swap, which
 from training.builtin.desk.correcting import correct
-from training.builtin.desk.ordering import abroad, divide, nothing_here, order
+from training.builtin.desk.dividing import divide
+from training.builtin.desk.ordering import abroad, nothing_here, order
 from training.builtin.desk.talking import call_off, confirm, elsewhere, menu, price, social, summary, total, unclear
 from training.builtin.samples import Sample, Share
 

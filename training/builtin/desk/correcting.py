@@ -12,7 +12,7 @@ from training.builtin.desk.wording import fill
 from training.builtin.noise import number_ja, number_words
 from training.builtin.samples import Sample
 
-__all__ = ["correct"]
+__all__ = ["correct", "corrected_part"]
 
 OH = "[actually|actually|no wait|wait|sorry|no|oh|no sorry|hmm actually|on second thought|wait no|or no,|oh wait|scratch that,|my mistake,|hang on,|i mean|oops|no no]"
 OH_JA = "[やっぱり|やっぱり|あ、やっぱり|いや、|すみません、|あ、ごめんなさい、|ちょっと待って、|間違えました、|あ、違う、|いえ、]"
@@ -50,7 +50,7 @@ def correct(random: Random, code: str) -> Sample:
         ("size", "size", "quantity", "quantity", "rename", "extra", "extra", "cancel" if len(meant) > 1 else "rename")
     )
     at = len(meant) - 1 if way == "rename" else at
-    correction, corrected = _corrected(random, code, meant, at, way)
+    correction, corrected = corrected_part(random, code, meant, at, way)
     joint = random.choice((" ", ", ", ". ", " ... ", " - ", " ") if code == "en" else ("、", "。", " ", "..."))
     items = [text for text, _ in spoken]
     text = talk.ordering(random, [*items[:-1], items[-1] + joint + correction], "first")
@@ -59,7 +59,7 @@ def correct(random: Random, code: str) -> Sample:
     return told(random, "correct", place, text, taken(place, lines), step(place, lines))
 
 
-def _corrected(random: Random, code: str, meant: list[Wish], at: int, way: str) -> tuple[str, Wish | None]:
+def corrected_part(random: Random, code: str, meant: list[Wish], at: int, way: str) -> tuple[str, Wish | None]:
     """What is said to correct one of some wishes, and what is meant then; None where it is taken back."""
     old = meant[at]
     words = fill(random, WORDS[code][way]).replace("{r}", _named(random, code, meant, at))
@@ -94,6 +94,7 @@ def _added(random: Random, code: str, more: Extra) -> str:
 
 def _named(random: Random, code: str, meant: list[Wish], at: int) -> str:
     """A wish as it is called once it was said."""
+    alike = len({each.name for each in meant}) < len(meant)
     only, last, several = len(meant) == 1, at == len(meant) - 1, meant[at].quantity > 1
     if code == "ja":
         return (
@@ -105,7 +106,7 @@ def _named(random: Random, code: str, meant: list[Wish], at: int) -> str:
         )
     if only and random.random() < 0.7:
         return random.choice(("those", "them", "that") if several else ("that", "it", "that", "it"))
-    if not only and random.random() < 0.35:
+    if alike or (not only and random.random() < 0.35):
         return (
             "the last one"
             if last and random.random() < 0.4

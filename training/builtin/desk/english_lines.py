@@ -4,7 +4,7 @@ __all__ = ["LINES"]
 
 LINES = {
     "total": """[|||hi|ok|so|and|sorry|thanks|great|excuse me] [what's|what is|tell me|can you tell me|could you tell me|may i know|what would be|
-give me|i'd like to know|do you know|let me know|please tell me] [the total|the sum|my total|our total|the total so far|the price of it all|the whole price|the bill|the amount|the full amount|the damage|
+give me|i want to know|do you know|let me know|please tell me] [the total|the sum|my total|our total|the total so far|the price of it all|the whole price|the bill|the amount|the full amount|the damage|
 what it costs altogether|what i owe you|what we owe|what it comes to|what it all costs|how much it is|the bill so far|the total amount] [||please|now|so far|at the moment|then]||
 [|ok|so|and|hey|sorry] [how much|how much money] [is it|is that|do i owe you|does it come to|will it be|is it all together|is everything|does that make|do we owe|does all of this cost|would that be|is my order|is the order|does it cost in total|in total|so far|have we got so far]
 [||please|now|so far|altogether|all together|then|right now]||[total|sum|total price|bill|the bill|check|price in total|total so far|subtotal] [|please|now||so far]||

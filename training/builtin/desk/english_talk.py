@@ -172,11 +172,17 @@ def divided(random: Random, base: str, parts: Sequence[tuple[int, str]]) -> str:
 
 def _in_its_place(random: Random, at: int, count: int, text: str) -> str:
     place = "other" if at and count == 2 and random.random() < 0.3 else ORDINALS[at]
-    return f"the {place} {fill(random, '[one|one|]')}{text or fill(random, '[ normal| plain| as it is]')}"
+    return fill(random, f"the {place} [one|one|] ") + " " + _differing(text or fill(random, "[normal|plain|as it is]"))
 
 
 def _of_a_number(random: Random, first: bool, last: bool, part: tuple[int, str]) -> str:
     number, text = part
     count = "the other" if last and number == 1 and random.random() < 0.4 else WORDS[number]
-    of = fill(random, "[| of them| of those]") if first and random.random() < 0.5 else ""
-    return f"{count}{of}{text or fill(random, '[ plain| normal| regular style| as is| without anything]')}"
+    of = fill(random, "[|of them|of those]") if first and random.random() < 0.5 else ""
+    plain = fill(random, "[plain|normal|regular style|as is|without anything]")
+    return " ".join(filter(None, (count, of, _differing(text or plain))))
+
+
+def _differing(text: str) -> str:
+    """What sets one of several apart, as it stands behind a number."""
+    return text.strip(" ,").replace("and add ", "with ", 1).removeprefix("and ").removeprefix("plus ")

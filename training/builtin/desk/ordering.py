@@ -6,15 +6,16 @@ from random import Random
 from types import ModuleType
 
 from taiwa.models.builtin.reading.desk import OrderLine
+from taiwa.models.builtin.reading.menu import MENU
 from training.builtin.desk import english, english_talk, japanese, japanese_talk
 from training.builtin.desk.foreign import foreign_order
 from training.builtin.desk.replies import listed, missing
 from training.builtin.desk.scene import Scene, answer, closing, following, next_number, scene, shown_sum, step, told
 from training.builtin.desk.unknown import unknown
-from training.builtin.desk.wishes import Extra, Wish, extra, quantity, wish, wishes
+from training.builtin.desk.wishes import Wish, extra, wishes
 from training.builtin.samples import Sample, Span
 
-__all__ = ["abroad", "divide", "nothing_here", "order", "taken", "tongue"]
+__all__ = ["DONE", "abroad", "nothing_here", "order", "ordered", "taken", "tongue"]
 
 MOST_OPTIONS = 8
 DONE = 0.16
@@ -38,7 +39,7 @@ def taken(
     return [space.join((*parts, "")), *shown_sum(place.code, "total", after)]
 
 
-def _ordered(random: Random, place: Scene, wished: Sequence[Wish], kind: str = "order") -> Sample:
+def ordered(random: Random, place: Scene, wished: Sequence[Wish], kind: str = "order") -> Sample:
     """An order of these wishes in this place, now and then with something that is not on the menu."""
     wording, talk = tongue(place.code)
     spoken = [wording.phrase(random, each) for each in wished]
@@ -71,7 +72,14 @@ def _for_all(random: Random, code: str, meant: list[Wish]) -> tuple[str, list[Wi
     wording, talk = tongue(code)
     common = extra(random, meant[0].name)
     known = {each.name for one in meant for each in one.extras} | {each.sort for one in meant for each in one.extras}
-    if common is None or common.name in known or common.sort in known or common.sort in ("bagel", "shot"):
+    mixed = len({MENU[each.name].kind for each in meant}) > 1
+    if (
+        common is None
+        or (mixed and common.sort != "served")
+        or common.name in known
+        or common.sort in known
+        or common.sort in ("bagel", "shot")
+    ):
         return "", meant
     part = wording.behind(random, common)
     parts = [part] if isinstance(part, tuple) else [(part, "")]
@@ -81,69 +89,7 @@ def _for_all(random: Random, code: str, meant: list[Wish]) -> tuple[str, list[Wi
 def order(random: Random, code: str) -> Sample:
     """Order something."""
     place = scene(random, code) if random.random() < 0.45 else scene(random, code, most=0)
-    return _ordered(random, place, wishes(random, 6 if len(place.lines) < 3 else 3))
-
-
-def divide(random: Random, code: str) -> Sample:
-    """Order several of one thing that differ."""
-    place = scene(random, code) if random.random() < 0.4 else scene(random, code, most=0)
-    wording, talk = tongue(code)
-    count = max(2, min(quantity(random) + random.choice((1, 1, 2)), 8))
-    base = replace(wish(random, 1), quantity=count)
-    text, base = wording.phrase(random, base)
-    split = _split(random, count)
-    parts, meant = [], []
-    for at, number in enumerate(split):
-        own = _own(random, base, optional=at == len(split) - 1)
-        late = [wording.behind(random, each) for each in own]
-        shown = talk_together(wording, random, late)
-        parts.append((number, shown))
-        meant.append(replace(base, quantity=number, extras=(*base.extras, *own)))
-    if len({each.line(1).options for each in meant}) < len(meant):
-        return _ordered(random, place, [base])
-    more = [wish(random, 1)] if random.random() < 0.2 else []
-    spoken = [wording.phrase(random, each) for each in more]
-    done = random.random() < DONE
-    whole = talk.divided(random, text, parts)
-    text = talk.ordering(random, [whole, *(said for said, _ in spoken)], "first done" if done else "first")
-    everything = [*meant, *(after for _, after in spoken)]
-    lines = [each.line(next_number(place.order) + at) for at, each in enumerate(everything)]
-    return told(
-        random,
-        "divide",
-        place,
-        text,
-        taken(place, lines, done=done),
-        step(place, lines, done=done),
-    )
-
-
-def _split(random: Random, count: int) -> list[int]:
-    """Divide a number into two or three."""
-    first = random.randint(1, count - 1)
-    rest = count - first
-    if rest > 1 and random.random() < 0.2:
-        second = random.randint(1, rest - 1)
-        return [first, second, rest - second]
-    return [first, rest]
-
-
-def _own(random: Random, base: Wish, *, optional: bool) -> tuple[Extra, ...]:
-    if optional and random.random() < 0.15:
-        return ()
-    found: list[Extra] = []
-    for _ in range(random.choice((1, 1, 1, 2))):
-        more = extra(random, base.name, (*base.extras, *found))
-        if more is not None and more.sort != "bagel":
-            found.append(more)
-    return tuple(found)
-
-
-def talk_together(wording: ModuleType, random: Random, late: Sequence[object]) -> str:
-    """Parts behind a count, as one text."""
-    parts = [each if isinstance(each, tuple) else (each, "") for each in late]
-    text: str = wording.together(random, parts)
-    return text
+    return ordered(random, place, wishes(random, 6 if len(place.lines) < 3 else 3))
 
 
 def nothing_here(random: Random, code: str) -> Sample:
