@@ -3,7 +3,20 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from training.builtin.quantities import bare, convert, journeys, money, motion, parts, physics, shapes, stories, trains
+from training.builtin.quantities import (
+    bare,
+    convert,
+    journeys,
+    money,
+    motion,
+    parts,
+    percents,
+    physics,
+    rates,
+    shapes,
+    stories,
+    trains,
+)
 from training.builtin.quantities.numbers import number_of
 from training.builtin.quantities.others import MISSING, REFUSAL, missing, other
 from training.builtin.quantities.working import CONSTANTS, Maker, draw_of
@@ -38,18 +51,18 @@ MAKERS: Mapping[str, tuple[float, Maker]] = MappingProxyType({
     "money.unit": (2.5, money.unit_price),
     "money.scaled": (1.2, money.scaled),
     "money.change": (1.5, money.change),
-    "money.discount": (1.5, money.discount),
-    "money.surcharge": (1.5, money.surcharge),
-    "money.interest": (1.2, money.interest),
-    "money.profit": (0.8, money.profit),
-    "money.paid": (1.2, money.paid),
-    "money.exchanged": (1, money.exchanged),
-    "money.fuel": (1, money.fuel),
-    "parts.percent": (1.5, parts.percent_of),
-    "parts.share": (1.5, parts.percent_share),
-    "parts.change": (1.2, parts.percent_change),
-    "parts.whole": (0.6, parts.whole_of_percent),
-    "parts.fraction": (1.2, parts.fraction),
+    "money.discount": (1.5, rates.discount),
+    "money.surcharge": (1.5, rates.surcharge),
+    "money.interest": (1.2, rates.interest),
+    "money.profit": (0.8, rates.profit),
+    "money.paid": (1.2, rates.paid),
+    "money.exchanged": (1, rates.exchanged),
+    "money.fuel": (1, rates.fuel),
+    "parts.percent": (1.5, percents.percent_of),
+    "parts.share": (1.5, percents.percent_share),
+    "parts.change": (1.2, percents.percent_change),
+    "parts.whole": (0.6, percents.whole_of_percent),
+    "parts.fraction": (1.2, percents.fraction),
     "parts.ratio": (1.2, parts.ratio),
     "parts.average": (1.5, parts.average),
     "parts.age": (1, parts.age),

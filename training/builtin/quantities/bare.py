@@ -297,7 +297,7 @@ def dozens(teller: Teller) -> Problem:
         "w": plural,
         "of": of,
         "q": str(int(n) * int(size)),
-        "S": teller.pick("a baker", "the shop", "my aunt", "a farmer", "somebody", "the school"),
+        "S": teller.pick(*SAID["dozens slots"]),
     }
     keep = tuple(thing.split())
     if teller.chance(0.65):

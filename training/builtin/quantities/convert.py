@@ -183,7 +183,7 @@ def temperature(teller: Teller) -> Problem:
     unit_said = "K" if new == "K" else f"°{new}"
     return problem(
         teller,
-        Ask(facts, wh, ("the temperature in {v}", "this in {v}", "the reading in {v}"), WHOLE[:9]),
+        Ask(facts, wh, SAID["temperature part"], WHOLE[:9]),
         slots,
         (says, expression),
         unit_said,

@@ -176,7 +176,7 @@ def legs(teller: Teller) -> Problem:
         wh = SAID["legs wh"]
         return problem(
             teller,
-            Ask(facts, wh, ("the [total|whole] distance", "the length of the whole way")),
+            Ask(facts, wh, SAID["legs part"]),
             slots,
             ("Each part is speed times time; add them.", f"{v}*{t}+{w}*{u}"),
             du,
@@ -188,7 +188,7 @@ def legs(teller: Teller) -> Problem:
     wh = SAID["legs wh2"]
     return problem(
         teller,
-        Ask(facts, wh, ("the remaining distance", "the distance [left|still to go]")),
+        Ask(facts, wh, SAID["legs part2"]),
         slots,
         ("The whole way less speed times time.", f"{d}-{v}*{t}"),
         du,

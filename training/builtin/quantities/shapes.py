@@ -291,7 +291,7 @@ def covering(teller: Teller) -> Problem:
         wh = SAID["covering wh"]
         return problem(
             teller,
-            Ask(facts, wh, ("the cost of the fence", "the price of fencing it"), loose=False),
+            Ask(facts, wh, SAID["covering part"], loose=False),
             slots,
             ("The perimeter times the price.", f"2*({a}+{b})*{each}"),
             "dollars",
@@ -317,7 +317,7 @@ def covering(teller: Teller) -> Problem:
         )
     side = teller.random.choice(("10", "20", "25", "50"))
     slots |= {"s": f"{side} [cm|centimetres]"}
-    facts = ["a {Y} [is|measures] {a} by {b}", "[square |]tiles have a side of {s}"]
+    facts = SAID["covering facts4"]
     wh = SAID["covering wh4"]
     return problem(
         teller,

@@ -199,7 +199,7 @@ def compared(teller: Teller) -> Problem:
         "back": ("{S} has {k} [more|more {N}] than {F}", f"{a}-{k}", "The other one has fewer."),
     }[kind]
     wh: tuple[str, ...] = SAID["compared wh"]
-    np: tuple[str, ...] = ("the number of {N} {F} has", "{F's} number of {N}", "the number of {F's} {N}")
+    np: tuple[str, ...] = SAID["compared np3"]
     if kind == "together":
         wh = SAID["compared wh2"]
         np = SAID["compared np"]
@@ -237,10 +237,10 @@ def grouped(teller: Teller) -> Problem:
     }[kind]
     scene.slots["k"] = str(min(k, n * m - 1)) if kind == "less" else scene.slots["k"]
     if kind in ("less", "remain"):
-        wh, np = FEW_LEFT, ("the number of {N} left", "the number of remaining {N}")
+        wh, np = FEW_LEFT, SAID["grouped parts2"]
     else:
         wh = SAID["grouped wh"]
-        np = ("the [total |]number of {N}", "the total", "the number of all {N}")
+        np = SAID["grouped np"]
     return scene.problem(teller, Ask(facts, wh, np, loose=False), says, expression)
 
 
@@ -265,7 +265,7 @@ def shared(teller: Teller) -> Problem:
     if kind == "packs":
         facts = [teller.pick(*SAID["shared facts"])]
         wh: tuple[str, ...] = SAID["shared wh"]
-        unit, np = several(str(scene.slots["box"])), ("the number of {boxes} [needed|]", "the number of {boxes}")
+        unit, np = several(str(scene.slots["box"])), SAID["shared parts"]
         return scene.problem(teller, Ask(facts, wh, np), "Divide.", f"{total}/{k}", unit)
     facts = [
         start,
@@ -303,7 +303,7 @@ def started(teller: Teller) -> Problem:
         ]
         wh = SAID["started wh"]
         np, expression, says = (
-            ("the number of {N} at first", "the number of {N} before"),
+            SAID["started parts2"],
             f"{a}+{b}",
             "Add back what went away.",
         )
@@ -314,7 +314,7 @@ def started(teller: Teller) -> Problem:
         ]
         wh = SAID["started wh2"]
         np, expression, says = (
-            ("the number of new {N}", "the number of {N} added"),
+            SAID["started parts3"],
             f"{a + b}-{a}",
             "The difference is asked for.",
         )
@@ -325,7 +325,7 @@ def started(teller: Teller) -> Problem:
         ]
         wh = SAID["started wh3"]
         np, expression, says = (
-            ("the number of {N} that are gone", "the number of missing {N}"),
+            SAID["started parts4"],
             f"{a + b}-{a}",
             "The difference is asked for.",
         )
@@ -392,7 +392,7 @@ def counted(teller: Teller) -> Problem:
     wh = SAID["counted wh"]
     return scene.problem(
         teller,
-        Ask(facts, wh, ("the total", "the total number of {N}", "the number of {N} in all", "the sum")),
+        Ask(facts, wh, SAID["counted part"]),
         "Add them.",
         total,
     )
@@ -433,7 +433,7 @@ def rated(teller: Teller) -> Problem:
     wh = SAID["rated wh2"]
     return scene.problem(
         teller,
-        Ask([fact, total], wh, ("the number of {day}s [needed|]", "the time needed in {day}s")),
+        Ask([fact, total], wh, SAID["rated part"]),
         "Divide.",
         f"{m * n}/{m}",
         f"{day}s",

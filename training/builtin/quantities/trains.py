@@ -306,7 +306,7 @@ def meeting(teller: Teller) -> Problem:
             if du == "km"
             else "how far is one from the other~how far they are apart",
         ),
-        ("the distance between them", "their distance", "the gap between the two"),
+        SAID["meeting ask2"],
     )
     return Problem(
         teller.ask(ask, slots),

@@ -3,17 +3,40 @@
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 
-__all__ = ["wordings"]
+from training.builtin.quantities.telling import Ask, Teller
+
+__all__ = ["Said", "wordings"]
 
 FOLDER = Path(__file__).parent / "said"
 HEAD = "== "
+FACTS = ("facts", "more", "last")
+
+
+class Said:
+    """The sections of a file, by their names. A case has those called `CASE facts`, `CASE wh`, `CASE np` and so on."""
+
+    def __init__(self, sections: Mapping[str, tuple[str, ...]]) -> None:
+        self._sections = sections
+
+    def __getitem__(self, section: str) -> tuple[str, ...]:
+        return self._sections[section]
+
+    def pick(self, teller: Teller, section: str) -> str:
+        """One line of a section."""
+        return teller.random.choice(self._sections[section])
+
+    def ask(self, teller: Teller, case: str, *, loose: bool = True) -> Ask:
+        """A question about a case: a line of its `facts`, of what it has `more` and `last`, and all ways to ask."""
+        known = self._sections
+        facts = [teller.random.choice(known[part]) for each in FACTS if (part := f"{case} {each}") in known]
+        wh, np, whole = (known.get(f"{case} {each}", ()) for each in ("wh", "np", "whole"))
+        return Ask(facts, wh, np, whole, loose=loose)
 
 
 @cache
-def wordings(name: str) -> Mapping[str, tuple[str, ...]]:
-    """The sections of a file, by their names."""
+def wordings(name: str) -> Said:
+    """The sections of a file."""
     sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in (FOLDER / f"{name}.txt").read_text("utf-8").splitlines():
@@ -21,4 +44,4 @@ def wordings(name: str) -> Mapping[str, tuple[str, ...]]:
             lines = sections.setdefault(line.removeprefix(HEAD), [])
         elif line and not line.startswith("#"):
             lines.append(line)
-    return MappingProxyType({section: tuple(lines) for section, lines in sections.items()})
+    return Said({section: tuple(lines) for section, lines in sections.items()})
