@@ -116,7 +116,7 @@ def _solved(
         plain = [f"{here.reaction.parts[at].count}{here.said[at].formula}" for at in order]
         working.balanced(f"{' + '.join(plain[:middle])} -> {' + '.join(plain[middle:])}")
         own, wanted = here.counts[order[first]], here.counts[order[asked]]
-        number = working.calculated(_ratio(numbers[first] or Fraction(0), wanted, own))
+        number = working.calculated(ratio(numbers[first] or Fraction(0), wanted, own))
         return working.sample("coefficient", text, number, "mol")
     term = re.split(r" \+ | -> ", found)[asked]
     number = term.removesuffix(here.said[order[asked]].formula).strip() or "1"
@@ -178,7 +178,7 @@ def _product(random: Random, unit: str) -> Sample:
     everything = [*order, *(at for at in range(middle) if at not in given)]
     known(working, [*(here.said[at] for at in everything), here.said[asked]])
     working.balanced(here.ordered(everything))
-    ratios = [_ratio(given[at], here.counts[asked], here.counts[at]) for at in order]
+    ratios = [ratio(given[at], here.counts[asked], here.counts[at]) for at in order]
     number = working.calculated(ratios[0] if len(ratios) == 1 else f"min({', '.join(ratios)})")
     if unit == "moles":
         return working.sample("product", text, number, "mol")
@@ -186,7 +186,8 @@ def _product(random: Random, unit: str) -> Sample:
     return working.sample("product mass", text, working.calculated(f"{number}*{mass}"), "g")
 
 
-def _ratio(number: Fraction, wanted: Fraction, own: Fraction) -> str:
+def ratio(number: Fraction, wanted: Fraction, own: Fraction) -> str:
+    """How much of what is wanted so much makes."""
     return f"{decimal(number)}*{decimal(wanted)}/{decimal(own)}"
 
 

@@ -15,15 +15,15 @@ from training.builtin.samples import Sample
 
 __all__ = ["composition", "counted", "molar", "moles_in", "share", "weight"]
 
-ELEMENTS = dict(
-    pair.split(":")
+ELEMENTS: dict[str, str] = {
+    pair.partition(":")[0]: pair.partition(":")[2]
     for pair in """H:hydrogen He:helium Li:lithium Be:beryllium B:boron C:carbon N:nitrogen O:oxygen F:fluorine Ne:neon
     Na:sodium Mg:magnesium Al:aluminium Si:silicon P:phosphorus S:sulfur Cl:chlorine Ar:argon K:potassium Ca:calcium
     Sc:scandium Ti:titanium V:vanadium Cr:chromium Mn:manganese Fe:iron Co:cobalt Ni:nickel Cu:copper Zn:zinc Ga:gallium
     Ge:germanium As:arsenic Se:selenium Br:bromine Kr:krypton Rb:rubidium Sr:strontium Y:yttrium Zr:zirconium Mo:molybdenum
     Ag:silver Cd:cadmium In:indium Sn:tin Sb:antimony Te:tellurium I:iodine Xe:xenon Cs:caesium Ba:barium La:lanthanum
     Ce:cerium W:tungsten Pt:platinum Au:gold Hg:mercury Pb:lead Bi:bismuth Th:thorium U:uranium Os:osmium""".split()
-)
+}
 OTHER_NAMES = {"Al": "aluminum", "S": "sulphur", "Cs": "cesium"}
 PIECE = re.compile(r"([A-Z][a-z]?)([0-9]*)|[(\[]|[)\]]([0-9]*)|·([0-9.]*)")
 

@@ -1,0 +1,76 @@
+"""Questions for which the whole equation is written first: what something reacts with or comes from, and products of grams."""
+
+from fractions import Fraction
+from random import Random
+
+from training.builtin.chemistry.naming import decimal
+from training.builtin.chemistry.reacting import known, phrase, prompt, ratio, told
+from training.builtin.chemistry.reactions import drawn
+from training.builtin.chemistry.working import Working
+from training.builtin.samples import Sample
+
+__all__ = ["from_grams", "needed"]
+
+GRAMS = ("{0} g of {1}", "{0} g {1}", "{0} grams of {1}", "{0} grams {1}", "{1} ({0} g)", "{0} g of {1}")
+MOLES = ("{0} mol of {1}", "{0} mol {1}", "{0} moles of {1}", "{0} moles {1}")
+
+
+def needed(random: Random) -> Sample:
+    """How much of a reactant goes with so much of another one, or into so much of a product."""
+    here = told(random, drawn(random))
+    while len(here.reaction.reactants) != 2 or here.reaction.exact:
+        here = told(random, drawn(random))
+    asked = random.randrange(2)
+    given = 1 - asked if random.random() < 0.6 else random.randrange(2, len(here.said))
+    number = Fraction(random.choice((random.randint(1, 12), random.randint(1, 40) / Fraction(4))))
+    amount = random.choice(MOLES).format(
+        "one" if number == 1 and random.random() < 0.3 else decimal(number), here.said[given].text
+    )
+    if number == 1:
+        amount = amount.replace("moles", "mole", 1)
+    slots = {"X": here.said[asked].text, "A": amount, "B": here.said[1 - asked].text}
+    section = "partner" if given < 2 else "source"
+    text = prompt(random, section, slots, [each.text for each in here.said])
+    working = Working(random)
+    order = [asked, 1 - asked]
+    known(working, [here.said[at] for at in (*order, *((given,) if given > 1 else ()))])
+    working.balanced(here.ordered(order))
+    number_ = working.calculated(ratio(number, here.counts[asked], here.counts[given]))
+    return working.sample("needed", text, number_, "mol")
+
+
+def from_grams(random: Random) -> Sample:
+    """What forms of so many grams, without an equation in the question."""
+    here = told(random, drawn(random))
+    while len(here.reaction.reactants) > 2 or here.reaction.exact:
+        here = told(random, drawn(random))
+    middle = len(here.reaction.reactants)
+    asked = random.randrange(middle, len(here.said))
+    order = random.sample(range(middle), middle)
+    amounts = [_grams(random) for _ in order]
+    style = random.choice(GRAMS)
+    parts = [style.format(decimal(grams), here.said[at].text) for grams, at in zip(amounts, order, strict=True)]
+    both = middle == 2 and random.random() < 0.6
+    slots = {"X": here.said[asked].text, "A": parts[0], "B": here.said[order[-1]].text}
+    slots["AB"] = random.choice((" and ", " with ", " plus ")).join(parts)
+    slots["H"], slots["Q"] = phrase(random, "mass how", slots), phrase(random, "mass noun", slots)
+    section = "products" if both else "products single" if middle == 2 else "products alone"
+    text = prompt(random, section, slots, [each.text for each in here.said])
+    working = Working(random)
+    known(working, [*(here.said[at] for at in order), here.said[asked]])
+    working.balanced(here.ordered(order))
+    used = order if both else order[:1]
+    masses = [working.mass(here.said[at].formula) for at in used]
+    made = working.mass(here.said[asked].formula)
+    ratios = [
+        f"{decimal(grams)}/{mass}*{decimal(here.counts[asked])}/{decimal(here.counts[at])}"
+        for grams, mass, at in zip(amounts, masses, used, strict=False)
+    ]
+    moles = ratios[0] if len(ratios) == 1 else f"min({', '.join(ratios)})"
+    return working.sample("grams", text, working.calculated(f"{moles}*{made}"), "g")
+
+
+def _grams(random: Random) -> Fraction:
+    return Fraction(
+        random.choice((random.randint(1, 100), random.randint(1, 50) * 5, random.randint(11, 999) / Fraction(10)))
+    )
