@@ -104,7 +104,7 @@ def _slips(random: Random, text: str, keep: Collection[str]) -> str:
     for _ in range(random.choice((1, 1, 1, 2, 2, 3))):
         at = random.randrange(len(words))
         word = words[at]
-        if len(word) >= LONG_ENOUGH and word.isalpha() and word not in COUNTS and _plain_word(word, keep):
+        if len(word) >= LONG_ENOUGH and word.isalpha() and word.lower() not in COUNTS and _plain_word(word, keep):
             words[at] = _slip(random, word)
     return " ".join(words)
 

@@ -53,79 +53,40 @@ def _asked(teller: Teller, shown: str, expression: str, says: str) -> Problem:
 
 
 def expression(teller: Teller) -> Problem:
-    """Digits and signs, from one sign to five, with parentheses, powers and roots."""
-    random = teller.random
-    if teller.chance(0.1):
-        base = str(teller.whole(2, 30))
-        power = teller.random.choice(("2", "3", "2", "4", "5"))
-        shown = teller.pick(
-            f"{base}^{power}",
-            f"{base}**{power}",
-            f"{base} to the power of {power}",
-            f"{base} [squared|to the second]"
-            if power == "2"
-            else f"{base} [cubed|to the third]"
-            if power == "3"
-            else f"{base} ^ {power}",
-        )
-        return _asked(teller, shown, f"{base}^{power}", "A power.")
-    if teller.chance(0.08):
+    """Digits and signs, from one sign to four, with parentheses; or a power or a root."""
+    kind = teller.random.random()
+    if kind < 0.1:
+        return _power(teller)
+    if kind < 0.18:
         root = str(teller.whole(2, 40) ** 2 if teller.chance(0.8) else teller.whole(2, 500))
-        return _asked(
-            teller,
-            teller.pick(
-                f"sqrt({root})",
-                f"the square root of {root}",
-                f"the root of {root}",
-                f"√{root}",
-                f"square root of {root}",
-            ),
-            f"sqrt({root})",
-            "A root.",
-        )
-    count = random.choices((1, 2, 3, 4), (6, 4, 2, 1))[0]
-    parts, shown = [_number(teller)], ""
-    shown = _shown(teller, parts[0])
-    pure = parts[0]
-    spelt = {sign: random.choice(forms) for sign, forms in SIGNS.items()}
-    opened = False
-    for at in range(count):
-        sign = random.choice("+-**/")
+        forms = ("sqrt({})", "the square root of {}", "the root of {}", "√{}", "square root of {}")
+        return _asked(teller, teller.pick(*forms).format(root), f"sqrt({root})", "A root.")
+    spelt = {sign: teller.random.choice(forms) for sign, forms in SIGNS.items()}
+    count = teller.random.choices((1, 2, 3, 4), (6, 4, 2, 1))[0]
+    pure = shown = ""
+    opened = teller.whole(0, count - 1) if count > 1 and teller.chance(0.35) else -1
+    for at in range(count + 1):
         number = _number(teller)
-        group = not opened and at + 1 < count and teller.chance(0.25)
-        pure += sign + "(" * group + number
-        shown += spelt[sign] + "(" * group + _shown(teller, number)
-        if opened:
-            pure, shown, opened = pure + ")", shown + ")", False
-        else:
-            opened = group
-    if opened:
-        pure, shown = pure + ")", shown + ")"
-    if not opened and count > 1 and teller.chance(0.2) and "(" not in pure:
-        first, sign, rest = _first(pure)
-        pure = f"({first}{sign}{rest[0]}){rest[1]}"
-        shown = pure if spelt["*"] != " x " else pure.replace("*", " x ")
-    if _zero(pure):
-        return _asked(teller, "17+25", "17+25", "Add them.")
+        sign = teller.random.choice("+-**/") if at else ""
+        if sign == "-" and at - 1 == opened and "/(" in pure:
+            sign = "+"  # nothing is divided by a difference, which may be nothing
+        before, behind = "(" * (at == opened), ")" * (at - 1 == opened and at > 0)
+        pure += sign + before + number + behind
+        shown += spelt.get(sign, "") + before + _shown(teller, number) + behind
     return _asked(teller, shown, pure, "Work it out.")
+
+
+def _power(teller: Teller) -> Problem:
+    base, power = teller.whole(2, 30), teller.random.choice("23245")
+    forms = {"2": "{} [squared|to the second]", "3": "{} [cubed|to the third]"}
+    shown = teller.pick("{}^" + power, "{}**" + power, "{} to the power of " + power, forms.get(power, "{} ^ " + power))
+    return _asked(teller, shown.format(base), f"{base}^{power}", "A power.")
 
 
 def _shown(teller: Teller, number: str) -> str:
     if number.startswith("0.") and teller.chance(0.3):
         return number[1:]
     return f"{int(number):,}" if number.isdigit() and int(number) >= 1_000 and teller.chance(0.4) else number
-
-
-def _first(pure: str) -> tuple[str, str, tuple[str, str]]:
-    """The first number, the first sign, and the second number with what follows."""
-    at = next(place for place, sign in enumerate(pure) if sign in "+-*/")
-    end = next((place for place in range(at + 1, len(pure)) if pure[place] in "+-*/"), len(pure))
-    return pure[:at], pure[at], (pure[at + 1 : end], pure[end:])
-
-
-def _zero(pure: str) -> bool:
-    """Whether something is divided by a difference, which may be nothing."""
-    return "/(" in pure and "-" in pure.split("/(", 1)[1].split(")", maxsplit=1)[0]
 
 
 WORDED: tuple[tuple[tuple[str, ...], str, str], ...] = (

@@ -9,6 +9,11 @@ from training.builtin.quantities.working import Problem, problem
 __all__ = ["given_factor", "temperature", "unit"]
 
 SAID = wordings("convert")
+PAIRS = (
+    ("miles", "km", "1.6"), ("inches", "cm", "2.54"), ("pounds", "kg", "0.45"), ("kg", "pounds", "2.2"), ("gallons", "litres", "3.8"), ("feet", "m", "0.3"),
+    ("ounces", "g", "28"), ("acres", "hectares", "0.4"), ("knots", "km/h", "1.85"), ("cups", "mL", "240"), ("stone", "pounds", "14"), ("miles", "km", "1.609"),
+    ("atm", "kPa", "101.3"), ("calories", "J", "4.2"),
+)  # fmt: skip
 
 MORE = {
     **UNITS,
@@ -192,49 +197,21 @@ def temperature(teller: Teller) -> Problem:
 
 def given_factor(teller: Teller) -> Problem:
     """From one unit to another by what the question says; the units may be ones that nobody has heard of."""
-    pairs = (
-        ("miles", "km", "1.6"),
-        ("inches", "cm", "2.54"),
-        ("pounds", "kg", "0.45"),
-        ("kg", "pounds", "2.2"),
-        ("gallons", "litres", "3.8"),
-        ("feet", "m", "0.3"),
-        ("ounces", "g", "28"),
-        ("acres", "hectares", "0.4"),
-        ("knots", "km/h", "1.85"),
-        ("cups", "mL", "240"),
-        ("stone", "pounds", "14"),
-        ("miles", "km", "1.609"),
-        ("atm", "kPa", "101.3"),
-        ("calories", "J", "4.2"),
-    )
     if teller.chance(0.45):
         one, two = invented(teller), invented(teller)
         old, new = several(one), several(two)
         factor = str(teller.whole(2, 60)) if teller.chance(0.7) else teller.decimal(1, 20)
     else:
-        old, new, factor = teller.random.choice(pairs)
+        old, new, factor = teller.random.choice(PAIRS)
         one = {"feet": "foot", "inches": "inch"}.get(old, old.removesuffix("s"))
     if teller.chance(0.2):
         factor = teller.decimal(0.2, 9, 2)
     number = str(teller.whole(2, 300)) if teller.chance(0.8) else teller.decimal(1, 80)
     slots = {"f": factor, "O": old, "o": one, "N": new, "n": teller.measure(number)}
-    rule = teller.pick(*SAID["given_factor rule"])
-    keep = tuple(new.split())
-    if teller.chance(0.6):
-        wh = SAID["given_factor wh"]
-        whole = (rule.replace("{n}", "") + ". [Convert|Change|Turn] {n} {O} [to|into] {N}.", rule + ". {n} {O} in {N}?")
-        return Problem(
-            teller.ask(Ask([rule], wh, ("{n} {O} in {N}", "the number of {N} in {n} {O}"), whole), slots),
-            (("Times the factor.", f"{number}*{factor}"),),
-            new,
-            keep,
-        )
-    wh = SAID["given_factor wh2"]
-    whole = (rule + ". [Convert|Change|Turn] {n} {N} [to|into] {O}.", rule + ". {n} {N} in {O}?")
-    return Problem(
-        teller.ask(Ask([rule], wh, ("{n} {N} in {O}", "the number of {O} in {n} {N}"), whole), slots),
-        (("Divided by the factor.", f"{number}/{factor}"),),
-        old,
-        tuple(old.split()),
+    kind, says, sign, unit = teller.random.choice(
+        (("times", "Times the factor.", "*", new), ("over", "Divided by the factor.", "/", old))
     )
+    rule = SAID.pick(teller, "given_factor rule")
+    whole = tuple(f"{rule}. {behind}" for behind in SAID[f"{kind} behind"])
+    ask = Ask((rule,), SAID[f"{kind} wh"], SAID[f"{kind} np"], whole)
+    return Problem(teller.ask(ask, slots), ((says, f"{number}{sign}{factor}"),), unit, tuple(unit.split()))

@@ -9,6 +9,20 @@ from training.builtin.quantities.working import Problem, problem
 __all__ = ["average_speed", "current", "echo", "legs", "turning"]
 
 SAID = wordings("journeys")
+WATER = {
+    "river": "[current|stream|river|water]",
+    "still": "[still water|calm water]",
+    "blows": "[flows|runs|moves]",
+    "down": "[downstream|with the current|down the river]",
+    "up": "[upstream|against the current|up the river]",
+}
+AIR = {
+    "river": "wind",
+    "still": "[still air|calm air]",
+    "blows": "[blows|moves]",
+    "down": "[with|before] the wind",
+    "up": "against the wind",
+}
 
 BOAT = "[boat|rowing boat|motorboat|canoe|ferry|swimmer|kayak|steamer|raft with a motor|duck|fish|plane]"
 
@@ -50,112 +64,54 @@ def average_speed(teller: Teller) -> Problem:
 
 
 def current(teller: Teller) -> Problem:
-    """A boat with and against the water."""
-    v, w, t = teller.whole(6, 40), teller.whole(1, 5), teller.whole(2, 8)
-    down = teller.chance(0.5)
+    """A boat with and against the water, or a plane with and against the wind."""
     boat = teller.say(BOAT).lower()
-    wind = boat == "plane"
-    v, w = (v * 10, w * 10) if wind else (v, w)
-    slots: dict[str, str | Thing] = {
-        "S": Thing(f"a {boat}", ("it", f"the {boat}")),
+    wind, down = boat == "plane", teller.chance(0.5)
+    size = 10 if wind else 1
+    v, w, t = teller.whole(6, 40) * size, teller.whole(1, 5) * size, teller.whole(2, 8)
+    d = (v + w if down else v - w) * t
+    kind = teller.random.choices(("own", "stream", "quick", "far", "long"), (1, 1, 2, 2, 2))[0]
+    mean = kind in ("own", "stream")
+    slots: dict[str, str | Thing] = {"S": Thing(f"a {boat}", ("it", f"the {boat}")), **(AIR if wind else WATER)}
+    slots |= {
+        "way": str(slots["down" if down else "up"]),
         "v": pace(teller, v, "km/h").said,
         "w": pace(teller, w, "km/h").said,
-        "t": period(teller, t, "h").said,
-        "river": "wind" if wind else "[current|stream|river|water]",
-        "still": "[still air|calm air]" if wind else "[still water|calm water]",
-        "way": ("[with|before] the wind" if wind else "[downstream|with the current|down the river]")
-        if down
-        else ("against the wind" if wind else "[upstream|against the current|up the river]"),
-        "blows": "[blows|moves]" if wind else "[flows|runs|moves]",
     }
+    slots["d"] = pace(teller, v + w, "km/h").said if mean else length(teller, d, "km").said
+    slots |= {"u": pace(teller, v - w, "km/h").said, "t": period(teller, t, "h").said}
     sign = "+" if down else "-"
-    says = "With the stream the speeds are added." if down else "Against the stream its speed is taken away."
-    if teller.chance(0.25):
-        d, u = v + w, v - w
-        slots |= {"d": pace(teller, d, "km/h").said, "u": pace(teller, u, "km/h").said}
-        facts = (
-            [teller.pick(*SAID["current facts"])] if not wind else ["{S} flies at {d} with the wind and {u} against it"]
-        )
-        if teller.chance(0.5):
-            wh: tuple[str, ...] = SAID["current wh"]
-            return problem(
-                teller,
-                Ask(facts, wh, ("the speed in {still}", "its own speed")),
-                slots,
-                ("The own speed is the mean of both.", f"({d}+{u})/2"),
-                "km/h",
-            )
-        wh = SAID["current wh2"]
-        return problem(
-            teller,
-            Ask(facts, wh, ("the speed of the {river}",)),
-            slots,
-            ("The stream is half of the difference.", f"({d}-{u})/2"),
-            "km/h",
-        )
-    facts = [teller.pick(*SAID["current facts2"])]
-    kind = teller.random.choice(("speed", "distance", "time"))
-    if kind == "speed":
-        wh = SAID["current wh3"]
-        return problem(teller, Ask(facts, wh, ("the speed {way}",)), slots, (says, f"{v}{sign}{w}"), "km/h")
-    if kind == "distance":
-        wh = SAID["current wh4"]
-        return problem(
-            teller, Ask(facts, wh, ("the distance {way} in {t}",)), slots, (says, f"({v}{sign}{w})*{t}"), "km"
-        )
-    d = (v + w if down else v - w) * t
-    slots["d"] = length(teller, d, "km").said
-    wh = SAID["current wh5"]
-    return problem(teller, Ask(facts, wh, ("the time for {d} {way}",)), slots, (says, f"{d}/({v}{sign}{w})"), "h")
+    swept = "With the stream the speeds are added." if down else "Against the stream its speed is taken away."
+    says, expression, unit = {
+        "own": ("The own speed is the mean of both.", f"({v + w}+{v - w})/2", "km/h"),
+        "stream": ("The stream is half of the difference.", f"({v + w}-{v - w})/2", "km/h"),
+        "quick": (swept, f"{v}{sign}{w}", "km/h"),
+        "far": (swept, f"({v}{sign}{w})*{t}", "km"),
+        "long": (swept, f"{d}/({v}{sign}{w})", "h"),
+    }[kind]
+    return problem(teller, SAID.ask(teller, kind + " wind" * (wind and mean)), slots, (says, expression), unit)
 
 
 def echo(teller: Teller) -> Problem:
     """Sound and light: thunder, echoes, signals."""
     t = str(teller.whole(2, 20)) if teller.chance(0.6) else teller.decimal(0.3, 9)
-    c, unit, size = teller.random.choice(
-        (
-            ("340", "m/s", "sound"),
-            ("330", "m/s", "sound"),
-            ("343", "m/s", "sound"),
-            ("1500", "m/s", "sonar"),
-            ("300000", "km/s", "light"),
-            ("1480", "m/s", "sonar"),
-        )
-    )
-    du = "m" if unit == "m/s" else "km"
-    who = person(teller).name
+    kind = teller.random.choice(("back", "back", "thunder", "thunder", "signal"))
+    medium = "in space" if kind == "signal" else "in water" if kind == "back" and teller.chance(0.5) else "in air"
+    c = {"in air": teller.pick("340", "330", "343"), "in water": teller.pick("1500", "1480"), "in space": "300000"}[
+        medium
+    ]
+    unit, du = ("km/s", "km") if kind == "signal" else ("m/s", "m")
     slots: dict[str, str | Thing] = {
-        "S": who,
+        "S": person(teller).name,
         "t": f"{t} {UNITS['s']}",
-        "c": f"{c} {unit}" if size != "light" or teller.chance(0.5) else f"300,000 {unit}",
-        "medium": "in water" if size == "sonar" else "in air" if size == "sound" else "in space",
-        "X": "sound" if size != "light" else "light",
+        "c": f"{teller.measure(c)} {unit}",
     }
-    back = (size != "light" and teller.chance(0.5)) or size == "sonar"
-    speed = teller.pick(*SAID["echo speed"])
-    if back:
-        fact = teller.pick(*SAID["echo fact"])
-        wh: tuple[str, ...] = SAID["echo wh"]
-        return problem(
-            teller,
-            Ask([fact, speed], wh, ("the distance [to the obstacle|to it]",)),
-            slots,
-            ("There and back: half of speed times time.", f"{c}*{t}/2"),
-            du,
-        )
-    if size == "sound":
-        fact = teller.pick(*SAID["echo fact2"])
-        wh = SAID["echo wh2"]
+    slots |= {"medium": medium, "X": "light" if kind == "signal" else "sound"}
+    if kind == "back":
+        work = ("There and back: half of speed times time.", f"{c}*{t}/2")
     else:
-        fact = teller.pick(*SAID["echo fact3"])
-        wh = SAID["echo wh3"]
-    return problem(
-        teller,
-        Ask([fact, speed], wh, ("the distance", "the distance to it")),
-        slots,
-        ("Distance is speed times time.", f"{c}*{t}"),
-        du,
-    )
+        work = ("Distance is speed times time.", f"{c}*{t}")
+    return problem(teller, SAID.ask(teller, kind), slots, work, du)
 
 
 def legs(teller: Teller) -> Problem:

@@ -178,7 +178,7 @@ def paid(teller: Teller) -> Problem:
     total = str(int(n) * int(w)) if w.isdigit() else money.price(100, 900)
     slots["T"] = money.say(total)
     if w.isdigit() and teller.chance(0.4):
-        facts = SAID["paid facts2"]
+        facts = list(SAID["paid facts2"])
         wh = SAID["paid wh2"]
         return Problem(
             teller.ask(Ask(facts, wh, ("the number of {u}s [needed|of work]",)), slots),

@@ -273,56 +273,23 @@ def _ask(teller: Teller, figure: Figure) -> Ask:
 
 
 def covering(teller: Teller) -> Problem:
-    """Tiles, fences, paint and rain: an area or a perimeter, and then so much for each unit of it."""
-    a, b = teller.whole(2, 40), teller.whole(2, 40)
-    each = str(teller.whole(2, 30))
-    kind = teller.random.choice(("fence", "floor", "tiles", "litres"))
-    slots = {
-        "a": f"{a} [m|metres|meters]",
-        "b": f"{b} [m|metres|meters]",
+    """Tiles, fences, paint and floors: an area or a perimeter, and then so much for each unit of it."""
+    a, b, each = teller.whole(2, 40), teller.whole(2, 40), teller.whole(2, 30)
+    side = teller.random.choice((10, 20, 25, 50))
+    slots = {"X": "[garden|field|yard|meadow|playground]", "Y": "[floor|room|hall|terrace|kitchen|wall]"}
+    slots = {name: teller.say(names).lower() for name, names in slots.items()}
+    slots |= {
+        "a": f"{a} {LENGTHS['m']}",
+        "b": f"{b} {LENGTHS['m']}",
         "p": f"${each}",
-        "e": each,
-        "X": "[garden|field|yard|meadow|playground]",
-        "Y": "[floor|room|hall|terrace|kitchen|wall]",
+        "e": str(each),
+        "s": f"{side} [cm|centimetres]",
     }
-    slots |= {name: teller.say(slots[name]).lower() for name in ("X", "Y")}
-    if kind == "fence":
-        facts = SAID["covering facts"]
-        wh = SAID["covering wh"]
-        return problem(
-            teller,
-            Ask(facts, wh, SAID["covering part"], loose=False),
-            slots,
-            ("The perimeter times the price.", f"2*({a}+{b})*{each}"),
-            "dollars",
-        )
-    if kind == "floor":
-        facts = SAID["covering facts2"]
-        wh = SAID["covering wh2"]
-        return problem(
-            teller,
-            Ask(facts, wh, ("the cost for the whole {Y}", "the total cost"), loose=False),
-            slots,
-            ("The area times the price.", f"{a}*{b}*{each}"),
-            "dollars",
-        )
-    if kind == "litres":
-        facts = SAID["covering facts3"]
-        wh = SAID["covering wh3"]
-        return problem(
-            teller,
-            Ask(facts, wh, ("the paint needed",), loose=False),
-            slots,
-            ("The area divided by what one covers.", f"{a}*{b}/{each}"),
-        )
-    side = teller.random.choice(("10", "20", "25", "50"))
-    slots |= {"s": f"{side} [cm|centimetres]"}
-    facts = SAID["covering facts4"]
-    wh = SAID["covering wh4"]
-    return problem(
-        teller,
-        Ask(facts, wh, ("the number of tiles", "the tiles needed"), loose=False),
-        slots,
-        ("The area in square cm, divided by that of a tile.", f"({a}*100)*({b}*100)/{side}^2"),
-        "tiles",
-    )
+    kind = teller.random.choice(("fence", "floor", "tiles", "paint"))
+    says, expression, unit = {
+        "fence": ("The perimeter times the price.", f"2*({a}+{b})*{each}", "dollars"),
+        "floor": ("The area times the price.", f"{a}*{b}*{each}", "dollars"),
+        "paint": ("The area divided by what one covers.", f"{a}*{b}/{each}", ""),
+        "tiles": ("The area in square cm, divided by that of a tile.", f"({a}*100)*({b}*100)/{side}^2", "tiles"),
+    }[kind]
+    return problem(teller, SAID.ask(teller, kind, loose=False), slots, (says, expression), unit)

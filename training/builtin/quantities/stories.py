@@ -1,15 +1,19 @@
 """Word problems of one, two and three steps: getting, giving, comparing, groups, shares, what was there at first."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from training.builtin.quantities.telling import Ask, Teller, Thing
 from training.builtin.quantities.wordings import wordings
 from training.builtin.quantities.words import noun, person, place, several, subject
-from training.builtin.quantities.working import Problem, value
+from training.builtin.quantities.working import Problem
 
 __all__ = ["compared", "counted", "grouped", "happened", "rated", "shared", "started"]
 
 SAID = wordings("stories")
+PEOPLE = "[children|friends|people|pupils|students|neighbours|guests|classes|teams|cousins|families|workers|players]"
+COLOURS = "red blue green yellow white black brown big small old new round long wooden".split()
+DAYS = ("on [Monday|the first day]", "on [Tuesday|the second day]", "on [Wednesday|the third day]")
 
 HOLDS = "[has|has|had|owns|owned|keeps|starts with|started with|began with|holds|has got|collected|counted|bought|picked|made|found]"
 CONTAINERS = """box bag basket crate jar shelf row tray table packet pack carton bucket drawer album page room bus van team class sack pile
@@ -237,165 +241,60 @@ def grouped(teller: Teller) -> Problem:
     }[kind]
     scene.slots["k"] = str(min(k, n * m - 1)) if kind == "less" else scene.slots["k"]
     if kind in ("less", "remain"):
-        wh, np = FEW_LEFT, SAID["grouped parts2"]
+        ask = Ask(facts, FEW_LEFT, SAID["grouped parts2"], loose=False)
     else:
-        wh = SAID["grouped wh"]
-        np = SAID["grouped np"]
-    return scene.problem(teller, Ask(facts, wh, np, loose=False), says, expression)
+        ask = Ask(facts, SAID["grouped wh"], SAID["grouped np"], loose=False)
+    return scene.problem(teller, ask, says, expression)
 
 
 def shared(teller: Teller) -> Problem:
     """Dealt out equally, or packed so many at a time; first put together or used in part, sometimes."""
     k, m = teller.whole(2, 16), teller.whole(2, 40)
-    kind = teller.random.choices(("each", "packs", "sum", "rest"), (4, 3, 2, 2))[0]
+    kind = teller.random.choices(("each", "dealt", "packs", "sum", "rest"), (2, 2, 3, 2, 2))[0]
     total = k * m if kind == "packs" or teller.chance(0.9) else k * m + teller.whole(1, k)
     part = teller.whole(1, max(total // 3, 1))
     scene = _scene(teller, k=k, T=total, a=total - part, b=part, U=total + part)
-    people = (
-        "[children|friends|people|pupils|students|neighbours|guests|classes|teams|cousins|families|workers|players]"
-    )
-    scene.slots["people"] = teller.say(people).lower()
-    deal = teller.pick(*SAID["shared deal"])
-    start = {
-        "each": "{S} has {T} {N}",
-        "packs": "{S} has {T} {N}",
-        "sum": "{S} has {a} {N} and {F} has {b}",
-        "rest": "{S} has {U} {N} and keeps {b}",
-    }[kind]
-    if kind == "packs":
-        facts = [teller.pick(*SAID["shared facts"])]
-        wh: tuple[str, ...] = SAID["shared wh"]
-        unit, np = several(str(scene.slots["box"])), SAID["shared parts"]
-        return scene.problem(teller, Ask(facts, wh, np), "Divide.", f"{total}/{k}", unit)
-    facts = [
-        start,
-        {
-            "sum": "they put them together and share them equally [among|between] {k} {people}",
-            "rest": "the others are shared equally [among|between] {k} {people}",
-        }.get(kind, "{S} " + deal),
-    ]
-    if kind == "each" and teller.chance(0.5):
-        facts = [teller.pick(*SAID["shared facts2"])]
-    wh = SAID["shared wh2"]
-    expression = {
-        "each": f"{total}/{k}",
-        "sum": f"({total - part}+{part})/{k}",
-        "rest": f"({total + part}-{part})/{k}",
-    }[kind]
-    says = {"each": "Divide.", "sum": "Add, then divide.", "rest": "Take away, then divide."}[kind]
-    return scene.problem(
-        teller,
-        Ask(facts, wh, SAID["shared part"], loose=False),
-        says,
-        expression,
-    )
+    scene.slots["people"] = teller.say(PEOPLE).lower()
+    says, expression = {
+        "sum": ("Add, then divide.", f"({total - part}+{part})/{k}"),
+        "rest": ("Take away, then divide.", f"({total + part}-{part})/{k}"),
+    }.get(kind, ("Divide.", f"{total}/{k}"))
+    unit = str(scene.slots["boxes"]) if kind == "packs" else None
+    return scene.problem(teller, SAID.ask(teller, kind, loose=False), says, expression, unit)
 
 
 def started(teller: Teller) -> Problem:
     """What was there at first, what came in between, or how many are still missing."""
     a, b = _amount(teller) + 2, teller.whole(2, 40)
     scene = _scene(teller, a=a, b=b, c=a + b)
-    kind = teller.random.choice(("first", "bought", "gone", "need"))
+    kind = teller.random.choice(("first", "came", "gone", "need"))
+    says, expression = "The difference is asked for.", f"{a + b}-{a}"
     if kind == "first":
-        facts = [
-            teller.pick(*SAID["started facts"]),
-            "{S} [now has|still has|has] {a} [left|{N} left]",
-        ]
-        wh = SAID["started wh"]
-        np, expression, says = (
-            SAID["started parts2"],
-            f"{a}+{b}",
-            "Add back what went away.",
-        )
-    elif kind == "bought":
-        facts = [
-            "{S} had {a} {N}",
-            teller.pick(*SAID["started facts2"]),
-        ]
-        wh = SAID["started wh2"]
-        np, expression, says = (
-            SAID["started parts3"],
-            f"{a + b}-{a}",
-            "The difference is asked for.",
-        )
-    elif kind == "gone":
-        facts = [
-            "{S} had {c} {N}",
-            teller.pick(*SAID["started facts3"]),
-        ]
-        wh = SAID["started wh3"]
-        np, expression, says = (
-            SAID["started parts4"],
-            f"{a + b}-{a}",
-            "The difference is asked for.",
-        )
-    else:
-        facts = [
-            teller.pick(*SAID["started facts4"]),
-            "{S} [has|already has] {a}[| of them| {N}| so far]",
-        ]
-        wh = SAID["started wh4"]
-        np, expression, says = (
-            SAID["started parts"],
-            f"{a + b}-{a}",
-            "The difference is asked for.",
-        )
-    return scene.problem(teller, Ask(facts, wh, np, loose=False), says, expression)
+        says, expression = "Add back what went away.", f"{a}+{b}"
+    return scene.problem(teller, SAID.ask(teller, kind, loose=False), says, expression)
 
 
 def counted(teller: Teller) -> Problem:
-    """Several sorts are counted together, or one of them is not."""
+    """Several sorts are counted together, or one of them is not; or what was there day by day."""
     numbers = [_amount(teller) for _ in range(teller.random.choice((2, 2, 3, 3, 4)))]
-    scene = _scene(teller, **{f"c{at}": number for at, number in enumerate(numbers)})
-    colours = teller.random.sample(
-        "red blue green yellow white black brown big small old new round long wooden".split(), len(numbers)
-    )
-    other = teller.chance(0.3)
-    slots = [f"{{c{at}}} {colour}" for at, colour in enumerate(colours)]
-    listed = ", ".join(slots[:-1]) + f" and {slots[-1]} {{N}}"
-    total = "+".join(map(str, numbers))
-    if other and len(numbers) > 1:
-        whole = int(value(total))
-        scene.slots["T"] = teller.number(whole) if not str(teller.number(whole)).endswith(" of") else str(whole)
-        rest = ", ".join(slots[:-2]) + (" and " if len(slots) > 2 else "") + slots[-2]
-        facts = [
-            teller.pick(*SAID["counted facts"]),
-            f"{rest} ones are among them and all the others are {colours[-1]}",
-        ]
-        wh: tuple[str, ...] = (
-            f"how many {{N}} are {colours[-1]}~how many {{N}} are {colours[-1]}",
-            f"how many {colours[-1]} {{N}} are there~how many {colours[-1]} {{N}} there are",
-        )
-        return scene.problem(
-            teller,
-            Ask(facts, wh, (f"the number of {colours[-1]} {{N}}",), loose=False),
-            "Take away the others.",
-            f"{whole}-" + "-".join(map(str, numbers[:-1])),
-        )
-    facts = [
-        teller.pick(
-            f"{{S}} has {listed}",
-            f"there are {listed} in the [box|shop|bag|garden|cellar]",
-            f"{{S}} [counts|buys|finds|sees|sells] {listed}",
-            f"a [box|crate|shop] holds {listed}",
-        )
-    ]
-    if len(numbers) < 4 and teller.chance(0.4):
-        days = SAID["counted days"]
-        verb = teller.pick(*SAID["counted verb"])
-        facts = [
-            f"{{S}} {verb} {{c0}} {{N}} {days[0]}"
-            + "".join(
-                f"{', ' if at < len(numbers) - 1 else ' and '}{{c{at}}} {days[at]}" for at in range(1, len(numbers))
-            )
-        ]
-    wh = SAID["counted wh"]
-    return scene.problem(
-        teller,
-        Ask(facts, wh, SAID["counted part"]),
-        "Add them.",
-        total,
-    )
+    scene = _scene(teller, **{f"c{at}": number for at, number in enumerate(numbers)}, T=sum(numbers))
+    colours = teller.random.sample(COLOURS, len(numbers))
+    sorts = [f"{{c{at}}} {colour}" for at, colour in enumerate(colours)]
+    scene.slots["C"] = colours[-1]
+    if teller.chance(0.3):
+        scene.slots["rest"] = _listed(sorts[:-1])
+        expression = f"{sum(numbers)}-" + "-".join(map(str, numbers[:-1]))
+        return scene.problem(teller, SAID.ask(teller, "others", loose=False), "Take away the others.", expression)
+    scene.slots["L"] = _listed(sorts) + " {N}"
+    days = [f"{{c{at}}} {'{N} ' * (not at)}{day}" for at, day in enumerate(DAYS[: len(numbers)])]
+    scene.slots["D"] = _listed(days)
+    kind = "days" if len(numbers) <= len(DAYS) and teller.chance(0.4) else "total"
+    return scene.problem(teller, SAID.ask(teller, kind), "Add them.", "+".join(map(str, numbers)))
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """Some things in a row."""
+    return ", ".join(parts[:-1]) + " and " * (len(parts) > 1) + parts[-1]
 
 
 RATES = (

@@ -4,11 +4,14 @@ from training.builtin.quantities.speed import UNITS, length, mover, pace, period
 from training.builtin.quantities.telling import Ask, Slots, Teller, Thing
 from training.builtin.quantities.wordings import wordings
 from training.builtin.quantities.words import place
-from training.builtin.quantities.working import Problem
+from training.builtin.quantities.working import Problem, problem
 
 __all__ = ["meeting", "passing_platform", "passing_point", "passing_train", "passing_walker", "two_crossings"]
 
 SAID = wordings("trains")
+WALKERS = "[man|woman|runner|cyclist|jogger|walker|boy|girl|farmer|hiker]"
+SAME_WAY = "[in the same direction|the same way|in the direction of the train]"
+OTHER_WAY = "[in the opposite direction|the opposite way|from the other side|in the contrary direction]"
 
 POINT = """[a pole|a pole|a man|a man|a signal|a tree|a post|a telegraph pole|a lamp post|a signal post|a standing man|a person|a woman|
 a boy on the platform|somebody standing still|a guard|a milestone|a kilometre stone|a stationary observer|a child at the gate|
@@ -136,95 +139,46 @@ def passing_platform(teller: Teller) -> Problem:
     """A train passes something that is long itself."""
     v, unit, t = _speed_and_time(teller)
     long, far = (
-        str(teller.whole(80, 500, teller.random.choice((5, 10, 1)))),
-        str(teller.whole(60, 900, teller.random.choice((5, 10, 1)))),
+        teller.whole(80, 500, teller.random.choice((5, 10, 1))),
+        teller.whole(60, 900, teller.random.choice((5, 10, 1))),
     )
-    train, over = _train(teller), teller.say(PLATFORM).lower()
-    there = Thing(f"a {over}", (f"the {over}",))
-    slots: dict[str, str | Thing] = {
-        "S": train,
-        "X": there,
-        "passes": OVER,
-        "passb": OVER_BASE,
-        "GOING": GOING,
-        "Y": over,
-    }
-    wanted = teller.pick("time", "far", "long", "speed")
+    over, wanted = teller.say(PLATFORM).lower(), teller.pick("time", "far", "length", "speed")
+    known = far if wanted == "length" else long
+    way = float(t) * int(v) * (5 / 18 if unit == "km/h" else 1)
+    known = known if way > known else max(int(way) - teller.whole(10, 40), 5)
+    slots = _slots(teller, v=(v, unit), t=(t, "s"), L=(str(long), "m"), P=(str(far), "m"), K=(str(known), "m"))
+    slots |= {"S": _train(teller), "passes": OVER, "passb": OVER_BASE, "GOING": GOING, "Y": over}
+    facts = SAID.ask(teller, f"over {wanted}").facts
+    slots["X"] = Thing(f"{'a' if '{X}' in facts[0] else 'the'} {over}", (f"the {over}",), f"the {over}'s")
+    named = "[metres|meters|m]" if teller.chance(0.4) else ""
     if wanted == "time":
-        facts = (teller.pick(*SAID["passing_platform facts"]),)
-        slots |= _slots(teller, v=(v, unit), L=(long, "m"), P=(far, "m"))
-        slots["X"] = Thing(f"the {over}", (f"the {over}",)) if "{X}" not in facts[0] else there
         work = ("The train goes its own length and that of the other.", f"({long}+{far})/{_below(v, unit)}")
         return Problem(teller.ask(Ask(facts, TIME_WH, TIME_NP), slots), (work,), "s")
     if wanted == "speed":
-        facts = (teller.pick(*SAID["passing_platform facts2"]),)
-        slots |= _slots(teller, t=(t, "s"), L=(long, "m"), P=(far, "m"))
         return _speed_asked(teller, Ask(facts, SPEED_WH, SPEED_NP), slots, f"({long}+{far})/{t}")
-    known, other = (far, "length") if wanted == "long" else (long, "far")
-    way = float(t) * int(v) * (5 / 18 if unit == "km/h" else 1)
-    if way <= int(known):
-        known = str(max(int(way) - teller.whole(10, 40), 5))
-    slots |= _slots(teller, v=(v, unit), t=(t, "s"), K=(known, "m"))
-    if other == "length":
-        facts = (teller.pick(*SAID["passing_platform facts3"]),)
-        ask = Ask(facts, LENGTH_WH, LENGTH_NP, (), (), "[metres|meters|m]" if teller.chance(0.4) else "")
-    else:
-        facts = (teller.pick(*SAID["passing_platform facts4"]),)
-        where = tuple(each.replace("{S}", "{X}").replace("{S's}", "the {Y}'s") for each in LENGTH_WH)
-        ask = Ask(
-            facts,
-            where,
-            ("the length of {X}", "the length of the {Y}"),
-            unit="[metres|meters|m]" if teller.chance(0.4) else "",
-        )
+    wh: tuple[str, ...] = LENGTH_WH
+    np: tuple[str, ...] = LENGTH_NP
+    if wanted == "far":
+        wh, np = tuple(each.replace("{S}", "{X}") for each in LENGTH_WH), ("the length of {X}", "the length of the {Y}")
     work = ("The way is speed times time, less the known length.", f"{_metres(v, unit)}*{t}-{known}")
-    return Problem(teller.ask(ask, slots), (work,), "m")
+    return Problem(teller.ask(Ask(facts, wh, np, unit=named), slots), (work,), "m")
 
 
 def passing_walker(teller: Teller) -> Problem:
     """A train passes somebody who moves along the track."""
     v, _, t = _speed_and_time(teller)
-    w = str(teller.whole(2, 14))
-    v = str(max(int(v), 30))
+    v, w, long = str(max(int(v), 30)), str(teller.whole(2, 14)), str(teller.whole(60, 500, 10))
     same = teller.chance(0.5)
-    way = (
-        "[in the same direction|the same way|in the direction of the train]"
-        if same
-        else "[in the opposite direction|the opposite way|from the other side|in the contrary direction]"
-    )
-    train = _train(teller)
-    slots: dict[str, str | Thing] = {
-        "S": train,
-        "GOING": GOING,
-        "W": "[man|woman|runner|cyclist|jogger|walker|boy|girl|farmer|hiker]",
-        "way": way,
-        "passes": CROSSES,
-        "passb": CROSS,
-        "X": "[the other|him|her]",
-    }
+    slots = _slots(teller, v=(v, "km/h"), w=(w, "km/h"), t=(t, "s"), L=(long, "m"))
+    slots |= {"S": _train(teller), "GOING": GOING, "W": WALKERS, "way": SAME_WAY if same else OTHER_WAY}
+    slots |= {"passes": CROSSES, "passb": CROSS, "X": "[the other|him|her]"}
     relative = f"({v}{'-' if same else '+'}{w})*5/18"
-    says = f"The speeds are {'subtracted' if same else 'added'}: {'same direction' if same else 'they go towards each other'}."
-    slots |= _slots(teller, v=(v, "km/h"), w=(w, "km/h"))
+    says = "The speeds are subtracted: same direction." if same else "The speeds are added: they go towards each other."
     if teller.chance(0.5):
-        slots |= _slots(teller, t=(t, "s"))
-        facts = (
-            teller.pick(
-                "{S} {GOING} at {v} {passes} a {W} {GOING} at {w} {way} in {t}",
-                "{S} at {v} overtakes a {W} {GOING} at {w} {way} in {t}"
-                if same
-                else "a {W} moves at {w}; {S} {GOING} at {v} comes {way} and [passes|goes by] in {t}",
-                "{S} at {v} takes {t} to {passb} a {W} who moves at {w} {way}",
-            ),
-        )
+        facts = SAID.ask(teller, "walker same" if same else "walker against").facts
         return Problem(teller.ask(Ask(facts, LENGTH_WH, LENGTH_NP), slots), ((says, f"{relative}*{t}"),), "m")
-    long = str(teller.whole(60, 500, 10))
-    slots |= _slots(teller, L=(long, "m"))
-    facts = (teller.pick(*SAID["passing_walker facts"]),)
-    return Problem(
-        teller.ask(Ask(facts, TIME_WH[:1] + TIME_WH[3:4], TIME_NP[:1] + TIME_NP[3:]), slots),
-        ((says, f"{long}/({relative})"),),
-        "s",
-    )
+    ask = Ask(SAID.ask(teller, "walker time").facts, TIME_WH[:1] + TIME_WH[3:4], TIME_NP[:1] + TIME_NP[3:])
+    return Problem(teller.ask(ask, slots), ((says, f"{long}/({relative})"),), "s")
 
 
 def passing_train(teller: Teller) -> Problem:
@@ -264,57 +218,19 @@ def two_crossings(teller: Teller) -> Problem:
 
 def meeting(teller: Teller) -> Problem:
     """Two go towards each other, away from each other, or one after the other."""
-    vu, du = teller.pick("km/h", "km/h", "mph", "m/s"), ""
-    du, tu = {"km/h": ("km", "h"), "mph": ("miles", "h"), "m/s": ("m", "s")}[vu]
+    vu, du, tu = teller.random.choice((*[("km/h", "km", "h")] * 2, ("mph", "miles", "h"), ("m/s", "m", "s")))
     v, w, t = teller.whole(8, 110), teller.whole(5, 90), teller.whole(2, 12)
-    one, two = mover(teller, "car", "bike"), mover(teller, "car", "bike")
-    slots: dict[str, str | Thing] = {
-        "A": one.thing.first,
-        "B": two.thing.first.replace("a ", "another ", 1) if two.thing.first == one.thing.first else two.thing.first,
-        "P": place(teller),
-        "Q": place(teller),
-    }
-    slots |= _slots(teller, v=(str(v), vu), w=(str(w), vu))
-    unit = UNITS[tu]
+    one, two = (mover(teller, "car", "bike").thing.first for _ in range(2))
+    slots: dict[str, str | Thing] = {"A": one, "B": two.replace("a ", "another ", 1) if one == two else two}
+    slots |= {"P": place(teller), "Q": place(teller), "u": UNITS[tu], "x": UNITS[du]}
     if teller.chance(0.45):
         d = (v + w) * t if teller.chance(0.7) else teller.whole(30, 900)
-        slots |= _slots(teller, d=(str(d), du))
-        facts = (teller.pick(*SAID["meeting facts"]),)
-        ask = Ask(
-            facts,
-            (
-                "when do they meet~when they meet",
-                "after [how long|what time|how many " + unit + "] do they meet~after how long they meet",
-                "how long does it take until they meet~how long it takes until they meet",
-                "how much time passes before they meet~how much time passes before they meet",
-            ),
-            SAID["meeting ask"],
-        )
-        return Problem(teller.ask(ask, slots), (("They approach with the sum of the speeds.", f"{d}/({v}+{w})"),), tu)
+        slots |= _slots(teller, d=(str(d), du), v=(str(v), vu), w=(str(w), vu))
+        work = ("They approach with the sum of the speeds.", f"{d}/({v}+{w})")
+        return problem(teller, SAID.ask(teller, "meet"), slots, work, tu)
     away = teller.chance(0.6)
     v, w = (v, w) if away or v > w else (w + 3, v)
     slots |= _slots(teller, t=(str(t), tu), v=(str(v), vu), w=(str(w), vu))
-    facts = (
-        teller.pick(*SAID["meeting facts2"]).replace("WAY", "opposite directions" if away else "the same direction"),
-    )
-    ask = Ask(
-        facts,
-        (
-            "how far apart are they [then|now|]~how far apart they are",
-            "what is the distance between them [then|]~what the distance between them is",
-            "how many [km|kilometres] lie between them [then|]~how far they are apart"
-            if du == "km"
-            else "how far is one from the other~how far they are apart",
-        ),
-        SAID["meeting ask2"],
-    )
-    return Problem(
-        teller.ask(ask, slots),
-        (
-            (
-                f"The {'sum' if away else 'difference'} of the speeds times the time.",
-                f"({v}{'+' if away else '-'}{w})*{t}",
-            ),
-        ),
-        du,
-    )
+    slots["way"] = "opposite directions" if away else "the same direction"
+    says = f"The {'sum' if away else 'difference'} of the speeds times the time."
+    return problem(teller, SAID.ask(teller, "apart"), slots, (says, f"({v}{'+' if away else '-'}{w})*{t}"), du)
