@@ -7,6 +7,7 @@ import importlib
 import sys
 
 NAMES = (
+    "builtin",
     "decoding",
     "effects",
     "guides",

@@ -1,0 +1,146 @@
+"""The built-in model on one core: tokens a second, free and as it really answers, and the same weights in torch beside it.
+
+A fresh process that is bound to one core reckons; the time is its own CPU. The peer reads the same tokens with a cache of its
+own, and its logits are compared with ours first.
+"""
+
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from benches.measure import Subject, fresh
+
+if TYPE_CHECKING:
+    from taiwa.models.builtin.model import BuiltinModel
+
+__all__ = ["main", "measured"]
+
+Take: TypeAlias = Callable[[str, Callable[[], int]], None]
+
+LEAST = 150
+"""Tokens a second that the model is to write at least."""
+TIMES = 15
+PROMPT, WRITTEN = 80, 128
+LONG = 400
+MOST = 160
+QUESTIONS = (
+    "A tram covers 84 km in 3 hours. What is its average speed?",
+    "How heavy are 2.5 mol of glucose?",
+    "Pens cost 4 dollars a piece. Ana buys 7 of them and a folder for 5 dollars. What does she pay in all?",
+    "What percentage of the mass of ammonium nitrate is nitrogen?",
+)
+CHILD = "import sys; sys.path.insert(0, '.'); import benches.builtin as it; print(it.measured())"
+
+
+def measured() -> str:
+    """What a process finds that is bound to one core, as JSON: for each figure the values of all times."""
+    if "numpy" in sys.modules:
+        raise RuntimeError("bound to one core after numpy was loaded, its threads would not be")
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    found: dict[str, list[float]] = {}
+
+    def take(name: str, act: Callable[[], int]) -> None:
+        """Seconds for each of what an act makes."""
+        act()
+        made: list[float] = []
+        for _ in range(TIMES):
+            started = time.process_time()
+            made.append(act())
+            made[-1] = (time.process_time() - started) / made[-1]
+        found[name] = made
+
+    _ours(take)
+    _theirs(take)
+    return json.dumps(found)
+
+
+def _ours(take: Take) -> None:
+    from taiwa.models.builtin.loading import load
+    from taiwa.models.builtin.model import BuiltinModel
+
+    loaded = load()
+    size = len(loaded.tokens)
+    ids = [number * 7 % (size - 300) + 270 for number in range(LONG)]
+
+    def free() -> int:
+        track = loaded.network.start()
+        track.read(ids[:PROMPT])
+        for token in ids[:WRITTEN]:
+            track.read([token]).argmax()
+        return WRITTEN
+
+    def read(count: int) -> Callable[[], int]:
+        def act() -> int:
+            loaded.network.start().read(ids[:count])
+            return 1
+
+        return act
+
+    take("free", free)
+    take("first", read(PROMPT))
+    take("long", read(LONG))
+    model = BuiltinModel()
+    take("answers", lambda: sum(_answer(model, question) for question in QUESTIONS))
+
+
+def _answer(model: "BuiltinModel", question: str) -> int:
+    """Solve a question as `taiwa solve` does; gives how many tokens were written."""
+    from taiwa.flows.rationale import Bounds
+    from taiwa.flows.reason import reason
+    from taiwa.kernel.run import Runtime
+    from taiwa.kernel.values import Sampling
+    from taiwa.tools import builtin
+
+    model.scribe().shelf.clear()
+    tools = [tool for name, tool in builtin().items() if name in ("calculator", "molar_mass", "stoichiometry")]
+    program = reason(
+        question, [tool.spec for tool in tools], sampling=Sampling(max_tokens=MOST), bounds=Bounds(calls=3)
+    )
+    done = Runtime(model, tools=tools).done(program)
+    return done.spent.usage.output_tokens
+
+
+def _theirs(take: Take) -> None:
+    import numpy as np
+    import torch
+
+    from benches.peers.eager import Eager
+    from taiwa.models.builtin.loading import DATA, load
+    from taiwa.models.builtin.weights import loaded
+
+    torch.set_num_threads(1)
+    weights, ours = loaded(DATA / "weights.safetensors"), load().network
+    ids = [number * 7 % (weights.config.vocab - 300) + 270 for number in range(LONG)]
+    gap = float(np.abs(Eager(weights).read(ids[:PROMPT]) - ours.start().read(ids[:PROMPT])).max())
+    if gap > 1e-2:
+        raise RuntimeError(f"torch and numpy differ by {gap}")
+
+    def free() -> int:
+        eager = Eager(weights)
+        eager.read(ids[:PROMPT])
+        for token in ids[:WRITTEN]:
+            eager.read([token]).argmax()
+        return WRITTEN
+
+    take("torch", free)
+
+
+def main() -> None:
+    subject = Subject("builtin", __doc__ or "", ("numpy", "torch"))
+    found: dict[str, list[float]] = json.loads(fresh(CHILD))
+    ours = subject.median("free, one token a pass", [1 / each for each in found["free"]], "tokens/s")
+    subject.median(
+        "answers to questions, with prompts, guides and tools", [1 / each for each in found["answers"]], "tokens/s"
+    )
+    subject.median(f"the first token behind {PROMPT} of a prompt", [1e3 * each for each in found["first"]], "ms")
+    subject.median(f"reading a prompt of {LONG} tokens", [1e3 * each for each in found["long"]], "ms")
+    eager = statistics.median(found["torch"])
+    subject.row("the same weights in torch, eagerly, one token a pass", 1e3 * eager, "ms", "a token", ours=1e3 / ours)
+    subject.target("a token that is written freely", 1e3 / ours, 1e3 / LEAST, "ms")
+    answers = statistics.median(found["answers"])
+    subject.target("a token of an answer, with all that stands around it", 1e3 * answers, 1e3 / LEAST, "ms")
+    subject.write()
