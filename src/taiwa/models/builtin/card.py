@@ -34,7 +34,7 @@ def is_there() -> bool:
 
 
 def figures(told: Mapping[str, Json]) -> Iterator[Row]:
-    """The sizes, the training, and how much of what was held out is written exactly, as far as the card says it."""
+    """The sizes, the training, what is written exactly of what was held out, and the evaluations, as far as the card says it."""
     size = _inner(told, "size")
     if number := _number(size, "parameters"):
         yield "parameters", f"{number:,.0f} ({_number(size, 'bytes') / 1e6:.1f} MB)"
@@ -49,7 +49,19 @@ def figures(told: Mapping[str, Json]) -> Iterator[Row]:
         if _number(whole, "of"):
             share, of = _number(whole, "share"), _number(whole, "of")
             yield f"exact: {name}", f"{share:.1%} of {of:,.0f} held-out samples{_interval(whole)}"
+    yield from _evaluated(told.get("headline"))
     yield from _speeds(_inner(told, "speed"))
+
+
+def _evaluated(rows: Json) -> Iterator[Row]:
+    """What came of it on text that no one here wrote; the held-out samples are told before."""
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict) and _number(row, "of") and not str(row.get("what", "held-out")).startswith("held-out"):
+            shown = "{:.3f}" if row.get("unit") == "AUC" else "{:.1%}"
+            yield (
+                str(row["what"]),
+                f"{shown.format(_number(row, 'value'))} of {_number(row, 'of'):,.0f}{_interval(row, shown)}",
+            )
 
 
 def _speeds(told: Mapping[str, Json]) -> Iterator[Row]:
@@ -59,12 +71,12 @@ def _speeds(told: Mapping[str, Json]) -> Iterator[Row]:
             yield f"speed: {row['name']}", f"{_number(row, 'tokens_a_second'):,.0f} tokens a second on one core"
 
 
-def _interval(told: Mapping[str, Json]) -> str:
+def _interval(told: Mapping[str, Json], shown: str = "{:.1%}") -> str:
     bounds = told.get("interval")
     if not isinstance(bounds, list) or len(bounds) != 2:
         return ""
     low, high = (bound if isinstance(bound, (int, float)) else 0.0 for bound in bounds)
-    return f" ({low:.1%} to {high:.1%})"
+    return f" ({shown.format(low)} to {shown.format(high)})"
 
 
 def _inner(told: Mapping[str, Json], name: str) -> Mapping[str, Json]:
