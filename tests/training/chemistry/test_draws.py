@@ -12,6 +12,7 @@ from taiwa.flows.tagged import Tagged
 from taiwa.models.builtin.plain import plain
 from taiwa.tools import calculator, molar_mass, stoichiometry
 from training.builtin.chemistry import SHARES
+from training.builtin.chemistry.astray import bare
 from training.builtin.chemistry.compounds import named
 from training.builtin.chemistry.naming import misspelt
 from training.builtin.chemistry.unknown import invented
@@ -105,6 +106,10 @@ def test_a_way_around_a_wrong_equation_ends_where_the_right_one_would() -> None:
 )
 def test_atoms_are_counted_as_they_stand(formula: str, symbol: str, count: str) -> None:
     assert counted(formula, symbol) == count
+
+
+def test_coefficients_go_and_the_water_of_a_hydrate_stays() -> None:
+    assert bare("2CuSO4·5H2O + 10 HCl -> CaSO4·0.5H2O") == "CuSO4·5H2O + HCl -> CaSO4·0.5H2O"
 
 
 def test_invented_names_and_slips_never_name_a_substance() -> None:

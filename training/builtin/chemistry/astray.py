@@ -12,9 +12,10 @@ from training.builtin.chemistry.weighing import counted
 from training.builtin.chemistry.working import Working, plain_number
 from training.builtin.samples import Sample
 
-__all__ = ["astray"]
+__all__ = ["astray", "bare"]
 
 TRIES = 60
+COEFFICIENT = re.compile(r"(?<!\S)[0-9.]+ ?(?=[A-Z(\[])")
 STRAY = "H2O CO2 O2 H2 HCl NaCl N2 CO NH3 SO2 Cl2 NaOH H2SO4 C2H6O CaCl2 C2H4 NO KCl Na2SO4 CH3OH".split()
 
 
@@ -52,6 +53,15 @@ def astray(random: Random) -> Sample:
     return working.sample("astray", text, number, "mol")
 
 
+def bare(equation: str) -> str:
+    """An equation without its coefficients.
+
+    >>> bare("2CuSO4·5H2O + 10 HCl -> 0.5CaSO4·0.5H2O")
+    'CuSO4·5H2O + HCl -> CaSO4·0.5H2O'
+    """
+    return COEFFICIENT.sub("", equation)
+
+
 def _leading(here: Told, asked: int) -> tuple[str, int]:
     """An element of the product that only one reactant has, all of it going into the product, and that reactant."""
     middle = len(here.reaction.reactants)
@@ -78,7 +88,7 @@ def _wrong(random: Random, here: Told, asked: int) -> str:
             stray = random.choice(STRAY)
             if stray not in changed and stray not in left.split(" + "):
                 changed.append(stray)
-        equation = re.sub(r"(?<![\w)\]])[0-9]+(?=[A-Z(\[])", "", f"{left} -> {' + '.join(changed)}")
+        equation = bare(f"{left} -> {' + '.join(changed)}")
         if changed != products and balance(equation).status == "impossible":
             return equation
     return ""
