@@ -144,6 +144,7 @@ def test_a_thing_is_named_once_wherever_its_clause_stands():
         ("a apple and a hour", "An apple and an hour"),
         ("it is 8 A and a 18 km way", "It is 8 A and an 18 km way"),
         ("a uniform , a one-way street .", "A uniform, a one-way street."),
+        ("it takes she long to he", "It takes her long to him"),
         ("yes[|]. no?  so", "Yes. No? So"),
     ],
 )

@@ -21,6 +21,9 @@ ARTICLE = re.compile(r"(?:\b(a)|(?<![0-9] )\b(A))n? (?=[A-Za-z0-9])")
 OWNED = re.compile(r"^(?:the|\{\w+\}|\{\w+'s\}) ")
 VOWEL = re.compile(r"(?!(?:one|once|uni|use|usu|eu|ut)(?!nd))(?:[aeiouAEIOU]|hour|honest|heir|8|11(?!\d)|18(?!\d))")
 START = re.compile(r"(?:^|(?<=[.?!] ))[a-z]")
+OBJECT = re.compile(
+    r"\b(to|of|for|by|with|from|at|on|past|gives?|gave|hands?|brings?|brought|sends?|sent|lends?|lent|takes?|took|costs?) (he|she)\b"
+)
 DOUBLED = re.compile(r" {2,}| (?=[,;.?!](?:\s|$))")
 FIND = """[find|find|calculate|calculate|work out|determine|compute|give|tell me|state|figure out|evaluate|obtain|get|
 please find|please calculate|please give|please work out|I need|I want|we need|I am looking for|we are looking for|show|
@@ -128,6 +131,7 @@ class Teller:
         text = ARTICLE.sub(
             lambda found: (found[1] or found[2]) + ("n " if VOWEL.match(text, found.end()) else " "), text
         )
+        text = OBJECT.sub(lambda found: f"{found[1]} {'him' if found[2] == 'he' else 'her'}", text)
         return START.sub(lambda found: found[0].upper(), text)
 
     def _expanded(self, template: str, slots: Slots, depth: int = 0) -> str:
