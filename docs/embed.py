@@ -21,6 +21,7 @@ from taiwa.store.schema import STORE
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benches" / "results"
 MARK, ABOUT = "#== ", "#~ "
+UNRECORDED = f"{ABOUT}not recorded yet\n"
 WIDTH = 100
 STANDING_FOR = {
     "host": "HOST", "url": "ADDRESS", "connect": "N", "first_byte": "N", "between": "N", "total": "N",
@@ -43,7 +44,10 @@ def session(name: str, *parts: str) -> str:
     """The record of a session, or some of its parts, as one block."""
     found: dict[str, list[str]] = {}
     lines = found.setdefault("", [])
-    for line in (HERE / "sessions" / f"{name}.out").read_text(encoding="utf-8").splitlines():
+    record = (HERE / "sessions" / f"{name}.out").read_text(encoding="utf-8")
+    if record == UNRECORDED:
+        return "Not recorded yet: `make docs` does it.\n"
+    for line in record.splitlines():
         if line.startswith(MARK):
             lines = found.setdefault(line.removeprefix(MARK), [])
         elif not line.startswith(ABOUT):

@@ -1,3 +1,4 @@
-# The demonstration that comes along; it plays its own dialogue.
+#! builtin
+# The demonstration that comes along.
 #== demo
 taiwa demo

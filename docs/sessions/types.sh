@@ -1,5 +1,5 @@
 # One type: as a model sees it, read from what a model wrote, and asked for.
-#== types
+#== read
 cat > shop.py <<'END'
 from dataclasses import dataclass
 from typing import Literal
@@ -12,6 +12,7 @@ class Order:
 END
 taiwa render shop:Order
 echo "Sure! {drink: 'tea', 'size': 2,}" | taiwa read - --type shop:Order -v
+#== extract
 #> {"drink": "tea", "size": "two"}
 #> {"drink": "tea", "size": 2}
 taiwa extract shop:Order "Tea, size two." -v
