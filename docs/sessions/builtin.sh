@@ -3,19 +3,19 @@
 #== solve
 taiwa solve "How many grams does 0.25 mol of caffeine weigh?"
 #== limiting
-taiwa solve "5 mol of nitrogen and 9 mol of hydrogen react to ammonia. How many moles of ammonia can form?" -v
+taiwa solve "5 moles of nitrogen react with 9 moles of hydrogen. How many moles of ammonia are formed?" -v
 #== everyday
-taiwa solve "A train travels 210 km in 2.5 hours. How far does it go in 4 hours at the same speed?"
+taiwa solve "Mia buys 6 notebooks at 2.75 dollars each and pays with 20 dollars. How much does she get back?"
 
 #== order
-taiwa say order "Two large lattes and a blueberry muffin, please."
-taiwa say -c "With oat milk, please."
+taiwa say order "Two grande lattes with oat milk and a blueberry muffin, please."
+taiwa say -c "Make the lattes iced, please."
 #== state
 taiwa state
 taiwa why items.1
 #== fork
 taiwa fork order-1~1 other
-taiwa say -c "No muffin after all. That's everything, what do I owe you?"
+taiwa say -c "That's everything, thank you."
 taiwa diff order-1 other
 #== replay
 taiwa replay order-1
@@ -23,11 +23,11 @@ taiwa replay order-1
 taiwa say order -s ja "抹茶ラテを二つと、チーズケーキを一つください。"
 taiwa say -c "やっぱりチーズケーキはやめます。"
 taiwa state
-taiwa why items.2
+taiwa why items
 
 #== back
 #! fails
-taiwa ask "Who approves it?"
+taiwa ask "I have a question about leave."
 taiwa ask -c 1
 #== cited
 taiwa ask "How many days of annual leave do I have in Galway?" -v

@@ -60,14 +60,14 @@ SOLVING = Part(
                 "反应：哪一种先用完？",
             ),
             "taiwa solve {said}",
-            "5 mol of nitrogen and 9 mol of hydrogen react to ammonia. How many moles of ammonia can form?",
+            "5 moles of nitrogen react with 9 moles of hydrogen. How many moles of ammonia are formed?",
             "answer is 6 mol",
         ),
         Step(
             ("Everyday life.", "日常の問題。", "日常问题。"),
             "taiwa solve {said}",
-            "A train travels 210 km in 2.5 hours. How far does it go in 4 hours at the same speed?",
-            "336",
+            "Mia buys 6 notebooks at 2.75 dollars each and pays with 20 dollars. How much does she get back?",
+            "answer is 3.5",
         ),
     ),
     'taiwa solve "What is the mass percent of nitrogen in urea?" --trace',
@@ -79,8 +79,8 @@ DESK = Part(
         "点单台：带类型状态的对话。网络在语法约束下写出回答和变化的部分。",
     ),
     (
-        Step(("A first order.", "最初の注文。", "第一单。"), "taiwa say order -s desk {said}", "Two large lattes and a blueberry muffin, please."),
-        Step(("A correction.", "訂正。", "更正。"), "taiwa say -s desk {said}", "With oat milk, please."),
+        Step(("A first order.", "最初の注文。", "第一单。"), "taiwa say order -s desk {said}", "Two grande lattes with oat milk and a blueberry muffin, please."),
+        Step(("A correction.", "訂正。", "更正。"), "taiwa say -s desk {said}", "Make the lattes iced, please."),
         Step(("In Japanese.", "日本語で。", "用日语。"), "taiwa say -s desk {said}", "あと、抹茶ラテを一つお願いします。"),
         Step(
             ("The state is data, checked by its type.", "状態は型で検査されたデータです。", "状态是按类型检查过的数据。"),
@@ -90,7 +90,7 @@ DESK = Part(
         Step(
             ("Every value has an author.", "どの値にも、決めた発話があります。", "每个值都有出处。"),
             "taiwa why items.1 -s desk",
-            shows="oat milk",
+            shows="set by turn 2",
         ),
         Step(
             (
@@ -107,10 +107,10 @@ DESK = Part(
             shows="other",
         ),
         Step(
-            ("with other words; the sum is a tool's.", "別の注文をします。合計は道具が計算します。", "说别的话；总价由工具算出。"),
+            ("where the guest is done; the sum is a tool's.", "ここで注文を終えます。合計は道具が計算します。", "在这里结束点单；总价由工具算出。"),
             "taiwa say -s other {said}",
-            "No muffin after all. That's everything, what do I owe you?",
-            "8.4",
+            "That's everything, thank you.",
+            "11.6",
         ),
         Step(
             ("The first way is still there.", "元の枝も残っています。", "原来的一支还在。"), "taiwa redo -s desk", shows="3"
@@ -118,7 +118,7 @@ DESK = Part(
         Step(
             ("Two branches, compared.", "二つの枝を比べます。", "比较两个分支。"),
             "taiwa diff desk other",
-            shows="muffin",
+            shows='status: "open" → "confirmed"',
         ),
         Step(("Both histories.", "両方の履歴。", "两边的历史。"), "taiwa log --tree", shows="← other"),
         Step(
@@ -148,7 +148,7 @@ ASKING = Part(
                 "信息不足的问题：它反问，",
             ),
             "taiwa ask {said}",
-            "Who approves it?",
+            "I have a question about leave.",
             code=ASKED_BACK,
         ),
         Step(
