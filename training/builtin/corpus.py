@@ -19,10 +19,10 @@ from training.builtin.vocabulary import ANSWER
 __all__ = ["DOMAINS", "Corpus", "laid_out", "samples"]
 
 DOMAINS: Mapping[str, tuple[float, Mapping[str, Share]]] = {
-    "chemistry": (0.42, CHEMISTRY),
-    "quantities": (0.2, QUANTITIES),
+    "chemistry": (0.48, CHEMISTRY),
+    "quantities": (0.18, QUANTITIES),
     "desk": (0.2, DESK),
-    "asking": (0.18, ASKING),
+    "asking": (0.14, ASKING),
 }
 """How much of what is drawn is of which domain."""
 SCATTERED = 0.12
