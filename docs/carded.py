@@ -48,7 +48,10 @@ def made() -> str:
         rows += [
             ("made on", f"{start['workers']} of {start['cores']} cores, {start['machine']}, {start['device']}"),
             ("seed", str(start["seed"])),
-            ("program", f"{start['commit'][:12]}, {tree}"),
+            (
+                "program",
+                f"{start['commit'][:12]}, {tree}" if start["commit"] else "not known: it ran outside a checkout",
+            ),
         ]
     curve = CURVE if (Path(__file__).parent / "pictures" / "builtin-curve.png").is_file() else ""
     return _table(("", ""), rows) + curve
@@ -86,25 +89,29 @@ def evaluations() -> str:
     if not card or not card["evaluation"]:
         return NONE
     found = card["evaluation"]
-    lines = [quality(*(row["what"] for row in card["headline"])), "\n"]
-    lines += [_ablation(found["parts"]["numglue"]["rows"])] if "numglue" in found["parts"] else []
-    lines += [f"    {part['command']}\n" for part in found["parts"].values()]
+    parts: dict[str, Any] = found["parts"]
+    lines = [quality(*(row["what"] for row in card["headline"])), "\n", _ablation(parts), "\n"]
+    lines += [f"    {part['command']}\n" for part in parts.values()]
     lines += [f"\nLeft out: {name}, {why}.\n" for name, why in found["left_out"].items()]
     return "".join([*lines, f"\n{found['date'][:10]}, taiwa {found['program']}.\n"])
 
 
-def _ablation(rows: Sequence[dict[str, Any]]) -> str:
-    """What each tool brings on NumGLUE."""
+def _ablation(parts: dict[str, Any]) -> str:
+    """What each tool brings on NumGLUE; where none works the model writes the results itself."""
+    rows = [("no tool", row) for row in _rows_of(parts, "numglue, no tool") if "CoT" in row["setting"]]
+    rows += [(row["setting"].partition("+")[2] or row["setting"], row) for row in _rows_of(parts, "numglue")]
     body = [
         (
-            row["setting"],
-            *_figure({"value": row["accuracy"], "interval": row["interval"]}),
-            f"{row['calls']:,}",
-            f"{row['n']:,}",
+            name, *_figure({"value": row["accuracy"], "interval": row["interval"]}), f"{row['accuracy_tolerant']:.2%}",
+            f"{row['calls']:,}", f"{row['ms_per_item']:,.0f}", f"{row['n']:,}",
         )
-        for row in rows
-    ]
-    return _table(("NumGLUE Task 2", "exact", "95 %", "calls", "of"), body) + "\n"
+        for name, row in rows
+    ]  # fmt: skip
+    return _table(("NumGLUE Task 2", "exact", "95 %", "within 0.5 %", "calls", "ms", "of"), body)
+
+
+def _rows_of(parts: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return parts[name]["rows"] if name in parts else []
 
 
 def _figure(row: dict[str, Any]) -> tuple[str, str]:

@@ -69,6 +69,29 @@ def test_every_part_is_named_once_and_needs_files(plan: Plan) -> None:
     assert [part.name for part in found if not part.missing()] == ["numglue", "numglue, no tool"]
 
 
+def test_parts_that_were_run_before_stay(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluating, "_run", lambda *_: {"seconds": 1.0, "rows": []})
+    evaluate(only(plan, "unknown compounds"))
+    found = evaluate(only(plan, "orders"))
+    assert list(found["parts"]) == ["unknown compounds"]
+    assert list(found["left_out"]) == ["orders"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sound"),
+    [
+        ("Rust is Fe2O3.\n<<molar_mass: Fe2O3>> 159.687 g/mol\nTherefore, the answer is 3.", True),
+        ("<<stoichiometry: A + B -> AB>> impossible", True),
+        ("<<calculator: 3*4>> 12 / 60>> 7", False),
+        ("<<calculator: 3*4", False),
+        ("<<calculator: 3*<<calculator: 4>> 4", False),
+    ],
+)
+def test_marks_that_belong_to_no_call_are_no_sound_text(text: str, sound: bool) -> None:
+    found = {"ending": "end", "tool_errors": {}, "text": text}
+    assert evaluating._sound(found) is sound
+
+
 def test_the_digest_knows_every_file_but_the_card(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "a.py").write_text("1")

@@ -7,6 +7,7 @@ measure by is left out, and the result says so.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -33,6 +34,7 @@ LEFT_OUT = frozenset(
     "faithful_next faithful_used faithful_last faithful_next_of faithful_last_of false_stops why ways".split()
 )
 """What a line of a report holds and the result does not."""
+CALL = re.compile(r"<<[^<>:\n]{1,64}:(?:(?!<<).)*?>>")
 MALFORMED = frozenset({"bad_arguments", "unknown_tool"})
 """Errors of calls that do not have the form of one."""
 DONE = frozenset({0, 1})
@@ -139,10 +141,14 @@ def evaluate(plan: Plan) -> Found:
     """Run all parts, or go on with them; gives what is written to `evaluation.json`."""
     plan.work.mkdir(parents=True, exist_ok=True)
     write(plan.work / "unknown.jsonl", plan.unknown)
+    path = plan.folder / "evaluation.json"
     found: Found = {
         "model": plan.model, "date": datetime.now(UTC).isoformat(timespec="seconds"), "program": program_version(),
-        "parts": {}, "left_out": {},
+        "state": plan.work.name, "parts": {}, "left_out": {},
     }  # fmt: skip
+    before: Found = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    if all(before.get(name) == found[name] for name in ("model", "state")):
+        found |= {name: before[name] for name in ("parts", "left_out")}
     for part in parts(plan):
         if plan.only and part.name not in plan.only:
             continue
@@ -153,10 +159,11 @@ def evaluate(plan: Plan) -> Found:
             print(f"{part.name}: left out: {told['error']}", flush=True)
             continue
         found["parts"][part.name] = told
+        found["left_out"].pop(part.name, None)
         print(f"{part.name}: {told['seconds']:.0f} s", flush=True)
     found["refusals"] = _refusals(plan.work / "unknown compounds")
     found["validity"] = _validity(plan.work)
-    (plan.folder / "evaluation.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return found
 
 
@@ -231,9 +238,10 @@ def _validity(work: Path) -> Found | None:
 
 
 def _sound(found: Mapping[str, Any]) -> bool:
-    """A rationale that came to its end with calls that can be read, or a reply with its delta; of scores and queries: a row."""
+    """A rationale that came to its end, of text and calls that can be read; a reply with its delta; of scores and queries: a row."""
     if "ending" in found:
-        return found["ending"] == "end" and not found["truncated"] and not MALFORMED & {*found["tool_errors"]}
+        stray = any(mark in CALL.sub("", found["text"]) for mark in ("<<", ">>"))
+        return found["ending"] == "end" and not stray and not MALFORMED & {*found["tool_errors"]}
     return found.get("sound", True) is True
 
 
