@@ -51,6 +51,10 @@ def taken(text: str, question: str = QUESTION, names: tuple[str, ...] = TOOLS) -
         "<<calculator: round(min(3*1/1, 8/2)*100, 2)>> 300\nTherefore, the answer is 300 %.",
         "<<calculator: -(8 + 12.5)*-2^2 / 50%>> -3\nTherefore, the answer is -3.",
         "<<molar_mass: He>> 4.0026",
+        "<<stoichiometry: 1.5 CH4(g) + ?O2(aq) -> C(s) + H2O(l)>> 3",
+        "<<stoichiometry: Al^3+ + e^- -> Al>> Al^3+ + 3 e^- → Al",
+        "<<stoichiometry: I2 + S2O3^2- -> I^- + S4O6^2->> I2",
+        "Therefore, the answer is NH3 + HCl -> NH4Cl.",
         "<<molar_mass: Ca(OH)2>> 74.09 g/mol",
         "<<calculator: 2*pi*8>> 50.2654824574367\nTherefore, the answer is 50.2654824574367.",
         "They want 2 < 3 of".replace("<", "than"),
@@ -78,6 +82,9 @@ def test_lets_whole_answers_through(text: str) -> None:
         ("<<molar_mass: water>>", "water>>"),
         ("<<molar_mass: XyO>>", "yO>>"),
         ("<<molar_mass: Na(Cl>>", ">>"),
+        ("<<molar_mass: Na(s)>>", "s)>>"),
+        ("<<stoichiometry: Na(a) -> Na>>", ") -> Na>>"),
+        ("<<stoichiometry: Na(sl) -> Na>>", "l) -> Na>>"),
         ("<<molar_mass: NaCl + HCl>>", " + HCl>>"),
         ("<<stoichiometry: H2 + O2 ->>>", ">>"),
         ("<<search: x>>", "earch: x>>"),
@@ -96,6 +103,26 @@ def test_stops_where_a_call_or_a_number_is_made_up(text: str, rest: str) -> None
 def test_knows_the_numbers_that_the_answer_has_brought() -> None:
     assert taken("Half of it weighs 73.21 g.\n<<calculator: 73.21*2>>")[1] == ""
     assert taken("<<calculator: 73.21*2>>")[1] != ""
+
+
+def test_the_answer_is_a_number_of_a_result_where_there_is_one() -> None:
+    text = "<<calculator: 8*12.5>> 100 g\nTherefore, the answer is "
+    assert taken(f"{text}100 g.")[1] == ""
+    assert taken(f"{text}12.5 g.")[1] == "2.5 g."
+    assert taken("<<stoichiometry: H2 + O2 -> H2O>> 2 H2 + O2 → 2 H2O\nTherefore, the answer is 1.")[1] == ""
+
+
+def test_behind_a_result_comes_a_new_line() -> None:
+    begun = "<<calculator: 8*12.5>> 100"
+    state = copying(QUESTION, TOOLS, VOCABULARY, begun).start()
+    for token in TOKENS.encode(begun):
+        state = state.advance(token)
+    assert not state.is_final
+    assert {TOKENS.decode([token])[0] for token in state.allowed() or ()} == {"\n"}
+
+
+def test_no_number_goes_on_for_ever() -> None:
+    assert taken("So it is " + "1" * 60)[1] == "1" * 35
 
 
 def test_writes_only_calls_that_may_be_called() -> None:
@@ -165,3 +192,14 @@ def test_constants_of_the_training_may_be_written() -> None:
     quantities = pytest.importorskip("training.builtin.quantities")
     for number in quantities.CONSTANTS:
         assert taken(f"<<calculator: {number}>>", question="")[1] == "", number
+
+
+@pytest.mark.parametrize("domain", ["chemistry", "quantities"])
+def test_what_the_model_learns_to_write_may_be_written(domain: str) -> None:
+    shares = pytest.importorskip(f"training.builtin.{domain}").SHARES
+    for kind, share in shares.items():
+        random = Random(kind)
+        for sample in (share.draw(random) for _ in range(3)):
+            if sample.task == "solve":
+                state, rest = taken(sample.text, sample.prompt)
+                assert (rest, state.is_final) == ("", True), sample

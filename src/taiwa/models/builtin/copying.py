@@ -5,7 +5,7 @@ the answer says before, and a few that belong to no question (12 months, 1000 gr
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from taiwa.guide.bits import allocate, indices
 from taiwa.guide.protocol import LIMIT, Coverage, Explanation, fill
 from taiwa.guide.vocabulary import Vocabulary
 from taiwa.kernel.errors import InputError
-from taiwa.models.builtin.figures import CONSTANTS, Figures, figures
+from taiwa.models.builtin.figures import CONSTANTS, LONGEST, Figures, figures
 from taiwa.models.builtin.places import Place, after, key
 
 if TYPE_CHECKING:
@@ -83,12 +83,34 @@ def _table(vocabulary: Vocabulary) -> _Table:
 
 
 @dataclass(frozen=True, slots=True)
+class _Known:
+    """The numbers that may be written: those of `all` in a calculation; as the answer, those of results where there are some."""
+
+    all: Figures
+    results: Figures = NOTHING
+
+    def at(self, place: Place) -> Figures:
+        """Those that may be written at a place."""
+        return self.results if place.mode == "answer" and self.results.whole else self.all
+
+    def plus(self, run: str, *, is_result: bool) -> "_Known":
+        """These and a number that was written."""
+        numbers = figures(run)
+        return _Known(self.all.plus(numbers), self.results.plus(numbers | {"1"}) if is_result else self.results)
+
+
+@dataclass(frozen=True, slots=True)
 class CopyGuide:
-    """What may be written as an answer to one question; see `taiwa.guide.protocol.Guide`."""
+    """What may be written as an answer to one question; see `taiwa.guide.protocol.Guide`.
+
+    `given` bytes of it are there already. Where they end in a result, a new line follows, so that no digit is put to it.
+    """
 
     vocabulary: Vocabulary
     tools: tuple[str, ...]
-    known: Figures = field(repr=False)
+    known: _Known = field(repr=False)
+    given: int = 0
+    spliced: bool = False
     coverage: Coverage = field(default=Coverage())
 
     def start(self) -> "CopyState":
@@ -96,20 +118,27 @@ class CopyGuide:
         return CopyState(self, (), Place(self.tools), self.known)
 
 
-def copying(question: str, tools: Iterable[str], vocabulary: Vocabulary) -> CopyGuide:
-    """The guide for a question; `tools` are those whose calls may be written."""
-    return CopyGuide(vocabulary, tuple(sorted(tools)), COMMON.plus(figures(question)))
+def copying(question: str, tools: Iterable[str], vocabulary: Vocabulary, begun: str = "") -> CopyGuide:
+    """The guide for a question; `tools` are those whose calls may be written, and `begun` is how the answer begins."""
+    known = _Known(COMMON.plus(figures(question)))
+    given = len(begun.encode("utf-8", "replace"))
+    return CopyGuide(vocabulary, tuple(sorted(tools)), known, given, ">>" in begun.rpartition("\n")[2])
 
 
 @dataclass(frozen=True, slots=True)
 class CopyState:
-    """An answer so far; see `taiwa.guide.protocol.State`. `run` is a number that was begun in words, which is known once it ends."""
+    """An answer so far of `size` bytes; see `taiwa.guide.protocol.State`.
+
+    `run` is a number that was begun in words, which is known once it ends; `is_result` says whether it stands in a result.
+    """
 
     guide: CopyGuide
     tokens: tuple[int, ...]
     place: Place
-    known: Figures = field(repr=False)
+    known: _Known = field(repr=False)
     run: str = ""
+    size: int = 0
+    is_result: bool = False
     before: "CopyState | None" = field(default=None, repr=False, compare=False)
     is_ended: bool = False
 
@@ -171,20 +200,34 @@ class CopyState:
         if self.is_ended or not 0 <= token < len(vocabulary):
             raise InputError("the text has ended" if self.is_ended else f"there is no token {token}")
         if token in vocabulary.end and self.is_final:
-            return CopyState(self.guide, (*self.tokens, token), self.place, self.known, "", self, is_ended=True)
+            return replace(self, tokens=(*self.tokens, token), before=self, is_ended=True)
         if token in vocabulary.special:
             raise InputError(self._refusal(token))
-        place, known, run = self.place, self.known, self.run
+        state = self
         for sign in vocabulary.tokens[token].decode("latin-1"):
-            there = after(place, sign, known)
+            there = state.behind(sign)
             if there is None:
                 raise InputError(self._refusal(token))
-            if sign in RUN and place.mode != "sum":
-                run += sign
-            elif run:
-                known, run = known.plus(figures(run)), ""
-            place = there
-        return CopyState(self.guide, (*self.tokens, token), place, known, run, self)
+            state = there
+        return replace(state, tokens=(*self.tokens, token), before=self)
+
+    def behind(self, sign: str) -> "CopyState | None":
+        """The state behind one more byte, which is not yet a token; None where it may not come."""
+        guide, known, run = self.guide, self.known, self.run
+        place = after(self.place, sign, known.at(self.place))
+        if place is None:
+            return None
+        if sign in RUN and self.place.mode != "sum":
+            run += sign
+        elif run:
+            known, run = known.plus(run, is_result=self.is_result), ""
+        size = self.size + 1
+        if guide.spliced and size == guide.given:
+            place = replace(place, held=True)
+        elif len(run) > LONGEST and size > guide.given and place.mode == "words":
+            place = replace(place, barred=True)
+        is_result = sign != "\n" and (self.is_result or self.place.mode == "close")
+        return CopyState(guide, self.tokens, place, known, run, size, is_result, self.before)
 
     def rollback(self, count: int) -> "CopyState":
         """The state before the last `count` tokens.
@@ -218,19 +261,20 @@ class CopyState:
         """Whether a number that was begun may end."""
         place = self.place
         numeric = place.mode in ("sum", "answer") and place.word[:1] in DIGITS and place.word
-        return not numeric or place.word in self.known.whole
+        return not numeric or place.word in self.known.at(place).whole
 
     def _is_stopped(self) -> bool:
         """Whether a number ends in what may be a full stop as well as a decimal point."""
         place = self.place
-        return place.mode == "answer" and place.word.endswith(".") and place.word[:-1] in self.known.whole
+        return place.mode == "answer" and place.word.endswith(".") and place.word[:-1] in self.known.at(place).whole
 
     def _digits(self, table: _Table) -> Iterator[int]:
         word = self.place.word
         if word and word[0] not in DIGITS:
             return
+        begun = self.known.at(self.place).begun
         for sign in DIGITS:
-            if word + sign in self.known.begun:
+            if word + sign in begun:
                 yield from table.signs.get(sign, ())
 
     def _refusal(self, token: int) -> str:

@@ -115,9 +115,9 @@ def _separate(written: str) -> list[str]:
 
 
 def _spellings(written: str) -> Iterator[str]:
-    if written.startswith("."):
-        written = f"0{written}"
     yield written
+    if written.startswith("."):
+        yield f"0{written}"
     yield _spelled(Decimal(written[:LONGEST]))
 
 

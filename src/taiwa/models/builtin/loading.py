@@ -54,13 +54,15 @@ class Loaded:
         special = self.tokens.special
         most = max(self.network.context - ROOM, self.network.context // 2)
         prompt = self.tokens.encode(told.prompt)[-most:]
-        return Posed((special[f"<{told.task}>"], *prompt, special[f"<{told.mark}>"]), tuple(self._guides(told)))
+        return Posed(
+            (special[f"<{told.task}>"], *prompt, special[f"<{told.mark}>"]), tuple(self._guides(told, request.prefix))
+        )
 
-    def _guides(self, told: Told) -> list[Guide]:
+    def _guides(self, told: Told, begun: str) -> list[Guide]:
         vocabulary = self.tokens.vocabulary
         found: list[Guide] = []
         if told.task == "solve":
-            found.append(copying(told.prompt, told.tools, vocabulary))
+            found.append(copying(told.prompt, told.tools, vocabulary, begun))
         if told.task == "number":
             found.append(guide.compile(_number(told.prompt), vocabulary))
         if told.mark != ANSWER:

@@ -21,13 +21,17 @@ SIGNS = "+-*/^"
 NUMERIC = frozenset("0123456789.")
 NAMES: Final = frozenset(name for name in (*FUNCTIONS, *SEVERAL) if name.isascii())
 WORDS: Final = frozenset(name[:end] for name in (*NAMES, "pi") for end in range(1, len(name) + 1))
-SYMBOLS: Final = frozenset(elements())
-STARTS: Final = frozenset(symbol[0] for symbol in SYMBOLS)
+ELECTRON = "e"
+CHARGED = "charged"
+STARTS: Final = frozenset(symbol[0] for symbol in elements())
+SYMBOLS: Final = frozenset((*elements(), ELECTRON))
 DEEPEST = 4
 FORMULA = "0123456789()[].^+-\u00c2\u00b7"
 """Signs of a formula; the last two are the bytes of `·`."""
-EQUATION = FORMULA + " =\u00e2\u0086\u0092"
-"""The last three are the bytes of `→`."""
+EQUATION = FORMULA + "? =\u00e2\u0086\u0092"
+"""The question mark is a coefficient that is asked for; the last three are the bytes of `→`."""
+PHASES: Final = frozenset(("(g", "(s", "(l", "(a", "(aq"))
+"""What may stand in brackets behind a formula of an equation, as far as it is written."""
 DUE: Final = {
     **{chr(byte): (1, 0x80, 0xBF) for byte in range(0xC2, 0xE0)},
     **{chr(byte): (2, 0x80, 0xBF) for byte in range(0xE0, 0xF0)},
@@ -44,7 +48,8 @@ DUE: Final = {
 class Place:
     """A place in an answer.
 
-    In words: how much of `answer is ` was just written (`lead`), which bytes are `due`, and whether a digit is `barred`.
+    In words: how much of `answer is ` was just written (`lead`), which bytes are `due`, whether a digit is `barred`, and whether
+    all but a new line is `held` back.
     In a call: its `word` so far (a name, a number, an element), what is wanted (`want`) and how many brackets are open.
     """
 
@@ -53,6 +58,7 @@ class Place:
     lead: int = 0
     due: tuple[int, int, int] = (0, 0, 0)
     barred: bool = False
+    held: bool = False
     fresh: bool = True
     word: str = ""
     want: str = "value"
@@ -62,7 +68,7 @@ class Place:
     @property
     def is_final(self) -> bool:
         """Say whether the text may end here, but for a number that must be whole."""
-        return not self.fresh and self.mode in ("words", "answer") and not self.due[0]
+        return not (self.fresh or self.held) and self.mode in ("words", "answer") and not self.due[0]
 
 
 def key(place: Place) -> Place:
@@ -91,6 +97,8 @@ def after(place: Place, sign: str, known: Figures) -> Place | None:
 
 
 def _words(place: Place, sign: str) -> Place | None:
+    if place.held and sign != "\n":
+        return None
     more, low, high = place.due
     if more:
         follows = low <= ord(sign) <= high
@@ -108,11 +116,13 @@ def _words(place: Place, sign: str) -> Place | None:
 
 
 def _answer(place: Place, sign: str, known: Figures) -> Place | None:
-    """The number that the answer ends in; behind it, words."""
+    """The number, or the formulas, that the answer ends in; behind them, words."""
     word = place.word
     if sign in NUMERIC and word + sign in known.begun and place.want == "value":
         return replace(place, word=word + sign)
     if not word and place.want == "value":
+        if sign in STARTS:  # a formula, or an equation
+            return Place(place.tools, fresh=False)
         return replace(place, last=sign) if sign in ("-", MONEY) and place.last != sign else None
     whole = place.want == "sign" or word in known.whole
     if sign.isdigit() or not (whole or (word.endswith(".") and word[:-1] in known.whole)):
@@ -179,9 +189,11 @@ def _formula(place: Place, sign: str) -> Place | None:
     word = place.word
     if word and word + sign in SYMBOLS:
         return replace(place, word=word + sign, last=sign)
-    if word and word not in SYMBOLS:
+    if place.mode == "equation" and (word or place.last) + sign in PHASES:
+        return replace(place, word=(word or place.last) + sign, last=sign)
+    if word and word not in SYMBOLS and not (word in PHASES and word != "(a" and sign == ")"):
         return None
-    if sign in STARTS:
+    if sign in STARTS or (sign == ELECTRON and place.mode == "equation"):
         return replace(place, word=sign, last=sign)
     place = replace(place, word="")
     if sign == ">":
@@ -192,6 +204,8 @@ def _formula(place: Place, sign: str) -> Place | None:
         return replace(place, depth=place.depth + 1, last=sign)
     if sign in ")]":
         return replace(place, depth=place.depth - 1, last=sign) if place.depth and place.last not in "([" else None
+    if place.last == "^" and (sign.isdigit() or sign in "+-"):  # the sign of a charge begins no arrow
+        return replace(place, last="^" if sign.isdigit() else CHARGED)
     return None if sign in "([" else replace(place, last=sign)
 
 
