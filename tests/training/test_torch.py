@@ -85,6 +85,7 @@ def test_an_exported_model_reckons_in_numpy_as_it_did_in_torch(tmp_path: Path) -
 
     size = export(checkpoint, vocabulary, tmp_path / "shipped")
 
+    assert (tmp_path / "shipped" / "weights.safetensors").stat().st_mode & 0o777 == 0o644
     weights = loaded(tmp_path / "shipped" / "weights.safetensors")
     assert set(weights.tensors) == set(weights.config.shapes())
     assert size == (tmp_path / "shipped" / "weights.safetensors").stat().st_size

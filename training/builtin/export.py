@@ -22,6 +22,7 @@ def export(checkpoint: Path, vocabulary: Path, folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / "weights.safetensors"
     save_file(_sorted(weights), target, {"format": FORMAT, "config": json.dumps(config)})
+    target.chmod(0o644)  # it was written for its owner alone, and a wheel keeps that
     if vocabulary.resolve() != (folder / "vocabulary.json").resolve():
         copyfile(vocabulary, folder / "vocabulary.json")
     return target.stat().st_size
