@@ -18,7 +18,7 @@ from taiwa.tools import Bounds, FunctionTool, calculator, isolated, tool
 from tests.tools import playthings
 
 SHORT = Bounds(seconds=1.0, memory_mb=512, characters=1_000)
-BRIEF = Bounds(seconds=0.3)
+SOON = Bounds(seconds=0.3)
 """For what takes all of its time."""
 
 
@@ -62,7 +62,7 @@ def test_a_worker_is_kept_for_the_next_call() -> None:
 
 @pytest.mark.slow
 def test_a_call_that_never_ends_is_ended_in_time() -> None:
-    with isolated(playthings.never_ends, BRIEF) as one:
+    with isolated(playthings.never_ends, SOON) as one:
         with pytest.raises(ToolError):
             one.call({"no": 1})  # the worker is up
         start = time.monotonic()
@@ -75,7 +75,7 @@ def test_a_call_that_never_ends_is_ended_in_time() -> None:
 
 
 def test_after_a_timeout_the_next_call_works() -> None:
-    with isolated(playthings.sleeps, BRIEF) as one:
+    with isolated(playthings.sleeps, SOON) as one:
         with pytest.raises(ToolError, match="in time"):
             one.call({"seconds": 60})
 
