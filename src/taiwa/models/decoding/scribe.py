@@ -27,11 +27,13 @@ MOST_TOKENS = 4_096
 class Posed:
     """A request as a model reads it: its tokens up to where the answer begins.
 
-    `guides` are what the model holds each of its answers to, beside what the request holds this one to.
+    `guides` are what the model holds each of its answers to, beside what the request holds this one to; `most` is how many
+    tokens they may have.
     """
 
     tokens: tuple[int, ...]
     guides: tuple[Guide, ...] = ()
+    most: int | None = None
 
 
 class Loaded(Protocol):
@@ -163,6 +165,7 @@ class Scribe(Generic[AnyLoaded]):
             self.shelf.keep(opened.track, opened.prompt)
             raise
         room = min(request.sampling.max_tokens or MOST_TOKENS, network.context - opened.length)
+        room = room if posed.most is None else min(room, posed.most)
         job = Job(opened.unread, network.vocabulary, room, state, request.sampling, request.stop, request.likeliest)
         held = None
         if made is not None and request.constraint is not None:
