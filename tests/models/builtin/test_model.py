@@ -28,6 +28,7 @@ from taiwa.kernel.values import (
     user,
 )
 from taiwa.models.builtin.copying import copying
+from taiwa.models.builtin.loading import MOST
 from taiwa.models.builtin.reading import read
 from taiwa.models.builtin.reading.solving import TOOLS
 from taiwa.tools import builtin, calculator
@@ -178,6 +179,14 @@ def test_odd_questions_are_answered_in_bounds(text: str) -> None:
     assert posed.tokens[-1] == special["<answer>"]
     assert not set(posed.tokens[1:-1]) & set(special.values())
     assert isinstance(fold(MODEL.stream(request)), Response)
+
+
+def test_an_answer_that_finds_no_end_is_cut_off() -> None:
+    asked = solving(QUESTION, *TOOLS)
+    last = fold(MODEL.stream(Request(asked.messages, sampling=Sampling(temperature=1.0, seed=2))))
+    assert last.usage is not None
+    assert last.usage.output_tokens <= MOST["solve"]
+    assert last.finish == "length" or last.usage.output_tokens < MOST["solve"]
 
 
 def test_both_faces_say_the_same() -> None:
