@@ -80,8 +80,9 @@ def resolve(
         )
     if name.startswith("local:") and name.isprintable():
         return Target(name, "local", name[6:], Inside(), facts("local", name[6:], wishes).abilities, inside=True)
-    if name == BUILTIN:
-        return Target(name, BUILTIN, "", Inside(), facts(BUILTIN, "", wishes).abilities, inside=True)
+    alone, _, options = name.partition("?")
+    if alone == BUILTIN and name.isprintable():
+        return Target(name, BUILTIN, options, Inside(), facts(BUILTIN, "", wishes).abilities, inside=True)
     if not name.isprintable() or " " in name or not name:
         raise ConfigError(f"a model's name is one word: {FORMS}")
     prefix, colon, model = name.partition(":")
@@ -158,7 +159,7 @@ def _base(url: SplitResult, provider: Provider) -> str:
 def _unknown(name: str, known: tuple[str, ...]) -> str:
     prefix, colon, model = name.partition(":")
     if prefix == BUILTIN:
-        return f"the model that comes along is called {BUILTIN!r}, and nothing follows its name"
+        return f"the model that comes along is called {BUILTIN!r}, and nothing follows its name but options: {BUILTIN}?runtime=onnx"
     guess = next((provider for pattern, provider in GUESSES if re.search(pattern, name)), "")
     if not colon:
         hint = f"did you mean '{guess}:{name}'?" if guess else FORMS

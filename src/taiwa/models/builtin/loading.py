@@ -14,8 +14,10 @@ from taiwa.models.builtin.network import Network
 from taiwa.models.builtin.reading import read
 from taiwa.models.builtin.reading.told import ANSWER, Told, unsupported
 from taiwa.models.builtin.tokens import Tokens, tokens
+from taiwa.models.builtin.ways import Way
 from taiwa.models.builtin.weights import loaded
 from taiwa.models.decoding.scribe import Posed
+from taiwa.models.decoding.source import Source
 from taiwa.models.decoding.splicing import Divide
 
 if TYPE_CHECKING:
@@ -30,13 +32,14 @@ ROOM = 320
 MOST = {"solve": 512, "desk": 512, "back": 200, "rewrite": 160, "number": 24, "assess": 1}
 """So many tokens an answer has at most: what goes on for longer goes round in circles."""
 LABEL = Regex("[1-5]")
+NUMPY = Way()
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """The model in memory; see `taiwa.models.decoding.scribe.Loaded`."""
 
-    network: Network
+    network: Source
     tokens: Tokens
 
     @property
@@ -79,11 +82,11 @@ def _number(prompt: str) -> Regex:
     return Regex("|".join(("none", *(f"-?{number.replace('.', '[.]')}" for number in numbers))))
 
 
-def load(weights: "Traversable | Path | None" = None) -> Loaded:
+def load(weights: "Traversable | Path | None" = None, way: Way = NUMPY) -> Loaded:
     """Load the model that comes along, or another one of its kind.
 
     Raises:
-        ConfigError: the files are missing or broken.
+        ConfigError: the files are missing or broken, or the extra of its way is not installed.
     """
     try:
         made = tokens()
@@ -91,4 +94,9 @@ def load(weights: "Traversable | Path | None" = None) -> Loaded:
         raise ConfigError(
             "the built-in model is not part of this copy of taiwa: install it again, or set another model"
         ) from None
-    return Loaded(Network(loaded(weights or DATA / "weights.safetensors"), made.vocabulary), made)
+    numbers = loaded(weights or DATA / "weights.safetensors")
+    if way.runtime == "onnx":
+        from taiwa.models.builtin.onnx.network import OnnxNetwork
+
+        return Loaded(OnnxNetwork(numbers, made.vocabulary, way.precision), made)
+    return Loaded(Network(numbers, made.vocabulary), made)

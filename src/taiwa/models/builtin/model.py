@@ -8,6 +8,7 @@ from taiwa.kernel.values import Chunk, Finished, Request, TextDelta, Usage
 from taiwa.models.abilities import Facts, facts
 from taiwa.models.builtin.reading import read
 from taiwa.models.builtin.refusing import refusal
+from taiwa.models.builtin.ways import way_of
 from taiwa.models.decoding.inside import InsideModel
 
 if TYPE_CHECKING:
@@ -19,20 +20,25 @@ NAME = "builtin"
 
 
 class BuiltinModel(InsideModel["Loaded"]):
-    """The model that comes along: `builtin`. What it did not learn, it says in words of the program's."""
+    """The model that comes along: `builtin`. What it did not learn, it says in words of the program's.
+
+    Raises:
+        ConfigError: an option behind its name is unknown.
+    """
 
     def __init__(self, name: str = NAME, known: Facts | None = None) -> None:
         super().__init__(name, known or facts("builtin", ""))
+        self.way = way_of(name)
 
     def load(self) -> "Loaded":
         """Load it from the package.
 
         Raises:
-            ConfigError: the files are missing or broken.
+            ConfigError: the files are missing or broken, or the extra of its way is not installed.
         """
         from taiwa.models.builtin.loading import load
 
-        return load()
+        return load(way=self.way)
 
     def stream(self, request: Request) -> Generator[Chunk]:
         """Answer in chunks, the last one `Finished`; a request that the model cannot read is answered in words that say so.

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taiwa.guide.vocabulary import Vocabulary
-from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.errors import ConfigError
+from taiwa.models.builtin.track import CachedTrack
 from taiwa.models.builtin.weights import Weights
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["Network", "NetworkTrack"]
 
 Array: TypeAlias = NDArray[np.float32]
-CHUNK = 256
-"""So many tokens are read at a time: attention takes memory for each pair of a new and an old one."""
-ROOM = 128
-"""For so many tokens a cache is made at first; it doubles as a text grows."""
 PIECE = 400_000
 """Numbers of a matrix that a library of linear algebra multiplies with one vector without waking threads, which takes longer."""
 HALF = np.float32(0.5)
@@ -93,62 +90,16 @@ class Network:
         return found
 
 
-class NetworkTrack:
+class NetworkTrack(CachedTrack):
     """A text as far as the model has read it; see `taiwa.models.decoding.source.Track`."""
 
     def __init__(self, network: Network) -> None:
         config = network.config
+        super().__init__(config.context, (config.layers, 2, config.heads), config.width)
         self._network = network
-        self.tokens: list[int] = []
-        self.cache: Array = np.empty(
-            (config.layers, 2, config.heads, min(ROOM, config.context), config.width), np.float32
-        )
 
-    def read(self, tokens: Sequence[int], rows: "Rows | None" = None) -> "Logits":
-        """Read more tokens, and give the logits behind the last.
-
-        Raises:
-            InputError: the text becomes longer than the model can read.
-        """
-        total = len(self.tokens) + len(tokens)
-        if total > self._network.context:
-            raise InputError(f"the text has {total:,} tokens, and the model reads {self._network.context:,} at most")
-        self._grow(total)
-        state: Array | None = None
-        for start in range(0, len(tokens), CHUNK):
-            part = tokens[start : start + CHUNK]
-            state = self._run(part)
-            self.tokens.extend(part)
-        assert state is not None, "there is nothing behind no token"
+    def _logits(self, state: Array, rows: "Rows | None") -> "Logits":
         return self._network.logits(state, rows)
-
-    def rollback(self, count: int) -> None:
-        """Forget the last tokens."""
-        if count:
-            del self.tokens[-count:]
-
-    def fork(self) -> "NetworkTrack":
-        """The same text on a track of its own."""
-        other = NetworkTrack(self._network)
-        other._grow(len(self.tokens))
-        other.cache[:, :, :, : len(self.tokens)] = self.cache[:, :, :, : len(self.tokens)]
-        other.tokens = list(self.tokens)
-        return other
-
-    def bundle(self, count: int) -> None:  # noqa: ARG002  (the seam's)
-        """Texts are written one after the other: side by side they would hardly be quicker."""
-        return
-
-    def _grow(self, total: int) -> None:
-        room = self.cache.shape[3]
-        if total <= room:
-            return
-        while room < total:
-            room *= 2
-        layers, two, heads, _, width = self.cache.shape
-        cache: Array = np.empty((layers, two, heads, min(room, self._network.context), width), np.float32)
-        cache[:, :, :, : len(self.tokens)] = self.cache[:, :, :, : len(self.tokens)]
-        self.cache = cache
 
     def _run(self, tokens: Sequence[int]) -> Array:
         """The state (D,) behind the last of some tokens; their keys and values are kept."""
