@@ -17,7 +17,7 @@ import click
 from taiwa.cli.demosteps import ASKED_BACK, PARTS, Part, Step
 from taiwa.cli.main import BAD_INPUT, FAILED, INTERRUPTED, cli, code_of
 from taiwa.cli.screen import say_line, tell
-from taiwa.cli.words import spoken, words
+from taiwa.cli.words import language, spoken, words
 
 __all__ = ["Show", "at_home", "demo"]
 
@@ -144,8 +144,7 @@ def demo(*, interactive: bool) -> None:
     taiwa demo
     taiwa demo --interactive
     """
-    size = _millions()
-    say_line(words("demo_hello", size=size))
+    say_line(words("demo_hello", size=_size()))
     if interactive:
         say_line(words("demo_yours"))
     show = Show(interactive=interactive)
@@ -159,8 +158,8 @@ def demo(*, interactive: bool) -> None:
         raise click.exceptions.Exit(FAILED)
 
 
-def _millions() -> str:
-    """How many parameters the model has.
+def _size() -> str:
+    """How many parameters the model has, as the person's language counts.
 
     Raises:
         ConfigError: it is not there, or broken.
@@ -168,7 +167,8 @@ def _millions() -> str:
     from taiwa.models.builtin.loading import DATA
     from taiwa.models.builtin.weights import loaded
 
-    return f"{loaded(DATA / 'weights.safetensors').count / 1e6:.1f}"
+    count = loaded(DATA / "weights.safetensors").count
+    return f"{count / 1e6:.1f} million" if language() == "en" else f"{count / 1e4:,.0f} 万"
 
 
 def _quoted(said: str) -> str:

@@ -263,15 +263,15 @@ WORDS: dict[str, Texts] = {
     ),
     # the demonstration
     "demo_hello": (
-        "A small neural network of {size} million parameters, which comes with taiwa, writes the words you see now, on this machine:\n"
+        "A small neural network of {size} parameters, which comes with taiwa, writes the words you see now, on this machine:\n"
         "no key, no download, no network. It can work out quantities and chemistry, take orders at a café (English, Japanese), and\n"
         "say what a question to documents lacks; nothing else, and it can be wrong. `taiwa models show builtin` says how often.\n"
         "Each command is what you would type. Calculations, passages and checks are the program's, not the network's.",
-        "これから表示される文は、taiwa に付属する {size} 百万パラメータの小さなニューラルネットワークが、この場で書きます。\n"
+        "これから表示される文は、taiwa に付属する {size}パラメータの小さなニューラルネットワークが、この場で書きます。\n"
         "鍵もダウンロードも通信も要りません。できるのは、数量と化学の計算、カフェの注文（英語・日本語）、文書への質問に足りないことの\n"
         "判断だけで、間違えることもあります。どのくらい間違えるかは `taiwa models show builtin` で分かります。\n"
         "コマンドはすべて、ご自分で打つものと同じです。計算・引用・検査はモデルではなくプログラムが行います。",
-        "接下来看到的文字，由 taiwa 自带的一个 {size} 百万参数的小型神经网络在本机写出：不需要密钥、下载和网络。\n"
+        "接下来看到的文字，由 taiwa 自带的一个 {size}参数的小型神经网络在本机写出：不需要密钥、下载和网络。\n"
         "它会的只有：数量和化学计算、咖啡馆点单（英语、日语）、判断对文件的提问还缺什么；而且它也会出错，\n"
         "出错的比例见 `taiwa models show builtin`。\n"
         "每条命令都和您自己输入的一样。计算、引文和检查由程序完成，不靠网络。",
