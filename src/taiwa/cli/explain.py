@@ -26,7 +26,10 @@ NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--grammar", metavar="FILE", help="A grammar in Lark's notation; it begins with start.")
 @click.option("--choice", metavar="A,B,…", help="One of some words.")
 @click.option(
-    "--vocab", metavar="VOCAB", default="small", help="small, builtin (the model's), bytes, or a tokenizer's FILE; small if not said."
+    "--vocab",
+    metavar="VOCAB",
+    default="small",
+    help="small, builtin (the model's), bytes, or a tokenizer's FILE; small if not said.",
 )
 @click.option(
     "--engine", type=click.Choice(["reference", "llguidance"]), default="reference",
