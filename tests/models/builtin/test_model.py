@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterable
+from math import exp
 
 import pytest
 
@@ -108,7 +109,9 @@ def test_a_score_is_a_digit_with_its_likelihoods(language: str) -> None:
     response = fold(MODEL.stream(Request((system(instructions), asked), sampling=Sampling(max_tokens=1), likeliest=20)))
     assert response.text in set("12345")
     assert len(response.likelihoods) == 1
-    assert len(response.likelihoods[0].likeliest) == 20
+    digits = dict(response.likelihoods[0].likeliest)
+    assert digits.keys() == set("12345")  # a score is nothing else, so they have all of the probability
+    assert sum(map(exp, digits.values())) == pytest.approx(1.0)
 
 
 def test_a_number_is_one_of_those_that_stand_there() -> None:

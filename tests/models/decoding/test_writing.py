@@ -1,4 +1,5 @@
 from collections.abc import Iterable
+from math import exp
 
 import pytest
 
@@ -113,6 +114,17 @@ def test_likelihoods_are_the_models_own_and_ask_it_at_every_place() -> None:
         assert len(told.likeliest) == 2
         assert told.likeliest[0][1] >= told.likeliest[1][1] >= float("-inf")
         assert told.likeliest[0][1] >= told.logprob - 1e-6
+
+
+def test_likelihoods_under_the_models_own_guide_are_among_what_it_lets_through() -> None:
+    few = Vocabulary((b"a", b"b", b"c", b"<end>"), 3)
+    state = guide.compile(Regex("a|b"), few).start()
+
+    _, told = written(Babbler(few), Job((0,), few, 9, state, likeliest=4, own=True))
+
+    shares = dict(told.likelihoods[0].likeliest)
+    assert shares.keys() == {"a", "b"}
+    assert sum(map(exp, shares.values())) == pytest.approx(1.0)
 
 
 def test_a_constraint_that_leaves_nothing_is_a_dead_end_with_its_place() -> None:

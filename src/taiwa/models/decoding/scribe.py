@@ -166,7 +166,10 @@ class Scribe(Generic[AnyLoaded]):
             raise
         room = min(request.sampling.max_tokens or MOST_TOKENS, network.context - opened.length)
         room = room if posed.most is None else min(room, posed.most)
-        job = Job(opened.unread, network.vocabulary, room, state, request.sampling, request.stop, request.likeliest)
+        job = Job(
+            opened.unread, network.vocabulary, room, state, request.sampling, request.stop, request.likeliest,
+            own=made is None,
+        )  # fmt: skip
         held = None
         if made is not None and request.constraint is not None:
             held = of_coverage(request.constraint, made.coverage)

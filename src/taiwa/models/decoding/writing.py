@@ -39,7 +39,8 @@ class Job:
     """What is to be written: behind which tokens that are still to be read, under which guide, how drawn, and up to where.
 
     `state` has taken what of the answer is there already. `room` is the most tokens that may be written. `likeliest` tells
-    so many tokens for each place, and with it the model is asked at every place.
+    so many tokens for each place, and with it the model is asked at every place: how likely it finds them whatever the guide says,
+    or, where the guide is the model's `own`, among what that lets through.
     """
 
     unread: Sequence[int]
@@ -49,6 +50,7 @@ class Job:
     sampling: Sampling = Sampling()
     stop: tuple[str, ...] = ()
     likeliest: int = 0
+    own: bool = False
 
 
 @dataclass(slots=True)
@@ -174,11 +176,18 @@ class _Writer:
         return token
 
     def _likelihood(self, logits: "Logits", token: int) -> Likelihood:
-        """How likely the model itself found a token, whatever the constraint says."""
+        """How likely the model itself found a token, whatever a constraint that is not its own says."""
         import numpy as np
 
+        among = len(logits)
+        if self._job.own and self._mask is not None:
+            rows = indices(self._mask, among)
+            assert rows is not None, "no more tokens are let through than there are"
+            among, whole = len(rows), logits
+            logits = np.full_like(whole, -np.inf)
+            logits[rows] = whole[rows]
         own = log_probability(logits, token)
-        most = min(self._job.likeliest, len(logits))
+        most = min(self._job.likeliest, among)
         best = np.argpartition(-logits, most - 1)[:most]
         best = best[np.argsort(-logits[best], kind="stable")]
         shift = own - float(logits[token])
