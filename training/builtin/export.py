@@ -9,6 +9,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from taiwa.models.builtin.tokens import tokenizer
+
 __all__ = ["FORMAT", "export"]
 
 FORMAT = "taiwa-builtin-1"
@@ -20,9 +22,11 @@ def export(checkpoint: Path, vocabulary: Path, folder: Path) -> int:
     config: Mapping[str, float] = kept["config"]
     weights = {_named(name): found.half().contiguous() for name, found in kept["model"].items()}
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / "weights.safetensors"
-    save_file(_sorted(weights), target, {"format": FORMAT, "config": json.dumps(config)})
-    target.chmod(0o644)  # it was written for its owner alone, and a wheel keeps that
+    digest = tokenizer(vocabulary).digest
+    target, written = folder / "weights.safetensors", folder / "weights.written"
+    save_file(_sorted(weights), written, {"format": FORMAT, "config": json.dumps(config), "vocabulary": digest})
+    written.chmod(0o644)  # it was written for its owner alone, and a wheel keeps that
+    written.replace(target)  # whoever reads meanwhile gets the one or the other whole
     if vocabulary.resolve() != (folder / "vocabulary.json").resolve():
         copyfile(vocabulary, folder / "vocabulary.json")
     return target.stat().st_size

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,19 @@ def test_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
     assert "cannot be read" in refused_missing(tmp_path / "none")
     for held in (b"", b"\xff" * 8, whole[:7], whole[:200], whole[:-1], whole[:8] + b"[]" + whole[10:]):
         assert "holds no weights of the built-in model" in refused(path, held)
+    for header in (
+        [],
+        "x",
+        None,
+        {"__metadata__": []},
+        {"__metadata__": {"format": "taiwa-builtin-1", "config": "[]"}},
+    ):
+        written = json.dumps(header).encode()
+        assert "holds no weights" in refused(path, len(written).to_bytes(8, "little") + written)
+    far = [10**30, 10**30 + 2 * 16]
+    moved = _header(whole) | {"norm": {"dtype": "F16", "shape": [16], "data_offsets": far}}
+    written = json.dumps(moved).encode()
+    assert "holds no weights" in refused(path, len(written).to_bytes(8, "little") + written + b"\0" * 20_000)
     assert "not 'taiwa-builtin-1'" in refused(path, file_of(SMALL, tensors, told={"format": "other"}))
     assert "vocab is 'many'" in refused(
         path, file_of(SMALL, tensors, told={"config": _config().replace("40", '"many"')})
@@ -62,6 +76,11 @@ def test_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
     assert "1.out has the shape [16, 3], not [16, 16]" in refused(path, file_of(SMALL, other))
     broken = {**tensors, "norm": tensors["norm"] * np.float32("nan")}
     assert "norm holds what is no number" in refused(path, file_of(SMALL, broken))
+
+
+def _header(held: bytes) -> dict[str, object]:
+    found: dict[str, object] = json.loads(held[8 : 8 + int.from_bytes(held[:8], "little")])
+    return found
 
 
 def refused_missing(path: Path) -> str:

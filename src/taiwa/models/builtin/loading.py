@@ -11,7 +11,7 @@ from taiwa.kernel.values import Regex, Request
 from taiwa.models.builtin.copying import copying
 from taiwa.models.builtin.figures import written
 from taiwa.models.builtin.network import Network
-from taiwa.models.builtin.reading import read
+from taiwa.models.builtin.reading import read, tasks
 from taiwa.models.builtin.reading.told import ANSWER, Told, unsupported
 from taiwa.models.builtin.tokens import Tokens, tokens
 from taiwa.models.builtin.ways import Way
@@ -82,19 +82,24 @@ def _number(prompt: str) -> Regex:
     return Regex("|".join(("none", *(f"-?{number.replace('.', '[.]')}" for number in numbers))))
 
 
+def _marks() -> set[str]:
+    """The control tokens that any request is told with."""
+    scores = {task.partition(".")[2] for task in tasks().values()} - {""}
+    return {f"<{name}>" for name in (*MOST, ANSWER, *scores)}
+
+
 def load(weights: "Traversable | Path | None" = None, way: Way = NUMPY) -> Loaded:
     """Load the model that comes along, or another one of its kind.
 
     Raises:
         ConfigError: the files are missing or broken, or the extra of its way is not installed.
     """
-    try:
-        made = tokens()
-    except FileNotFoundError:
-        raise ConfigError(
-            "the built-in model is not part of this copy of taiwa: install it again, or set another model"
-        ) from None
+    made = tokens()
     numbers = loaded(weights or DATA / "weights.safetensors")
+    if missing := _marks() - made.special.keys():
+        raise ConfigError(f"the built-in model's vocabulary has no {min(missing)}: install taiwa again")
+    if numbers.vocabulary not in ("", made.digest):
+        raise ConfigError("the built-in model's weights and its vocabulary are of two models: install taiwa again")
     if way.runtime == "onnx":
         from taiwa.models.builtin.onnx.network import OnnxNetwork
 

@@ -87,7 +87,7 @@ def _environment(seen: str, words: str) -> str:
     inner = seen.removeprefix(ENVIRONMENT[0]).strip().removesuffix(ENVIRONMENT[1])
     try:
         held: Json = json.loads(inner)
-    except ValueError:
+    except (ValueError, RecursionError):
         held = None
     whole = {**held, "response": words} if isinstance(held, dict) else {"response": words}
     return f"{ENVIRONMENT[0]}\n{json.dumps(whole, ensure_ascii=False)}\n{ENVIRONMENT[1]}"

@@ -9,12 +9,19 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from hashlib import sha256
 from importlib.resources import files
 from random import Random
+from typing import TYPE_CHECKING
 
 from taiwa.guide.vocabulary import Vocabulary
+from taiwa.kernel.errors import ConfigError, InputError
 
-__all__ = ["BYTES", "END", "Tokens", "runs", "tokens"]
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+    from pathlib import Path
+
+__all__ = ["BYTES", "END", "Tokens", "runs", "tokenizer", "tokens"]
 
 BYTES = 256
 END = "<end>"
@@ -27,6 +34,7 @@ RUN = re.compile(
     r" ?[^\sA-Za-z0-9\u00c0-\u024f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+|\s"
 )
 LONGEST_KEPT = 24
+MISSING = "the built-in model is not part of this copy of taiwa: install it again, or set another model"
 
 
 def runs(text: str) -> Iterator[str]:
@@ -61,6 +69,11 @@ class Tokens:
 
     def __len__(self) -> int:
         return len(self.vocabulary)
+
+    @property
+    def digest(self) -> str:
+        """By which it is known: that of all its tokens in their order."""
+        return sha256(json.dumps((list(self.special), list(self.pieces))).encode()).hexdigest()
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Divide a text; nothing in it is ever a special token."""
@@ -109,6 +122,26 @@ class Tokens:
 
 @cache
 def tokens() -> Tokens:
-    """The tokenizer that comes along."""
-    table = json.loads((files("taiwa.models.builtin") / "data" / "vocabulary.json").read_text("utf-8"))
-    return Tokens(table["special"], table["pieces"])
+    """The tokenizer that comes along.
+
+    Raises:
+        ConfigError: it is missing or broken.
+    """
+    return tokenizer(files("taiwa.models.builtin") / "data" / "vocabulary.json")
+
+
+def tokenizer(path: "Path | Traversable") -> Tokens:
+    """Read a tokenizer from its file.
+
+    Raises:
+        ConfigError: it is missing or broken.
+    """
+    try:
+        held = path.read_bytes()
+    except OSError:
+        raise ConfigError(MISSING) from None
+    try:
+        table = json.loads(held)
+        return Tokens(table["special"], table["pieces"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError) as error:
+        raise ConfigError(f"{path} holds no tokenizer of the built-in model ({error}): install taiwa again") from None

@@ -62,10 +62,11 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A model as numbers: its sizes and its tensors, with 32 bits a number."""
+    """A model as numbers: its sizes and its tensors, with 32 bits a number; and the digest of its vocabulary, where it says it."""
 
     config: Config
     tensors: "Tensors"
+    vocabulary: str = ""
 
     @property
     def count(self) -> int:
@@ -85,8 +86,8 @@ def loaded(path: "Path | Traversable") -> Weights:
         raise ConfigError(f"{path} cannot be read ({error.strerror}): install taiwa again") from None
     try:
         return _read(held)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ConfigError(f"{path} holds no weights of the built-in model: {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ConfigError(f"{path} holds no weights of the built-in model ({error}): install taiwa again") from None
 
 
 def _read(held: bytes) -> Weights:
@@ -113,7 +114,7 @@ def _read(held: bytes) -> Weights:
         if not np.isfinite(numbers).all():
             raise ValueError(f"{name} holds what is no number")
         tensors[name] = numbers
-    return Weights(config, tensors)
+    return Weights(config, tensors, str(told.get("vocabulary", "")))
 
 
 def _config(told: dict[str, Json]) -> Config:

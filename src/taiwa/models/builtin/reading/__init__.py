@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
+from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.records import Json
 from taiwa.kernel.values import Request
 from taiwa.models.builtin.reading.asking import asking
 from taiwa.models.builtin.reading.desk import desk
@@ -17,15 +19,30 @@ __all__ = ["Told", "read", "tasks"]
 
 @cache
 def tasks() -> Mapping[str, str]:
-    """What the digests of first paragraphs ask for."""
-    found: Mapping[str, str] = json.loads((files("taiwa.models.builtin") / "data" / "tasks.json").read_text("utf-8"))
-    return found
+    """What the digests of first paragraphs ask for.
+
+    Raises:
+        ConfigError: the table is missing or broken.
+    """
+    path = files("taiwa.models.builtin") / "data" / "tasks.json"
+    try:
+        return _table(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} holds no table of tasks ({error}): install taiwa again") from None
+
+
+def _table(held: bytes) -> Mapping[str, str]:
+    table: Json = json.loads(held)
+    if not isinstance(table, dict):
+        raise ValueError("it is no JSON object")
+    return {digest: task for digest, task in table.items() if isinstance(task, str)}
 
 
 def read(request: Request) -> Told | None:
     """Recognise a request of one of our flows; None where it is another.
 
     Raises:
+        ConfigError: the table of tasks is missing or broken.
         UnsupportedError: it is one, and asks for what the model did not learn.
     """
     if not request.messages or request.messages[0].role != "system":

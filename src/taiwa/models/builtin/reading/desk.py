@@ -150,7 +150,7 @@ def _order_line(number: str, item: Json) -> OrderLine | None:
 def _json(text: str) -> Json:
     try:
         return cast("Json", json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
