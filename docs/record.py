@@ -150,8 +150,8 @@ class Stage:
 
     @contextmanager
     def builtin(self) -> Generator[None]:
-        """Let the model that comes along answer instead of the script: no other is set."""
-        self._config.unlink()
+        """Let the model that comes along answer instead of the script."""
+        self._config.write_text("model: builtin\n")
         yield
 
     @contextmanager

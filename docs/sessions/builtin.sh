@@ -1,11 +1,11 @@
 #! builtin
 # What the model that comes along does: problems, an order desk, questions to the handbook, constraints.
 #== solve
-taiwa solve "How many grams does 0.25 mol of caffeine weigh?"
+taiwa solve "How many grams do 3 moles of sulfuric acid weigh?"
 #== limiting
-taiwa solve "5 moles of nitrogen react with 9 moles of hydrogen. How many moles of ammonia are formed?" -v
+taiwa solve "4 mol of methane and 6 mol of oxygen react. How many moles of carbon dioxide are formed?" -v
 #== everyday
-taiwa solve "Mia buys 6 notebooks at 2.75 dollars each and pays with 20 dollars. How much does she get back?"
+taiwa solve "A train travels 210 km in 2.5 hours. What is its average speed in km/h?"
 
 #== order
 taiwa say order "Two grande lattes with oat milk and a blueberry muffin, please."
@@ -36,11 +36,11 @@ taiwa ask "How many days of annual leave do I have in Galway?" -v
 taiwa ask 領収書をなくしたらどうすればいいですか
 
 #== generate
-taiwa generate "What is the formula of caffeine?" -v \
+taiwa generate "What is the formula of ammonia?" -v \
   --system "Solve the problem step by step. End with a line that states the answer; its number comes last." \
-  --regex "([A-Z][a-z]{2,20} is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\."
+  --regex "((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\."
 #== explain
-taiwa explain --vocab builtin --regex "([A-Z][a-z]{2,20} is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\." "Water is H2O."
+taiwa explain --vocab builtin --regex "((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\." "Ammonia is NH3."
 #== other
 taiwa say "Who wrote Hamlet?"
 #== show

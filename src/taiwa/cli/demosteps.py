@@ -9,7 +9,7 @@ __all__ = ["ASKED_BACK", "PARTS", "Part", "Step"]
 ASKED_BACK = 3
 INSTRUCTION = "Solve the problem step by step. End with a line that states the answer; its number comes last."
 """What the flow of `taiwa solve` begins with: the built-in model knows by it what is wanted."""
-FORMULA = r"([A-Z][a-z]{2,20} is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\."
+FORMULA = r"((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ SOLVING = Part(
                 "化学：名称变成化学式，化学式变成摩尔质量。",
             ),
             "taiwa solve {said}",
-            "How many grams does 0.25 mol of caffeine weigh?",
-            "48.5",
+            "How many grams do 3 moles of sulfuric acid weigh?",
+            "294.2",
         ),
         Step(
             (
@@ -60,17 +60,17 @@ SOLVING = Part(
                 "反应：哪一种先用完？",
             ),
             "taiwa solve {said}",
-            "5 moles of nitrogen react with 9 moles of hydrogen. How many moles of ammonia are formed?",
-            "answer is 6 mol",
+            "4 mol of methane and 6 mol of oxygen react. How many moles of carbon dioxide are formed?",
+            "answer is 3 mol",
         ),
         Step(
             ("Everyday life.", "日常の問題。", "日常问题。"),
             "taiwa solve {said}",
-            "Mia buys 6 notebooks at 2.75 dollars each and pays with 20 dollars. How much does she get back?",
-            "answer is 3.5",
+            "A train travels 210 km in 2.5 hours. What is its average speed in km/h?",
+            "answer is 84 km/h",
         ),
     ),
-    'taiwa solve "What is the mass percent of nitrogen in urea?" --trace',
+    'taiwa solve "What is the mass percent of oxygen in water?" --trace',
 )
 DESK = Part(
     (
@@ -185,8 +185,8 @@ HOLDING = Part(
                 "«强制»的词元不需要运行网络；化学式由网络写出（--system 是它认识的指令）。",
             ),
             f'taiwa generate --system "{INSTRUCTION}" --regex "{FORMULA}" -v {{said}}',
-            "What is the formula of caffeine?",
-            "C8H10N4O2",
+            "What is the formula of ammonia?",
+            "Ammonia is NH3.",
         ),
         Step(
             (
@@ -195,7 +195,7 @@ HOLDING = Part(
                 "这样一段文字的掩码，逐个位置，用这个网络的词元表。",
             ),
             f'taiwa explain --vocab builtin --regex "{FORMULA}" {{said}}',
-            "Water is H2O.",
+            "Ammonia is NH3.",
             "it fits",
         ),
     ),
