@@ -93,6 +93,10 @@ def test_lets_whole_answers_through(text: str) -> None:
         ("Therefore, the answer is about 8.", "about 8."),
         ("Therefore, the answer is 8.7", "7"),
         ("\x00", "\x00"),
+        ("molar_mass: H2O>> 18.015", ">> 18.015"),
+        ("H2 -> 2H>>", ">>"),
+        ("Add them.\n\nThen", "\n\nThen"),
+        ("\n8", "\n8"),
     ],
 )
 def test_stops_where_a_call_or_a_number_is_made_up(text: str, rest: str) -> None:
@@ -146,6 +150,20 @@ def test_never_lets_half_a_character_end_a_text() -> None:
     with pytest.raises(InputError):
         state.advance(ord("x"))
     assert state.advance(0x83).advance(0x96).is_final
+
+
+@pytest.mark.parametrize(("tool", "sign"), [("molar_mass", "·"), ("stoichiometry", "→"), ("stoichiometry", "·")])
+def test_a_sign_of_a_formula_is_whole(tool: str, sign: str) -> None:
+    state = taken(f"<<{tool}: Na")[0]
+    for byte in sign.encode():
+        for other in b"C>\xb7\x86\x92".replace(bytes([byte]), b""):
+            if byte != sign.encode()[0]:  # at the first byte, much else may come
+                with pytest.raises(InputError):
+                    state.advance(other)
+        state = state.advance(byte)
+    assert state.advance(ord("C"))
+    with pytest.raises(InputError):
+        taken(f"<<{tool}: Na")[0].advance(0xB7)
 
 
 @settings(max_examples=60)

@@ -28,7 +28,7 @@ __all__ = ["DATA", "Loaded", "load"]
 
 DATA: "Traversable" = files("taiwa.models.builtin") / "data"
 ROOM = 320
-"""So many tokens are left for an answer: of a prompt that is longer, the end is read."""
+"""So many tokens are left for an answer: of a prompt that is longer, the end is read, and of an order the beginning."""
 MOST = {"solve": 512, "desk": 512, "back": 200, "rewrite": 160, "number": 24, "assess": 1}
 """So many tokens an answer has at most: what goes on for longer goes round in circles."""
 LABEL = Regex("[1-5]")
@@ -58,7 +58,8 @@ class Loaded:
             raise unsupported()
         special = self.tokens.special
         most = max(self.network.context - ROOM, self.network.context // 2)
-        prompt = self.tokens.encode(told.prompt)[-most:]
+        whole = self.tokens.encode(told.prompt)
+        prompt = whole[:most] if told.task == "desk" else whole[-most:]  # an order stands before what the guest says
         tokens = (special[f"<{told.task}>"], *prompt, special[f"<{told.mark}>"])
         return Posed(tokens, tuple(self._guides(told, request.prefix)), MOST[told.task])
 

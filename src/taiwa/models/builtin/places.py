@@ -30,6 +30,9 @@ FORMULA = "0123456789()[].^+-\u00c2\u00b7"
 """Signs of a formula; the last two are the bytes of `·`."""
 EQUATION = FORMULA + "? =\u00e2\u0086\u0092"
 """The question mark is a coefficient that is asked for; the last three are the bytes of `→`."""
+FOLLOWING: Final = {"\u00c2": "\u00b7", "\u00e2": "\u0086", "\u0086": "\u0092"}
+"""Which byte follows one of a character that has several."""
+INNER: Final = frozenset(FOLLOWING.values())
 PHASES: Final = frozenset(("(g", "(s", "(l", "(a", "(aq"))
 """What may stand in brackets behind a formula of an equation, as far as it is written."""
 DUE: Final = {
@@ -48,8 +51,8 @@ DUE: Final = {
 class Place:
     """A place in an answer.
 
-    In words: how much of `answer is ` was just written (`lead`), which bytes are `due`, whether a digit is `barred`, and whether
-    all but a new line is `held` back.
+    In words: how much of `answer is ` was just written (`lead`), which bytes are `due`, whether a digit is `barred`, whether
+    all but a new line is `held` back, and whether a > or a new line was `last`, which no other may follow.
     In a call: its `word` so far (a name, a number, an element), what is wanted (`want`) and how many brackets are open.
     """
 
@@ -105,7 +108,11 @@ def _words(place: Place, sign: str) -> Place | None:
         return replace(place, due=(more - 1, 0x80, 0xBF) if more > 1 else (0, 0, 0)) if follows else None
     if sign == "<":
         return Place(place.tools, "open", fresh=False) if place.tools else None
-    if (place.barred and sign.isdigit()) or (sign < " " and sign != "\n") or sign == "\x7f":
+    if sign == ">":  # one may be of an arrow; two end a call, and none was begun
+        return Place(place.tools, last=sign, fresh=False) if place.last != sign else None
+    if sign == "\n":
+        return Place(place.tools, last=sign, fresh=False) if place.last != sign and not place.fresh else None
+    if (place.barred and sign.isdigit()) or sign < " " or sign == "\x7f":
         return None
     if sign > "\x7f":
         return Place(place.tools, due=DUE[sign], fresh=False) if sign in DUE else None
@@ -187,6 +194,8 @@ def _inner(place: Place) -> Place:
 def _formula(place: Place, sign: str) -> Place | None:
     """A formula, or an equation: elements, numbers, brackets, charges."""
     word = place.word
+    if place.last in FOLLOWING or sign in INNER:
+        return replace(place, last=sign) if FOLLOWING.get(place.last) == sign else None
     if word and word + sign in SYMBOLS:
         return replace(place, word=word + sign, last=sign)
     if place.mode == "equation" and (word or place.last) + sign in PHASES:
