@@ -265,6 +265,19 @@ def test_a_typed_answer_is_printed_as_json(taiwa: Taiwa, speaker: Speaker, place
     assert json.loads(done.out.partition("\n\n")[2]) == {"g": 132.027}
 
 
+def test_an_answer_that_is_not_of_its_type_is_told_and_fails(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+    (place.folder / "mass.json").write_text(
+        '{"title": "Mass", "type": "object", "properties": {"g": {"type": "number"}}}'
+    )
+    no_tools(speaker, "The answer is 132.027.")
+
+    done = taiwa("solve", QUESTION, "--type", str(place.folder / "mass.json"))
+
+    assert done.code == 1
+    assert done.lines[-1] == "132.027"
+    assert "no Mass could be read" in done.err
+
+
 SHOTS = """\
 Q: What is a dozen dozens?
 A: 12 x 12 = << Calculator >> 145

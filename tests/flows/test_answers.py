@@ -8,7 +8,7 @@ from taiwa.flows.protocol import protocol
 from taiwa.flows.rationale import AnsweredBy
 from taiwa.flows.reason import reason
 from taiwa.flows.worked import EXTRACTIONS
-from taiwa.kernel import Ability, Limits, ModelError, Response, Runtime, assistant
+from taiwa.kernel import Ability, Limits, ModelError, Response, Runtime, UnsupportedError, assistant
 from taiwa.models.scripted import script
 from tests.flows.abacus import BARE, SPECS
 from tests.flows.driving import Drive
@@ -77,6 +77,16 @@ def test_where_no_value_can_be_read_the_line_answers(drive: Drive, abilities: fr
     done = drive(lambda: reason("How heavy?", SPECS, answer=Weight), model)
 
     assert (done.value.answer, done.value.answered_by, done.value.value) == ("25", "line", None)
+    assert [note.level for note in done.notes if note.code == "answer"] == ["warning"]
+
+
+def test_a_model_that_turns_out_to_write_no_values_has_its_last_line_read(drive: Drive) -> None:
+    never = UnsupportedError("it writes none", ability="json_schema")
+    model = script("It weighs 25 g.", never, never, abilities=HELD)
+
+    done = drive(lambda: reason("How heavy?", SPECS, answer=float), model)
+
+    assert (done.value.value, done.value.answered_by) == (25.0, "typed")
 
 
 @pytest.mark.parametrize(

@@ -79,9 +79,9 @@ class Given:
 def solve(shared: Flags, question: str, **given: Any) -> None:  # noqa: ANN401  (click's)
     """Solve QUESTION (`-` for standard input) step by step; what can be worked out is worked out by tools.
 
-    The rationale is printed as it comes, and the answer last, on a line of its own. Where there is none, or the rationale
-    did not come to its end, the exit code is 1. Ctrl-C ends the answer there and keeps what was paid. -v shows the calls
-    and the bill.
+    The rationale is printed as it comes, and the answer last, on a line of its own. Where there is none, or none of
+    the --type, or the rationale did not come to its end, the exit code is 1. Ctrl-C ends the answer there and keeps what
+    was paid. -v shows the calls and the bill.
 
     \b
     taiwa solve "What does a quarter of a mole of Epsom salt weigh?"
@@ -207,7 +207,8 @@ def _solve(shared: Flags, chosen: "Settings", solving: "Solving", text: str, res
     elif found.answer:
         say_line("")
         say_line(answer_text(found), "bold")
-    if stopper.pressed or not found.complete or not found.answer:
+    untyped = solving.answer is not None and found.answered_by != "typed"
+    if stopper.pressed or not found.complete or not found.answer or untyped:
         raise click.exceptions.Exit(INTERRUPTED if stopper.pressed else FAILED)
 
 

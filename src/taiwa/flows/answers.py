@@ -6,6 +6,7 @@ end of the rationale. The words of ours are our own.
 
 import math
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,18 +75,30 @@ def answer_of(question: Message, text: str, finding: Finding, final: str = "") -
 
 def _typed(shape: Shape[Any], question: Message, text: str, final: str | None) -> Program[Answer | None]:
     """A value of the type: read from the end of the text, or asked for where the server can be held to it (no `final`)."""
+    lines = text.strip().splitlines()
+    near = final or (lines[-1] if lines else "")
     try:
-        if final is None:
-            said = (question, assistant(text), user(FINAL))
-            value = (yield from extract(shape, said)).value
+        if final is not None:
+            value = shape.read(near).value
         else:
-            lines = text.strip().splitlines()
-            value = shape.read(final or (lines[-1] if lines else "")).value
-    except (ShapeError, RefusalError, UnsupportedError) as error:
-        yield from tell(f"no {shape.name} could be read: {error.message}", code="answer")
+            said = (question, assistant(text), user(FINAL))
+            value = yield from _asked_typed(shape, said, (near, last_number(text)))
+    except (ShapeError, RefusalError) as error:
+        yield from tell(f"no {shape.name} could be read: {error.message}", code="answer", warning=True)
         return None
     plain = plain_json(shape, value)
     return Answer(_worded(plain), "typed", plain)
+
+
+def _asked_typed(shape: Shape[Any], said: tuple[Message, ...], near: tuple[str, ...]) -> Program[Any]:
+    """The value that the model writes; where it turns out that it writes none, the first that the text has `near` its end."""
+    try:
+        return (yield from extract(shape, said)).value
+    except UnsupportedError as error:
+        for words in near:
+            with suppress(ShapeError):
+                return shape.read(words).value
+        raise ShapeError(error.message) from error
 
 
 def _worded(plain: Json) -> str:
