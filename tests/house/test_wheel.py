@@ -12,6 +12,9 @@ from tests.house.source import ROOT
 
 pytestmark = pytest.mark.slow
 
+MOST_WEIGHTS = 12_000_000
+"""Bytes that the weights may add to what everybody downloads."""
+
 
 class Workplace:
     """An empty virtual environment with the freshly built wheel in it."""
@@ -50,6 +53,17 @@ def test_the_wheel_holds_the_typed_package_and_its_licence_only(workplace: Workp
     assert "taiwa/apps/worked/handbook.jsonl" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"taiwa"}
+
+
+def test_the_wheel_holds_the_model_that_comes_along_for_everybody_to_read(workplace: Workplace) -> None:
+    held = {each.filename: each for each in zipfile.ZipFile(workplace.wheel).infolist()}
+
+    data = [
+        held[f"taiwa/models/builtin/data/{name}"] for name in ("weights.safetensors", "vocabulary.json", "tasks.json")
+    ]
+
+    assert data[0].compress_size <= MOST_WEIGHTS
+    assert all(each.external_attr >> 16 & 0o444 == 0o444 for each in data)
 
 
 def test_the_wheel_brings_every_requirement_it_names(workplace: Workplace) -> None:
