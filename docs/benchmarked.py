@@ -6,7 +6,7 @@ from typing import Any
 
 from embed import RESULTS, amount
 
-__all__ = ["ahead", "missed", "result"]
+__all__ = ["ahead", "missed", "result", "rows"]
 
 
 def result(name: str) -> str:
@@ -23,6 +23,16 @@ def result(name: str) -> str:
         f"| promised | is | at most | |\n|---|---|---|---|\n{promises}\n"
         f"{found['date']}, commit {found['commit']}, {found['machine']}{load}{versions}.\n"
     )
+
+
+def rows(name: str, *words: str) -> str:
+    """The rows of a result file that have one of some words in their names."""
+    if not (RESULTS / f"{name}.json").is_file():
+        return "`python -m benches` has measured nothing yet.\n"
+    found = _read(name)
+    picked = [row for row in found["rows"] if any(word in row["what"] for word in words)]
+    lines = "".join(f"| {row['what']} | {amount(row['value'], row['unit'])} | {row['note']} |\n" for row in picked)
+    return f"| measured | is | |\n|---|---|---|\n{lines}\n{found['date']}, commit {found['commit']}.\n"
 
 
 def missed() -> str:
