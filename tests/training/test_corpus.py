@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from taiwa.models.builtin.tokens import END, Tokens
 from training.builtin import check
-from training.builtin.corpus import DOMAINS, LONGEST, WHOLE, Corpus, laid_out, samples
+from training.builtin.corpus import DOMAINS, LONGEST, SCORED, WHOLE, Corpus, laid_out, samples
 from training.builtin.overlap import Overlap
 from training.builtin.samples import Sample, Span
 from training.builtin.vocabulary import ANSWER, SPECIAL
@@ -53,7 +53,7 @@ def test_a_score_is_asked_by_its_own_mark_and_its_end_does_not_count() -> None:
     ids, weights = laid_out(Sample("assess.clarity", "clarity", "the", (Span("3"),)), TOKENS)
     special = TOKENS.special
     assert [ids[0], *ids[-3:]] == [special["<assess>"], special["<clarity>"], ord("3"), special[END]]
-    assert weights == [0, 0, 0, WHOLE, 0]
+    assert weights == [0, 0, 0, SCORED, 0]
 
 
 @given(st.integers(0, 999))

@@ -19,16 +19,17 @@ from training.builtin.vocabulary import ANSWER
 __all__ = ["DOMAINS", "Corpus", "laid_out", "samples"]
 
 DOMAINS: Mapping[str, tuple[float, Mapping[str, Share]]] = {
-    "chemistry": (0.48, CHEMISTRY),
-    "quantities": (0.18, QUANTITIES),
-    "desk": (0.2, DESK),
-    "asking": (0.14, ASKING),
+    "chemistry": (0.43, CHEMISTRY),
+    "quantities": (0.16, QUANTITIES),
+    "desk": (0.21, DESK),
+    "asking": (0.2, ASKING),
 }
 """How much of what is drawn is of which domain."""
 SCATTERED = 0.12
 """The share of a prompt's runs that are not divided into the longest pieces."""
 LONGEST = 480
-WHOLE = 255
+WHOLE, SCORED = 25, 250
+"""What a token of the model's own words counts, and the one token of a score, of which there would be too few to learn from."""
 
 
 def samples(seed: int, domain: str = "") -> Iterator[tuple[str, Sample]]:
@@ -42,13 +43,14 @@ def samples(seed: int, domain: str = "") -> Iterator[tuple[str, Sample]]:
 
 
 def laid_out(sample: Sample, tokens: Tokens, random: Random | None = None) -> tuple[list[int], list[int]]:
-    """The tokens of an exchange, and for each what it counts in the loss, 0 to 255."""
+    """The tokens of an exchange, and for each what it counts in the loss: see `WHOLE`."""
     special = tokens.special
     task, _, score = sample.task.partition(".")
     divided = tokens.encode(sample.prompt) if random is None else tokens.scattered(sample.prompt, random, SCATTERED)
     ids = [special[f"<{task}>"], *divided, special[f"<{score}>" if score else ANSWER]]
     weights = [0] * len(ids)
-    marks = [round(WHOLE * span.weight) for span in sample.answer for _ in span.text.encode()]
+    whole = SCORED if score else WHOLE
+    marks = [round(whole * span.weight) for span in sample.answer for _ in span.text.encode()]
     place = 0
     for token in tokens.encode(sample.text):
         ids.append(token)

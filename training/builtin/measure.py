@@ -69,7 +69,7 @@ def _first_faults(model: Transformer, tokens: Tokens, group: list[Sample]) -> li
             best = model.logits(states[row, : len(ids) - 1]).argmax(-1).tolist()
         start = next(place for place, weight in enumerate(weights) if weight)
         wrong = next(
-            (place for place in range(start, len(ids)) if weights[place] == WHOLE and best[place - 1] != ids[place]),
+            (place for place in range(start, len(ids)) if weights[place] >= WHOLE and best[place - 1] != ids[place]),
             None,
         )
         found.append(None if wrong is None else tokens.decode([*ids[start:wrong], best[wrong - 1]]))
