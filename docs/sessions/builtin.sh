@@ -8,8 +8,8 @@ taiwa solve "4 mol of methane and 6 mol of oxygen react. How many moles of carbo
 taiwa solve "A train travels 210 km in 2.5 hours. What is its average speed in km/h?"
 
 #== order
-taiwa say order "Two grande lattes with oat milk and a blueberry muffin, please."
-taiwa say -c "Make the lattes iced, please."
+taiwa say order "Two grande lattes with oat milk, please."
+taiwa say -c "Make that three, please."
 #== state
 taiwa state
 taiwa why items.1
@@ -33,7 +33,7 @@ taiwa ask -c 1
 taiwa ask "How many days of annual leave do I have in Galway?" -v
 
 #== ja-ask
-taiwa ask 領収書をなくしたらどうすればいいですか
+taiwa ask 育児休業は何か月取れますか
 
 #== generate
 taiwa generate "What is the formula of ammonia?" -v \

@@ -79,8 +79,8 @@ DESK = Part(
         "点单台：带类型状态的对话。网络在语法约束下写出回答和变化的部分。",
     ),
     (
-        Step(("A first order.", "最初の注文。", "第一单。"), "taiwa say order -s desk {said}", "Two grande lattes with oat milk and a blueberry muffin, please."),
-        Step(("A correction.", "訂正。", "更正。"), "taiwa say -s desk {said}", "Make the lattes iced, please."),
+        Step(("A first order.", "最初の注文。", "第一单。"), "taiwa say order -s desk {said}", "Two grande lattes with oat milk, please."),
+        Step(("A correction.", "訂正。", "更正。"), "taiwa say -s desk {said}", "Make that three, please."),
         Step(("In Japanese.", "日本語で。", "用日语。"), "taiwa say -s desk {said}", "あと、抹茶ラテを一つお願いします。"),
         Step(
             ("The state is data, checked by its type.", "状態は型で検査されたデータです。", "状态是按类型检查过的数据。"),
@@ -110,7 +110,7 @@ DESK = Part(
             ("where the guest is done; the sum is a tool's.", "ここで注文を終えます。合計は道具が計算します。", "在这里结束点单；总价由工具算出。"),
             "taiwa say -s other {said}",
             "That's everything, thank you.",
-            "11.6",
+            "12.6",
         ),
         Step(
             ("The first way is still there.", "元の枝も残っています。", "原来的一支还在。"), "taiwa redo -s desk", shows="3"
