@@ -1,17 +1,17 @@
 # The handbook that comes along, asked without a model and with one.
 #@ taiwa config unset model
 #== first
-taiwa ask "How many days of annual leave do I have in Galway?"
+taiwa ask "How many days of annual leave do I have in Galway?" --judge none
 #== broad
-taiwa ask 休暇について
+taiwa ask 休暇について --judge none
 taiwa ask -c 1
 #== back
 #! fails
-taiwa ask この書類はだれに出せばいいですか
+taiwa ask この書類はだれに出せばいいですか --judge none
 #== verbose
-taiwa ask "Which video system do we use for a call with a customer?" -v
+taiwa ask "Which video system do we use for a call with a customer?" -v --judge none
 #== closed
-taiwa ask "What is the pay band of grade 5 in Galway?" --as group:managers
+taiwa ask "What is the pay band of grade 5 in Galway?" --as group:managers --judge none
 #@ taiwa config set model written:script
 #== model
 #> {"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.flows.askwords import LEVELS, STATEMENTS, WHOLE
-from taiwa.flows.assess import assess
+from taiwa.flows.assess import _straight, assess
 from taiwa.flows.assessment import SCORES, Assessment
 from taiwa.kernel import (
     Ability,
@@ -412,3 +412,9 @@ def test_neither_a_question_nor_a_consultation_is_said_too(drive: Drive) -> None
     found = drive(lambda: assess(LEAVE, by="functions"), script(answer, abilities=NONE)).value
 
     assert (found.is_question, found.is_consultation) == (5, 5)
+
+
+def test_a_question_back_that_goes_round_in_circles_is_none() -> None:
+    assert _straight("休暇、休暇、休暇、どれですか") == ""
+    assert _straight("Which insurance insurance insurance insurance?") == ""
+    assert _straight("Is it for a day, or for a day and a half?") == "Is it for a day, or for a day and a half?"

@@ -7,6 +7,7 @@
 Questions back are written by the model only where the scores make them useful; a typed answer brings them along.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
@@ -30,6 +31,8 @@ By: TypeAlias = Literal["auto", "typed", "labels", "decisions", "functions"]
 Needs: TypeAlias = Callable[[Assessment], bool]
 """Whether scores make questions back useful."""
 LABELS = "12345"
+CIRCLE = re.compile(r"(\w.{1,30}?)\1\1", re.DOTALL)
+"""The same three times in a row."""
 LIKELIEST = 20
 NOT_THERE = frozenset({400, 404, 405, 422, 501})
 """What a server answers that does not know the decision wire, or not for this model."""
@@ -169,7 +172,12 @@ def _with_words(found: Assessment, given: Message, language: str, needs: Needs |
     words = extracted.value
     return replace(
         found,
-        ask_missing_info=words.ask_missing_info,
-        res_consultation=words.res_consultation,
-        ask_user_meta_info=words.ask_user_meta_info,
+        ask_missing_info=_straight(words.ask_missing_info),
+        res_consultation=_straight(words.res_consultation),
+        ask_user_meta_info=_straight(words.ask_user_meta_info),
     )
+
+
+def _straight(text: str) -> str:
+    """A question back; none where a small model went round in circles."""
+    return "" if CIRCLE.search(text) else text
