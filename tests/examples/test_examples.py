@@ -243,4 +243,4 @@ def test_an_example_runs_as_a_program_of_its_own(real_environment: dict[str, str
         cwd=ROOT, env=real_environment | {"TAIWA_MODEL": "", "TAIWA_CONFIG": "/nonexistent.yaml"},
     )  # fmt: skip
 
-    assert "ConfigError" in done.stderr
+    assert "UnsupportedError: builtin" in done.stderr

@@ -77,7 +77,7 @@ class Figures:
 def figures(text: str) -> frozenset[str]:
     """The numbers of a text.
 
-    >>> sorted(figures("Two and a half dozen eggs at $1,250.50, 15% off"), key=float)
+    >>> sorted(figures("Two and a half dozen eggs at $1,250.50, 15% off"), key=lambda number: (float(number), number))
     ['0.15', '0.5', '0.85', '1.15', '2', '2.5', '12', '15', '30', '1250.5', '1250.50']
     """
     return frozenset(each for each in _all(text) if len(each) <= LONGEST)
