@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 
@@ -22,13 +23,16 @@ class Model:
     name = "words"
     abilities = EVERY_ABILITY
 
-    def __init__(self, press_at: int = -1) -> None:
+    def __init__(self, press_at: int = -1, silent_at: int = -1) -> None:
         self.press_at = press_at
+        self.silent_at = silent_at
 
     def stream(self, request: Request) -> Iterator[Chunk]:
         for number, word in enumerate(ANSWER.split(" ")):
             if number == self.press_at:
                 press()
+            if number == self.silent_at:
+                assert Event().wait(10), "nobody ended this"
             yield TextDelta(f"{word} ")
 
     def astream(self, request: Request) -> None:
@@ -55,6 +59,13 @@ def turn(model: Model, *, press_at: str = "") -> tuple[Said, Stopper]:
             said = event if isinstance(event, Said) else said
     assert said is not None
     return said, stopper
+
+
+def test_pressed_between_two_words_it_ends_an_answer_of_which_no_further_word_comes() -> None:
+    said, stopper = turn(Model(silent_at=2), press_at="two")
+
+    assert stopper.pressed
+    assert said.text.split() == ["one", "two"]
 
 
 def test_pressed_while_the_model_speaks_it_ends_the_answer_there() -> None:

@@ -11,13 +11,16 @@ from taiwa.kernel.values import TextDelta
 
 __all__ = ["Stopper"]
 
+AGAIN = 0.02
+"""Seconds until it is looked again whether the program is within the answer."""
+
 
 class Stopper:
     """Ends an answer where it is, so that what was said and paid for is kept.
 
     A key may be pressed at any moment: while a word is printed, or in the middle of a transaction of the store. The
     interrupt is raised only where the driver of the turn expects it, within the stream of the model; pressed elsewhere,
-    it waits for the next word of the answer.
+    it waits for the next word of the answer, or until the program waits for one.
     """
 
     def __init__(self) -> None:
@@ -43,16 +46,22 @@ class Stopper:
             return
         code = getattr(stream, "__code__", None)
 
-        def press(_: int, frame: FrameType | None) -> None:
-            self.pressed = True
+        def press(number: int, frame: FrameType | None) -> None:
+            if number == signal.SIGINT:
+                self.pressed = self._waiting = True
+            if not self._waiting:
+                return
             while frame is not None:
                 if frame.f_code is code:
+                    self._waiting = False
                     raise KeyboardInterrupt
                 frame = frame.f_back
-            self._waiting = True
+            signal.setitimer(signal.ITIMER_REAL, AGAIN)  # the model may say no further word
 
-        before = signal.signal(signal.SIGINT, press)
+        before = [(number, signal.signal(number, press)) for number in (signal.SIGINT, signal.SIGALRM)]
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for number, handler in before:
+                signal.signal(number, handler)
