@@ -3,16 +3,16 @@
 import json
 import os
 import platform
-import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+
+from taiwa.lab.evaluation.provenance import git
 
 __all__ = ["FILE", "note", "program"]
 
 FILE = "origin.json"
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 10
 READ = ("src/taiwa", "training")
 """What a model depends on."""
 
@@ -28,14 +28,6 @@ def note(folder: Path, **given: object) -> None:
 
 def program() -> Mapping[str, object]:
     """The commit, and whether the files that a model depends on are those of that commit; neither without git."""
-    commit = _git("rev-parse", "HEAD")
-    changed = _git("status", "--porcelain", "--", *READ)
+    commit = git(ROOT, "rev-parse", "HEAD")
+    changed = git(ROOT, "status", "--porcelain", "--", *READ)
     return {"commit": commit, "clean": bool(commit) and not changed}
-
-
-def _git(*words: str) -> str:
-    try:
-        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,5 +1,6 @@
 """Packed masks in numpy: where they lie, which tokens they hold, how they meet logits."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from taiwa.kernel.errors import InputError
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
     from taiwa.guide.protocol import Mask
 
-__all__ = ["address", "allocate", "count", "indices"]
+__all__ = ["address", "allocate", "count", "indices", "listed"]
 
 WORD = 4
 
@@ -56,3 +57,11 @@ def indices(mask: "Mask", limit: int) -> "NDArray[np.intp] | None":
     if len(rows) > limit:
         return None
     return words[rows] * 32 + columns
+
+
+def listed(write: "Callable[[Mask], None]", size: int, limit: int) -> tuple[int, ...] | None:
+    """The tokens that `write` puts into a mask for `size` tokens, in order; None when there are more than `limit`."""
+    mask = allocate(size)
+    write(mask)
+    found = indices(mask, limit)
+    return None if found is None else tuple(found.tolist())

@@ -18,9 +18,8 @@ __all__ = ["Part", "Reaction", "balanced", "drawn", "reactions"]
 
 TABLE = Path(__file__).parent / "reactions.tsv"
 PART = re.compile(r"([0-9/]*)([^{}]+)(?:\{(.+)\})?")
-PLAIN_METALS = "Li Na K Ca Ba Sr Mg Al Zn Fe Ni Sn Pb Co Mn Cr Cu Ag Hg".split()
-"""From the one that gives its electrons away most readily on."""
 DISPLACING = "Mg Al Mn Zn Cr Fe Cd Co Ni Sn Pb Cu Hg Ag".split()
+"""From the one that gives its electrons away most readily on."""
 DISPLACED = frozenset("Cu Ag Pb Fe Sn Zn Ni Hg".split())
 ACIDS = {
     "HCl": ("Cl", 1), "HBr": ("Br", 1), "HI": ("I", 1), "HF": ("F", 1), "HNO3": ("NO3", 1), "HNO2": ("NO2", 1),

@@ -28,7 +28,6 @@ BULK_UNITS = (
     "pack",
     "crate",
 )
-COST = "[costs|costs|costs|is sold for|sells for|goes for|is|comes to|can be had for]"
 SHOP = "[shop|store|market|bakery|kiosk|stall|fair|supermarket|bazaar|canteen|garden centre]"
 TOTAL_WH = (
     "how much [is that|is it|does that cost|do they cost] [altogether|in all|in total|together|]~how much that costs [altogether|in all|]",

@@ -156,7 +156,6 @@ FORMULAS: dict[str, Formula] = {
         "[a block of metal|a pot|a liquid|a stone|an oil bath|a piece of copper|a sample]", 0.6,
     ),
 }  # fmt: skip
-HAVE = "[has|has|has|with|having|of]"
 WH = (
     "what is {its} {name}~what {its} {name} is",
     "what is the {name}~what the {name} is",

@@ -15,7 +15,6 @@ PEOPLE = "[children|friends|people|pupils|students|neighbours|guests|classes|tea
 COLOURS = "red blue green yellow white black brown big small old new round long wooden".split()
 DAYS = ("on [Monday|the first day]", "on [Tuesday|the second day]", "on [Wednesday|the third day]")
 
-HOLDS = "[has|has|had|owns|owned|keeps|starts with|started with|began with|holds|has got|collected|counted|bought|picked|made|found]"
 CONTAINERS = """box bag basket crate jar shelf row tray table packet pack carton bucket drawer album page room bus van team class sack pile
 shipment bundle case barrel stack chest cupboard tin pouch cart tent house hut boat wagon group pot bed plate bowl folder""".split()
 GAINS = (

@@ -11,9 +11,8 @@ from taiwa.kernel.records import Json
 from taiwa.kernel.session import Done
 from taiwa.lab.asking.corpora import Corpora, Finder
 from taiwa.lab.evaluation.items import Item
-from taiwa.models.scripted import Scripted
+from taiwa.lab.evaluation.voiced import Voiced
 from taiwa.settings import Settings
-from taiwa.talk.opening import open_voice
 from taiwa.talk.turn import Speaker, Voice
 
 __all__ = ["Modelled"]
@@ -22,36 +21,13 @@ T = TypeVar("T")
 
 
 @dataclass
-class Modelled:
+class Modelled(Voiced):
     """Part of a work. Without `chosen` and `speaker` there is no model, and only settings that need none are measured."""
 
     corpora: Corpora
     chosen: Settings | None = None
     speaker: Speaker | None = None
     _voice: Voice | None = field(default=None, init=False, repr=False)
-
-    def __getstate__(self) -> dict[str, object]:
-        """An open connection stays here; another machine opens its own."""
-        return {**self.__dict__, "_voice": None}
-
-    @property
-    def voice(self) -> Voice | None:
-        """The model, opened where it is first needed; None without one."""
-        if self._voice is None and self.speaker is not None:
-            self._voice = Voice(self.speaker)
-        elif self._voice is None and self.chosen is not None:
-            self._voice = open_voice(None, self.chosen)
-        return self._voice
-
-    @property
-    def model(self) -> str:
-        """The name of the model; '' without one."""
-        return "" if self.voice is None else self.voice.model.name
-
-    @property
-    def scripted(self) -> bool:
-        """Whether it plays a script."""
-        return self.voice is not None and isinstance(self.voice.model, Scripted)
 
     @property
     def options(self) -> Mapping[str, Json]:

@@ -4,7 +4,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-__all__ = ["program_version"]
+__all__ = ["git", "program_version"]
 
 SOURCE = Path(__file__).parent
 SECONDS = 10
@@ -16,18 +16,18 @@ def program_version() -> str:
         released = version("taiwa")
     except PackageNotFoundError:
         released = "unknown"
-    commit = _git("rev-parse", "--short=12", "HEAD")
+    commit = git(SOURCE, "rev-parse", "--short=12", "HEAD")
     # A wheel in somebody else's checkout has the commit of a stranger: the file must be one of that repository.
-    if not commit or not _git("ls-files", "--error-unmatch", Path(__file__).name):
+    if not commit or not git(SOURCE, "ls-files", "--error-unmatch", Path(__file__).name):
         return released
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", str(SOURCE.parents[1]))
+    changed = git(SOURCE, "status", "--porcelain", "--untracked-files=no", "--", str(SOURCE.parents[1]))
     return f"{released} {commit}{'+' if changed else ''}"
 
 
-def _git(*words: str) -> str:
-    """What git says of the folder of this file; '' where there is no git, or no repository."""
+def git(folder: Path, *words: str) -> str:
+    """What git says of a folder; '' where there is no git, or no repository."""
     try:
-        done = subprocess.run(["git", *words], cwd=SOURCE, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""

@@ -22,9 +22,8 @@ from taiwa.lab.evaluation.ablation import Setting
 from taiwa.lab.evaluation.faithful import counted_of
 from taiwa.lab.evaluation.items import Item
 from taiwa.lab.evaluation.running import Job, Measured
-from taiwa.models.scripted import Scripted
+from taiwa.lab.evaluation.voiced import Voiced
 from taiwa.settings import Settings
-from taiwa.talk.opening import open_voice
 from taiwa.talk.turn import Speaker, Voice
 from taiwa.tools import FunctionTool, builtin, find, molar_mass
 from taiwa.tools.elements import Weights
@@ -106,7 +105,7 @@ def _offered(names: tuple[str, ...], weights: Weights) -> tuple[Tool, ...]:
 
 
 @dataclass
-class Reasoning:
+class Reasoning(Voiced):
     """The work of this evaluation. A model is given as settings that name it, which can be sent to another machine."""
 
     manner: Manner
@@ -119,30 +118,12 @@ class Reasoning:
         default_factory=dict[str, "tuple[Message, ...]"], init=False, repr=False
     )
 
-    def __getstate__(self) -> dict[str, object]:
-        """An open connection stays here; another machine opens its own."""
-        return {**self.__dict__, "_voice": None}
-
     @property
     def voice(self) -> Voice:
         """The model, opened where it is first needed."""
-        if self._voice is None:
-            if self.speaker is not None:
-                self._voice = Voice(self.speaker)
-            else:
-                assert self.chosen is not None, "an evaluation of reasoning has a model, or settings that name one"
-                self._voice = open_voice(None, self.chosen)
-        return self._voice
-
-    @property
-    def model(self) -> str:
-        """The name of the model."""
-        return self.voice.model.name
-
-    @property
-    def scripted(self) -> bool:
-        """Whether it plays a script."""
-        return isinstance(self.voice.model, Scripted)
+        found = self.opened()
+        assert found is not None, "an evaluation of reasoning has a model, or settings that name one"
+        return found
 
     @property
     def settings(self) -> tuple[str, ...]:

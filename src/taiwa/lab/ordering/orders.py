@@ -20,11 +20,10 @@ from taiwa.kernel.values import Request
 from taiwa.lab.evaluation.items import DataSet, Item
 from taiwa.lab.evaluation.readers import read_rows
 from taiwa.lab.evaluation.running import Job, Measured
+from taiwa.lab.evaluation.voiced import Voiced
 from taiwa.lab.ordering.dishes import Dish, dishes_of, match, merged
 from taiwa.lab.ordering.key import Key, Readings
-from taiwa.models.scripted import Scripted
 from taiwa.settings import Settings
-from taiwa.talk.opening import open_voice
 from taiwa.talk.turn import Speaker, Voice
 from taiwa.tools import find as find_tools
 
@@ -35,7 +34,7 @@ TEXTS, KINDS = ("input", "text"), ("domain", "kind")
 
 
 @dataclass
-class Ordering:
+class Ordering(Voiced):
     """The work of this evaluation. A delta that cannot be read is asked for again at most `repairs` times."""
 
     key: str
@@ -47,8 +46,8 @@ class Ordering:
     _app: App | None = field(default=None, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
-        """An open connection stays here; another machine opens its own."""
-        return {**self.__dict__, "_voice": None, "_app": None}
+        """An open app stays here, too."""
+        return {**super().__getstate__(), "_app": None}
 
     @property
     def app(self) -> App:
@@ -60,23 +59,9 @@ class Ordering:
     @property
     def voice(self) -> Voice:
         """The model, opened where it is first needed."""
-        if self._voice is None:
-            if self.speaker is not None:
-                self._voice = Voice(self.speaker)
-            else:
-                assert self.chosen is not None, "an evaluation of orders has a model, or settings that name one"
-                self._voice = open_voice(None, self.chosen, self.app)
-        return self._voice
-
-    @property
-    def model(self) -> str:
-        """The name of the model."""
-        return self.voice.model.name
-
-    @property
-    def scripted(self) -> bool:
-        """Whether it plays a script."""
-        return isinstance(self.voice.model, Scripted)
+        found = self.opened(self.app)
+        assert found is not None, "an evaluation of orders has a model, or settings that name one"
+        return found
 
     @property
     def settings(self) -> tuple[str, ...]:

@@ -28,7 +28,6 @@ ALIKE = {
     "✕": "x",
     "÷": "/",
 }
-POWERS = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻")
 GONE = frozenset(("Cf", "Cs", "Co", "Cn"))
 """Signs that cannot be seen, halves of signs, and places where there is no sign."""
 ODD = re.compile(r"[^ -_a-~]+|`")
