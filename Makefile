@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 DOCUMENTS = $(wildcard README*.md CONTRIBUTING.md docs/*.md)
-COG := $(BIN)/cog -I docs
+COG := $(BIN)/cog -I docs -I .
 # What is compiled once is kept, whatever the environment says: to compile it anew takes each test worker seconds.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -27,7 +27,7 @@ NAMES = (
 )
 
 EVALUATIONS = ("dialogues",)
-"""Their results are summaries of `taiwa eval`, in a folder of their own."""
+"""Their results are summaries of `python -m evals`, in a folder of their own."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The dialogue before retrieval without a model, by `taiwa eval`: when it is asked back, what is found, what is answered.
+"""The dialogue before retrieval without a model, by `python -m evals`: when it is asked back, what is found, what is answered.
 
 Recorded dialogues and questions lie in the folder that TAIWA_BENCH_DATA names; without it nothing is measured, and the results
 stay as they are. Each result is the summary that the command wrote.
@@ -26,7 +26,7 @@ def evaluate(name: str, data: Path, folder: Path) -> Path:
     """Run one evaluation; the same command goes on with rows that are there."""
     files = [each if each == HANDBOOK else str(data / f"{each}.jsonl") for each in SETS[name]]
     told = [word for each in files for word in ("--data", each)]
-    command = [sys.executable, "-m", "taiwa", "eval", name, *told, "-j", "1", "--out", str(folder)]
+    command = [sys.executable, "-m", "evals", name, *told, "-j", "1", "--out", str(folder)]
     subprocess.run(command, check=True, cwd=ROOT)
     return folder / "summary.json"
 

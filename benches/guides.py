@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from benches.measure import ROOT, Subject, median, timed
+from evals.maskbench import coverage_report
 from taiwa import guide
 from taiwa.guide import Vocabulary
 from taiwa.guide.bits import allocate
@@ -25,7 +26,6 @@ from taiwa.guide.compiling import forget
 from taiwa.guide.matching import MatcherGuide
 from taiwa.guide.sampling import Sampler
 from taiwa.kernel.values import JsonSchema, Sampling
-from taiwa.lab.coverage import coverage_report
 
 PEERS = ("xgrammar==0.2.8", "outlines-core==0.2.14", "lm-format-enforcer==0.11.3", "torch==2.13.0", "numpy")
 WORD: dict[str, Any] = {"type": "string"}

@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 
 from benches.measure import ROOT, Subject
+from evals.numglue import count_decisions
+from taiwa.evals.tools import solve_exercise
 from taiwa.kernel import ToolResult
-from taiwa.lab.exercises import work
-from taiwa.lab.fuzzing import BOMBS, RIGHT, fuzzed
-from taiwa.lab.oracle import tally
 from taiwa.tools import builtin
+from tests.fuzzing import VALID_INPUTS, fuzz_tools
 
 FOLDER = ROOT.parent / "shared" / "data"
 INPUTS = 10_000
@@ -20,19 +20,19 @@ MOST_MS = 50
 
 def called(name: str, text: str) -> ToolResult:
     """A built-in tool by its name and the one text that it needs."""
-    needed, _ = RIGHT[name]
+    needed, _ = VALID_INPUTS[name]
     return builtin()[name].call({needed: text})
 
 
 def exercises(subject: Subject) -> None:
     rows = [json.loads(line) for line in read("chemistry.jsonl")]
-    wrong = [worked.id for worked in (work(row, called) for row in rows) if not worked.right]
+    wrong = [worked.id for worked in (solve_exercise(row, called) for row in rows) if not worked.right]
     subject.row("textbook items", len(rows), "", f"{len(rows) - len(wrong)} right")
     subject.target("textbook items that are not right", len(wrong), 0, "")
 
 
 def questions(subject: Subject) -> None:
-    found = tally(map(json.loads, read("numglue_task2.jsonl")))
+    found = count_decisions(map(json.loads, read("numglue_task2.jsonl")))
     note = f"{found.decided} hold all that a tool needs, {found.right} of them right, {len(found.label_errors)} labelled wrongly"
     subject.row("questions of NumGLUE, Task 2", found.questions, "", note)
     subject.target("questions decided otherwise than their label", len(found.misses), 0, "")
@@ -40,11 +40,11 @@ def questions(subject: Subject) -> None:
 
 def odd_inputs(subject: Subject) -> None:
     for name in builtin():
-        found = fuzzed(name, INPUTS)
+        found = fuzz_tools(name, INPUTS)
         subject.row(f"{name}: odd inputs", found.inputs, "", f"{found.answered} answered, the others refused")
         subject.target(f"{name}: neither answered nor refused", len(found.faults), 0, "")
         subject.target(
-            f"{name}: the slowest, of {len(BOMBS)} bombs and the rest", found.slowest_seconds * 1e3, MOST_MS, "ms"
+            f"{name}: the slowest, of expensive inputs and the rest", found.slowest_seconds * 1e3, MOST_MS, "ms"
         )
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benches.measure import ROOT, Subject, timed
+from evals.recorded.replay import ReplayCounts, replay_rows
 from taiwa.kernel.records import Json
-from taiwa.lab.replays import Tally, replayed
 
 FOLDER = ROOT.parent / "shared" / "data" / "replay_tools"
 CORPORA = {
@@ -37,12 +37,12 @@ def main() -> None:
 
 
 def played(subject: Subject, corpus: str, given: list[Mapping[str, Json]]) -> None:
-    tallies = list[Tally]()
-    taken = timed(lambda: tallies.append(replayed(given)))
+    tallies = list[ReplayCounts]()
+    taken = timed(lambda: tallies.append(replay_rows(given)))
     (tally,) = tallies
     counted(subject, corpus, tally)
     if tally.calculated > 1_000:
-        calculated(subject, corpus, tally, replayed(row for row in given if int(str(row["row"])) % FAIR == 0))
+        calculated(subject, corpus, tally, replay_rows(row for row in given if int(str(row["row"])) % FAIR == 0))
     subject.row(f"{corpus}: time for a text, cut in three ways", taken / tally.texts * 1e3, "ms")
 
 
@@ -51,14 +51,14 @@ def rows(path: Path) -> Iterator[Mapping[str, Json]]:
         yield json.loads(line)
 
 
-def counted(subject: Subject, corpus: str, tally: Tally) -> None:
+def counted(subject: Subject, corpus: str, tally: ReplayCounts) -> None:
     subject.row(f"{corpus}: texts", tally.texts, "")
     odd = ", ".join(f"{count} {name}" for name, count in tally.hazards.items())
     subject.row(f"{corpus}: calls", tally.calls, "", odd)
     subject.target(f"{corpus}: differences", len(tally.mismatches), 0, "")
 
 
-def calculated(subject: Subject, corpus: str, tally: Tally, fair: Tally) -> None:
+def calculated(subject: Subject, corpus: str, tally: ReplayCounts, fair: ReplayCounts) -> None:
     listed = {
         kind: [each for each in tally.sums if each.agreement == kind] for kind in ("refused", "differs", "unreadable")
     }

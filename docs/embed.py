@@ -159,22 +159,13 @@ def amount(value: float, unit: str) -> str:
 
 def handbook() -> str:
     """How the handbook that comes along is found, quoted and asked back about, without a model."""
-    from tempfile import TemporaryDirectory
+    from evals.handbook import measure_handbook
 
-    from taiwa.apps.catalogue import HANDBOOK
-    from taiwa.lab.handbook import ask_handbook, questions, shares
-    from taiwa.retrieve import Library
-    from taiwa.talk.asking import reader_of
-
-    with TemporaryDirectory() as folder, Library.open(Path(folder) / "library.db") as library:
-        index = library.make(HANDBOOK, "handbook")
-        index.refresh()
-        found = shares(ask_handbook(index, questions(), reader_of(index.analyzer.name)))
     rows = [
         "| questions | with an answer | found first | among three | quoted | asked back | offered a choice | a person would ask back |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for each in found:
+    for each in measure_handbook():
         counts = (each.questions, each.first, each.three, each.quoted, each.asked, each.offered, each.should_ask)
         rows.append(f"| {each.name.replace('_', ' ')} | {' | '.join(map(str, counts))} |")
     return "\n".join(rows) + "\n"

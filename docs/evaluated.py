@@ -1,12 +1,12 @@
-"""What cog puts into the documents of what evaluations of recorded dialogues found: the summaries that `taiwa eval` wrote."""
+"""What cog puts into the documents of what evaluations of recorded dialogues found: the summaries that `python -m evals` wrote."""
 
 import json
 from typing import Any
 
 from embed import RESULTS
 
-from taiwa.lab.asking.reports import KINDS
-from taiwa.lab.ordering.dishes import JOINED, JOINING, SAME
+from evals.dialogue.report import REPORTS
+from evals.ordering.order_lines import IGNORED_WORDS, SPELLINGS, SYNONYMS
 
 __all__ = ["alike", "evaluated"]
 
@@ -16,7 +16,9 @@ LEFT_OUT = ("failed",)
 def evaluated(name: str, *heads: str) -> str:
     """The table of an evaluation with its notes; only the columns of these heads, if any are named."""
     found: dict[str, Any] = json.loads((RESULTS / "dialogues" / f"{name}.json").read_text(encoding="utf-8"))
-    shown = [each for each in KINDS[name].columns if each.head in (heads or {each.head}) and each.head not in LEFT_OUT]
+    shown = [
+        each for each in REPORTS[name].columns if each.head in (heads or {each.head}) and each.head not in LEFT_OUT
+    ]
     lines = [[each.head for each in shown], ["---", "---", *("---:" for _ in shown[2:])]]
     lines += [[each.show(line) for each in shown] for line in found["rows"]]
     table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -27,6 +29,6 @@ def evaluated(name: str, *heads: str) -> str:
 
 def alike() -> str:
     """The words that count as the same in an evaluation of orders, and those that do not count."""
-    one = (*JOINED, *SAME.items())
+    one = (*SPELLINGS, *SYNONYMS.items())
     table = ", ".join(f"{written} = {compared}" for written, compared in one)
-    return f"Left out: {', '.join(sorted(JOINING))}.\nCounted as one: {table}.\n"
+    return f"Left out: {', '.join(sorted(IGNORED_WORDS))}.\nCounted as one: {table}.\n"

@@ -30,11 +30,12 @@ from typing import Any
 from unittest.mock import patch
 
 from taiwa.cli import main as main_of_taiwa
-from taiwa.lab.player import Line, Player
 from taiwa.models.builtin.loading import DATA
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))  # for the llama.cpp server of the tests
+sys.path.insert(0, str(HERE.parent))  # for the llama.cpp server of the tests, and for evals/
+from docs.player import ScriptedExchange, ScriptedServer  # noqa: E402  (the folder is on the path now)
+
 SESSIONS = HERE / "sessions"
 MODEL = "written:script"
 GENUINE = "#! llama.cpp"
@@ -110,7 +111,7 @@ def _whole(line: str, rest: Iterator[str]) -> str:
     return "\n".join(taken)
 
 
-class Prompter(Player):
+class Prompter(ScriptedServer):
     """Plays the answers of one command after the other, counts what is asked, and can leave a question unanswered."""
 
     def __init__(self) -> None:
@@ -120,7 +121,7 @@ class Prompter(Player):
 
     def learn(self, answers: Iterable[str], left_alone: threading.Event | None) -> None:
         """Take the answers for the next command; what is asked behind the last one sets `left_alone`."""
-        self._lines = [Line(answer) for answer in answers]
+        self._lines = [ScriptedExchange(answer) for answer in answers]
         self.asked = 0
         self.left_alone = left_alone
 
@@ -219,7 +220,7 @@ class Stage:
         folders = [str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]
         return {
             "HOME": str(self._home), "PATH": os.pathsep.join(folders), "LANG": "C.UTF-8", "TZ": "UTC", "TERM": "dumb",
-            "COLUMNS": "100",
+            "COLUMNS": "100", "PYTHONPATH": str(HERE.parent),
         } | self._more  # fmt: skip
 
     def _normal(self, text: str) -> str:

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taiwa.conversation.app import App
-from taiwa.lab.folding import field_laws
-from taiwa.lab.talking import conversation_laws
+from taiwa.laws.laws import conversation_laws, field_laws
 from tests.strategies import apps
 
 

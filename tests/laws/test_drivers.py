@@ -8,9 +8,8 @@ from hypothesis import given
 
 from taiwa.kernel import AsyncRuntime, Event, Journal, Request, Runtime, TaiwaError
 from taiwa.kernel.values import Chunk, Finished, TextDelta
-from taiwa.lab.generated import oracles, phrases, small_values
-from taiwa.lab.phrases import Phrase, step_of
-from taiwa.lab.playing import USAGE, Oracle, Played, play
+from taiwa.laws.programs import USAGE, Oracle, ProgramRun, ProgramTerm, run_program, step_of
+from taiwa.laws.strategies import oracles, small_values, terms
 
 
 class Speaking:
@@ -32,29 +31,29 @@ class Speaking:
             yield chunk
 
 
-def blocking(phrase: Phrase, state: object, oracle: Oracle, observe: Callable[[Event], None]) -> Played:
+def blocking(phrase: ProgramTerm, state: object, oracle: Oracle, observe: Callable[[Event], None]) -> ProgramRun:
     journal = Journal()
     try:
-        return Played(
+        return ProgramRun(
             Runtime(Speaking(oracle), observers=[observe], width=2).run(step_of(phrase)(state), journal), None, ()
         )  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     except TaiwaError as error:
-        return Played(None, error, ())
+        return ProgramRun(None, error, ())
 
 
-def asynchronous(phrase: Phrase, state: object, oracle: Oracle, observe: Callable[[Event], None]) -> Played:
+def asynchronous(phrase: ProgramTerm, state: object, oracle: Oracle, observe: Callable[[Event], None]) -> ProgramRun:
     runtime = AsyncRuntime(Speaking(oracle), observers=[observe], width=2)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     try:
-        return Played(asyncio.run(runtime.run(step_of(phrase)(state))), None, ())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        return ProgramRun(asyncio.run(runtime.run(step_of(phrase)(state))), None, ())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     except TaiwaError as error:
-        return Played(None, error, ())
+        return ProgramRun(None, error, ())
 
 
-@given(phrases, small_values, oracles(counting=False))
+@given(terms, small_values, oracles(counting=False))
 def test_both_drivers_come_to_what_the_law_suite_comes_to(
-    phrase: Phrase, state: object, oracle: Callable[[], Oracle]
+    phrase: ProgramTerm, state: object, oracle: Callable[[], Oracle]
 ) -> None:
-    expected = play(step_of(phrase)(state), oracle())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    expected = run_program(step_of(phrase)(state), oracle())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
     for drive in (blocking, asynchronous):
         told: list[Event] = []
@@ -62,7 +61,7 @@ def test_both_drivers_come_to_what_the_law_suite_comes_to(
 
 
 def test_played_programs_with_equal_values_of_different_types_differ() -> None:
-    outcomes = {Played(item, None, ()).outcome for item in (1, 1.0, True, "1")}
+    outcomes = {ProgramRun(item, None, ()).outcome for item in (1, 1.0, True, "1")}
 
     assert len(outcomes) == 4
     assert json.dumps(1) != json.dumps(1.0)

@@ -22,10 +22,10 @@ from taiwa.kernel.effects import Program, Step
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import Request
-from taiwa.lab import stepping, talking
-from taiwa.lab.folding import field_laws, reducer_laws
-from taiwa.lab.law import Law, LawResult, tried
-from taiwa.lab.laws import check_laws
+from taiwa.laws import laws
+from taiwa.laws.check import check_laws
+from taiwa.laws.law import Law, LawResult, check_law
+from taiwa.laws.laws import field_laws, reducer_laws
 
 
 def broken(results: tuple[LawResult, ...]) -> dict[str, str]:
@@ -54,7 +54,7 @@ def test_the_apps_that_come_along_keep_every_law(name: str) -> None:
 
 def law_of(laws: Iterable[Law], name: str, examples: int = 40) -> LawResult:
     """Try the first law of that name."""
-    return tried(next(law for law in laws if law.name == name), examples, seed=3)
+    return check_law(next(law for law in laws if law.name == name), examples, seed=3)
 
 
 def near(held: Any, given: Any, _: int = 0) -> list[str]:
@@ -85,10 +85,10 @@ BROKEN = [
     (Reducer("near", near, "items", [], ("list",), near), "squash", "were squashed to"),
     (Reducer("mean", mean, holds=("float",), squash=mean), "squash", "were squashed to"),
     (Reducer("halved", halved, "items", [], ("list",), halved), "squash", "were squashed to"),
-    (Reducer("merge", merge_in_place, "table", {}, ("dict",)), "a step is pure", "changed the state that it was given"),
-    (Reducer("clock", lambda *_: next(numbers)), "a step is pure", "came to another result"),
+    (Reducer("merge", merge_in_place, "table", {}, ("dict",)), "a step is pure", "changed its state argument"),
+    (Reducer("clock", lambda *_: next(numbers)), "a step is pure", "gave another result"),
     (Reducer("words", lambda *_: "many", holds=("int",)), "a step keeps the type", "does not fit the type"),
-    (Reducer("typed", lambda *_: 1, empty="none", holds=("int",)), "a step keeps the type", "the field begins with 'none'"),
+    (Reducer("typed", lambda *_: 1, empty="none", holds=("int",)), "a step keeps the type", "the initial value is 'none'"),
     (Reducer("nan", lambda *_: float("nan")), "a step is pure", "not a JSON value"),
     (Reducer("boom", lambda *_: 1 / 0), "a step is pure", "ZeroDivisionError"),
 ]  # fmt: skip
@@ -148,7 +148,7 @@ class Offer:
 
 def test_the_reducers_of_an_installed_package_are_tried_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     offers = [Offer(BROKEN[3][0]), Offer(known_reducers()["set"])]
-    monkeypatch.setattr("taiwa.lab.laws.entry_points", lambda group: offers)
+    monkeypatch.setattr("taiwa.laws.check.entry_points", lambda group: offers)
 
     results = check_laws(["their-package"], examples=5)
 
@@ -157,7 +157,7 @@ def test_the_reducers_of_an_installed_package_are_tried_by_its_name(monkeypatch:
 
 
 def test_without_hypothesis_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taiwa.lab.laws.find_spec", lambda name: None)
+    monkeypatch.setattr("taiwa.laws.check.find_spec", lambda name: None)
 
     with pytest.raises(ConfigError, match=r"pip install 'taiwa\[laws\]'"):
         check_laws()
@@ -167,7 +167,7 @@ def test_without_hypothesis_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
 def test_it_leaves_nothing_where_it_is_used(tmp_path: Path) -> None:
     here, cache = tmp_path / "here", tmp_path / "cache"
     here.mkdir()
-    script = "from taiwa.lab.laws import check_laws; assert all(r.ok for r in check_laws(['set'], examples=5))"
+    script = "from taiwa.laws.check import check_laws; assert all(r.ok for r in check_laws(['set'], examples=5))"
 
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -194,9 +194,9 @@ def reducing_bind(first: Step[Json, Any], then: Callable[[Any], Step[Json, Any]]
 
 @pytest.mark.parametrize("name", ["right identity", "associativity", "bind is join of map", "puts and gets"])
 def test_a_bind_that_reduces_breaks_the_laws_of_programs(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(stepping, "bind", reducing_bind)
+    monkeypatch.setattr(laws, "bind", reducing_bind)
 
-    assert not law_of(stepping.step_laws(), name).ok
+    assert not law_of(laws.program_laws(), name).ok
 
 
 def forgetful_bind(first: Step[Json, Any], then: Callable[[Any], Step[Json, Any]]) -> Step[Json, Any]:
@@ -210,10 +210,10 @@ def forgetful_bind(first: Step[Json, Any], then: Callable[[Any], Step[Json, Any]
 
 
 def test_a_bind_that_forgets_the_state_breaks_the_laws_of_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stepping, "bind", forgetful_bind)
+    monkeypatch.setattr(laws, "bind", forgetful_bind)
 
-    assert not law_of(stepping.step_laws(), "right identity").ok
-    assert not law_of(stepping.step_laws(), "puts and gets").ok
+    assert not law_of(laws.program_laws(), "right identity").ok
+    assert not law_of(laws.program_laws(), "puts and gets").ok
 
 
 SAMPLE = App(AppSource("sample", ""), "Talk.", (Field("topics", "list[str]", reduce="union"),))
@@ -230,9 +230,9 @@ def test_a_clock_in_the_head_of_the_prompt_breaks_the_prefix(monkeypatch: pytest
         request = turn_request(conversation, text)
         return replace(request, messages=(system(f"It is {next(ticks)} o'clock."), *request.messages))
 
-    monkeypatch.setattr(talking, "turn_request", dated)
+    monkeypatch.setattr(laws, "turn_request", dated)
 
-    assert not law_of(talking.conversation_laws(SAMPLE), "the prefix holds").ok
+    assert not law_of(laws.conversation_laws(SAMPLE), "the prompt prefix is stable").ok
 
 
 def test_a_turn_that_changes_the_state_in_place_breaks_undo_and_fork(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,20 +241,18 @@ def test_a_turn_that_changes_the_state_in_place_breaks_undo_and_fork(monkeypatch
         before.state.update(after.state)
         return after
 
-    monkeypatch.setattr(talking, "take", in_place)
+    monkeypatch.setattr(laws, "take", in_place)
 
-    assert not law_of(talking.conversation_laws(SAMPLE), "undo after a commit").ok
-    assert not law_of(talking.conversation_laws(SAMPLE), "a fork leaves the other branch alone").ok
+    assert not law_of(laws.conversation_laws(SAMPLE), "undo after a commit").ok
+    assert not law_of(laws.conversation_laws(SAMPLE), "a fork leaves the other branch unchanged").ok
 
 
 def test_a_clock_in_the_state_breaks_undo(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(known_reducers(), "clock", Reducer("clock", lambda *_: next(numbers)))
-    laws = tuple(
-        talking.conversation_laws(App(AppSource("clock", ""), "Talk.", (Field("now", "any", reduce="clock"),)))
-    )
+    clocks = tuple(laws.conversation_laws(App(AppSource("clock", ""), "Talk.", (Field("now", "any", reduce="clock"),))))
 
-    assert not law_of(laws, "undo after a commit").ok
-    assert not law_of(laws, "recorded deltas give the recorded states").ok
+    assert not law_of(clocks, "undo after a commit").ok
+    assert not law_of(clocks, "recorded deltas give the recorded states").ok
 
 
 def test_a_watcher_that_shows_the_delta_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,9 +265,9 @@ def test_a_watcher_that_shows_the_delta_is_caught(monkeypatch: pytest.MonkeyPatc
         def close(self) -> Seen:
             return Seen()
 
-    monkeypatch.setattr(talking, "watcher", lambda app: Blunt)
+    monkeypatch.setattr(laws, "watcher", lambda app: Blunt)
 
-    assert not law_of(talking.conversation_laws(SAMPLE), "a reply is read back and shown").ok
+    assert not law_of(laws.conversation_laws(SAMPLE), "a reply is parsed back and shown").ok
 
 
 def test_the_built_in_reducers_are_those_that_the_suite_tries() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import taiwa
+from docs.player import ScriptedExchange, ScriptedServer
 from taiwa.flows.course import GO_ON
 from taiwa.flows.live import MARKED
 from taiwa.flows.rationale import Rationale
 from taiwa.kernel import Done, Limits, Note, Program, TextDelta
-from taiwa.lab.player import Line, Player
 from taiwa.models.http import HttpModel
 from taiwa.models.names import resolve
 from taiwa.tools import calculator
@@ -21,10 +21,10 @@ LONG = " 41, I should think, and so on and so forth." * 50
 
 
 @pytest.fixture
-def player() -> Iterator[Player]:
+def player() -> Iterator[ScriptedServer]:
     """A server that can neither continue an answer nor take tools."""
-    lines = [Line(SAID + LONG), Line("That is all: 42.", (GO_ON,))]
-    with Player(lines, pace=0.001) as player:
+    lines = [ScriptedExchange(SAID + LONG), ScriptedExchange("That is all: 42.", (GO_ON,))]
+    with ScriptedServer(lines, pace=0.001) as player:
         yield player
 
 
@@ -37,14 +37,14 @@ def asked() -> Program[Rationale]:
     return taiwa.reason("6*7?", [calculator.spec])
 
 
-def test_an_answer_is_cut_on_the_wire_and_goes_on_behind_the_result(player: Player) -> None:
+def test_an_answer_is_cut_on_the_wire_and_goes_on_behind_the_result(player: ScriptedServer) -> None:
     found = taiwa.run(asked(), f"{player.base_url}#m", tools=[calculator])
 
     assert found.text == f"{SAID} 42\nThat is all: 42."
     assert (found.way, found.answer, found.complete) == ("cut", "42", True)
 
 
-def test_the_words_the_calls_and_the_results_come_as_they_happen(player: Player) -> None:
+def test_the_words_the_calls_and_the_results_come_as_they_happen(player: ScriptedServer) -> None:
     async def heard() -> list[object]:
         return [each async for each in taiwa.astream(asked(), f"{player.base_url}#m", tools=[calculator])]
 
@@ -59,7 +59,7 @@ def test_the_words_the_calls_and_the_results_come_as_they_happen(player: Player)
     assert done.spent.estimated.output_tokens < len(SAID + LONG)
 
 
-def test_a_limit_of_cost_holds_over_a_cut_answer(player: Player) -> None:
+def test_a_limit_of_cost_holds_over_a_cut_answer(player: ScriptedServer) -> None:
     model = HttpModel(resolve(f"{player.base_url}#m"))
     runtime = taiwa.Runtime(
         model, tools=[calculator], limits=Limits(cost=10**9), price=lambda _, usage: usage.output_tokens

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
+from taiwa.evals.tools import ToolAnswer, ToolCaller, solve_exercise
 from taiwa.flows.protocol import Protocol
 from taiwa.flows.react import ReAct
 from taiwa.flows.tagged import Tagged
 from taiwa.kernel import CallTool, Program, Runtime, ToolError, ToolResult, perform
 from taiwa.kernel.values import Message, Request, fold, user
-from taiwa.lab.exercises import Call, Worked, work
 from taiwa.models.names import resolve
 from taiwa.models.wire import Codec
 from taiwa.tools import Isolated, builtin, isolated, strict
@@ -49,7 +49,7 @@ def by_python(name: str, text: str) -> ToolResult:
     return ToolResult(plain.text, name, value=plain.value)
 
 
-def in_text(protocol: Protocol) -> Call:
+def in_text(protocol: Protocol) -> ToolCaller:
     """A call as a model writes it in its reasoning."""
 
     def call(name: str, text: str) -> ToolResult:
@@ -130,7 +130,7 @@ def announced(body: dict[str, Any], name: str) -> Any:
     return tool.get("parameters", tool.get("input_schema"))
 
 
-def by_wire(model: str, stream: Callable[[str, str], bytes]) -> Call:
+def by_wire(model: str, stream: Callable[[str, str], bytes]) -> ToolCaller:
     """A native call: the specifications are sent, the call is decoded from the wire, the result is sent back as text."""
     codec: Codec = resolve(model).codec
     offered = tuple(strict(tool.spec) for tool in builtin().values())
@@ -163,11 +163,11 @@ NATIVE = {
     "openai": by_wire("openai:gpt-x", openai_stream),
     "anthropic": by_wire("anthropic:claude-x", anthropic_stream),
 }
-DOORS: dict[str, Call] = {"python": by_python, **TEXT, **NATIVE}
+DOORS: dict[str, ToolCaller] = {"python": by_python, **TEXT, **NATIVE}
 
 
 @pytest.fixture(scope="module")
-def apart() -> Iterator[dict[str, Call]]:
+def apart() -> Iterator[dict[str, ToolCaller]]:
     """The doors behind which another process works: a worker, and a server that speaks MCP."""
     workers: dict[str, Isolated] = {name: isolated(tool) for name, tool in builtin().items()}
     with mounted([sys.executable, "-m", "taiwa", "mcp"]) as tools:
@@ -183,7 +183,7 @@ def apart() -> Iterator[dict[str, Call]]:
 class Noted:
     """A door that remembers what came out of it."""
 
-    def __init__(self, door: Call) -> None:
+    def __init__(self, door: ToolCaller) -> None:
         self._door = door
         self.came: list[ToolResult | tuple[str, str, str]] = []
 
@@ -200,21 +200,21 @@ class Noted:
 @pytest.mark.parametrize("row", EXERCISES, ids=lambda row: str(row["kind"]))
 @pytest.mark.parametrize("door", DOORS)
 def test_an_exercise_is_right_through_every_door(row: Mapping[str, Any], door: str) -> None:
-    worked = work(row, DOORS[door])
+    worked = solve_exercise(row, DOORS[door])
 
     assert worked.right, worked
 
 
 def test_every_textbook_item_is_right_and_the_same_through_every_door(
-    shared_data: Path, apart: dict[str, Call]
+    shared_data: Path, apart: dict[str, ToolCaller]
 ) -> None:
     rows = [json.loads(line) for line in (shared_data / "chemistry.jsonl").read_text(encoding="utf-8").splitlines()]
 
     for row in rows:
-        worked, came = dict[str, Worked](), dict[str, Any]()
+        worked, came = dict[str, ToolAnswer](), dict[str, Any]()
         for name, door in {**DOORS, **apart}.items():
             noted = Noted(door)
-            worked[name], came[name] = work(row, noted), noted.came
+            worked[name], came[name] = solve_exercise(row, noted), noted.came
 
         assert worked["python"].right, worked["python"]
         assert all(each == worked["python"] for each in worked.values())
@@ -225,7 +225,7 @@ def test_every_textbook_item_is_right_and_the_same_through_every_door(
     ("name", "text"),
     [("calculator", "1/0"), ("molar_mass", "SO42-"), ("stoichiometry", "H2"), ("unit_conversion", "1 m to s")],
 )
-def test_an_error_is_the_same_through_every_door(name: str, text: str, apart: dict[str, Call]) -> None:
+def test_an_error_is_the_same_through_every_door(name: str, text: str, apart: dict[str, ToolCaller]) -> None:
     said = set[tuple[str, str, str]]()
 
     for door in {**DOORS, **apart}.values():

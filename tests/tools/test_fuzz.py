@@ -4,8 +4,8 @@ each ten thousand, and writes down how long the slowest took.
 
 import pytest
 
-from taiwa.lab.fuzzing import BOMBS, RIGHT, fuzzed
 from taiwa.tools import builtin
+from tests.fuzzing import EXPENSIVE_INPUTS, VALID_INPUTS, fuzz_tools
 
 COUNT = 2_500
 PROCESSOR_SECONDS = 0.05
@@ -13,7 +13,7 @@ PROCESSOR_SECONDS = 0.05
 
 @pytest.mark.parametrize("name", builtin())
 def test_any_input_gives_an_answer_or_a_tool_error_at_once(name: str) -> None:
-    found = fuzzed(name, COUNT)
+    found = fuzz_tools(name, COUNT)
 
     assert found.faults == ()
     assert found.answered > COUNT / 200
@@ -21,6 +21,6 @@ def test_any_input_gives_an_answer_or_a_tool_error_at_once(name: str) -> None:
 
 
 def test_every_tool_is_fuzzed_and_the_bombs_are_among_the_inputs() -> None:
-    assert set(RIGHT) == set(builtin())
-    assert {"9**9**9**9", "(" * 100_000, "'1'*10**9"} < set(BOMBS)
-    assert max(map(len, BOMBS)) >= 10_000_000
+    assert set(VALID_INPUTS) == set(builtin())
+    assert {"9**9**9**9", "(" * 100_000, "'1'*10**9"} < set(EXPENSIVE_INPUTS)
+    assert max(map(len, EXPENSIVE_INPUTS)) >= 10_000_000

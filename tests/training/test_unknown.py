@@ -32,7 +32,7 @@ def test_only_words_without_a_number_are_a_refusal() -> None:
 
 
 def test_rows_are_what_the_evaluation_reads(tmp_path: Path) -> None:
-    from taiwa.lab.evaluation.readers import read_questions
+    from taiwa.evals.data import read_questions
 
     path = tmp_path / "unknown.jsonl"
     write(path, 12)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from taiwa.lab.evaluation.intervals import Share
+from taiwa.evals.statistics import Proportion
 from training.builtin.headline import headline
 from training.builtin.origin import FILE, program
 
@@ -140,7 +140,7 @@ def _held_out(table: Mapping[str, Mapping[str, Sequence[int]]]) -> Found:
 
 
 def _interval(count: int, of: int) -> list[float] | None:
-    bounds = Share(count, of).interval
+    bounds = Proportion(count, of).interval
     return None if bounds is None else [round(bound, 6) for bound in bounds]
 
 

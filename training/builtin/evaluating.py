@@ -1,6 +1,6 @@
 """The evaluations of a trained model, by the command line that everybody has, on text that no one here wrote.
 
-Every part is a `taiwa eval …` in a process of one thread, with rows that are gone on with after any end: they are kept under a
+Every part is a `taiwa eval …` or `python -m evals …` in a process of one thread, with rows that are gone on with after any end: they are kept under a
 digest of the package, so that rows of other weights or another program are never taken for these. What is not there to
 measure by is left out, and the result says so.
 """
@@ -18,15 +18,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from taiwa.lab.evaluation.intervals import Share
-from taiwa.lab.evaluation.provenance import program_version
-from taiwa.lab.evaluation.scoring import number
+from taiwa.evals.report import parse_number
+from taiwa.evals.run import program_version
+from taiwa.evals.statistics import Proportion
 from training.builtin.unknown import refused, write
 
 __all__ = ["Part", "Plan", "digest_of", "evaluate", "parts"]
 
 Found: TypeAlias = dict[str, Any]
-PACKAGE = Path(__file__).resolve().parents[2] / "src" / "taiwa"
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "taiwa"
 KEY = Path(__file__).with_name("keys") / "coffee_shop.yaml"
 CARD = "card.json"
 LEFT_OUT = frozenset(
@@ -62,7 +63,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One evaluation: its words behind `taiwa eval`, the files that it needs, and a few words on what it shows."""
+    """One evaluation: its arguments, the files that it needs, and a few words on what it shows."""
 
     name: str
     about: str
@@ -133,7 +134,8 @@ def _numbered(path: Path) -> Sequence[str]:
         return ()
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
     return sorted(
-        {str(row["kind"]) for row in rows} - {str(row["kind"]) for row in rows if number(str(row["gold"])) is None}
+        {str(row["kind"]) for row in rows}
+        - {str(row["kind"]) for row in rows if parse_number(str(row["gold"])) is None}
     )
 
 
@@ -169,9 +171,11 @@ def evaluate(plan: Plan) -> Found:
 
 def _run(plan: Plan, part: Part) -> Found:
     """Run one part; an error is a line of words."""
-    words = ["eval", *part.words, *part.passed, "--model", plan.model]
-    command = [sys.executable, "-m", "taiwa", *words, "-j", "1", "--json", "--out", str(plan.work / part.name)]
+    program = ("taiwa", "eval") if part.words[0] == "reason" else ("evals",)
+    words = [*program[1:], *part.words, *part.passed, "--model", plan.model]
+    command = [sys.executable, "-m", program[0], *words, "-j", "1", "--json", "--out", str(plan.work / part.name)]
     alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TAIWA_STORE": str(plan.work / "store.db")}
+    alone["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))  # for evals/
     since = time.monotonic()
     try:
         done = subprocess.run(
@@ -183,7 +187,9 @@ def _run(plan: Plan, part: Part) -> Found:
         return {"error": (done.stderr.strip().splitlines() or ["it ended without a word"])[-1][:300]}
     told: Found = json.loads(done.stdout.splitlines()[-1])
     rows = [{name: each for name, each in row.items() if name not in LEFT_OUT} for row in told["rows"]]
-    command_line = " ".join(["taiwa", *(_plain(plan, word) for word in words)])
+    command_line = " ".join(
+        ["taiwa" if program[0] == "taiwa" else "python -m evals", *(_plain(plan, word) for word in words)]
+    )
     return {
         "about": part.about, "command": command_line, "seconds": round(time.monotonic() - since, 1),
         "data_hash": told["data_hash"], "failed": told["failed"], "stopped": told["stopped"], "rows": rows,
@@ -246,5 +252,5 @@ def _sound(found: Mapping[str, Any]) -> bool:
 
 
 def _shared(count: int, of: int) -> Found:
-    share = Share(count, of)
+    share = Proportion(count, of)
     return {"count": count, "of": of, "share": share.share, "interval": share.interval and [*share.interval]}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from taiwa.lab.evaluation.provenance import git
+from taiwa.evals.run import git_output
 
 __all__ = ["FILE", "note", "program"]
 
@@ -28,6 +28,6 @@ def note(folder: Path, **given: object) -> None:
 
 def program() -> Mapping[str, object]:
     """The commit, and whether the files that a model depends on are those of that commit; neither without git."""
-    commit = git(ROOT, "rev-parse", "HEAD")
-    changed = git(ROOT, "status", "--porcelain", "--", *READ)
+    commit = git_output(ROOT, "rev-parse", "HEAD")
+    changed = git_output(ROOT, "status", "--porcelain", "--", *READ)
     return {"commit": commit, "clean": bool(commit) and not changed}

@@ -73,8 +73,8 @@ def cli() -> None:
     """
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command and leave the process with its exit code: 0 done, 1 failed, 2 bad input, 130 interrupted."""
+def main(arguments: Sequence[str] | None = None, group: click.Group | None = None, name: str = "taiwa") -> NoReturn:
+    """Run a command of a group, by default of `taiwa`, and leave the process with its exit code: 0 done, 1 failed, 2 bad input, 130 interrupted."""
     words, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
     if not debug and arguments is None:
         sys.excepthook = _confess
@@ -83,8 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _complete()
     code = 0
     try:
-        with cli.make_context("taiwa", words) as ctx:
-            cli.invoke(ctx)
+        with (group or cli).make_context(name, words) as ctx:
+            (group or cli).invoke(ctx)
         sys.stdout.flush()
     except click.exceptions.Exit as end:
         code = end.exit_code

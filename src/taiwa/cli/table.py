@@ -70,9 +70,12 @@ COMMANDS: dict[str, Row] = {
     **_rows("indexfind", find="the passages of documents that fit a question best"),
     **_rows("ask", ask="a question to documents, answered with sources or asked back"),
     **_rows("person", person="who asks: facts, thresholds, and what their feedback has taught"),
-    **_rows("evaluate", eval_="measure tools and models on questions with known answers"),
+    **_rows(
+        "eval",
+        eval_="measure tools, models and retrieval on questions with known answers",
+        laws="check the laws of conversations and reducers",
+    ),
     **_rows("config", config="show and change settings", keys="keep the keys of providers"),
-    **_rows("laws", laws="check the laws of conversations and reducers"),
     **_rows("demo", demo="watch the small model that comes along solve, take orders, look up, and be held"),
 }
 

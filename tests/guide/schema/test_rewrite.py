@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
+from evals.maskbench import is_writable
 from taiwa import guide
 from taiwa.guide import UncoveredError, Vocabulary
 from taiwa.guide.matching import MatcherGuide
@@ -12,7 +13,6 @@ from taiwa.guide.schema import rewrite
 from taiwa.guide.schema.finite import blocked
 from taiwa.kernel import DeadEndError, InputError
 from taiwa.kernel.values import JsonSchema
-from taiwa.lab.coverage import writable
 from tests.guide.schema.drawn import cases
 
 BYTES = Vocabulary.of_bytes()
@@ -59,9 +59,9 @@ def test_a_strict_guide_lets_through_what_is_valid_and_nothing_else(case: tuple[
     for data in values:
         if fits(schema, data):
             assert compiled is not None
-            assert writable(compiled, data, schema)
+            assert is_writable(compiled, data, schema)
         elif compiled is not None and compiled.coverage.whole:
-            assert not writable(compiled, data, schema)
+            assert not is_writable(compiled, data, schema)
 
 
 @given(cases())

@@ -1,0 +1,117 @@
+"""A server on this machine that plays a written dialogue over the real wire, for demonstrations. It is no model.
+
+It speaks Chat Completions with streaming and usage, answers only on the loopback address, and refuses a request that is not
+the one the dialogue expects, so that whatever talks to it really has to send the right prompt.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+from taiwa.conversation.derive import tokens_of
+
+__all__ = ["ScriptedExchange", "ScriptedServer"]
+
+PIECE_LENGTH = 6
+"""Characters of a streamed piece."""
+POLL_INTERVAL_S = 0.02
+"""Seconds between two looks whether to stop: closing waits for the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedExchange:
+    """One exchange: the last message must hold all of `hears`, and then `says` is the answer."""
+
+    says: str
+    hears: tuple[str, ...] = ()
+
+
+class ScriptedServer:
+    """Plays its lines in order while it is open; `base_url` is where, `pace` the seconds from piece to piece."""
+
+    def __init__(self, lines: Sequence[ScriptedExchange], pace: float = 0.0) -> None:
+        self.pace = pace
+        self._lines = list(lines)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+
+    @property
+    def base_url(self) -> str:
+        """The address for clients."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(POLL_INTERVAL_S,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def answer(self, request: Mapping[str, Any]) -> tuple[str, dict[str, int]] | str:
+        """The next line and its usage, or why the request is not the expected one."""
+        messages = [str(message["content"]) for message in request["messages"]]
+        if not self._lines:
+            return "the written dialogue is over"
+        if not request.get("stream"):
+            return "the dialogue is streamed"
+        missing = [part for part in self._lines[0].hears if part not in messages[-1]]
+        if missing:
+            return f"the dialogue expects {missing[0]!r} in the last message"
+        says = self._lines.pop(0).says
+        return says, {"prompt_tokens": sum(map(tokens_of, messages)), "completion_tokens": tokens_of(says)}
+
+
+def _events(says: str, usage: Mapping[str, int]) -> Iterator[Mapping[str, Any]]:
+    """The events of a stream: the words in pieces, the finish, the bill."""
+    for at in range(0, len(says), PIECE_LENGTH):
+        yield {"choices": [{"index": 0, "delta": {"content": says[at : at + PIECE_LENGTH]}}]}
+    yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    yield {"choices": [], "usage": usage}
+
+
+def _handler(player: ScriptedServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_one_request(self) -> None:
+            try:
+                super().handle_one_request()
+            except ConnectionError:  # who listens may leave
+                self.close_connection = True
+
+        def do_POST(self) -> None:
+            length = int(self.headers.get("content-length", "0"))
+            played = player.answer(json.loads(self.rfile.read(length)))
+            if isinstance(played, str):
+                self._send(400, "application/json", json.dumps({"error": {"message": played}}).encode())
+                return
+            says, usage = played
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("transfer-encoding", "chunked")
+            self.end_headers()
+            for told in (*map(json.dumps, _events(says, usage)), "[DONE]"):
+                line = f"data: {told}\n\n".encode()
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
+                time.sleep(player.pace)
+            self.wfile.write(b"0\r\n\r\n")
+
+        def _send(self, status: int, kind: str, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (http.server's signature)
+            """Say nothing: the demonstration is the output."""
+
+    return Handler

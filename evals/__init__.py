@@ -1,0 +1,1 @@
+"""Evaluations on published research corpora: `python -m evals --help`."""

@@ -1,0 +1,1 @@
+"""Clarifying questions, query rewriting, retrieval and answers on recorded dialogues."""

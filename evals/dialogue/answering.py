@@ -1,0 +1,136 @@
+"""Answers: whether quotations stand in the right passages, and whether unanswerable questions are refused.
+
+Each question is asked twice: with all passages, and without those that answer it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from unicodedata import normalize
+
+from taiwa.evals.data import Item
+from taiwa.evals.retrieval import CorpusTask, DialogueSample, Finder, QuestionSet, read_sample, sample_item
+from taiwa.evals.run import Job, Measurement
+from taiwa.flows.askturn import LITTLE
+from taiwa.flows.cited import cite
+from taiwa.flows.extractive import Reader, extractive
+from taiwa.flows.lookfirst import answerable
+from taiwa.flows.material import tongue
+from taiwa.flows.quoting import stands
+from taiwa.flows.sourced import Answer
+from taiwa.kernel.ledger import Limits, Spent
+from taiwa.kernel.records import Json
+from taiwa.retrieve.analyzer import DENSE
+from taiwa.retrieve.evidence import LOOKED_AT
+from taiwa.talk.asking import reader_of
+
+__all__ = ["CITED", "EXTRACTIVE", "WITHOUT", "AnsweringTask", "answer_items", "normalized_words", "word_f1"]
+
+EXTRACTIVE, CITED = "extractive", "model, cited"
+WITHOUT = "{}, passage withheld"
+PASSAGES_GIVEN = 8
+"""Passages given to the answer, as in `taiwa ask`."""
+TOKEN = re.compile(rf"[{DENSE}]|(?:(?![{DENSE}])\w)+")
+ARTICLES = frozenset({"a", "an", "the"})
+
+
+def normalized_words(text: str) -> list[str]:
+    """Return the words of an answer without articles and punctuation; characters in scripts without spaces (SQuAD, JGLUE).
+
+    >>> bag("The Tower of 東京.")
+    ['tower', 'of', '東', '京']
+    """
+    return [word for word in TOKEN.findall(normalize("NFKC", text).casefold()) if word not in ARTICLES]
+
+
+def word_f1(said: str, gold: str) -> float:
+    """Return the F1 of the words of two answers."""
+    these, those = normalized_words(said), normalized_words(gold)
+    shared = sum((Counter(these) & Counter(those)).values())
+    return 2 * shared / (len(these) + len(those)) if shared else 0.0
+
+
+@dataclass
+class AnsweringTask(CorpusTask):
+    """The task of `answer`."""
+
+    name: str = "answer"
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Extractive answers and, with a model, cited ones; each with the relevant passages and without."""
+        ways = (EXTRACTIVE, *((CITED,) if self.voice is not None else ()))
+        return tuple(setting for way in ways for setting in (way, WITHOUT.format(way)))
+
+    @property
+    def options(self) -> Mapping[str, Json]:
+        """Everything that an answer depends on besides setting, question and model."""
+        return {**super().options, "given": PASSAGES_GIVEN}
+
+    async def measure(self, job: Job, limits: Limits) -> Measurement:
+        """Answer one question."""
+        sample = read_sample(job.item)
+        withheld = job.setting in (WITHOUT.format(EXTRACTIVE), WITHOUT.format(CITED))
+        there = bool(sample.answerable) and not withheld
+        found: dict[str, Json] = {"there": there, "counts": not withheld or bool(sample.relevant)}
+        if not found["counts"]:
+            return Measurement(found)
+        finder = self.corpora.finder(job.item.kind, sample.relevant if withheld else (), sample.history)
+        passages = finder.find(sample.last, PASSAGES_GIVEN)
+        chance = answerable(finder.evidence(sample.last), len(finder.find(sample.last, LOOKED_AT)))
+        spent = Spent()
+        if job.setting.startswith(CITED):
+            done = await self.run_program(cite(sample.last, passages, language=tongue(sample.dialogue)), finder, limits)
+            answer, spent = done.value, done.spent
+            refused = not answer.documented
+        else:
+            reader: Reader = reader_of(finder.index.analyzer.name)
+            answer = extractive(sample.last, passages, sample.history, reader)
+            refused = not answer.documented or chance < LITTLE
+        found |= {"refused": refused, "chance": round(chance, 6)}
+        return Measurement({**found, **(judge_answer(answer, sample, finder) if not refused else {})}, spent)
+
+
+def judge_answer(answer: Answer, sample: DialogueSample, finder: Finder) -> dict[str, Json]:
+    """Score an answer: check each citation against its passage, and compare its text with the expected answers."""
+    cited = answer.citations
+    standing = [each for each in cited if _quotation_stands(each.words, finder, each.passage)]
+    right = [each for each in standing if each.passage in sample.relevant]
+    told: dict[str, Json] = {
+        "citations": len(cited), "standing": len(standing), "right": len(right), "dropped": answer.refused,
+        "first": bool(right) and cited[0] == right[0], "claims": len(answer.claims),
+        "unsupported": sum(not claim.supported for claim in answer.claims),
+    }  # fmt: skip
+    if not sample.answers:
+        return told
+    said = " ".join(claim.text for claim in answer.claims)
+    best = answer.claims[0].text if answer.claims else ""
+    return told | {
+        "exact": any(
+            normalized_words(said) == normalized_words(gold) or normalized_words(best) == normalized_words(gold)
+            for gold in sample.answers
+        ),
+        "f1": max(max(word_f1(said, gold), word_f1(best, gold)) for gold in sample.answers),
+        "holds": any(_contains(normalized_words(gold), normalized_words(said)) for gold in sample.answers),
+    }
+
+
+def _quotation_stands(words: str, finder: Finder, name: str) -> bool:
+    passage = finder.passages.get(name)
+    return passage is not None and stands(words, passage.text) is not None
+
+
+def _contains(part: Sequence[str], whole: Sequence[str]) -> bool:
+    size = len(part)
+    return bool(size) and any(list(whole[at : at + size]) == list(part) for at in range(len(whole) - size + 1))
+
+
+def answer_items(sets: Sequence[QuestionSet]) -> tuple[Item, ...]:
+    """Return the questions with known answerability and, if answerable, known passages."""
+    return tuple(
+        sample_item(sample, one.name, sample.answers[0] if sample.answers else "")
+        for one in sets
+        for sample in one.samples
+        if sample.answerable is False or (sample.answerable and sample.relevant)
+    )

@@ -1,0 +1,110 @@
+"""When to ask a clarifying question: policies and plain signals on turns that people labelled.
+
+A policy runs as in a dialogue with the passages of its set; where it asks and the recorded reply is known, it continues.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from taiwa.evals.data import Item
+from taiwa.evals.retrieval import CorpusTask, DialogueSample, QuestionSet, read_sample, sample_item
+from taiwa.evals.run import Job, Measurement
+from taiwa.flows.acts import Ask, Thread
+from taiwa.flows.clarify import Clarified, Judge, Manner, clarify
+from taiwa.flows.lookfirst import answerable
+from taiwa.kernel.effects import Program
+from taiwa.kernel.ledger import Limits
+from taiwa.kernel.records import Json
+from taiwa.kernel.values import assistant, user
+from taiwa.retrieve.evidence import LOOKED_AT
+
+__all__ = ["NO_MODEL", "SIGNALS", "ClarifyingTask", "clarify_items"]
+
+NO_MODEL = "look_first, no model"
+SIGNALS = ("few words", "weak evidence", "pointing at nothing")
+"""Plain signals as scores: fewer words in the question, weaker evidence, more unresolved references."""
+MAX_ROUNDS = 3
+Found: TypeAlias = "dict[str, Json]"
+
+
+@dataclass
+class ClarifyingTask(CorpusTask):
+    """The task of `clarify`; `policies` decide on the scores of the model."""
+
+    policies: tuple[str, ...] = ("look_first", "article")
+    judge: Judge = "auto"
+    name: str = "clarify"
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The policy without a model, the signals and, with a model, each policy."""
+        return (NO_MODEL, *SIGNALS, *(self.policies if self.voice is not None else ()))
+
+    @property
+    def options(self) -> Mapping[str, Json]:
+        """Everything that a decision depends on besides setting, turn and model."""
+        return {**super().options, "judge": self.judge if self.voice is not None else None}
+
+    async def measure(self, job: Job, limits: Limits) -> Measurement:
+        """Decide on one turn."""
+        sample = read_sample(job.item)
+        if job.setting in SIGNALS:
+            return Measurement({"should": sample.ask, "score": self._signal(job.setting, job.item, sample)})
+        manner = Manner(judge="none") if job.setting == NO_MODEL else Manner(job.setting, judge=self.judge)
+        finder = self.corpora.finder(job.item.kind)
+        done = await self.run_program(_run_rounds(sample, manner), finder, limits)
+        acts = done.value
+        return Measurement(
+            {"should": sample.ask, "rounds": _count_questions(acts), **_decision_json(acts[0], manner)}, done.spent
+        )
+
+    def _signal(self, setting: str, item: Item, sample: DialogueSample) -> float:
+        finder = self.corpora.finder(item.kind).after(sample.history)
+        if setting == "few words":
+            return -float(len(finder.index.analyzer.asked(sample.last)))
+        evidence = finder.evidence(sample.last)
+        if setting == "weak evidence":
+            return 1 - answerable(evidence, len(finder.find(sample.last, LOOKED_AT)))
+        return float(len(evidence.dangling))
+
+
+def _run_rounds(sample: DialogueSample, manner: Manner) -> Program[tuple[Clarified, ...]]:
+    """Decide, and after a clarifying question decide again with the recorded reply, if there is one."""
+    dialogue, thread, acts = sample.dialogue, Thread(), list[Clarified]()
+    for reply in (*sample.replies, None)[:MAX_ROUNDS]:
+        found = yield from clarify(dialogue, manner, thread=thread)
+        acts.append(found)
+        if reply is None or not isinstance(found.act, Ask):
+            break
+        dialogue, thread = (*dialogue, assistant(found.act.question), user(reply)), found.thread
+    return tuple(acts)
+
+
+def _count_questions(acts: Sequence[Clarified]) -> int:
+    return sum(isinstance(each.act, Ask) for each in acts)
+
+
+def _decision_json(found: Clarified, manner: Manner) -> Found:
+    """Return the decision on the turn itself; `chance` is the estimated probability that it is unclear."""
+    asked, decision = isinstance(found.act, Ask), found.decision
+    numbers, assessment = dict(decision.numbers), decision.situation.assessment
+    chance = numbers.get("unclear")
+    if chance is None and assessment is not None:
+        chance = assessment.unlikely("clarity", decision.situation.person.limits.unclear)
+    weighed = chance is not None and (assessment is not None or manner.judge == "none")
+    told: Found = {"asked": asked, "act": type(found.act).__name__, "why": "+".join(decision.reasons)}
+    if weighed and chance is not None:
+        # Without any passage the policy asks regardless of the probability: the highest score.
+        return {**told, "chance": chance, "score": max(chance, float(asked))}
+    return {**told, "score": float(asked)}
+
+
+def clarify_items(sets: Sequence[QuestionSet]) -> tuple[Item, ...]:
+    """Return the turns with a label whether they require a clarifying question."""
+    return tuple(
+        sample_item(sample, one.name, "ask" if sample.ask else "look")
+        for one in sets
+        for sample in one.samples
+        if sample.ask is not None
+    )

@@ -1,0 +1,1 @@
+"""Orders of a model at the order desk, compared with a key."""

@@ -1,0 +1,1 @@
+"""Recorded tool-call texts of real models, replayed as streams."""

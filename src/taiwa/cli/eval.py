@@ -1,0 +1,620 @@
+"""`taiwa eval` and `taiwa laws`: measure tools, models and retrieval on known answers; check the laws of apps and reducers."""
+
+import asyncio
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from taiwa.cli.options import Flags, flags
+from taiwa.kernel.errors import ConfigError, InputError, LimitError
+from taiwa.kernel.records import Json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taiwa.evals.chart import Chart
+    from taiwa.evals.data import DataSet, Item
+    from taiwa.evals.grid import Grid
+    from taiwa.evals.reasoning import ReasoningTask
+    from taiwa.evals.report import Report
+    from taiwa.evals.retrieval import Corpora, QuestionSet
+    from taiwa.evals.rows import EvalRow
+    from taiwa.evals.run import Evaluation, RunOptions
+    from taiwa.evals.tools import ToolScore
+    from taiwa.kernel.values import Request
+    from taiwa.settings import Settings
+
+__all__ = [
+    "FILE",
+    "PATH",
+    "EvalOptions",
+    "SetEvaluation",
+    "eval_",
+    "evaluate",
+    "evaluate_sets",
+    "laws",
+    "preview_request",
+    "print_tool_score",
+    "run_options",
+    "split_names",
+]
+
+FAILED, INTERRUPTED = 1, 130
+TABLE, SUMMARY = "table.md", "summary.json"
+MAX_ORDERS = 20
+MAX_WIDTH = 256
+TOOL_FORMATS = ("tagged", "inline", "gsm", "react", "fence")
+OUTPUT_MODES = ("auto", "native", "tool", "offer", "prompt")
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+PATH = click.Path(path_type=Path)
+RUN_OPTIONS = (
+    click.option(
+        "-j", "width", type=click.IntRange(1, MAX_WIDTH), default=4, show_default=True, help="Rows at a time."
+    ),
+    click.option("--ray", metavar="ADDRESS", help="Run on Ray: local, local:N or ray://HOST:PORT."),
+    click.option("--out", type=FOLDER, metavar="DIR", help="Write rows, table and chart to DIR; continue its rows."),
+    click.option("--resume", is_flag=True, help="Require DIR to hold rows of this evaluation."),
+    click.option("--limit", type=click.IntRange(1), metavar="N", help="Use the first N questions only."),
+    click.option(
+        "--only", metavar="KINDS", help="Use questions of these types, classes or sets only (comma-separated)."
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EvalOptions:
+    """The options of every evaluation that writes rows."""
+
+    width: int = 4
+    ray: str | None = None
+    out: Path | None = None
+    resume: bool = False
+    limit: int | None = None
+    only: str | None = None
+
+    def to_run(self, shared: Flags) -> "RunOptions":
+        """Return how the evaluation is run.
+
+        Raises:
+            InputError: an option cannot be used.
+        """
+        from taiwa.evals.ray_workers import parse_ray_address, start_workers
+        from taiwa.evals.run import RunOptions
+
+        workers = None if self.ray is None else partial(start_workers, address=parse_ray_address(self.ray))
+        return RunOptions(self.width, shared.settings().max_cost_nano, self.out, self.resume, workers)
+
+
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of every evaluation that writes rows; they arrive as `options`, an `EvalOptions`."""
+
+    @wraps(command)
+    def run(*context: Any, **given: Any) -> Any:  # noqa: ANN401  (click hands over what it parsed)
+        options = EvalOptions(**{name: given.pop(name) for name in EvalOptions.__dataclass_fields__})
+        return command(*context, options=options, **given)
+
+    for option in reversed(RUN_OPTIONS):
+        run = option(run)
+    return run
+
+
+def split_names(text: str | None) -> tuple[str, ...]:
+    """Split a comma-separated option into unique names."""
+    return tuple(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))
+
+
+@click.group("eval")
+def eval_() -> None:
+    """Measure tools, models and retrieval on questions with known answers.
+
+    \b
+    taiwa eval tools --data exercises.jsonl
+    taiwa eval reason --data questions.jsonl -m ollama:qwen3 --out runs/qwen3
+    taiwa eval extract shop:Order --data orders.jsonl -m ollama:qwen3
+    taiwa eval retrieve --data questions.jsonl --passages ~/handbook
+    """
+
+
+@eval_.command("tools", short_help="Run the tools on exercises, without a model.")
+@click.option("--data", type=FILE, required=True, metavar="FILE", help="Exercises, or solutions with calculations.")
+@flags("json")
+def tools_(shared: Flags, data: Path) -> None:
+    """Run the tools on exercises, without a model.
+
+    A row is an exercise with kind, input and gold, or a question whose answer records calculations such as <<48/2=24>>
+    (GSM8K). Questions that require a model are left out of n.
+
+    \b
+    taiwa eval tools --data chemistry.jsonl --json
+    """
+    from taiwa.evals.tools import score_tools
+
+    print_tool_score(shared, data, score_tools(data))
+
+
+def print_tool_score(shared: Flags, data: Path, found: "ToolScore", name: str = "tools") -> None:
+    """Print a score of the tools as JSON or text."""
+    from taiwa.cli.screen import emit, say_line, table
+    from taiwa.evals.report import percent
+
+    if shared.as_json:
+        emit({"evaluation": name, "data": data.name, **found.to_json()})
+        return
+    share, undecided = found.share, len(found.of("undecided"))
+    between = "" if share.interval is None else f" [{percent(share.interval[0], 1)}, {percent(share.interval[1], 1)}]"
+    say_line(f"{share.count} of {share.of} right: {percent(share.share)} %{between}", "bold")
+    if undecided:
+        say_line(f"{undecided} more require a model")
+    for one in found.of("label_error"):
+        say_line(f"wrong label: {one.id} says {one.gold}, and {one.got} is right")
+    misses = [(one.id, one.kind, one.got or one.error, one.gold) for one in found.of("wrong")]
+    if misses:
+        table(("miss", "kind", "got", "gold"), misses)
+
+
+@eval_.command("reason", short_help="Measure how well a model reasons with and without tools.")
+@click.option("--data", type=FILE, required=True, metavar="FILE", help="Questions: NumGLUE, GSM8K, or JSON lines.")
+@click.option("--shots", metavar="COUNTS", help="Numbers of worked examples, such as 0,5,10,20.")
+@click.option("--ablate", metavar="TOOLS", help="Tools switched on: none, cal, crp, mml, cal+mml, …, all.")
+@click.option("--mode", default="execution", metavar="MODES", help="How tools are switched off: execution, exposure.")
+@click.option(
+    "--seeds",
+    "orders",
+    type=click.IntRange(1, MAX_ORDERS),
+    default=1,
+    show_default=True,
+    help="Orders of the examples.",
+)
+@click.option(
+    "--tools", default="calculator,stoichiometry,molar_mass", metavar="NAMES", help="The tools that `all` stands for."
+)
+@click.option(
+    "--tool-format", type=click.Choice(TOOL_FORMATS), default="tagged", show_default=True, help="Format of tool calls."
+)
+@click.option(
+    "--tool-mode", type=click.Choice(("auto", "continue", "cut", "native")), default="auto", show_default=True,
+    help="How tool results are returned to the model.",
+)  # fmt: skip
+@click.option(
+    "--weights", type=click.Choice(("auto", "integer", "iupac")), default="auto", show_default=True,
+    help="Atomic weights; auto is integer for NumGLUE.",
+)  # fmt: skip
+@click.option(
+    "--on-error", type=click.Choice(("tell", "model_writes", "stop")), default="tell", show_default=True,
+    help="What to do when a tool call fails.",
+)  # fmt: skip
+@click.option("--examples", type=FILE, metavar="FILE", help="Read the worked examples from FILE.")
+@click.option(
+    "--max-tool-calls", type=click.IntRange(0), default=10, show_default=True, help="Tool calls per question."
+)
+@click.option("--max-tokens", type=click.IntRange(1), default=2000, show_default=True, help="Tokens per rationale.")
+@run_options
+@flags("model", "json", "verbose", "dry_run", "max_cost")
+def reason_(shared: Flags, data: Path, options: EvalOptions, **given: Any) -> None:  # noqa: ANN401  (click's)
+    """Measure how well a model reasons with all tools, without tools, and with some of them, as MultiTool-CoT did.
+
+    Without --shots and --ablate the settings are those of the paper's two tables; with them, all combinations. In mode
+    execution the prompt does not change and the model writes the results of tools that are switched off; in mode exposure
+    these tools are not shown.
+
+    Each answer is written to DIR/rows.jsonl at once. After an interruption the same command continues and retries rows that
+    failed. The exit code is 1 if a row failed or a limit was reached.
+
+    \b
+    taiwa eval reason --data numglue.json --only Type_2 --out run1
+    taiwa eval reason --data numglue.json --only Type_2 --shots 0,5,10,20 --ablate none,cal,crp,mml,all -j 16 --out run2
+    taiwa eval reason --data numglue.json --mode execution,exposure --seeds 3 --max-cost 5 --out run3
+    taiwa eval reason --data gsm8k.jsonl --shots 0,5 --ablate none,all --limit 100 --json
+    taiwa eval reason --data large.jsonl --ray ray://head:10001 -j 64 --out run4
+    """
+    from taiwa.cli.screen import emit, say_line, table
+    from taiwa.evals.data import read_questions
+    from taiwa.evals.report import reasoning_chart, reasoning_report
+    from taiwa.evals.run import Job
+
+    found = read_questions(data, frozenset(split_names(options.only)))
+    found = replace(found, items=found.items[: options.limit])
+    grid, task = _reasoning(shared, given, found)
+    task.check()
+    if not shared.dry_run:
+        notes = _reasoning_warnings(task, found)
+        evaluate(
+            shared, options.to_run(shared), task, found, lambda run: reasoning_report(run, grid, notes), reasoning_chart
+        )
+        return
+    first = [(name, task.first_request(Job(name, found.items[0]))) for name in task.settings]
+    count = len(found.items)
+    from taiwa.apps.render import request_text, request_tokens
+    from taiwa.kernel.records import record
+
+    if shared.as_json:
+        rows: list[Json] = [
+            {"setting": name, "tokens": request_tokens(one), "request": record(one)} for name, one in first
+        ]
+        emit({"items": count, "rows": count * len(first), "settings": rows})
+        return
+    body = [(name, f"{request_tokens(one):,}") for name, one in first]
+    table(("setting", "tokens of the first request"), body, frozenset({1}))
+    say_line(f"{count:,} questions, {count * len(first):,} rows")
+    if shared.verbose:
+        for name, one in first:
+            say_line(f"\n{name}", "bold")
+            say_line(request_text(one))
+
+
+def _reasoning(shared: Flags, given: dict[str, Any], items: "DataSet") -> "tuple[Grid, ReasoningTask]":
+    from taiwa.apps.shots import read_shots
+    from taiwa.evals.grid import Grid, parse_ablations, parse_modes, parse_shots
+    from taiwa.evals.reasoning import ReasoningOptions, ReasoningTask
+    from taiwa.flows.rationale import Bounds
+    from taiwa.tools import builtin
+
+    tools = split_names(given["tools"])
+    unknown = next((name for name in tools if name not in builtin()), None)
+    if unknown is not None or not tools:
+        raise InputError(f"--tools: unknown tool {unknown or ''!r}; choose among {', '.join(builtin())}")
+    grid = Grid(
+        tools, None if given["shots"] is None else parse_shots(given["shots"]),
+        None if given["ablate"] is None else parse_ablations(given["ablate"], tools), parse_modes(given["mode"]),
+        given["orders"],
+    )  # fmt: skip
+    weights: Any = given["weights"] if given["weights"] != "auto" else "integer" if items.numbered else "iupac"
+    way: Any = None if given["tool_mode"] == "auto" else given["tool_mode"]
+    chosen = ReasoningOptions(
+        tools, given["tool_format"], way, weights, given["on_error"],
+        Bounds(given["max_tool_calls"], given["max_tokens"]),
+        examples=None if given["examples"] is None else read_shots(given["examples"]),
+    )  # fmt: skip
+    return grid, ReasoningTask(chosen, grid.settings(), shared.settings())
+
+
+def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[str]":
+    from taiwa.evals.report import parse_number
+
+    def some(names: "Sequence[str]") -> str:
+        return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+
+    found: list[str] = []
+    if same := task.overlap(items.items):
+        found.append(
+            f"{len(same)} questions are also worked examples ({some(same)}): the prompt may contain their answers."
+        )
+    if texts := [item.gold for item in items.items if parse_number(item.gold) is None]:
+        found.append(
+            f"{len(texts)} of {len(items.items)} answers are not numbers ({some(tuple(dict.fromkeys(texts)))}): only numbers"
+            " are read from the model's text, so these are never right; choose types with --only."
+        )
+    return tuple(found)
+
+
+@eval_.command("extract", short_help="Measure typed extraction from your own texts.")
+@click.argument("target", metavar="TYPE")
+@click.option("--data", type=FILE, required=True, metavar="FILE", help="Rows with text and expected.")
+@click.option("--max-repairs", type=click.IntRange(0, 3), default=1, show_default=True, help="Repair rounds per text.")
+@click.option(
+    "--mode", type=click.Choice(OUTPUT_MODES), default="auto", show_default=True, help="How to request a type."
+)
+@run_options
+@flags("model", "json", "verbose", "dry_run", "max_cost")
+def extract_(
+    shared: Flags,
+    target: str,
+    data: Path,
+    max_repairs: int,
+    mode: Any,  # noqa: ANN401  (click's)
+    options: EvalOptions,
+) -> None:
+    """Measure typed extraction from your own texts: exact matches, F1 of fields, and valid values.
+
+    TYPE is module:Type, or a JSON Schema in a file that ends in .json. A row has text and the expected value as JSON; with
+    a field kind, figures are reported for each kind.
+
+    \b
+    taiwa eval extract shop:Order --data orders.jsonl -m ollama:qwen3
+    taiwa eval extract order.json --data orders.jsonl --mode prompt --out runs/order
+    """
+    from taiwa.cli.targets import load_shape
+    from taiwa.evals.extraction import EXTRACTION_REPORT, ExtractionTask, read_extractions
+    from taiwa.evals.report import set_chart, set_report
+    from taiwa.evals.run import Job
+    from taiwa.flows.repair import Repair
+    from taiwa.talk.typed import Typing
+
+    found, kinds = read_extractions(data), split_names(options.only)
+    items = tuple(item for item in found.items if not kinds or item.kind in kinds)[: options.limit]
+    if not items:
+        raise InputError(f"--only: {data} holds no text of {', '.join(kinds)}")
+    found = replace(found, items=items)
+    task = ExtractionTask(Typing(load_shape(target), Repair(max_repairs), mode), shared.settings())
+    if shared.dry_run:
+        preview_request(shared, task.first_request(Job(task.settings[0], items[0])), len(items), "texts")
+        return
+    evaluate(
+        shared, options.to_run(shared), task, found, lambda run: set_report(run, EXTRACTION_REPORT),
+        lambda report: set_chart(report, EXTRACTION_REPORT),
+    )  # fmt: skip
+
+
+@eval_.command("retrieve", short_help="Measure what an index finds, and how long it takes.")
+@click.option("--data", type=FILE, required=True, multiple=True, metavar="FILE", help="Questions; each FILE is a set.")
+@click.option(
+    "--passages", type=PATH, multiple=True, metavar="PATH",
+    help="Rows with id and text, or a folder; by default NAME_passages.jsonl beside the data.",
+)  # fmt: skip
+@click.option("--language", default="english", show_default=True, metavar="NAME", help="Language of the stemmer.")
+@run_options
+@flags("json", "verbose", "dry_run")
+def retrieve_(
+    shared: Flags, data: tuple[Path, ...], passages: tuple[Path, ...], language: str, options: EvalOptions
+) -> None:
+    """Measure what an index finds: nDCG@5 and @10, recall, MRR, and milliseconds per question.
+
+    A row has id, question and relevant, a list of passage ids. With history, a list of messages with role and content, the
+    question is looked up twice: alone, and with its history.
+
+    \b
+    taiwa eval retrieve --data questions.jsonl
+    taiwa eval retrieve --data questions.jsonl --passages passages.jsonl --json
+    taiwa eval retrieve --data questions.jsonl --passages ~/handbook
+    """
+    from taiwa.evals.report import set_chart
+    from taiwa.evals.retrieval import (
+        RETRIEVAL_REPORT,
+        RetrievalTask,
+        read_question_sets,
+        read_sample,
+        retrieval_items,
+        retrieval_report,
+    )
+
+    def task(corpora: "Corpora", _: "Settings | None", items: "Sequence[Item]") -> RetrievalTask:
+        return RetrievalTask(corpora, dialogues=any(read_sample(item).history for item in items))
+
+    evaluate_sets(
+        shared, options, read_question_sets(data, passages), language,
+        SetEvaluation(
+            retrieval_items, task, "names a passage that answers", retrieval_report,
+            lambda report: set_chart(report, RETRIEVAL_REPORT),
+        ),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SetEvaluation:
+    """An evaluation over sets of questions: its items, its task, what a usable row has, its report and its chart."""
+
+    items: "Callable[[Sequence[QuestionSet]], tuple[Item, ...]]"
+    task: "Callable[[Corpora, Settings | None, Sequence[Item]], Any]"
+    usable: str
+    report: "Callable[[Evaluation, Sequence[str]], Report]"
+    chart: "Callable[[Report], Chart]"
+
+
+def evaluate_sets(
+    shared: Flags, options: EvalOptions, sets: "tuple[QuestionSet, ...]", language: str, form: SetEvaluation
+) -> None:
+    """Run and report an evaluation over sets; a model is used only if it is named on the command line.
+
+    Raises:
+        InputError: a set has no usable row.
+    """
+    from taiwa.cli.screen import emit, say_line, table
+    from taiwa.evals.data import DataSet
+    from taiwa.evals.retrieval import Corpora, digest_of_sets
+
+    names, only = [one.name for one in sets], split_names(options.only)
+    if unknown := next((name for name in only if name not in names), None):
+        raise InputError(f"--only: unknown set {unknown!r}; choose among {', '.join(names)}")
+    kept: list[Item] = []
+    for one in sets:
+        if not only or one.name in only:
+            found = form.items((one,))
+            if not found:
+                raise InputError(f"{one.name}: no row {form.usable} (read as {one.format})")
+            kept += found[: options.limit]
+    data = DataSet(", ".join(names), digest_of_sets(sets), tuple(kept))
+    corpora = Corpora.of(sets, language)
+    task = form.task(corpora, shared.settings() if shared.model else None, data.items)
+    if not shared.dry_run:
+        notes = [note for one in sets for note in one.notes]
+        try:
+            evaluate(shared, options.to_run(shared), task, data, lambda run: form.report(run, notes), form.chart)
+        finally:
+            corpora.close()
+        return
+    counts, rows = Counter(item.kind for item in data.items), len(data.items) * len(task.settings)
+    if shared.as_json:
+        emit({
+            "settings": [*task.settings], "rows": rows,
+            "sets": [
+                {"set": one.name, "format": one.format, "n": counts[one.name], "passages": len(one.passages)} for one in sets
+            ],
+        })  # fmt: skip
+        return
+    body = [(one.name, one.format, f"{counts[one.name]:,}", f"{len(one.passages):,}") for one in sets]
+    table(("set", "format", "n", "passages"), body, frozenset({2, 3}))
+    say_line(f"settings: {', '.join(task.settings)}")
+    say_line(f"{len(data.items):,} turns, {rows:,} rows")
+
+
+def preview_request(shared: Flags, first: "Request", count: int, noun: str) -> None:
+    """Print the first request and the number of rows; nothing is sent."""
+    from taiwa.apps.render import request_text, request_tokens
+    from taiwa.cli.screen import emit, say_line
+    from taiwa.kernel.records import record
+
+    if shared.as_json:
+        emit({"rows": count, "tokens": request_tokens(first), "request": record(first)})
+        return
+    say_line(f"{count:,} {noun}, the first of {request_tokens(first):,} tokens")
+    if shared.verbose:
+        say_line(request_text(first))
+
+
+def evaluate(
+    shared: Flags,
+    options: "RunOptions",
+    task: Any,  # noqa: ANN401  (a Task; a protocol with properties would refuse dataclass fields)
+    data: "DataSet",
+    report_of: "Callable[[Evaluation], Report]",
+    chart_of: "Callable[[Report], Chart]",
+) -> None:
+    """Run an evaluation, print its report, write its files, and exit with 1 or 130 if it did not complete.
+
+    Raises:
+        TaiwaError: every row would fail.
+        Exit: the evaluation did not complete, or a row failed.
+    """
+    from taiwa.cli.hear import bill_line
+    from taiwa.cli.screen import emit, say_line, table, tell
+    from taiwa.cli.words import words
+    from taiwa.evals.report import table_cells
+    from taiwa.evals.run import Evaluation, UnansweredError
+
+    why, code = "", 0
+    with Evaluation(task, data, options) as evaluation:
+        if evaluation.kept and not shared.as_json:
+            tell(f"{evaluation.kept:,} rows were there before, {evaluation.left:,} are left")
+        with _progress(evaluation.left) as advance:
+            try:
+                asyncio.run(_drain(evaluation, advance))
+            except KeyboardInterrupt:
+                why, code = words("why_interrupt"), INTERRUPTED
+            except UnansweredError as error:
+                why, code = error.message, FAILED
+            except LimitError as error:
+                why, code = f"{words('why_cost')} ({error.message})", FAILED
+        if shared.verbose and task.model:
+            tell(bill_line(evaluation.spent))
+        report = report_of(evaluation)
+        files = [] if options.folder is None else _write_files(options.folder, report, chart_of(report))
+        failed = sum(row.error is not None for row in evaluation.measured)
+    if shared.as_json:
+        end: dict[str, Json] = {"failed": failed, "stopped": why or None, "files": [str(path) for path in files]}
+        emit(report.to_json() | end)
+    else:
+        heads, rows = table_cells(report, narrow=True)
+        table(heads, rows, frozenset(range(1, len(heads))))
+        for note in report.without_scripted_figures().notes:
+            say_line(note)
+        for path in files:
+            tell(f"written: {path}")
+    if why:
+        again = f"; the same command goes on with {options.folder}" if options.folder is not None else ""
+        tell(f"stopped: {why}{again}", "yellow")
+    if code or failed:
+        raise click.exceptions.Exit(code or FAILED)
+
+
+async def _drain(evaluation: "Evaluation", advance: "Callable[[EvalRow], None]") -> None:
+    async with aclosing(evaluation.run()) as rows:
+        async for row in rows:
+            advance(row)
+
+
+def _write_files(folder: Path, report: "Report", chart: "Chart") -> list[Path]:
+    from taiwa.cli.screen import tell
+    from taiwa.evals.chart import draw
+    from taiwa.evals.report import to_markdown
+    from taiwa.evals.run import ROWS_FILE
+
+    texts = {TABLE: to_markdown(report), SUMMARY: f"{json.dumps(report.to_json(), ensure_ascii=False, indent=2)}\n"}
+    written = [folder / ROWS_FILE]
+    for name, text in texts.items():
+        path = folder / name
+        try:
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from None
+        written.append(path)
+    if chart.bars:
+        try:
+            written += draw(chart, folder)
+        except ConfigError as error:  # the table has the same figures
+            tell(error.message, "yellow")
+    return written
+
+
+@contextmanager
+def _progress(count: int) -> "Generator[Callable[[EvalRow], None]]":
+    """Show a progress bar in a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from taiwa.cli.screen import errors
+    from taiwa.cli.words import words
+    from taiwa.observe.prices import money
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=errors(), transient=True) as shown:
+        task = shown.add_task(words("rows"), total=count)
+        failed = cost = 0
+        known = True
+
+        def advance(row: "EvalRow") -> None:
+            nonlocal failed, cost, known
+            failed += row.error is not None
+            known = known and row.spent.cost_at_most is not None
+            cost += row.spent.cost_at_most or 0
+            more = f" · {words('rows_failed', failed=failed)}" if failed else ""
+            shown.update(task, advance=1, description=f"{row.setting}{more} · {money(cost if known else None)}")
+
+        yield advance
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option(
+    "-n", "examples", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Examples for each law."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the generated examples.")
+@flags("json")
+def laws(shared: Flags, names: tuple[str, ...], examples: int, seed: int) -> None:
+    """Check the laws of programs and conversations, or of the apps and reducers NAMES, on generated examples.
+
+    A name is that of an app or its file, of a reducer, or of an installed distribution with entry points for reducers. If a
+    law is broken, its smallest counterexample is printed and the exit code is 2.
+
+    \b
+    taiwa laws
+    taiwa laws translate ./tutor.md -n 1000
+    """
+    from taiwa.cli.screen import emit, say_line, table, tell
+    from taiwa.laws.check import check_laws
+
+    started = time.monotonic()
+    results = check_laws(names, examples=examples, seed=seed)
+    if shared.as_json:
+        rows: list[Json] = [
+            {
+                "law": one.law, "subject": one.subject, "ok": one.ok, "examples": one.examples,
+                "broken_by": one.counterexample,
+            }
+            for one in results
+        ]  # fmt: skip
+        emit({"laws": rows})
+    else:
+        table(
+            ("law", "of", "cases", "holds"),
+            [(one.law, one.subject, str(one.examples), "yes" if one.ok else "NO") for one in results],
+            frozenset({2}),
+        )
+        for one in results:
+            if not one.ok:
+                say_line(f"\n{one.law} of {one.subject} is broken by:\n{one.counterexample}", "red")
+        tell(f"{len(results)} laws, {sum(one.examples for one in results):,} cases, {time.monotonic() - started:.1f} s")
+    broken = sum(not one.ok for one in results)
+    if broken:
+        raise InputError(f"{broken} law(s) are broken")

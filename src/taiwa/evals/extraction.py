@@ -1,0 +1,165 @@
+"""The evaluation of typed extraction on a user's own texts: exact matches and F1 of fields.
+
+A row has `text`, the `expected` value as JSON and, optionally, `id` and `kind`. A field is a path to a scalar in the value, such
+as `items[0].name`; it counts as right if the same path holds the same scalar in the expected value.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from taiwa.evals.data import DataSet, Item, read_fields
+from taiwa.evals.report import (
+    FAILED_COLUMN,
+    HEAD_COLUMNS,
+    Column,
+    SetReport,
+    decimal,
+    decimal_with_interval,
+    interval_json,
+    number_field,
+    plain,
+    rounded,
+    rounded_interval,
+    share_marked,
+    sum_field,
+    with_interval,
+)
+from taiwa.evals.rows import EvalRow
+from taiwa.evals.run import Job, Measurement, ModelTask
+from taiwa.evals.statistics import bootstrap_mean
+from taiwa.flows.extract import ExtractError, plain_json
+from taiwa.kernel.arun import AsyncRuntime
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.ledger import Limits
+from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.values import Request
+from taiwa.settings import Settings
+from taiwa.talk.turn import Speaker, Voice
+from taiwa.talk.typed import Typing, first_request
+
+__all__ = ["EXTRACTION_REPORT", "ExtractionTask", "compare_values", "read_extractions"]
+
+SETTING = "extract"
+
+
+def read_extractions(path: Path) -> DataSet:
+    """Read texts with the expected values.
+
+    Raises:
+        InputError: the file or a row cannot be used.
+    """
+    digest, rows = read_fields(path)
+    items: dict[str, Item] = {}
+    for number, row in enumerate(rows):
+        if "expected" not in row.row:
+            row.invalid("expected", "must be a JSON value")
+        name = row.text("id", str(number))
+        if name in items:
+            raise InputError(f"{row.where}: duplicate id {name!r}")
+        expected = row.row["expected"]
+        kind = row.text("kind", path.stem)
+        items[name] = Item(name, row.text("text"), canonical(expected).decode(), kind, more={"expected": expected})
+    return DataSet(path.name, digest, tuple(items.values()))
+
+
+@dataclass
+class ExtractionTask(ModelTask):
+    """The task of `extract`: one typed extraction for each text."""
+
+    typing: Typing
+    model_settings: Settings | None = None
+    given_model: Speaker | None = None
+    name: str = "extract"
+    settings: tuple[str, ...] = (SETTING,)
+    _opened: Voice | None = field(default=None, init=False, repr=False)
+
+    @property
+    def voice(self) -> Voice:
+        """The model with its prices, opened at first use."""
+        found = self.open()
+        assert found is not None, "an evaluation of extraction requires a model or settings"
+        return found
+
+    @property
+    def options(self) -> Mapping[str, Json]:
+        """Everything that a value depends on besides text and model."""
+        return self.typing.options
+
+    def first_request(self, job: Job) -> Request:
+        """Return the first request of a job without sending it."""
+        return first_request(self.typing, job.item.text, self.voice.model)
+
+    async def measure(self, job: Job, limits: Limits) -> Measurement:
+        """Extract one value and compare it; a value that cannot be read has no fields."""
+        runtime = AsyncRuntime(self.voice.model, limits=limits, price=self.voice.price)
+        expected = job.item.more["expected"]
+        try:
+            done = await runtime.done(self.typing.program(job.item.text))
+        except ExtractError as error:
+            spent: Any = error.spent
+            scores = {**compare_values(None, expected), "exact": False, "valid": False, "attempts": len(error.tries)}
+            return Measurement(scores, spent) if spent is not None else Measurement(scores)
+        got = plain_json(self.typing.shape, done.value.value)
+        scores = compare_values(got, expected)
+        return Measurement({**scores, "valid": True, "attempts": len(done.value.attempts), "value": got}, done.spent)
+
+
+def compare_values(got: Json, expected: Json) -> dict[str, Json]:
+    """Compare two values: whether they are equal, and the F1 of their fields.
+
+    >>> compare_values({"name": "tea", "count": 2}, {"name": "tea", "count": 3})
+    {'exact': False, 'fields': 2, 'expected_fields': 2, 'right_fields': 1, 'f1': 0.5}
+    """
+    found, wanted = Counter(_fields(got, "")), Counter(_fields(expected, ""))
+    right = sum((found & wanted).values())
+    total = sum(found.values()) + sum(wanted.values())
+    exact = canonical(got) == canonical(expected)
+    return {
+        "exact": exact, "fields": sum(found.values()), "expected_fields": sum(wanted.values()), "right_fields": right,
+        "f1": 2 * right / total if total else float(exact),
+    }  # fmt: skip
+
+
+def _fields(value: Json, path: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and the canonical text of each scalar; null counts as absent."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _fields(part, f"{path}.{name}")
+    elif isinstance(value, list):
+        for number, part in enumerate(value):
+            yield from _fields(part, f"{path}[{number}]")
+    elif value is not None:
+        yield path, canonical(value)
+
+
+def _extraction_line(rows: Sequence[EvalRow]) -> dict[str, Json]:
+    exact, valid = share_marked(rows, "exact"), share_marked(rows, "valid")
+    scores = [number_field(row, "f1") for row in rows]
+    right, found = sum_field(rows, "right_fields"), sum_field(rows, "fields")
+    return {
+        "exact": exact.share, "exact_interval": interval_json(exact), "valid": valid.share,
+        "valid_interval": interval_json(valid), "f1": rounded(sum(scores) / len(scores) if scores else None),
+        "f1_interval": rounded_interval(bootstrap_mean(scores)),
+        "field_precision": rounded(right / found if found else None),
+        "attempts": sum_field(rows, "attempts"),
+    }  # fmt: skip
+
+
+EXTRACTION_REPORT = SetReport(
+    _extraction_line,
+    (
+        *HEAD_COLUMNS,
+        Column("exact %", with_interval("exact", "exact_interval"), figure=True),
+        Column("field F1", decimal_with_interval("f1"), figure=True),
+        Column("field precision", decimal("field_precision"), figure=True, main=False),
+        Column("valid %", with_interval("valid", "valid_interval"), figure=True),
+        Column("attempts", plain("attempts"), main=False),
+        FAILED_COLUMN,
+    ),
+    "exact",
+    "exact matches, %",
+    ("Intervals at 95 %: Wilson's for shares, of 1,000 draws of the texts for F1.",),
+)

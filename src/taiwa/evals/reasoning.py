@@ -1,0 +1,378 @@
+"""The evaluation of reasoning with tools: one question under one setting, and the counts of its rationale.
+
+Without examples and tools a question is asked by the two cues of zero-shot chain of thought (Kojima et al., NeurIPS 2022): the
+first makes the model reason, the second, after what it wrote, makes it state the answer.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from typing import Any, TypeAlias
+
+from taiwa.apps.shots import built_in, results, usable
+from taiwa.conversation.derive import tokens_of
+from taiwa.evals.data import Item
+from taiwa.evals.grid import Setting
+from taiwa.evals.report import is_exact, is_near
+from taiwa.evals.run import Job, Measurement, ModelTask
+from taiwa.flows.asking import first_request
+from taiwa.flows.numbers import last_number
+from taiwa.flows.protocol import Call, Protocol, decode, protocol
+from taiwa.flows.rationale import Bounds, Called, Ending, OnTrouble, Rationale, Said, Spliced, Way
+from taiwa.flows.reason import How, reason, ways_for
+from taiwa.flows.worked import ResultOf, Worked, answer_only, choose, native, render
+from taiwa.kernel.arun import AsyncRuntime
+from taiwa.kernel.effects import Abilities, Complete, Program, perform, tell
+from taiwa.kernel.errors import InputError, RefusalError
+from taiwa.kernel.ledger import Limits
+from taiwa.kernel.records import Json, digest
+from taiwa.kernel.values import Message, Request, Sampling, assistant, user
+from taiwa.settings import Settings
+from taiwa.talk.turn import Speaker, Voice
+from taiwa.tools import FunctionTool, builtin, find, molar_mass
+from taiwa.tools.elements import Weights
+
+__all__ = ["STEP_BY_STEP", "THEREFORE", "ReasoningOptions", "ReasoningTask", "count_rationale", "zero_shot"]
+
+DIRECT_ANSWER = "Give the answer at once: one line that states it, with its number last, and nothing before it."
+SPARE_CALLS = 10
+Tool: TypeAlias = FunctionTool[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningOptions:
+    """How questions are solved. `weights` are those of the molar mass tool; `examples` None means the built-in ones.
+
+    Without a `way` the text of the model is continued or cut, as its server supports: with function calling in some
+    settings only, settings could not be compared.
+    """
+
+    tools: tuple[str, ...]
+    protocol: str = "tagged"
+    way: Way | None = None
+    weights: Weights = "iupac"
+    on_error: OnTrouble = "tell"
+    bounds: Bounds = field(default_factory=Bounds)
+    sampling: Sampling = Sampling()
+    examples: tuple[Worked, ...] | None = None
+
+    def offered(self) -> tuple[Tool, ...]:
+        """Return the tools, with the chosen weights."""
+        return _tools_with_weights(self.tools, self.weights)
+
+    def codec(self) -> Protocol:
+        """Return the format of tool calls in text."""
+        return protocol(self.protocol)
+
+    def pool(self) -> tuple[Worked, ...]:
+        """Return the worked examples whose calls all succeed."""
+        return usable(built_in() if self.examples is None else self.examples, self._results())
+
+    def _results(self) -> ResultOf:
+        return results((*builtin().values(), *self.offered()), self.codec())
+
+    def ordered(self, order: int) -> tuple[Worked, ...]:
+        """Return all examples in one order: those with tools of this evaluation first, then those whose results are stated in words.
+
+        The first n of an order begin with the first m of it, so larger numbers only add examples.
+        """
+        pool = self.pool()
+        fitting = [one for one in pool if set(one.tools) <= set(self.tools)]
+        others = [one for one in pool if one not in fitting]
+        return (*choose(fitting, len(fitting), order), *choose(others, len(others), order))
+
+    def messages(self, setting: Setting) -> tuple[Message, ...]:
+        """Return the worked examples of a setting as messages.
+
+        Raises:
+            InputError: there are too few examples.
+        """
+        codec, given, found = self.codec(), self._results(), list[Message]()
+        specs = {tool.spec.name: tool.spec for tool in self.offered()}
+        examples = self.ordered(setting.order)
+        if setting.shots > len(examples):
+            raise InputError(f"{setting.shots} worked examples requested, but only {len(examples)} fit")
+        for worked in examples[: setting.shots]:
+            if setting.style == "direct":
+                found += answer_only(worked, given)
+            elif self.way == "native" and set(worked.tools) <= set(setting.shown):
+                found += native(worked, given, lambda name, text: codec.arguments(specs[name], text))
+            else:
+                found += render(worked, codec, given, setting.shown)
+        return tuple(found)
+
+
+@cache
+def _tools_with_weights(names: tuple[str, ...], weights: Weights) -> tuple[Tool, ...]:
+    preset = molar_mass.preset(weights=weights)
+    return tuple(preset if tool is molar_mass else tool for tool in find(names))
+
+
+@dataclass
+class ReasoningTask(ModelTask):
+    """The task of this evaluation. Settings that name a model can be sent to another machine; an open model cannot."""
+
+    manner: ReasoningOptions
+    plan: tuple[Setting, ...]
+    model_settings: Settings | None = None
+    given_model: Speaker | None = None
+    name: str = "reason"
+    _opened: Voice | None = field(default=None, init=False, repr=False)
+    _shots: dict[str, tuple[Message, ...]] = field(
+        default_factory=dict[str, "tuple[Message, ...]"], init=False, repr=False
+    )
+
+    @property
+    def voice(self) -> Voice:
+        """The model with its prices, opened at first use."""
+        found = self.open()
+        assert found is not None, "an evaluation of reasoning requires a model or settings"
+        return found
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The names of the settings."""
+        return tuple(setting.name for setting in self.plan)
+
+    @property
+    def options(self) -> Mapping[str, Json]:
+        """Everything that an answer depends on besides setting, question and model."""
+        manner = self.manner
+        return {
+            "tools": [*manner.tools], "protocol": manner.protocol, "way": manner.way, "weights": manner.weights,
+            "on_error": manner.on_error, "bounds": asdict(manner.bounds), "sampling": asdict(manner.sampling),
+            "examples": digest(manner.pool()),
+        }  # fmt: skip
+
+    def check(self) -> None:
+        """Render every worked example before the first request.
+
+        Raises:
+            InputError: there are too few examples, or one cannot be rendered.
+        """
+        for setting in self.plan:
+            self._messages(setting)
+
+    def overlap(self, items: Sequence[Item]) -> tuple[str, ...]:
+        """Return the ids of items whose question is also a worked example."""
+        shown = {_normalized(one.question) for one in self.manner.pool()}
+        return tuple(item.id for item in items if _normalized(item.text) in shown)
+
+    def program(self, job: Job) -> Program[Rationale]:
+        """Return the program of an item under a setting; without examples and tools, the zero-shot program."""
+        setting, manner = self._setting(job.setting), self.manner
+        abilities = self.voice.model.abilities
+        if not (setting.shots or setting.shown):
+            return zero_shot(
+                job.item.text, steps=setting.style == "steps", sampling=manner.sampling, tokens=manner.bounds.tokens,
+                way=None if manner.way == "native" else manner.way,
+            )  # fmt: skip
+        how: How = {
+            "protocol": manner.codec(), "shots": self._messages(setting), "withheld": setting.withheld,
+            "on_error": manner.on_error, "on_unknown": manner.on_error if setting.shown else "model_writes",
+            "bounds": manner.bounds, "sampling": manner.sampling,
+            "guarded": False,  # the same prompt in all settings; in some the model writes results itself
+        }  # fmt: skip
+        way: Way | None = manner.way if setting.shown else None
+        if way is not None or "prefix" not in abilities:
+            how["way"] = way or "cut"
+        if setting.style == "direct":
+            how["system"] = DIRECT_ANSWER
+        specs = [tool.spec for tool in manner.offered() if tool.spec.name in setting.shown]
+        return reason(job.item.text, specs, **how)
+
+    def first_request(self, job: Job) -> Request:
+        """Return the first request of a job without sending it."""
+        return first_request(self.program(job), self.voice.model.abilities)
+
+    async def measure(self, job: Job, limits: Limits) -> Measurement:
+        """Solve one question and count its rationale."""
+        setting, bounds = self._setting(job.setting), self.manner.bounds
+        tools = [tool for tool in self.manner.offered() if tool.spec.name in setting.working]
+        # The bounds of the rationale report how it ended; the limits of the run must not be reached first.
+        most = bounds.calls + bounds.false_stops + SPARE_CALLS
+        limits = replace(limits, requests=most, tool_calls=most)
+        runtime = AsyncRuntime(self.voice.model, tools=tools, limits=limits, price=self.voice.price)
+        done = await runtime.done(self.program(job))
+        found = count_rationale(done.value, job.item.gold, self.manner.codec(), setting.shown)
+        return Measurement(found, done.spent)
+
+    def _setting(self, name: str) -> Setting:
+        return next(setting for setting in self.plan if setting.name == name)
+
+    def _messages(self, setting: Setting) -> tuple[Message, ...]:
+        if setting.name not in self._shots:
+            self._shots[setting.name] = self.manner.messages(setting)
+        return self._shots[setting.name]
+
+
+def _normalized(text: str) -> str:
+    return " ".join(text.lower().split()).rstrip(" .?!。？")
+
+
+PLAIN_NUMBER = r"-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?"
+NUMERIC_RESULT = re.compile(rf"(?P<number>{PLAIN_NUMBER})(?:\s*%|\s+[^\s0-9+=→>-][^+=→>]*)?", re.IGNORECASE)
+"""A result that is one number, with an optional unit."""
+WRITTEN_NUMBER = re.compile(rf"(?<![A-Za-z0-9_.)\]}}])(?:{PLAIN_NUMBER})(?![A-Za-z0-9])", re.IGNORECASE)
+TRUNCATED_ENDINGS = frozenset({"length", "tokens", "limit"})
+
+
+def count_rationale(found: Rationale, gold: str, protocol: Protocol, names: Iterable[str]) -> dict[str, Json]:
+    """Return the counts of a rationale as JSON; only a complete one can be right."""
+    done = [called for called in found.calls if called.result.origin != "model"]
+    heeded, restated = list(_numbers_after_results(found)), [one for one in done if _numeric_result(one)]
+    last = _numeric_result(restated[-1]) if restated else ""
+    errors = Counter(called.result.error for called in found.calls if called.result.error not in ("", "withheld"))
+    return {
+        "answer": found.answer, "gold": gold, "answered_by": found.answered_by, "ending": found.ending, "way": found.way,
+        "right": found.complete and is_exact(found.answer, gold), "near": found.complete and is_near(found.answer, gold),
+        "calls": len(found.calls), "called": dict(Counter(called.name for called in found.calls)),
+        "tool_errors": dict(errors), "model_written": len(found.calls) - len(done),
+        "memo": sum(called.result.origin == "memo" for called in found.calls),
+        "next_of": len(heeded), "next_kept": sum(kept for kept, _ in heeded), "used": sum(used for _, used in heeded),
+        "last_of": int(bool(last and found.answer)), "last_kept": int(bool(last) and is_near(found.answer, last)),
+        "unanswered": int(not found.answer), "truncated": int(found.ending in TRUNCATED_ENDINGS),
+        "false_stops": _false_stops(found, protocol, names), "text": found.text,
+    }  # fmt: skip
+
+
+def _numeric_result(called: Called) -> str:
+    """Return the number that a call returned; '' if it failed or returned something else."""
+    text = NUMERIC_RESULT.fullmatch(called.result.text.strip())
+    return text["number"].replace(",", "") if text and not called.result.error else ""
+
+
+def _numbers_after_results(found: Rationale) -> Iterator[tuple[bool, bool]]:
+    """For each numeric result followed by a number: whether the next number, and whether any, is the result."""
+    results = iter([called for called in found.calls if called.shown and called.result.origin != "model"])
+    for place, part in enumerate(found.parts):
+        if not (isinstance(part, Spliced) and part.kind == "result"):
+            continue
+        called = next(results, None)
+        number = "" if called is None else _numeric_result(called)
+        written = [each.replace(",", "") for each in WRITTEN_NUMBER.findall(_text_after(found, place))]
+        if number and written:
+            yield is_near(written[0], number), any(is_near(each, number) for each in written)
+
+
+def _text_after(found: Rationale, place: int) -> str:
+    """Return the text of the model after a part, up to the next result."""
+    words: list[str] = []
+    for part in found.parts[place + 1 :]:
+        if isinstance(part, Spliced) and part.kind == "result":
+            break
+        if isinstance(part, Said):
+            words.append(part.text)
+    return "".join(words)
+
+
+def _false_stops(found: Rationale, protocol: Protocol, names: Iterable[str]) -> int:
+    """Count stops that did not close a call."""
+    ends: set[int] = set()
+    at = 0
+    for event in decode(found.text, protocol, names):
+        at += len(event.text)
+        if isinstance(event, Call):
+            ends.add(at)
+    at = count = 0
+    for part in found.parts:
+        at += len(part.text)
+        count += isinstance(part, Spliced) and part.kind == "stop" and at not in ends
+    return count
+
+
+STEP_BY_STEP = "Let's think step by step."
+THE_ANSWER = "The answer (arabic numerals) is"
+THEREFORE = "Therefore, the answer (arabic numerals) is"
+MIN_ANSWER_TOKENS = 20
+"""Tokens left for the answer, however long the reasoning was."""
+ZERO_SHOT_ENDINGS: dict[str, Ending] = {"length": "length", "interrupted": "interrupted", "refusal": "refusal"}
+
+
+def zero_shot(
+    question: str,
+    *,
+    steps: bool = True,
+    sampling: Sampling = Sampling(),
+    tokens: int | None = None,
+    way: Way | None = None,
+) -> Program[Rationale]:
+    """Answer a question with a number: after reasoning step by step, or directly.
+
+    If the server supports prefill, the cues are prefilled; otherwise, and for the `way` "cut", they are messages. `tokens`
+    limits the reasoning; the answer may take a few more.
+
+    Raises (when run):
+        RefusalError: the model refused to answer.
+        UnsupportedError: the `way` is "continue", and the model does not support prefill.
+    """
+    chosen, *_ = ways_for(way, (yield from perform(Abilities())), natively=False)
+    course = _ZeroShotRun(question, sampling, tokens, chosen == "continue")
+    ending: Ending = "end"
+    if steps:
+        yield from course.cue(STEP_BY_STEP)
+        ending = yield from course.ask()
+    if ending == "end":
+        yield from course.cue(("\n" if steps else "") + (THEREFORE if steps else THE_ANSWER))
+        ending = yield from course.ask()
+    answer = course.number() if ending == "end" else ""
+    return Rationale(tuple(course.parts), (), ending, chosen, answer, "prompt" if answer else "none")
+
+
+class _ZeroShotRun:
+    """The text so far and the request that continues it."""
+
+    def __init__(self, question: str, sampling: Sampling, tokens: int | None, in_place: bool) -> None:
+        self.parts: list[Said | Spliced] = []
+        self._asked = Request((user(question),), sampling=sampling)
+        self._left = tokens
+        self._in_place = in_place
+        self._cue = ""
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts)
+
+    def cue(self, text: str) -> Program[None]:
+        """Append a cue."""
+        shown = text if self._in_place else f"{text} "
+        self.parts.append(Spliced(shown, "cue"))
+        yield from tell(shown, code="cue")
+        self._cue = text.strip()
+
+    def ask(self) -> Program[Ending]:
+        """Request the continuation of the last cue; return how it ended."""
+        response = yield from perform(Complete(self._bounded(self._request())))
+        if response.finish == "refusal" and not response.text.strip() and len(self.parts) == 1:
+            raise RefusalError("the model refused to answer", request=self._asked.digest)
+        self.parts.append(Said(response.text))
+        ending = ZERO_SHOT_ENDINGS.get(response.finish, "end")
+        if self._left is None:
+            return ending
+        self._left -= tokens_of(response.text) if response.usage is None else response.usage.output_tokens
+        return "tokens" if ending == "length" else ending
+
+    def number(self) -> str:
+        """Return the number in the last answer, from its first line if possible: explanations may follow."""
+        said = self.parts[-1].text.strip()
+        return last_number(said.partition("\n")[0]) or last_number(said)
+
+    def _bounded(self, request: Request) -> Request:
+        if self._left is None:
+            return request
+        most = request.sampling.max_tokens
+        self._left = max(self._left, MIN_ANSWER_TOKENS)
+        left = self._left if most is None else min(self._left, most)
+        return replace(request, sampling=replace(request.sampling, max_tokens=left))
+
+    def _request(self) -> Request:
+        if self._in_place:
+            return replace(self._asked, prefix=self.text)
+        (head,) = self._asked.messages
+        if len(self.parts) == 1:
+            return replace(self._asked, messages=(user(f"{head.text}\n\n{self._cue}"),))
+        thought = self.parts[1].text.strip()
+        said = (assistant(thought),) if thought else ()
+        return replace(self._asked, messages=(user(f"{head.text}\n\n{STEP_BY_STEP}"), *said, user(self._cue)))

@@ -1,0 +1,624 @@
+"""Reports: one line of figures for each setting, as JSON, as a Markdown table, and as cells for a terminal.
+
+Also here: when an answer counts as right, what all evaluations count in the same way, and the report of the evaluation of
+reasoning. A scripted model plays written answers, so a report of one contains no figures.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from taiwa.evals.chart import Bar, Chart, Point, Series
+from taiwa.evals.grid import Grid, Setting
+from taiwa.evals.rows import EvalRow, Header, to_json
+from taiwa.evals.run import Evaluation
+from taiwa.evals.statistics import PairedComparison, Proportion
+from taiwa.kernel.ledger import Spent
+from taiwa.kernel.records import Json
+
+__all__ = [
+    "FAILED_COLUMN",
+    "HEAD_COLUMNS",
+    "NO_FIGURE",
+    "TOLERANCE",
+    "Column",
+    "Report",
+    "SetReport",
+    "Table",
+    "compare_settings",
+    "comparison_json",
+    "count_errors",
+    "count_field",
+    "decimal",
+    "decimal_text",
+    "decimal_with_interval",
+    "group_by_setting",
+    "interval_json",
+    "is_exact",
+    "is_near",
+    "lines_by_set",
+    "number_field",
+    "parse_number",
+    "percent",
+    "plain",
+    "reasoning_chart",
+    "reasoning_lines",
+    "reasoning_report",
+    "rounded",
+    "rounded_interval",
+    "set_chart",
+    "set_report",
+    "share_marked",
+    "sum_field",
+    "table_cells",
+    "to_markdown",
+    "usage_and_cost",
+    "with_interval",
+]
+
+TOLERANCE = Fraction(1, 200)
+"""Half a percent: covers rounding and other tables of weights."""
+NUMBER = re.compile(
+    r"(?P<sign>[-+−]?)[$¥€£]?(?P<whole>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{0,40})(?:\.(?P<part>[0-9]{0,40}))?"
+    r"(?:[eE](?P<power>[-+]?[0-9]{1,3}))?(?:/(?P<below>[0-9]{1,40}))?%?"
+)
+FULL_WIDTH = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
+
+
+def is_exact(answer: str, gold: str) -> bool:
+    """Return whether two answers are the same text."""
+    return bool(answer) and answer == gold
+
+
+def is_near(answer: str, gold: str, tolerance: Fraction = TOLERANCE) -> bool:
+    """Return whether two answers are the same number within a share of the right one, or else the same words.
+
+    >>> near("25.9", "25.93"), near("26.5", "25.93"), near("1,200", "1200.0")
+    (True, False, True)
+    """
+    said, right = parse_number(answer), parse_number(gold)
+    if said is None or right is None:
+        return bool(answer.strip()) and answer.split() == gold.split()
+    return abs(said - right) <= tolerance * abs(right)
+
+
+def parse_number(text: str) -> Fraction | None:
+    """Parse a number with separators, currency, percent, fraction or exponent; None for any other text.
+
+    >>> number("1,225.50"), number("3/4"), number("many")
+    (Fraction(2451, 2), Fraction(3, 4), None)
+    """
+    found = NUMBER.fullmatch(text.strip().translate(FULL_WIDTH).replace(" ", ""))
+    if found is None or not (found["whole"] or found["part"]):
+        return None
+    digits, part = found["whole"].replace(",", ""), found["part"] or ""
+    below = int(found["below"] or 1)
+    if not below:
+        return None
+    read = Fraction(int(f"{digits}{part}"), 10 ** len(part)) * Fraction(10) ** int(found["power"] or 0) / below
+    return -read if found["sign"] in ("-", "−") else read
+
+
+def group_by_setting(rows: Iterable[EvalRow], settings: Sequence[str]) -> dict[str, list[EvalRow]]:
+    """Group rows by setting, in the order of the settings; settings without rows are left out."""
+    groups: dict[str, list[EvalRow]] = {name: [] for name in settings}
+    for row in rows:
+        groups.setdefault(row.setting, []).append(row)
+    return {name: group for name, group in groups.items() if group}
+
+
+def share_marked(rows: Iterable[EvalRow], mark: str) -> Proportion:
+    """Return the share of rows whose field is true; failed rows count as false."""
+    marks = [row.found.get(mark) is True for row in rows]
+    return Proportion(sum(marks), len(marks))
+
+
+def interval_json(share: Proportion) -> Json:
+    """Return a Wilson interval as JSON."""
+    return None if share.interval is None else [round(bound, 6) for bound in share.interval]
+
+
+def compare_settings(these: Iterable[EvalRow], those: Iterable[EvalRow], mark: str) -> PairedComparison:
+    """Compare two settings on the items measured in both."""
+    other = {row.id: row.found.get(mark) is True for row in those if row.error is None}
+    both = [(row.found.get(mark) is True, other[row.id]) for row in these if row.error is None and row.id in other]
+    return PairedComparison(
+        sum(this and not that for this, that in both), sum(that and not this for this, that in both), len(both)
+    )
+
+
+def comparison_json(found: PairedComparison, against: str) -> Json:
+    """Return a paired test as JSON."""
+    return {
+        "against": against, "pairs": found.pairs, "only_this": found.only_this, "only_that": found.only_that, "p": found.p,
+    }  # fmt: skip
+
+
+def sum_field(rows: Iterable[EvalRow], name: str) -> int:
+    """Return the sum of a numeric field."""
+    return sum(number for row in rows if isinstance(number := row.found.get(name), int))
+
+
+def count_field(rows: Iterable[EvalRow], name: str) -> dict[str, Json]:
+    """Count the values of a field, a text or counts by text; the most frequent first."""
+    counts: Counter[str] = Counter()
+    for row in rows:
+        found = row.found.get(name)
+        if isinstance(found, str) and found:
+            counts[found] += 1
+        elif isinstance(found, Mapping):
+            counts.update({word: number for word, number in found.items() if isinstance(number, int)})
+    return dict(counts.most_common())
+
+
+def count_errors(rows: Iterable[EvalRow]) -> dict[str, Json]:
+    """Count the errors of rows, the most frequent first."""
+    return dict(Counter(row.error.code for row in rows if row.error is not None).most_common())
+
+
+def usage_and_cost(rows: Sequence[EvalRow], replaced: Iterable[EvalRow] = ()) -> dict[str, Json]:
+    """Return usage and cost of rows, replaced rows included; null where the server did not report it."""
+    spent = sum((row.spent for row in (*rows, *replaced)), Spent())
+    known = not spent.unmetered
+    usage, most = spent.usage, spent.estimated
+    return {
+        "requests": spent.requests,
+        "input_tokens": usage.input_tokens if known else None,
+        "cached_tokens": usage.cache_read_tokens if known else None,
+        "output_tokens": usage.output_tokens if known else None,
+        "tokens_at_most": None if spent.cost_at_most is None else usage.input_tokens + usage.output_tokens + most.input_tokens + most.output_tokens,
+        "cost": None if spent.cost is None else spent.cost / 1e9,
+        "cost_at_most": None if spent.cost_at_most is None else spent.cost_at_most / 1e9,
+        "wall_ms": round(sum(row.spent.seconds for row in rows) * 1000),
+        "ms_per_item": round(sum(row.spent.seconds for row in rows) * 1000 / len(rows), 1) if rows else None,
+    }  # fmt: skip
+
+
+NO_FIGURE = "no figure"
+Line = Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: head, cell text, and whether it is a figure of the quality of the model.
+
+    Columns that are not `main` are left out in a terminal.
+    """
+
+    head: str
+    show: Callable[[Line], str]
+    figure: bool = False
+    main: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An additional table of figures."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The lines of all settings; `figures` names the fields that measure the model, as all of `more` does."""
+
+    header: Header
+    lines: tuple[Line, ...]
+    columns: tuple[Column, ...]
+    figures: frozenset[str]
+    notes: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    more: tuple[Table, ...] = ()
+
+    def without_scripted_figures(self) -> "Report":
+        """Return the report without figures if the model is scripted."""
+        if not self.header.scripted:
+            return self
+        lines = tuple(
+            {name: None if name in self.figures else part for name, part in line.items()} for line in self.lines
+        )
+        note = "The model is scripted: it plays written answers, so there are no figures."
+        return replace(self, lines=lines, notes=(note, *self.notes), more=())
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the report as one JSON object."""
+        fit = self.without_scripted_figures()
+        notes: list[Json] = [*fit.notes]
+        programs: list[Json] = [*fit.programs]
+        rows: list[Json] = [dict(line) for line in fit.lines]
+        more: dict[str, Json] = {"programs": programs, "notes": notes, "rows": rows}
+        return to_json(fit.header) | more
+
+
+def table_cells(report: Report, *, narrow: bool = False) -> tuple[list[str], list[list[str]]]:
+    """Return heads and cells of the table; a narrow one has the main columns only."""
+    fit, scripted = report.without_scripted_figures(), report.header.scripted
+    columns = [column for column in fit.columns if column.main or not narrow]
+    heads = [column.head for column in columns]
+    rows = [
+        [NO_FIGURE if scripted and column.figure else column.show(line) for column in columns] for line in fit.lines
+    ]
+    return heads, rows
+
+
+def to_markdown(report: Report) -> str:
+    """Return the report as Markdown."""
+    fit, header = report.without_scripted_figures(), report.header
+    about = [
+        f"# {_markdown_cell(header.evaluation)}: {_markdown_cell(header.data)}, {_markdown_cell(header.model or 'no model')}",
+        "",
+        f"{header.date} · taiwa {', '.join(report.programs) or header.program} · data SHA-256 {header.data_hash[:16]}…",
+        "",
+    ]
+    notes = [f"\n{note}" for note in fit.notes]
+    more = [
+        line
+        for table in fit.more
+        for line in ("", f"## {_markdown_cell(table.title)}", "", *_markdown_table(table.heads, table.rows))
+    ]
+    return "\n".join([*about, *_markdown_table(*table_cells(report)), *notes, *more, ""])
+
+
+def _markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    body = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
+    return [f"| {' | '.join(map(_markdown_cell, row))} |" for row in body]
+
+
+def _markdown_cell(text: str) -> str:
+    """Escape a text for a table cell."""
+    if set(text) <= set("-:"):
+        return text
+    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").split())
+
+
+def percent(part: Json, digits: int = 2) -> str:
+    """Format a share in percent.
+
+    >>> percent(0.8584615), percent(None)
+    ('85.85', '–')
+    """
+    return f"{100 * part:.{digits}f}" if isinstance(part, (int, float)) else "–"
+
+
+def with_interval(field: str, interval: str) -> Callable[[Line], str]:
+    """Return a formatter of a share in percent with its interval."""
+
+    def show(line: Line) -> str:
+        bounds = line.get(interval)
+        between = f" [{percent(bounds[0], 1)}, {percent(bounds[1], 1)}]" if isinstance(bounds, list) else ""
+        return f"{percent(line.get(field))}{between}"
+
+    return show
+
+
+def plain(field: str) -> Callable[[Line], str]:
+    """Return a formatter of a number or a text; counts become `2 a, 1 b`."""
+
+    def show(line: Line) -> str:
+        found = line.get(field)
+        if found is None:
+            return "–"
+        if isinstance(found, Mapping):
+            return ", ".join(f"{number} {word}" for word, number in found.items()) or "0"
+        return f"{found:,}" if isinstance(found, int) else f"{found:g}" if isinstance(found, float) else str(found)
+
+    return show
+
+
+EXACT, TOLERANT = "right", "near"
+MAX_CLASSES = 12
+REASONING_FIGURES = frozenset(
+    {
+        "right", "accuracy", "interval", "accuracy_tolerant", "interval_tolerant", "mcnemar", "mcnemar_tolerant", "classes",
+        "faithful_next", "faithful_used", "faithful_last",
+    }
+)  # fmt: skip
+
+
+def _p_value(line: Line) -> str:
+    test = line.get("mcnemar")
+    return "–" if not isinstance(test, Mapping) else f"{test['p']:.2g}"
+
+
+def _cost_text(line: Line) -> str:
+    cost, most = line.get("cost"), line.get("cost_at_most")
+    if isinstance(cost, (int, float)) or most == 0:
+        return f"{cost or 0:g}"
+    return f"≤ {most:g}" if isinstance(most, (int, float)) else "–"
+
+
+def _tokens_text(line: Line) -> str:
+    parts = [line.get(name) for name in ("input_tokens", "cached_tokens", "output_tokens")]
+    most = line.get("tokens_at_most")
+    if None in parts:
+        return "–" if most is None else f"≤ {most:,}"
+    return " / ".join(f"{part:,}" for part in parts)
+
+
+REASONING_COLUMNS = (
+    Column("setting", plain("setting")),
+    Column("n", plain("n")),
+    Column("exact %", with_interval("accuracy", "interval"), figure=True),
+    Column("±0.5 %", with_interval("accuracy_tolerant", "interval_tolerant"), figure=True),
+    Column("p", _p_value, figure=True),
+    Column("calls", plain("calls")),
+    Column("tool errors", plain("tool_errors_total"), main=False),
+    Column("by model", plain("model_written")),
+    Column("kept next %", lambda line: percent(line.get("faithful_next"), 1), figure=True, main=False),
+    Column("kept last %", lambda line: percent(line.get("faithful_last"), 1), figure=True, main=False),
+    Column("no answer", plain("extraction_failures")),
+    Column("cut", plain("truncations")),
+    Column("false stops", plain("false_stops"), main=False),
+    Column("failed", plain("failed")),
+    Column("tokens in / cached / out", _tokens_text, main=False),
+    Column("cost", _cost_text),
+    Column("s/item", lambda line: "–" if (ms := line.get("ms_per_item")) is None else f"{float(str(ms)) / 1000:.2f}"),
+)
+
+
+def reasoning_lines(
+    rows: Iterable[EvalRow], replaced: Iterable[EvalRow], plan: Sequence[Setting], full: str
+) -> tuple[Line, ...]:
+    """Return a line for each setting that has rows; `full` is the reference setting."""
+    named = {setting.name: setting for setting in plan}
+    groups = group_by_setting(rows, [*named])
+    paid = group_by_setting(replaced, [*named])
+    return tuple(
+        _reasoning_line(named[name], group, paid.get(name, []), groups.get(full, []), full)
+        for name, group in groups.items()
+        if name in named
+    )
+
+
+def _reasoning_line(
+    setting: Setting, rows: list[EvalRow], paid: list[EvalRow], whole: list[EvalRow], full: str
+) -> Line:
+    exact, near = share_marked(rows, EXACT), share_marked(rows, TOLERANT)
+    errors = count_field(rows, "tool_errors")
+    compared = bool(whole) and setting.name != full
+    line: dict[str, Json] = {
+        "setting": setting.name, "shots": setting.shots, "ablate": setting.ablate or None, "mode": setting.mode or None,
+        "order": setting.order, "tools": [*setting.working], "n": len(rows),
+        "right": exact.count, "accuracy": exact.share, "interval": interval_json(exact),
+        "accuracy_tolerant": near.share, "interval_tolerant": interval_json(near),
+        "mcnemar": comparison_json(compare_settings(rows, whole, EXACT), full) if compared else None,
+        "mcnemar_tolerant": comparison_json(compare_settings(rows, whole, TOLERANT), full) if compared else None,
+        "calls": sum_field(rows, "calls"), "called": count_field(rows, "called"), "memo": sum_field(rows, "memo"),
+        "tool_errors": errors, "tool_errors_total": sum(number for number in errors.values() if isinstance(number, int)),
+        "model_written": sum_field(rows, "model_written"),
+        **_faithfulness(rows),
+        "answered_by": count_field(rows, "answered_by"), "endings": count_field(rows, "ending"), "ways": count_field(rows, "way"),
+        "extraction_failures": sum_field(rows, "unanswered"), "truncations": sum_field(rows, "truncated"),
+        "false_stops": sum_field(rows, "false_stops"),
+        "failed": sum(row.error is not None for row in rows), "errors": count_errors(rows),
+        "classes": _class_lines(rows),
+    }  # fmt: skip
+    return line | usage_and_cost(rows, paid)
+
+
+def _faithfulness(rows: Sequence[EvalRow]) -> dict[str, Json]:
+    """Return how often the model used the results of its tools; null without a result."""
+    behind, last = sum_field(rows, "next_of"), sum_field(rows, "last_of")
+    return {
+        "faithful_next": Proportion(sum_field(rows, "next_kept"), behind).share,
+        "faithful_used": Proportion(sum_field(rows, "used"), behind).share,
+        "faithful_last": Proportion(sum_field(rows, "last_kept"), last).share,
+        "faithful_next_of": behind, "faithful_last_of": last,
+    }  # fmt: skip
+
+
+def _class_lines(rows: Iterable[EvalRow]) -> list[Json]:
+    """Return the shares of each class of questions, the largest first."""
+    groups: dict[str, list[EvalRow]] = {}
+    for row in rows:
+        groups.setdefault(row.kind, []).append(row)
+    found = [(kind, share_marked(those, EXACT), share_marked(those, TOLERANT)) for kind, those in groups.items()]
+    return [
+        {"class": kind, "n": exact.of, "accuracy": exact.share, "interval": interval_json(exact), "accuracy_tolerant": near.share}
+        for kind, exact, near in sorted(found, key=lambda one: (-one[1].of, one[0]))
+    ]  # fmt: skip
+
+
+def reasoning_report(evaluation: Evaluation, grid: Grid, notes: Sequence[str] = ()) -> Report:
+    """Return the report of the rows measured so far."""
+    names = {setting.name for setting in grid.settings()}
+    paid = [row for row in evaluation.rows.paid if row.setting in names]
+    lines = reasoning_lines(evaluation.measured, paid, grid.settings(), grid.full)
+    told = (*notes, *_reasoning_notes(lines, evaluation, grid))
+    more = _class_table(evaluation.measured, lines)
+    return Report(evaluation.header, lines, REASONING_COLUMNS, REASONING_FIGURES, told, evaluation.programs, more)
+
+
+def _class_table(rows: Iterable[EvalRow], lines: Sequence[Line]) -> tuple[Table, ...]:
+    """Return a table of the shares of the largest classes; () if all questions are of one class."""
+    sizes = Counter({row.id: row.kind for row in rows}.values())
+    kinds = sorted(filter(None, sizes), key=lambda kind: (-sizes[kind], kind))[:MAX_CLASSES]
+    if len(sizes) < 2 or not kinds:
+        return ()
+    body: list[tuple[str, ...]] = []
+    for line in lines:
+        classes = line["classes"] if isinstance(line["classes"], list) else []
+        found = {one["class"]: one for one in classes if isinstance(one, dict)}
+        body.append((str(line["setting"]), *(_exact_and_tolerant(found.get(kind, {})) for kind in kinds)))
+    heads = ("setting", *(f"{kind} (n {sizes[kind]})" for kind in kinds))
+    return (Table("By class: exact % / within 0.5 %", heads, tuple(body)),)
+
+
+def _exact_and_tolerant(one: Line) -> str:
+    return f"{percent(one.get('accuracy'), 1)} / {percent(one.get('accuracy_tolerant'), 1)}"
+
+
+def _reasoning_notes(lines: Sequence[Line], evaluation: Evaluation, grid: Grid) -> list[str]:
+    notes: list[str] = []
+    if evaluation.missing:
+        notes.append(f"{evaluation.missing:,} rows are missing.")
+    if any(line["mcnemar"] for line in lines):
+        notes.append(f"p: exact two-sided McNemar test on pairs, against {grid.full}. Intervals: Wilson, 95 %.")
+    spread = _order_spread(lines)
+    if spread:
+        notes.append(f"Orders of worked examples, lowest to highest exact %: {spread}.")
+    return notes
+
+
+def _order_spread(lines: Iterable[Line]) -> str:
+    """Return the range of the figures of each setting over the orders of its examples."""
+    groups: dict[str, list[float]] = {}
+    for line in lines:
+        if isinstance(share := line["accuracy"], float):
+            groups.setdefault(str(line["setting"]).replace(f" order {line['order']}", ""), []).append(share)
+    return ", ".join(
+        f"{name} {percent(min(shares))} to {percent(max(shares))}" for name, shares in groups.items() if len(shares) > 1
+    )
+
+
+def reasoning_chart(report: Report) -> Chart:
+    """Return bars for all settings, and a line over the numbers of examples for each kind with several."""
+    fit = report.without_scripted_figures()
+    lines = [line for line in fit.lines if isinstance(line["accuracy"], float)]
+    bars = tuple(_reasoning_bar(line) for line in lines)
+    groups: dict[str, list[Line]] = {}
+    for line in lines:
+        if line["shots"] and not line["order"]:
+            groups.setdefault(str(line["setting"]).replace(f"@{line['shots']}", ""), []).append(line)
+    series = tuple(
+        Series(name, tuple(_point(line) for line in sorted(those, key=lambda one: int(str(one["shots"])))))
+        for name, those in groups.items()
+        if len(those) > 1
+    )
+    title = f"{report.header.data}, {report.header.model}"
+    legend = ("exact (95 % interval)", "within 0.5 %")
+    return Chart(title, "right answers, %", bars, series, "worked examples", legend)
+
+
+def _bounds(line: Line) -> tuple[float, float, float]:
+    low, high = (
+        (100 * float(str(bound)) for bound in line["interval"]) if isinstance(line["interval"], list) else (0.0, 0.0)
+    )
+    return 100 * float(str(line["accuracy"])), low, high
+
+
+def _reasoning_bar(line: Line) -> Bar:
+    return Bar(str(line["setting"]), *_bounds(line), 100 * float(str(line["accuracy_tolerant"])))
+
+
+def _point(line: Line) -> Point:
+    return Point(float(str(line["shots"])), *_bounds(line))
+
+
+@dataclass(frozen=True, slots=True)
+class SetReport:
+    """How an evaluation over several sets is reported: figures of rows, columns, and the charted field with its unit."""
+
+    line: Callable[[Sequence[EvalRow]], "dict[str, Json]"]
+    columns: tuple[Column, ...]
+    charted: str
+    unit: str
+    notes: tuple[str, ...] = ()
+
+
+HEAD_COLUMNS = (Column("set", plain("set")), Column("setting", plain("setting")), Column("n", plain("n")))
+FAILED_COLUMN = Column("failed", plain("failed"), main=False)
+NEUTRAL_FIELDS = frozenset(
+    "setting set n failed errors to_ask answerable unanswerable requests input_tokens cached_tokens output_tokens "
+    "tokens_at_most cost cost_at_most wall_ms ms_per_item p50_ms p99_ms "
+    "never_ask_cost_1 never_ask_cost_3 always_ask_cost_1 always_ask_cost_3".split()
+)
+"""Fields of a line that say nothing about the quality of the model."""
+DIGITS = 6
+
+
+def lines_by_set(
+    rows: Iterable[EvalRow], settings: Sequence[str], sets: Sequence[str],
+    line: Callable[[Sequence[EvalRow]], Mapping[str, Json]], paid: Iterable[EvalRow] = (),
+) -> "tuple[dict[str, Json], ...]":  # fmt: skip
+    """Return a line for each set and setting that has rows; the kind of an item names its set."""
+    groups: dict[tuple[str, str], list[EvalRow]] = {(one, setting): [] for one in sets for setting in settings}
+    replaced: dict[tuple[str, str], list[EvalRow]] = {}
+    for row in rows:
+        groups.setdefault((row.kind, row.setting), []).append(row)
+    for row in paid:
+        replaced.setdefault((row.kind, row.setting), []).append(row)
+    lines: list[dict[str, Json]] = []
+    for (one, setting), group in groups.items():
+        if group:
+            ordered = sorted(
+                group, key=lambda row: row.id
+            )  # bootstrap draws must not depend on the order of completion
+            head: dict[str, Json] = {"setting": setting, "set": one, "n": len(ordered)}
+            tail: dict[str, Json] = {
+                "failed": sum(row.error is not None for row in ordered), "errors": count_errors(ordered),
+            }  # fmt: skip
+            usage = usage_and_cost(ordered, replaced.get((one, setting), []))
+            lines.append({**head, **line(ordered), **tail, **usage})
+    return tuple(lines)
+
+
+def set_report(
+    evaluation: Evaluation, form: SetReport, lines: Sequence[Line] | None = None, notes: Sequence[str] = ()
+) -> Report:
+    """Return the report of the rows measured so far, by set and setting; `lines` replaces the lines of `form`."""
+    settings = evaluation.task.settings
+    if lines is None:
+        sets = tuple(dict.fromkeys(item.kind for item in evaluation.data.items))
+        paid = [row for row in evaluation.rows.paid if row.setting in settings]
+        lines = lines_by_set(evaluation.measured, settings, sets, form.line, paid)
+    missing = (f"{evaluation.missing:,} rows are missing.",) if evaluation.missing else ()
+    figures = frozenset(name for line in lines for name in line) - NEUTRAL_FIELDS
+    told = (*notes, *form.notes, *missing)
+    return Report(evaluation.header, tuple(lines), form.columns, figures, told, evaluation.programs)
+
+
+def set_chart(report: Report, form: SetReport) -> Chart:
+    """Return a bar for each line that has the charted field."""
+    bars: list[Bar] = []
+    for line in report.without_scripted_figures().lines:
+        share, bounds = line.get(form.charted), line.get(f"{form.charted}_interval")
+        if isinstance(share, (int, float)) and isinstance(bounds, list):
+            low, high = (min(max(100 * float(str(bound)), 0.0), 100.0) for bound in bounds)
+            middle = 100 * share
+            bars.append(Bar(f"{line['set']}: {line['setting']}", middle, min(low, middle), max(high, middle)))
+    title = f"{report.header.evaluation}: {report.header.data}, {report.header.model or 'no model'}"
+    return Chart(title, form.unit, tuple(bars), legend=("figure (95 % interval)", ""))
+
+
+def decimal(name: str, digits: int = 3) -> Callable[[Line], str]:
+    """Return a formatter of a number with a fixed number of decimals."""
+    return lambda line: decimal_text(line.get(name), digits)
+
+
+def decimal_with_interval(name: str, digits: int = 3) -> Callable[[Line], str]:
+    """Return a formatter of a number with its interval."""
+
+    def show(line: Line) -> str:
+        bounds = line.get(f"{name}_interval")
+        between = ""
+        if isinstance(bounds, list):
+            between = f" [{decimal_text(bounds[0], digits)}, {decimal_text(bounds[1], digits)}]"
+        return f"{decimal_text(line.get(name), digits)}{between}"
+
+    return show
+
+
+def decimal_text(number: Json, digits: int) -> str:
+    """Format a number with a fixed number of decimals; anything else as a dash."""
+    return f"{number:.{digits}f}" if isinstance(number, (int, float)) else "–"
+
+
+def number_field(row: EvalRow, name: str) -> float:
+    """Return a numeric field of a row; 0 if it is missing."""
+    found = row.found.get(name)
+    return float(found) if isinstance(found, (int, float)) else 0.0
+
+
+def rounded(number: float | None) -> float | None:
+    """Round a figure for JSON."""
+    return None if number is None else round(number, DIGITS)
+
+
+def rounded_interval(interval: tuple[float, float] | None) -> Json:
+    """Round an interval for JSON."""
+    return None if interval is None else [round(bound, DIGITS) for bound in interval]

@@ -1,0 +1,276 @@
+"""Rows of an evaluation, their header, and the file that holds both: JSON lines, append-only, the source of every table.
+
+A process may be killed between any two bytes: an incomplete last line is cut off before the next one is written. A later
+row of the same setting and item replaces an earlier one, which failed.
+"""
+
+import fcntl
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self, cast
+
+from taiwa.kernel.errors import InputError, TaiwaError
+from taiwa.kernel.ledger import Spent
+from taiwa.kernel.records import Json, value
+from taiwa.kernel.values import Usage
+
+__all__ = ["EvalRow", "Header", "RowError", "RowFile", "Rows", "read_header", "read_row", "row_error", "to_json"]
+
+FORMAT_VERSION = 1
+MUST_MATCH = ("evaluation", "data_hash", "model", "options")
+"""Header fields in which two runs must agree to share a file."""
+
+
+@value
+class RowError:
+    """Why a measurement failed: name and code of the error, and its message."""
+
+    code: str
+    message: str
+
+
+@value
+class EvalRow:
+    """One item under one setting: the measured fields or the error, and the usage in either case."""
+
+    setting: str
+    id: str
+    kind: str = ""
+    found: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    spent: Spent = Spent()
+    error: RowError | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The key by which a row is unique."""
+        return self.setting, self.id
+
+
+@value
+class Header:
+    """What was evaluated, by which program, and when (ISO 8601, UTC); `options` is everything else that rows depend on."""
+
+    evaluation: str
+    data: str
+    data_hash: str
+    model: str
+    date: str
+    program: str
+    settings: tuple[str, ...] = ()
+    options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    scripted: bool = False
+
+    def differs(self, other: "Header") -> str:
+        """Return the name of the first field that separates the rows of two headers, or ''."""
+        return next((name for name in MUST_MATCH if getattr(self, name) != getattr(other, name)), "")
+
+
+def row_error(error: TaiwaError) -> RowError:
+    """Return an error as the error of a row."""
+    code = getattr(error, "code", "")
+    return RowError(f"{type(error).__name__}{f'/{code}' if code else ''}", error.message)
+
+
+def to_json(what: Header | EvalRow) -> dict[str, Json]:
+    """Return a header or a row as a JSON object."""
+    if isinstance(what, Header):
+        return {
+            "format": FORMAT_VERSION, "evaluation": what.evaluation, "model": what.model, "scripted": what.scripted,
+            "data": what.data, "data_hash": what.data_hash, "date": what.date, "program": what.program,
+            "settings": list(what.settings), "options": dict(what.options),
+        }  # fmt: skip
+    spent = what.spent
+    return {
+        "setting": what.setting, "id": what.id, "kind": what.kind, "found": dict(what.found),
+        "requests": spent.requests, "tool_calls": spent.tool_calls, "unmetered": spent.unmetered,
+        "usage": _usage_json(spent.usage), "usage_estimated": _usage_json(spent.estimated),
+        "cost": _from_nano(spent.cost), "cost_at_most": _from_nano(spent.cost_at_most), "ms": round(spent.seconds * 1000, 3),
+        "error": None if what.error is None else {"code": what.error.code, "message": what.error.message},
+    }  # fmt: skip
+
+
+def _usage_json(usage: Usage) -> dict[str, Json]:
+    return {
+        "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens,
+        "cache_read_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+    }  # fmt: skip
+
+
+def _from_nano(nano: int | None) -> float | None:
+    return None if nano is None else nano / 1e9
+
+
+def read_header(line: Mapping[str, Json]) -> Header:
+    """Read a header.
+
+    Raises:
+        ValueError: the line is not a header, or has an unsupported format.
+    """
+    if line.get("format") != FORMAT_VERSION:
+        raise ValueError(f"unsupported format {line.get('format')!r}; this version reads {FORMAT_VERSION}")
+    words = {name: str(line[name]) for name in ("evaluation", "data", "data_hash", "model", "date", "program")}
+    settings, options = cast("list[str]", line["settings"]), cast("dict[str, Json]", line["options"])
+    return Header(**words, settings=tuple(settings), options=options, scripted=line.get("scripted") is True)
+
+
+def read_row(line: Mapping[str, Json]) -> EvalRow:
+    """Read a row.
+
+    Raises:
+        ValueError, KeyError, TypeError: the line is not a row.
+    """
+    error = cast("dict[str, str] | None", line["error"])
+    spent = Spent(
+        cast("int", line["requests"]), cast("int", line["tool_calls"]), _read_usage(line["usage"]), cast("int", line["unmetered"]),
+        _to_nano(line["cost"]), cast("float", line["ms"]) / 1000, _read_usage(line["usage_estimated"]), _to_nano(line["cost_at_most"]),
+    )  # fmt: skip
+    return EvalRow(
+        str(line["setting"]), str(line["id"]), str(line["kind"]), cast("dict[str, Json]", line["found"]), spent,
+        None if error is None else RowError(error["code"], error["message"]),
+    )  # fmt: skip
+
+
+def _read_usage(given: Json) -> Usage:
+    return Usage(**cast("dict[str, int]", given))
+
+
+def _to_nano(cost: Json) -> int | None:
+    return None if cost is None else round(cast("float", cost) * 1e9)
+
+
+MAX_TEXT_IN_MEMORY = 200
+
+
+class Rows:
+    """The rows of an evaluation in memory: `rows` by setting and item, and one of `headers` for each run.
+
+    `paid` are rows that were replaced; only their usage counts.
+    """
+
+    def __init__(self) -> None:
+        self.headers: list[Header] = []
+        self.rows: dict[tuple[str, str], EvalRow] = {}
+        self.paid: list[EvalRow] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def add(self, what: Header | EvalRow) -> None:
+        """Append a header or a row."""
+        if isinstance(what, Header):
+            self.headers.append(what)
+            return
+        before = self.rows.get(what.key)
+        if before is not None:
+            self.paid.append(before)
+        self.rows[what.key] = what
+
+    def finished(self) -> frozenset[tuple[str, str]]:
+        """Return the keys of rows without an error."""
+        return frozenset(key for key, row in self.rows.items() if row.error is None)
+
+
+class RowFile(Rows):
+    """A file of rows, locked by one process at a time. Long texts are not kept in memory."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self._stream: io.FileIO | None = None
+
+    def __enter__(self) -> Self:
+        """Open, lock and read the file, and cut off an incomplete last line.
+
+        Raises:
+            InputError: the file cannot be opened, is in use, or is not a file of rows.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._stream = self.path.open("a+b", buffering=0)
+            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._close()
+            raise InputError(f"{self.path} is being written by another evaluation") from None
+        except OSError as error:
+            raise InputError(f"{self.path}: {error.strerror}") from None
+        try:
+            self._read()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def add(self, what: Header | EvalRow) -> None:
+        """Append a header or a row to the file.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        line = json.dumps(to_json(what), ensure_ascii=False, allow_nan=False)
+        self._write(f"{line}\n".encode("utf-8", errors="backslashreplace"))
+        super().add(_without_long_texts(what))
+
+    def _write(self, raw: bytes) -> None:
+        assert self._stream is not None, "a row file is written within its with block"
+        try:
+            while raw:
+                raw = raw[self._stream.write(raw) :]
+        except OSError as error:
+            raise InputError(f"{self.path}: {error.strerror}") from None
+
+    def _read(self) -> None:
+        good, torn, raw = 0, False, b"\n"
+        with self.path.open("rb") as lines:
+            for number, raw in enumerate(lines, start=1):
+                if torn:
+                    raise InputError(f"{self.path}:{number - 1}: not JSON")
+                try:
+                    line: object = json.loads(raw)
+                except (ValueError, RecursionError):
+                    torn = True  # allowed as the last line: its writer was killed
+                    continue
+                super().add(_without_long_texts(self._value(number, line)))
+                good += len(raw)
+        if torn:
+            assert self._stream is not None
+            self._stream.truncate(good)
+        elif not raw.endswith(b"\n"):
+            self._write(b"\n")
+
+    def _value(self, number: int, line: object) -> Header | EvalRow:
+        if not isinstance(line, dict):
+            raise InputError(f"{self.path}:{number}: not a row of an evaluation")
+        found = cast("Mapping[str, Json]", line)
+        try:
+            return read_header(found) if "format" in found else read_row(found)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{self.path}:{number}: not a row of an evaluation ({error})") from None
+
+
+def _without_long_texts(what: Header | EvalRow) -> Header | EvalRow:
+    if isinstance(what, Header):
+        return what
+    found = {
+        name: part for name, part in what.found.items() if not isinstance(part, str) or len(part) <= MAX_TEXT_IN_MEMORY
+    }
+    return what if len(found) == len(what.found) else replace(what, found=found)

@@ -1,0 +1,366 @@
+"""An evaluation from plan to rows: every item under every setting once, several at a time, resumable, within a cost limit.
+
+What is evaluated is a `Task`. A `Worker` performs one measurement, in this process or elsewhere; it knows nothing of files,
+limits or progress. A failed measurement is a row, and the run continues.
+"""
+
+import asyncio
+import subprocess
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack, aclosing, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self, TypeAlias
+
+from taiwa.conversation.app import App
+from taiwa.evals.data import DataSet, Item
+from taiwa.evals.rows import EvalRow, Header, RowFile, Rows, row_error
+from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError, UnsupportedError
+from taiwa.kernel.ledger import Limits, Spent
+from taiwa.kernel.records import Json, value
+from taiwa.models.scripted import Scripted
+from taiwa.settings import Settings
+from taiwa.talk.opening import open_voice
+from taiwa.talk.rows import ends_batch
+from taiwa.talk.turn import Speaker, Voice
+
+__all__ = [
+    "ROWS_FILE",
+    "Evaluation",
+    "Job",
+    "Measurement",
+    "ModelTask",
+    "RunOptions",
+    "Runner",
+    "StartWorkers",
+    "Task",
+    "UnansweredError",
+    "Worker",
+    "git_output",
+    "program_version",
+]
+
+ROWS_FILE = "rows.jsonl"
+MAX_UNANSWERED = 10
+UNANSWERED_ERRORS = frozenset({"OverloadedError", "TimeoutError", "RateLimitError", "LostWorkerError"})
+"""Errors of a server that is down, or of workers that cannot start; `MAX_UNANSWERED` such rows in a row end a run."""
+SOURCE = Path(__file__).parent
+GIT_TIMEOUT_S = 10
+
+
+class UnansweredError(TaiwaError):
+    """The server failed to answer `MAX_UNANSWERED` rows in a row."""
+
+
+@value
+class Job:
+    """One item under one setting."""
+
+    setting: str
+    item: Item
+
+
+@value
+class Measurement:
+    """The fields measured for one item, as defined by its task, and the usage."""
+
+    found: Mapping[str, Json]
+    spent: Spent = Spent()
+
+
+class Task(Protocol):
+    """What is evaluated: names, settings in the order of the table, and the measurement of one item."""
+
+    @property
+    def name(self) -> str:
+        """The name of the evaluation on the command line."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The name of the model; '' without a model."""
+        ...
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The names of the settings."""
+        ...
+
+    @property
+    def scripted(self) -> bool:
+        """Whether the model is scripted; reports then contain no figures."""
+        ...
+
+    @property
+    def options(self) -> Mapping[str, Json]:
+        """Everything that a measurement depends on besides setting, item and model."""
+        ...
+
+    async def measure(self, job: Job, limits: Limits) -> Measurement:
+        """Measure an item under a setting.
+
+        Raises:
+            TaiwaError: the measurement failed; `spent` holds the usage.
+        """
+        ...
+
+
+Worker: TypeAlias = Callable[[Job, Limits], Awaitable[Measurement]]
+"""Performs one measurement."""
+StartWorkers: TypeAlias = Callable[[Task, int], AbstractAsyncContextManager[Worker]]
+"""Starts workers elsewhere, for at most so many jobs at a time, and stops them at the end of the context."""
+
+
+class ModelTask:
+    """Base of tasks with a model: the given one, or the one that the settings name, opened at first use."""
+
+    model_settings: Settings | None
+    given_model: Speaker | None
+    _opened: Voice | None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave the open connection behind; a worker opens its own."""
+        return {**self.__dict__, "_opened": None}
+
+    def open(self, app: App | None = None) -> Voice | None:
+        """Return the model with its prices, as `app` configures it; None without a model."""
+        if self._opened is None and self.given_model is not None:
+            self._opened = Voice(self.given_model)
+        elif self._opened is None and self.model_settings is not None:
+            self._opened = open_voice(None, self.model_settings, app)
+        return self._opened
+
+    @property
+    def voice(self) -> Voice | None:
+        """The model with its prices; None without a model."""
+        return self.open()
+
+    @property
+    def model(self) -> str:
+        """The name of the model; '' without a model."""
+        return "" if self.voice is None else self.voice.model.name
+
+    @property
+    def scripted(self) -> bool:
+        """Whether the model is scripted."""
+        return self.voice is not None and isinstance(self.voice.model, Scripted)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How an evaluation is run: jobs at a time, cost limit in billionths, output folder, and where the workers are.
+
+    Rows in the folder are continued; `resume` requires them to exist. Without `workers` jobs run in this process.
+    """
+
+    width: int = 4
+    cost: int | None = None
+    folder: Path | None = None
+    resume: bool = False
+    workers: StartWorkers | None = None
+
+
+@dataclass
+class Runner:
+    """One run of the remaining jobs, `width` at a time; `cost` limits the total cost in billionths."""
+
+    worker: Worker
+    jobs: Iterator[Job]
+    width: int = 4
+    cost: int | None = None
+    spent: Spent = field(default_factory=Spent, init=False)
+    _fatal: TaiwaError | None = field(default=None, init=False)
+    _unanswered: int = field(default=0, init=False)
+
+    async def rows(self) -> AsyncGenerator[EvalRow]:
+        """Yield rows as they are completed.
+
+        Raises:
+            TaiwaError: every further row would fail as well; rows under way are yielded before.
+        """
+        tasks: set[asyncio.Task[EvalRow | None]] = set()
+        try:
+            while True:
+                self._start(tasks)
+                if not tasks:
+                    break
+                done, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    row = task.result()
+                    if row is not None:
+                        yield row
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if self._fatal is not None:
+            raise self._fatal
+
+    def _start(self, tasks: set[asyncio.Task[EvalRow | None]]) -> None:
+        while len(tasks) < self.width and self._fatal is None:
+            self._fatal = self._cost_error()
+            job = None if self._fatal is not None else next(self.jobs, None)
+            if job is None:
+                return
+            tasks.add(asyncio.create_task(self._row(job)))
+
+    async def _row(self, job: Job) -> EvalRow | None:
+        """Measure one job; return None if it failed without usage as every other job would."""
+        setting, item = job.setting, job.item
+        paid = self.spent.cost_at_most
+        left = None if self.cost is None or paid is None else max(0, self.cost - paid)
+        try:
+            measured = await self.worker(job, Limits(cost=left))
+        except TaiwaError as error:
+            spent = error.spent if isinstance(error.spent, Spent) else Spent()
+            self.spent = self.spent + spent
+            self._unanswered = self._unanswered + 1 if type(error).__name__ in UNANSWERED_ERRORS else 0
+            if ends_batch(error) or isinstance(error, UnsupportedError):
+                self._fatal = self._fatal or error
+                if not isinstance(error, LimitError):
+                    return None
+            elif self._unanswered >= MAX_UNANSWERED:
+                message = f"the server did not answer {self._unanswered} rows in a row: {error.message}"
+                self._fatal = self._fatal or UnansweredError(message)
+            return EvalRow(setting, item.id, item.kind, spent=spent, error=row_error(error))
+        self.spent = self.spent + measured.spent
+        self._unanswered = 0
+        return EvalRow(setting, item.id, item.kind, measured.found, measured.spent)
+
+    def _cost_error(self) -> TaiwaError | None:
+        if self.cost is None:
+            return None
+        paid = self.spent.cost_at_most
+        if paid is None:
+            return ConfigError("the cost of a call is unknown, so the cost limit cannot be enforced")
+        return LimitError("cost", paid / 1e9, self.cost / 1e9) if paid >= self.cost else None
+
+
+@dataclass
+class Evaluation:
+    """One run of an evaluation; its row file is open within the `with` block. `left` and `kept` count jobs at its start."""
+
+    task: Task
+    data: DataSet
+    options: RunOptions = field(default_factory=RunOptions)
+    spent: Spent = field(default_factory=Spent, init=False)
+    kept: int = field(default=0, init=False)
+    left: int = field(default=0, init=False)
+
+    def __enter__(self) -> Self:
+        """Open the row file and find the remaining jobs.
+
+        Raises:
+            InputError: the file cannot be used, or holds rows of another evaluation.
+        """
+        task, data, folder = self.task, self.data, self.options.folder
+        self.header = Header(
+            task.name, data.name, data.digest, task.model, datetime.now(UTC).isoformat(timespec="seconds"),
+            program_version(), task.settings, task.options, task.scripted,
+        )  # fmt: skip
+        self.rows: Rows = Rows() if folder is None else RowFile(folder / ROWS_FILE)
+        with ExitStack() as stack:
+            stack.enter_context(self.rows)
+            self._check(folder)
+            self._done = self.rows.finished()
+            self.left = sum(1 for _ in self._jobs())
+            self.kept = len(task.settings) * len(data.items) - self.left
+            if self.left or not self.rows.headers:
+                self.rows.add(self.header)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def _jobs(self) -> Iterator[Job]:
+        """Yield the remaining jobs setting by setting: their prompts share a prefix, which servers cache."""
+        for setting in self.task.settings:
+            for item in self.data.items:
+                if (setting, item.id) not in self._done:
+                    yield Job(setting, item)
+
+    def _check(self, folder: Path | None) -> None:
+        if self.options.resume and (folder is None or not self.rows.rows):
+            raise InputError(f"{folder or 'no folder'}: there are no rows to go on with; leave out --resume to begin")
+        for before in self.rows.headers:
+            name = before.differs(self.header)
+            if name:
+                raise InputError(
+                    f"{folder}: holds rows with another {name.replace('_', ' ')}{_difference(before, self.header, name)};"
+                    " choose another folder"
+                )
+
+    async def run(self) -> AsyncGenerator[EvalRow]:
+        """Measure the remaining jobs; each row is written before it is yielded.
+
+        Raises:
+            TaiwaError: every further row would fail as well; completed rows are kept.
+        """
+        if not self.left:
+            return
+        start = self.options.workers
+        async with nullcontext(self.task.measure) if start is None else start(self.task, self.options.width) as worker:
+            runner = Runner(worker, self._jobs(), self.options.width, self.options.cost)
+            try:
+                async with aclosing(runner.rows()) as rows:
+                    async for row in rows:
+                        self.rows.add(row)
+                        yield row
+            finally:
+                self.spent = runner.spent
+
+    @property
+    def measured(self) -> list[EvalRow]:
+        """The rows of this evaluation's settings and items; the file may hold more."""
+        settings, items = set(self.task.settings), {item.id for item in self.data.items}
+        return [row for row in self.rows.rows.values() if row.setting in settings and row.id in items]
+
+    @property
+    def missing(self) -> int:
+        """The number of rows that have not been measured yet."""
+        return len(self.task.settings) * len(self.data.items) - len(self.measured)
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The versions of this program that wrote rows, oldest first."""
+        return tuple(dict.fromkeys(header.program for header in self.rows.headers))
+
+
+def _difference(before: Header, now: Header, name: str) -> str:
+    """Describe what differs in a field of two headers."""
+    if name == "options":
+        keys = [*now.options, *(key for key in before.options if key not in now.options)]
+        key = next(key for key in keys if now.options.get(key) != before.options.get(key))
+        return f": {key} was {before.options.get(key)!r} and is {now.options.get(key)!r}"
+    return f": it was {getattr(before, name)!r} and is {getattr(now, name)!r}"
+
+
+def program_version() -> str:
+    """Return the version of this program; in a checkout with its commit, and `+` if files of the package differ from it."""
+    try:
+        released = version("taiwa")
+    except PackageNotFoundError:
+        released = "unknown"
+    commit = git_output(SOURCE, "rev-parse", "--short=12", "HEAD")
+    # A wheel installed inside another project's checkout would report that project's commit.
+    if not commit or not git_output(SOURCE, "ls-files", "--error-unmatch", Path(__file__).name):
+        return released
+    changed = git_output(SOURCE, "status", "--porcelain", "--untracked-files=no", "--", str(SOURCE.parent))
+    return f"{released} {commit}{'+' if changed else ''}"
+
+
+def git_output(folder: Path, *arguments: str) -> str:
+    """Return the output of git in a folder; '' without git or outside a repository."""
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=GIT_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,1 +1,0 @@
-"""What tries the project out: the laws of conversations and reducers on generated examples."""

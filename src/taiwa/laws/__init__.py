@@ -1,0 +1,1 @@
+"""Laws of programs, conversations and reducers, checked on generated examples (extra `laws`)."""

@@ -1,0 +1,111 @@
+"""`check_laws`: check apps and reducers by name. Importing this module does not import Hypothesis."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeAlias
+
+from taiwa.apps.catalogue import find
+from taiwa.conversation.app import App, ReplyMode
+from taiwa.conversation.derive import DERIVED
+from taiwa.conversation.fields import Field
+from taiwa.conversation.node import AppSource
+from taiwa.conversation.reducers import LAST, Reducer, known_reducers, reducer
+from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.records import Json
+from taiwa.laws.law import Law, LawResult
+from taiwa.shape import Shape, parse_notation
+
+__all__ = ["check_laws"]
+
+Subject: TypeAlias = str | App | Reducer
+REPLY_MODES: tuple[ReplyMode, ...] = ("text+delta", "json", "environment")
+SAMPLE_FIELDS = (
+    Field("topics", "list[str]", reduce="union"),
+    Field("dictionary", "dict[str, str | null]", reduce="table"),
+    Field("mood", "str"),
+    Field("notes", "list[str]", reduce="last(3)"),
+    Field("score", "float", reduce="sum"),
+    Field("words", "dict[str, int]", reduce="count"),
+    Field("story", "list[str]", reduce="log"),
+    *(Field(name, derive=name) for name in DERIVED),
+)
+
+
+def check_laws(names: Iterable[Subject] = (), *, examples: int = 100, seed: int = 0) -> "tuple[LawResult, ...]":
+    """Check the laws of apps and reducers, or, without names, of programs, conversations and all registered reducers.
+
+    A name is that of an app, the path of an app file, the name of a reducer, or the name of an installed distribution with
+    entry points for reducers. Each law is checked on at most `examples` examples; the same seed generates the same ones.
+
+    Raises:
+        ConfigError: the name is unknown, or Hypothesis is not installed.
+    """
+    _prepare_hypothesis()
+    from taiwa.laws.law import check_law
+
+    return tuple(check_law(law, examples, seed) for law in _laws(tuple(names)))
+
+
+def _prepare_hypothesis() -> None:
+    """Point Hypothesis to a cache folder before its first import; by default it writes to the working directory."""
+    if find_spec("hypothesis") is None:
+        raise ConfigError("checking laws requires Hypothesis; install it with: pip install 'taiwa[laws]'")
+    if "hypothesis" not in sys.modules:
+        from hypothesis.configuration import set_hypothesis_home_dir
+
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        set_hypothesis_home_dir(Path(cache) / "taiwa" / "hypothesis")
+
+
+def _laws(subjects: tuple[Subject, ...]) -> "Iterator[Law]":
+    from taiwa.laws.laws import conversation_laws, program_laws, reducer_laws
+
+    if not subjects:
+        yield from program_laws()
+        for mode in REPLY_MODES:
+            yield from conversation_laws(App(AppSource("sample", mode), "Talk.", SAMPLE_FIELDS, reply=mode))
+        subjects = (*known_reducers().values(), reducer("last(2)"))
+    for subject in subjects:
+        for found in _resolve(subject):
+            yield from reducer_laws(found) if isinstance(found, Reducer) else _app_laws(found)
+
+
+def _app_laws(app: App) -> "Iterator[Law]":
+    from taiwa.laws.laws import conversation_laws, field_laws
+
+    opened = _with_params(app)
+    yield from conversation_laws(opened)
+    for field in opened.written:
+        yield from field_laws(field, opened.name)
+
+
+def _resolve(subject: Subject) -> Iterable[App | Reducer]:
+    if not isinstance(subject, str):
+        return (subject,)
+    if subject in known_reducers() or LAST.fullmatch(subject):
+        return (reducer(subject),)
+    offered = [
+        point.load() for point in entry_points(group="taiwa.reducers") if point.dist and point.dist.name == subject
+    ]
+    return [made for made in offered if isinstance(made, Reducer)] or (find(subject),)
+
+
+def _with_params(app: App) -> App:
+    """Open an app with an arbitrary value for each required parameter."""
+    return app.opened(
+        {param.name: _example_of(param.type) for param in app.params if param.default is None and param.required}
+    )
+
+
+def _example_of(notation: str) -> Json:
+    from hypothesis import Phase, Verbosity, find, settings
+
+    from taiwa.laws.strategies import values
+
+    quiet = settings(database=None, verbosity=Verbosity.quiet, phases=(Phase.generate,), derandomize=True)
+    shape = Shape.fields("Param", {"x": parse_notation(notation)}, required=frozenset("x"))
+    return find(values(shape), lambda _: True, settings=quiet)["x"]

@@ -1,0 +1,507 @@
+"""The laws of programs, of conversations with an app, and of reducers.
+
+Programs form a monad, keep their log after a failure, and run again from their journal. Conversations can be undone, forked,
+replayed and summarized, and keep the prompt prefix that caches need. A reducer is a pure, typed step whose squash agrees with it.
+"""
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from hypothesis import strategies as st
+
+from taiwa.conversation.app import App
+from taiwa.conversation.fields import Field, delta_shape, held_shape, held_type
+from taiwa.conversation.history import Conversation, begin, change, cut, follow, take
+from taiwa.conversation.layout import ENVIRONMENT, said, stable_bytes, turn_request
+from taiwa.conversation.node import Node
+from taiwa.conversation.reducers import LAST, Reducer, known_reducers
+from taiwa.conversation.replies import read_reply, watcher
+from taiwa.conversation.window import kept_turns
+from taiwa.flows.chat import say
+from taiwa.kernel.effects import Program, Step, bind, join, map, unit
+from taiwa.kernel.errors import ShapeError, TaiwaError
+from taiwa.kernel.journal import Entry, Journal
+from taiwa.kernel.records import Json, canonical, record, revive
+from taiwa.kernel.replay import replay
+from taiwa.laws.law import BrokenLawError, Law, canonical_text, require_equal
+from taiwa.laws.programs import Arrow, Fail, Oracle, ProgramRun, ProgramTerm, arrow_of, get, put, run_program, step_of
+from taiwa.laws.strategies import arrows, oracles, small_values, terms, texts, values
+from taiwa.shape import Shape, parse_notation
+
+__all__ = ["conversation_laws", "field_laws", "program_laws", "reducer_laws"]
+
+PROGRAMS = "programs"
+
+
+def require_same(left: Step[Json, Any], right: Step[Json, Any], state: Json, oracle: Callable[[], Oracle]) -> None:
+    """Check that two steps run alike from a state with an oracle."""
+    ours, theirs = run_program(left(state), oracle()), run_program(right(state), oracle())
+    require_equal(ours.outcome, theirs.outcome, "the results differ")
+    require_equal(ours.log, theirs.log, "the effects differ")
+
+
+def left_identity(answer: Json, arrow: Arrow, state: Json, oracle: Callable[[], Oracle]) -> None:
+    """Check that bind(unit(a), f) equals f(a)."""
+    follow = arrow_of(arrow)
+    require_same(bind(unit(answer), follow), follow(answer), state, oracle)
+
+
+def right_identity(phrase: ProgramTerm, state: Json, oracle: Callable[[], Oracle]) -> None:
+    """Check that bind(step, unit) equals step."""
+    require_same(bind(step_of(phrase), unit), step_of(phrase), state, oracle)
+
+
+def associativity(phrase: ProgramTerm, one: Arrow, two: Arrow, state: Json, oracle: Callable[[], Oracle]) -> None:
+    """Binding is associative."""
+    step, first, second = step_of(phrase), arrow_of(one), arrow_of(two)
+    require_same(bind(bind(step, first), second), bind(step, lambda answer: bind(first(answer), second)), state, oracle)
+
+
+def join_of_joins(phrase: ProgramTerm, one: Arrow, two: Arrow, state: Json, oracle: Callable[[], Oracle]) -> None:
+    """Joining three layers does not depend on which two are joined first."""
+    first, second = arrow_of(one), arrow_of(two)
+    layers = map(step_of(phrase), lambda answer: map(first(answer), second))
+    require_same(join(map(layers, join)), join(join(layers)), state, oracle)
+
+
+def join_of_units(phrase: ProgramTerm, state: Json, oracle: Callable[[], Oracle]) -> None:
+    """Join removes a layer added by unit, inside or outside."""
+    step = step_of(phrase)
+    require_same(join(unit(step)), step, state, oracle)
+    require_same(join(map(step, unit)), step, state, oracle)
+
+
+def bind_is_join_of_map(phrase: ProgramTerm, arrow: Arrow, state: Json, oracle: Callable[[], Oracle]) -> None:
+    """Bind equals join after map."""
+    step, follow = step_of(phrase), arrow_of(arrow)
+    require_same(bind(step, follow), join(map(step, follow)), state, oracle)
+
+
+def puts_and_gets(one: Json, two: Json, state: Json, oracle: Callable[[], Oracle]) -> None:
+    """The state is the value that was put last, and reading does not change it."""
+    require_same(bind(put(one), lambda _: put(two)), put(two), state, oracle)
+    require_same(bind(put(one), lambda _: get), bind(put(one), lambda _: unit(one)), state, oracle)
+    require_same(bind(get, put), unit(None), state, oracle)
+
+
+def log_survives_failure(phrase: ProgramTerm, state: Json, oracle: Callable[[], Oracle]) -> None:
+    """A failure keeps the log of the effects and answers before it."""
+    whole = run_program(step_of(phrase)(state), oracle())
+    failed = run_program(bind(step_of(phrase), lambda _: step_of(Fail("afterwards")))(state), oracle())
+    require_equal(failed.log, whole.log, "the log")
+    require_equal(failed.error is not None, True, "the failure")
+
+
+def replays(phrase: ProgramTerm, state: Json, oracle: Callable[[], Oracle]) -> None:
+    """Replaying a stored journal gives the same result without a call."""
+    first = run_program(step_of(phrase)(state), oracle())
+    try:
+        again = ProgramRun(replay(step_of(phrase)(state), Journal(reload_entries(first.journal))), None, ())
+    except TaiwaError as error:
+        again = ProgramRun(None, error, ())
+    require_equal(again.outcome, first.outcome, "the replay differs")
+
+
+def resumes(phrase: ProgramTerm, state: Json, oracle: Callable[[], Oracle]) -> None:
+    """Resuming from any prefix of the journal gives the same result and performs only the remaining effects."""
+    first = run_program(step_of(phrase)(state), oracle())
+    entries = tuple(reload_entries(first.journal))
+    for kept in range(len(entries) + 1):
+        again = run_program(step_of(phrase)(state), oracle(), entries[:kept])
+        require_equal(again.outcome, first.outcome, f"resumed after {kept} answers the result differs")
+        require_equal(
+            len(again.journal.entries), len(entries), f"resumed after {kept} answers the journal has another length"
+        )
+
+
+def reload_entries(journal: Journal) -> Iterator[Entry]:
+    """Yield the entries as a store returns them."""
+    for entry in journal.entries:
+        yield Entry.revive(json.loads(canonical(entry.record())))
+
+
+def program_laws() -> Iterator[Law]:
+    """Yield the laws of programs."""
+    counting, steady = oracles(counting=True), oracles(counting=False)
+    laws: list[tuple[str, tuple[st.SearchStrategy[Any], ...], Callable[..., None]]] = [
+        ("left identity", (small_values, arrows, small_values, counting), left_identity),
+        ("right identity", (terms, small_values, counting), right_identity),
+        ("associativity", (terms, arrows, arrows, small_values, counting), associativity),
+        ("join of joins", (terms, arrows, arrows, small_values, counting), join_of_joins),
+        ("join of units", (terms, small_values, counting), join_of_units),
+        ("bind is join of map", (terms, arrows, small_values, counting), bind_is_join_of_map),
+        ("puts and gets", (small_values, small_values, small_values, counting), puts_and_gets),
+        ("the log survives a failure", (terms, small_values, counting), log_survives_failure),
+        ("replay", (terms, small_values, counting), replays),
+        ("resume", (terms, small_values, steady), resumes),
+    ]
+    for name, drawn, holds in laws:
+        yield Law(name, PROGRAMS, st.tuples(*drawn), holds)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnMove:
+    """A turn: the text of the user, the answer, and the state delta."""
+
+    user: str
+    answer: str
+    delta: dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class EditMove:
+    """The user edits the state."""
+
+    changes: dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryMove:
+    """The oldest `leaving` turns leave the window and are replaced by a summary."""
+
+    leaving: int
+    summary: str
+
+
+Move: TypeAlias = TurnMove | EditMove | SummaryMove
+
+
+def apply_move(before: Conversation, move: Move) -> Conversation:
+    """Apply a move to a conversation."""
+    match move:
+        case TurnMove(user, answer, delta):
+            return take(before, user, answer, delta)
+        case EditMove(changes):
+            return change(before, changes)
+        case SummaryMove(leaving, summary):
+            return cut(before, [past.hash for past in before.turns[leaving:]], summary)
+
+
+def conversations_after(app: App, moves: list[Move]) -> list[Conversation]:
+    """Return a new conversation and its state after each move."""
+    found = [begin(app)]
+    for move in moves:
+        found.append(apply_move(found[-1], move))
+    return found
+
+
+def reload(app: App, nodes: tuple[Node, ...]) -> Conversation:
+    """Rebuild a conversation from nodes as a store returns them."""
+    reload_entries: list[Node] = [revive(json.loads(canonical(record(node)))) for node in nodes[1:]]
+    return follow(begin(app), ((node.hash, node) for node in reload_entries), {app.hash: app}.__getitem__)
+
+
+def observe(here: Conversation) -> tuple[object, ...]:
+    """Return everything that a later turn may depend on, the exact next request included."""
+    return here.tip, here.state_hash, here.turns, here.summary, here.count, repr(turn_request(here, "next"))
+
+
+def undo_redo(app: App, moves: list[Move]) -> None:
+    """Undo after a commit restores the conversation before it, redo the one after it."""
+    for before, after in pairwise(conversations_after(app, moves)):
+        require_equal(observe(reload(app, after.fresh[:-1])), observe(before), "undone")
+        require_equal(observe(reload(app, after.fresh)), observe(after), "redone")
+
+
+def deltas_give_states(app: App, moves: list[Move]) -> None:
+    """Applying the recorded deltas gives each recorded state without a call."""
+    for here in conversations_after(app, moves):
+        require_equal(reload(app, here.fresh).state_hash, here.fresh[-1].state_hash, "the state")
+
+
+def fork_independence(app: App, moves: list[Move], ours: list[Move], theirs: list[Move]) -> None:
+    """Turns on a fork do not change the other branch."""
+    here = left = right = conversations_after(app, moves)[-1]
+    before = observe(here)
+    for move in ours:
+        left = apply_move(left, move)
+    kept = observe(left), canonical_text(record(left.fresh))
+    for move in theirs:
+        right = apply_move(right, move)
+    require_equal((observe(left), canonical_text(record(left.fresh))), kept, "the first branch")
+    require_equal(observe(here), before, "the fork point")
+
+
+def prefix_stability(app: App, moves: list[Move]) -> None:
+    """The next request begins with the bytes of this one, unless a summary lies between."""
+    for (before, after), move in zip(pairwise(conversations_after(app, moves)), moves, strict=True):
+        text = move.user if isinstance(move, TurnMove) else "next"
+        if isinstance(move, SummaryMove):
+            continue
+        sent = stable_bytes(turn_request(before, text))
+        follow_up = stable_bytes(turn_request(after, text if isinstance(move, EditMove) else "and then"))
+        require_equal(follow_up[: len(sent)], sent, "the beginning of the next request")
+
+
+def summary_idempotence(app: App, moves: list[Move], leaving: int, summary: str) -> None:
+    """A summary keeps the typed state, is idempotent, and leaves a window that is not full."""
+    here = conversations_after(app, moves)[-1]
+    kept = kept_turns(here)
+    staying = here.turns[leaving:] if kept is None else kept
+    names = [past.hash for past in staying]
+    once = cut(here, names, summary)
+    twice = cut(once, names, summary)
+    require_equal((once.state, once.count), (here.state, here.count), "the state after a summary")
+    require_equal((twice.turns, twice.summary, twice.state), (once.turns, once.summary, once.state), "summarized twice")
+    if kept is not None:
+        require_equal(kept_turns(once), None, "the window is full after a summary")
+
+
+def edit_laws(app: App, moves: list[Move], one: dict[str, Json], two: dict[str, Json]) -> None:
+    """An edit sets its values, the last edit wins, and setting the present values changes nothing."""
+    here = conversations_after(app, moves)[-1]
+    require_equal({name: change(here, one).state[name] for name in one}, one, "the edited values")
+    require_equal(change(change(here, one), one | two).state_hash, change(here, one | two).state_hash, "edited twice")
+    require_equal(change(here, {name: here.state[name] for name in one}).state_hash, here.state_hash, "restored values")
+
+
+def state_types(app: App, moves: list[Move]) -> None:
+    """Each field always holds a value of its type."""
+    for here in conversations_after(app, moves):
+        for field in app.fields:
+            held_shape(field).check({field.name: here.state[field.name]})
+
+
+def reply_roundtrip(app: App, answer: str, delta: dict[str, Json], cuts: list[int]) -> None:
+    """A reply is parsed back, and streaming it in any pieces shows exactly its answer."""
+    text = _reply_text(app, answer, delta)
+    read = read_reply(app, text)
+    spoken = answer.rstrip() if app.reply == "text+delta" and app.written else answer
+    require_equal(read.answer, spoken, "the answer")
+    got = {name: given for name, given in (read.delta or {}).items() if name != "response"}
+    require_equal(canonical_text(got), canonical_text(delta), "the delta")
+    make = watcher(app)
+    if make is not None:
+        watching, edges = make(), [0, *sorted(min(place, len(text)) for place in cuts), len(text)]
+        shown = [watching.feed(text[start:end]).show for start, end in pairwise(edges)]
+        require_equal("".join([*shown, watching.close().show]), spoken, "the text shown")
+
+
+def turn_replay(app: App, moves: list[Move], text: str, oracle: Callable[[], Oracle], strict: bool) -> None:
+    """A turn replays from its journal; a failed turn does not change the conversation and keeps its cost."""
+    here = conversations_after(app, moves)[-1]
+    before = observe(here)
+    step: Step[Conversation, str] = map(say(text, strict=strict), lambda reply: reply.text)
+    first = run_program(_turn_outcome(step(here)), oracle())
+    require_equal(observe(here), before, "the conversation before the turn")
+    if first.error is None:
+        again = replay(_turn_outcome(step(here)), Journal(reload_entries(first.journal)))
+        require_equal(again, first.value, "the replay")
+    else:
+        require_equal(len(first.requests) > 0, True, "a failed turn records its requests")
+
+
+def _turn_outcome(program: Program[tuple[str, Conversation]]) -> Program[tuple[str, ...]]:
+    text, after = yield from program
+    return text, after.tip, after.state_hash, after.summary
+
+
+def _reply_text(app: App, answer: str, delta: dict[str, Json]) -> str:
+    if app.reply == "environment" and app.written:
+        return f"{ENVIRONMENT[0]}\n{json.dumps({'response': answer} | delta)}\n{ENVIRONMENT[1]}"
+    return said(app, answer, delta)
+
+
+def conversation_laws(app: App) -> Iterator[Law]:
+    """Yield the laws of conversations with an app."""
+    drawn = _ConversationStrategies(app)
+    moves = st.lists(drawn.moves, max_size=4)
+    subject = f"{app.name} ({app.reply})"
+    laws: list[tuple[str, tuple[st.SearchStrategy[Any], ...], Callable[..., None]]] = [
+        ("undo after a commit", (moves,), undo_redo),
+        ("recorded deltas give the recorded states", (moves,), deltas_give_states),
+        ("a fork leaves the other branch unchanged", (moves, moves, moves), fork_independence),
+        ("the prompt prefix is stable", (moves,), prefix_stability),
+        ("a summary keeps the state and is idempotent", (moves, st.integers(0, 3), texts), summary_idempotence),
+        ("edits of the state", (moves, drawn.edits, drawn.edits), edit_laws),
+        ("the state keeps its types", (moves,), state_types),
+        (
+            "a reply is parsed back and shown",
+            (drawn.answers, drawn.deltas, st.lists(st.integers(0, 99), max_size=5)),
+            reply_roundtrip,
+        ),
+        ("a turn is replayed or rolled back", (moves, drawn.words, drawn.oracles, st.booleans()), turn_replay),
+    ]
+    for name, arguments, holds in laws:
+        yield Law(name, subject, st.tuples(*arguments), partial(holds, app))
+
+
+class _ConversationStrategies:
+    """Strategies for the moves, replies and oracles of conversations with an app."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.words = texts.filter(lambda text: bool(text.strip()))
+        self.answers = texts | st.sampled_from(
+            ["@@delta\n{}", "```json\n{}\n```", "<state>", '"', "a\n\n@@del", "{", " x"]
+        )
+
+    @property
+    def deltas(self) -> st.SearchStrategy[dict[str, Json]]:
+        """Deltas that the model may write; whole environments for apps with such replies."""
+        if not self.app.written:
+            return st.just({})
+        if self.app.reply != "environment":
+            return values(self.app.delta)
+        return values(self.app.environment).map(lambda data: {name: data[name] for name in data if name != "response"})
+
+    @property
+    def edits(self) -> st.SearchStrategy[dict[str, Json]]:
+        """Values that the user may set."""
+        if not self.app.written:
+            return st.just({})
+        each = [values(held_shape(field)) for field in self.app.written]
+        return st.lists(st.one_of(each), max_size=2).map(
+            lambda parts: {name: part[name] for part in parts for name in part}
+        )
+
+    @property
+    def moves(self) -> st.SearchStrategy[Move]:
+        """Moves, most of them turns."""
+        turn = st.builds(TurnMove, self.words, self.answers, self.deltas)
+        return st.one_of(turn, turn, st.builds(EditMove, self.edits), st.builds(SummaryMove, st.integers(0, 3), texts))
+
+    @property
+    def oracles(self) -> st.SearchStrategy[Callable[[], Oracle]]:
+        """Oracles that sometimes answer in the reply format."""
+        good = st.builds(partial(_reply_text, self.app), self.answers, self.deltas)
+        words = st.lists(good | self.answers, min_size=1, max_size=3).map(tuple)
+        return st.builds(_oracle_with_words, st.integers(0, 99), words, st.sampled_from([0, 0, 4]))
+
+
+def _oracle_with_words(seed: int, words: tuple[str, ...], failing: int) -> Callable[[], Oracle]:
+    return lambda: Oracle(seed, False, failing, words, frozenset({"json_schema"}))
+
+
+FIELD_TYPES = {
+    "items": ("list[str]", "list[int]", "list[any]"),
+    "table": ("dict[str, str | null]", "dict[str, any]"),
+    "tally": ("dict[str, int]",),
+    "list": ("list[str]", "list[any]"),
+    "dict": ("dict[str, int]",),
+}
+SCALAR_TYPES = ("str", "any")
+
+
+@dataclass(frozen=True, slots=True)
+class ReducerCase:
+    """A reducer on a type: the types of value and delta, and the initial value."""
+
+    reducer: Reducer
+    subject: str
+    held: Shape[dict[str, Json]]
+    delta: Shape[dict[str, Json]]
+    start: Json
+    name: str = "x"
+
+    @property
+    def deltas(self) -> st.SearchStrategy[Json]:
+        """Deltas that the model may write."""
+        return values(self.delta).filter(lambda data: self.name in data).map(lambda data: data[self.name])
+
+    @property
+    def origins(self) -> st.SearchStrategy[Json]:
+        """The initial value, and values that the user may set."""
+        return st.just(self.start) | values(self.held).map(lambda data: data[self.name])
+
+    def folded(self, held: Json, deltas: list[Json]) -> Json:
+        """Apply deltas one after the other."""
+        for turn, delta in enumerate(deltas, 1):
+            held = self.step(held, delta, turn)
+        return held
+
+    def step(self, held: Json, delta: Json, turn: int = 1) -> Json:
+        """Apply one delta to copies, so that a reducer that mutates its arguments affects this step only."""
+        return self.reducer.step(copy.deepcopy(held), copy.deepcopy(delta), turn)
+
+    def require_type(self, held: Json, what: str) -> None:
+        """Check that a value has the type of the field.
+
+        Raises:
+            BrokenLawError: the value does not fit the type.
+        """
+        try:
+            self.held.check({self.name: held})
+        except ShapeError as error:
+            raise BrokenLawError(f"{what} {held!r}, which does not fit the type: {error.diagnostics[0]}") from None
+
+
+def step_is_pure(case: ReducerCase, origin: Json, earlier: list[Json], delta: Json) -> None:
+    """A step is deterministic and does not mutate its arguments."""
+    held = case.folded(origin, earlier)
+    state, given = copy.deepcopy(held), copy.deepcopy(delta)
+    first = canonical_text(case.reducer.step(state, given, 1))
+    require_equal(canonical_text(state), canonical_text(held), "the step changed its state argument")
+    require_equal(canonical_text(given), canonical_text(delta), "the step changed its delta argument")
+    require_equal(canonical_text(case.step(held, delta)), first, "the same step gave another result")
+
+
+def step_keeps_type(case: ReducerCase, origin: Json, deltas: list[Json]) -> None:
+    """The initial value and the result of each step have the type of the field."""
+    case.require_type(case.start, "the initial value is")
+    held = origin
+    for turn, delta in enumerate(deltas, 1):
+        held = case.step(held, delta, turn)
+        case.require_type(held, "the step returned")
+
+
+def squash_agrees(case: ReducerCase, origin: Json, earlier: list[Json], first: Json, second: Json) -> None:
+    """Applying two deltas in turn equals applying their squash."""
+    squash = case.reducer.squash
+    if squash is None:
+        raise BrokenLawError("the reducer has no squash")
+    held = case.folded(origin, earlier)
+    one_by_one = case.step(case.step(held, first), second, 2)
+    pressed = squash(copy.deepcopy(first), copy.deepcopy(second))
+    what = f"{canonical_text(first)} and {canonical_text(second)} were squashed to {canonical_text(pressed)}"
+    require_equal(canonical_text(case.step(held, pressed)), canonical_text(one_by_one), what)
+
+
+def _case_laws(case: ReducerCase) -> Iterator[Law]:
+    subject, delta = case.subject, case.deltas
+    origin, deltas = case.origins, st.lists(delta, max_size=2)
+    yield Law("a step is pure", subject, st.tuples(origin, deltas, delta), partial(step_is_pure, case))
+    yield Law("a step keeps the type", subject, st.tuples(origin, deltas), partial(step_keeps_type, case))
+    if case.reducer.squash is not None:
+        yield Law("squash", subject, st.tuples(origin, deltas, delta, delta), partial(squash_agrees, case))
+
+
+def field_laws(field: Field, app: str) -> Iterator[Law]:
+    """Yield the laws of the reducer of a field, on values of the field's type."""
+    subject = f"{app}.{field.name} ({field.reduce})"
+    case = ReducerCase(field.reducer, subject, held_shape(field), delta_shape((field,)), field.start, field.name)
+    yield from _case_laws(case)
+
+
+def reducer_laws(reducer: Reducer) -> Iterator[Law]:
+    """Yield the laws of a reducer, on the types that it supports."""
+    for notation in _types_of(reducer):
+        field = Field("x", notation, reduce=reducer.name)
+        held = (
+            held_type(field) if _is_registered(reducer) else f"{notation} | null" if reducer.empty is None else notation
+        )
+        delta = "list[str]" if reducer.form == "tally" else notation
+        yield from _case_laws(
+            ReducerCase(reducer, f"{reducer.name} of {notation}", _value_type(held), _value_type(delta), reducer.empty)
+        )
+
+
+def _value_type(notation: str) -> Shape[dict[str, Json]]:
+    return Shape.fields("Value", {"x": parse_notation(notation)}, required=frozenset("x"))
+
+
+def _is_registered(reducer: Reducer) -> bool:
+    """Return whether a field can name this reducer."""
+    return known_reducers().get(reducer.name) is reducer or LAST.fullmatch(reducer.name) is not None
+
+
+def _types_of(reducer: Reducer) -> tuple[str, ...]:
+    """Return the types that a field with this reducer may have."""
+    if reducer.form != "same":
+        return FIELD_TYPES[reducer.form]
+    return tuple(notation for kind in reducer.holds for notation in FIELD_TYPES.get(kind, (kind,))) or SCALAR_TYPES

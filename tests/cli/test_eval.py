@@ -1,0 +1,528 @@
+"""`taiwa eval`: figures that can be traced to rows, rows that no kill loses or doubles, and errors in one line."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import MODEL, Result, Speaker, Taiwa
+from tests.cli.terminal import Terminal
+from tests.house.source import ROOT
+from tests.peers.faults import Act, Scene, speech, status
+from tests.peers.llama import KEY, LlamaServer
+
+PRICES = {"input": 1000, "output": 1000}
+TIMES = re.compile(r"What is (\d+) times (\d+)\?")
+GIVEN = re.compile(r"<<calculator: [^>]*>>[ ]*(\d+)?")
+
+
+@pytest.fixture
+def sums(place: Any) -> Callable[..., str]:
+    """Writes a file of so many sums."""
+
+    def write(count: int = 4, name: str = "sums.jsonl") -> str:
+        path = place.folder / name
+        rows = ({"id": n, "question": f"What is {n + 2} times 7?", "answer": 7 * (n + 2)} for n in range(count))
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        return str(path)
+
+    return write
+
+
+def pupil(*, wait: float = 0.0, ill: Callable[[int], bool] = lambda _: False) -> Act:
+    """A pupil who calls the calculator wherever it is shown, keeps to its result, and without it is one too low.
+
+    It is `ill` for some first factors: the server fails.
+    """
+
+    async def act(scene: Scene) -> None:
+        body: Any = scene.seen.json
+        messages = body["messages"]
+        question = next(found for one in reversed(messages) if (found := TIMES.search(one["content"])))
+        first, second = map(int, question.groups())
+        said = messages[-2]["content"] if messages[-1]["content"].startswith("Go on") else ""
+        if ill(first):
+            await status(500, b"{}")(scene)
+        elif said:
+            result = GIVEN.findall(said)[-1] or first * second - 1
+            await speech(f"Therefore, the answer is {result}.", wait=wait)(scene)
+        elif any("<<" in one["content"] for one in messages[:-1]):
+            await speech(f"I multiply. <<calculator: {first} * {second}>>", wait=wait)(scene)
+        else:
+            await speech(f"Therefore, the answer is {first * second - 1}.", wait=wait)(scene)
+
+    return act
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    return [row for line in (folder / "rows.jsonl").read_text().splitlines() if "setting" in (row := json.loads(line))]
+
+
+def by_setting(done: Result) -> dict[str, dict[str, Any]]:
+    return {row["setting"]: row for row in done.json["rows"]}
+
+
+# --- tools ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_tools_alone_get_every_shared_exercise_right(taiwa: Taiwa, shared_data: Path) -> None:
+    told = taiwa.ok("eval", "tools", "--data", str(shared_data / "chemistry.jsonl"), "--json").json
+
+    assert (told["n"], told["accuracy"], told["misses"]) == (30, 1.0, [])
+
+
+def test_misses_and_recorded_calculations_are_told(taiwa: Taiwa, place: Any) -> None:
+    rows = [
+        {"id": "a", "kind": "arithmetic", "input": "1+1", "gold": 3},
+        {"id": "b", "kind": "alchemy", "input": "Pb", "gold": "Au"},
+        {"id": "d", "question": "How many?", "answer": "10/4=<<10/4=2.5>>2.5, so <<2.5*4=11>>11\n#### 11"},
+    ]
+    path = place.folder / "mixed.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+
+    told = taiwa.ok("eval", "tools", "--data", str(path), "--json").json
+    shown = taiwa.ok("eval", "tools", "--data", str(path))
+
+    assert (told["n"], told["right"], told["label_errors"]) == (4, 1, [])
+    assert {miss["id"]: miss["got"] for miss in told["misses"]} == {"a": "2", "b": "", "d:2": "10"}
+    assert shown.lines[0].startswith("1 of 4 right: 25.00 %")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"kind": "arithmetic", "input": "1"}', ":1: the field 'gold'"),
+        ('{"kind": "arithmetic", "input": "1", "gold": "many"}', ":1: the field 'gold' must be a number"),
+        ('{"kind": "arithmetic", "input": "1", "gold": "1e999999999"}', ":1: the field 'gold' must be a number"),
+        ('{"answer": 1}', ":1: the field 'question'"),
+        ('{"question": "Q"}', ":1: the field 'answer'"),
+        ("{", ":1: not JSON"),
+        ("", "holds nothing"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_one_line_and_exit_2(taiwa: Taiwa, place: Any, text: str, complaint: str) -> None:
+    path = place.folder / "bad.jsonl"
+    path.write_text(text)
+
+    done = taiwa("eval", "tools", "--data", str(path))
+
+    assert done.code == 2
+    assert complaint in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+# --- reason -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_setting_has_its_figures(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str]) -> None:
+    speaker.plays(pupil())
+
+    done = taiwa.ok("eval", "reason", "--data", sums(6), "--shots", "0,2", "--ablate", "none,mml,all", "--json")
+
+    found = by_setting(done)
+    assert list(found) == [
+        "Zero-Shot", "Zero-Shot+CoT", "Zero-Shot+MML", "Zero-Shot+ALL", "Few-Shot@2", "Few-Shot+CoT@2", "+MML@2", "+ALL@2",
+    ]  # fmt: skip
+    whole, without, direct = found["+ALL@2"], found["+MML@2"], found["Zero-Shot"]
+    assert (whole["n"], whole["accuracy"], whole["accuracy_tolerant"]) == (6, 1.0, 1.0)
+    assert whole["interval"] == pytest.approx([0.60967, 1.0], abs=1e-5)
+    assert (whole["calls"], whole["called"], whole["faithful_last"]) == (6, {"calculator": 6}, 1.0)
+    assert whole["faithful_next"] == 1.0
+    assert whole["mcnemar"] is None
+    # The calculator is shown and not called: the model writes its result, one too low.
+    assert (without["accuracy"], without["model_written"], without["calls"]) == (0.0, 6, 6)
+    assert without["mcnemar"] == {"against": "+ALL@2", "pairs": 6, "only_this": 0, "only_that": 6, "p": 0.03125}
+    assert (direct["accuracy"], direct["calls"], direct["answered_by"]) == (0.0, 0, {"prompt": 6})
+    assert direct["input_tokens"] == 6 * 7
+    assert done.json["model"].endswith(MODEL)
+    assert (done.json["failed"], done.json["stopped"]) == (0, None)
+
+
+def test_a_tool_that_is_not_exposed_is_in_no_prompt(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str]) -> None:
+    speaker.plays(pupil())
+
+    done = taiwa.ok(
+        "eval", "reason", "--data", sums(2), "--shots", "3", "--ablate", "none,mml", "--mode", "exposure", "--json"
+    )
+
+    assert list(by_setting(done)) == ["Few-Shot@3", "Few-Shot+CoT@3 exposure", "+MML@3 exposure"]
+    first = (request["messages"] for request in speaker.requests if "Go on" not in str(request["messages"][-1]))
+    prompts = [str(messages) for messages in first]
+    assert not any("<<calculator" in prompt for prompt in prompts)
+    assert any("molar_mass" in prompt for prompt in prompts)
+
+
+def test_a_folder_holds_rows_table_summary_and_chart(
+    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+) -> None:
+    speaker.plays(pupil())
+    folder = place.folder / "run"
+
+    done = taiwa.ok("eval", "reason", "--data", sums(), "--shots", "1,2", "--ablate", "all", "--out", str(folder))
+
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "chart.png", "chart.svg", "rows.jsonl", "summary.json", "table.md",
+    ]  # fmt: skip
+    assert "| +ALL@2 | 4 | 100.00 [51.0, 100.0] |" in (folder / "table.md").read_text()
+    assert json.loads((folder / "summary.json").read_text())["rows"][1]["setting"] == "+ALL@2"
+    header = json.loads((folder / "rows.jsonl").read_text().splitlines()[0])
+    assert header["options"]["weights"] == "iupac"
+    assert header["data"] == "sums.jsonl"
+    assert len(header["data_hash"]) == 64
+    assert "100.00 [51.0, 100.0]" in done.out
+    assert "\x1b" not in done.out + done.err
+
+
+def test_a_second_run_asks_only_what_is_missing_or_failed(
+    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+) -> None:
+    words = ("eval", "reason", "--data", sums(), "--shots", "0", "--ablate", "none", "--out", str(place.folder / "run"))
+    speaker.plays(pupil(ill=lambda first: first == 3))
+    first = taiwa(*words, "--json")
+    speaker.plays(pupil())
+
+    second = taiwa.ok(*words, "--resume", "--json")
+
+    assert first.code == 1
+    assert {row["failed"] for row in first.json["rows"]} == {1}
+    assert first.json["rows"][0]["errors"] == {"OverloadedError": 1}
+    assert len(speaker.requests) == 1 + 2  # a thought and its answer
+    assert {row["failed"] for row in second.json["rows"]} == {0}
+    assert {row["n"] for row in second.json["rows"]} == {4}
+    assert len(rows_of(place.folder / "run")) == 8 + 2
+
+
+def test_a_third_run_asks_nothing(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any) -> None:
+    words = ("eval", "reason", "--data", sums(), "--shots", "0", "--ablate", "none", "--out", str(place.folder / "run"))
+    speaker.plays(pupil())
+    first = taiwa.ok(*words, "--json").json
+    asked = len(speaker.requests)
+
+    second = taiwa.ok(*words, "--json").json
+
+    assert len(speaker.requests) == asked
+    assert second["rows"] == first["rows"]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (("--tool-format", "inline"), "another options: protocol was 'tagged' and is 'inline'"),
+        (("--data", "other.jsonl"), "another data hash"),
+        (("--examples", "own.jsonl"), "another options: examples was"),
+        (("-m", "http://127.0.0.1:9/v1#other"), "another model"),
+    ],
+)
+def test_rows_of_something_else_are_not_gone_on_with(
+    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any, change: tuple[str, ...], complaint: str
+) -> None:
+    speaker.plays(pupil())
+    own = {"id": "o", "question": "Q", "parts": ["So it is 3."], "answer": "3"}
+    (place.folder / "own.jsonl").write_text(json.dumps(own))
+    sums(5, "other.jsonl")
+    words = ("eval", "reason", "--data", sums(), "--shots", "0", "--ablate", "none", "--out", str(place.folder / "run"))
+    taiwa.ok(*words)
+    before = (place.folder / "run" / "rows.jsonl").read_bytes()
+
+    done = taiwa(*words, *(str(place.folder / word) if word.endswith(".jsonl") else word for word in change))
+
+    assert done.code == 2
+    assert complaint in done.err
+    assert "choose another folder" in done.err
+    assert (place.folder / "run" / "rows.jsonl").read_bytes() == before
+
+
+def test_a_cost_limit_ends_it_and_a_higher_one_goes_on(
+    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+) -> None:
+    words = (
+        "eval",
+        "reason",
+        "--data",
+        sums(),
+        "--shots",
+        "0",
+        "--ablate",
+        "none",
+        "-j",
+        "1",
+        "--out",
+        str(place.folder / "run"),
+    )
+    speaker.plays(pupil(), prices={speaker.model: PRICES})
+
+    first = taiwa(*words, "--max-cost", "0.025", "--json")
+    second = taiwa.ok(*words, "--max-cost", "1", "--json")
+
+    assert first.code == 1
+    assert "limit on cost" in first.json["stopped"]
+    assert sum(row["n"] for row in first.json["rows"]) == 3
+    assert sum(row["n"] for row in second.json["rows"]) == 8
+    assert sum(row["cost"] for row in second.json["rows"]) == pytest.approx(12 * 0.01)
+    assert len(speaker.requests) == 4 + 2 * 4
+
+
+def test_a_wrong_key_ends_it_at_once(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str]) -> None:
+    speaker.plays(status(401, b'{"error": {"message": "no"}}'))
+
+    done = taiwa("eval", "reason", "--data", sums(), "-j", "1")
+
+    assert done.code == 1
+    assert len(speaker.requests) == 1
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_server_that_never_answers_ends_it(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str]) -> None:
+    speaker.plays(status(500, b"{}"))
+
+    done = taiwa("eval", "reason", "--data", sums(20), "-j", "2", "--json")
+
+    assert done.code == 1
+    assert "the server did not answer 10 rows in a row" in done.json["stopped"]
+    assert len(speaker.requests) < 15
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--shots", "five"), "invalid --shots 'five'"),
+        (("--shots", "21,90"), "90 worked examples requested, but only"),
+        (("--ablate", "cal,abc"), "unknown tool 'abc'; choose one of none, cal, crp, mml"),
+        (("--mode", "both"), "unknown --mode 'both'"),
+        (("--tools", "hammer"), "unknown tool 'hammer'"),
+        (("--only", "Type_9"), "holds no question of Type_9"),
+        (("--ray", "mars"), "invalid Ray address 'mars'"),
+        (("--ray", "local:0"), "invalid Ray address 'local:0'"),
+        (("--resume",), "there are no rows to go on with"),
+        (("--data", "gone.jsonl"), "No such file"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_asks_nothing(
+    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], words: tuple[str, ...], complaint: str
+) -> None:
+    speaker.plays(pupil())
+
+    done = taiwa("eval", "reason", "--data", sums(), *words)
+
+    assert done.code == 2
+    assert complaint in done.err
+    assert len(done.err.splitlines()) == 1
+    assert speaker.requests == []
+
+
+def test_a_dry_run_tells_sizes_and_asks_nothing(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str]) -> None:
+    speaker.plays(pupil())
+
+    shown = taiwa.ok("eval", "reason", "--data", sums(), "--dry-run")
+    told = taiwa.ok("eval", "reason", "--data", sums(), "--dry-run", "--json").json
+
+    assert shown.lines[-1] == "4 questions, 48 rows"
+    assert (told["items"], told["rows"], len(told["settings"])) == (4, 48, 12)
+    assert speaker.requests == []
+
+
+def test_a_question_that_is_a_worked_example_is_told(taiwa: Taiwa, speaker: Speaker, place: Any) -> None:
+    speaker.plays(pupil())
+    own = {"id": "o", "question": "What is 5 times 7?", "parts": ["So it is 35."], "answer": "35"}
+    (place.folder / "own.jsonl").write_text(json.dumps(own))
+    (place.folder / "q.jsonl").write_text(json.dumps({"question": "what is  5 times 7", "answer": 35}))
+
+    done = taiwa.ok(
+        "eval", "reason", "--data", str(place.folder / "q.jsonl"), "--examples", str(place.folder / "own.jsonl"),
+        "--shots", "1", "--ablate", "none", "--json",
+    )  # fmt: skip
+
+    assert "1 questions are also worked examples (0)" in done.json["notes"][0]
+
+
+def test_answers_that_are_no_numbers_are_told(taiwa: Taiwa, speaker: Speaker, place: Any) -> None:
+    path = place.folder / "nli.jsonl"
+    rows = (
+        {"question": "What is 2 times 7?", "answer": "Entailment", "type": "Type_7"},
+        {"question": "What is 1 times 2?", "answer": 2},
+    )
+    path.write_text("\n".join(map(json.dumps, rows)))
+    speaker.plays(pupil())
+
+    done = taiwa.ok("eval", "reason", "--data", str(path), "--shots", "0", "--ablate", "none", "--json")
+
+    assert "1 of 2 answers are not numbers (Entailment)" in done.json["notes"][0]
+
+
+def test_a_person_sees_how_far_it_is_and_a_pipe_does_not(
+    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+) -> None:
+    words = ("eval", "reason", "--data", sums(6), "--shots", "0", "--ablate", "none", "-j", "1")
+    speaker.plays(pupil(wait=0.03))
+    with Terminal(place.environment(), *words) as terminal:
+        terminal.see("/12")
+        terminal.see("Zero-Shot+CoT")
+        assert terminal.end() == 0
+
+    piped = taiwa.ok(*words)
+
+    assert "/12" not in piped.out + piped.err
+
+
+def test_every_field_of_a_line_is_described(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str]) -> None:
+    speaker.plays(pupil())
+    page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+
+    told = taiwa.ok("eval", "reason", "--data", sums(1), "--shots", "0", "--ablate", "none", "--json").json
+
+    assert [name for name in told["rows"][0] if f"`{name}`" not in page] == []
+
+
+# --- processes --------------------------------------------------------------------------------------------------------
+
+
+def until(count: int, folder: Path, process: "subprocess.Popen[bytes]") -> None:
+    """Wait until so many rows are there."""
+    end = time.monotonic() + 60
+    while not (folder / "rows.jsonl").exists() or len(rows_of_torn(folder)) < count:
+        if process.poll() is not None or time.monotonic() > end:
+            process.kill()
+            pytest.fail(f"no rows came: {process.communicate()[1].decode()[-2000:]}")
+        time.sleep(0.02)
+
+
+def rows_of_torn(folder: Path) -> list[str]:
+    return [line for line in (folder / "rows.jsonl").read_text().splitlines() if '"setting"' in line]
+
+
+def test_rows_of_a_killed_run_are_kept_and_none_is_asked_twice(
+    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+) -> None:
+    folder, width = place.folder / "run", 3
+    words = (
+        "eval",
+        "reason",
+        "--data",
+        sums(20),
+        "--shots",
+        "0",
+        "--ablate",
+        "none",
+        "-j",
+        str(width),
+        "--out",
+        str(folder),
+    )
+    speaker.plays(pupil(wait=0.05))
+    process = taiwa.start(*words)
+    until(7, folder, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=20)
+    with (folder / "rows.jsonl").open("a") as file:
+        file.write('{"setting": "Zero-Shot", "id": "1')  # what a kill leaves of a line
+
+    done = taiwa.ok(*words, "--json")
+
+    keys = Counter((row["setting"], row["id"]) for row in rows_of(folder))
+    assert len(keys) == 40
+    assert set(keys.values()) == {1}
+    assert {row["n"] for row in done.json["rows"]} == {20}
+    assert len(speaker.requests) <= 20 + 2 * 20 + 2 * width
+
+
+def test_an_interrupt_keeps_the_rows_and_says_how_to_go_on(
+    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+) -> None:
+    folder = place.folder / "run"
+    speaker.plays(pupil(wait=0.05))
+    process = taiwa.start("eval", "reason", "--data", sums(20), "--shots", "0", "--out", str(folder), "--json")
+    until(3, folder, process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert b"the same command goes on" in err
+    assert b"Traceback" not in err
+    assert json.loads(out)["stopped"]
+
+
+def children(process: int) -> dict[int, str]:
+    """The command lines of all processes below one, by their ids."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    below = {process}
+    while more := {child for child, parent in parents.items() if parent in below} - below:
+        below |= more
+    found: dict[int, str] = {}
+    for child in below - {process}:
+        try:
+            found[child] = (Path("/proc") / str(child) / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.slow
+def test_on_ray_a_killed_worker_loses_no_row_and_doubles_none(
+    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+) -> None:
+    folder, width = place.folder / "run", 4
+    words = ("eval", "reason", "--data", sums(30), "--shots", "0,2", "--ablate", "all", "--out", str(folder), "--json")
+    speaker.plays(pupil(wait=0.05))
+    process = taiwa.start(*words, "--ray", "local:2", "-j", str(width))
+    until(10, folder, process)
+    workers = [child for child, line in children(process.pid).items() if line.startswith("ray::RayActor")]
+    assert len(workers) == 2
+    os.kill(workers[0], signal.SIGKILL)
+    out, err = process.communicate(timeout=90)
+
+    assert process.returncode == 0, err.decode()
+    told = json.loads(out)
+    keys = Counter((row["setting"], row["id"]) for row in rows_of(folder))
+    assert len(keys) == 60
+    assert set(keys.values()) == {1}
+    assert {(row["setting"], row["n"], row["accuracy"]) for row in told["rows"]} == {
+        ("Zero-Shot+ALL", 30, 1.0), ("+ALL@2", 30, 1.0),
+    }  # fmt: skip
+    # What the dead worker had under way was asked anew, and nothing else: two requests for each rationale.
+    assert 120 <= len(speaker.requests) <= 120 + 2 * width
+    assert not children(process.pid)
+
+    # The same rows are gone on with here: nothing is left.
+    again = taiwa.ok(*words)
+    assert again.json["rows"] == told["rows"]
+
+
+@pytest.mark.slow
+def test_a_genuine_server_is_measured_without_a_failed_row(
+    taiwa: Taiwa, llama: LlamaServer, place: Any, shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLAMACPP_API_KEY", KEY)
+    place.set(model="llamacpp:tiny", base_urls={"llamacpp": llama.base_url})
+    folder = place.folder / "run"
+
+    done = taiwa.ok(
+        "eval", "reason", "--data", str(shared_data / "numglue_task2.jsonl"), "--limit", "3", "--shots", "0,2",
+        "--ablate", "none,all", "--max-tokens", "40", "-j", "4", "--out", str(folder), "--json",
+    )  # fmt: skip
+
+    found = by_setting(done)
+    assert len(found) == 6
+    for row in found.values():
+        assert (row["n"], row["failed"]) == (3, 0)
+        assert row["input_tokens"] > 100
+        # Random weights: noise up to the limit, and no figure of a model that is any good.
+        assert row["truncations"] + row["answered_by"].get("line", 0) + row["answered_by"].get("none", 0) >= 3
+        assert row["accuracy"] < 1
+        assert row["cost"] == 0
+        assert sum(row["ways"].values()) == 3
+    assert done.json["options"]["weights"] == "integer"
+    assert done.json["scripted"] is False

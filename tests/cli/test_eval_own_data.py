@@ -1,0 +1,128 @@
+"""`taiwa eval retrieve` and `extract`: figures of a user's own questions and texts, and one-line errors."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Place, Speaker, Taiwa
+
+PASSAGES = [
+    {"id": "p1", "title": "Paid leave", "text": "Paid leave is asked for in the portal."},
+    {"id": "p2", "title": "Sick leave", "text": "Sick leave needs a note from the doctor."},
+]
+QUESTIONS = [
+    {"id": "q1", "question": "who writes the note for sick leave", "relevant": ["p2"]},
+    {"id": "q2", "question": "where is paid leave asked for", "relevant": ["p1"]},
+]
+
+
+@pytest.fixture
+def questions(place: Place) -> str:
+    folder: Path = place.folder
+    for name, rows in (("leave_passages", PASSAGES), ("leave_questions", QUESTIONS)):
+        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return str(folder / "leave_questions.jsonl")
+
+
+def test_what_an_index_finds_is_a_row_for_each_set(taiwa: Taiwa, questions: str) -> None:
+    told = taiwa.ok("eval", "retrieve", "--data", questions, "--json").json
+
+    (row,) = told["rows"]
+    assert (told["evaluation"], told["model"], told["failed"]) == ("retrieve", "", 0)
+    assert (row["setting"], row["set"], row["n"], row["ndcg10"], row["mrr"]) == ("question", "leave", 2, 1.0, 1.0)
+    assert row["ndcg10_interval"] == [1.0, 1.0]
+
+
+def test_what_would_be_measured_is_told_before(taiwa: Taiwa, questions: str) -> None:
+    shown = taiwa.ok("eval", "retrieve", "--data", questions, "--dry-run")
+
+    assert shown.lines[1].split() == ["leave", "questions", "2", "2"]
+    assert shown.lines[-1] == "2 turns, 2 rows"
+
+
+def test_a_history_is_a_second_setting(taiwa: Taiwa, questions: str, place: Place) -> None:
+    history = [{"role": "user", "content": "I am ill."}, {"role": "assistant", "content": "Get well soon."}]
+    rows = [{**QUESTIONS[0], "question": "who writes the note for sick leave then", "history": history}]
+    (place.folder / "leave_questions.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+    told = taiwa.ok("eval", "retrieve", "--data", questions, "--json").json
+
+    assert [row["setting"] for row in told["rows"]] == ["question", "question in its dialogue"]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--only", "other"), "--only: unknown set 'other'; choose among leave"),
+        (("--passages", "nowhere.jsonl"), "nowhere.jsonl: No such file"),
+        (("--language", "klingon"), "no stemmer for 'klingon'"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_line_and_exit_2(
+    taiwa: Taiwa, questions: str, words: tuple[str, ...], complaint: str
+) -> None:
+    done = taiwa("eval", "retrieve", "--data", questions, *words)
+
+    assert done.code == 2
+    assert complaint in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "count": {"type": "integer"}},
+    "required": ["name", "count"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture
+def orders(place: Place) -> tuple[str, str]:
+    """A type and a file of texts with expected values."""
+    rows = [
+        {"id": "a", "text": "two teas", "expected": {"name": "tea", "count": 2}},
+        {"id": "b", "text": "a scone", "expected": {"name": "scone", "count": 1}},
+    ]
+    schema, data = place.folder / "order.json", place.folder / "orders.jsonl"
+    schema.write_text(json.dumps(SCHEMA))
+    data.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return str(schema), str(data)
+
+
+def test_extraction_is_measured_by_exact_values_and_fields(
+    taiwa: Taiwa, speaker: Speaker, orders: tuple[str, str]
+) -> None:
+    speaker('{"name": "tea", "count": 2}', '{"name": "scone", "count": 2}')
+
+    told = taiwa.ok("eval", "extract", orders[0], "--data", orders[1], "--mode", "prompt", "-j", "1", "--json").json
+
+    (row,) = told["rows"]
+    assert (told["evaluation"], row["set"], row["n"], row["exact"], row["f1"]) == ("extract", "orders", 2, 0.5, 0.75)
+    assert (row["valid"], row["field_precision"]) == (1.0, 0.75)
+
+
+def test_an_answer_that_cannot_be_read_counts_as_wrong(taiwa: Taiwa, speaker: Speaker, orders: tuple[str, str]) -> None:
+    speaker("no", "no")
+
+    told = taiwa.ok(
+        "eval", "extract", orders[0], "--data", orders[1], "--mode", "prompt", "--max-repairs", "0", "-j", "1", "--json"
+    ).json
+
+    assert [(row["exact"], row["f1"], row["valid"], row["failed"]) for row in told["rows"]] == [(0.0, 0.0, 0.0, 0)]
+
+
+def test_the_first_request_of_an_extraction_is_shown(taiwa: Taiwa, speaker: Speaker, orders: tuple[str, str]) -> None:
+    before = len(speaker().requests)
+
+    shown = taiwa.ok("eval", "extract", orders[0], "--data", orders[1], "--dry-run", "-v")
+
+    assert shown.lines[0].startswith("2 texts, the first of ")
+    assert "two teas" in shown.out
+    assert len(speaker.requests) == before
+
+
+def test_help_shows_what_can_be_done(taiwa: Taiwa) -> None:
+    for name in ("reason", "tools", "retrieve"):
+        assert f"taiwa eval {name} --data" in taiwa.ok("eval", name, "--help").out
+    assert "taiwa eval extract shop:Order --data" in taiwa.ok("eval", "extract", "--help").out

@@ -1,0 +1,76 @@
+import pytest
+
+from taiwa.evals.reasoning import STEP_BY_STEP, THEREFORE, zero_shot
+from taiwa.kernel import Ability, RefusalError, Response, UnsupportedError, Usage, assistant, user
+from taiwa.models.scripted import EVERY_ABILITY, script
+from tests.flows.abacus import BARE
+from tests.flows.driving import Drive
+
+
+def test_the_cues_stand_in_the_model_s_own_text(drive: Drive) -> None:
+    model = script(" Two and two make four.", " 4.", abilities=EVERY_ABILITY)
+
+    done = drive(lambda: zero_shot("2+2?"), model)
+
+    assert done.value.text == f"{STEP_BY_STEP} Two and two make four.\n{THEREFORE} 4."
+    assert (done.value.answer, done.value.answered_by, done.value.way) == ("4", "prompt", "continue")
+    assert [request.prefix for request in model.requests] == [
+        STEP_BY_STEP,
+        f"{STEP_BY_STEP} Two and two make four.\n{THEREFORE}",
+    ]
+    assert model.requests[0].messages == model.requests[1].messages == (user("2+2?"),)
+
+
+def test_a_server_that_cannot_continue_reads_the_cues_in_the_conversation(drive: Drive) -> None:
+    model = script("Two and two make four.", "4\nThat is 2 times 2.", abilities=BARE)
+
+    done = drive(lambda: zero_shot("2+2?"), model)
+
+    first, second = (request.messages for request in model.requests)
+    assert first == (user(f"2+2?\n\n{STEP_BY_STEP}"),)
+    assert second == (*first, assistant("Two and two make four."), user(THEREFORE))
+    assert (done.value.answer, done.value.way) == ("4", "cut")
+    assert done.transcript == done.value.text
+
+
+@pytest.mark.parametrize("abilities", [EVERY_ABILITY, BARE])
+def test_an_answer_at_once_is_one_request(drive: Drive, abilities: frozenset[Ability]) -> None:
+    model = script("4.", abilities=abilities)
+
+    done = drive(lambda: zero_shot("2+2?", steps=False), model)
+
+    assert (len(model.requests), done.value.answer) == (1, "4")
+
+
+def test_what_breaks_off_has_no_answer(drive: Drive) -> None:
+    done = drive(lambda: zero_shot("2+2?"), script(Response(assistant("It is 4"), "length")))
+
+    assert (done.value.ending, done.value.answer, done.value.complete) == ("length", "", False)
+
+
+def test_a_thought_is_bounded_and_its_answer_may_take_a_few_tokens_more(drive: Drive) -> None:
+    model = script(Response(assistant(" Four."), usage=Usage(5, 37)), " 4.", abilities=EVERY_ABILITY)
+
+    done = drive(lambda: zero_shot("2+2?", tokens=40), model)
+
+    assert [request.sampling.max_tokens for request in model.requests] == [40, 20]
+    assert done.value.answer == "4"
+
+
+def test_a_thought_that_reaches_its_bound_says_so(drive: Drive) -> None:
+    found = Response(assistant("It is 4"), "length", usage=Usage(5, 7))
+
+    assert drive(lambda: zero_shot("2+2?", tokens=8), script(found)).value.ending == "tokens"
+
+
+def test_a_way_may_be_asked_for(drive: Drive) -> None:
+    done = drive(lambda: zero_shot("2+2?", way="cut"), script("4", "4", abilities=EVERY_ABILITY))
+
+    assert done.value.way == "cut"
+    with pytest.raises(UnsupportedError):
+        drive(lambda: zero_shot("2+2?", way="continue"), script("4", abilities=BARE))
+
+
+def test_a_refusal_at_once_is_an_error(drive: Drive) -> None:
+    with pytest.raises(RefusalError):
+        drive(lambda: zero_shot("?"), script(Response(assistant(""), "refusal")))

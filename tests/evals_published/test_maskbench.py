@@ -1,0 +1,71 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from evals.maskbench import BYTES, check_schemas, coverage_report, is_writable
+from taiwa import guide
+from taiwa.kernel.values import JsonSchema
+
+NAMES = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a"]}
+ROWS = [
+    {
+        "id": "names",
+        "schema": NAMES,
+        "tests": [{"data": {"b": 1, "a": 2}, "valid": True}, {"data": {"b": 1}, "valid": False}],
+    },
+    {
+        "id": "wrong",
+        "schema": {"type": "integer"},
+        "tests": [{"data": 1, "valid": False}, {"data": "x", "valid": True}],
+    },
+    {"id": "unique", "schema": {"type": "array", "uniqueItems": True}, "tests": [{"data": [1, 1], "valid": False}]},
+]
+
+
+def test_a_value_is_writable_if_some_order_of_its_keys_is() -> None:
+    compiled = guide.compile(JsonSchema(NAMES), BYTES)
+
+    assert not compiled.accepts(b'{"b":1,"a":2}')
+    assert is_writable(compiled, {"b": 1, "a": 2}, NAMES)
+    assert not is_writable(compiled, {"b": 1}, NAMES)
+
+
+def test_each_schema_is_judged_by_its_instances() -> None:
+    names, wrong, unique = check_schemas(ROWS)
+
+    assert (names.refused, names.let_through, names.kept_out) == ("", (), ())
+    assert (wrong.let_through, wrong.kept_out) == (("0: ",), ("1: ",))
+    assert "/: uniqueItems" in unique.refused
+
+
+def test_the_figures_are_written_to_a_file(tmp_path: Path) -> None:
+    rows, out = tmp_path / "rows.jsonl", tmp_path / "figures.json"
+    rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+
+    report = coverage_report(rows, out)
+
+    assert json.loads(out.read_text(encoding="utf-8")) == report
+    assert report["strict"] == {
+        "compiled": 2,
+        "exact": 1,
+        "let through an invalid instance": ["wrong"],
+        "kept out a valid instance": ["wrong"],
+        "refused for": {"uniqueItems": 1},
+    }
+
+
+@pytest.mark.slow
+def test_on_the_shared_schemas_strict_lets_nothing_invalid_through_and_keeps_nothing_valid_out(
+    shared_data: Path,
+) -> None:
+    report = coverage_report(shared_data / "maskbench.jsonl")
+
+    strict, lenient = report["strict"], report["lenient"]
+    assert isinstance(strict, dict)
+    assert isinstance(lenient, dict)
+    assert strict["let through an invalid instance"] == []
+    assert strict["kept out a valid instance"] == []
+    assert strict["exact"] == strict["compiled"]
+    assert lenient["compiled"] == report["schemas"]
+    assert lenient["kept out a valid instance"] == []
