@@ -1,7 +1,7 @@
-"""A server on this machine that plays a written dialogue over the real wire, for demonstrations. It is no model.
+"""A scripted local server for documented sessions and tests: it streams written answers over HTTP and contains no model.
 
-It speaks Chat Completions with streaming and usage, answers only on the loopback address, and refuses a request that is not
-the one the dialogue expects, so that whatever talks to it really has to send the right prompt.
+It speaks Chat Completions with streaming and usage, listens on the loopback address only, and refuses a request that does
+not contain the expected texts, so a client has to send the right prompt.
 """
 
 import json
@@ -20,19 +20,19 @@ __all__ = ["ScriptedExchange", "ScriptedServer"]
 PIECE_LENGTH = 6
 """Characters of a streamed piece."""
 POLL_INTERVAL_S = 0.02
-"""Seconds between two looks whether to stop: closing waits for the next one."""
+"""Seconds between two checks for shutdown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedExchange:
-    """One exchange: the last message must hold all of `hears`, and then `says` is the answer."""
+    """One exchange: the last message must contain all of `hears`; then `says` is sent."""
 
     says: str
     hears: tuple[str, ...] = ()
 
 
 class ScriptedServer:
-    """Plays its lines in order while it is open; `base_url` is where, `pace` the seconds from piece to piece."""
+    """Sends its exchanges in order while it is open; `pace` is the time between two pieces in seconds."""
 
     def __init__(self, lines: Sequence[ScriptedExchange], pace: float = 0.0) -> None:
         self.pace = pace
@@ -56,7 +56,7 @@ class ScriptedServer:
         self._server.server_close()
 
     def answer(self, request: Mapping[str, Any]) -> tuple[str, dict[str, int]] | str:
-        """The next line and its usage, or why the request is not the expected one."""
+        """Return the next answer and its usage, or why the request is not the expected one."""
         messages = [str(message["content"]) for message in request["messages"]]
         if not self._lines:
             return "the written dialogue is over"

@@ -118,13 +118,13 @@ def count_decisions(rows: Iterable[Mapping[str, Json]]) -> DecisionCounts:
 def compare_label(found: Decision, label: str) -> Verdict:
     """Compare a decision with its label, which may be known to be wrong."""
     try:
-        said = Decimal(label.strip())
+        stated = Decimal(label.strip())
     except InvalidOperation:
         return "wrong"
-    if said == Decimal(found.answer):
+    if stated == Decimal(found.answer):
         return "right"
     labelled, true = LABEL_ERRORS.get(found.source, (0, 1))
-    return "label_error" if labelled and said * true == Decimal(found.answer) * labelled else "wrong"
+    return "label_error" if labelled and stated * true == Decimal(found.answer) * labelled else "wrong"
 
 
 def decide_and_compare(question: str, label: str) -> tuple[str, Verdict] | None:

@@ -1,4 +1,4 @@
-"""Inputs of every kind for the built-in tools: whatever they are given, they answer or refuse, and at once.
+"""Random inputs for the built-in tools, which must answer or refuse each of them within a time limit.
 
 The inputs come from a seed: pieces of real notation in any order, mutations of right inputs, and bombs.
 """
@@ -17,7 +17,7 @@ __all__ = ["EXPENSIVE_INPUTS", "VALID_INPUTS", "FuzzResult", "fuzz_tools", "inpu
 SEED = 20_261_121
 MAX_ERROR_LENGTH = 1_000
 SLOW_RETRIES = 3
-"""Times that a slow input is tried: what the machine takes away, it does not take three times."""
+"""Attempts with a slow input: a busy machine rarely delays three of them."""
 VALID_INPUTS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
     {
         "calculator": (
@@ -44,7 +44,7 @@ VALID_INPUTS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         ),
     }
 )
-"""The parameter of each tool, and inputs that are right; fuzzing begins with these."""
+"""The parameter of each tool, and valid inputs that are mutated."""
 PIECES = (
     "0 1 2 9 10 99 999999 1e9 1e9999 . , % $ ¥ + - * / ^ ** ( ) [ ] { } = x × ÷ − √ sqrt ln( exp( log10( pi of ½ ² ⁻³ H O Na C e "
     "e- ^2- + - -> → ⇌ · . ? _ _{2} ^{3+} (aq) (II) H2O SO4 Fe(CN)6 m s kg K °C km/h to in per １ ＋ （ ） ＝ 漢 dollars mins /hour 円 万 億 千 [ } \\ce{ } $ \n \t \x00 \ud800"
@@ -85,7 +85,7 @@ EXPENSIVE_INPUTS = (
 
 @value
 class FuzzResult:
-    """What became of the inputs of one tool: `faults` are those that it neither answered nor refused as it should."""
+    """The results of one tool: `faults` are inputs that it neither answered nor refused correctly."""
 
     tool: str
     inputs: int
@@ -96,7 +96,7 @@ class FuzzResult:
 
 
 def fuzz_tools(name: str, count: int, seed: int = SEED) -> FuzzResult:
-    """Give a built-in tool so many inputs; times are of the processor."""
+    """Run a built-in tool on a number of inputs; times are processor times."""
     tool, (parameter, right) = builtin()[name], VALID_INPUTS[name]
     tool.call({parameter: right[0]})
     answered, slowest, which, faults = 0, 0.0, "", list[str]()
@@ -120,7 +120,7 @@ def fuzz_tools(name: str, count: int, seed: int = SEED) -> FuzzResult:
 
 
 def _fault(error: ToolError) -> str:
-    """What is wrong with a refusal."""
+    """Describe what is wrong with a refusal."""
     if error.code == "internal":
         return f"{error.__cause__!r}"
     if "\n" in error.message + error.hint or len(error.message) + len(error.hint) > MAX_ERROR_LENGTH:
@@ -129,7 +129,7 @@ def _fault(error: ToolError) -> str:
 
 
 def inputs(right: tuple[str, ...], random: Random, count: int) -> Iterator[str]:
-    """The bombs, then odd inputs up to that number."""
+    """Yield the expensive inputs, then random ones, up to a number."""
     yield from EXPENSIVE_INPUTS
     for number in range(count - len(EXPENSIVE_INPUTS)):
         if number % 2:

@@ -44,9 +44,9 @@ def normalized_words(text: str) -> list[str]:
     return [word for word in TOKEN.findall(normalize("NFKC", text).casefold()) if word not in ARTICLES]
 
 
-def word_f1(said: str, gold: str) -> float:
+def word_f1(text: str, gold: str) -> float:
     """Return the F1 of the words of two answers."""
-    these, those = normalized_words(said), normalized_words(gold)
+    these, those = normalized_words(text), normalized_words(gold)
     shared = sum((Counter(these) & Counter(those)).values())
     return 2 * shared / (len(these) + len(those)) if shared else 0.0
 
@@ -97,22 +97,22 @@ def judge_answer(answer: Answer, sample: DialogueSample, finder: Finder) -> dict
     cited = answer.citations
     standing = [each for each in cited if _quotation_stands(each.words, finder, each.passage)]
     right = [each for each in standing if each.passage in sample.relevant]
-    told: dict[str, Json] = {
+    scores: dict[str, Json] = {
         "citations": len(cited), "standing": len(standing), "right": len(right), "dropped": answer.refused,
         "first": bool(right) and cited[0] == right[0], "claims": len(answer.claims),
         "unsupported": sum(not claim.supported for claim in answer.claims),
     }  # fmt: skip
     if not sample.answers:
-        return told
-    said = " ".join(claim.text for claim in answer.claims)
+        return scores
+    text = " ".join(claim.text for claim in answer.claims)
     best = answer.claims[0].text if answer.claims else ""
-    return told | {
+    return scores | {
         "exact": any(
-            normalized_words(said) == normalized_words(gold) or normalized_words(best) == normalized_words(gold)
+            normalized_words(text) == normalized_words(gold) or normalized_words(best) == normalized_words(gold)
             for gold in sample.answers
         ),
-        "f1": max(max(word_f1(said, gold), word_f1(best, gold)) for gold in sample.answers),
-        "holds": any(_contains(normalized_words(gold), normalized_words(said)) for gold in sample.answers),
+        "f1": max(max(word_f1(text, gold), word_f1(best, gold)) for gold in sample.answers),
+        "holds": any(_contains(normalized_words(gold), normalized_words(text)) for gold in sample.answers),
     }
 
 

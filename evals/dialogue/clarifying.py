@@ -93,11 +93,11 @@ def _decision_json(found: Clarified, manner: Manner) -> Found:
     if chance is None and assessment is not None:
         chance = assessment.unlikely("clarity", decision.situation.person.limits.unclear)
     weighed = chance is not None and (assessment is not None or manner.judge == "none")
-    told: Found = {"asked": asked, "act": type(found.act).__name__, "why": "+".join(decision.reasons)}
+    decided: Found = {"asked": asked, "act": type(found.act).__name__, "why": "+".join(decision.reasons)}
     if weighed and chance is not None:
         # Without any passage the policy asks regardless of the probability: the highest score.
-        return {**told, "chance": chance, "score": max(chance, float(asked))}
-    return {**told, "score": float(asked)}
+        return {**decided, "chance": chance, "score": max(chance, float(asked))}
+    return {**decided, "score": float(asked)}
 
 
 def clarify_items(sets: Sequence[QuestionSet]) -> tuple[Item, ...]:

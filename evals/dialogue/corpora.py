@@ -258,45 +258,45 @@ def _canard_slice_samples(row: Fields) -> Iterator[DialogueSample]:
     pairs = [*zip(history[::2], history[1::2], strict=False)]
     for number, turn in enumerate(row.parts("turns")[: len(pairs)]):
         if number:
-            told = tuple(f"{name}/{earlier}" for earlier in range(1, number + 1))
-            said = turns_of_pairs(pairs[:number], turn.text("q"))
+            given = tuple(f"{name}/{earlier}" for earlier in range(1, number + 1))
+            turns = turns_of_pairs(pairs[:number], turn.text("q"))
             yield DialogueSample(
-                f"{name}/{number + 1}", said, None, turn.text("rewrite"), (f"{name}/{number + 1}",), given=told
+                f"{name}/{number + 1}", turns, None, turn.text("rewrite"), (f"{name}/{number + 1}",), given=given
             )
 
 
 def _cast_slice(rows: Sequence[Fields]) -> CorpusContent:
     samples, passages = list[DialogueSample](), dict[str, Passage]()
     for row in rows:
-        topic, before, told = f"{row.text('year')}-{row.text('topic')}", list[tuple[str, str]](), list[str]()
+        topic, before, given = f"{row.text('year')}-{row.text('topic')}", list[tuple[str, str]](), list[str]()
         for turn in row.parts("turns"):
             words, text = turn.text("utterance"), turn.text("passage", "")
             name = turn.text("canonical", "") or f"{topic}/{turn.text('n')}"
-            said = turns_of_pairs(before, words)
+            turns = turns_of_pairs(before, words)
             if text:
                 passages.setdefault(name, passage_of(name, text))
             found = DialogueSample(
-                f"{topic}/{turn.text('n')}", said, None, turn.text("rewrite"), (name,), given=(*told,)
+                f"{topic}/{turn.text('n')}", turns, None, turn.text("rewrite"), (name,), given=(*given,)
             )
             samples.append(found)
             before.append((words, text))
-            told.append(name)
+            given.append(name)
     return CorpusContent(tuple(samples), tuple(passages.values()), (OWN_ANSWERS.format("cast"),))
 
 
 def _ikat(rows: Sequence[Fields]) -> CorpusContent:
     samples, passages = list[DialogueSample](), list[Passage]()
     for row in rows:
-        topic, before, told = row.text("number"), list[tuple[str, str]](), list[str]()
+        topic, before, given = row.text("number"), list[tuple[str, str]](), list[str]()
         for turn in row.parts("turns"):
             name, words, answer = f"{topic}/{turn.text('turn_id')}", turn.text("utterance"), turn.text("response", "")
-            said = turns_of_pairs(before, words)
+            turns = turns_of_pairs(before, words)
             if answer:
                 passages.append(passage_of(name, answer))
                 samples.append(
-                    DialogueSample(name, said, None, turn.text("resolved_utterance"), (name,), given=(*told,))
+                    DialogueSample(name, turns, None, turn.text("resolved_utterance"), (name,), given=(*given,))
                 )
-                told.append(name)
+                given.append(name)
             before.append((words, answer))
     return CorpusContent(tuple(samples), tuple(passages), (OWN_ANSWERS.format("ikat"),))
 
@@ -315,9 +315,9 @@ def _mtrag_tasks_slice(rows: Sequence[Fields]) -> CorpusContent:
 
 def _mtrag_rewrites(rows: Sequence[Fields]) -> CorpusContent:
     def sample(row: Fields) -> DialogueSample:
-        said = turns_by_speaker(split_marked_turns(row.text("user_turns")), USERS)
+        turns = turns_by_speaker(split_marked_turns(row.text("user_turns")), USERS)
         (_, rewrite), *_rest = split_marked_turns(row.text("rewrite"))
-        return DialogueSample(row.text("id"), said, None, rewrite, row.texts("rel"))
+        return DialogueSample(row.text("id"), turns, None, rewrite, row.texts("rel"))
 
     return CorpusContent(tuple(map(sample, rows)))
 
@@ -341,9 +341,9 @@ def operator_samples(name: str, turns: Sequence[tuple[str, str]]) -> Iterator[Di
 def _questions(rows: Sequence[Fields]) -> CorpusContent:
     def sample(row: Fields) -> DialogueSample:
         answers = row.texts("answers") if "answers" in row else ()
-        said = (("user", row.text("q")),)
+        turns = (("user", row.text("q")),)
         return DialogueSample(
-            row.text("id"), said, None, relevant=row.texts("rel"), answers=answers, answerable=bool(row.texts("rel"))
+            row.text("id"), turns, None, relevant=row.texts("rel"), answers=answers, answerable=bool(row.texts("rel"))
         )
 
     return CorpusContent(tuple(map(sample, rows)))
@@ -356,14 +356,14 @@ def _handbook(rows: Sequence[Fields]) -> CorpusContent:
         if "who" in row:
             continue
         turns, gold = row.texts("turns"), row.parts("gold")
-        said = tuple(
+        turns = tuple(
             ("user" if at % 2 == (len(turns) - 1) % 2 else "assistant", words) for at, words in enumerate(turns)
         )
         places = tuple(f"{each.text('source')}\n{each.text('words')}" for each in gold)
         ask = row.flag("ask")
         samples.append(
             DialogueSample(
-                row.text("id"), said, ask, relevant=places, answers=tuple(each.text("words") for each in gold),
+                row.text("id"), turns, ask, relevant=places, answers=tuple(each.text("words") for each in gold),
                 answerable=None if ask else bool(gold),
             )
         )  # fmt: skip
@@ -423,8 +423,8 @@ def _clariq(rows: Sequence[Fields]) -> CorpusContent:
     for row in rows:
         name, ask = row.text("topic_id"), row.number("clarification_need") >= CLARIQ_NEED
         if name not in topics:
-            said = (("user", row.text("initial_request")),)
-            topics[name] = DialogueSample(name, said, ask, replies=tuple(filter(None, (row.text("answer", ""),))))
+            turns = (("user", row.text("initial_request")),)
+            topics[name] = DialogueSample(name, turns, ask, replies=tuple(filter(None, (row.text("answer", ""),))))
     return CorpusContent(
         tuple(topics.values()), notes=(f"clariq: a clarifying question is expected for a need of {CLARIQ_NEED} or 4",)
     )
@@ -434,8 +434,8 @@ def _clamber(rows: Sequence[Fields]) -> CorpusContent:
     samples: list[DialogueSample] = []
     for number, row in enumerate(rows, 1):
         context = row.text("context", "")
-        said = (("user", context), ("user", row.text("question"))) if context else (("user", row.text("question")),)
-        samples.append(DialogueSample(str(number), said, row.flag("require_clarification")))
+        turns = (("user", context), ("user", row.text("question"))) if context else (("user", row.text("question")),)
+        samples.append(DialogueSample(str(number), turns, row.flag("require_clarification")))
     return CorpusContent(tuple(samples))
 
 
@@ -447,14 +447,14 @@ def _abg_coqa(rows: Sequence[Fields]) -> CorpusContent:
         story = stories.setdefault(text, f"story-{len(stories)}")
         before = [(turn.text("question"), turn.text("answer", "")) for turn in row.parts("history_turns")]
         ask = row.text("ambiguity") == "ambiguous"
-        told = row.part("clarification_turn").parts("answers") if ask and "clarification_turn" in row else ()
+        given = row.part("clarification_turn").parts("answers") if ask and "clarification_turn" in row else ()
         name = f"{row.text('id')}|{target.text('turn_id', str(number))}|{number}"
         samples.append(
             DialogueSample(
                 name, turns_of_pairs(before, target.text("question")), ask,
                 relevant=tuple(each.id for each in passages_of(story, text)),
                 answers=tuple(filter(None, (target.text("answer", ""),))), answerable=None if ask else True,
-                replies=tuple(each.text("clr_ans") for each in told[:1]),
+                replies=tuple(each.text("clr_ans") for each in given[:1]),
             )
         )  # fmt: skip
     return CorpusContent(
@@ -495,10 +495,10 @@ def _canard(rows: Sequence[Fields]) -> CorpusContent:
     for row in rows:
         name, number, history = row.text("QuAC_dialog_id"), int(row.number("Question_no")), row.texts("History")[2:]
         if number > 1 and (name, number) in answers:
-            said = turns_of_pairs([*zip(history[::2], history[1::2], strict=False)], row.text("Question"))
-            told = tuple(f"{name}/{earlier}" for earlier in range(1, number) if (name, earlier) in answers)
+            turns = turns_of_pairs([*zip(history[::2], history[1::2], strict=False)], row.text("Question"))
+            given = tuple(f"{name}/{earlier}" for earlier in range(1, number) if (name, earlier) in answers)
             place = f"{name}/{number}"
-            samples.append(DialogueSample(place, said, None, row.text("Rewrite"), (place,), given=told))
+            samples.append(DialogueSample(place, turns, None, row.text("Rewrite"), (place,), given=given))
     passages = [
         passage_of(f"{name}/{number}", text, titles[name][0], titles[name][1:])
         for (name, number), text in answers.items()
@@ -509,7 +509,7 @@ def _canard(rows: Sequence[Fields]) -> CorpusContent:
 def _cast(rows: Sequence[Fields]) -> CorpusContent:
     samples, passages = list[DialogueSample](), dict[str, Passage]()
     for row in rows:
-        topic, before, told = row.text("number"), list[tuple[str, str]](), list[str]()
+        topic, before, given = row.text("number"), list[tuple[str, str]](), list[str]()
         for turn in row.parts("turn"):
             words, text, name = turn.text("raw_utterance"), turn.text("passage", ""), f"{topic}_{turn.text('number')}"
             canonical = turn.text("manual_canonical_result_id", "") or turn.text("canonical_result_id", "") or name
@@ -517,10 +517,10 @@ def _cast(rows: Sequence[Fields]) -> CorpusContent:
                 passages.setdefault(canonical, passage_of(canonical, text))
             rewrite = turn.text("manual_rewritten_utterance", "")
             samples.append(
-                DialogueSample(name, turns_of_pairs(before, words), None, rewrite, (canonical,), given=(*told,))
+                DialogueSample(name, turns_of_pairs(before, words), None, rewrite, (canonical,), given=(*given,))
             )
             before.append((words, text))
-            told.append(canonical)
+            given.append(canonical)
     return CorpusContent(tuple(samples), tuple(passages.values()))
 
 
@@ -574,9 +574,9 @@ def _squad_questions(paragraph: Fields, name: str) -> Iterator[DialogueSample]:
         answers = tuple(dict.fromkeys(each.text("text") for each in question.parts("answers")))
         impossible = question.row.get("is_impossible") is True
         relevant = () if impossible else (name,)
-        said = (("user", question.text("question")),)
+        turns = (("user", question.text("question")),)
         yield DialogueSample(
-            question.text("id"), said, None, relevant=relevant, answers=answers, answerable=not impossible
+            question.text("id"), turns, None, relevant=relevant, answers=answers, answerable=not impossible
         )
 
 

@@ -122,19 +122,19 @@ def merge_lines(lines: Iterable[OrderLine]) -> tuple[OrderLine, ...]:
     return tuple(found.values())
 
 
-def match_lines(wanted: Sequence[OrderLine], heard: Sequence[OrderLine]) -> tuple[LineMatch | None, ...]:
+def match_lines(wanted: Sequence[OrderLine], written: Sequence[OrderLine]) -> tuple[LineMatch | None, ...]:
     """Match each expected line with a written one, each at most once; None without a match.
 
     Lines that agree entirely are matched first, then those with the right name and quantity, then those with the right
     name, so no other matching has more of the first or second kind.
     """
     given: dict[int, LineMatch] = {}
-    left = list(range(len(heard)))
+    left = list(range(len(written)))
     for fits in (lambda one: one.whole, lambda one: one.quantity, lambda _: True):
         for place, line in enumerate(wanted):
             if place in given:
                 continue
-            fitting = [(other, _compare(line, heard[other])) for other in left if _is_named(line, heard[other])]
+            fitting = [(other, _compare(line, written[other])) for other in left if _is_named(line, written[other])]
             found = [(other, each) for other, each in fitting if fits(each)]
             if found:
                 other, each = max(found, key=lambda one: (one[1].size + one[1].options, -one[0]))
@@ -143,16 +143,16 @@ def match_lines(wanted: Sequence[OrderLine], heard: Sequence[OrderLine]) -> tupl
     return tuple(given.get(place) for place in range(len(wanted)))
 
 
-def _is_named(wanted: OrderLine, heard: OrderLine) -> bool:
-    named = compared_words(heard.names[0])
+def _is_named(wanted: OrderLine, written: OrderLine) -> bool:
+    named = compared_words(written.names[0])
     return any(compared_words(name) == named for name in wanted.names)
 
 
-def _compare(wanted: OrderLine, heard: OrderLine) -> LineMatch:
+def _compare(wanted: OrderLine, written: OrderLine) -> LineMatch:
     return LineMatch(
-        wanted.quantity == heard.quantity,
-        compared_words(wanted.size) == compared_words(heard.size),
-        _compared_options(wanted) == _compared_options(heard),
+        wanted.quantity == written.quantity,
+        compared_words(wanted.size) == compared_words(written.size),
+        _compared_options(wanted) == _compared_options(written),
     )
 
 

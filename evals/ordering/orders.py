@@ -119,11 +119,11 @@ class OrderTask(ModelTask):
         done = await runtime.done(self.program(job))
         reply, after = done.value
         written = order_lines(after.state.get("items"))
-        told: dict[str, Json] = {
+        found: dict[str, Json] = {
             "sound": not reply.warnings, "warnings": [*reply.warnings], "answer": reply.text,
             "items": after.state.get("items"),
         }  # fmt: skip
-        return Measurement({**told, **best_reading(item_readings(job.item), written)}, done.spent)
+        return Measurement({**found, **best_reading(item_readings(job.item), written)}, done.spent)
 
 
 def best_reading(readings: Readings, written: tuple[OrderLine, ...]) -> dict[str, Json]:
@@ -255,11 +255,11 @@ def order_line(rows: Sequence[EvalRow]) -> dict[str, Json]:
         "options": Proportion(sums["options"], sums["counted"]),
         "whole": share_marked(rows, "whole"),
     }
-    told: dict[str, Json] = {}
+    found: dict[str, Json] = {}
     for name, share in shares.items():
-        told |= {name: share.share, f"{name}_interval": interval_json(share)}
+        found |= {name: share.share, f"{name}_interval": interval_json(share)}
     counts: dict[str, Json] = {name: [share.count, share.of] for name, share in shares.items()}
-    return {**told, "counts": counts}
+    return {**found, "counts": counts}
 
 
 def order_report(evaluation: Evaluation, notes: Sequence[str] = ()) -> Report:

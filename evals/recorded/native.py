@@ -34,18 +34,18 @@ class ReplayedConversation:
 
 def replay_conversation(conversation: Conversation, cuts: Mapping[str, Cut]) -> ReplayedConversation:
     """Replay one conversation: every answer through the decoder in every kind of pieces, then all through the encoder."""
-    said = tuple(_message(each) for each in conversation.messages)
+    messages = tuple(_message(each) for each in conversation.messages)
     differing = [
         f"message {place}, {name}"
-        for place, (row, message) in enumerate(zip(conversation.messages, said, strict=True))
+        for place, (row, message) in enumerate(zip(conversation.messages, messages, strict=True))
         if message.role == "assistant"
         for name, cut in cuts.items()
         if not _streams(row, message, cut)
     ]
-    if not _is_resent(conversation, said):
+    if not _is_resent(conversation, messages):
         differing.append("the request with all of it")
-    calls = [call for message in said for call in message.tool_calls]
-    results = _pairs(said)
+    calls = [call for message in messages for call in message.tool_calls]
+    results = _pairs(messages)
     return ReplayedConversation(
         len(calls),
         len(results),
@@ -106,13 +106,13 @@ def _event(delta: dict[str, Json], finish: str | None = None) -> Json:
     return {"model": "recorded", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
-def _is_resent(conversation: Conversation, said: tuple[Message, ...]) -> bool:
+def _is_resent(conversation: Conversation, messages: tuple[Message, ...]) -> bool:
     """Return whether the conversation, sent as history, has the texts, calls and results of the record."""
-    body = json.loads(resolve(MODEL).codec.encode(Request(said)).body)
+    body = json.loads(resolve(MODEL).codec.encode(Request(messages)).body)
     sent = tuple(_message(each) for each in items_at(body, "messages") if isinstance(each, dict))
     return (
-        _without_ids(sent) == _without_ids(said)
-        and _pairs(sent) == _pairs(said)
+        _without_ids(sent) == _without_ids(messages)
+        and _pairs(sent) == _pairs(messages)
         and len(sent) == len(conversation.messages)
     )
 

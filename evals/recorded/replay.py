@@ -90,13 +90,15 @@ def replay_rows(rows: Iterable[Mapping[str, Json]], *, seed: int = 0) -> ReplayC
     for recording in read_recordings(rows):
         cuts = _cuts(f"{seed} {recording.id}")
         if isinstance(recording, Conversation):
-            heard = replay_conversation(recording, cuts)
+            replayed = replay_conversation(recording, cuts)
         else:
-            heard = _replay_transcript(recording, cuts)
-        counts.update({"texts": 1, "calls": heard.calls, "results": heard.results, "calculated": len(heard.sums)})
-        hazards.update(heard.hazards)
-        wrong += (f"{recording.id}: {each}" for each in heard.differing)
-        sums += (each for each in heard.sums if each.agreement not in ("equal", "rounded"))
+            replayed = _replay_transcript(recording, cuts)
+        counts.update(
+            {"texts": 1, "calls": replayed.calls, "results": replayed.results, "calculated": len(replayed.sums)}
+        )
+        hazards.update(replayed.hazards)
+        wrong += (f"{recording.id}: {each}" for each in replayed.differing)
+        sums += (each for each in replayed.sums if each.agreement not in ("equal", "rounded"))
     return ReplayCounts(
         counts["texts"],
         counts["calls"],

@@ -211,7 +211,7 @@ class _WorkerPool:
             worker = min(self.workers, key=lambda one: one.busy)
             worker.busy += 1
             try:
-                told = await asyncio.wrap_future(worker.actor.measure.remote(record(job), record(limits)).future())
+                answer = await asyncio.wrap_future(worker.actor.measure.remote(record(job), record(limits)).future())
             except lost as error:
                 why = " ".join(str(error).split())[:300]
                 await asyncio.sleep(RESTART_PAUSE_S)  # Ray is restarting it
@@ -220,7 +220,7 @@ class _WorkerPool:
                 raise ConfigError(f"lost the connection to Ray: {' '.join(str(error).split())[:300]}") from None
             finally:
                 worker.busy -= 1
-            return _read_measurement(cast("dict[str, Json]", told))
+            return _read_measurement(cast("dict[str, Json]", answer))
         raise LostWorkerError(f"{MAX_TRIES} workers died on this item: {why}")
 
 
@@ -239,11 +239,11 @@ class RayActor:
         return {"found": dict(done.found), "spent": record(done.spent)}
 
 
-def _read_measurement(told: dict[str, Json]) -> Measurement:
-    spent = revive(told["spent"])
-    error = told.get("error")
+def _read_measurement(answer: dict[str, Json]) -> Measurement:
+    spent = revive(answer["spent"])
+    error = answer.get("error")
     if error is not None:
         raised = revive_error(cast("dict[str, Any]", error))
         raised.spent = spent
         raise raised
-    return Measurement(cast("dict[str, Json]", told["found"]), spent)
+    return Measurement(cast("dict[str, Json]", answer["found"]), spent)

@@ -78,10 +78,10 @@ def is_near(answer: str, gold: str, tolerance: Fraction = TOLERANCE) -> bool:
     >>> near("25.9", "25.93"), near("26.5", "25.93"), near("1,200", "1200.0")
     (True, False, True)
     """
-    said, right = parse_number(answer), parse_number(gold)
-    if said is None or right is None:
+    stated, right = parse_number(answer), parse_number(gold)
+    if stated is None or right is None:
         return bool(answer.strip()) and answer.split() == gold.split()
-    return abs(said - right) <= tolerance * abs(right)
+    return abs(stated - right) <= tolerance * abs(right)
 
 
 def parse_number(text: str) -> Fraction | None:
@@ -428,9 +428,9 @@ def reasoning_report(evaluation: Evaluation, grid: Grid, notes: Sequence[str] = 
     names = {setting.name for setting in grid.settings()}
     paid = [row for row in evaluation.rows.paid if row.setting in names]
     lines = reasoning_lines(evaluation.measured, paid, grid.settings(), grid.full)
-    told = (*notes, *_reasoning_notes(lines, evaluation, grid))
+    all_notes = (*notes, *_reasoning_notes(lines, evaluation, grid))
     more = _class_table(evaluation.measured, lines)
-    return Report(evaluation.header, lines, REASONING_COLUMNS, REASONING_FIGURES, told, evaluation.programs, more)
+    return Report(evaluation.header, lines, REASONING_COLUMNS, REASONING_FIGURES, all_notes, evaluation.programs, more)
 
 
 def _class_table(rows: Iterable[EvalRow], lines: Sequence[Line]) -> tuple[Table, ...]:
@@ -568,8 +568,8 @@ def set_report(
         lines = lines_by_set(evaluation.measured, settings, sets, form.line, paid)
     missing = (f"{evaluation.missing:,} rows are missing.",) if evaluation.missing else ()
     figures = frozenset(name for line in lines for name in line) - NEUTRAL_FIELDS
-    told = (*notes, *form.notes, *missing)
-    return Report(evaluation.header, tuple(lines), form.columns, figures, told, evaluation.programs)
+    all_notes = (*notes, *form.notes, *missing)
+    return Report(evaluation.header, tuple(lines), form.columns, figures, all_notes, evaluation.programs)
 
 
 def set_chart(report: Report, form: SetReport) -> Chart:

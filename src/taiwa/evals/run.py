@@ -111,7 +111,7 @@ class Task(Protocol):
 Worker: TypeAlias = Callable[[Job, Limits], Awaitable[Measurement]]
 """Performs one measurement."""
 StartWorkers: TypeAlias = Callable[[Task, int], AbstractAsyncContextManager[Worker]]
-"""Starts workers elsewhere, for at most so many jobs at a time, and stops them at the end of the context."""
+"""Starts workers elsewhere for a number of jobs at a time, and stops them at the end of the context."""
 
 
 class ModelTask:

@@ -52,7 +52,7 @@ Row = Mapping[str, Json]
 
 @value
 class ToolAnswer:
-    """The answer of the tools to one question beside the expected one; a label that is known to be wrong is no miss."""
+    """The answer of the tools to one question beside the expected one; a label that is known to be wrong does not count as a miss."""
 
     id: str
     kind: str
