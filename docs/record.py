@@ -220,7 +220,7 @@ class Stage:
         folders = [str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]
         return {
             "HOME": str(self._home), "PATH": os.pathsep.join(folders), "LANG": "C.UTF-8", "TZ": "UTC", "TERM": "dumb",
-            "COLUMNS": "100", "PYTHONPATH": str(HERE.parent),
+            "COLUMNS": "100", "PYTHONPATH": os.pathsep.join((str(HERE.parent), str(HERE.parent / "src"))),
         } | self._more  # fmt: skip
 
     def _normal(self, text: str) -> str:
