@@ -1,6 +1,6 @@
 """What holds for every test and every executed document, wherever it lies.
 
-The documents and the docstrings of `src` are collected from here, because pytest asks only the conftest above a file.
+The documents and the docstrings of `src` and `evals` are collected from here, because pytest asks only the conftest above a file.
 """
 
 import gc
@@ -45,14 +45,17 @@ BLOCKS = (PythonCodeBlockParser(doctest_optionflags=ELLIPSIS), SkipParser())
 FIXTURES = ("clean_environment", "folder_of_its_own")
 front = Sybil(BLOCKS, patterns=["README.md", "CONTRIBUTING.md"], excludes=["*/*.md"], fixtures=FIXTURES)
 pages = Sybil(BLOCKS, path="docs", pattern="*.md", fixtures=FIXTURES)
-docstrings = Sybil(
-    [DocTestParser(ELLIPSIS)],
-    path="src",
-    pattern="*.py",
-    fixtures=["clean_environment"],
-    document_types={".py": Docstrings},
-)
-pytest_collect_file = SybilCollection((front, pages, docstrings)).pytest()
+docstrings = [
+    Sybil(
+        [DocTestParser(ELLIPSIS)],
+        path=folder,
+        pattern="*.py",
+        fixtures=["clean_environment"],
+        document_types={".py": Docstrings},
+    )
+    for folder in ("src", "evals")
+]
+pytest_collect_file = SybilCollection((front, pages, *docstrings)).pytest()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -83,7 +83,7 @@ class DecisionCounts:
 def decide_question(question: str) -> Decision | None:
     """Answer a question, rounded to two decimals; None if the text lacks what is needed.
 
-    >>> decide("What is the molecular weight of a compound having 2 H and 1 O?")
+    >>> decide_question("What is the molecular weight of a compound having 2 H and 1 O?")
     Decision(answer='18', source='H2O1')
     """
     text = " ".join(question.split())

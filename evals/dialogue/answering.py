@@ -38,7 +38,7 @@ ARTICLES = frozenset({"a", "an", "the"})
 def normalized_words(text: str) -> list[str]:
     """Return the words of an answer without articles and punctuation; characters in scripts without spaces (SQuAD, JGLUE).
 
-    >>> bag("The Tower of 東京.")
+    >>> normalized_words("The Tower of 東京.")
     ['tower', 'of', '東', '京']
     """
     return [word for word in TOKEN.findall(normalize("NFKC", text).casefold()) if word not in ARTICLES]

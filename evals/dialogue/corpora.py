@@ -145,7 +145,7 @@ def turns_by_speaker(turns: Iterable[tuple[str, str]], users: frozenset[str]) ->
 def split_marked_turns(text: str) -> Iterator[tuple[str, str]]:
     """Split a text with speaker marks such as `|user|: …` into turns; a text without marks is one turn of the user.
 
-    >>> list(marked("|user|: A leave?\\n|user|: Which one?"))
+    >>> list(split_marked_turns("|user|: A leave?\\n|user|: Which one?"))
     [('user', 'A leave?'), ('user', 'Which one?')]
     """
     places = [*SPEAKER_MARK.finditer(text)]
@@ -158,7 +158,7 @@ def split_marked_turns(text: str) -> Iterator[tuple[str, str]]:
 def ends_as_question(text: str) -> bool:
     """Return whether a line of a text ends as a question.
 
-    >>> asks("かしこまりました。ご予算はいかがでしょうか?"), asks("こちらの宿がございます。")
+    >>> ends_as_question("かしこまりました。ご予算はいかがでしょうか?"), ends_as_question("こちらの宿がございます。")
     (True, False)
     """
     return any(QUESTION_END.search(line) for line in text.splitlines())

@@ -68,9 +68,9 @@ class LineMatch:
 def compared_words(text: str) -> tuple[str, ...]:
     """Return the words of a name, a size or an option that are compared, in alphabetical order.
 
-    >>> words_of("Muffins, Blueberry") == words_of("a blueberry muffin")
+    >>> compared_words("Muffins, Blueberry") == compared_words("a blueberry muffin")
     True
-    >>> words_of("two pumps of vanilla syrup"), words_of("Caffè Latte"), words_of("soy"), words_of("soya milk")
+    >>> compared_words("two pumps of vanilla syrup"), compared_words("Caffè Latte"), compared_words("soy"), compared_words("soya milk")
     (('2', 'syrup', 'vanilla'), ('latte',), ('soy',), ('soy',))
     """
     spread = (sign for sign in normalize("NFKD", text.replace("’", "'")) if category(sign) != "Mn")

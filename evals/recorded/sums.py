@@ -31,7 +31,7 @@ class RecordedSum:
 def check_recorded_sum(expression: str, recorded: str) -> RecordedSum:
     """Repeat a recorded calculation.
 
-    >>> recorded_sum("10*(2/3)", "8").agreement, recorded_sum("2/3", "0.67").agreement, recorded_sum("2x", "4").agreement
+    >>> check_recorded_sum("10*(2/3)", "8").agreement, check_recorded_sum("2/3", "0.67").agreement, check_recorded_sum("2x", "4").agreement
     ('differs', 'rounded', 'refused')
     """
     try:

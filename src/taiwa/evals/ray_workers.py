@@ -55,8 +55,8 @@ class RayAddress:
 def parse_ray_address(text: str) -> RayAddress:
     """Parse `local`, `local:N` or `ray://HOST:PORT`.
 
-    >>> read_place("local:2")
-    Place(address='', workers=2)
+    >>> parse_ray_address("local:2")
+    RayAddress(address='', workers=2)
 
     Raises:
         InputError: the text has another form.

@@ -75,7 +75,7 @@ def is_exact(answer: str, gold: str) -> bool:
 def is_near(answer: str, gold: str, tolerance: Fraction = TOLERANCE) -> bool:
     """Return whether two answers are the same number within a share of the right one, or else the same words.
 
-    >>> near("25.9", "25.93"), near("26.5", "25.93"), near("1,200", "1200.0")
+    >>> is_near("25.9", "25.93"), is_near("26.5", "25.93"), is_near("1,200", "1200.0")
     (True, False, True)
     """
     stated, right = parse_number(answer), parse_number(gold)
@@ -87,7 +87,7 @@ def is_near(answer: str, gold: str, tolerance: Fraction = TOLERANCE) -> bool:
 def parse_number(text: str) -> Fraction | None:
     """Parse a number with separators, currency, percent, fraction or exponent; None for any other text.
 
-    >>> number("1,225.50"), number("3/4"), number("many")
+    >>> parse_number("1,225.50"), parse_number("3/4"), parse_number("many")
     (Fraction(2451, 2), Fraction(3, 4), None)
     """
     found = NUMBER.fullmatch(text.strip().translate(FULL_WIDTH).replace(" ", ""))
