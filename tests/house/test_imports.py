@@ -36,7 +36,7 @@ PLACES = {
     "hypothesis": ("taiwa.lab",),
     "matplotlib": ("taiwa.lab",),
     "ray": ("taiwa.lab",),
-    "yaml": ("taiwa.apps", "taiwa.configfile", "taiwa.retrieve"),
+    "yaml": ("taiwa.yamlfile",),
     "tantivy": ("taiwa.retrieve",),
     "markdown_it": ("taiwa.retrieve",),
     "pypdfium2": ("taiwa.retrieve",),

@@ -10,7 +10,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, cast
 
-from taiwa.configfile import write_private
 from taiwa.kernel.errors import AuthError, ConfigError, ModelError
 from taiwa.kernel.values import Request, Sampling, user
 from taiwa.models.http import HttpModel, Timeouts
@@ -19,6 +18,7 @@ from taiwa.models.names import PROVIDERS, resolve
 from taiwa.models.secret import Secret
 from taiwa.models.wire import Target
 from taiwa.settings import Settings
+from taiwa.yamlfile import write_private
 
 __all__ = ["KeyRow", "Secret", "check_key", "find_key", "key_name", "list_keys", "remove_key", "set_key"]
 
