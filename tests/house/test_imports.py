@@ -21,7 +21,7 @@ PLACES = {
     "httpcore2": ("taiwa.models",),
     "sqlite3": ("taiwa.sqlite",),
     "psycopg": ("taiwa.postgres",),
-    "numpy": ("taiwa.guide", "taiwa.models", "taiwa.retrieve"),
+    "numpy": ("taiwa.guide", "taiwa.models", "taiwa.retrieve", "taiwa.safetensors_file"),
     "torch": ("taiwa.models",),
     "transformers": ("taiwa.models",),
     "huggingface_hub": ("taiwa.models",),
