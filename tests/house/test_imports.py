@@ -39,6 +39,7 @@ PLACES = {
     "yaml": ("taiwa.yamlfile",),
     "tantivy": ("taiwa.retrieve",),
     "markdown_it": ("taiwa.retrieve",),
+    "charset_normalizer": ("taiwa.retrieve",),
     "pypdfium2": ("taiwa.retrieve",),
     "mammoth": ("taiwa.retrieve",),
     "trafilatura": ("taiwa.retrieve",),
