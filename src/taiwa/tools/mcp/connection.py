@@ -23,7 +23,7 @@ from mcp import Client, MCPError
 from mcp.types import CONNECTION_CLOSED, CallToolResult, EmbeddedResource, TextContent, TextResourceContents
 from mcp.types import Tool as Listed
 
-from taiwa.apart import Bounds
+from taiwa.isolation import ProcessLimits
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
 from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.values import ToolResult, ToolSpec
@@ -57,7 +57,7 @@ class Mounted:
         return f"Mounted({self.spec.name})"
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
-        """Call it, within the mount's bounds.
+        """Call it, within the mount's limits.
 
         Raises:
             ToolError: what the server said; or `timeout`, `crashed`, `remote`.
@@ -68,15 +68,15 @@ class Mounted:
 class Mount:
     """A foreign server that runs until `close`; calls from several threads run side by side."""
 
-    def __init__(self, command: str | Sequence[str], bounds: Bounds, taken: Iterable[str] = ()) -> None:
+    def __init__(self, command: str | Sequence[str], limits: ProcessLimits, taken: Iterable[str] = ()) -> None:
         words = _words(command)
         self._command = words[0]
-        self._bounds = bounds
+        self._limits = limits
         self._said = bytearray()
         stack = ExitStack()
         try:
             self._portal = stack.enter_context(start_blocking_portal("asyncio"))
-            longest = 24 * bounds.characters + MEGABYTE
+            longest = 24 * limits.characters + MEGABYTE
             ended, found = self._portal.start_task(_live, words, self._said, longest)
         except FAULTS as error:
             stack.close()
@@ -115,18 +115,18 @@ class Mount:
         try:
             future = self._portal.start_task_soon(self._ask, tool.own_name, dict(arguments))
             try:
-                result = future.result(self._bounds.seconds + MORE_SECONDS)
+                result = future.result(self._limits.seconds + MORE_SECONDS)
             except BaseException:
                 future.cancel()
                 raise
         except TimeoutError:
-            raise ToolError(f"{name} did not end in time", code="timeout") from None
+            raise ToolError(f"{name} timed out", code="timeout") from None
         except FAULTS as error:
             raise self._fault(name, error) from error
         return self._result(name, result)
 
     async def _ask(self, name: str, arguments: dict[str, Json]) -> CallToolResult:
-        with anyio.fail_after(self._bounds.seconds):
+        with anyio.fail_after(self._limits.seconds):
             return await self._client.call_tool(name, arguments)
 
     def _fault(self, name: str, error: Exception) -> ToolError:
@@ -137,7 +137,7 @@ class Mount:
         )
 
     def _result(self, name: str, given: CallToolResult) -> ToolResult:
-        longest = self._bounds.characters
+        longest = self._limits.characters
         words = "\n".join(_shown(block) for block in given.content)
         content = cast("Json", given.structured_content)
         if given.is_error:

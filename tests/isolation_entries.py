@@ -1,13 +1,14 @@
-"""Doors for worker processes."""
+"""Entries for child processes."""
 
 import os
+import sys
 import time
 
-from taiwa.apart.inside import Answers
+from taiwa.isolation import Handler
 from taiwa.kernel.records import Json
 
 
-def echo(start: dict[str, Json]) -> Answers:
+def echo(start: dict[str, Json]) -> Handler:
     """Answer with what it was started with, and what is asked."""
 
     def answer(question: dict[str, Json], characters: int) -> dict[str, Json]:
@@ -18,3 +19,11 @@ def echo(start: dict[str, Json]) -> Answers:
         return {"start": start, "question": question, "characters": characters}
 
     return answer
+
+
+def modules(start: dict[str, Json]) -> Handler:
+    """Answer with the modules of taiwa that the child has loaded."""
+    del start
+    return lambda _question, _characters: {
+        "modules": [name for name in sorted(sys.modules) if name.startswith("taiwa")]
+    }
