@@ -27,7 +27,6 @@ PLACES = {
     "huggingface_hub": ("taiwa.models",),
     "jinja2": ("taiwa.models",),
     "xllamacpp": ("taiwa.models",),
-    "onnxruntime": ("taiwa.models",),
     "llguidance": ("taiwa.guide",),
     "lark": ("taiwa.guide",),
     "click": ("taiwa.cli",),
