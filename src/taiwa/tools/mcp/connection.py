@@ -5,13 +5,15 @@ bounded, made harmless, and never an instruction of ours.
 """
 
 import json
+import os
 import re
 import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import TracebackType
 from typing import cast
 from weakref import finalize
@@ -19,7 +21,7 @@ from weakref import finalize
 import anyio
 from anyio.abc import TaskStatus
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from mcp import Client, MCPError
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.types import CONNECTION_CLOSED, CallToolResult, EmbeddedResource, TextContent, TextResourceContents
 from mcp.types import Tool as Listed
 
@@ -29,7 +31,6 @@ from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.values import ToolResult, ToolSpec
 from taiwa.tools.catalogue import builtin
 from taiwa.tools.foreign import harmless, harmless_schema
-from taiwa.tools.mcp.pipes import piped
 from taiwa.tools.mcp.results import failure, unwrapped
 
 __all__ = ["Mount", "Mounted"]
@@ -40,6 +41,9 @@ MOST_TOOLS = 128
 LONGEST_ABOUT = 1_000
 LONGEST_SCHEMA = 20_000
 LONGEST_ERROR = 500
+KEPT_STDERR_BYTES = 4_000
+STDERR_SECONDS = 1.0
+FILTER = Path(__file__).with_name("line_filter.py")
 MEGABYTE = 1 << 20
 FAULTS = (MCPError, RuntimeError, ValueError, OSError, anyio.ClosedResourceError, ExceptionGroup)
 """What the library raises where a server is gone, or says what it may not."""
@@ -180,15 +184,37 @@ class _Live:
 
 async def _live(words: Sequence[str], said: bytearray, longest: int, *, task_status: TaskStatus[_Live]) -> None:
     """Hold a connection until it is told to end; all of it in one task, as its scopes demand."""
+    server = StdioServerParameters(command=sys.executable, args=["-IS", str(FILTER), str(longest), *words])
+    reading, writing = os.pipe()
     with anyio.CancelScope(deadline=anyio.current_time() + START_SECONDS) as scope:
-        async with Client(piped(words, said, longest), cache=None) as client:
-            closing = anyio.Event()
-            listed = await _listed(client)
-            scope.deadline = float("inf")
-            task_status.started(_Live(client, listed, closing))
-            await closing.wait()
+        async with anyio.create_task_group() as tasks:
+            ended = anyio.Event()
+            tasks.start_soon(_keep_end, reading, said, ended)
+            try:
+                with os.fdopen(writing, "w") as stderr:
+                    async with Client(stdio_client(server, stderr), cache=None) as client:
+                        closing = anyio.Event()
+                        listed = await _listed(client)
+                        scope.deadline = float("inf")
+                        task_status.started(_Live(client, listed, closing))
+                        await closing.wait()
+            finally:
+                with anyio.move_on_after(STDERR_SECONDS, shield=True):  # what it started may hold the pipe
+                    await ended.wait()
+                tasks.cancel_scope.cancel()
     if scope.cancelled_caught:
         raise OSError(f"it did not answer for {START_SECONDS:g} seconds")
+
+
+async def _keep_end(stderr: int, said: bytearray, ended: anyio.Event) -> None:
+    """Keep the last bytes of what a server writes to standard error, and tell of its end."""
+    with os.fdopen(stderr, "rb", buffering=0) as pipe:
+        await anyio.wait_readable(pipe)
+        while piece := pipe.read(1 << 16):
+            said += piece
+            del said[:-KEPT_STDERR_BYTES]
+            await anyio.wait_readable(pipe)
+    ended.set()
 
 
 async def _listed(client: Client) -> list[Listed]:
