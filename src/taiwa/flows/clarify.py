@@ -50,7 +50,7 @@ class Manner:
     `policy` is the name of one of `POLICIES`; `rounds` bounds any policy (None: its own bound). `judge`: how to assess; `none`
     needs no model, and rewrites nothing either. `k` passages are given to the answer; `seen` is what the rewriting sees, and
     `several` lets it write several queries. `recall` earlier dialogues of the person are shown to who assesses. `owners` says
-    by a pattern of sources whom a case may concern.
+    by a pattern of sources whom a case may concern. `catalogue` and `locale` are those of `Situation`.
     """
 
     policy: str = "look_first"
@@ -61,6 +61,8 @@ class Manner:
     several: bool = True
     recall: int = 0
     owners: tuple[tuple[str, str], ...] = ()
+    catalogue: int = 0
+    locale: str = ""
 
 
 DEFAULT = Manner()
@@ -120,7 +122,7 @@ def ask(
     found = yield from clarify(dialogue, manner, thread=thread, person=person, policy=policy)
     if not isinstance(found.act, Look) or found.queries is None:
         return Turn(found)
-    language = tongue(dialogue, person.language)
+    language = tongue(dialogue, person.language, manner.locale)
     asked = found.queries.text
     return Turn(found, (yield from answer(asked, found.passages, language=language, history=tuple(dialogue)[:-1])))
 
@@ -244,6 +246,8 @@ class _Course:
             focus=round(focus, 4),
             route=self.route,
             bound=self.manner.rounds,
+            catalogue=self.manner.catalogue,
+            locale=self.manner.locale,
         )
 
     def assess(self) -> Program[Assessment]:
@@ -260,6 +264,7 @@ class _Course:
                 about=self.person.facts,
                 earlier=tuple(each.words for each in self.earlier),
                 needs=self.needs,
+                locale=self.manner.locale,
             )
         )
 
@@ -275,7 +280,7 @@ class _Course:
         if self.manner.judge == "none":
             return Queries(self.words)
         several = self.manner.several and not self.published
-        return (yield from queries(self.wish, seen=self.manner.seen, several=several))
+        return (yield from queries(self.wish, seen=self.manner.seen, several=several, locale=self.manner.locale))
 
     def retrieve(self, asked: Queries) -> Program[tuple[Passage, ...]]:
         """Look up, and fuse with what the first look found for the words as they stand."""
