@@ -670,6 +670,25 @@ def test_a_child_process_does_not_write_into_its_parents_connections(model: Http
     assert len({seen.connection for seen in faults.seen}) == 2
 
 
+def test_a_blocking_call_can_be_made_inside_an_event_loop(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(speech("x"))
+
+    async def blocking() -> str:
+        return fold(model.stream(ASK)).text
+
+    assert asyncio.run(blocking()) == "x"
+
+
+def test_every_chunk_before_a_failure_is_given_out(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(raw(head() + words("one two three")))
+    texts: list[str] = []
+
+    with pytest.raises(ProtocolError, match="in the middle"):
+        texts.extend(chunk.text for chunk in model.stream(ASK) if isinstance(chunk, TextDelta))
+
+    assert "".join(texts) == "one two three"
+
+
 def test_a_closed_model_opens_anew(model: HttpModel, faults: FaultServer) -> None:
     faults.plays(speech("x"))
     fold(model.stream(ASK))

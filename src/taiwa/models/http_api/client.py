@@ -486,6 +486,52 @@ class HttpModel:
         return self._transports[loop][0]
 
 
+class _Body:
+    """The body of a response, read by a task of its own.
+
+    Servers send every few characters in a chunk of its own. The task collects what arrives together, so that one timer guards one
+    wait, not one chunk, and the decoder is called once.
+    """
+
+    def __init__(self, response: "httpx2.Response", limit: int) -> None:
+        self._pieces: list[bytes] = []
+        self._arrived = asyncio.Event()
+        self._task = asyncio.create_task(self._collect(response, limit))
+
+    async def _collect(self, response: "httpx2.Response", limit: int) -> None:
+        try:
+            async with aclosing(response.aiter_raw()) as pieces:
+                async for piece in pieces:
+                    self._pieces.append(piece)
+                    self._arrived.set()
+                    limit -= len(piece)
+                    if limit < 0:  # `_Attempt` reports it
+                        return
+        finally:
+            self._arrived.set()
+
+    async def read(self, seconds: float) -> bytes:
+        """Return what has arrived, nothing at the end; wait no longer than these seconds."""
+        if not self._pieces:
+            async with asyncio.timeout(seconds):
+                await self._arrived.wait()
+        if not self._pieces:
+            await self._task
+            return b""
+        data = b"".join(self._pieces)
+        self._pieces.clear()
+        if not self._task.done():
+            self._arrived.clear()
+        return data
+
+    async def aclose(self) -> None:
+        """Stop reading."""
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        if not self._task.cancelled():
+            self._task.exception()  # taken, so that asyncio does not log it
+
+
 class _Attempt:
     """One attempt of a call: how far it came, and how long it may still take."""
 
@@ -498,7 +544,7 @@ class _Attempt:
         self._size = 0
         self._inflate: Callable[[bytes, int], bytes] | None = None
         self._response: httpx2.Response | None = None
-        self._body: AsyncGenerator[bytes] | None = None
+        self._body: _Body | None = None
         self.headers: Mapping[str, str] = {}
         """The headers of the response; their names are lower-case, and the first of several counts."""
 
@@ -573,7 +619,7 @@ class _Attempt:
                 self._response = await transport.handle_async_request(http)
         except _faults() as fault:
             raise self._error(fault) from None
-        self._body = self._response.aiter_raw()
+        self._body = _Body(self._response, self._limits.response_bytes)
         headers: dict[str, str] = {}
         for name, text in self._response.headers.raw:
             headers.setdefault(name.decode("latin-1").lower(), text.decode("latin-1"))
@@ -596,9 +642,9 @@ class _Attempt:
         """Return the next bytes of the body, unpacked; none at its end."""
         deadline = self._deadline
         while True:
-            seconds = deadline.until_first_byte() if self._stage == "open" else deadline.until_next_byte()
-            async with asyncio.timeout(seconds):
-                data = await self._next()
+            data = await self._next(
+                deadline.until_first_byte() if self._stage == "open" else deadline.until_next_byte()
+            )
             if not data:
                 return b""
             if deadline.is_over:
@@ -617,23 +663,25 @@ class _Attempt:
             if data:
                 return data
 
-    async def _next(self) -> bytes:
+    async def _next(self, seconds: float) -> bytes:
         assert self._body is not None
-        return await anext(self._body, b"")
+        return await self._body.read(seconds)
 
     async def _drain(self) -> None:
         """Read to the end of the response, so that its connection can be used again."""
         with suppress(*_faults()):
-            async with asyncio.timeout(min(DRAIN_SECONDS, self._deadline.left)):
-                while await self._next():
+            seconds = min(DRAIN_SECONDS, self._deadline.left)
+            async with asyncio.timeout(seconds):
+                while await self._next(seconds):
                     pass
 
     async def _failure_body(self) -> bytes:
         """Read the body of a response that is not 2xx, as far as it comes."""
         body = b""
         with suppress(*_faults()):  # the status says enough
-            async with asyncio.timeout(min(FAILURE_SECONDS, self._deadline.left)):
-                while len(body) < FAILURE_BYTES and (data := await self._next()):
+            seconds = min(FAILURE_SECONDS, self._deadline.left)
+            async with asyncio.timeout(seconds):
+                while len(body) < FAILURE_BYTES and (data := await self._next(seconds)):
                     body += data
         return body
 

@@ -141,8 +141,8 @@ class Endpoint:
         return ProtocolError(f"{self.model.name} {what}: is a model for embeddings there, and not one for chats?")
 
 
-class Later:
-    """The embedder of a choice, opened with the first question; until then it is only a name."""
+class LazyEmbedder:
+    """An embedder that is opened at the first question; until then it is only a name."""
 
     def __init__(self, meaning: Meaning, opened: Callable[[Meaning], Embedder]) -> None:
         self.name = meaning.model
@@ -173,8 +173,8 @@ def by_meaning(index: Index, chosen: Settings) -> Index:
     meaning = index.shelf.meaning()
     if meaning is None:
         return index
-    later = Later(meaning, lambda known: open_embedder(known.place, chosen, known, timeouts=QUESTION))
-    fused = Fused(index, later, always=meaning.always)
+    embedder = LazyEmbedder(meaning, lambda known: open_embedder(known.place, chosen, known, limits=QUESTION))
+    fused = Fused(index, embedder, always=meaning.always)
     return fused if fused.fuses else index
 
 
@@ -189,7 +189,7 @@ def caught_up(index: Index) -> str:
 
 
 def open_embedder(
-    place: str, chosen: Settings, known: Meaning | None = None, *, timeouts: RequestLimits | None = None
+    place: str, chosen: Settings, known: Meaning | None = None, *, limits: RequestLimits | None = None
 ) -> Embedder:
     """Open an embedder: the folder of a model, or an endpoint as models are named (`openai:…`, `http://host:port/v1#name`).
 
@@ -203,11 +203,11 @@ def open_embedder(
         from taiwa.retrieve.dense.folder import ModelFolder
 
         return ModelFolder(Path(place).expanduser())
-    return open_endpoint(place, chosen, known, timeouts=timeouts)
+    return open_endpoint(place, chosen, known, limits=limits)
 
 
 def open_endpoint(
-    place: str, chosen: Settings, known: Meaning | None = None, *, timeouts: RequestLimits | None = None
+    place: str, chosen: Settings, known: Meaning | None = None, *, limits: RequestLimits | None = None
 ) -> Endpoint:
     """Open an endpoint.
 
@@ -223,8 +223,8 @@ def open_endpoint(
         raise ConfigError(f"{place!r} runs no embeddings: give the folder of a sentence model itself, without `local:`")
     if isinstance(target.codec, AnthropicMessages):
         raise ConfigError(f"{place!r}: this provider has no embeddings; another provider, a server or a folder may")
-    limits = timeouts or RequestLimits(total=chosen.timeout)
-    retry = RetryPolicy(attempts=2 if timeouts else chosen.attempts)
+    retry = RetryPolicy(attempts=2 if limits else chosen.attempts)
+    limits = limits or RequestLimits(total=chosen.timeout)
     key = find_key(target, chosen)
     if unnamed:
         with HttpModel(target, key, limits=limits, retry=retry) as asking:
