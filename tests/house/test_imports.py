@@ -18,7 +18,7 @@ PLACES = {
     "pint": ("taiwa.tools",),
     "mcp": ("taiwa.tools",),
     "anyio": ("taiwa.tools",),
-    "httpcore2": ("taiwa.models",),
+    "httpx2": ("taiwa.models",),
     "sqlite3": ("taiwa.sqlite",),
     "psycopg": ("taiwa.postgres",),
     "numpy": ("taiwa.guide", "taiwa.models", "taiwa.retrieve", "taiwa.safetensors_file"),
@@ -73,9 +73,9 @@ def loaded_by(statement: str) -> set[str]:
     ("module", "text"),
     [
         ("taiwa.kernel.values", "import pydantic"),
-        ("taiwa.flows.chat", "from httpcore2 import ConnectionPool"),
+        ("taiwa.flows.chat", "from httpx2 import Client"),
         ("taiwa.shapes", "import pydantic"),
-        ("taiwa.models.http", "def f():\n    import sqlite3"),
+        ("taiwa.models.http_api.client", "def f():\n    import sqlite3"),
         ("taiwa.apps.load", "import requests"),
         ("taiwa.store.open", "import importlib\nimportlib.import_module('rich.table')"),
     ],
@@ -112,4 +112,4 @@ def test_the_kernel_loads_the_standard_library_only() -> None:
 def test_importing_taiwa_loads_no_terminal_and_no_http_client() -> None:
     loaded = loaded_by("import taiwa")
 
-    assert not loaded & {"httpcore2", "click", "rich", "prompt_toolkit"}
+    assert not loaded & {"httpx2", "httpcore2", "click", "rich", "prompt_toolkit"}

@@ -125,7 +125,7 @@ def _looking(app: App, desk: "Desk", asking: Asking, indexes: "list[Index]", sta
     from taiwa.retrieve import Within
 
     if (settings := desk.settings) is not None:
-        from taiwa.models.embeddings import by_meaning
+        from taiwa.models.http_api.embeddings import by_meaning
 
         indexes = [by_meaning(index, settings) for index in indexes]
     within = Within(indexes, _words(app.values.get("as")))

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from taiwa.kernel import AuthError, ConfigError, ModelError, ProtocolError
-from taiwa.models.embeddings import Endpoint, by_meaning, caught_up, open_embedder, open_endpoint
-from taiwa.models.http import HttpModel, Retry
+from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.embeddings import Endpoint, by_meaning, caught_up, open_embedder, open_endpoint
+from taiwa.models.http_api.retries import Clock, RetryPolicy
 from taiwa.models.names import resolve
 from taiwa.retrieve import Index, Library
 from taiwa.retrieve.dense import Fused
@@ -100,10 +101,12 @@ def test_vectors_of_another_length_are_refused(server: EmbeddingServer, endpoint
 def test_a_server_that_is_out_of_order_is_asked_again_and_then_says_so(server: EmbeddingServer) -> None:
     server.status = 503
     slept: list[float] = []
-    from taiwa.models.http import Timing
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
 
     target = resolve(f"{server.base_url}#topics")
-    broken = Endpoint(HttpModel(target, retry=Retry(attempts=3), timing=Timing(sleep=slept.append)))
+    broken = Endpoint(HttpModel(target, retry=RetryPolicy(attempts=3), clock=Clock(sleep=sleep)))
     with pytest.raises(ModelError, match="tried 3 times"):
         broken.embed(["a"], "passage")
     assert len(slept) == 2

@@ -14,7 +14,7 @@ from taiwa.kernel.errors import (
     TimeoutError,
     UnsupportedError,
 )
-from taiwa.models.failures import Server, failure, inside, quoted, wait_asked
+from taiwa.models.http_api.errors import Server, failure, inside, quoted, wait_asked
 
 SERVER = Server("OpenAI", "gpt-x")
 JSON = {"content-type": "application/json"}

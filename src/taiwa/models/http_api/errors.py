@@ -1,10 +1,15 @@
-"""What a server says when it fails, as one of our errors: one table for all protocols."""
+"""Map HTTP error responses of all protocols, and faults of the network, to error classes."""
 
+import builtins
+import errno
 import re
-from collections.abc import Mapping
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from math import isfinite
 from time import time
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 from taiwa.kernel.errors import (
     AuthError,
@@ -19,7 +24,18 @@ from taiwa.kernel.errors import (
 from taiwa.kernel.records import Json
 from taiwa.models.loose import count_at, item_at, mend, parse, text_at
 
-__all__ = ["Server", "failure", "inside", "not_in_protocol", "quoted", "wait_asked"]
+__all__ = [
+    "Endpoint",
+    "FaultMapping",
+    "Server",
+    "Stage",
+    "failure",
+    "inside",
+    "map_fault",
+    "not_in_protocol",
+    "quoted",
+    "wait_asked",
+]
 
 QUOTED = 300
 BODY = 500
@@ -290,3 +306,114 @@ def _names_model(complaint: Complaint, server: Server) -> bool:
     """Tell a model that the server does not have from an address that it does not have."""
     kinds = {KINDS.get(kind) for kind in complaint.kinds}
     return "missing" in kinds or NO_SUCH_MODEL.search(complaint.words) is not None or server.model in complaint.words
+
+
+# --- faults of the network --------------------------------------------------------------------------------------------
+
+Stage: TypeAlias = Literal["open", "answer", "given"]
+"""How far a call came: no byte of a response yet · a response began · chunks of it were given out."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultMapping:
+    """The error for one fault: its class, the message, and whether the call may be made again.
+
+    A call that a server may still be working on is not made again: it would be paid twice.
+    """
+
+    kind: type[ModelError]
+    words: str
+    again: bool = False
+
+
+TABLE = {
+    "late": FaultMapping(TimeoutError, "{host} took longer than the {total:g} s that an answer may take; raise `timeout` in the settings"),
+    "no route": FaultMapping(OverloadedError, "cannot reach {host}; check the network", again=True),
+    "no host": FaultMapping(OverloadedError, "unknown host {host}; check the base URL {url} and the network", again=True),
+    "refused": FaultMapping(OverloadedError, "nothing listens at {host}: is the server running at {url}?", again=True),
+    "untrusted": FaultMapping(ProtocolError, "the certificate of {host} is not trusted; name its authority in SSL_CERT_FILE"),
+    "no tls": FaultMapping(ProtocolError, "{host} does not speak TLS; is it http:// instead of https://?"),
+    "unconnected": FaultMapping(OverloadedError, "no connection to {host}: is the server running at {url}?", again=True),
+    "no connection": FaultMapping(
+        TimeoutError, "no connection to {host} within {connect:g} s: is the server running at {url}?", again=True
+    ),
+    "not taken": FaultMapping(TimeoutError, "{host} did not take the request within {first_byte:g} s; try again later"),
+    "no answer": FaultMapping(TimeoutError, "no answer from {host} within {first_byte:g} s; try again, or raise the time to the first byte"),
+    "stalled": FaultMapping(TimeoutError, "{host} stalled for {between:g} s in the middle of its answer; try again"),
+    "hung up": FaultMapping(OverloadedError, "{host} hung up before it answered; look at the log of the server at {url}", again=True),
+    "cut": FaultMapping(ProtocolError, "{host} broke off in the middle of its answer; try again"),
+    "not http": FaultMapping(ProtocolError, "{host} does not speak HTTP; check that {url} leads to a model server"),
+    "proxy": FaultMapping(ProtocolError, "the proxy on the way to {host} fails; check HTTPS_PROXY, or name the host in NO_PROXY"),
+}  # fmt: skip
+UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL})
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What the messages name: the host, its base URL, and the limits of a call in seconds."""
+
+    host: str
+    url: str
+    connect: float
+    first_byte: float
+    between: float
+    total: float
+
+
+def map_fault(cause: Exception, stage: Stage, endpoint: Endpoint, *, late: bool) -> tuple[ModelError, bool]:
+    """Map an exception of httpx2, or an `OSError`, to an error and whether the call may be made again.
+
+    `late` tells that the time of the whole call is used up.
+    """
+    row = TABLE["late" if late else _fault(cause, stage)]
+    return row.kind(row.words.format(**asdict(endpoint))), row.again
+
+
+def _fault(cause: Exception, stage: Stage) -> str:
+    import httpx2
+
+    match cause:
+        case httpx2.ProxyError():
+            return "proxy"
+        case httpx2.ConnectTimeout():
+            return "no connection"
+        case httpx2.ConnectError():
+            return _connect_fault(cause)
+        case httpx2.WriteTimeout():
+            return "not taken"
+        case httpx2.TimeoutException() | builtins.TimeoutError():
+            return "no answer" if stage == "open" else "stalled"
+        case httpx2.ProtocolError() if not any(word in str(cause) for word in ("disconnected", "peer closed")):
+            return "not http"
+        case _:
+            return "cut" if stage == "given" else "hung up"
+
+
+def _connect_fault(cause: Exception) -> str:
+    for error in _causes(cause):
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return "untrusted"
+        if isinstance(error, ssl.SSLError):
+            return "no tls"
+        if isinstance(error, socket.gaierror):
+            return "no host"
+        if isinstance(error, ConnectionRefusedError):
+            return "refused"
+        if isinstance(error, OSError) and error.errno in UNREACHABLE:
+            return "no route"
+    return "unconnected"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and all that it came from, through causes, contexts, groups and arguments."""
+    seen: set[int] = set()
+    waiting: list[object] = [error]
+    while waiting:
+        one = waiting.pop(0)
+        if not isinstance(one, BaseException) or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        waiting += [*one.args, one.__cause__, one.__context__]
+        if isinstance(one, BaseExceptionGroup):
+            waiting += cast("BaseExceptionGroup[BaseException]", one).exceptions

@@ -13,9 +13,9 @@ from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError, TaiwaErr
 from taiwa.kernel.records import Json
 from taiwa.models.anthropic import AnthropicMessages
 from taiwa.models.body import written
-from taiwa.models.http import HttpModel, Retry, Timeouts
+from taiwa.models.http_api.client import HttpModel, parse_base_url
+from taiwa.models.http_api.retries import RequestLimits, RetryPolicy
 from taiwa.models.keys import find_key
-from taiwa.models.letter import address_of
 from taiwa.models.loose import count_at, item_at, items_at, parse, text_at
 from taiwa.models.names import resolve
 from taiwa.models.wire import Call
@@ -34,7 +34,7 @@ SHORTEST = 40
 PROBE = "The same words, always: 同じ言葉を、いつも。"
 SAME = 0.99
 """Two vectors of one text whose cosine is lower are of two models; a model that runs elsewhere differs by far less."""
-QUESTION = Timeouts(connect=5.0, first_byte=25.0, between=10.0, total=30.0)
+QUESTION = RequestLimits(connect=5.0, first_byte=25.0, between=10.0, total=30.0)
 """How long a question waits for its vector; it can be answered without."""
 LISTED = 5
 MOST_NAMED = 80
@@ -94,7 +94,7 @@ class Endpoint:
         if not self.name:
             digest = hashlib.sha256(struct.pack(f"<{len(probe)}f", *probe)).hexdigest()
             target = self.model.target
-            self.name = f"{target.model[:MOST_NAMED]}@{address_of(target.base_url).authority}-{digest[:12]}"
+            self.name = f"{target.model[:MOST_NAMED]}@{parse_base_url(target.base_url).authority}-{digest[:12]}"
             self.probe = probe
         self._met = True
 
@@ -141,8 +141,8 @@ class Endpoint:
         return ProtocolError(f"{self.model.name} {what}: is a model for embeddings there, and not one for chats?")
 
 
-class Later:
-    """The embedder of a choice, opened with the first question; until then it is only a name."""
+class LazyEmbedder:
+    """An embedder that is opened at the first question; until then it is only a name."""
 
     def __init__(self, meaning: Meaning, opened: Callable[[Meaning], Embedder]) -> None:
         self.name = meaning.model
@@ -173,8 +173,8 @@ def by_meaning(index: Index, chosen: Settings) -> Index:
     meaning = index.shelf.meaning()
     if meaning is None:
         return index
-    later = Later(meaning, lambda known: open_embedder(known.place, chosen, known, timeouts=QUESTION))
-    fused = Fused(index, later, always=meaning.always)
+    embedder = LazyEmbedder(meaning, lambda known: open_embedder(known.place, chosen, known, limits=QUESTION))
+    fused = Fused(index, embedder, always=meaning.always)
     return fused if fused.fuses else index
 
 
@@ -189,7 +189,7 @@ def caught_up(index: Index) -> str:
 
 
 def open_embedder(
-    place: str, chosen: Settings, known: Meaning | None = None, *, timeouts: Timeouts | None = None
+    place: str, chosen: Settings, known: Meaning | None = None, *, limits: RequestLimits | None = None
 ) -> Embedder:
     """Open an embedder: the folder of a model, or an endpoint as models are named (`openai:…`, `http://host:port/v1#name`).
 
@@ -203,11 +203,11 @@ def open_embedder(
         from taiwa.retrieve.dense.folder import ModelFolder
 
         return ModelFolder(Path(place).expanduser())
-    return open_endpoint(place, chosen, known, timeouts=timeouts)
+    return open_endpoint(place, chosen, known, limits=limits)
 
 
 def open_endpoint(
-    place: str, chosen: Settings, known: Meaning | None = None, *, timeouts: Timeouts | None = None
+    place: str, chosen: Settings, known: Meaning | None = None, *, limits: RequestLimits | None = None
 ) -> Endpoint:
     """Open an endpoint.
 
@@ -223,13 +223,13 @@ def open_endpoint(
         raise ConfigError(f"{place!r} runs no embeddings: give the folder of a sentence model itself, without `local:`")
     if isinstance(target.codec, AnthropicMessages):
         raise ConfigError(f"{place!r}: this provider has no embeddings; another provider, a server or a folder may")
-    limits = timeouts or Timeouts(total=chosen.timeout)
-    retry = Retry(attempts=2 if timeouts else chosen.attempts)
+    retry = RetryPolicy(attempts=2 if limits else chosen.attempts)
+    limits = limits or RequestLimits(total=chosen.timeout)
     key = find_key(target, chosen)
     if unnamed:
-        with HttpModel(target, key, timeouts=limits, retry=retry) as asking:
+        with HttpModel(target, key, limits=limits, retry=retry) as asking:
             target = resolve(f"{place}#{_only_model(asking)}", base_urls=chosen.base_urls)
-    return Endpoint(HttpModel(target, key, timeouts=limits, retry=retry), known)
+    return Endpoint(HttpModel(target, key, limits=limits, retry=retry), known)
 
 
 def _only_model(server: HttpModel) -> str:

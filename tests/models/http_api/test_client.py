@@ -22,10 +22,10 @@ from taiwa.kernel.errors import (
     TimeoutError,
 )
 from taiwa.kernel.values import Finished, Request, TextDelta, Usage, fold, user
-from taiwa.models.http import HttpModel, Timeouts
-from taiwa.models.letter import post
+from taiwa.models.http_api import client
+from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.retries import RequestLimits
 from taiwa.models.names import resolve
-from taiwa.models.pool import Pool, Shards
 from tests.models.conftest import Face, Sleeps
 from tests.peers.faults import (
     CERTIFICATE,
@@ -44,8 +44,8 @@ from tests.peers.faults import (
 
 KEY = "canary-0123456789-key"
 ASK = Request((user("hello"),))
-PATIENT = Timeouts(connect=10.0, first_byte=20.0, between=20.0, total=30.0)
-HASTY = Timeouts(connect=10.0, first_byte=0.25, between=0.25, total=30.0)
+PATIENT = RequestLimits(connect=10.0, first_byte=20.0, between=20.0, total=30.0)
+HASTY = RequestLimits(connect=10.0, first_byte=0.25, between=0.25, total=30.0)
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ def hasty(faults: FaultServer, sleeps: Sleeps) -> Iterator[HttpModel]:
         yield made
 
 
-def model_at(url: str, sleeps: Sleeps, timeouts: Timeouts = PATIENT) -> HttpModel:
-    return HttpModel(resolve(f"{url}#test-model"), KEY, timeouts=timeouts, timing=sleeps.timing)
+def model_at(url: str, sleeps: Sleeps, limits: RequestLimits = PATIENT) -> HttpModel:
+    return HttpModel(resolve(f"{url}#test-model"), KEY, limits=limits, clock=sleeps.clock)
 
 
 def error_of(face: Face, model: HttpModel) -> ModelError:
@@ -373,7 +373,7 @@ def test_no_server_can_fill_the_memory(
     face: Face, faults: FaultServer, sleeps: Sleeps, act: Act, complaint: str
 ) -> None:
     faults.plays(act)
-    with model_at(faults.base_url, sleeps, Timeouts()) as model:
+    with model_at(faults.base_url, sleeps, RequestLimits()) as model:
         error = error_of(face, model)
 
     assert complaint in str(error)
@@ -383,7 +383,7 @@ def test_the_time_for_a_whole_call_ends_it_even_while_words_come(
     face: Face, faults: FaultServer, sleeps: Sleeps
 ) -> None:
     faults.plays(drip(words("more "), 0.05, head()))
-    with model_at(faults.base_url, sleeps, Timeouts(total=0.4)) as model:
+    with model_at(faults.base_url, sleeps, RequestLimits(total=0.4)) as model:
         begun = time.monotonic()
 
         error = error_of(face, model)
@@ -414,7 +414,7 @@ def test_a_server_that_is_not_there_is_named_with_its_address(face: Face, sleeps
 
 def test_a_host_that_does_not_exist_is_told_so(face: Face, sleeps: Sleeps) -> None:
     with model_at("http://no-such-host.invalid/v1", sleeps) as model:
-        assert "no host is called no-such-host.invalid" in str(error_of(face, model))
+        assert "unknown host no-such-host.invalid" in str(error_of(face, model))
 
 
 def test_tls_spoken_to_a_server_without_it_is_named(face: Face, faults: FaultServer, sleeps: Sleeps) -> None:
@@ -497,10 +497,10 @@ def test_a_base_url_that_is_none_is_refused_without_showing_what_it_hides(url: s
 def test_an_address_is_written_as_the_wire_wants_it(url: str, host: str, path: str) -> None:
     target = replace(resolve("openai:gpt-4.1"), base_url=url)
 
-    letter = post(target, target.codec.encode(ASK), None)
+    http = HttpModel(target)._post(target.codec.encode(ASK)).http
 
-    assert dict(letter.headers)[b"host"] == host.encode()
-    assert letter.path == path
+    assert http.headers["host"] == host
+    assert http.url.raw_path.decode() == path
 
 
 def test_a_redirect_is_not_followed(face: Face, model: HttpModel, faults: FaultServer) -> None:
@@ -664,10 +664,29 @@ def test_a_child_process_does_not_write_into_its_parents_connections(model: Http
     faults.plays(speech("x"))
     fold(model.stream(ASK))
 
-    model._process = -1  # as after a fork
+    client._forget_background_loop()  # as after a fork
     fold(model.stream(ASK))
 
     assert len({seen.connection for seen in faults.seen}) == 2
+
+
+def test_a_blocking_call_can_be_made_inside_an_event_loop(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(speech("x"))
+
+    async def blocking() -> str:
+        return fold(model.stream(ASK)).text
+
+    assert asyncio.run(blocking()) == "x"
+
+
+def test_every_chunk_before_a_failure_is_given_out(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(raw(head() + words("one two three")))
+    texts: list[str] = []
+
+    with pytest.raises(ProtocolError, match="in the middle"):
+        texts.extend(chunk.text for chunk in model.stream(ASK) if isinstance(chunk, TextDelta))
+
+    assert "".join(texts) == "one two three"
 
 
 def test_a_closed_model_opens_anew(model: HttpModel, faults: FaultServer) -> None:
@@ -679,20 +698,7 @@ def test_a_closed_model_opens_anew(model: HttpModel, faults: FaultServer) -> Non
     assert len({seen.connection for seen in faults.seen}) == 2
 
 
-def test_few_calls_take_few_pools_and_many_calls_many() -> None:
-    made: list[int] = []
-    shards = Shards(lambda: made.append(1) or len(made), Pool(shards=3, width=2))
-
-    taken = [shards.take() for _ in range(8)]
-    pools = [shard.pool for shard in taken]
-    for shard in taken:
-        shards.give_back(shard)
-
-    assert pools == [1, 1, 2, 2, 3, 3, 1, 2]
-    assert shards.take().pool == 1
-
-
-def test_the_module_is_imported_without_the_transport() -> None:
-    code = "import sys, taiwa.models.http; assert not {'httpcore2', 'h11', 'anyio'} & set(sys.modules)"
+def test_the_module_is_imported_without_httpx2() -> None:
+    code = "import sys, taiwa.models.http_api.client; assert not {'httpx2', 'httpcore2', 'h11', 'anyio'} & set(sys.modules)"
 
     subprocess.run([sys.executable, "-c", code], check=True)
