@@ -118,7 +118,7 @@ BAD_LINES = [
     (3, edited(LINES[3], kind="edict"), "line 4: a node with a missing field, or one of the wrong type"),
     (3, edited(LINES[3], parent=7), "line 4: a node with a missing field, or one of the wrong type"),
     (3, edited(LINES[3], state="gone"), "line 4: a node with a missing field, or one of the wrong type"),
-    (3, edited(LINES[3], delta={"~": "Text", "text": SECRET}), "line 4: the content does not fit its hash"),
+    (3, edited(LINES[3], delta={"~": "text", "text": SECRET}), "line 4: the content does not fit its hash"),
     (3, LINES[3][:-9], "line 4: not JSON"),
     (3, "[" * 100_000, "line 4: not JSON"),
     (3, f'["{SECRET}"]', "line 4: not a JSON object"),

@@ -29,7 +29,7 @@ END_SECONDS = 2.0
 MEGABYTE = 1 << 20
 
 
-@value
+@value(tag="process-limits")
 class Bounds:
     """What one call may use: wall-clock seconds, memory beyond what its process began with, and characters of the result."""
 

@@ -51,7 +51,7 @@ LITTLE = 0.15
 """Below this chance of an answer it is said that the documents may not hold one."""
 
 
-@value
+@value(tag="ask-turn-options")
 class Asking:
     """How a turn asks: the manner of its dialogue, who asks, and how a model is to put its answers.
 

@@ -49,7 +49,7 @@ ENDINGS = {
 }
 
 
-@value
+@value(tag="extraction")
 class Extracted(Generic[T]):
     """A value of the wanted type and the attempts that it took, the last of them the one that was read."""
 
@@ -62,7 +62,7 @@ class Extracted(Generic[T]):
         return _total(self.attempts)
 
 
-class ExtractError(ShapeError):
+class ExtractError(ShapeError, tag="extraction"):
     """No attempt could be read.
 
     `tries` holds the attempts whole, `best` the JSON of the one that came nearest (None where there was none), `reason`

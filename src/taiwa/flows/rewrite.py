@@ -50,7 +50,7 @@ SHORTEST_PART_BYTES = 8
 """What is shorter is no question of its own; a Chinese character has three bytes, and says about as much as three letters."""
 
 
-@value
+@value(tag="queries")
 class Queries:
     """What is looked up for a dialogue: `raw`, the user's last words as they stand, and what they were rewritten to.
 

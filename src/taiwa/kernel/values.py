@@ -59,7 +59,7 @@ Ability = Literal[
 tell how likely tokens were; `decisions`: answer typed questions by probabilities, without words."""
 
 
-@value
+@value(tag="text")
 class Text:
     """Words. A transient text belongs to this request only and is not part of the prefix that the next one repeats."""
 
@@ -67,14 +67,14 @@ class Text:
     transient: bool = False
 
 
-@value
+@value(tag="thinking")
 class Thought:
     """Hidden reasoning that a model chose to show; never scanned for triggers, never sent back."""
 
     text: str
 
 
-@value
+@value(tag="tool-call")
 class ToolCall:
     """A call that the model wants; `arguments` is JSON text as the model wrote it."""
 
@@ -83,7 +83,7 @@ class ToolCall:
     id: str = ""
 
 
-@value
+@value(tag="tool-result")
 class ToolResult:
     """What a tool gave: `text` is what a model reads, `value` the exact result, `error` a code or ''."""
 
@@ -98,7 +98,7 @@ class ToolResult:
 Part: TypeAlias = Text | Thought | ToolCall | ToolResult
 
 
-@value
+@value(tag="message")
 class Message:
     """One message of a conversation as a model sees it."""
 
@@ -131,7 +131,7 @@ def assistant(text: str) -> Message:
     return Message("assistant", (Text(text),))
 
 
-@value
+@value(tag="usage")
 class Usage:
     """Tokens of one or many calls; a monoid under `+`. `input_tokens` includes those read from and written to a cache."""
 
@@ -151,7 +151,7 @@ class Usage:
         )
 
 
-@value
+@value(tag="json-schema")
 class JsonSchema:
     """The answer must be JSON that fits the schema."""
 
@@ -159,14 +159,14 @@ class JsonSchema:
     name: str = "answer"
 
 
-@value
+@value(tag="regex")
 class Regex:
     """The answer must match the pattern from end to end."""
 
     pattern: str
 
 
-@value
+@value(tag="grammar")
 class Grammar:
     """The answer must be a word of the grammar (Lark notation)."""
 
@@ -174,14 +174,14 @@ class Grammar:
     start: str = "start"
 
 
-@value
+@value(tag="one-of")
 class OneOf:
     """The answer must be one of these texts."""
 
     texts: tuple[str, ...]
 
 
-@value
+@value(tag="tool-calls-in-text")
 class Calls:
     """The answer must be free text up to the end of its first call of a tool, and a call must be of one of these tools.
 
@@ -195,7 +195,7 @@ class Calls:
     free_text: bool = True
 
 
-@value
+@value(tag="yes-no-question")
 class YesNo:
     """Is something so? `yes` and `no` may say what each means."""
 
@@ -204,7 +204,7 @@ class YesNo:
     no: str = ""
 
 
-@value
+@value(tag="choice-question")
 class Choice:
     """Which of some options is it? An option is a name and what it means, which may be empty."""
 
@@ -212,7 +212,7 @@ class Choice:
     options: tuple[tuple[str, str], ...]
 
 
-@value
+@value(tag="scale-question")
 class Scale:
     """Where on an ordered scale does it stand? `levels` are the words for each, first to last."""
 
@@ -223,7 +223,7 @@ class Scale:
 Question: TypeAlias = YesNo | Choice | Scale
 
 
-@value
+@value(tag="questions")
 class Questions:
     """The answer must say of each named question how likely every answer to it is; no words are written."""
 
@@ -233,7 +233,7 @@ class Questions:
 Constraint: TypeAlias = JsonSchema | Regex | Grammar | OneOf | Calls | Questions
 
 
-@value
+@value(tag="sampling")
 class Sampling:
     """How tokens are drawn; None leaves the choice to the server."""
 
@@ -243,7 +243,7 @@ class Sampling:
     seed: int | None = None
 
 
-@value
+@value(tag="tool-spec")
 class ToolSpec:
     """A tool as a model sees it; `parameters` is the JSON Schema of its arguments object.
 
@@ -256,7 +256,7 @@ class ToolSpec:
     trust: Literal["trusted", "untrusted"] = "trusted"
 
 
-@value
+@value(tag="request")
 class Request:
     """Everything a model needs for one answer.
 
@@ -279,7 +279,7 @@ class Request:
         return digest(self)
 
 
-@value
+@value(tag="token-logprob")
 class Likelihood:
     """A token of an answer, the logarithm of its probability, and the likeliest tokens at its place with theirs."""
 
@@ -288,7 +288,7 @@ class Likelihood:
     likeliest: tuple[tuple[str, float], ...] = ()
 
 
-@value
+@value(tag="enforcement")
 class Enforcement:
     """How the constraint of a request was kept; each clause is the JSON pointer of a schema and a keyword in it.
 
@@ -309,7 +309,7 @@ class Enforcement:
         return not self.promised and not self.checked and not self.broken
 
 
-@value
+@value(tag="response")
 class Response:
     """One answer. `usage` None means that the backend did not say; it is never read as zero.
 
@@ -334,21 +334,21 @@ class Response:
         return self.message.text
 
 
-@value
+@value(tag="text-delta")
 class TextDelta:
     """The next words of an answer."""
 
     text: str
 
 
-@value
+@value(tag="thinking-delta")
 class ThoughtDelta:
     """The next words of the hidden reasoning."""
 
     text: str
 
 
-@value
+@value(tag="stream-end")
 class Finished:
     """The end of a stream of chunks."""
 
@@ -389,7 +389,7 @@ def fold(chunks: Iterable[Chunk]) -> Response:
     )
 
 
-@value
+@value(tag="passage")
 class Passage:
     """A piece of a source; `start` is its character offset there.
 
@@ -407,7 +407,7 @@ class Passage:
     id: str = ""
 
 
-@value
+@value(tag="evidence")
 class Evidence:
     """What retrieval says of a question; every number is 0 to 1, and 0 where nothing was found.
 
@@ -426,7 +426,7 @@ class Evidence:
     dangling: tuple[str, ...] = ()
 
 
-@value
+@value(tag="notice")
 class Note:
     """Something a person may want to know; a warning is always shown."""
 
