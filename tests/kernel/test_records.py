@@ -153,3 +153,10 @@ def test_classes_of_one_name_live_side_by_side_under_tags_of_their_own() -> None
 def test_the_tags_of_containers_are_refused() -> None:
     with pytest.raises(TypeError, match="the tag 'list'"):
         value(tag="list")(type("Listing", (), {}))
+
+
+def test_the_task_of_a_request_is_recorded_and_changes_no_digest() -> None:
+    plain, marked = Request((user("Hi"),)), Request((user("Hi"),), task="chat")
+
+    assert revive(record(marked)) == marked != plain
+    assert marked.digest == plain.digest

@@ -189,7 +189,8 @@ def _advised(act: Act, dialogue: Sequence[Message], asking: Asking) -> Program[s
     """What a model replies where nothing is to be looked up; greetings and thanks need none, and not every model can."""
     if asking.modelless or not isinstance(act, Advise) or act.kind not in ("chat", "consultation"):
         return ""
-    request = Request((system(ADVICE), material(dialogue)), sampling=Sampling(max_tokens=LONGEST_ADVICE))
+    messages = system(ADVICE), material(dialogue)
+    request = Request(messages, sampling=Sampling(max_tokens=LONGEST_ADVICE), task="advise")
     try:
         response = yield from perform(Complete(request, Hidden))
     except UnsupportedError as error:

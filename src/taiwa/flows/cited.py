@@ -77,7 +77,9 @@ def cite(query: str, passages: Sequence[Passage], *, language: str = "", manner:
     found = tuple(passages)
     if not found:
         return Answer(query, documented=False)
-    written = (yield from extract(Shape(Written), cite_request(query, found, language, manner))).value
+    written = (
+        yield from extract(Shape(Written), cite_request(query, found, language, manner), task="answer_with_citations")
+    ).value
     answer = checked(query, written, found)
     if answer.refused:
         whole = sum(len(each.quotations) for each in written.statements)

@@ -100,7 +100,8 @@ def queries(dialogue: Sequence[Message], *, seen: Seen = "user", several: bool =
     language = tongue(dialogue)
     what, lines = (SEVERAL if several else SINGLE)[language]
     instructions = INSTRUCTIONS[language].format(what=what, lines=lines)
-    request = Request((system(instructions), user(_shown(dialogue, seen))), sampling=Sampling(max_tokens=LONGEST))
+    messages = system(instructions), user(_shown(dialogue, seen))
+    request = Request(messages, sampling=Sampling(max_tokens=LONGEST), task="rewrite_query")
     response = yield from perform(Complete(request, Hidden))
     written = _lines(response.text, several=several)
     if not written or response.finish != "stop" or foreign(" ".join(written), said):

@@ -4,6 +4,7 @@ Nothing here does I/O or knows of a provider. `fold` is the one way from a strea
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from taiwa.kernel.records import Json, digest, value
@@ -256,12 +257,34 @@ class ToolSpec:
     trust: Literal["trusted", "untrusted"] = "trusted"
 
 
+Task: TypeAlias = Literal[
+    "",
+    "chat",
+    "summarize",
+    "solve",
+    "extract_number",
+    "extract",
+    "assess",
+    "assess_clarity",
+    "assess_is_question",
+    "assess_is_consultation",
+    "assess_in_internal_docs",
+    "assess_ask_person",
+    "clarify_question",
+    "rewrite_query",
+    "answer_with_citations",
+    "advise",
+]
+"""Which of our programs asks; empty for any other."""
+
+
 @value(tag="request")
 class Request:
     """Everything a model needs for one answer.
 
     `prefix` is the start of the answer that the model must continue; `tool_choice` is `auto`, `none`, `required` or the
     name of one of `tools`; `likeliest` is how many of the likeliest tokens to tell for each place of the answer.
+    `task` says which of our programs asks: the built-in model, which learned some of them, goes by it. It is sent to no server.
     """
 
     messages: tuple[Message, ...]
@@ -272,11 +295,12 @@ class Request:
     tool_choice: str = "auto"
     sampling: Sampling = Sampling()
     likeliest: int = 0
+    task: Task = ""
 
     @property
     def digest(self) -> str:
-        """The cache key: equal requests have equal digests on every machine."""
-        return digest(self)
+        """The cache key: requests that a server cannot tell apart have equal digests on every machine."""
+        return digest(replace(self, task="") if self.task else self)
 
 
 @value(tag="token-logprob")

@@ -11,7 +11,8 @@ from taiwa.kernel.values import Usage
 
 __all__ = ["Fault", "Header", "Row", "fault", "read_header", "read_row", "written"]
 
-FORMAT = 1
+FORMAT = "1"
+"""Rows of unreleased versions have the number 1 here, and other names of errors."""
 SAME = ("evaluation", "data_hash", "model", "options")
 """What two runs must share for their rows to belong together."""
 
