@@ -225,7 +225,7 @@ def test_replay_says_when_a_turn_would_end_elsewhere(talked: Taiwa, place: Place
     import sqlite3
 
     with sqlite3.connect(place.store) as db:
-        first, second = [row[0] for row in db.execute("SELECT answer FROM call WHERE kind = 'Complete' ORDER BY seq")]
+        first, second = [row[0] for row in db.execute("SELECT answer FROM call WHERE kind = 'complete' ORDER BY seq")]
         db.execute("UPDATE call SET answer = ? WHERE answer = ?", (first, second))
     db.close()
 

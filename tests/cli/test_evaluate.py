@@ -201,7 +201,7 @@ def test_a_second_run_asks_only_what_is_missing_or_failed(
 
     assert first.code == 1
     assert {row["failed"] for row in first.json["rows"]} == {1}
-    assert first.json["rows"][0]["errors"] == {"OverloadedError": 1}
+    assert first.json["rows"][0]["errors"] == {"overloaded": 1}
     assert len(speaker.requests) == 1 + 2  # a thought and its answer
     assert {row["failed"] for row in second.json["rows"]} == {0}
     assert {row["n"] for row in second.json["rows"]} == {4}

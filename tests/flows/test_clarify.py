@@ -111,7 +111,7 @@ def test_the_default_looks_first_and_asks_with_what_it_found(drive: Drive) -> No
     assert isinstance(act, Ask)
     assert [option.label for option in act.options] == ["Paid leave", "Sick leave"]
     assert isinstance(done.journal.entries[0].effect, Retrieve)
-    assert done.notes[-1].text == "look_first: Ask (unclear, options)"
+    assert done.notes[-1].text == "look_first: ask (unclear, options)"
 
 
 def test_options_are_the_sections_of_a_document_that_holds_most() -> None:

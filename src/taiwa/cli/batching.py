@@ -41,12 +41,12 @@ __all__ = ["Batch"]
 FAILED, INTERRUPTED = 1, 130
 MOST_OPENED = 256
 MOST_SILENT = 10
-SILENT = frozenset({"OverloadedError", "TimeoutError", "RateLimitError"})
+SILENT = frozenset({"overloaded", "timeout", "rate-limit"})
 """What a server that is not there looks like; so many rows of it in a row end a batch."""
 UNFIT = re.compile(r"[~@{}\s\x00-\x1f\x7f]+")
 
 
-class SilentServerError(TaiwaError):
+class SilentServerError(TaiwaError, tag="silent-server"):
     """The server did not answer row after row."""
 
 

@@ -13,7 +13,7 @@ from taiwa.conversation.places import ABSENT, Absent, Change, changes, look, rea
 from taiwa.i18n import _
 from taiwa.kernel.effects import Abilities
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.records import Json, tag_of
 
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation
@@ -41,7 +41,7 @@ def change_line(change: Change) -> tuple[str, str]:
 
 def asked(calls: "Iterable[Call]") -> "tuple[Call, ...]":
     """The calls that asked somebody; what a model can do is looked up here and recorded all the same."""
-    return tuple(call for call in calls if call.kind != Abilities.__name__)
+    return tuple(call for call in calls if call.kind != tag_of(Abilities))
 
 
 def call_line(call: "Call") -> str:
@@ -49,7 +49,7 @@ def call_line(call: "Call") -> str:
     tokens = "tokens unknown"
     if call.usage is not None:
         tokens = f"{call.usage.input_tokens} in + {call.usage.output_tokens} out tokens"
-    said = (call.model, tokens) if call.model else (call.kind.lower(),)
+    said = (call.model, tokens) if call.model else (call.kind,)
     return ", ".join((*said, f"{call.ms} ms"))
 
 

@@ -26,7 +26,7 @@ def key_of(passage: Passage) -> str:
     return passage.id or f"{passage.source}#{passage.start}-{passage.start + len(passage.text)}"
 
 
-@value
+@value(tag="option")
 class Option:
     """One thing that may be meant: its label, how many passages are about it, some words of the best, and their names."""
 
@@ -36,7 +36,7 @@ class Option:
     passages: tuple[str, ...] = ()
 
 
-@value
+@value(tag="ask")
 class Ask:
     """Ask the user back. `case` is the row of the published table that decided, where one did."""
 
@@ -45,7 +45,7 @@ class Ask:
     options: tuple[Option, ...] = ()
 
 
-@value
+@value(tag="search")
 class Look:
     """Answer from the documents. `assumption` says what is assumed where the user was not asked any more."""
 
@@ -54,12 +54,12 @@ class Look:
     assumption: str = ""
 
 
-@value
+@value(tag="hand-over")
 class HandOver:
     """Give the whole case to a person."""
 
 
-@value
+@value(tag="advise")
 class Advise:
     """Reply without looking anything up."""
 
@@ -69,7 +69,7 @@ class Advise:
 Act: TypeAlias = Ask | Look | HandOver | Advise
 
 
-@value
+@value(tag="clarification-state")
 class Thread:
     """What asking back has come to since the last answer.
 
@@ -91,7 +91,7 @@ class Thread:
         return Thread(self.rounds + 1, asked, found, act.options)
 
 
-@value
+@value(tag="situation")
 class Situation:
     """All that a decision depends on.
 
@@ -121,7 +121,7 @@ def sentences(situation: Situation) -> Translate:
     return dialogue_catalogue(language, situation.catalogue)
 
 
-@value
+@value(tag="decision")
 class Decision:
     """An act, the policy that chose it, why, and all that it depended on.
 
@@ -138,7 +138,7 @@ class Decision:
 Policy: TypeAlias = Callable[[Situation], Decision]
 
 
-@value
+@value(tag="handover-case")
 class Case:
     """What a person needs to take over: the dialogue, what was looked up and found, what is missing, and whom it may concern."""
 

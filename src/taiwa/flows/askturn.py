@@ -52,7 +52,7 @@ LITTLE = 0.15
 """Below this chance of an answer it is said that the documents may not hold one."""
 
 
-@value
+@value(tag="ask-turn-options")
 class Asking:
     """How a turn asks: the manner of its dialogue, who asks, and how a model is to put its answers.
 
@@ -191,7 +191,8 @@ def _advised(act: Act, dialogue: Sequence[Message], asking: Asking) -> Program[s
     """What a model replies where nothing is to be looked up; greetings and thanks need none, and not every model can."""
     if asking.modelless or not isinstance(act, Advise) or act.kind not in ("chat", "consultation"):
         return ""
-    request = Request((system(ADVICE), material(dialogue)), sampling=Sampling(max_tokens=LONGEST_ADVICE))
+    messages = system(ADVICE), material(dialogue)
+    request = Request(messages, sampling=Sampling(max_tokens=LONGEST_ADVICE), task="advise")
     try:
         response = yield from perform(Complete(request, Hidden))
     except UnsupportedError as error:

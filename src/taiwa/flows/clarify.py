@@ -26,7 +26,7 @@ from taiwa.flows.smalltalk import chosen, named, numbered, route_of
 from taiwa.flows.sourced import Answer
 from taiwa.kernel.effects import Measure, Program, Retrieve, perform, tell
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import value
+from taiwa.kernel.records import tag_of, value
 from taiwa.kernel.values import Evidence, Message, Passage, user
 
 __all__ = ["Answering", "Clarified", "Judge", "Manner", "Turn", "ask", "clarify"]
@@ -43,7 +43,7 @@ UNJUDGED = ("never", "always")
 FRESH = Thread()
 
 
-@value
+@value(tag="clarify-options")
 class Manner:
     """How a dialogue is carried on.
 
@@ -68,7 +68,7 @@ class Manner:
 DEFAULT = Manner()
 
 
-@value
+@value(tag="clarified")
 class Clarified:
     """What came of a dialogue before anybody answers.
 
@@ -88,7 +88,7 @@ class Clarified:
         return self.decision.act
 
 
-@value
+@value(tag="rag-turn")
 class Turn(Generic[A]):
     """What came of a dialogue, with the answer where one was looked for."""
 
@@ -147,7 +147,7 @@ def clarify(
     yield from course.look()
     decision = yield from course.decide()
     act = decision.act
-    yield from tell(f"{decision.policy}: {type(act).__name__} ({', '.join(decision.reasons)})", code="decision")
+    yield from tell(f"{decision.policy}: {tag_of(type(act))} ({', '.join(decision.reasons)})", code="decision")
     after = thread.after(act, course.keys)
     if isinstance(act, Look):
         asked = yield from course.queries()

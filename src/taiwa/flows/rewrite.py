@@ -50,7 +50,7 @@ SHORTEST_PART_BYTES = 8
 """What is shorter is no question of its own; a Chinese character has three bytes, and says about as much as three letters."""
 
 
-@value
+@value(tag="queries")
 class Queries:
     """What is looked up for a dialogue: `raw`, the user's last words as they stand, and what they were rewritten to.
 
@@ -102,7 +102,8 @@ def queries(
     language = tongue(dialogue, locale=locale)
     what, lines = (SEVERAL if several else SINGLE)[language]
     instructions = INSTRUCTIONS[language].format(what=what, lines=lines)
-    request = Request((system(instructions), user(_shown(dialogue, seen))), sampling=Sampling(max_tokens=LONGEST))
+    messages = system(instructions), user(_shown(dialogue, seen))
+    request = Request(messages, sampling=Sampling(max_tokens=LONGEST), task="rewrite_query")
     response = yield from perform(Complete(request, Hidden))
     written = _lines(response.text, several=several)
     if not written or response.finish != "stop" or foreign(" ".join(written), said):

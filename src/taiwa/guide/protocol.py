@@ -26,7 +26,7 @@ LIMIT = 4096
 """The most tokens that `allowed` lists unless it is told otherwise: above that, the mask is the better form."""
 
 
-@value
+@value(tag="schema-clause")
 class Clause:
     """One keyword of a source: the JSON pointer of the schema that holds it, and why it is treated as it is."""
 
@@ -38,7 +38,7 @@ class Clause:
         return f"{self.pointer or '/'}: {self.keyword}" + (f" ({self.reason})" if self.reason else "")
 
 
-@value
+@value(tag="coverage")
 class Coverage:
     """What of a source the guide enforces.
 
@@ -58,7 +58,7 @@ class Coverage:
         return not self.relaxed and not self.unsupported
 
 
-class UncoveredError(InputError):
+class UncoveredError(InputError, tag="unsupported-constraint"):
     """A strict compilation met what cannot be enforced; `clauses` has one line for each such keyword."""
 
     details: ClassVar[tuple[str, ...]] = ("clauses",)
@@ -68,7 +68,7 @@ class UncoveredError(InputError):
         self.clauses = clauses
 
 
-@value
+@value(tag="explanation")
 class Explanation:
     """Where a text stands under its constraint. Advisory: for people, never for masks.
 

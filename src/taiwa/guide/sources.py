@@ -31,7 +31,7 @@ class Choice:
         return cls(words)
 
 
-@value
+@value(tag="tools-source")
 class Tools:
     """Free text in which tools may be called, up to the end of the first call.
 

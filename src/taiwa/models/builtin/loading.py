@@ -11,7 +11,8 @@ from taiwa.kernel.values import Regex, Request
 from taiwa.models.builtin.copying import copying
 from taiwa.models.builtin.figures import written
 from taiwa.models.builtin.network import Network
-from taiwa.models.builtin.reading import read, tasks
+from taiwa.models.builtin.reading import read
+from taiwa.models.builtin.reading.asking import TOLD
 from taiwa.models.builtin.reading.told import ANSWER, Told, unsupported
 from taiwa.models.builtin.tokens import Tokens, tokens
 from taiwa.models.builtin.weights import loaded
@@ -83,7 +84,7 @@ def _number(prompt: str) -> Regex:
 
 def _marks() -> set[str]:
     """The control tokens that any request is told with."""
-    scores = {task.partition(".")[2] for task in tasks().values()} - {""}
+    scores = {told.partition(".")[2] for told in TOLD.values()} - {""}
     return {f"<{name}>" for name in (*MOST, ANSWER, *scores)}
 
 
