@@ -50,7 +50,6 @@ check: setup ## lint, types, layers, dependencies, budgets, documents (changes n
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/deptry .
-	$(BIN)/pytest --quiet tests/house/test_size.py
 	$(COG) --check --diff $(DOCUMENTS)
 	$(BIN)/towncrier build --draft --version next >/dev/null
 
