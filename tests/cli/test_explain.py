@@ -182,7 +182,7 @@ def test_an_automaton_is_drawn_and_the_way_of_the_text_marked(taiwa: Taiwa, file
         (("--schema", "fifteen.json"), "must be an object"),
         (
             ("--schema", "not.json"),
-            "/properties/a: not (not kept by the reference guide); --engine llguidance keeps more",
+            "/properties/a: not (not enforced by the readable guides); --engine llguidance keeps more",
         ),
         (("--type", "explained_shop:Nothing"), "has no 'Nothing'"),
         (("--grammar", "value.json"), "the grammar cannot be read"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from taiwa.guide.vocabulary import Vocabulary
+from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.builtin.onnx.graph import Precision, graph
 from taiwa.models.builtin.track import CachedTrack
