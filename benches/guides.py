@@ -20,12 +20,12 @@ import numpy as np
 from benches.measure import ROOT, Subject, median, timed
 from taiwa import constraints
 from taiwa.constraints import Vocabulary
-from taiwa.constraints.guide import empty_mask
-from taiwa.constraints.compile import clear_cache
 from taiwa.constraints.allowed_tokens import MatcherGuide
-from taiwa.models.decoding.sampling import Sampler
+from taiwa.constraints.compile import clear_cache
+from taiwa.constraints.guide import empty_mask
 from taiwa.kernel.values import JsonSchema, Sampling
 from taiwa.lab.coverage import coverage_report
+from taiwa.models.decoding.sampling import Sampler
 
 PEERS = ("xgrammar==0.2.8", "outlines-core==0.2.14", "lm-format-enforcer==0.11.3", "torch==2.13.0", "numpy")
 WORD: dict[str, Any] = {"type": "string"}

@@ -187,7 +187,7 @@ def test_an_automaton_is_drawn_and_the_way_of_the_text_marked(taiwa: Taiwa, file
         (("--type", "explained_shop:Nothing"), "has no 'Nothing'"),
         (("--grammar", "value.json"), "the grammar cannot be read"),
         (("--regex", "a", "--vocab", "cl100k"), "there is no vocabulary 'cl100k'"),
-        (("--regex", "a", "--vocab", "value.json"), "is no vocabulary"),
+        (("--regex", "a", "--vocab", "value.json"), "is not a vocabulary"),
         (("--regex", "x", "--vocab", "five.json"), "no sequence of tokens"),
         (("--regex", "a*", "--vocab", "five.json", "b"), "no token writes"),
         (("--grammar", "number.lark", "--dot", "x.dot"), "a grammar has none"),
