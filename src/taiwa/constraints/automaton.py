@@ -27,7 +27,7 @@ from taiwa.constraints.regex_syntax import (
 )
 from taiwa.kernel.errors import InputError
 
-__all__ = ["Automaton", "compile_regex", "to_dot"]
+__all__ = ["Automaton", "compile_regex", "reaching", "to_dot"]
 
 MOST_NFA_STATES = 200_000
 MOST_STATES = 100_000
@@ -126,6 +126,20 @@ def _topological_order(moves: tuple[Moves, ...]) -> tuple[list[int], bool]:
             if not left[before]:
                 order.append(before)
     return order, len(order) < len(moves)
+
+
+def reaching(goals: Iterable[int], edges: Iterable[tuple[int, int]]) -> set[int]:
+    """Return the states from which one of the goals can be reached, the goals included; `edges` are pairs from, to."""
+    back: defaultdict[int, set[int]] = defaultdict(set)
+    for state, there in edges:
+        back[there].add(state)
+    alive = set(goals)
+    todo = list(alive)
+    while todo:
+        fresh = back[todo.pop()] - alive
+        alive |= fresh
+        todo += fresh
+    return alive
 
 
 def compile_regex(pattern: str | Node, *, chars: bool = False) -> Automaton:
@@ -270,16 +284,7 @@ def _closure(nfa: _Nfa, places: Iterable[int]) -> frozenset[int]:
 
 def _trim(rows: Rows, finals: set[int], cuts: Cuts) -> tuple[Rows, set[int], Cuts]:
     """Remove the states from which no final one can be reached."""
-    back: defaultdict[int, set[int]] = defaultdict(set)
-    for state, row in enumerate(rows):
-        for target in row.values():
-            back[target].add(state)
-    alive = set(finals)
-    todo = list(finals)
-    while todo:
-        fresh = back[todo.pop()] - alive
-        alive |= fresh
-        todo += fresh
+    alive = reaching(finals, ((state, target) for state, row in enumerate(rows) for target in row.values()))
     if 0 not in alive:
         raise InputError("no text matches the regex")
     number = {state: place for place, state in enumerate(sorted(alive))}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from taiwa.constraints.automaton import Automaton, compile_regex
+from taiwa.constraints.automaton import Automaton, compile_regex, reaching
 from taiwa.constraints.earley import EarleyRules, read_rules
 from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError
 from taiwa.constraints.regex_syntax import (
@@ -31,6 +31,7 @@ from taiwa.constraints.schema_regex import ANYTHING, escape_regex, to_regex
 from taiwa.constraints.tool_call_grammar import (
     NAME,
     PLAIN_TYPES,
+    call_markers,
     check_samples,
     parameter_schema,
     parameter_schemas,
@@ -398,12 +399,8 @@ class _ToolCallBuilder:
     """Combines the automata of free text, of the openings, and of each tool's input."""
 
     def __init__(self, calls: Calls) -> None:
-        before, mark, after = calls.opening.partition("{name}")
+        before, after = call_markers(calls)
         names = [spec.name for spec in calls.tools]
-        if not (before and mark and after.strip() and calls.closing.strip()) or "\n" in calls.opening + calls.closing:
-            raise InputError("a call requires markers on one line before its name, after it, and at its end")
-        if not names or len(set(names)) < len(names):
-            raise InputError("free text with tools needs at least one tool, and no two of one name")
         self.calls = calls
         self.missed: list[SchemaClause] = []
         self._tail = after[len(after.rstrip()) :]
@@ -563,15 +560,7 @@ def _together(automata: tuple[Automaton, ...], states: States) -> Iterator[tuple
 
 def _trimmed(moves: list[list[tuple[int, int, int]]], finals: set[int], start: int) -> Automaton:
     """Return an automaton without the states from which no final one is reachable; the start becomes state 0."""
-    back: dict[int, set[int]] = {}
-    for state, row in enumerate(moves):
-        for *_, there in row:
-            back.setdefault(there, set()).add(state)
-    alive, todo = set(finals), list(finals)
-    while todo:
-        fresh = back.get(todo.pop(), set()) - alive
-        alive |= fresh
-        todo += fresh
+    alive = reaching(finals, ((state, there) for state, row in enumerate(moves) for *_, there in row))
     if start not in alive:
         raise InputError("no text can be written with these tools")
     order = [start, *(state for state in sorted(alive) if state != start)]

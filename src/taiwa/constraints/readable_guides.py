@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from taiwa.constraints.automaton import Automaton, compile_regex
+from taiwa.constraints.automaton import Automaton, compile_regex, reaching
 from taiwa.constraints.guide import LIMIT, Coverage, Explanation, fill_mask
 from taiwa.constraints.regex_syntax import describe_ranges, merge_ranges
 from taiwa.constraints.schema_regex import escape_regex, to_regex
@@ -520,7 +520,6 @@ class RegexGuide(ReadableGuide[int]):
     def _pruned(self) -> dict[int, dict[int, int]]:
         """Return the moves of all states without those from which no tokens reach an end."""
         maps: dict[int, dict[int, int]] = {}
-        back: dict[int, set[int]] = {}
         todo, count = [0], 0
         for state in todo:
             if state in maps:
@@ -531,15 +530,9 @@ class RegexGuide(ReadableGuide[int]):
                 raise InputError(
                     f"more than {MOST_MOVES:,} moves of tokens: the vocabulary is too large for this regex"
                 )
-            for there in set(maps[state].values()):
-                back.setdefault(there, set()).add(state)
-                todo.append(there)
-        alive = {state for state in maps if self.is_end(state)}
-        todo = list(alive)
-        while todo:
-            fresh = back.get(todo.pop(), set()) - alive
-            alive |= fresh
-            todo += fresh
+            todo += set(maps[state].values())
+        edges = ((state, there) for state, row in maps.items() for there in set(row.values()))
+        alive = reaching(filter(self.is_end, maps), edges)
         if 0 not in alive:
             raise DeadEndError(
                 "no sequence of tokens of this vocabulary writes a text that matches", state=self.pattern

@@ -22,6 +22,7 @@ __all__ = [
     "NAME",
     "PLAIN_TYPES",
     "ToolCallGrammar",
+    "call_markers",
     "check_samples",
     "exclude_marker",
     "marker_free_pattern",
@@ -192,17 +193,27 @@ DEEPEST = 12
 """The nesting depth of brackets where a bracket ends a call."""
 
 
+def call_markers(calls: Calls) -> tuple[str, str]:
+    """Return the markers before and after the name of a tool in a call.
+
+    Raises:
+        InputError: there are no tools, two have the same name, or a marker is missing or longer than a line.
+    """
+    before, mark, after = calls.opening.partition("{name}")
+    if not calls.tools:
+        raise InputError("free text with tools requires at least one tool")
+    if not (before and mark and after.strip() and calls.closing.strip()) or "\n" in calls.opening + calls.closing:
+        raise InputError("a call requires markers on one line before its name, after it, and at its end")
+    if len({spec.name for spec in calls.tools}) < len(calls.tools):
+        raise InputError("two of the tools have the same name")
+    return before, after
+
+
 class ToolCallGrammar:
     """The grammar of the tools of a request; `missed` lists what of their schemas is not enforced."""
 
     def __init__(self, calls: Calls) -> None:
-        before, mark, after = calls.opening.partition("{name}")
-        if not calls.tools:
-            raise InputError("free text with tools needs at least one tool")
-        if not (before and mark and after.strip() and calls.closing.strip()) or "\n" in calls.opening + calls.closing:
-            raise InputError("a call requires markers on one line before its name, after it, and at its end")
-        if len({spec.name for spec in calls.tools}) < len(calls.tools):
-            raise InputError("two of the tools have the same name")
+        before, after = call_markers(calls)
         self.calls = calls
         self.missed: list[SchemaClause] = []
         self._before = before

@@ -1,9 +1,9 @@
-"""One token out of logits and a mask, in one go and in numpy alone.
+"""Sample one token from logits and a mask, in numpy alone.
 
-Most of a step outside the model is not the mask but what is done with it: writing -inf into 131,072 logits one by one and a
-softmax over all of them cost a hundred times the mask. So nothing here touches what is not allowed: the likeliest of all
-tokens is looked up in the mask first; few allowed tokens are gathered; of many, a table turns each byte of the mask into
-eight summands. A token so unlikely that no draw in double precision reaches it is never drawn and never looked at.
+Most of a step outside the model is not the mask but its application: writing -inf into 131,072 logits one by one and a softmax over
+all of them cost a hundred times the mask. So nothing here touches tokens that are not allowed: the likeliest of all tokens is
+looked up in the mask first; few allowed tokens are gathered; for many, a table turns each byte of the mask into eight
+summands. A token too unlikely for a draw in double precision is never looked at.
 """
 
 from functools import lru_cache
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["Sampler", "log_probability"]
 
 FEW = 2_048
-"""So many allowed tokens are gathered; more of them are masked where they stand."""
+"""Up to this many allowed tokens are gathered; more of them are masked in place."""
 SORTED = 512
 REACH = 40.0
-"""How far below the best a logit counts, in units of the temperature: e^-40 of 131,072 tokens is less than a draw resolves."""
+"""Logits further below the best are ignored, in units of the temperature: e^-40 of 131,072 tokens is less than a draw resolves."""
 
 
 class Sampler:
-    """Draws tokens: the likeliest one, or by temperature and `top_p` with a seed. Holds a buffer, so one for each thread."""
+    """Samples tokens: the likeliest one, or by temperature and `top_p` with a seed. It has a buffer, so use one per thread."""
 
     __slots__ = ("_buffer", "_random", "_temperature", "_top_p")
 
@@ -49,11 +49,11 @@ class Sampler:
         self._buffer = np.empty(0, dtype=np.float32)
 
     def pick(self, logits: "Logits", mask: "Mask | None" = None) -> int:
-        """One token; logits (V,) float32, mask ((V+31)//32,). The logits stay as they are.
+        """Return one token; logits (V,) float32, mask ((V+31)//32,). The logits are not changed.
 
         Raises:
-            DeadEndError: the mask lets nothing through, or the model rules out all that it does.
-            InputError: the shapes do not fit, or a logit is no number.
+            DeadEndError: the mask allows nothing, or the model rules out all that it allows.
+            InputError: the shapes do not match, or a logit is NaN.
         """
         if mask is not None and (logits.ndim != 1 or mask.shape != ((len(logits) + 31) // 32,)):
             raise InputError(f"logits of the shape {logits.shape} do not fit a mask of {mask.shape}")
@@ -68,11 +68,11 @@ class Sampler:
         return self._near(masked, mask, int(masked.argmax()))
 
     def choose(self, scores: "Logits", tokens: "Tokens") -> int:
-        """One of the allowed tokens; scores (n,) are the logits of these n tokens alone.
+        """Return one of the allowed tokens; scores (n,) are the logits of these n tokens.
 
         Raises:
             DeadEndError: there is none, or the model rules out all of them.
-            InputError: a score is no number.
+            InputError: a score is NaN.
         """
         if len(tokens) == 0:
             raise DeadEndError("the constraint leaves no token: the text cannot go on")
@@ -81,7 +81,7 @@ class Sampler:
         return int(tokens[best if self._temperature == 0 else self._draw(scores, float(scores[best]))])
 
     def _near(self, logits: "Logits", mask: "Mask | None", best: int) -> int:
-        """The best token, or one of those that a draw can reach."""
+        """Return the best token, or one of those that a draw can reach."""
         top = float(logits[best])
         _check(top)
         if self._temperature == 0:
@@ -93,7 +93,7 @@ class Sampler:
         return int(near[self._draw(logits[near], top)])
 
     def _draw(self, scores: "Logits", top: float) -> int:
-        """The place of one score, drawn by its share."""
+        """Return the index of one score, drawn by its probability."""
         weights = np.exp((scores.astype(np.float64) - top) / self._temperature)
         if self._top_p == 1.0:
             return _drawn(np.cumsum(weights), self._random.random())
@@ -104,7 +104,7 @@ class Sampler:
         return int(order[_drawn(shares[:kept], self._random.random())])
 
     def _masked(self, logits: "Logits", mask: "Mask") -> "Logits":
-        """The logits with -inf where the mask lets nothing through."""
+        """Return the logits with -inf where the mask allows nothing."""
         size = mask.size * 32
         if len(self._buffer) != size:
             self._buffer = np.empty(size, dtype=np.float32)
@@ -114,7 +114,7 @@ class Sampler:
 
 
 def _tokens(packed: "NDArray[np.uint8]") -> "Tokens":
-    """The places of the bits that are set."""
+    """Return the indices of the bits that are set."""
     if len(packed) % 4 == 0:
         few = mask_tokens(packed.view(np.uint32), FEW)
         if few is not None:
@@ -123,7 +123,7 @@ def _tokens(packed: "NDArray[np.uint8]") -> "Tokens":
 
 
 def _heaviest(weights: "NDArray[np.float64]", wanted: float) -> "Tokens":
-    """The places of the heaviest weights, heaviest first, at least so many that together they weigh what is wanted."""
+    """Return the indices of the largest weights in descending order, enough to reach the wanted sum."""
     count = SORTED
     while count < len(weights):
         part = np.argpartition(-weights, count)[:count]
@@ -147,12 +147,12 @@ def _check(top: float) -> None:
 
 @lru_cache(maxsize=1)
 def _summands() -> "NDArray[np.float32]":
-    """For each byte of a mask what is added to eight logits, shape (256, 8)."""
+    """Return the summands of eight logits for each byte of a mask, shape (256, 8)."""
     bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
     return np.where(bits == 1, np.float32(0), np.float32("-inf"))
 
 
 def log_probability(scores: "Logits", place: int) -> float:
-    """The logarithm of one score's share of all; scores (n,)."""
+    """Return the log probability of one score among all; scores (n,)."""
     top = float(scores.max())
     return float(scores[place]) - top - float(np.log(np.exp(scores.astype(np.float64) - top).sum()))
