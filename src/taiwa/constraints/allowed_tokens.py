@@ -34,7 +34,6 @@ __all__ = [
     "lark_pattern",
     "lark_string",
     "matcher_of",
-    "merging_tokenizer",
 ]
 
 SIGNS = frozenset(r".^$*+?{}[]\|()/-&~#")
@@ -117,18 +116,6 @@ def tokenizer_of(vocabulary: Vocabulary) -> "LLTokenizer":
                 _tokenizers.popitem(last=False)
         _tokenizers.move_to_end(vocabulary.digest)
     return found
-
-
-def merging_tokenizer(ranks: Mapping[bytes, int], pattern: str) -> "LLTokenizer":
-    """A tokenizer of merges that the engine runs itself."""
-    top = len(ranks)
-    build = import_llguidance().LLTokenizer.from_tiktoken
-    return cast(
-        "LLTokenizer",
-        build(
-            encoder=dict(ranks), special_tokens={"": top}, pattern=pattern, eos_token=top, n_vocab=top + 1, slices=[]
-        ),
-    )
 
 
 def matcher_of(vocabulary: Vocabulary, grammar: str) -> "LLMatcher":
@@ -244,9 +231,7 @@ class MatcherState:
         matcher = self._matcher()
         if matcher.is_error() or not matcher.is_accepting():
             return False
-        ends = (
-            self._guide.vocabulary.end
-        )  # where the matcher has not noticed yet that nothing can follow, the mask knows
+        ends = self._guide.vocabulary.end  # the mask shows earlier than the matcher that nothing can follow
         return matcher.is_stopped() or self.allowed(len(ends)) == tuple(sorted(ends))
 
     @property
@@ -317,7 +302,7 @@ class MatcherState:
     def go(self, tokens: "Iterable[int]") -> "MatcherState":
         """Return the state after more tokens; raises as `advance`."""
         wanted, state = list(tokens), self
-        # All at once as far as they are plain; the first that is not, or may not come, is told of by `advance`.
+        # Plain tokens are consumed at once; `advance` reports the first that is special or not allowed.
         if self._ended is None and not self._guide.vocabulary.special.intersection(wanted):
             taken = self._matcher().try_consume_tokens(wanted)
             self._track.tokens += wanted[:taken]

@@ -202,7 +202,7 @@ class _Nfa:
             self.build(part, here, there)
             here = there
         if most is None:
-            loop = self.add()  # a place of its own: nothing that leaves `here` may be repeated
+            loop = self.add()  # a state of its own: what leaves `here` must not be repeated
             self.free[here].append(loop)
             again = self.add()
             self.build(part, loop, again)
@@ -220,7 +220,7 @@ class _Nfa:
         if self.chars:
             self.moves[start] += ((low, high, end) for low, high in without_surrogates(ranges))
             return
-        tails: dict[tuple[tuple[int, int], ...], int] = {(): end}  # characters that end alike share the places
+        tails: dict[tuple[tuple[int, int], ...], int] = {(): end}  # characters with the same ending share states
         for sequence in encode_utf8(ranges):
             for cut in range(len(sequence) - 1, 0, -1):
                 if sequence[cut:] not in tails:

@@ -195,7 +195,7 @@ class _Compilation:
         try:
             return self._written(written, source)
         except InputError as error:
-            # Of schemas that are merged the engine neither counts keys nor tells patterns apart, and references may not end.
+            # In merged schemas the engine neither counts keys nor distinguishes patterns, and references may not end.
             if not re.search(MERGED, error.message) or isinstance(error, UnsupportedConstraintError):
                 raise
         return self._written(rewrite_schema(source.schema, self.order, merged=True), source)

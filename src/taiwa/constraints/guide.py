@@ -7,7 +7,7 @@ in another thread.
 Masks are packed: bit `token % 32` of word `token // 32` says whether the token is allowed; shape ((V+31)//32,), uint32.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
@@ -39,7 +39,6 @@ __all__ = [
     "empty_mask",
     "fill_mask",
     "intersection",
-    "list_mask",
     "mask_address",
     "mask_tokens",
     "mask_words",
@@ -264,14 +263,6 @@ def mask_tokens(mask: "Mask", limit: int) -> "NDArray[np.intp] | None":
     if len(rows) > limit:
         return None
     return words[rows] * 32 + columns
-
-
-def list_mask(write: "Callable[[Mask], None]", size: int, limit: int) -> tuple[int, ...] | None:
-    """The tokens that `write` puts into a mask for `size` tokens, in order; None when there are more than `limit`."""
-    mask = empty_mask(size)
-    write(mask)
-    found = mask_tokens(mask, limit)
-    return None if found is None else tuple(found.tolist())
 
 
 def intersection(*guides: Guide) -> Guide:

@@ -201,7 +201,7 @@ class ReadableState(Generic[P]):
             return
         state = self
         for token in tokens[:-1] if open_end else tokens:
-            if token not in state.moves:  # the tokenizer would write something else than was asked of it
+            if token not in state.moves:  # the tokenizer would write another text
                 return
             yield token
             state = state.advance(token)
@@ -327,10 +327,10 @@ class TokenTrie:
     def reached(self, place: P, step: Callable[[P, int], P | None]) -> dict[int, P]:
         """Return the next state by token that can be read; `step` returns the state after one byte, or None."""
         found: dict[int, P] = {}
-        path = [place]  # after each byte of the text that was read last, as far as it could be read
+        path = [place]  # the states after each byte of the last text, as far as it could be read
         for text, shared, tokens in self._rows:
             if len(path) <= shared:
-                continue  # it begins as the last one did, beyond where that one failed
+                continue  # it shares more with the last text than could be read
             del path[shared + 1 :]
             for byte in text[shared:]:
                 there = step(path[-1], byte)

@@ -154,7 +154,7 @@ def describe_ranges(ranges: Ranges) -> str:
     >>> print(describe_ranges(invert_ranges(((0x22, 0x22),))))
     any character but '"'
     """
-    whole = merge_ranges((*ranges, SURROGATES))  # which no text has: they interrupt nothing
+    whole = merge_ranges((*ranges, SURROGATES))  # no text contains them, so they do not interrupt a range
     ranges = whole if len(whole) <= len(ranges) else ranges
     if ranges == ALL:
         return "any character"

@@ -47,7 +47,7 @@ __all__ = [
 
 FRACTION = r"(\.[0-9]+)?"
 NO_FRACTION = r"(\.0+)?"
-SOME_FRACTION = r"\.[0-9]*[1-9]"  # beside a bound that is left out, a last zero would say nothing
+SOME_FRACTION = r"\.[0-9]*[1-9]"  # next to an excluded bound, a trailing zero is not needed
 
 
 def integer_range(low: int | None, high: int | None) -> str | None:
@@ -481,7 +481,7 @@ class _RegexWriter:
         """Return the pattern of the members of an object in order, of which those that are not required may be left out."""
         comma = f"{self.space},{self.space}"
         pivot = next((number for number, (_, required) in enumerate(members) if required), None)
-        if pivot is None:  # each of them may be the first, so each is written as often as it has others before it
+        if pivot is None:  # each of them may be the first, so each is written once for every other before it
             self.count(sum(len(text) * place for place, (text, _) in enumerate(members)))
             options = [text + self.after(members[number + 1 :]) for number, (text, _) in enumerate(members)]
             return f"({'|'.join(options)})" if options else ""

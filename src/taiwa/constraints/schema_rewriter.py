@@ -72,7 +72,7 @@ class _SchemaWriter:
                 self.keep(keyword)
                 held = self.schema[keyword]
                 if keyword.startswith(("min", "max")) and isinstance(held, float) and held.is_integer():
-                    held = int(held)  # the engine wants 2 and not 2.0
+                    held = int(held)  # the engine expects 2 instead of 2.0
                 self._own[keyword] = held
 
     def also(self, schema: Schema) -> None:

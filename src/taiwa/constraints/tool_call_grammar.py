@@ -260,7 +260,7 @@ class ToolCallGrammar:
     def _input(self, number: int, spec: ToolSpec) -> Iterator[str]:
         bare = self._bare(spec)
         suffix = "" if bare is not None and self._pair is not None else f", suffix={lark_string(self.calls.closing)}"
-        if not parameter_schemas(spec):  # an empty text is captured only with a mark of two signs behind it
+        if not parameter_schemas(spec):  # an empty input is captured only before a marker of two characters
             lent = self.calls.opening[len(self.calls.opening) - self._lent(spec) :]
             bare, suffix = "//", f", suffix={lark_string(lent + self.calls.closing)}"
         if bare is not None:

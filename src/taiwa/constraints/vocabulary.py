@@ -402,7 +402,7 @@ class _Merges:
         self._offset = offset
 
     def __call__(self, text: str) -> tuple[int, ...]:
-        alone = self._alone.get(text)  # what many a constraint begins with needs no merges
+        alone = self._alone.get(text)  # single characters, with which many constraints begin, need no merging
         if alone is not None:
             return (alone,)
         return tuple(
@@ -418,11 +418,12 @@ class _Merges:
 
     @cached_property
     def _built(self) -> Any:  # noqa: ANN401  (the wheel declares no type for this constructor)
-        from taiwa.constraints.allowed_tokens import merging_tokenizer
-
         ranks = self._ranks
         table = dict(ranks) if isinstance(ranks, Mapping) else {piece: rank for rank, piece in enumerate(ranks)}
-        return merging_tokenizer(table, self._pattern)
+        top = len(table)
+        return import_llguidance().LLTokenizer.from_tiktoken(
+            encoder=table, special_tokens={"": top}, pattern=self._pattern, eos_token=top, n_vocab=top + 1, slices=[]
+        )
 
 
 def _read_hf(tokenizer: Any, *, end: int | Iterable[int] | None = None, size: int = 0) -> Vocabulary:  # noqa: ANN401
