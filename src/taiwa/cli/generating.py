@@ -29,8 +29,8 @@ from taiwa.kernel.values import (
 )
 
 if TYPE_CHECKING:
-    from taiwa.guide.sources import Whitespace
-    from taiwa.guide.vocabulary import Vocabulary
+    from taiwa.constraints.guide import Whitespace
+    from taiwa.constraints.vocabulary import Vocabulary
     from taiwa.models.decoding.inside import InsideModel
     from taiwa.models.decoding.scribe import Loaded, Written
     from taiwa.models.wire import Hold
@@ -212,11 +212,11 @@ def _judged(answer: Answer, wish: Wanted) -> Answer:
 
 
 def _let_through(wish: Wanted, text: str) -> bool | None:
-    from taiwa import guide
-    from taiwa.guide.vocabulary import Vocabulary
+    from taiwa import constraints
+    from taiwa.constraints.vocabulary import Vocabulary
 
     try:
-        return guide.compile(wish.request.constraint, Vocabulary.of_bytes(), strict=False).accepts(text.encode())
+        return constraints.compile(wish.request.constraint, Vocabulary.of_bytes(), strict=False).accepts(text.encode())
     except ConfigError:
         return None
 

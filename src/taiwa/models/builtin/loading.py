@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from taiwa import guide
-from taiwa.guide.protocol import Guide
+from taiwa import constraints
+from taiwa.constraints.guide import Guide
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.values import Regex, Request
 from taiwa.models.builtin.copying import copying
@@ -68,11 +68,11 @@ class Loaded:
         if told.task == "solve":
             found.append(copying(told.prompt, told.tools, vocabulary, begun))
         if told.task == "number":
-            found.append(guide.compile(_number(told.prompt), vocabulary))
+            found.append(constraints.compile(_number(told.prompt), vocabulary))
         if told.mark != ANSWER:
-            found.append(guide.compile(LABEL, vocabulary))
+            found.append(constraints.compile(LABEL, vocabulary))
         if told.grammar is not None:
-            found.append(guide.compile(told.grammar, vocabulary))
+            found.append(constraints.compile(told.grammar, vocabulary))
         return found
 
 
