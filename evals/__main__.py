@@ -215,7 +215,7 @@ def order(shared: Flags, data: Path, key: Path, max_repairs: int, options: EvalO
     items = replace(items, items=items.items[: options.limit])
     task = OrderTask(known.digest, shared.settings(), max_repairs)
     if shared.dry_run:
-        preview_request(shared, task.first_request(Job(task.settings[0], items.items[0])), len(items.items), "requests")
+        preview_request(shared, task.first_request(Job(task.settings[0], items.items[0])), len(items.items))
         return
     evaluate(shared, options.to_run(shared), task, items, lambda run: order_report(run, notes), order_chart)
 

@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from taiwa import guide
-from taiwa.guide import UncoveredError, Vocabulary
-from taiwa.guide.matching import MatcherGuide, MatcherState
-from taiwa.guide.schema.document import Document, Place
-from taiwa.guide.schema.keywords import Schema, is_object
+from taiwa import constraints
+from taiwa.constraints import UnsupportedConstraintError, Vocabulary
+from taiwa.constraints.allowed_tokens import MatcherGuide, MatcherState
+from taiwa.json_schema.document import Document, SchemaLocation
+from taiwa.json_schema.keywords import Schema, is_object
 from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.values import JsonSchema
@@ -24,7 +24,7 @@ __all__ = ["SchemaCoverage", "check_schemas", "coverage_report", "is_writable"]
 
 MAX_STEPS = 5_000
 MAX_LOCATIONS = 200
-Locations: TypeAlias = tuple[Place, ...]
+Locations: TypeAlias = tuple[SchemaLocation, ...]
 KnownKey: TypeAlias = tuple[str, Locations]
 """The text of a key, and the schemas of its value."""
 BYTES = Vocabulary.of_bytes()
@@ -108,7 +108,7 @@ class _Writer:
 
     def opened(self, places: Locations) -> Locations:
         """Return schemas with those that they refer to or consist of."""
-        found: list[Place] = []
+        found: list[SchemaLocation] = []
         waiting = list(places)
         while waiting and len(found) < MAX_LOCATIONS:
             place = waiting.pop(0)
@@ -125,30 +125,30 @@ def _tokens_of(text: str) -> tuple[int, ...]:
     return BYTES.divide(text.encode())
 
 
-def _subschemas(place: Place) -> Iterator[Place]:
+def _subschemas(place: SchemaLocation) -> Iterator[SchemaLocation]:
     for keyword in ("allOf", "anyOf", "oneOf"):
         listed = place.schema.get(keyword) if is_object(place.schema) else None
         if isinstance(listed, list):
-            yield from (Place(cast("Schema", part), "", place.base) for part in listed)
+            yield from (SchemaLocation(cast("Schema", part), "", place.base) for part in listed)
 
 
-def _keyword_map(place: Place, keyword: str) -> Mapping[str, Json]:
+def _keyword_map(place: SchemaLocation, keyword: str) -> Mapping[str, Json]:
     held = place.schema.get(keyword) if is_object(place.schema) else None
     return held if isinstance(held, dict) else {}
 
 
 def _member_schemas(places: Locations, key: str) -> Locations:
-    found: list[Place] = []
+    found: list[SchemaLocation] = []
     for place in places:
         own = _keyword_map(place, "properties").get(key)
         others = [*_keyword_map(place, "patternProperties").values(), _keyword_map(place, "additionalProperties")]
         parts = [own] if own is not None else others
-        found += [Place(cast("Schema", part), "", place.base) for part in parts]
+        found += [SchemaLocation(cast("Schema", part), "", place.base) for part in parts]
     return tuple(found)
 
 
 def _item_schemas(places: Locations) -> Locations:
-    return tuple(Place(_keyword_map(place, "items"), "", place.base) for place in places)
+    return tuple(SchemaLocation(_keyword_map(place, "items"), "", place.base) for place in places)
 
 
 def is_writable(compiled: MatcherGuide, data: Json, schema: Schema) -> bool:
@@ -164,8 +164,8 @@ def check_schemas(rows: Iterable[Mapping[str, Any]], *, strict: bool = True) -> 
     """Check the instances of each schema."""
     for row in rows:
         try:
-            compiled = guide.compile(JsonSchema(row["schema"]), BYTES, strict=strict)
-        except UncoveredError as error:
+            compiled = constraints.compile(JsonSchema(row["schema"]), BYTES, strict=strict)
+        except UnsupportedConstraintError as error:
             yield SchemaCoverage(row["id"], "; ".join(error.clauses))
             continue
         except TaiwaError as error:

@@ -15,7 +15,7 @@ from taiwa.flows.clarify import Clarified, Judge, Manner, clarify
 from taiwa.flows.lookfirst import answerable
 from taiwa.kernel.effects import Program
 from taiwa.kernel.ledger import Limits
-from taiwa.kernel.records import Json
+from taiwa.kernel.records import Json, tag_of
 from taiwa.kernel.values import assistant, user
 from taiwa.retrieve.evidence import LOOKED_AT
 
@@ -93,7 +93,7 @@ def _decision_json(found: Clarified, manner: Manner) -> Found:
     if chance is None and assessment is not None:
         chance = assessment.unlikely("clarity", decision.situation.person.limits.unclear)
     weighed = chance is not None and (assessment is not None or manner.judge == "none")
-    decided: Found = {"asked": asked, "act": type(found.act).__name__, "why": "+".join(decision.reasons)}
+    decided: Found = {"asked": asked, "act": tag_of(type(found.act)), "why": "+".join(decision.reasons)}
     if weighed and chance is not None:
         # Without any passage the policy asks regardless of the probability: the highest score.
         return {**decided, "chance": chance, "score": max(chance, float(asked))}

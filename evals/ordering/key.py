@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from evals.ordering.order_lines import OrderLine
-from taiwa.apps.faults import Faults, Spot, nearest
+from taiwa.apps.faults import Faults, nearest
 from taiwa.apps.files import bounded
-from taiwa.apps.tree import Entry, Items, Scalar, Table, Tree, read_tree
 from taiwa.kernel.errors import InputError
+from taiwa.yamlfile import Entry, Items, Location, Scalar, Table, Tree, parse_yaml
 
 __all__ = ["OrderKey", "Readings", "read_key"]
 
@@ -56,7 +56,7 @@ def read_key(path: Path) -> OrderKey:
     """
     raw, text = bounded(path, MAX_KEY_BYTES, f"is larger than {MAX_KEY_BYTES >> 20} MB")
     faults = Faults()
-    tree = read_tree(text.replace("\r\n", "\n"), 1, faults)
+    tree = parse_yaml(text.replace("\r\n", "\n"), faults.error)
     if faults.fatal:
         raise InputError(faults.sorted()[0].told(str(path)))
     orders, duplicates = _KeyReader(path).requests(tree)
@@ -155,5 +155,5 @@ class _KeyReader:
             self._fault(entry.at, f"the quantity must be an integer from 1 to {MAX_QUANTITY}")
         return found
 
-    def _fault(self, at: Spot, why: str) -> NoReturn:
+    def _fault(self, at: Location, why: str) -> NoReturn:
         raise InputError(f"{self._path}:{at.line}: {why}")

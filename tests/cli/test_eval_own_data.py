@@ -117,7 +117,7 @@ def test_the_first_request_of_an_extraction_is_shown(taiwa: Taiwa, speaker: Spea
 
     shown = taiwa.ok("eval", "extract", orders[0], "--data", orders[1], "--dry-run", "-v")
 
-    assert shown.lines[0].startswith("2 texts, the first of ")
+    assert shown.lines[0].startswith("2 requests, the first of ")
     assert "two teas" in shown.out
     assert len(speaker.requests) == before
 

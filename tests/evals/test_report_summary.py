@@ -18,7 +18,7 @@ from taiwa.kernel.values import Usage
 def row(setting: str, name: str, share_marked: bool | None = True, **found: object) -> EvalRow:
     """A row with a verdict; None for one that failed."""
     if share_marked is None:
-        return EvalRow(setting, name, spent=Spent(1), error=RowError("TimeoutError", "late"))
+        return EvalRow(setting, name, spent=Spent(1), error=RowError("timeout", "late"))
     return EvalRow(
         setting,
         name,
@@ -55,7 +55,7 @@ def test_words_and_counts_are_added_up() -> None:
     assert count_field(rows, "errors") == {"y": 5, "x": 3}
     assert count_field(rows, "by") == {"line": 1}
     assert sum_field([row("a", "1", calls=2), row("a", "2", calls=3), row("a", "3", None)], "calls") == 5
-    assert count_errors(rows) == {"TimeoutError": 1}
+    assert count_errors(rows) == {"timeout": 1}
 
 
 def test_a_bill_holds_what_replaced_rows_cost_and_counts_their_time_to_nobody() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from evals.maskbench import BYTES, check_schemas, coverage_report, is_writable
-from taiwa import guide
+from taiwa import constraints
 from taiwa.kernel.values import JsonSchema
 
 NAMES = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a"]}
@@ -24,7 +24,7 @@ ROWS = [
 
 
 def test_a_value_is_writable_if_some_order_of_its_keys_is() -> None:
-    compiled = guide.compile(JsonSchema(NAMES), BYTES)
+    compiled = constraints.compile(JsonSchema(NAMES), BYTES)
 
     assert not compiled.accepts(b'{"b":1,"a":2}')
     assert is_writable(compiled, {"b": 1, "a": 2}, NAMES)

@@ -43,7 +43,7 @@ def test_a_failed_row_is_tried_again_and_its_costs_add_up(store: Store) -> None:
     again = store.items.begin(KEY)
     store.items.finish(KEY, "done", 50)
 
-    assert failed == Item("failed", 1, 100, {"type": "InputError", "message": "too long"})
+    assert failed == Item("failed", 1, 100, {"type": "input", "message": "too long"})
     assert (again.status, again.attempts) == ("open", 2)
     assert store.items.get(KEY) == Item("done", 2, 150, "done")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taiwa.cli.options import Flags, flags
+from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError, InputError, LimitError
 from taiwa.kernel.records import Json
 
@@ -154,7 +155,7 @@ def print_tool_score(shared: Flags, data: Path, found: "ToolScore", name: str = 
     between = "" if share.interval is None else f" [{percent(share.interval[0], 1)}, {percent(share.interval[1], 1)}]"
     say_line(f"{share.count} of {share.of} right: {percent(share.share)} %{between}", "bold")
     if undecided:
-        say_line(f"{undecided} more require a model")
+        say_line(ngettext("{n} more requires a model", "{n} more require a model", undecided))
     for one in found.of("label_error"):
         say_line(f"wrong label: {one.id} says {one.gold}, and {one.got} is right")
     misses = [(one.id, one.kind, one.got or one.error, one.gold) for one in found.of("wrong")]
@@ -245,7 +246,8 @@ def reason_(shared: Flags, data: Path, options: EvalOptions, **given: Any) -> No
         return
     body = [(name, f"{request_tokens(one):,}") for name, one in first]
     table(("setting", "tokens of the first request"), body, frozenset({1}))
-    say_line(f"{count:,} questions, {count * len(first):,} rows")
+    questions = ngettext("{n} question", "{n} questions", count)
+    say_line(f"{questions}, " + ngettext("{n} row", "{n} rows", count * len(first)))
     if shared.verbose:
         for name, one in first:
             say_line(f"\n{name}", "bold")
@@ -287,12 +289,22 @@ def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[st
     found: list[str] = []
     if same := task.overlap(items.items):
         found.append(
-            f"{len(same)} questions are also worked examples ({some(same)}): the prompt may contain their answers."
+            ngettext(
+                "{n} question is also a worked example ({some}): the prompt may contain its answer.",
+                "{n} questions are also worked examples ({some}): the prompt may contain their answers.",
+                len(same),
+                some=some(same),
+            )
         )
     if texts := [item.gold for item in items.items if parse_number(item.gold) is None]:
         found.append(
-            f"{len(texts)} of {len(items.items)} answers are not numbers ({some(tuple(dict.fromkeys(texts)))}): only numbers"
-            " are read from the model's text, so these are never right; choose types with --only."
+            ngettext(
+                "{n} of {all} answers is not a number ({some}): only numbers are read from the model's text, so it is never right; choose types with --only.",
+                "{n} of {all} answers are not numbers ({some}): only numbers are read from the model's text, so these are never right; choose types with --only.",
+                len(texts),
+                all=len(items.items),
+                some=some(tuple(dict.fromkeys(texts))),
+            )
         )
     return tuple(found)
 
@@ -337,7 +349,7 @@ def extract_(
     found = replace(found, items=items)
     task = ExtractionTask(Typing(load_shape(target), Repair(max_repairs), mode), shared.settings())
     if shared.dry_run:
-        preview_request(shared, task.first_request(Job(task.settings[0], items[0])), len(items), "texts")
+        preview_request(shared, task.first_request(Job(task.settings[0], items[0])), len(items))
         return
     evaluate(
         shared, options.to_run(shared), task, found, lambda run: set_report(run, EXTRACTION_REPORT),
@@ -444,10 +456,10 @@ def evaluate_sets(
     body = [(one.name, one.format, f"{counts[one.name]:,}", f"{len(one.passages):,}") for one in sets]
     table(("set", "format", "n", "passages"), body, frozenset({2, 3}))
     say_line(f"settings: {', '.join(task.settings)}")
-    say_line(f"{len(data.items):,} turns, {rows:,} rows")
+    say_line(ngettext("{n} turn", "{n} turns", len(data.items)) + ", " + ngettext("{n} row", "{n} rows", rows))
 
 
-def preview_request(shared: Flags, first: "Request", count: int, noun: str) -> None:
+def preview_request(shared: Flags, first: "Request", count: int) -> None:
     """Print the first request and the number of rows; nothing is sent."""
     from taiwa.apps.render import request_text, request_tokens
     from taiwa.cli.screen import emit, say_line
@@ -456,7 +468,15 @@ def preview_request(shared: Flags, first: "Request", count: int, noun: str) -> N
     if shared.as_json:
         emit({"rows": count, "tokens": request_tokens(first), "request": record(first)})
         return
-    say_line(f"{count:,} {noun}, the first of {request_tokens(first):,} tokens")
+    tokens = f"{request_tokens(first):,}"
+    say_line(
+        ngettext(
+            "{n} request, the first of {tokens} tokens",
+            "{n} requests, the first of {tokens} tokens",
+            count,
+            tokens=tokens,
+        )
+    )
     if shared.verbose:
         say_line(request_text(first))
 
@@ -477,23 +497,29 @@ def evaluate(
     """
     from taiwa.cli.hear import bill_line
     from taiwa.cli.screen import emit, say_line, table, tell
-    from taiwa.cli.words import words
     from taiwa.evals.report import table_cells
     from taiwa.evals.run import Evaluation, UnansweredError
 
     why, code = "", 0
     with Evaluation(task, data, options) as evaluation:
         if evaluation.kept and not shared.as_json:
-            tell(f"{evaluation.kept:,} rows were there before, {evaluation.left:,} are left")
+            tell(
+                ngettext(
+                    "{n} row was there before, {left} are left",
+                    "{n} rows were there before, {left} are left",
+                    evaluation.kept,
+                    left=f"{evaluation.left:,}",
+                )
+            )
         with _progress(evaluation.left) as advance:
             try:
                 asyncio.run(_drain(evaluation, advance))
             except KeyboardInterrupt:
-                why, code = words("why_interrupt"), INTERRUPTED
+                why, code = _("interrupted"), INTERRUPTED
             except UnansweredError as error:
                 why, code = error.message, FAILED
             except LimitError as error:
-                why, code = f"{words('why_cost')} ({error.message})", FAILED
+                why, code = _("the cost limit was reached ({why})", why=error.message), FAILED
         if shared.verbose and task.model:
             tell(bill_line(evaluation.spent))
         report = report_of(evaluation)
@@ -554,12 +580,11 @@ def _progress(count: int) -> "Generator[Callable[[EvalRow], None]]":
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from taiwa.cli.screen import errors
-    from taiwa.cli.words import words
     from taiwa.observe.prices import money
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=errors(), transient=True) as shown:
-        task = shown.add_task(words("rows"), total=count)
+        task = shown.add_task(_("rows"), total=count)
         failed = cost = 0
         known = True
 
@@ -568,7 +593,7 @@ def _progress(count: int) -> "Generator[Callable[[EvalRow], None]]":
             failed += row.error is not None
             known = known and row.spent.cost_at_most is not None
             cost += row.spent.cost_at_most or 0
-            more = f" · {words('rows_failed', failed=failed)}" if failed else ""
+            more = " · " + _("{failed} failed", failed=failed) if failed else ""
             shown.update(task, advance=1, description=f"{row.setting}{more} · {money(cost if known else None)}")
 
         yield advance
@@ -614,7 +639,9 @@ def laws(shared: Flags, names: tuple[str, ...], examples: int, seed: int) -> Non
         for one in results:
             if not one.ok:
                 say_line(f"\n{one.law} of {one.subject} is broken by:\n{one.counterexample}", "red")
-        tell(f"{len(results)} laws, {sum(one.examples for one in results):,} cases, {time.monotonic() - started:.1f} s")
+        checked = ngettext("{n} law", "{n} laws", len(results))
+        cases = ngettext("{n} case", "{n} cases", sum(one.examples for one in results))
+        tell(f"{checked}, {cases}, {time.monotonic() - started:.1f} s")
     broken = sum(not one.ok for one in results)
     if broken:
         raise InputError(f"{broken} law(s) are broken")

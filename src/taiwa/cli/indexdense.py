@@ -81,7 +81,7 @@ def learn(index: "Index", opened: "Embedder | None", wish: Wish, settings: "Sett
 
 
 def _opened(index: "Index", place: str, before: "Meaning | None", settings: "Settings", *, always: bool) -> "Embedder":
-    from taiwa.models.embeddings import Endpoint, open_embedder
+    from taiwa.models.http_api.embeddings import Endpoint, open_embedder
     from taiwa.retrieve.values import Meaning
 
     embedder = open_embedder(place, settings)

@@ -19,7 +19,7 @@ from taiwa.kernel.records import Json, value
 __all__ = ["DataSet", "Fields", "Item", "question_items", "read_fields", "read_questions", "read_rows"]
 
 
-@value
+@value(tag="eval-item")
 class Item:
     """One question with its expected answer; `kind` is its class, `line` its line in the file.
 
@@ -34,7 +34,7 @@ class Item:
     more: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
-@value
+@value(tag="data-set")
 class DataSet:
     """The items of a file, its name and the SHA-256 of its bytes; `numbered` data has the types of NumGLUE."""
 

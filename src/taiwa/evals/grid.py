@@ -39,7 +39,7 @@ PAPER_SINGLE = ("cal", "crp", "mml")
 MAX_SHOTS = 1_000
 
 
-@value
+@value(tag="ablation-setting")
 class Setting:
     """One line of the table. `working` tools are called, `shown` tools are in the prompt; `order` numbers the shuffles."""
 

@@ -20,12 +20,13 @@ from taiwa.kernel.values import Usage
 
 __all__ = ["EvalRow", "Header", "RowError", "RowFile", "Rows", "read_header", "read_row", "row_error", "to_json"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = "1"
+"""Rows of unreleased versions have the number 1 here, and other names of errors."""
 MUST_MATCH = ("evaluation", "data_hash", "model", "options")
 """Header fields in which two runs must agree to share a file."""
 
 
-@value
+@value(tag="row-error")
 class RowError:
     """Why a measurement failed: name and code of the error, and its message."""
 
@@ -33,7 +34,7 @@ class RowError:
     message: str
 
 
-@value
+@value(tag="eval-row")
 class EvalRow:
     """One item under one setting: the measured fields or the error, and the usage in either case."""
 
@@ -50,7 +51,7 @@ class EvalRow:
         return self.setting, self.id
 
 
-@value
+@value(tag="eval-header")
 class Header:
     """What was evaluated, by which program, and when (ISO 8601, UTC); `options` is everything else that rows depend on."""
 
@@ -72,7 +73,7 @@ class Header:
 def row_error(error: TaiwaError) -> RowError:
     """Return an error as the error of a row."""
     code = getattr(error, "code", "")
-    return RowError(f"{type(error).__name__}{f'/{code}' if code else ''}", error.message)
+    return RowError(f"{error.tag}{f'/{code}' if code else ''}", error.message)
 
 
 def to_json(what: Header | EvalRow) -> dict[str, Json]:

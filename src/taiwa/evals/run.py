@@ -45,17 +45,17 @@ __all__ = [
 
 ROWS_FILE = "rows.jsonl"
 MAX_UNANSWERED = 10
-UNANSWERED_ERRORS = frozenset({"OverloadedError", "TimeoutError", "RateLimitError", "LostWorkerError"})
+UNANSWERED_ERRORS = frozenset({"overloaded", "timeout", "rate-limit", "lost-worker"})
 """Errors of a server that is down, or of workers that cannot start; `MAX_UNANSWERED` such rows in a row end a run."""
 SOURCE = Path(__file__).parent
 GIT_TIMEOUT_S = 10
 
 
-class UnansweredError(TaiwaError):
+class UnansweredError(TaiwaError, tag="unanswered"):
     """The server failed to answer `MAX_UNANSWERED` rows in a row."""
 
 
-@value
+@value(tag="eval-job")
 class Job:
     """One item under one setting."""
 
@@ -63,7 +63,7 @@ class Job:
     item: Item
 
 
-@value
+@value(tag="measurement")
 class Measurement:
     """The fields measured for one item, as defined by its task, and the usage."""
 
@@ -217,7 +217,7 @@ class Runner:
         except TaiwaError as error:
             spent = error.spent if isinstance(error.spent, Spent) else Spent()
             self.spent = self.spent + spent
-            self._unanswered = self._unanswered + 1 if type(error).__name__ in UNANSWERED_ERRORS else 0
+            self._unanswered = self._unanswered + 1 if error.tag in UNANSWERED_ERRORS else 0
             if ends_batch(error) or isinstance(error, UnsupportedError):
                 self._fatal = self._fatal or error
                 if not isinstance(error, LimitError):

@@ -44,7 +44,7 @@ DRAWS = 1_000
 BINS = 10
 
 
-@value
+@value(tag="proportion")
 class Proportion:
     """`count` of `of`."""
 
@@ -62,7 +62,7 @@ class Proportion:
         return wilson(self.count, self.of) if self.of else None
 
 
-@value
+@value(tag="paired-difference")
 class PairedComparison:
     """Two settings on the same items: the numbers that only the one or only the other got right, of `pairs`."""
 

@@ -9,17 +9,17 @@ rule is for everybody who may open the index. A rule that cannot be understood s
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.retrieve.reading.reading import UnreadableError
 from taiwa.retrieve.values import EVERYBODY, Audience
+from taiwa.yamlfile import Items, Scalar, Table, Tree, read_yaml
 
 __all__ = ["SIDECAR", "Rule", "Rules", "audience_of", "own_access", "read_rules"]
 
 SIDECAR = ".taiwa-access.yaml"
-LARGEST = 256 * 1024
 ACCESS = re.compile(r"^[\"']?access[\"']?[ \t]*:", re.MULTILINE)
 
 
@@ -48,56 +48,45 @@ def read_rules(text: str, where: str, below: str = "", above: str = "") -> Rules
     Raises:
         ConfigError: a rule cannot be understood.
     """
-    import yaml
-
-    if len(text) > LARGEST:
-        raise ConfigError(f"{where}: {len(text)} characters are too many for rules (at most {LARGEST})")
-    try:
-        given: object = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        raise ConfigError(
-            f"{where}{f':{mark.line + 1}' if mark else ''}: not YAML (a path that begins with * stands in quotes): mend it, then index again"
-        ) from None
-    if given is None:
+    tree = read_yaml(text, where)
+    if tree is None or (isinstance(tree, Scalar) and tree.value is None):
         return ()
-    if not isinstance(given, dict):
+    if not isinstance(tree, Table):
         raise ConfigError(f"{where}: rules are written `path: [who, …]`, one per line")
     rules: list[Rule] = []
-    for path, names in cast("dict[object, object]", given).items():
-        found = _names(names)
-        if not isinstance(path, str) or not path or found is None:
-            raise ConfigError(f"{where}: the rule {path!r} must be `path: [who, …]`, like `hr/**: [group:hr]`")
-        rules.append(Rule(_pattern(f"{below}{path.removeprefix('/')}"), found, above))
+    for entry in tree.entries:
+        names = _names(entry.value)
+        if names is None:
+            raise ConfigError(
+                f"{where}:{entry.at.line}: the rule {entry.key!r} must be `path: [who, …]`, like `hr/**: [group:hr]`"
+            )
+        rules.append(Rule(_pattern(f"{below}{entry.key.removeprefix('/')}"), names, above))
     return tuple(rules)
 
 
 def own_access(front: str) -> tuple[str, ...] | None:
-    """Return what front matter says of access, None if nothing.
+    """Return the names under `access:` in front matter, None where it has no such key.
 
     Raises:
-        UnreadableError: it says something that cannot be understood, so that nobody could be let in.
+        UnreadableError: it cannot be understood, so no reader could be let in.
     """
     if not ACCESS.search(front):
         return None
-    import yaml
-
     try:
-        given: object = yaml.safe_load(front)
-    except (yaml.YAMLError, RecursionError, ValueError):
-        raise UnreadableError("front matter with `access:` that is no YAML") from None
-    names = _names(cast("dict[str, object]", given).get("access")) if isinstance(given, dict) else None
+        tree = read_yaml(front, "front matter with `access:`")
+    except ConfigError as error:
+        raise UnreadableError(error.message) from None
+    entry = tree.get("access") if isinstance(tree, Table) else None
+    names = _names(entry.value) if entry is not None else None
     if names is None:
         raise UnreadableError("`access:` must be a list of names, like `access: [group:hr]`")
     return names
 
 
-def _names(given: object) -> tuple[str, ...] | None:
-    if isinstance(given, str) and given:
-        return (given,)
-    if not isinstance(given, list) or not all(isinstance(each, str) and each for each in cast("list[object]", given)):
-        return None
-    return tuple(sorted(set(cast("list[str]", given))))
+def _names(tree: Tree) -> tuple[str, ...] | None:
+    items = tree.items if isinstance(tree, Items) else (tree,)
+    names = {item.value for item in items if isinstance(item, Scalar) and isinstance(item.value, str) and item.value}
+    return tuple(sorted(names)) if all(isinstance(item, Scalar) and item.value in names for item in items) else None
 
 
 def _pattern(path: str) -> "re.Pattern[str]":

@@ -28,7 +28,7 @@ Progress: TypeAlias = Callable[[int, int, str], None]
 """Told how many of how many files are done, and which comes next."""
 
 
-@value
+@value(tag="refresh-problem")
 class Problem:
     """A file that could not be read, and why."""
 
@@ -36,7 +36,7 @@ class Problem:
     why: str
 
 
-@value
+@value(tag="refresh-report")
 class Refreshed:
     """What became of the files of a folder. `others` are suffixes that are not read, with how many files have them."""
 

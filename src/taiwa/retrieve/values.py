@@ -125,7 +125,7 @@ class Counts:
     holders: Mapping[str, int]
 
 
-@value
+@value(tag="passage-feedback")
 class Feedback:
     """What a person said of a passage that was found for a query."""
 

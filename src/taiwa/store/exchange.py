@@ -19,10 +19,10 @@ from taiwa.store.nodes import Nodes
 from taiwa.store.refs import Refs
 from taiwa.store.runs import Call, Runs
 
-__all__ = ["VERSION", "export", "import_lines"]
+__all__ = ["FORMAT", "export", "import_lines"]
 
-VERSION = 1
-FORMAT = "conversation"
+KIND = "conversation"
+FORMAT = 1
 OPTIONAL = (str, type(None))
 MOST_TOGETHER = 64
 """How far back the tip is looked for on which a node was committed together with others."""
@@ -33,7 +33,7 @@ def export(nodes: Nodes, runs: Runs, tip: str, name: str = "", *, calls: bool = 
 
     Calls tell what was paid and answered; they are for reading and are not imported, since a copy was not paid for.
     """
-    yield _line({"taiwa": FORMAT, "version": VERSION, "name": name, "tip": tip})
+    yield _line({"taiwa": KIND, "format": FORMAT, "name": name, "tip": tip})
     known: set[str] = set()
     for hashed, node in reversed(tuple(nodes.path(tip))):
         if node.app not in known:
@@ -141,11 +141,13 @@ def _read(line: str) -> dict[str, Any]:
 
 
 def _header(said: dict[str, Any]) -> dict[str, Any]:
-    if said.get("taiwa") != FORMAT or not isinstance(said.get("tip"), str) or not isinstance(said.get("name"), str):
+    if said.get("taiwa") != KIND or not isinstance(said.get("tip"), str) or not isinstance(said.get("name"), str):
         raise InputError("not the header of an exported conversation")
-    version = said.get("version")
-    if version != VERSION:
-        raise InputError(f"the file is of version {version!r} and this program reads {VERSION}: update taiwa")
+    found = said.get("format")
+    if found is None:
+        raise InputError("the file was written by an unreleased version of taiwa and cannot be imported")
+    if found != FORMAT:
+        raise InputError(f"the file has format {found!r} and this version of taiwa reads {FORMAT}; update taiwa")
     return said
 
 

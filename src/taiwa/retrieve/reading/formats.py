@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Literal, TypeAlias, cast
 
-from taiwa.apart import Bounds, Worker
+from taiwa.isolation import IsolatedProcess, ProcessLimits
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.records import revive
 from taiwa.retrieve.reading import markdown, plain
@@ -31,7 +31,7 @@ KINDS: dict[str, Kind] = {
 """What kind of document a file is, by how its name ends."""
 LARGEST_FILE = 64 << 20
 MOST_CHARACTERS = 16_000_000
-BOUNDS = Bounds(seconds=60.0, memory_mb=1_024, characters=MOST_CHARACTERS)
+LIMITS = ProcessLimits(seconds=60.0, memory_mb=1_024, characters=MOST_CHARACTERS)
 MISSING = "missing"
 """The reader of what could not be read for want of an extra: it is tried again each time."""
 NEEDED = {"pdf": "pypdfium2", "docx": "mammoth"}
@@ -62,9 +62,9 @@ def reader_of(kind: Kind) -> str:
 class Apart:
     """Reads files; what needs a library is read in a process of its own, which is started at the first such file."""
 
-    def __init__(self, bounds: Bounds = BOUNDS) -> None:
-        self._bounds = bounds
-        self._worker: Worker | None = None
+    def __init__(self, limits: ProcessLimits = LIMITS) -> None:
+        self._limits = limits
+        self._worker: IsolatedProcess | None = None
 
     def __enter__(self) -> "Apart":
         return self
@@ -90,21 +90,21 @@ class Apart:
         if reader == MISSING:
             raise UnreadableError(f"needs the extra docs: pip install 'taiwa[docs]' (no {NEEDED[kind]})")
         if kind in OWN:
-            return read(raw, kind, self._bounds.characters)
+            return read(raw, kind, self._limits.characters)
         return self._ask(raw, "bare html" if reader.startswith("bare") else kind)
 
     def _ask(self, raw: bytes, kind: str) -> Reading:
         if self._worker is None:
-            self._worker = Worker("taiwa.retrieve.reading.inside:door", {}, "reading", self._bounds)
+            self._worker = IsolatedProcess("taiwa.retrieve.reading.inside:entry", {}, "reading", self._limits)
         # A private copy: the file itself may be moved or linked elsewhere between two looks.
         handle, name = tempfile.mkstemp(prefix="taiwa-")
         try:
             with os.fdopen(handle, "wb") as copy:
                 copy.write(raw)
-            answer = self._worker.ask({"path": name, "kind": kind}, self._bounds)
+            answer = self._worker.ask({"path": name, "kind": kind}, self._limits)
         except ToolError as error:
             self.close()
-            raise UnreadableError(_why(error.code, self._bounds)) from error
+            raise UnreadableError(_why(error.code, self._limits)) from error
         except BaseException:
             self.close()
             raise
@@ -129,9 +129,9 @@ def read(raw: bytes, kind: Kind, characters: int = MOST_CHARACTERS) -> Reading:
     return OWN[kind][1](text)
 
 
-def _why(code: str, bounds: Bounds) -> str:
+def _why(code: str, limits: ProcessLimits) -> str:
     words = {
-        "timeout": f"takes longer than {bounds.seconds:g} seconds to read",
-        "too_large": f"more than {bounds.characters:,} characters of text",
+        "timeout": f"takes longer than {limits.seconds:g} seconds to read",
+        "too_large": f"more than {limits.characters:,} characters of text",
     }
     return words.get(code, "makes its reader fail: it is broken, or needs too much memory")

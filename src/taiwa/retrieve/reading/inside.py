@@ -9,14 +9,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from taiwa.apart.inside import Answers
+from taiwa.isolation import Handler
 from taiwa.kernel.records import Json, record
 from taiwa.retrieve.reading.encoding import decode
 from taiwa.retrieve.reading.markdown import markdown
 from taiwa.retrieve.reading.pages import declared_encoding, sections
 from taiwa.retrieve.reading.reading import Heading, Reading, UnreadableError
 
-__all__ = ["door"]
+__all__ = ["entry"]
 
 MOST_UNPACKED = 256 << 20
 MOST_ENTRIES = 10_000
@@ -24,7 +24,7 @@ MOST_BOOKMARKS = 5_000
 DEEPEST_BOOKMARK = 6
 
 
-def door(start: dict[str, Json]) -> Answers:
+def entry(start: dict[str, Json]) -> Handler:
     """Get ready to read files of any kind."""
     del start
 

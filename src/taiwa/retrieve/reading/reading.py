@@ -6,7 +6,7 @@ from taiwa.kernel.records import value
 __all__ = ["Heading", "Reading", "UnreadableError", "lines_of"]
 
 
-@value
+@value(tag="heading")
 class Heading:
     """A heading: where its section begins in the text, how deep it is (1 is outermost), and its words."""
 
@@ -15,7 +15,7 @@ class Heading:
     words: str
 
 
-@value
+@value(tag="parsed-document")
 class Reading:
     """The text of a document, its title, its headings in order, and where each page begins; no pages, no numbers.
 
@@ -29,7 +29,7 @@ class Reading:
     access: tuple[str, ...] | None = None
 
 
-class UnreadableError(InputError):
+class UnreadableError(InputError, tag="unreadable"):
     """A file that cannot be read; the message says why, in a few words for a row of a report."""
 
 
