@@ -44,7 +44,7 @@ def talking(subject: Subject, kind: str, place: str, file: dict[str, float]) -> 
     measured = {
         "append: run, journal of a call, nodes, name, log": walls,
         f"check out any of {TURNS:,} turns": each(lambda n: desk.checkout(tips[n]), len(tips)),
-        "undo": each(lambda _: desk.store.refs.undo("s"), 100),
+        "undo": each(lambda _: desk.store.undo("s"), 100),
         "search two words": each(lambda _: desk.store.search("the function"), 50),
     }
     for what, values in measured.items():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from taiwa import configfile
 from taiwa.kernel.errors import ConfigError
-from taiwa.postgres import Server
+from taiwa.sql import PostgresUrl
 from taiwa.settings import Settings, config_path, load, set_value, show, unset
 
 HOME = {"HOME": "/home/somebody"}
@@ -267,7 +267,7 @@ def test_a_store_may_be_on_a_server_and_its_password_is_not_shown(tmp_path: Path
 
     settings = load({}, {}, path)
 
-    assert settings.store == Server.read("postgresql://ann:zeugma@db/talks")
+    assert settings.store == PostgresUrl.parse("postgresql://ann:zeugma@db/talks")
     assert "postgresql://ann@db/talks" in [row.value for row in show(settings)]
     assert "zeugma" not in repr(settings) + repr(show(settings))
 

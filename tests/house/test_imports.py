@@ -19,9 +19,9 @@ PLACES = {
     "mcp": ("taiwa.tools",),
     "anyio": ("taiwa.tools",),
     "httpcore2": ("taiwa.models",),
-    "sqlite3": ("taiwa.sqlite",),
-    "psycopg": ("taiwa.postgres",),
-    "numpy": ("taiwa.guide", "taiwa.models", "taiwa.retrieve"),
+    "sqlite3": ("taiwa.sql",),
+    "psycopg": ("taiwa.sql",),
+    "numpy": ("taiwa.guide", "taiwa.models", "taiwa.retrieval"),
     "torch": ("taiwa.models",),
     "transformers": ("taiwa.models",),
     "huggingface_hub": ("taiwa.models",),
@@ -36,13 +36,13 @@ PLACES = {
     "hypothesis": ("taiwa.lab",),
     "matplotlib": ("taiwa.lab",),
     "ray": ("taiwa.lab",),
-    "yaml": ("taiwa.apps", "taiwa.configfile", "taiwa.retrieve"),
-    "tantivy": ("taiwa.retrieve",),
-    "markdown_it": ("taiwa.retrieve",),
-    "pypdfium2": ("taiwa.retrieve",),
-    "mammoth": ("taiwa.retrieve",),
-    "trafilatura": ("taiwa.retrieve",),
-    "tokenizers": ("taiwa.retrieve",),
+    "yaml": ("taiwa.apps", "taiwa.configfile", "taiwa.retrieval"),
+    "tantivy": ("taiwa.retrieval",),
+    "markdown_it": ("taiwa.retrieval",),
+    "pypdfium2": ("taiwa.retrieval",),
+    "mammoth": ("taiwa.retrieval",),
+    "trafilatura": ("taiwa.retrieval",),
+    "tokenizers": ("taiwa.retrieval",),
 }
 """Where a library may be imported. A library that is not the standard one and not here may be imported nowhere."""
 
@@ -89,7 +89,7 @@ def test_a_library_out_of_its_place_is_seen(module: str, text: str) -> None:
     [
         ("taiwa.shape", "import pydantic"),
         ("taiwa.shape.read", "from pydantic_core import ValidationError"),
-        ("taiwa.sqlite.connection", "import sqlite3"),
+        ("taiwa.sql.sqlite", "import sqlite3"),
         ("taiwa.kernel.run", "import json\nfrom taiwa.kernel import values"),
     ],
 )

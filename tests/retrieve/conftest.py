@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import pytest
 
-from taiwa.postgres import Server
+from taiwa.sql import PostgresUrl
 from taiwa.retrieve import Index, Library
 from taiwa.retrieve.local import LocalShelves
 from taiwa.retrieve.seam import Shelves
@@ -23,7 +23,7 @@ def _local(request: pytest.FixtureRequest, folder: Path) -> Opens:
 
 def _server(request: pytest.FixtureRequest, folder: Path) -> Opens:
     database: Database = request.getfixturevalue("database")
-    return lambda: ServerShelves(Server.read(database.url))
+    return lambda: ServerShelves(PostgresUrl.parse(database.url))
 
 
 PLACES: dict[str, Callable[[pytest.FixtureRequest, Path], Opens]] = {"local": _local, "server": _server}

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from taiwa.kernel import ConflictError, InputError, StoreError
-from taiwa.postgres import Server
+from taiwa.sql import PostgresUrl
 from taiwa.retrieve import Library
 from taiwa.retrieve.analyzer import Analyzer
 from taiwa.retrieve.seam import Shelf
@@ -40,7 +40,7 @@ with Library.open(place) as library:
 
 @pytest.fixture
 def shelves(database: Database) -> Iterator[ServerShelves]:
-    with closing(ServerShelves(Server.read(database.url))) as opened:
+    with closing(ServerShelves(PostgresUrl.parse(database.url))) as opened:
         yield opened
 
 

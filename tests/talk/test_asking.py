@@ -135,7 +135,7 @@ def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: P
     )
     talk.say(QUESTION)
 
-    assert store.persons.sessions("ann") == ("s",)
+    assert store.users.sessions("ann") == ("s",)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Handler
 from taiwa.kernel.values import Ability, Chunk, Message, Request
-from taiwa.postgres.address import Server
+from taiwa.sql import PostgresUrl
 from taiwa.talk.people import People
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Looking:
         """Say whose a conversation is, if the store knows who asks."""
         name = self.asking.person.name
         if name and People(store).has(name):
-            store.persons.claim(session, name)
+            store.users.assign_session(session, name)
 
     def close(self) -> None:
         """Let go of the indexes."""
@@ -184,7 +184,7 @@ def reader_of(terms: str) -> Reader:
     return Reader(weighed, analyzer.terms)
 
 
-def _indexes(names: Sequence[str], place: Path | Server | None, stack: ExitStack) -> "list[Index]":
+def _indexes(names: Sequence[str], place: Path | PostgresUrl | None, stack: ExitStack) -> "list[Index]":
     """The indexes of names, all without any; the handbook where that is none."""
     wanted = [name for name in dict.fromkeys(names) if name != SHIPPED]
     beside = place.with_name(f"{place.stem}-library.db") if isinstance(place, Path) else place
@@ -198,7 +198,7 @@ def _indexes(names: Sequence[str], place: Path | Server | None, stack: ExitStack
     return [*found, _handbook(place.with_name(f"{place.stem}-handbook.db") if isinstance(place, Path) else None, stack)]
 
 
-def _library(place: Path | Server | None, stack: ExitStack) -> "Library":
+def _library(place: Path | PostgresUrl | None, stack: ExitStack) -> "Library":
     """The library of a place; for one that is kept nowhere, in a folder that is removed again."""
     from taiwa.retrieve import Library
 

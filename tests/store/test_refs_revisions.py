@@ -13,8 +13,8 @@ def test_every_form_of_a_revision_names_its_node(store: Store) -> None:
     tip = begin(store, "main", "a", "b", "c")
     path = [name for name, _ in store.nodes.path(tip)]
     begin(store, "zz", "d")
-    store.refs.undo("main", 2)
-    store.refs.redo("main")
+    store.undo("main", 2)
+    store.redo("main")
 
     assert store.resolve("main") == store.resolve("") == store.resolve("@") == store.resolve(" main ") == path[1]
     assert store.resolve("main~") == store.resolve("main~1") == store.resolve("@~1") == store.resolve("~1") == path[2]
@@ -31,19 +31,19 @@ def test_every_form_of_a_revision_names_its_node(store: Store) -> None:
 @pytest.mark.parametrize(
     ("revision", "complaint"),
     [
-        ("main~4", "only 3 steps back to the beginning, not 4"),
+        ("main~4", "cannot go back 4 steps; only 3 lead to the beginning"),
         ("main@{9}", "'main' has moved only 3 times, not 9"),
-        ("mian", "no session 'mian': did you mean main\\?"),
-        ("mian~1", "no session 'mian': did you mean main\\?"),
-        ("mian@{1}", "no session 'mian': did you mean main\\?"),
-        ("ffff", "no session 'ffff' and no node that begins so: there are main"),
-        ("abc", "no session 'abc': there are main"),
-        ("main~x", "is no revision: write name, name~2"),
-        ("main@{-1}", "is no revision"),
-        ("main@{}", "is no revision"),
-        ("main{1}", "is no revision"),
-        ("main~1@{2}", "is no revision"),
-        ("main~9999999999", "is no revision"),
+        ("mian", "session 'mian' not found; did you mean main\\?"),
+        ("mian~1", "session 'mian' not found; did you mean main\\?"),
+        ("mian@{1}", "session 'mian' not found; did you mean main\\?"),
+        ("ffff", "no session and no node 'ffff' found; sessions: main"),
+        ("abc", "session 'abc' not found; sessions: main"),
+        ("main~x", "invalid revision 'main~x'; write name, name~2"),
+        ("main@{-1}", "invalid revision"),
+        ("main@{}", "invalid revision"),
+        ("main{1}", "invalid revision"),
+        ("main~1@{2}", "invalid revision"),
+        ("main~9999999999", "invalid revision"),
     ],
 )
 def test_what_names_nothing_is_answered_with_what_there_is(store: Store, revision: str, complaint: str) -> None:
@@ -54,7 +54,7 @@ def test_what_names_nothing_is_answered_with_what_there_is(store: Store, revisio
 
 
 def test_without_a_session_the_latest_one_is_missing(store: Store) -> None:
-    with pytest.raises(InputError, match="begin one with `taiwa chat`"):
+    with pytest.raises(InputError, match="start one with `taiwa chat`"):
         store.resolve("")
 
 
@@ -71,7 +71,7 @@ def test_the_beginning_of_several_hashes_lists_them(store: Store) -> None:
             number += 1
     other = first[name[:4]]
 
-    with pytest.raises(InputError, match=f"'{name[:4]}' begins several hashes: ") as caught:
+    with pytest.raises(InputError, match=f"'{name[:4]}' is the beginning of several hashes: ") as caught:
         store.resolve(name[:4])
 
     assert f"{name[:8]} (turn)" in caught.value.message
@@ -83,7 +83,7 @@ def test_the_moment_of_its_deletion_names_no_node(store: Store) -> None:
     tip = begin(store, "main", "a")
     store.refs.delete("main")
 
-    with pytest.raises(InputError, match="names no node: the session was deleted there"):
+    with pytest.raises(InputError, match="has no node: the session was deleted there"):
         store.resolve("main@{0}")
     assert store.resolve("main@{1}") == tip
 

@@ -10,25 +10,25 @@ from tests.store.turns import begin
 def test_a_checkout_begins_at_the_nearest_snapshot(store: Store) -> None:
     tip = begin(store, "main", "a", "b", "c", "d")
     path = [name for name, _ in reversed(list(store.nodes.path(tip)))]
-    store.snaps.put(path[1], {"topics": ["a"]})
-    store.snaps.put(path[2], {"topics": ["a", "b"]})
+    store.snapshots.put(path[1], {"topics": ["a"]})
+    store.snapshots.put(path[2], {"topics": ["a", "b"]})
 
-    near, steps = store.snaps.checkout(tip)
+    near, steps = store.snapshots.checkout(tip)
 
     assert near == (path[2], {"topics": ["a", "b"]})
     assert [name for name, _ in steps] == path[3:]
     assert all(node.hash == name for name, node in steps)
-    assert store.snaps.checkout(path[2]) == (near, ())
-    assert store.snaps.checkout(path[1]).near == (path[1], {"topics": ["a"]})
+    assert store.snapshots.checkout(path[2]) == (near, ())
+    assert store.snapshots.checkout(path[1]).near == (path[1], {"topics": ["a"]})
 
 
 def test_without_snapshots_a_checkout_begins_at_the_root(store: Store) -> None:
     tip = begin(store, "main", "a", "b")
-    store.snaps.put(tip, [])
+    store.snapshots.put(tip, [])
 
-    assert store.snaps.drop() == 1
+    assert store.snapshots.clear() == 1
 
-    near, steps = store.snaps.checkout(tip)
+    near, steps = store.snapshots.checkout(tip)
     assert near is None
     assert [node.user for _, node in steps] == [None, "a", "b"]
     assert steps == tuple(reversed(list(store.nodes.path(tip))))
@@ -37,21 +37,21 @@ def test_without_snapshots_a_checkout_begins_at_the_root(store: Store) -> None:
 def test_a_snapshot_can_be_replaced_and_looked_up(store: Store) -> None:
     tip = begin(store, "main", "a", "b", "c")
     early = store.refs.back(tip, 2)
-    store.snaps.put(early, 1)
-    store.snaps.put(early, {"n": 2})
+    store.snapshots.put(early, 1)
+    store.snapshots.put(early, {"n": 2})
 
-    assert store.snaps.get(early) == {"n": 2}
-    assert store.snaps.get(tip) is None
-    assert store.snaps.nearest(tip) == (early, {"n": 2})
-    assert store.snaps.nearest(tip, steps=1) is None
+    assert store.snapshots.get(early) == {"n": 2}
+    assert store.snapshots.get(tip) is None
+    assert store.snapshots.nearest(tip) == (early, {"n": 2})
+    assert store.snapshots.nearest(tip, steps=1) is None
 
 
 def test_a_snapshot_is_json_after_a_node_that_is_here(store: Store) -> None:
     tip = begin(store)
 
-    with pytest.raises(StoreError, match="no node"):
-        store.snaps.put("ab" * 16, {})
-    with pytest.raises(StoreError, match="no node"):
-        store.snaps.checkout("ab" * 16)
+    with pytest.raises(StoreError, match=r"node .* not found"):
+        store.snapshots.put("ab" * 16, {})
+    with pytest.raises(StoreError, match=r"node .* not found"):
+        store.snapshots.checkout("ab" * 16)
     with pytest.raises(InputError, match="cannot be stored"):
-        store.snaps.put(tip, ("a",))
+        store.snapshots.put(tip, ("a",))

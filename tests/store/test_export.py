@@ -10,7 +10,7 @@ from taiwa.conversation.node import Node
 from taiwa.kernel.errors import ConflictError, InputError, StoreError
 from taiwa.kernel.records import Json, canonical
 from taiwa.store import Store
-from tests.store.test_bodies import jsons, texts
+from tests.store.test_nodes_encoding import jsons, texts
 from tests.store.turns import APP, answered, begin, turn
 
 
@@ -55,13 +55,13 @@ def test_importing_again_changes_nothing(store: Store) -> None:
 
 def test_what_was_committed_together_is_undone_together_after_an_import(store: Store) -> None:
     before = begin(store, "main", "a")
-    fold = Node(before, "fold", APP.hash, answer="summary")
+    fold = Node(before, "summary", APP.hash, answer="summary")
     store.commit("main", [fold, turn(fold.hash, "b")], expected=before)
 
     with Store.open(":memory:") as other:
         other.import_lines(store.export("main"))
 
-        assert other.refs.undo("main") == before
+        assert other.undo("main") == before
 
 
 def test_calls_are_exported_for_reading_and_not_billed_again(store: Store) -> None:
@@ -76,7 +76,7 @@ def test_calls_are_exported_for_reading_and_not_billed_again(store: Store) -> No
     assert (call["call"], call["model"], call["cost_nano"]) == (store.refs.tip("main"), "m", 7)
     with Store.open(":memory:") as other:
         other.import_lines(lines)
-        assert other.bill("app") == ()
+        assert other.costs("app") == ()
 
 
 def test_the_latest_session_is_exported_with_its_name(store: Store) -> None:
@@ -90,7 +90,7 @@ def test_a_revision_without_a_name_is_imported_under_a_given_one(store: Store) -
     lines = list(store.export("main~1"))
 
     with Store.open(":memory:") as other:
-        with pytest.raises(InputError, match="name has 1 to 100 characters"):
+        with pytest.raises(InputError, match="name must have 1 to 100 characters"):
             other.import_lines(lines)
         other.import_lines(lines, "part")
 
@@ -107,22 +107,22 @@ SECRET = "秘密のことば"
 LINES = exported(SECRET, "b")
 BAD_LINES = [
     (0, '{"taiwa":"conversation"}', "line 1: not the header"),
-    (0, edited(LINES[0], version=9), "line 1: the file is of version 9 and this program reads 1: update taiwa"),
+    (0, edited(LINES[0], version=9), "line 1: the file has version 9, this version of taiwa reads 1; update taiwa"),
     (0, LINES[1], "line 1: not the header"),
-    (1, edited(LINES[1], source=SECRET), "line 2: the content does not fit its hash"),
-    (1, edited(LINES[1], name=5), "line 2: an app has a name and a source"),
-    (1, "", "line 3: a node names the app .*, which the store does not have"),
-    (2, "", "line 4: a node follows .*, which the store does not have"),
-    (3, edited(LINES[3], user=SECRET + "!"), "line 4: the content does not fit its hash"),
-    (3, edited(LINES[3], user=["x"]), "line 4: a node with a missing field, or one of the wrong type"),
-    (3, edited(LINES[3], kind="edict"), "line 4: a node with a missing field, or one of the wrong type"),
-    (3, edited(LINES[3], parent=7), "line 4: a node with a missing field, or one of the wrong type"),
-    (3, edited(LINES[3], state="gone"), "line 4: a node with a missing field, or one of the wrong type"),
-    (3, edited(LINES[3], delta={"~": "Text", "text": SECRET}), "line 4: the content does not fit its hash"),
+    (1, edited(LINES[1], source=SECRET), "line 2: the content does not match its hash"),
+    (1, edited(LINES[1], name=5), "line 2: an app must have a name and a source"),
+    (1, "", "line 3: app .* of the node not found in the store"),
+    (2, "", "line 4: parent .* of the node not found in the store"),
+    (3, edited(LINES[3], user=SECRET + "!"), "line 4: the content does not match its hash"),
+    (3, edited(LINES[3], user=["x"]), "line 4: a field of the node is missing or has the wrong type"),
+    (3, edited(LINES[3], kind="edict"), "line 4: a field of the node is missing or has the wrong type"),
+    (3, edited(LINES[3], parent=7), "line 4: a field of the node is missing or has the wrong type"),
+    (3, edited(LINES[3], state="gone"), "line 4: a field of the node is missing or has the wrong type"),
+    (3, edited(LINES[3], delta={"~": "Text", "text": SECRET}), "line 4: the content does not match its hash"),
     (3, LINES[3][:-9], "line 4: not JSON"),
     (3, "[" * 100_000, "line 4: not JSON"),
     (3, f'["{SECRET}"]', "line 4: not a JSON object"),
-    (3, f'{{"letter":"{SECRET}"}}', "line 4: neither an app nor a node nor a call"),
+    (3, f'{{"letter":"{SECRET}"}}', "line 4: expected an app, a node or a call"),
     (3, edited(LINES[3])[:-1] + ',"delta":NaN}', "line 4: .*nothing was imported"),
     (3, edited(LINES[3])[:-1] + ',"user":"\\ud800"}', "line 4: the text holds half a character"),
 ]  # fmt: skip
@@ -154,7 +154,7 @@ def test_half_a_file_is_not_imported(store: Store, lines: list[str], complaint: 
 def test_another_session_of_that_name_is_not_overwritten(store: Store) -> None:
     tip = begin(store, "main", "mine")
 
-    with pytest.raises(ConflictError, match="another session 'main': import under another name"):
+    with pytest.raises(ConflictError, match="another session 'main' already exists; import under another name"):
         store.import_lines(LINES)
 
     assert store.refs.tip("main") == tip
@@ -177,7 +177,7 @@ def test_a_file_cannot_send_undo_to_a_foreign_place(store: Store) -> None:
 
     store.import_lines(lines)
 
-    assert store.refs.undo("main") == json.loads(LINES[3])["node"]
+    assert store.undo("main") == json.loads(LINES[3])["node"]
     assert store.fsck() == ()
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.postgres import Server, is_server
-from taiwa.postgres.address import hidden
+from taiwa.sql import PostgresUrl, is_postgres_url
+from taiwa.sql.base import hide_password
 
 SECRET = "zeugma"
 
@@ -25,10 +25,10 @@ SECRET = "zeugma"
     ],
 )  # fmt: skip
 def test_an_address_is_shown_without_its_password(url: str, shown: str) -> None:
-    server = Server.read(url)
+    server = PostgresUrl.parse(url)
 
-    assert str(server) == hidden(url) == shown
-    assert repr(server) == f"Server({shown!r})"
+    assert str(server) == hide_password(url) == shown
+    assert repr(server) == f"PostgresUrl({shown!r})"
     assert server.url == url.strip()
 
 
@@ -47,8 +47,8 @@ def test_an_address_is_shown_without_its_password(url: str, shown: str) -> None:
     ],
 )
 def test_what_is_no_address_is_refused_without_being_repeated(url: str) -> None:
-    with pytest.raises(ValueError, match="is no address of a server: write it as") as caught:
-        Server.read(url)
+    with pytest.raises(ValueError, match="is not a PostgreSQL URL; expected") as caught:
+        PostgresUrl.parse(url)
 
     assert not any(part in str(caught.value) for part in ("zeu", "gma"))
 
@@ -57,7 +57,7 @@ def test_what_is_no_address_is_refused_without_being_repeated(url: str) -> None:
 def test_no_password_is_shown_however_it_is_written(before: str, after: str) -> None:
     text = f"postgresql://ann:{before}{SECRET}{after}@db/x"
     try:
-        said = f"{Server.read(text)}{Server.read(text)!r}"
+        said = f"{PostgresUrl.parse(text)}{PostgresUrl.parse(text)!r}"
     except ValueError as error:
         said = str(error)
 
@@ -66,4 +66,4 @@ def test_no_password_is_shown_however_it_is_written(before: str, after: str) -> 
 
 @pytest.mark.parametrize("text", ["store.db", "/a/postgresql", "postgresql.db", "", None, "./postgresql://x"])
 def test_a_path_is_no_address(text: object) -> None:
-    assert not is_server(text)
+    assert not is_postgres_url(text)

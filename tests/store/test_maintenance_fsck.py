@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from taiwa.postgres import Connection
+from taiwa.sql.postgres import PostgresDatabase
 from taiwa.store import Store
 from tests.store.turns import APP, answered, begin, turn
 
@@ -14,30 +14,30 @@ DAMAGE = [
     (
         "UPDATE node SET body = CAST(replace(CAST(body AS TEXT), 'zeugma', 'enigma') AS BLOB) WHERE kind = 'turn'",
         "node ",
-        "does not fit its hash",
+        "does not match its hash",
     ),
     ("UPDATE node SET body = x'00ff' WHERE seq = 2", "node ", "body cannot be read"),
     ("UPDATE node SET body = x'' WHERE seq = 2", "node ", "body cannot be read"),
-    ("UPDATE node SET kind = 'edit' WHERE seq = 3", "node ", "does not fit its hash"),
-    ("UPDATE node SET state = x'00000000000000000000000000000000' WHERE seq = 3", "node ", "does not fit its hash"),
-    ("UPDATE node SET parent = 1 WHERE seq = 4", "node ", "does not fit its hash"),
+    ("UPDATE node SET kind = 'edit' WHERE seq = 3", "node ", "does not match its hash"),
+    ("UPDATE node SET state = x'00000000000000000000000000000000' WHERE seq = 3", "node ", "does not match its hash"),
+    ("UPDATE node SET parent = 1 WHERE seq = 4", "node ", "does not match its hash"),
     ("UPDATE node SET parent = 4 WHERE seq = 2", "node ", "missing or younger"),
     ("UPDATE node SET turns = 7 WHERE seq = 3", "node ", "number of turns is wrong"),
-    ("UPDATE node SET base = 4 WHERE seq = 3", "node ", "undo goes back to is no ancestor"),
-    ("UPDATE node SET base = NULL WHERE seq = 3", "node ", "undo goes back to is no ancestor"),
-    ("DELETE FROM node WHERE seq = 2", "node ", "names a row of node that is not there"),
-    ("DELETE FROM node WHERE seq = 4", "ref main", "names a node or move that is not there"),
-    ("DELETE FROM app", "node ", "names a row of app that is not there"),
-    ("UPDATE app SET name = 'other'", "app ", "does not fit its hash"),
+    ("UPDATE node SET base = 4 WHERE seq = 3", "node ", "the target of its undo is not an ancestor"),
+    ("UPDATE node SET base = NULL WHERE seq = 3", "node ", "the target of its undo is not an ancestor"),
+    ("DELETE FROM node WHERE seq = 2", "node ", "refers to a row of node that does not exist"),
+    ("DELETE FROM node WHERE seq = 4", "ref main", "refers to a node or move that does not exist"),
+    ("DELETE FROM app", "node ", "refers to a row of app that does not exist"),
+    ("UPDATE app SET name = 'other'", "app ", "does not match its hash"),
     ("UPDATE app SET body = x'7b'", "app ", "body cannot be read"),
-    ("UPDATE ref SET name = 'a b'", "ref ", "is no name"),
-    ("UPDATE ref SET moved = 99", "ref main", "names a node or move that is not there"),
+    ("UPDATE ref SET name = 'a b'", "ref ", "is not a valid session name"),
+    ("UPDATE ref SET moved = 99", "ref main", "refers to a node or move that does not exist"),
     ("UPDATE call SET answer = x'ff'", "call ", "body cannot be read"),
-    ("UPDATE run SET node = 99", "run ", "names a node or move that is not there"),
-    ("UPDATE snap SET state = x'7800'", "snapshot ", "body cannot be read"),
-    ("UPDATE item SET result = x'78'", "batch row ", "body cannot be read"),
-    ("INSERT INTO search(rowid, words) VALUES(99, 'zeugma')", "search", "1 texts are indexed that are not there"),
-    ("INSERT INTO search(search) VALUES('delete-all')", "node ", "searching does not know its words"),
+    ("UPDATE run SET node = 99", "run ", "refers to a node or move that does not exist"),
+    ("UPDATE snapshot SET state = x'7800'", "snapshot ", "body cannot be read"),
+    ("UPDATE batch_item SET result = x'78'", "batch_item ", "body cannot be read"),
+    ("INSERT INTO search(rowid, words) VALUES(99, 'zeugma')", "search", "1 texts are indexed that do not exist"),
+    ("INSERT INTO search(search) VALUES('delete-all')", "node ", "its words are missing from the search index"),
 ]
 
 
@@ -47,15 +47,15 @@ def filled(store: Store) -> Store:
     run = store.runs.begin("main", tip, APP.hash, SECRET)
     store.runs.sink(run)(answered(SECRET, SECRET))
     tip = store.commit("main", [turn(tip, SECRET)], expected=tip, run=run)
-    store.snaps.put(tip, {"a": SECRET})
-    store.items.begin("ab" * 16)
-    store.items.finish("ab" * 16, SECRET)
+    store.snapshots.put(tip, {"a": SECRET})
+    store.batches.begin("ab" * 16)
+    store.batches.finish("ab" * 16, SECRET)
     store.search(SECRET)
     return store
 
 
 def test_a_sound_store_has_no_faults(filled: Store) -> None:
-    filled.refs.undo("main", 2)
+    filled.undo("main", 2)
     filled.refs.create("other", filled.refs.tip("main"))
     filled.refs.delete("main")
 
@@ -77,7 +77,7 @@ def _for_server(statement: str) -> str:
 
 @pytest.mark.parametrize(("statement", "where", "what"), DAMAGE)
 def test_every_damage_is_found_and_nothing_is_mended(filled: Store, statement: str, where: str, what: str) -> None:
-    on_server = isinstance(filled._db, Connection)
+    on_server = isinstance(filled._db, PostgresDatabase)
     filled._db.run("SET session_replication_role = replica" if on_server else "PRAGMA foreign_keys = OFF")
     filled._db.run(_for_server(statement) if on_server else statement)
 

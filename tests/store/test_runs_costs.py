@@ -7,7 +7,7 @@ from taiwa.kernel.effects import CallTool
 from taiwa.kernel.errors import RateLimitError
 from taiwa.kernel.journal import Entry
 from taiwa.kernel.values import ToolResult, Usage
-from taiwa.store import Axis, Line, Store
+from taiwa.store import Axis, CostLine, Store
 from tests.store.turns import APP, answered, begin, turn
 
 DAY_US = 86_400_000_000
@@ -21,11 +21,11 @@ def test_failed_lost_and_abandoned_turns_are_on_the_bill(store: Store) -> None:
     store.commit("main", [turn(tip, "x")], expected=tip, run=runs[0])
     store.runs.fail(runs[1], RateLimitError("slow down"))
     store.runs.abandon(runs[2])
-    store.runs.lose(runs[3])
+    store.runs.mark_conflict(runs[3])
 
-    (line,) = store.bill("app")
+    (line,) = store.costs("app")
 
-    assert line == Line("chat", 4, 0, 0, Usage(400, 80, 160, 0, 20), 0, 0, 80)
+    assert line == CostLine("chat", 4, 0, 0, Usage(400, 80, 160, 0, 20), 0, 0, 80)
     assert line.cost_nano == 80
 
 
@@ -36,7 +36,7 @@ def test_an_unknown_price_or_usage_makes_the_sum_unknown_and_is_counted(store: S
     store.runs.sink(run, model="m", price=lambda *_: None)(answered("x", "unpriced", place=1))
     store.runs.sink(run, model="m", price=lambda *_: 5)(answered("x", "unmetered", usage=None, place=2))
 
-    (line,) = store.bill("model")
+    (line,) = store.costs("model")
 
     assert (line.requests, line.unpriced, line.unmetered) == (3, 1, 1)
     assert line.cost_nano is None
@@ -51,9 +51,9 @@ def test_a_request_without_an_answer_costs_nothing_and_is_counted(store: Store) 
     store.runs.sink(run, model="m", price=lambda *_: 5)(Entry((), 0, asked, None, RateLimitError("slow down")))
     store.runs.sink(run, model="m")(Entry((), 1, CallTool("clock", {}), ToolResult("noon")))
 
-    (line,) = store.bill("session")
+    (line,) = store.costs("session")
 
-    assert line == Line("main", 1, 1, 1, Usage(), 0, 0, 0)
+    assert line == CostLine("main", 1, 1, 1, Usage(), 0, 0, 0)
     assert line.cost_nano == 0
 
 
@@ -76,7 +76,7 @@ def test_a_bill_can_be_cut_four_ways(by: Axis, names: list[str]) -> None:
             now[0] = number * DAY_US
             store.runs.sink(run, model=model)(answered("x", "y"))
 
-        assert [(line.name, line.requests) for line in store.bill(by)] == [(name, 1) for name in names]
+        assert [(line.name, line.requests) for line in store.costs(by)] == [(name, 1) for name in names]
 
 
 def test_sessions_and_models_of_one_app_are_told_apart(store: Store) -> None:
@@ -85,9 +85,9 @@ def test_sessions_and_models_of_one_app_are_told_apart(store: Store) -> None:
         run = store.runs.begin(ref, tip, APP.hash, "x")
         store.runs.sink(run, model=model)(answered("x", "y"))
 
-    assert [line.name for line in store.bill("session")] == ["one", "two"]
-    assert [line.name for line in store.bill("model")] == ["m", "n"]
-    assert [line.name for line in store.bill("app")] == ["chat"]
+    assert [line.name for line in store.costs("session")] == ["one", "two"]
+    assert [line.name for line in store.costs("model")] == ["m", "n"]
+    assert [line.name for line in store.costs("app")] == ["chat"]
 
 
 def test_what_is_collected_stays_on_the_bill(store: Store) -> None:
@@ -98,5 +98,5 @@ def test_what_is_collected_stays_on_the_bill(store: Store) -> None:
     store.refs.delete("main")
 
     assert store.gc(0).nodes == 2
-    assert store.bill("app")[0].requests == 1
-    assert store.bill("session")[0].name == "main"
+    assert store.costs("app")[0].requests == 1
+    assert store.costs("session")[0].name == "main"

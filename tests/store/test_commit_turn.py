@@ -11,7 +11,9 @@ from tests.store.turns import APP, answered, begin, root, turn
 def test_a_commit_returns_the_tip_and_the_nodes_can_be_read_back(store: Store) -> None:
     first = root()
     second = turn(first.hash, "今日は", "良い天気です。")
-    fold = Node(second.hash, "fold", APP.hash, answer="summary", delta={"keep": [1, {"a": None}]}, state_hash="2" * 32)
+    fold = Node(
+        second.hash, "summary", APP.hash, answer="summary", delta={"keep": [1, {"a": None}]}, state_hash="2" * 32
+    )
 
     tip = store.commit("main", [first, second, fold], expected=None, apps=[APP])
 
@@ -28,7 +30,7 @@ def test_what_another_writer_did_first_is_a_conflict_and_nothing_is_changed(stor
     store.commit("main", [turn(tip, "theirs")], expected=tip)
     before = (store.nodes.count(), store.refs.reflog("main"))
 
-    with pytest.raises(ConflictError, match="another program was first"):
+    with pytest.raises(ConflictError, match="another program changed it first"):
         store.commit("main", [turn(tip, "ours")], expected=tip)
 
     assert (store.nodes.count(), store.refs.reflog("main")) == before
@@ -52,7 +54,7 @@ def test_the_run_of_a_loser_stays_on_the_bill_as_lost(store: Store) -> None:
     with pytest.raises(ConflictError):
         store.commit("main", [turn(tip, "ours")], expected=tip, run=run)
 
-    assert store.runs.run(run).status == "lost"
+    assert store.runs.run(run).status == "conflict"
     assert store.runs.run(run).text == "ours"
     assert len(store.runs.journal(run)) == 1
 
@@ -62,7 +64,7 @@ def test_the_run_of_a_commit_is_done_and_its_calls_belong_to_every_node_of_it(st
     run = store.runs.begin("main", tip, APP.hash, "b")
     store.runs.sink(run)(answered("b", "paid"))
     first = turn(tip, "b")
-    fold = Node(first.hash, "fold", APP.hash)
+    fold = Node(first.hash, "summary", APP.hash)
 
     store.commit("main", [first, fold], expected=tip, run=run)
 
@@ -75,10 +77,10 @@ def test_the_run_of_a_commit_is_done_and_its_calls_belong_to_every_node_of_it(st
     ("nodes", "complaint"),
     [
         ([], "at least one node"),
-        ([turn("f" * 32, "x")], "has no node"),
-        ([Node(None, "turn", APP.hash)], "every other node has one"),
+        ([turn("f" * 32, "x")], "node ffffffff not found"),
+        ([Node(None, "turn", APP.hash)], "every other node must have one"),
         ([root(), root()], "does not follow"),
-        ([Node(None, "root", "e" * 32)], "put it first"),
+        ([Node(None, "root", "e" * 32)], "store it first"),
         ([Node(None, "root", APP.hash, state_hash="short")], "32 hex"),
         ([Node(None, "root", APP.hash, answer="\ud800")], "half a character"),
     ],

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json, canonical
-from taiwa.store.bodies import WORTH, key, pack, plain, unpack
+from taiwa.store.nodes import COMPRESS_FROM, check_json, hash_to_bytes, pack, unpack
 
 texts = st.text(st.characters(codec="utf-8"))
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
@@ -15,15 +15,15 @@ jsons = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(tex
 
 @given(jsons)
 def test_what_is_packed_is_unpacked(data: Json) -> None:
-    assert canonical(unpack(pack(plain(data)))) == canonical(data)
+    assert canonical(unpack(pack(check_json(data)))) == canonical(data)
 
 
 def test_a_long_body_is_compressed_and_a_short_one_can_be_read_in_the_file() -> None:
-    short, long = pack("a" * (WORTH - 2)), pack("a" * WORTH)
+    short, long = pack("a" * (COMPRESS_FROM - 2)), pack("a" * COMPRESS_FROM)
 
-    assert short == b'"' + b"a" * (WORTH - 2) + b'"'
+    assert short == b'"' + b"a" * (COMPRESS_FROM - 2) + b'"'
     assert len(long) < 50
-    assert unpack(long) == "a" * WORTH
+    assert unpack(long) == "a" * COMPRESS_FROM
 
 
 @given(st.binary(max_size=100))
@@ -38,10 +38,10 @@ def test_a_damaged_body_is_corrupt_and_nothing_worse(body: bytes) -> None:
 @pytest.mark.parametrize("data", [("a",), {1: "a"}, {"a": [{"b": {"c"}}]}, [object()], b"bytes"])
 def test_what_json_would_not_give_back_equal_is_refused(data: Json) -> None:
     with pytest.raises(InputError):
-        plain(data)
+        check_json(data)
 
 
 @pytest.mark.parametrize("name", ["", "ab", "g" * 32, "A" * 32, "a" * 31, "a" * 33, "aa " * 10 + "aa"])
 def test_only_a_hash_is_a_hash(name: str) -> None:
-    with pytest.raises(InputError, match="32 hex characters"):
-        key(name)
+    with pytest.raises(InputError, match="32 hexadecimal characters"):
+        hash_to_bytes(name)
