@@ -162,7 +162,7 @@ def handbook() -> str:
 
     from taiwa.apps.catalogue import HANDBOOK
     from taiwa.lab.handbook import ask_handbook, questions, shares
-    from taiwa.retrieve import Library
+    from taiwa.retrieval import Library
     from taiwa.talk.asking import reader_of
 
     with TemporaryDirectory() as folder, Library.open(Path(folder) / "library.db") as library:

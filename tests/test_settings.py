@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from taiwa import configfile
 from taiwa.kernel.errors import ConfigError
-from taiwa.sql import PostgresUrl
 from taiwa.settings import Settings, config_path, load, set_value, show, unset
+from taiwa.sql import PostgresUrl
 
 HOME = {"HOME": "/home/somebody"}
 

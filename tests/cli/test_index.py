@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from taiwa.cli.indexfind import cut
 from tests.cli.conftest import Taiwa
-from tests.retrieve.documents import pdf
+from tests.retrieval.documents import pdf
 
 
 @pytest.fixture

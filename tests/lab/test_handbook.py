@@ -8,7 +8,7 @@ import pytest
 
 from taiwa.apps.catalogue import HANDBOOK
 from taiwa.lab.handbook import Asked, ask_handbook, questions, shares
-from taiwa.retrieve import Index, Library
+from taiwa.retrieval import Index, Library
 from taiwa.talk.asking import reader_of
 
 ROWS = questions()

@@ -10,7 +10,7 @@ import taiwa
 from taiwa.kernel import Ability, Chunk, ConfigError, InputError, Request
 from taiwa.kernel.records import Json
 from taiwa.models.scripted import script
-from taiwa.retrieve import Library
+from taiwa.retrieval import Library
 from taiwa.store import Store
 from taiwa.talk.again import replayed
 from taiwa.talk.asking import SHIPPED, Nobody, person_of

@@ -9,7 +9,7 @@ from taiwa.flows.person import Feedback, Person, Thresholds
 from taiwa.flows.recall import Recall
 from taiwa.kernel import CorruptError, InputError, Passage, Runtime, user
 from taiwa.models.scripted import script
-from taiwa.retrieve import InMemory
+from taiwa.retrieval import InMemoryRetriever
 from taiwa.store import Store
 from taiwa.talk.people import People
 from tests.store.turns import begin
@@ -92,7 +92,7 @@ def test_a_dialogue_before_retrieval_recalls_through_the_store(store: Store) -> 
     people.put(ANN)
     store.users.assign_session("mine", "ann")
     model = script('{"clarity": 1, "is_question": 1, "is_consultation": 5}', abilities=frozenset())
-    shelf = InMemory((Passage("a.md", "Osaka closes at six."),))
+    shelf = InMemoryRetriever((Passage("a.md", "Osaka closes at six."),))
 
     runtime = Runtime(model, retriever=shelf, handlers=people.handlers)
     runtime.run(clarify((user("When does Osaka close?"),), Manner(recall=3), person=people.get("ann")))

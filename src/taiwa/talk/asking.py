@@ -28,7 +28,7 @@ from taiwa.talk.people import People
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from taiwa.retrieve import Index, Library, Within
+    from taiwa.retrieval import Index, Library, ScopedRetriever
     from taiwa.store import Store
     from taiwa.talk.desk import Desk
 
@@ -72,7 +72,7 @@ class Looking:
     """The edges of a turn that looks things up, and how it asks; `close` when it is over."""
 
     asking: Asking
-    retriever: "Within"
+    retriever: "ScopedRetriever"
     handlers: Mapping[type[Effect[Any]], Handler]
     stack: ExitStack
 
@@ -121,13 +121,13 @@ def looking_again(app: App, desk: "Desk", asking: Asking) -> Looking:
 
 
 def _looking(app: App, desk: "Desk", asking: Asking, indexes: "list[Index]", stack: ExitStack) -> Looking:
-    from taiwa.retrieve import Within
+    from taiwa.retrieval import ScopedRetriever
 
     if (settings := desk.settings) is not None:
         from taiwa.models.embeddings import by_meaning
 
         indexes = [by_meaning(index, settings) for index in indexes]
-    within = Within(indexes, _words(app.values.get("as")))
+    within = ScopedRetriever(indexes, _words(app.values.get("as")))
     return Looking(asking, within, People(desk.store).handlers, stack.pop_all())
 
 
@@ -173,13 +173,13 @@ def reader_of(terms: str) -> Reader:
     >>> list(reader_of("pairs-1/english").terms("leaves"))
     ['leav']
     """
-    from taiwa.retrieve.analyzer import Analyzer
-    from taiwa.retrieve.fusion import weigh
+    from taiwa.retrieval.analyzer import Analyzer
+    from taiwa.retrieval.index import weight_terms
 
     analyzer = Analyzer.named(terms)
 
     def weighed(query: str, history: Sequence[Message]) -> Mapping[str, float]:
-        return weigh(analyzer, query, history)
+        return weight_terms(analyzer, query, history)
 
     return Reader(weighed, analyzer.terms)
 
@@ -200,7 +200,7 @@ def _indexes(names: Sequence[str], place: Path | PostgresUrl | None, stack: Exit
 
 def _library(place: Path | PostgresUrl | None, stack: ExitStack) -> "Library":
     """The library of a place; for one that is kept nowhere, in a folder that is removed again."""
-    from taiwa.retrieve import Library
+    from taiwa.retrieval import Library
 
     if place is None:
         place = Path(stack.enter_context(TemporaryDirectory(prefix="taiwa-"))) / "library.db"

@@ -23,8 +23,8 @@ from taiwa.lab.asking.sample import ReadSet, Sample, item_of, sample_of
 from taiwa.lab.asking.works import Modelled
 from taiwa.lab.evaluation.items import Item
 from taiwa.lab.evaluation.running import Job, Measured
-from taiwa.retrieve.analyzer import DENSE
-from taiwa.retrieve.evidence import LOOKED_AT
+from taiwa.retrieval.analyzer import DENSE
+from taiwa.retrieval.index import LOOKED_AT
 from taiwa.talk.asking import reader_of
 
 __all__ = ["CITED", "EXTRACTIVE", "WITHOUT", "Answering", "answer_items", "bag", "overlap"]

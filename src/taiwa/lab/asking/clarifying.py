@@ -19,7 +19,7 @@ from taiwa.lab.asking.sample import ReadSet, Sample, item_of, sample_of
 from taiwa.lab.asking.works import Modelled
 from taiwa.lab.evaluation.items import Item
 from taiwa.lab.evaluation.running import Job, Measured
-from taiwa.retrieve.evidence import LOOKED_AT
+from taiwa.retrieval.index import LOOKED_AT
 
 __all__ = ["OFFLINE", "SIGNALS", "Clarifying", "clarify_items"]
 

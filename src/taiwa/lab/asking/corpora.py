@@ -8,11 +8,9 @@ from tempfile import TemporaryDirectory
 
 from taiwa.kernel.values import Evidence, Message, Passage
 from taiwa.lab.asking.sample import ReadSet
-from taiwa.retrieve.analyzer import Analyzer
-from taiwa.retrieve.evidence import LOOKED_AT, judge
-from taiwa.retrieve.fusion import dangling, weigh
-from taiwa.retrieve.index import Index, Library
-from taiwa.retrieve.values import Batch, Document, Known, Piece
+from taiwa.retrieval.analyzer import Analyzer
+from taiwa.retrieval.index import LOOKED_AT, Index, Library, judge, unresolved_references, weight_terms
+from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts
 
 __all__ = ["Corpora", "Finder"]
 
@@ -36,19 +34,19 @@ class Finder:
 
     def find(self, query: str, k: int = 5) -> tuple[Passage, ...]:
         """Return at most k passages, best first."""
-        return self._search(weigh(self.index.analyzer, query, self.history), k)
+        return self._search(weight_terms(self.index.analyzer, query, self.history), k)
 
     def evidence(self, query: str) -> Evidence:
         """Measure how much there is on a question."""
         analyzer = self.index.analyzer
-        weights = weigh(analyzer, query, self.history)
-        counts = self.index.shelf.counts(tuple(weights), NOBODY)
+        weights = weight_terms(analyzer, query, self.history)
+        counts = self.index.backend.counts(tuple(weights), NOBODY)
         return judge(
-            analyzer, weights, self._search(weights, LOOKED_AT), counts, dangling(analyzer, query, self.history)
+            analyzer, weights, self._search(weights, LOOKED_AT), counts, unresolved_references(analyzer, query, self.history)
         )
 
     def _search(self, weights: Mapping[str, float], k: int) -> tuple[Passage, ...]:
-        found = self.index.shelf.search(weights, k + len(self.without), NOBODY)
+        found = self.index.backend.search(weights, k + len(self.without), NOBODY)
         return tuple(self._known(each) for each in found if each.source not in self.without)[:k]
 
     def _known(self, found: Passage) -> Passage:
@@ -103,8 +101,8 @@ class Corpora:
                 folder = TemporaryDirectory(prefix="taiwa-eval-")
                 self._place = folder, Library.open(Path(folder.name) / "library.db")
             index = self._place[1].make_empty(name.replace("/", "-"), language=self.language)
-            index.shelf.commit(Batch(tuple(map(_document, self.sets[name]))))
-            index.shelf.settle()
+            index.backend.commit(Batch(tuple(map(_document, self.sets[name]))))
+            index.backend.settle()
             self._open[name] = index, {passage.id: passage for passage in self.sets[name]}
         return self._open[name]
 
@@ -119,5 +117,5 @@ class Corpora:
 
 def _document(passage: Passage) -> Document:
     return Document(
-        passage.id, passage.title, Known("", 0, 0, ""), (Piece(passage.text, 0, passage.heading, passage.page),)
+        passage.id, passage.title, FileFacts("", 0, 0, ""), (Chunk(passage.text, 0, passage.heading, passage.page),)
     )

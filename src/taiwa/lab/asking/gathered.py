@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from taiwa.kernel.records import value
 from taiwa.kernel.values import Passage
 from taiwa.lab.asking.sample import Sample
-from taiwa.retrieve.reading.reading import Reading
-from taiwa.retrieve.reading.split import split
+from taiwa.retrieval.readers import split_into_chunks
+from taiwa.retrieval.types import ParsedDocument
 
 __all__ = ["Gathered", "asks", "exchanged", "marked", "once", "piece", "pieces", "turned"]
 
@@ -31,7 +31,7 @@ def piece(name: str, text: str, title: str = "", heading: tuple[str, ...] = ()) 
 
 def pieces(name: str, text: str) -> tuple[Passage, ...]:
     """A document, cut as an index cuts it."""
-    return tuple(piece(f"{name}#{each.start}", each.text) for each in split(Reading(text)))
+    return tuple(piece(f"{name}#{each.start}", each.text) for each in split_into_chunks(ParsedDocument(text)))
 
 
 def once(passages: Iterable[Passage]) -> tuple[Passage, ...]:

@@ -13,9 +13,8 @@ from taiwa.lab.asking.gathered import once, piece
 from taiwa.lab.asking.published import PUBLISHED
 from taiwa.lab.asking.rows import Fields, load
 from taiwa.lab.asking.sample import ReadSet, Sample
-from taiwa.retrieve.folder import Folder
-from taiwa.retrieve.reading.formats import Apart, kind_of
-from taiwa.retrieve.reading.split import split
+from taiwa.retrieval.ingest import Folder
+from taiwa.retrieval.readers import IsolatedReader, document_format, split_into_chunks
 
 __all__ = ["SHIPPED", "digest_of", "read_passages", "read_sets"]
 
@@ -68,13 +67,13 @@ def _passage(row: Fields) -> Passage:
 def _of_folder(path: Path) -> tuple[Passage, ...]:
     folder = Folder(path)
     found: list[Passage] = []
-    with Apart() as apart:
+    with IsolatedReader() as apart:
         for file in folder.files():
-            kind = kind_of(file.path)
+            kind = document_format(file.path)
             if kind is None:
                 continue
             reading = apart.read(folder.read(file.path), kind)
-            for each in split(reading):
+            for each in split_into_chunks(reading):
                 name = f"{file.path}#{each.start}"
                 found.append(Passage(name, each.text, 0.0, 0, each.heading, each.page, reading.title, name))
     if not found:
