@@ -273,7 +273,7 @@ def test_a_store_may_be_on_a_server_and_its_password_is_not_shown(tmp_path: Path
 
 
 def test_an_address_that_is_none_is_refused_without_being_repeated(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="TAIWA_STORE: store is no address of a server: write it as") as caught:
+    with pytest.raises(ConfigError, match="TAIWA_STORE: store is not a PostgreSQL URL; expected") as caught:
         load({}, {"TAIWA_STORE": "postgresql://ann:zeu/gma@db/talks"}, tmp_path / "config.yaml")
 
     assert "zeu" not in caught.value.message

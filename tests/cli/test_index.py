@@ -119,8 +119,8 @@ def test_two_commands_at_once_make_one_index_and_both_end_well(taiwa: Taiwa, fol
     ("words", "said"),
     [
         (("index", "nowhere"), "there is no folder nowhere"),
-        (("index", "show", "nothing"), "there is no index 'nothing'"),
-        (("index", "drop", "nothing"), "there is no index 'nothing'"),
+        (("index", "show", "nothing"), "index 'nothing' not found"),
+        (("index", "drop", "nothing"), "index 'nothing' not found"),
         (("find", "x"), "there is no index yet"),
         (("find", " "), "at least one word"),
         (("find", "x", "--in", "nowhere"), "neither an index nor a folder"),

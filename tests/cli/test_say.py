@@ -358,7 +358,7 @@ def test_of_two_writers_one_wins_and_the_other_loses_nothing(
     _, err = slow.communicate(timeout=20)
 
     assert slow.returncode == 2
-    assert b"another program was first" in err
+    assert b"another program changed it first" in err
     told = taiwa.ok("log", "chat-1", "--json").json
     assert [turn["user"] for turn in told] == [None, "One", "Quick"]
     assert json.loads(taiwa.ok("cost", "--json").out)[0]["requests"] == 3

@@ -60,7 +60,7 @@ def test_indexes_are_kept_by_name(opens: Opens) -> None:
 
     assert other.names() == ("a", "b")
     assert (other.open("b").root, other.open("b").analyzer.language) == ("/b", "german")
-    with pytest.raises(ConflictError, match="already an index 'a'"):
+    with pytest.raises(ConflictError, match="index 'a' already exists"):
         other.create("a", "/elsewhere", Analyzer())
     with pytest.raises(InputError, match="there are a, b"):
         other.open("c")

@@ -15,8 +15,9 @@ import pytest
 
 from taiwa.kernel import ConflictError, InputError, StoreError
 from taiwa.retrieval import Library
+from taiwa.retrieval import postgres as module
 from taiwa.retrieval.analyzer import Analyzer
-from taiwa.retrieval.postgres import PostgresLibraryBackend, vectors, words
+from taiwa.retrieval.postgres import PostgresLibraryBackend
 from taiwa.retrieval.types import Batch, IndexBackend
 from taiwa.sql import PostgresUrl
 from tests.database import Database
@@ -92,12 +93,12 @@ def test_few_candidates_give_the_same_ranks_as_all(shelf: IndexBackend, monkeypa
         ]
 
     with monkeypatch.context() as patched:
-        patched.setattr(words, "ENOUGH_AT_FIRST", 10**9)
+        patched.setattr(module, "ENOUGH_AT_FIRST", 10**9)
         every = ranks()
-    monkeypatch.setattr(words, "ENOUGH_AT_FIRST", 1)
+    monkeypatch.setattr(module, "ENOUGH_AT_FIRST", 1)
 
     assert ranks() == every
-    monkeypatch.setattr(words, "MOST_HOLDERS", 20)
+    monkeypatch.setattr(module, "MOST_HOLDERS", 20)
     assert all(len(found) == 10 for found in ranks())
 
 
@@ -186,17 +187,17 @@ def test_a_server_without_pgvector_is_said_and_words_are_found_all_the_same(
 ) -> None:
     put(shelf, document("a", "apples"))
     (passage,) = shelf.search({"appl": 1.0}, 1, NOBODY)
-    monkeypatch.setattr(vectors, "AVAILABLE", "SELECT 1 FROM pg_available_extensions WHERE name = 'none'")
-    monkeypatch.setattr(vectors, "THERE", "SELECT NULL")
+    monkeypatch.setattr(module, "AVAILABLE", "SELECT 1 FROM pg_available_extensions WHERE name = 'none'")
+    monkeypatch.setattr(module, "HAS_TABLE", "SELECT NULL")
 
     assert shelf.nearest("m", np.ones(3, np.float32), 1, NOBODY) == ()
     assert len(shelf.without_vectors("m", 5)) == 1
-    with pytest.raises(StoreError, match="has no pgvector, which vectors need"):
+    with pytest.raises(StoreError, match="does not have pgvector, which vectors need"):
         shelf.put_vectors("m", [(passage.id, np.ones(3, np.float32))])
 
 
 def test_an_address_that_is_none_is_not_repeated() -> None:
-    with pytest.raises(InputError, match="the library is no address of a server") as caught:
+    with pytest.raises(InputError, match="the library is not a PostgreSQL URL") as caught:
         Library.open("postgresql://ann:zeugma")
 
     assert "zeugma" not in caught.value.message

@@ -8,9 +8,10 @@ import pytest
 
 from taiwa.apart import Bounds
 from taiwa.kernel.records import Json
+from taiwa.retrieval import reader_process
 from taiwa.retrieval.reader_process import sections
 from taiwa.retrieval.readers import IsolatedReader, document_format, reader_name
-from taiwa.retrieval.types import ParsedDocument, UnreadableError, inside
+from taiwa.retrieval.types import ParsedDocument, UnreadableError
 from tests.retrieval.documents import docx, pdf
 
 PAGE = b"""<!doctype html><html><head><title>The handbook</title><script>var leave = "never";</script></head><body>
@@ -123,11 +124,11 @@ def test_a_web_page_in_an_old_encoding_says_so_itself(apart: IsolatedReader) -> 
 
 
 def test_an_archive_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inside, "MOST_UNPACKED", 1 << 20)
+    monkeypatch.setattr(reader_process, "MOST_UNPACKED", 1 << 20)
     bomb = tmp_path / "bomb.docx"
     bomb.write_bytes(docx("words", extra={"word/media/image1.png": bytes(2 << 20)}))
 
-    answer = inside.door({})({"kind": "docx", "path": str(bomb)}, 1_000)
+    answer = reader_process.door({})({"kind": "docx", "path": str(bomb)}, 1_000)
 
     assert answer == {"problem": "unpacks to more than 1 MB"}
     assert bomb.stat().st_size < 10_000
@@ -173,7 +174,7 @@ def test_a_kind_is_told_by_the_end_of_the_name(path: str, kind: str | None) -> N
 
 
 def test_the_door_answers_in_json() -> None:
-    answer: dict[str, Json] = inside.door({})({"kind": "pdf", "path": "/no/such/file"}, 10)
+    answer: dict[str, Json] = reader_process.door({})({"kind": "pdf", "path": "/no/such/file"}, 10)
 
     assert "problem" in answer
 

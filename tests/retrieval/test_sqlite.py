@@ -13,16 +13,17 @@ from pathlib import Path
 import pytest
 
 from taiwa.kernel import ConflictError, StoreError
-from taiwa.retrieval import Library
+from taiwa.retrieval import Library, tantivy_index
+from taiwa.retrieval import sqlite as module
 from taiwa.retrieval.analyzer import Analyzer
-from taiwa.retrieval.sqlite import SqliteLibraryBackend, shelf, words
+from taiwa.retrieval.sqlite import SqliteLibraryBackend
 from taiwa.retrieval.types import Batch
 from tests.retrieval.test_conformance import document, found, put
 
 INDEXER = """
 import sys
-from taiwa.retrieval import Library, refresh
-refresh.FILES = 3
+from taiwa.retrieval import Library, ingest
+ingest.BATCH_FILES = 3
 Library.open(sys.argv[1]).index("docs").refresh(0.0)
 """
 FINDER = """
@@ -115,16 +116,21 @@ def test_another_analyzer_makes_the_words_again(place: Path, monkeypatch: pytest
 
 def test_only_what_changed_is_told_to_the_words(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[list[int], int, bool]] = []
-    change = words.Words.change
+    change = tantivy_index.TantivyIndex.change
 
     def listening(
-        self: words.Words, mark: words.Mark, gone: list[int], added: list[words.Added], *, anew: bool
+        self: tantivy_index.TantivyIndex,
+        mark: tantivy_index.IndexMark,
+        gone: list[int],
+        added: list[tantivy_index.AddedPassage],
+        *,
+        anew: bool,
     ) -> None:
         gone, added = [*gone], [*added]
         told.append((gone, len(added), anew))
         change(self, mark, gone, added, anew=anew)
 
-    monkeypatch.setattr(words.Words, "change", listening)
+    monkeypatch.setattr(tantivy_index.TantivyIndex, "change", listening)
     with closing(SqliteLibraryBackend(place)) as shelves:
         docs = shelves.create("docs", "", Analyzer())
         put(docs, *(document(f"d{n}", "apples") for n in range(20)))
@@ -139,7 +145,7 @@ def test_only_what_changed_is_told_to_the_words(place: Path, monkeypatch: pytest
 def test_what_is_closed_stays_closed_where_another_holds_the_writer(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shelf, "PATIENCE", 0.05)
+    monkeypatch.setattr(module, "PATIENCE", 0.05)
     with closing(SqliteLibraryBackend(place)) as shelves:
         docs = shelves.create("docs", "", Analyzer())
         put(docs, *(document(f"d{n}", "apples") for n in range(12)))
@@ -148,7 +154,7 @@ def test_what_is_closed_stays_closed_where_another_holds_the_writer(
         def busy(*given: object, **named: object) -> None:
             raise ConflictError("another process is bringing the words up to date")
 
-        monkeypatch.setattr(words.Words, "change", busy)
+        monkeypatch.setattr(tantivy_index.TantivyIndex, "change", busy)
         put(docs, *(document(f"d{n}", "apples", audience=(("x",),)) for n in range(9)), gone=("d9",))
 
         assert sorted(found(docs, "apples", k=3)) == ["d10", "d11"]

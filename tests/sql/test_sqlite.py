@@ -1,11 +1,13 @@
 """A file belongs to one kind, and errors call it by its name."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.sql import DatabaseSpec, Migration
+from taiwa.sql import sqlite as module
 from taiwa.sql.sqlite import SqliteDatabase
 
 THING = (Migration(("CREATE TABLE thing(x)",)),)
@@ -43,3 +45,22 @@ def test_a_damaged_file_is_said_with_what_mends_it(tmp_path: Path) -> None:
 def test_no_path_holds_a_null(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the path of the box"):
         SqliteDatabase(f"{tmp_path}/a\0b", BOX)
+
+
+def test_the_mark_and_the_version_of_a_file_are_read_in_one_snapshot(tmp_path: Path) -> None:
+    """Another process creates the tables between the two reads: the file must not look like that of another program."""
+    path = tmp_path / "it.db"
+    sql = sqlite3.connect(path, isolation_level=None)
+    sql.execute("PRAGMA journal_mode = WAL")
+    created: list[SqliteDatabase] = []
+
+    def between(statement: str) -> None:
+        if statement == "PRAGMA user_version" and not created:
+            created.append(SqliteDatabase(path, BOX))
+
+    sql.set_trace_callback(between)
+    target = module._Migrating(sql, BOX, path)
+
+    assert (target.read_version(), target.read_version()) == (0, 1)
+    created[0].close()
+    sql.close()

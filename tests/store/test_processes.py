@@ -162,12 +162,13 @@ def test_a_process_killed_in_the_middle_of_a_commit_leaves_nothing_of_it(place: 
         assert store.fsck() == ()
 
 
-def test_several_processes_may_make_one_store_at_once(tmp_path: Path, postgres_server: Database) -> None:
+@pytest.mark.parametrize("number", range(3))
+def test_several_processes_may_make_one_store_at_once(tmp_path: Path, postgres_server: Database, number: int) -> None:
     postgres_server.drop()
-    for place in (str(tmp_path / "new.db"), postgres_server.url):
-        outcomes = race([start(OPEN, place) for _ in range(4)])
+    for place in (str(tmp_path / f"new-{number}.db"), postgres_server.url):
+        outcomes = race([start(OPEN, place) for _ in range(6)])
 
-        assert outcomes == ["opened"] * 4
+        assert outcomes == ["opened"] * 6
         with Store.open(place) as store:
             assert store.fsck() == ()
 

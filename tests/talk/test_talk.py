@@ -163,7 +163,7 @@ def test_of_two_writers_one_wins_and_the_other_loses_nothing(store: Store, face:
         return turn("mine")
 
     mine = talk_with(store, script(interrupted))
-    with pytest.raises(ConflictError, match="another program was first"):
+    with pytest.raises(ConflictError, match="another program changed it first"):
         face(mine, "mine")
 
     assert store.refs.tip("t") == other.conversation.tip
@@ -175,7 +175,7 @@ def test_a_talk_that_was_left_behind_asks_no_model(store: Store, face: Face) -> 
     mine, other = talk_with(store, script(turn("mine"))), talk_with(store, script(turn("theirs")))
     other.say("theirs")
 
-    with pytest.raises(ConflictError, match="another program was first"):
+    with pytest.raises(ConflictError, match="another program changed it first"):
         face(mine, "mine")
 
     assert sum(line.requests for line in store.costs("session")) == 2
@@ -302,7 +302,7 @@ def test_a_retry_or_an_edit_that_was_cut_off_is_finished_too(store: Store, why: 
 
     assert isinstance(said, Said)
     assert (said.text, said.parent, talk.conversation.count) == ("c", old.parent, 2)
-    assert store.refs.reflog("t")[0].why == why
+    assert store.refs.reflog("t")[0].reason == why
 
 
 def _killed(_: Request) -> str:

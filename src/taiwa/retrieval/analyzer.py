@@ -30,7 +30,7 @@ ACCENTS = re.compile("[\u0300-\u036f]+")
 PAIR = cast("Callable[[str, str], str]", concat)
 PARTICLE = re.compile("[\u3041-\u309f\u30fc]").fullmatch
 LONGEST = 40
-"""Characters of a word; a longer one is no word but a blob, and is kept in pieces."""
+"""Characters of a word; longer runs, which are not words of a language, are cut into pieces."""
 LANGUAGES = tuple(
     "arabic danish dutch english finnish french german greek hungarian italian norwegian portuguese romanian russian "
     "spanish swedish tamil turkish".split()
@@ -40,7 +40,7 @@ WITHOUT_STOPS = frozenset({"arabic", "greek", "romanian", "tamil", "turkish"})
 
 
 class Analyzer:
-    """Turns text into terms. Its `name` is kept with an index, which is made anew when it changes.
+    """Split text into terms. Its `name` is stored with an index, which is built again when it changes.
 
     >>> Analyzer().terms("Cats' whiskers、東京タワー")
     ['cat', 'whisker', '東', '京', 'タ', 'ワ', 'ー', '東京', '京タ', 'タワ', 'ワー']
@@ -48,7 +48,7 @@ class Analyzer:
 
     def __init__(self, language: str = "english") -> None:
         if language not in LANGUAGES:
-            raise InputError(f"no stemmer for {language!r}: there are {', '.join(LANGUAGES)}")
+            raise InputError(f"unknown stemmer language {language!r}; choose one of {', '.join(LANGUAGES)}")
         self.language = language
         self.name = f"pairs-1/{language}"
         self._stem, self._is_stop = _stemmer(language), _stops(language)
@@ -62,7 +62,7 @@ class Analyzer:
         return cls(name.rpartition("/")[2])
 
     def terms(self, text: str) -> list[str]:
-        """Return every term of a text; order and repetitions matter to nobody but a counter."""
+        """Return all terms of a text, with repetitions."""
         return self._split(_folded(text))
 
     def asked(self, text: str) -> list[str]:
@@ -215,7 +215,7 @@ PARTED = "|"
 
 
 def without_askwords(text: str, *, english: bool) -> str:
-    """Return a question without the words that only ask; a name in capitals is none of them.
+    """Remove words that only ask from a question; names in capitals are kept.
 
     >>> without_askwords("休暇について教えてください", english=True), without_askwords("What is the WHO?", english=True)
     ('休暇|', '| is the WHO?')

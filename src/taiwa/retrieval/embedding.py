@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 __all__ = ["MISSING", "BertEncoder", "Embedder", "Vectors", "numpy", "unit_rows"]
 
 Vectors: TypeAlias = "NDArray[np.float32]"
-"""One row per text, each of length 1."""
+"""Shape (texts, dimensions), each row of length 1."""
 MISSING = "needs the extra dense: pip install 'taiwa[dense]'"
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors whose products say how near they are in meaning."""
+    """Turns texts into vectors whose dot products measure similarity of meaning."""
 
     @property
     def name(self) -> str:
-        """Names the model for good: vectors of another name are of no use to it."""
+        """The permanent name of the model; vectors of another name are not comparable."""
         ...
 
     def embed(self, texts: Sequence[str], what: Literal["passage", "question"]) -> Vectors:
@@ -39,10 +39,10 @@ class Embedder(Protocol):
 
 
 def unit_rows(rows: "Sequence[Sequence[float]]") -> Vectors:
-    """Make vectors of length 1; one of zeros stays as it is, and is near to nothing.
+    """Normalize rows to length 1; a row of zeros stays as it is.
 
     Raises:
-        ValueError: they have not all the same number of numbers, or one is no finite number.
+        ValueError: the rows have different lengths, or a number is not finite.
     """
     np = numpy("a search by meaning")
     if len({len(row) for row in rows}) > 1 or not all(len(row) for row in rows):
@@ -56,7 +56,7 @@ def unit_rows(rows: "Sequence[Sequence[float]]") -> Vectors:
 
 
 def numpy(principals: str) -> Any:  # noqa: ANN401  (the module, which need not be there)
-    """Return the module.
+    """Return numpy.
 
     Raises:
         ConfigError: it is not installed.
@@ -173,7 +173,7 @@ def _json(path: Path) -> dict[str, Any]:
             f"{path} cannot be read: is {path.parent} the folder of a sentence model? ({error})"
         ) from None
     if not isinstance(found, dict):
-        raise ConfigError(f"{path} is no JSON object")
+        raise ConfigError(f"{path} is not a JSON object")
     return cast("dict[str, Any]", found)
 
 

@@ -23,14 +23,14 @@ __all__ = ["HybridIndex", "LabelledQuery", "gain_of", "own_sentences"]
 
 BATCH = 64
 PAUSE = 30.0
-"""Seconds for which an embedder that failed is not asked again."""
+"""Seconds before an embedder that failed is called again."""
 WAIT = 600.0
 
 
 class HybridIndex(Index):
-    """An index asked by words and by meaning; it finds as the index does until `gain_of` has shown a gain.
+    """An index searched by words and vectors; it uses words alone until `gain_of` has shown a gain.
 
-    `always` fuses whatever was shown. A question whose embedder fails is answered by words alone, and `trouble` says why.
+    `always` fuses regardless. When the embedder fails, words alone are used, and `trouble` is the reason.
     """
 
     def __init__(
@@ -47,12 +47,12 @@ class HybridIndex(Index):
 
     @property
     def fuses(self) -> bool:
-        """Whether a check has shown that fusing finds more here, or nobody asks for one."""
+        """Whether fusion is used: a check has shown a gain, or `always` is set."""
         gain = self.backend.gain(self.embedder.name)
         return self.always or (gain is not None and gain.helps)
 
     def make_vectors(self, progress: Callable[[int], None] | None = None) -> int:
-        """Make the vectors that are not there yet, and return how many; an interrupted run goes on where it was.
+        """Compute the missing vectors, and return their number; an interrupted run continues where it stopped.
 
         Raises:
             TaiwaError: the embedder failed; what it made so far is kept.
@@ -60,7 +60,7 @@ class HybridIndex(Index):
         made = 0
         model = self.embedder.name
         while True:
-            # Held for one batch at a time: two processes share the work, and none waits long.
+            # Locked for one batch at a time: two processes share the work, and neither waits long.
             with self.backend.writing(WAIT):
                 batch = self.backend.without_vectors(model, BATCH)
                 vectors = self.embedder.embed([text_of(passage) for passage in batch], "passage") if batch else ()
@@ -84,7 +84,7 @@ class HybridIndex(Index):
     def near(
         self, query: str, k: int, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
     ) -> NearPassages | None:
-        """Return what is near in meaning; None where fusing was not shown to help, or the embedder fails."""
+        """Return the nearest passages; None where fusion is not used, or the embedder fails."""
         if not self.fuses or self._clock() - self._failed_at < PAUSE:
             return None
         try:
@@ -117,7 +117,7 @@ class HybridIndex(Index):
 
 
 def text_of(passage: Passage) -> str:
-    """What of a passage is embedded."""
+    """Return the text of a passage that is embedded."""
     return "\n".join((*passage.heading, passage.text))
 
 
@@ -142,10 +142,10 @@ class LabelledQuery:
 def gain_of(fused: "HybridIndex", pairs: Sequence[tuple[str, str]] = (), asked: Sequence[LabelledQuery] = ()) -> Gain:
     """Measure and remember what fusing gains on pairs of a question and the id of the passage that answers it.
 
-    What people called good (`Index.tell`) counts too. `asked` are questions that stand in where nobody's are known.
+    Positive feedback (`Index.tell`) counts too. `asked` are questions used where users have given too few.
 
     Raises:
-        InputError: there are too few questions to tell.
+        InputError: there are too few questions.
     """
     backend = fused.backend
     known: dict[str, set[str]] = {}
@@ -169,7 +169,7 @@ def gain_of(fused: "HybridIndex", pairs: Sequence[tuple[str, str]] = (), asked: 
 
 
 def own_sentences(backend: IndexBackend, most: int = MOST) -> tuple[LabelledQuery, ...]:
-    """Draw sentences of the documents as questions, one of each, or more of each where the documents are few."""
+    """Draw sentences of the documents as questions, one per document, or more where there are few documents."""
     chance = random.Random(0)  # noqa: S311  (a draw that repeats, no secret)
     listed = [each for each in backend.documents(None) if each.passages > 1]
     chosen = listed if len(listed) <= most else chance.sample(listed, most)

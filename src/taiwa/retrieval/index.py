@@ -51,8 +51,8 @@ TERM = re.compile(rf"(?P<cjk>[{CJK}]+)|(?:(?![{CJK}])\w)+")
 class InMemoryRetriever:
     """A retriever over the given passages.
 
-    The score is the part of the query that a passage holds, 0 to 1, where a rare term counts for more (inverse document
-    frequency). Of two passages that hold the same, the shorter comes first.
+    The score is the fraction of the query that a passage contains, 0 to 1, weighted by inverse document frequency. Of two
+    passages that contain the same, the shorter comes first.
     """
 
     def __init__(self, passages: Iterable[Passage]) -> None:
@@ -79,7 +79,7 @@ class InMemoryRetriever:
 
 
 def terms(text: str) -> Iterator[str]:
-    """Split text into what is compared: words in small letters, and pairs of neighbours of Chinese characters or kana.
+    """Split text into terms: lower-case words, and pairs of neighbouring Chinese characters or kana.
 
     >>> list(terms("Tokyo 東京タワー、駅"))
     ['tokyo', '東京', '京タ', 'タワ', 'ワー', '駅']
@@ -93,15 +93,15 @@ def terms(text: str) -> Iterator[str]:
 
 
 EASE = 60
-"""How little the first places count for more than the next (Cormack, Clarke, Buettcher 2009)."""
+"""The constant of reciprocal rank fusion (Cormack, Clarke, Buettcher 2009)."""
 FUSION_DEPTH = 50
-"""Passages of each ranking that are looked at."""
+"""Passages of each ranking that are fused."""
 
 
 def reciprocal_ranks(rankings: Iterable[Sequence[Passage | None]], k: int) -> tuple[Passage, ...]:
-    """Return the k passages that stand highest in the rankings together; the score is the sum of 1 / (60 + rank).
+    """Fuse rankings by reciprocal rank, at most k passages; the score is the sum of 1 / (60 + rank).
 
-    None holds a place without being a passage.
+    None occupies a rank without being a passage.
     """
     scores: dict[str, float] = {}
     passages: dict[str, Passage] = {}
@@ -135,11 +135,11 @@ EMPTY = re.compile(
     r"それ(?:では|で|から|とも|ぞれ|ほど|なら)|これ(?:から|まで)|その(?:ほか|他|まま|うち|後)|このたび|那么|这样|那样|其他|其中|其实|尤其|其余",
     re.IGNORECASE,
 )
-"""Words that look as if they pointed at something, and do not."""
+"""Expressions that look like references and are not."""
 
 
 def weight_terms(analyzer: Analyzer, query: str, history: Sequence[Message] = ()) -> dict[str, float]:
-    """Return the terms of a question with their weights, 1 for each time the question itself says one.
+    """Return the terms of a question with their weights: 1 per occurrence in the question, less for earlier turns.
 
     >>> from taiwa.kernel.values import user
     >>> weight_terms(Analyzer(), "and on Sunday?", [user("opening hours on Monday")])
@@ -159,15 +159,15 @@ def weight_terms(analyzer: Analyzer, query: str, history: Sequence[Message] = ()
 
 
 def _add(weights: dict[str, float], terms: Sequence[str], weight: float) -> None:
-    """A term counts as where it counts most: a topic that comes up in every turn must not drown what is asked now."""
+    """Take the maximum weight of a term: a topic of every turn must not outweigh the current question."""
     for term in terms:
         weights[term] = max(weights.get(term, 0.0), weight)
 
 
 def unresolved_references(analyzer: Analyzer, query: str, history: Sequence[Message] = ()) -> tuple[str, ...]:
-    """Return the words of a question that point at something said nowhere: `that form` where no form was spoken of.
+    """Return the references of a question without an antecedent: `that form` where no form was mentioned.
 
-    A pronoun is resolved by any history, and by what stands before it in the question itself.
+    Any history resolves a pronoun, and so do terms before it in the question.
     """
     text = EMPTY.sub(lambda found: " " * len(found[0]), query)
     before = {term for message in history for term in analyzer.terms(message.text)}
@@ -187,7 +187,7 @@ ASKING = frozenset(
     "we you tell show explain pleas about and but or on in of to for with "
     "long much mani often far old big soon late earli high".split()
 )
-"""Terms that ask, and name nothing."""
+"""Terms that ask and name nothing."""
 
 
 LOOKED_AT = 10
@@ -203,7 +203,7 @@ def judge(
     counts: TermCounts,
     points: tuple[str, ...] = (),
 ) -> Evidence:
-    """Measure the evidence for a weighted question in the best passages that were found for it."""
+    """Measure the evidence for a weighted question in the best passages found."""
     rare = {term: weight * _idf(counts, term) for term, weight in weights.items()}
     mass = math.fsum(rare.values())
     unknown = tuple(term for term in weights if not counts.holders.get(term))
@@ -227,7 +227,7 @@ def _idf(counts: TermCounts, term: str) -> float:
 
 
 NO_PRINCIPALS: Principals = frozenset()
-"""Somebody unknown: sees what everybody may see."""
+"""An unknown user, who sees public documents."""
 LONGEST_NAME = 100
 
 
@@ -241,7 +241,7 @@ class NearPassages(NamedTuple):
 class Index:
     """One index: a retriever over the passages of a folder's documents.
 
-    `trouble` is why the last question was answered by words alone, where it was not meant to be.
+    `trouble` is why the last search used words alone although the index has an embedder.
     """
 
     trouble: str = ""
@@ -254,7 +254,7 @@ class Index:
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """The name of the index."""
         return self.backend.name
 
     @property
@@ -292,7 +292,7 @@ class Index:
     def evidence(
         self, query: str, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
     ) -> Evidence:
-        """Measure how much there is on a question."""
+        """Measure the evidence on a question."""
         names = frozenset(principals)
         weights = weight_terms(self.analyzer, query, history)
         counts = self.backend.counts(tuple(weights), names)
@@ -307,27 +307,27 @@ class Index:
         """Read what changed in the folder.
 
         Raises:
-            ConflictError: another process indexes here, and did not end within `wait` seconds.
-            InputError: the folder is not there, or the index has none.
-            ConfigError: the rules of access cannot be understood.
+            ConflictError: another process held the writer lock for `wait` seconds.
+            InputError: the folder does not exist, or the index has none.
+            ConfigError: the access rules are invalid.
         """
         return refresh(self.backend, wait, progress)
 
     def documents(self, principals: Iterable[str] | None = NO_PRINCIPALS) -> tuple[DocumentListing, ...]:
-        """List documents by path; None is the keeper of the index, principals may see all."""
+        """List documents by path; None stands for the owner of the index, who may see all."""
         return self.backend.documents(None if principals is None else frozenset(principals))
 
     def summary(self, principals: Iterable[str] | None = NO_PRINCIPALS) -> IndexSummary:
-        """Describe the index as far as `principals` may see it."""
+        """Summarize what the principals may see of the index."""
         return self.backend.summary(None if principals is None else frozenset(principals))
 
     def tell(self, feedback: PassageFeedback) -> None:
-        """Keep what a person said of a passage."""
+        """Store a user's judgement of a passage."""
         self.backend.tell(feedback)
 
 
 class ScopedRetriever:
-    """What `find(query, k)` is over: some indexes, asked for somebody, within a dialogue. It fits the effect `Retrieve`."""
+    """Several indexes with fixed principals and history, as a retriever for the effect `Retrieve`."""
 
     def __init__(
         self, indexes: Iterable[Index], principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
@@ -337,13 +337,13 @@ class ScopedRetriever:
         self.history = tuple(history)
 
     def after(self, history: Sequence[Message]) -> "ScopedRetriever":
-        """Return the same within a dialogue that has gone so far."""
+        """Return the same with another history."""
         return ScopedRetriever(self.indexes, self.principals, history)
 
     def find(self, query: str, k: int = 5) -> tuple[Passage, ...]:
         """Return at most k passages, best first. The source of a passage names its index where there are several.
 
-        What has no vectors counts in meaning as it does by words, so that it is neither ahead nor behind for that.
+        Passages without vectors count in the vector ranking as they do by words, so that they gain and lose nothing.
         """
         near = [
             index.near(query, max(k, FUSION_DEPTH), self.principals, self.history) if k > 0 else None
@@ -368,7 +368,7 @@ class ScopedRetriever:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """Why the last question was answered by words alone, where it was not meant to be."""
+        """Why the last search used words alone although the index has an embedder."""
         return tuple(dict.fromkeys(index.trouble for index in self.indexes if index.trouble))
 
     def _named(self, index: Index, found: Iterable[Passage]) -> Iterator[Passage]:
@@ -381,7 +381,7 @@ class ScopedRetriever:
         return next((passage for passage in found if passage is not None), None)
 
     def evidence(self, query: str) -> Evidence:
-        """Measure how much there is on a question: that of the index which has most."""
+        """Measure the evidence on a question, of the index that has most."""
         measured = [index.evidence(query, self.principals, self.history) for index in self.indexes]
         return max(measured, key=lambda each: (each.top, each.coverage), default=Evidence())
 
@@ -394,10 +394,10 @@ class Library:
 
     @classmethod
     def open(cls, place: str | Path | PostgresUrl) -> "Library":
-        """Open the library of a file, which is made if it is not there, or of a PostgreSQL server.
+        """Open the library of a file, created on first use, or of a PostgreSQL server.
 
         Raises:
-            InputError: the address of the server is none.
+            InputError: the URL of the server is invalid.
         """
         if isinstance(place, PostgresUrl) or is_postgres_url(place):
             from taiwa.retrieval.postgres import PostgresLibraryBackend
@@ -420,14 +420,14 @@ class Library:
         self._backend.close()
 
     def names(self) -> tuple[str, ...]:
-        """Name every index."""
+        """Return the names of all indexes."""
         return self._backend.names()
 
     def index(self, name: str) -> Index:
         """Return an index.
 
         Raises:
-            InputError: there is none of that name.
+            InputError: no index has that name.
         """
         return Index(self._backend.open(name))
 
@@ -440,19 +440,19 @@ class Library:
         """Return a new index of a folder, which is still empty; `refresh` fills it. Words are stemmed for the language.
 
         Raises:
-            InputError: there is no such folder, or the name cannot be one.
-            ConflictError: there is an index of that name.
+            InputError: the folder does not exist, or the name is invalid.
+            ConflictError: an index of that name exists.
         """
         root = Path(folder).resolve()
         if not root.is_dir():
-            raise InputError(f"there is no folder {folder}: is the disk there, and the name right?")
+            raise InputError(f"folder {folder} not found")
         return self.make_empty(_checked(name or root.name or "root"), str(root), language)
 
     def make_empty(self, name: str, root: str = "", language: str = "english") -> Index:
         """Return a new index of no folder, whose documents come from elsewhere.
 
         Raises:
-            ConflictError: there is an index of that name.
+            ConflictError: an index of that name exists.
         """
         return Index(self._backend.create(_checked(name), root, Analyzer(language)))
 
@@ -460,7 +460,7 @@ class Library:
         """Delete an index; the documents themselves stay as they are.
 
         Raises:
-            InputError: there is none of that name.
+            InputError: no index has that name.
         """
         self._backend.drop(name)
 

@@ -1,12 +1,12 @@
 """A folder of documents into an index: scan, access rules, and batches that are each committed or not.
 
-Rules in `.taiwa-access.yaml` beside the documents, and `access:` in the front matter of one, say principals may see a document:
+Rules in `.taiwa-access.yaml` beside the documents, and `access:` in the front matter of one, say who may see a document:
 
     hr/**: [group:hr]
     "**/salary*": [group:hr, user:ann]
 
 Every matching rule must admit one of the principals, and so must the document itself: another rule can only narrow. Documents
-without a matching rule are visible to all principals may open the index. An invalid rule stops the indexing, and opens nothing.
+without a matching rule are visible to all who may open the index. An invalid rule stops the indexing, and opens nothing.
 """
 
 import hashlib
@@ -63,7 +63,7 @@ Rules: TypeAlias = tuple[Rule, ...]
 
 
 def audience_of(path: str, rules: Rules, own: Iterable[str] | None = None) -> Audience:
-    """Return principals may see the document of a path."""
+    """Return the audience of the document at a path."""
     clauses = {rule.names for rule in rules if rule.pattern.fullmatch(normalize("NFC", rule.above + path))}
     if own is not None:
         clauses.add(tuple(sorted(set(own))))
@@ -133,12 +133,12 @@ class File:
 
 
 class Folder:
-    """A folder of documents. `rules` says principals may see what; `others` counts the files of kinds that are not read."""
+    """A folder of documents. `rules` are its access rules; `others` counts files of unsupported formats by suffix."""
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root).resolve()
         if not self.root.is_dir():
-            raise InputError(f"there is no folder {root}: is the disk there, and the name right?")
+            raise InputError(f"folder {root} not found")
         self.rules: Rules = ()
         self.others: dict[str, int] = {}
 
@@ -232,7 +232,7 @@ class Folder:
 
 
 def _no_rules_elsewhere(folder: str, names: set[str]) -> None:
-    """Whoever wrote rules under a name like the right one believes that they hold."""
+    """Refuse rules under a similar file name: their author believes that they apply."""
     for name in sorted(names):
         if name.casefold() in MISNAMED or (name != SIDECAR and name.casefold() == SIDECAR):
             raise ConfigError(f"{folder}/{name} is not read: rules of access are called {SIDECAR}, so rename it")
@@ -275,12 +275,12 @@ FRESH_NS = 2_000_000_000
 """A file that changed so shortly before it was read may have changed again within one tick of its clock."""
 
 Progress: TypeAlias = Callable[[int, int, str], None]
-"""Told how many of how many files are done, and which comes next."""
+"""Called with the number of finished files, the number of all files, and the next path."""
 
 
 @value
 class Problem:
-    """A file that could not be read, and why."""
+    """A file that could not be read, and the reason."""
 
     path: str
     why: str
@@ -288,7 +288,7 @@ class Problem:
 
 @value
 class RefreshReport:
-    """What became of the files of a folder. `others` are suffixes that are not read, with how many files have them."""
+    """Counts of the files of a folder. `others` counts files by unsupported suffix."""
 
     added: int = 0
     changed: int = 0
@@ -300,15 +300,15 @@ class RefreshReport:
 
 
 def refresh(backend: IndexBackend, wait: float = 0.0, progress: Progress | None = None) -> RefreshReport:
-    """Read what changed in the folder of an index. What was done before an interruption is not done again.
+    """Read what changed in the folder of an index; committed batches are not repeated after an interruption.
 
     Raises:
-        ConflictError: another process indexes here, and did not end within `wait` seconds.
-        ConfigError: the rules of access cannot be understood.
-        InputError: the folder is not there; the index stays as it is.
+        ConflictError: another process held the writer lock for `wait` seconds.
+        ConfigError: the access rules are invalid.
+        InputError: the folder does not exist; the index stays as it is.
     """
     if not backend.root:
-        raise InputError(f"the index {backend.name!r} is of no folder: what it holds came from elsewhere")
+        raise InputError(f"index {backend.name!r} has no folder; its documents come from elsewhere")
     began = time.monotonic()
     with backend.writing(wait):
         folder = Folder(backend.root)

@@ -51,9 +51,7 @@ HAS_TABLE = "SELECT to_regclass('embedding')"
 AVAILABLE = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
 VECTOR_SCHEMA = """
 SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'"""
-OWN_PASSAGES = (
-    "SELECT passage.seq FROM passage JOIN document ON document.seq = passage.document WHERE doc_index = ?"
-)
+OWN_PASSAGES = "SELECT passage.seq FROM passage JOIN document ON document.seq = passage.document WHERE doc_index = ?"
 WITHOUT_VECTOR = "NOT EXISTS(SELECT 1 FROM embedding WHERE embedding.passage = passage.seq AND model = ?)"
 PUT_VECTOR = """
 INSERT INTO embedding(passage, model, cells) SELECT seq, ?, CAST(? AS {type}) FROM passage WHERE seq = ?
@@ -98,7 +96,9 @@ class PostgresVectors:
         if k < 1 or not self._there():
             return []
         schema = str(self._db.one(VECTOR_SCHEMA))
-        select = f"SELECT {schema}.vector_dims(cells) FROM embedding WHERE model = ? AND passage IN ({OWN_PASSAGES}) LIMIT 1"  # noqa: S608
+        select = (
+            f"SELECT {schema}.vector_dims(cells) FROM embedding WHERE model = ? AND passage IN ({OWN_PASSAGES}) LIMIT 1"  # noqa: S608
+        )
         length = self._db.one(select, model, self._index)
         if length is None:
             return []
@@ -163,7 +163,7 @@ WHERE terms && CAST(? AS integer[]) AND audience = ANY(CAST(? AS bigint[]))"""
 
 
 class Holding(NamedTuple):
-    """What somebody may see: how many passages, and how many terms these have in all."""
+    """What the principals may see: the number of passages, and of all their terms."""
 
     passages: int
     terms: int
@@ -341,18 +341,18 @@ class PostgresWriter:
         self._terms: dict[str, int] = {}
 
     def commit(self, batch: Batch) -> None:
-        """Do what a batch says, all or nothing.
+        """Apply a batch, all or nothing.
 
         Raises:
-            StoreError: the index was dropped meanwhile.
+            StoreError: the index was deleted meanwhile.
         """
         documents = tuple({each.path: each for each in batch.documents}.values())
         cuts = list(self._cut(documents))
         try:
             with self._db.transaction():
-                # Whoever writes to the same index waits here.
+                # Other writers to the same index wait here.
                 if not self._db.rows("SELECT 1 FROM doc_index WHERE seq = ? FOR UPDATE", self._index):
-                    raise StoreError("the index is no longer there: it was dropped meanwhile")
+                    raise StoreError("the index does not exist any more: it was deleted meanwhile")
                 tallied = self._clear(documents, batch.gone) + self._put(documents, cuts)
                 tallied += sum(self._touch(path, known) for path, known in batch.touched)
                 self._db.run(
@@ -380,7 +380,7 @@ class PostgresWriter:
             self._db.rows(f"ANALYZE {table}")
 
     def _cut(self, documents: Sequence[Document]) -> Iterator[_Cut]:
-        """Cut chunks into terms, outside the transaction: nobody waits for that."""
+        """Analyze the chunks before the transaction, so that no other process waits for it."""
         for at, document in enumerate(documents):
             headings: tuple[str, list[str]] = ("", [])
             for number, chunk in enumerate(document.chunks):
@@ -466,7 +466,7 @@ class PostgresWriter:
             self._terms.update(self._db.rows(select, self._index, unknown))
 
     def _touch(self, path: str, known: FileFacts) -> int:
-        """Change facts of a file whose text is the same; where somebody else may see it now, its words go with it."""
+        """Change facts of a file whose text is the same; where its audience changed, its words change too."""
         row = self._db.row("SELECT seq, audience FROM document WHERE doc_index = ? AND path = ?", self._index, path)
         if row is None:
             return 0
@@ -494,7 +494,7 @@ def _little_endian(numbers: Iterable[int]) -> bytes:
 
 
 MOST = 10_000
-"""Passages that are given for one question at most."""
+"""Maximum number of passages returned for one query."""
 MOST_ASKERS = 1_000
 INDEXER = 0x7461696C
 """The class of the locks of those principals index."""
@@ -517,17 +517,17 @@ class PostgresIndexBackend(SqlIndexBackend):
 
     @contextmanager
     def writing(self, wait: float) -> Generator[None]:
-        """Be the only one principals indexes; the server ends that with the connection.
+        """Hold the lock of the only writer; the server frees it with the connection.
 
         Raises:
-            ConflictError: another process did for longer than `wait` seconds.
+            ConflictError: another process held it for `wait` seconds.
         """
         deadline = time.monotonic() + wait
         taking = "SELECT pg_try_advisory_lock(CAST(? AS integer), CAST(? AS integer))"
         # A connection that has a lock is given it again, so within a process it must be known principals has it.
         while self._indexed or not self._db.one(taking, INDEXER, self.seq):
             if time.monotonic() >= deadline:
-                raise ConflictError(f"another process is indexing {self.name!r}: wait until it is done")
+                raise ConflictError(f"another process is indexing {self.name!r}; wait until it has finished")
             time.sleep(0.05)
         self._indexed = True
         try:
@@ -537,7 +537,7 @@ class PostgresIndexBackend(SqlIndexBackend):
             self._db.rows("SELECT pg_advisory_unlock(CAST(? AS integer), CAST(? AS integer))", INDEXER, self.seq)
 
     def commit(self, batch: Batch) -> None:
-        """Do what a batch says, all or nothing."""
+        """Apply a batch, all or nothing."""
         self._writing.commit(batch)
 
     def settle(self) -> None:
@@ -576,7 +576,7 @@ class PostgresIndexBackend(SqlIndexBackend):
         return self._held_for(principals)[0]
 
     def _held_for(self, principals: Principals) -> tuple[list[int], Holding]:
-        """Return the audiences that somebody belongs to, and what these may see; remembered until anything changes."""
+        """Return the audiences that include the principals, and their totals; cached until anything changes."""
         state = self._tables.state()
         if state != self._seen or len(self._visible) >= MOST_ASKERS:
             self._visible.clear()

@@ -162,7 +162,7 @@ DEEPEST_BOOKMARK = 6
 
 
 def door(start: dict[str, Json]) -> Answers:
-    """Get ready to read files of any kind."""
+    """Return the function that answers requests in the child process."""
     del start
 
     def answer(question: dict[str, Json], characters: int) -> dict[str, Json]:

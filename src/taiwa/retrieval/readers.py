@@ -83,10 +83,10 @@ LEAST = 0.25
 
 
 def decode(raw: bytes, declared: str = "") -> str:
-    """Return the text of a file, every line ending in one character; `declared` is what the file says of itself.
+    """Decode a text file, with `\n` as line ends; `declared` is the encoding that the file declares.
 
     Raises:
-        UnreadableError: the bytes are no text.
+        UnreadableError: the bytes are not text.
     """
     text = _decoded(raw, declared)
     if len(BINARY.findall(text[:SAMPLE])) > STRAY + len(text[:SAMPLE]) // 100:
@@ -169,7 +169,7 @@ ACCESS = re.compile(r"^[\"']?access[\"']?[ \t]*:", re.MULTILINE)
 
 
 def read_markdown(text: str) -> ParsedDocument:
-    """Read Markdown; front matter gives the title and `access:`, and is no part of what is found.
+    """Read Markdown; front matter gives the title and `access:`, and is not part of the text.
 
     Raises:
         UnreadableError: what the front matter says of access cannot be understood.
@@ -197,7 +197,7 @@ def own_access(front: str) -> tuple[str, ...] | None:
     """Return what front matter says of access, None if nothing.
 
     Raises:
-        UnreadableError: it says something that cannot be understood, so that nobody could be let in.
+        UnreadableError: the list is invalid, so access cannot be decided.
     """
     if not ACCESS.search(front):
         return None
@@ -206,7 +206,7 @@ def own_access(front: str) -> tuple[str, ...] | None:
     try:
         given: object = yaml.safe_load(front)
     except (yaml.YAMLError, RecursionError, ValueError):
-        raise UnreadableError("front matter with `access:` that is no YAML") from None
+        raise UnreadableError("front matter with `access:` is not valid YAML") from None
     names = access_names(cast("dict[str, object]", given).get("access")) if isinstance(given, dict) else None
     if names is None:
         raise UnreadableError("`access:` must be a list of names, like `access: [group:hr]`")
@@ -283,7 +283,7 @@ LONGEST_HEADING = 120
 
 
 def split_into_chunks(reading: ParsedDocument, room: int = ROOM) -> tuple[Chunk, ...]:
-    """Cut a document into chunks of at most `room`."""
+    """Split a document into chunks of at most `room` units."""
     chunks: list[Chunk] = []
     path: list[Heading] = []
     following = list(reading.headings)
@@ -347,8 +347,8 @@ def _size(text: str, start: int, end: int) -> float:
     return end - start + EXTRA * len(WIDE.findall(text, start, end))
 
 
-Kind: TypeAlias = Literal["markdown", "text", "table", "html", "pdf", "docx"]
-FORMATS: dict[str, Kind] = {
+DocumentFormat: TypeAlias = Literal["markdown", "text", "table", "html", "pdf", "docx"]
+FORMATS: dict[str, DocumentFormat] = {
     **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd"), "markdown"),
     **dict.fromkeys((".txt", ".text", ".rst", ".adoc", ".org", ".tex", ".log"), "text"),
     **dict.fromkeys((".csv", ".tsv"), "table"),
@@ -356,12 +356,12 @@ FORMATS: dict[str, Kind] = {
     ".pdf": "pdf",
     ".docx": "docx",
 }
-"""What kind of document a file is, by how its name ends."""
+"""The format of a document by its suffix."""
 LARGEST_FILE = 64 << 20
 MOST_CHARACTERS = 16_000_000
 BOUNDS = Bounds(seconds=60.0, memory_mb=1_024, characters=MOST_CHARACTERS)
 MISSING = "missing"
-"""The reader of what could not be read_text_format for want of an extra: it is tried again each time."""
+"""The reader of files that need a missing extra: they are tried again each time."""
 NEEDED = {"pdf": "pypdfium2", "docx": "mammoth"}
 OWN: dict[str, tuple[str, Callable[[str], ParsedDocument]]] = {
     "markdown": (MARKDOWN, read_markdown),
@@ -370,14 +370,14 @@ OWN: dict[str, tuple[str, Callable[[str], ParsedDocument]]] = {
 }
 
 
-def document_format(path: str) -> Kind | None:
-    """Return the kind of a document, None for what is not read_text_format."""
+def document_format(path: str) -> DocumentFormat | None:
+    """Return the format of a document by its suffix, None for unsupported ones."""
     return FORMATS.get(PurePosixPath(path).suffix.lower())
 
 
 @cache
-def reader_name(kind: Kind) -> str:
-    """Name what reads a kind, with its version: what another version read_text_format is read_text_format again."""
+def reader_name(kind: DocumentFormat) -> str:
+    """Return the name and version of the reader of a format: files read by another version are read again."""
     if kind in OWN:
         return f"{OWN[kind][0]}+{CHUNKER}"
     if kind == "html" and find_spec("trafilatura") is None:
@@ -388,7 +388,7 @@ def reader_name(kind: Kind) -> str:
 
 
 class IsolatedReader:
-    """Reads files; what needs a library is read_text_format in a process of its own, which is started at the first such file."""
+    """Reads files; formats that need a library are read in a child process, started at the first such file."""
 
     def __init__(self, bounds: Bounds = BOUNDS) -> None:
         self._bounds = bounds
@@ -408,11 +408,11 @@ class IsolatedReader:
             self._worker.end()
             self._worker = None
 
-    def read(self, raw: bytes, kind: Kind) -> ParsedDocument:
+    def read(self, raw: bytes, kind: DocumentFormat) -> ParsedDocument:
         """Read the bytes of a document.
 
         Raises:
-            UnreadableError: they cannot be read_text_format; the message says why.
+            UnreadableError: they cannot be read; the message says why.
         """
         reader = reader_name(kind)
         if reader == MISSING:
@@ -443,11 +443,11 @@ class IsolatedReader:
         return cast("ParsedDocument", revive(answer["reading"]))
 
 
-def read_text_format(raw: bytes, kind: Kind, characters: int = MOST_CHARACTERS) -> ParsedDocument:
-    """Read what needs no library.
+def read_text_format(raw: bytes, kind: DocumentFormat, characters: int = MOST_CHARACTERS) -> ParsedDocument:
+    """Read a text format.
 
     Raises:
-        UnreadableError: as `IsolatedReader.read_text_format`.
+        UnreadableError: as `IsolatedReader.read`.
     """
     text = decode(raw)
     if len(text) > characters:
@@ -459,7 +459,7 @@ def read_text_format(raw: bytes, kind: Kind, characters: int = MOST_CHARACTERS) 
 
 def _why(code: str, bounds: Bounds) -> str:
     words = {
-        "timeout": f"takes longer than {bounds.seconds:g} seconds to read_text_format",
+        "timeout": f"takes longer than {bounds.seconds:g} seconds to read",
         "too_large": f"more than {bounds.characters:,} characters of text",
     }
     return words.get(code, "makes its reader fail: it is broken, or needs too much memory")

@@ -20,7 +20,7 @@ from taiwa.kernel.values import Passage
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.embedding import numpy
 from taiwa.retrieval.tables import FOUND, LIBRARY, SqlIndexBackend, SqlLibraryBackend, State, stored_passage
-from taiwa.retrieval.tantivy_index import Added, Mark, Scored, Words
+from taiwa.retrieval.tantivy_index import AddedPassage, IndexMark, ScoredPassage, TantivyIndex
 from taiwa.retrieval.types import Batch, Principals, TermCounts, Vector, may_see
 from taiwa.sql import Clock, now_us
 from taiwa.sql.sqlite import SqliteDatabase
@@ -38,7 +38,7 @@ LOOK_AGAIN = 0.05
 
 @contextmanager
 def file_lock(path: Path, wait: float, what: str) -> Generator[None]:
-    """Hold the lock of a file; `what` names it in errors.
+    """Lock a file between processes; the system releases the lock when the process ends. `what` names it in errors.
 
     Raises:
         ConflictError: another process file_lock it for `wait` seconds.
@@ -53,7 +53,7 @@ def file_lock(path: Path, wait: float, what: str) -> Generator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() >= deadline:
-                    raise ConflictError(f"another process is indexing {what}: wait until it is done") from None
+                    raise ConflictError(f"another process is indexing {what}; wait until it has finished") from None
                 time.sleep(LOOK_AGAIN)
         yield
     finally:
@@ -101,7 +101,7 @@ class SqliteVectors:
 
     def nearest(
         self, model: str, vector: "Vector", k: int, audiences: Collection[int] | None, state: State
-    ) -> list[Scored]:
+    ) -> list[ScoredPassage]:
         """Return the k nearest passages of the audiences; None is all."""
         np = numpy("a search by meaning")
         kept = self._loaded(model, state)
@@ -120,7 +120,7 @@ class SqliteVectors:
             scores = np.where(np.isin(kept.audiences, list(audiences)), scores, -np.inf)
         best = np.argpartition(-scores, min(k, len(scores)) - 1)[:k]
         best = best[np.argsort(-scores[best], kind="stable")]
-        return [Scored(int(kept.passages[at]), float(scores[at])) for at in best if scores[at] > 0]
+        return [ScoredPassage(int(kept.passages[at]), float(scores[at])) for at in best if scores[at] > 0]
 
     def keep(self, model: str) -> None:
         """Delete the vectors of every other model."""
@@ -153,9 +153,9 @@ class SqliteVectors:
 
 
 PATIENCE = 5.0
-"""Seconds that a question waits for another process that brings the words up to date; then it takes them as they are."""
+"""Seconds that a search waits for another process that updates the index; then it uses the index as it is."""
 MOST = 10_000
-"""Passages that are looked at for one question at most."""
+"""Maximum number of passages examined for one query."""
 
 
 class SqliteIndexBackend(SqlIndexBackend):
@@ -165,29 +165,29 @@ class SqliteIndexBackend(SqlIndexBackend):
         self._vectors = SqliteVectors(db, seq)
         super().__init__(db, seq, named, analyzer, self._vectors)
         self._folder = folder
-        self._words = Words(folder)
+        self._words = TantivyIndex(folder)
         self._seen: State | None = None
         self._audiences: dict[frozenset[str], frozenset[int] | None] = {}
 
     def close(self) -> None:
-        """Let go of the words."""
+        """Close the tantivy index."""
         self._words.close()
         self._seen = None
 
     def writing(self, wait: float) -> AbstractContextManager[None]:
-        """Be the only one principals indexes.
+        """Hold the lock of the only writer.
 
         Raises:
-            ConflictError: another process did for longer than `wait` seconds.
+            ConflictError: another process held it for `wait` seconds.
         """
         return file_lock(self._folder.with_name(f"{self.seq}.lock"), wait, f"{self.name!r}")
 
     def commit(self, batch: Batch) -> None:
-        """Do what a batch says, all or nothing."""
+        """Apply a batch, all or nothing."""
         self._tables.commit(batch)
 
     def settle(self) -> None:
-        """Bring the words up to date.
+        """Update the tantivy index.
 
         Raises:
             ConflictError: another process is doing so.
@@ -201,9 +201,9 @@ class SqliteIndexBackend(SqlIndexBackend):
             with self._db.transaction(write=False):
                 state = self._tables.state()
                 since = self._since(mark)
-                seen = Mark(*state, self.analyzer.name)
+                seen = IndexMark(*state, self.analyzer.name)
                 gone = self._tables.gone_since(since) if since is not None else ()
-                self._words.change(seen, gone, self._added(since or 0), anew=since is None)
+                self._words.change(seen, gone, self._added(since or 0), rebuild=since is None)
         self._see(state)
 
     def search(self, weights: Mapping[str, float], k: int, principals: Principals) -> tuple[Passage, ...]:
@@ -245,19 +245,19 @@ class SqliteIndexBackend(SqlIndexBackend):
                     return
                 time.sleep(0.05)
 
-    def _since(self, mark: Mark | None) -> int | None:
-        """After which transaction the words must be told; None: they are made anew."""
+    def _since(self, mark: IndexMark | None) -> int | None:
+        """Return the transaction that the index has seen; None where it must be built again."""
         if mark is None or mark.analyzer != self.analyzer.name or not self._tables.had(mark.generation, mark.stamp):
             return None
         return mark.generation
 
-    def _added(self, generation: int) -> Iterator[Added]:
+    def _added(self, generation: int) -> Iterator[AddedPassage]:
         headings: tuple[str, list[str]] = ("", [])
         for seq, document, audience, title, heading, text in self._tables.texts_since(generation):
             above = f"{title}\n{heading}"
             if headings[0] != above:
                 headings = (above, self.analyzer.terms(above))
-            yield Added(seq, document, audience, headings[1] + self.analyzer.terms(text))
+            yield AddedPassage(seq, document, audience, headings[1] + self.analyzer.terms(text))
 
     def _see(self, state: State) -> None:
         if state != self._seen:
@@ -265,7 +265,7 @@ class SqliteIndexBackend(SqlIndexBackend):
             self._seen = state
 
     def _seen_by(self, principals: Principals) -> frozenset[int] | None:
-        """The audiences that somebody belongs to; None when these are all."""
+        """Return the audiences that include the principals; None when these are all."""
         if self._tables.state() != self._seen:
             self._audiences.clear()
         if principals not in self._audiences:
@@ -276,8 +276,8 @@ class SqliteIndexBackend(SqlIndexBackend):
             self._audiences[principals] = None if len(visible) == len(every) else visible
         return self._audiences[principals]
 
-    def _shown(self, found: Sequence[Scored], principals: Principals) -> tuple[Passage, ...]:
-        """Look up what was found; what was deleted or closed since the words were written is left out."""
+    def _shown(self, found: Sequence[ScoredPassage], principals: Principals) -> tuple[Passage, ...]:
+        """Return the passages of hits; those deleted or restricted since the index was written are left out."""
         rows = self._tables.passages({each.passage: each.score for each in found if each.score > 0}) if found else {}
         visible: Collection[int] | None = self._seen_by(principals)
         held = (rows[each.passage] for each in found if each.passage in rows)

@@ -187,14 +187,14 @@ FROM passage JOIN document ON document.seq = passage.document WHERE doc_index = 
 
 
 class State(NamedTuple):
-    """Which transaction was the last."""
+    """The last transaction of an index."""
 
     generation: int
     stamp: str
 
 
 class Held(NamedTuple):
-    """A passage as the tables hold it."""
+    """A passage with the rows of itself and of its audience."""
 
     seq: int
     audience: int
@@ -209,18 +209,18 @@ class Tables:
         self._index = index
 
     def state(self) -> State:
-        """Return which transaction was the last.
+        """Return the last transaction.
 
         Raises:
-            StoreError: the index was dropped meanwhile.
+            StoreError: the index was deleted meanwhile.
         """
         row = self._db.row("SELECT generation, stamp FROM doc_index WHERE seq = ?", self._index)
         if row is None:
-            raise StoreError("the index is no longer there: it was dropped meanwhile")
+            raise StoreError("the index does not exist any more: it was deleted meanwhile")
         return State(row[0], row[1].hex())
 
     def had(self, generation: int, stamp: str) -> bool:
-        """Whether there was such a transaction."""
+        """Report whether the index has had this transaction."""
         kept = self._db.one("SELECT stamp FROM change WHERE doc_index = ? AND generation = ?", self._index, generation)
         return kept is not None and kept.hex() == stamp
 
@@ -232,7 +232,7 @@ class Tables:
         return {row[0]: _file_facts(row[1:]) for row in self._db.rows(select, self._index)}
 
     def commit(self, batch: Batch) -> None:
-        """Do what a batch says in one transaction."""
+        """Apply a batch in one transaction."""
         with self._db.transaction():
             generation, stamp, now = self.state().generation + 1, secrets.token_bytes(8), self._db.clock()
             for document in batch.documents:
@@ -301,7 +301,7 @@ class Tables:
         return tuple(stored_passage(row).passage for row in rows)
 
     def tell(self, feedback: PassageFeedback) -> None:
-        """Keep what was said of a passage."""
+        """Store a user's judgement of a passage."""
         self._db.run(
             "INSERT INTO feedback(doc_index, query, passage, good, user_name, at_us) VALUES(?, ?, ?, ?, ?, ?)",
             self._index, feedback.query, feedback.passage, feedback.good, feedback.user, feedback.at_us or self._db.clock(),
@@ -316,17 +316,17 @@ class Tables:
         )
 
     def judge(self, model: str, gain: Gain) -> None:
-        """Keep what a check found."""
+        """Store the result of a check of a model."""
         body = json.dumps([gain.questions, gain.words, gain.fused, gain.low, gain.high, gain.of])
         self._db.run(JUDGED, self._index, model, body)
 
     def gain(self, model: str) -> Gain | None:
-        """Return what the last check found."""
+        """Return the result of the last check of a model."""
         body = self._db.one("SELECT body FROM gain WHERE doc_index = ? AND model = ?", self._index, model)
         return None if body is None else Gain(*json.loads(body))
 
     def meaning(self) -> EmbedderChoice | None:
-        """Return what was chosen."""
+        """Return the embedder of the index, or None."""
         body = self._db.one("SELECT body FROM embedder WHERE doc_index = ?", self._index)
         if body is None:
             return None
@@ -334,7 +334,7 @@ class Tables:
         return EmbedderChoice(place, model, tuple(probe), always)
 
     def choose(self, meaning: EmbedderChoice | None) -> None:
-        """Keep a choice, or forget the one that was made."""
+        """Set the embedder of the index; None searches by words alone."""
         if meaning is None:
             self._db.run("DELETE FROM embedder WHERE doc_index = ?", self._index)
             return
@@ -370,7 +370,7 @@ class Tables:
             )  # fmt: skip
 
     def _touch(self, path: str, known: FileFacts, generation: int) -> None:
-        """Facts of a file whose text is the same; where somebody else may see it now, it counts as changed."""
+        """Facts of a file whose text is the same; where its audience changed, it counts as changed."""
         audience = self.audience(known.audience)
         self._db.run(
             """UPDATE document SET generation = CASE audience WHEN ? THEN generation ELSE ? END,
@@ -385,7 +385,7 @@ class Tables:
             self._db.run("DELETE FROM document WHERE seq = ?", seq)
 
     def audience(self, audience: Audience) -> int:
-        """Return the row of an audience, a new one where there is none."""
+        """Return the row of an audience, created where necessary."""
         clauses = json.dumps([sorted(clause) for clause in audience], ensure_ascii=False)
         select = "SELECT seq FROM audience WHERE doc_index = ? AND clauses = ?"
         seq: int | None = self._db.one(select, self._index, clauses)
@@ -396,7 +396,7 @@ class Tables:
 
 
 def passage_id(document: int, digest: bytes, start: int) -> str:
-    """Name a passage for good: its document, the version, and where it begins."""
+    """Return the id of a passage: its document, the version, and its start."""
     return f"{document}-{digest.hex()[:12]}-{start}"
 
 
@@ -447,7 +447,7 @@ class Vectors(Protocol):
 
 
 class SqlIndexBackend(ABC):
-    """One index in tables: all that does not depend on how words are found."""
+    """One index in SQL tables: all that does not depend on how words are searched."""
 
     def __init__(self, db: Database, seq: int, named: tuple[str, str], analyzer: Analyzer, vectors: Vectors) -> None:
         self.seq = seq
@@ -461,19 +461,19 @@ class SqlIndexBackend(ABC):
         return f"{type(self).__name__}({self.name!r})"
 
     def close(self) -> None:  # noqa: B027  (most hold nothing)
-        """Let go of what is held besides the tables."""
+        """Release what is open besides the tables."""
 
     @abstractmethod
     def writing(self, wait: float) -> AbstractContextManager[None]:
-        """Be the only one principals indexes.
+        """Hold the lock of the only writer.
 
         Raises:
-            ConflictError: another process did for longer than `wait` seconds.
+            ConflictError: another process held it for `wait` seconds.
         """
 
     @abstractmethod
     def _seen_by(self, principals: Principals) -> Collection[int] | None:
-        """The audiences that somebody belongs to; None when these are all."""
+        """Return the audiences that include the principals; None when these are all."""
 
     def known(self) -> Mapping[str, FileFacts]:
         """Return what is known of every file, by path."""
@@ -497,7 +497,7 @@ class SqlIndexBackend(ABC):
         return self._tables.of(path)
 
     def summary(self, principals: Principals | None) -> IndexSummary:
-        """Describe the index as far as somebody may see it."""
+        """Summarize what the principals may see of the index."""
         listed = self.documents(principals)
         at: int = self._db.one("SELECT at_us FROM doc_index WHERE seq = ?", self.seq) or 0
         return IndexSummary(
@@ -507,7 +507,7 @@ class SqlIndexBackend(ABC):
         )  # fmt: skip
 
     def tell(self, feedback: PassageFeedback) -> None:
-        """Keep what a person said of a passage."""
+        """Store a user's judgement of a passage."""
         self._tables.tell(feedback)
 
     def told(self) -> tuple[PassageFeedback, ...]:
@@ -519,7 +519,7 @@ class SqlIndexBackend(ABC):
         return self._kept.missing(model, k)
 
     def put_vectors(self, model: str, vectors: Sequence[tuple[str, Vector]]) -> None:
-        """Keep the vectors of passages; one that is gone meanwhile is passed over."""
+        """Store the vectors of passages; deleted passages are skipped."""
         there = ((self._placed(name), vector) for name, vector in vectors)
         self._kept.put(model, [(found.seq, vector) for found, vector in there if found is not None])
 
@@ -532,23 +532,23 @@ class SqlIndexBackend(ABC):
         self._kept.keep(model)
 
     def judge(self, model: str, gain: Gain) -> None:
-        """Keep what a check of a model found."""
+        """Store the result of a check of a model."""
         self._tables.judge(model, gain)
 
     def gain(self, model: str) -> Gain | None:
-        """Return what the last check of a model found."""
+        """Return the result of the last check of a model."""
         return self._tables.gain(model)
 
     def meaning(self) -> EmbedderChoice | None:
-        """Return by which embedder the index is asked by meaning too."""
+        """Return the embedder of the index, or None."""
         return self._tables.meaning()
 
     def choose(self, meaning: EmbedderChoice | None) -> None:
-        """Ask by this embedder from now on, or by words alone."""
+        """Set the embedder of the index; None searches by words alone."""
         self._tables.choose(meaning)
 
     def _placed(self, name: str) -> Held | None:
-        """The passage of an id, if that version is there."""
+        """Return the passage of an id, if that version exists."""
         document, version, start = (*name.split("-"), "", "")[:3]
         if not (document.isdecimal() and start.isdecimal()) or name.count("-") != 2 or len(version) != 12:
             return None
@@ -569,28 +569,28 @@ class SqlLibraryBackend(ABC, Generic[S]):
 
     @abstractmethod
     def _open_backend(self, seq: int, named: tuple[str, str], analyzer: Analyzer) -> S:
-        """Open the index of a number."""
+        """Open the index of a row."""
 
     def _begin(self, seq: int, stamp: bytes) -> None:
-        """Put down what a new index begins with."""
+        """Write the initial rows of a new index."""
 
     def _gone(self, backend: S) -> None:
         """Delete what an index has besides rows."""
 
     def names(self) -> tuple[str, ...]:
-        """Name every index."""
+        """Return the names of all indexes."""
         return tuple(name for (name,) in self._db.rows("SELECT name FROM doc_index ORDER BY name"))
 
     def open(self, name: str) -> S:
         """Return an index.
 
         Raises:
-            InputError: there is none of that name.
+            InputError: no index has that name.
         """
         row = self._db.row("SELECT seq, root, analyzer FROM doc_index WHERE name = ?", name)
         if row is None:
-            there = f"there are {', '.join(self.names())}" if self.names() else "make one with `taiwa index FOLDER`"
-            raise InputError(f"there is no index {name!r}: {there}")
+            there = f"indexes: {', '.join(self.names())}" if self.names() else "create one with `taiwa index FOLDER`"
+            raise InputError(f"index {name!r} not found; {there}")
         seq, root, analyzer = row
         if seq not in self._open:
             self._open[seq] = self._open_backend(seq, (name, root), Analyzer.named(analyzer))
@@ -600,7 +600,7 @@ class SqlLibraryBackend(ABC, Generic[S]):
         """Return a new, empty index.
 
         Raises:
-            ConflictError: there is one of that name.
+            ConflictError: an index of that name exists.
         """
         with self._db.transaction():
             stamp = secrets.token_bytes(8)
@@ -610,16 +610,16 @@ class SqlLibraryBackend(ABC, Generic[S]):
                 name, root, analyzer.name, stamp, self._db.clock(),
             )  # fmt: skip
             if seq is None:
-                raise ConflictError(f"there is already an index {name!r}: choose another name")
+                raise ConflictError(f"index {name!r} already exists; choose another name")
             self._begin(seq, stamp)
             self._db.run("INSERT INTO audience(doc_index, clauses) VALUES(?, '[]')", seq)
         return self.open(name)
 
     def drop(self, name: str) -> None:
-        """Delete an index and all that it holds.
+        """Delete an index with its content.
 
         Raises:
-            InputError: there is none of that name.
+            InputError: no index has that name.
             ConflictError: another process is indexing there.
         """
         backend = self.open(name)
@@ -631,7 +631,7 @@ class SqlLibraryBackend(ABC, Generic[S]):
         self._db.vacuum()
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         for backend in self._open.values():
             backend.close()
         self._open.clear()

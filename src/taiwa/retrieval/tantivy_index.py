@@ -15,7 +15,7 @@ from taiwa.kernel.errors import ConflictError, CorruptError, StoreError
 if TYPE_CHECKING:
     import tantivy
 
-__all__ = ["Added", "Mark", "Scored", "Words"]
+__all__ = ["AddedPassage", "IndexMark", "ScoredPassage", "TantivyIndex"]
 
 HEAP = 64_000_000
 """Bytes that are collected before a segment is written."""
@@ -23,16 +23,16 @@ LAYOUT = "1"
 """Part of every marker: the version of the fields below."""
 
 
-class Mark(NamedTuple):
-    """Which transaction was seen, and how texts became terms."""
+class IndexMark(NamedTuple):
+    """The transaction that an index has seen, and its analyzer."""
 
     generation: int
     stamp: str
     analyzer: str
 
 
-class Added(NamedTuple):
-    """A passage to be found: its numbers, and its terms."""
+class AddedPassage(NamedTuple):
+    """A passage to add: its rows and its terms."""
 
     passage: int
     document: int
@@ -40,8 +40,8 @@ class Added(NamedTuple):
     terms: Sequence[str]
 
 
-class Scored(NamedTuple):
-    """A passage that was found."""
+class ScoredPassage(NamedTuple):
+    """A hit."""
 
     passage: int
     score: float
@@ -53,7 +53,7 @@ class _Opened:
     schema: "tantivy.Schema"
 
 
-class Words:
+class TantivyIndex:
     """The words of one index, in a folder of their own."""
 
     def __init__(self, folder: Path) -> None:
@@ -62,11 +62,11 @@ class Words:
         self._searcher: tantivy.Searcher | None = None
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._opened = self._searcher = None
 
-    def mark(self) -> Mark | None:
-        """Look again at what is there, and return what it has seen; None if that is nothing, or cannot be read."""
+    def mark(self) -> IndexMark | None:
+        """Reload the index and return its marker; None if it is missing or unreadable."""
         try:
             opened = self._open(fresh=False)
             if opened is None:
@@ -80,20 +80,20 @@ class Words:
         except (ValueError, OSError, KeyError, IndexError):
             self.close()
             return None
-        return Mark(int(generation), stamp, analyzer) if layout == LAYOUT else None
+        return IndexMark(int(generation), stamp, analyzer) if layout == LAYOUT else None
 
-    def change(self, mark: Mark, gone: Iterable[int], added: Iterable[Added], *, anew: bool) -> None:
-        """Take documents out, put passages in, and remember what was seen, all or nothing; `anew` begins with nothing.
+    def change(self, mark: IndexMark, gone: Iterable[int], added: Iterable[AddedPassage], *, rebuild: bool) -> None:
+        """Delete documents, add passages and set the marker, all or nothing; `rebuild` begins with an empty index.
 
         Raises:
             ConflictError: another process is doing the same.
         """
-        if anew:
+        if rebuild:
             self.close()
-        opened = self._writable(anew)
+        opened = self._writable(rebuild)
         writer = self._writer(opened)
         try:
-            if anew:
+            if rebuild:
                 writer.delete_all_documents()
             for document in gone:
                 writer.delete_documents_by_term("document", document)
@@ -110,7 +110,7 @@ class Words:
             raise StoreError(f"the words of the index {self.folder} cannot be written: {error}") from error
         self.mark()
 
-    def search(self, weights: Mapping[str, float], k: int, audiences: Collection[int] | None) -> list[Scored]:
+    def search(self, weights: Mapping[str, float], k: int, audiences: Collection[int] | None) -> list[ScoredPassage]:
         """Return the k best passages by BM25 (k1 1.2, b 0.75); `audiences` are those that may be seen, None is all."""
         opened, searcher = self._ready()
         if not weights or k < 1 or searcher is None:
@@ -126,7 +126,10 @@ class Words:
         query = self._seen(opened, tantivy.Query.boolean_query(parts), audiences)
         hits = searcher.search(query, k, count=False).hits
         numbers = searcher.fast_field_values("passage", [address for _, address in hits])
-        return [Scored(int(number or 0), float(score or 0.0)) for (score, _), number in zip(hits, numbers, strict=True)]
+        return [
+            ScoredPassage(int(number or 0), float(score or 0.0))
+            for (score, _), number in zip(hits, numbers, strict=True)
+        ]
 
     def holders(self, terms: Iterable[str], audiences: Collection[int] | None) -> dict[str, int]:
         """Count the passages that hold each term and may be seen."""
@@ -149,7 +152,7 @@ class Words:
 
     def _ready(self) -> "tuple[_Opened, tantivy.Searcher | None]":
         if self._opened is None:
-            raise CorruptError(f"the words of the index {self.folder} are not there: index again")
+            raise CorruptError(f"the index {self.folder} does not exist; index again")
         return self._opened, self._searcher
 
     def _open(self, *, fresh: bool) -> _Opened | None:
@@ -162,14 +165,14 @@ class Words:
             self._opened = _Opened(tantivy.Index(schema, path=str(self.folder)), schema)
         return self._opened
 
-    def _writable(self, anew: bool) -> _Opened:
+    def _writable(self, rebuild: bool) -> _Opened:
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
                 opened = self._open(fresh=True)
             except ValueError:
                 # Another schema, or files that were cut short: nothing in them is needed.
-                if not anew:
+                if not rebuild:
                     raise
                 shutil.rmtree(self.folder)
                 self.folder.mkdir(mode=0o700)
@@ -184,9 +187,7 @@ class Words:
             return opened.index.writer(HEAP, 1)
         except ValueError as error:
             if "lock" in str(error).lower():
-                raise ConflictError(
-                    "another process is bringing the words of the index up to date: try again"
-                ) from error
+                raise ConflictError("another process is updating the index; try again") from error
             raise StoreError(f"the words of the index {self.folder} cannot be written: {error}") from error
 
 
@@ -203,7 +204,7 @@ def _schema() -> "tantivy.Schema":
     return building.build()
 
 
-def _document(passage: Added) -> "tantivy.Document":
+def _document(passage: AddedPassage) -> "tantivy.Document":
     import tantivy
 
     document = tantivy.Document()

@@ -1,4 +1,4 @@
-"""Chunks of documents, principals may see them, what is known of each file, and the protocols of a backend.
+"""Chunks of documents, their audiences, what is known of each file, and the protocols of a backend.
 
 `Index` and `Library` are written over the two protocols; every backend passes `tests/retrieval/test_conformance.py`. What the
 principals may not see is excluded before anything is ranked or counted.
@@ -43,17 +43,17 @@ __all__ = [
 ]
 
 Principals: TypeAlias = frozenset[str]
-"""Whom a question is asked for: `frozenset({"user:ann", "group:hr"})`; empty is somebody unknown."""
+"""The names that a question is asked for: `frozenset({"user:ann", "group:hr"})`; empty for an unknown user."""
 Audience: TypeAlias = tuple[tuple[str, ...], ...]
-"""Principals may see a document: of every group of names, one must be among the names of principals asks. No group: everybody."""
+"""Who may see a document: of every group of names, one must be among the principals. Without groups it is public."""
 
 PUBLIC: Audience = ()
 ENOUGH = 20
-"""Questions that a check needs at least."""
+"""The minimum number of questions of a check."""
 
 
 def may_see(audience: Audience, principals: Iterable[str]) -> bool:
-    """Say whether somebody with these names may see what has this audience.
+    """Report whether the principals may see a document with this audience.
 
     >>> may_see((("group:hr", "user:ann"),), {"user:ann"}), may_see((("group:hr",), ("user:ann",)), {"user:ann"})
     (True, False)
@@ -64,7 +64,7 @@ def may_see(audience: Audience, principals: Iterable[str]) -> bool:
 
 @value
 class Chunk:
-    """What a document is cut into: `text` is the document's from `start` on; `page` counts from 1, 0 is no page."""
+    """A part of a document: `text` stands in it from character `start` on; `page` counts from 1, 0 where there are no pages."""
 
     text: str
     start: int
@@ -74,11 +74,11 @@ class Chunk:
 
 @value
 class FileFacts:
-    """What an index knows of a file: enough to see that it changed.
+    """What an index knows of a file, enough to detect a change.
 
-    `digest` is the SHA-256 of its bytes, `reader` the name and version of what read it, `problem` why it could not be
-    read, or nothing; `at_us` when that was. `access` is what it says itself of principals may see it, `audience` what that and
-    the rules of its folder come to.
+    `digest` is the SHA-256 of its bytes, `reader` the name and version of its reader, `problem` why it could not be
+    read, or ""; `at_us` the time of that. `access` is its own access list, `audience` the result of that and of the rules of
+    its folder.
     """
 
     digest: str
@@ -93,7 +93,7 @@ class FileFacts:
 
 @value
 class Document:
-    """A file that was read: its path below the folder, with `/`, its title, what is known of it, and its chunks."""
+    """A file: its path below the folder, with `/`, its title, its facts, and its chunks."""
 
     path: str
     title: str
@@ -103,7 +103,7 @@ class Document:
 
 @value
 class Batch:
-    """What one transaction does: documents new or changed, facts of files whose text is the same, files that are gone."""
+    """The changes of one transaction: new or changed documents, new facts of files with the same text, deleted files."""
 
     documents: tuple[Document, ...] = ()
     touched: tuple[tuple[str, FileFacts], ...] = ()
@@ -124,7 +124,7 @@ class DocumentListing:
 
 @value
 class IndexSummary:
-    """An index in a listing, as far as somebody may see it."""
+    """An index in a listing, restricted to what the principals may see."""
 
     name: str
     root: str
@@ -138,7 +138,7 @@ class IndexSummary:
 
 @value
 class TermCounts:
-    """Facts of the passages that somebody may see: how many there are, and how many hold each of some terms."""
+    """Counts over the passages that the principals may see: all of them, and the holders of each term."""
 
     passages: int
     holders: Mapping[str, int]
@@ -146,7 +146,7 @@ class TermCounts:
 
 @value
 class PassageFeedback:
-    """What a person said of a passage that was found for a query."""
+    """A user's judgement of a passage that was found for a query."""
 
     query: str
     passage: str
@@ -157,9 +157,9 @@ class PassageFeedback:
 
 @value
 class Gain:
-    """What fusing changes, in nDCG@10 over so many questions; `low` and `high` hold 95 of 100 draws (paired bootstrap).
+    """What fusion changes in nDCG@10; `low` and `high` are a 95 % interval (paired bootstrap).
 
-    `of` says whose questions they were: `people`, or `sentences` of the documents themselves.
+    `of` is the source of the questions: `people`, or `sentences` of the documents themselves.
     """
 
     questions: int
@@ -171,16 +171,16 @@ class Gain:
 
     @property
     def helps(self) -> bool:
-        """Whether a gain is beyond chance."""
+        """Whether the gain is significant."""
         return self.questions >= ENOUGH and self.low > 0
 
 
 @value
 class EmbedderChoice:
-    """By which embedder an index is asked by meaning too.
+    """The embedder of an index.
 
-    `place` is where a person said it is, `model` its name for good, and `probe` the vector of a fixed sentence where nothing
-    else tells one model from another; `always` fuses whatever a check has found.
+    `place` is the location that the user gave, `model` its permanent name, and `probe` the vector of a fixed sentence where
+    nothing else distinguishes models; `always` fuses regardless of any check.
     """
 
     place: str
@@ -194,21 +194,21 @@ Vector: TypeAlias = "NDArray[np.float32]"
 
 
 class IndexBackend(Protocol):
-    """Where one index is kept."""
+    """The storage of one index."""
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """The name of the index."""
         ...
 
     @property
     def root(self) -> str:
-        """The folder that it is made from; empty where documents come from elsewhere."""
+        """The folder of its documents; empty where documents come from elsewhere."""
         ...
 
     @property
     def analyzer(self) -> Analyzer:
-        """What turns its texts, and the questions to it, into terms."""
+        """The analyzer of its texts and of queries."""
         ...
 
     def known(self) -> Mapping[str, FileFacts]:
@@ -216,23 +216,23 @@ class IndexBackend(Protocol):
         ...
 
     def writing(self, wait: float) -> AbstractContextManager[None]:
-        """Be the only one principals indexes, until the context ends or the process dies.
+        """Hold the lock of the only writer, until the context or the process ends.
 
         Raises:
-            ConflictError: another process indexes here and did not end within `wait` seconds.
+            ConflictError: another process held it for `wait` seconds.
         """
         ...
 
     def commit(self, batch: Batch) -> None:
-        """Do what a batch says, all or nothing. From then on nobody finds what is gone or was closed to them."""
+        """Apply a batch, all or nothing. From then on deleted or restricted passages are not found."""
         ...
 
     def settle(self) -> None:
-        """Make everything committed quick to find; whoever asks first would otherwise wait for it."""
+        """Update derived data, which the next search would otherwise have to wait for."""
         ...
 
     def search(self, weights: Mapping[str, float], k: int, principals: Principals) -> tuple[Passage, ...]:
-        """Return at most k passages that hold any of the terms, best first by BM25 with each term's weight.
+        """Return at most k passages that contain any of the terms, best first by BM25 weighted per term.
 
         Every score is above zero.
         """
@@ -243,26 +243,26 @@ class IndexBackend(Protocol):
         ...
 
     def passage(self, id: str, principals: Principals) -> Passage | None:  # noqa: A002  (the field of a passage)
-        """Return the passage of an id, if it is still there, in that version, and may be seen.
+        """Return the passage of an id, if that version still exists and the principals may see it.
 
-        No two passages of one place have one id, in whatever indexes they are.
+        Ids are unique within a library.
         """
         ...
 
     def documents(self, principals: Principals | None) -> tuple[DocumentListing, ...]:
-        """List documents by path; None is the keeper of the index, principals may see all."""
+        """List documents by path; None stands for the owner of the index, who may see all."""
         ...
 
     def passages(self, path: str) -> tuple[Passage, ...]:
-        """Return all passages of a document, in its order, for the keeper of the index."""
+        """Return all passages of a document in order, for the owner of the index."""
         ...
 
     def summary(self, principals: Principals | None) -> IndexSummary:
-        """Describe the index as far as somebody may see it."""
+        """Summarize what the principals may see of the index."""
         ...
 
     def tell(self, feedback: PassageFeedback) -> None:
-        """Keep what a person said of a passage."""
+        """Store a user's judgement of a passage."""
         ...
 
     def told(self) -> tuple[PassageFeedback, ...]:
@@ -274,7 +274,7 @@ class IndexBackend(Protocol):
         ...
 
     def put_vectors(self, model: str, vectors: "Sequence[tuple[str, Vector]]") -> None:
-        """Keep the vectors of passages, by their ids; a passage that is gone meanwhile is passed over."""
+        """Store the vectors of passages, by their ids; deleted passages are skipped."""
         ...
 
     def vectors(self, model: str) -> int:
@@ -286,38 +286,38 @@ class IndexBackend(Protocol):
         ...
 
     def nearest(self, model: str, vector: "Vector", k: int, principals: Principals) -> tuple[Passage, ...]:
-        """Return at most k passages whose vectors are nearest, best first, the score being the cosine."""
+        """Return at most k passages with the nearest vectors, best first; the score is the cosine."""
         ...
 
     def judge(self, model: str, gain: Gain) -> None:
-        """Keep what a check of a model found."""
+        """Store the result of a check of a model."""
         ...
 
     def gain(self, model: str) -> Gain | None:
-        """Return what the last check of a model found."""
+        """Return the result of the last check of a model."""
         ...
 
     def meaning(self) -> EmbedderChoice | None:
-        """Return by which embedder the index is asked by meaning too."""
+        """Return the embedder of the index, or None."""
         ...
 
     def choose(self, meaning: EmbedderChoice | None) -> None:
-        """Ask by this embedder from now on, or by words alone."""
+        """Set the embedder of the index; None searches by words alone."""
         ...
 
 
 class LibraryBackend(Protocol):
-    """A place that keeps indexes by name."""
+    """The storage of indexes by name."""
 
     def names(self) -> tuple[str, ...]:
-        """Name every index, in the order of the alphabet."""
+        """Return the names of all indexes, sorted."""
         ...
 
     def open(self, name: str) -> IndexBackend:
         """Return an index.
 
         Raises:
-            InputError: there is none of that name.
+            InputError: no index has that name.
         """
         ...
 
@@ -325,26 +325,26 @@ class LibraryBackend(Protocol):
         """Return a new, empty index.
 
         Raises:
-            ConflictError: there is one of that name.
+            ConflictError: an index of that name exists.
         """
         ...
 
     def drop(self, name: str) -> None:
-        """Delete an index and all that it holds.
+        """Delete an index with its content.
 
         Raises:
-            InputError: there is none of that name.
+            InputError: no index has that name.
         """
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the library."""
         ...
 
 
 @value
 class Heading:
-    """A heading: where its section begins in the text, how deep it is (1 is outermost), and its words."""
+    """A heading: where its section begins in the text, its level (1 is outermost), and its words."""
 
     start: int
     level: int
@@ -353,9 +353,9 @@ class Heading:
 
 @value
 class ParsedDocument:
-    """The text of a document, its title, its headings in order, and where each page begins; no pages, no numbers.
+    """The text of a document, its title, its headings in order, and where each page begins.
 
-    `access` is what the document itself says of principals may see it; None where it says nothing.
+    `access` is its own access list, None without one.
     """
 
     text: str
@@ -366,7 +366,7 @@ class ParsedDocument:
 
 
 class UnreadableError(InputError):
-    """A file that cannot be read; the message says why, in a few words for a row of a report."""
+    """A file that cannot be read; the message is short enough for a row of a report."""
 
 
 def lines_of(text: str) -> list[int]:

@@ -46,7 +46,7 @@ class People:
         kept = self._store.users.get(name)
         if kept is None:
             known = ", ".join(each.name for each in self._store.users.list()[:5])
-            raise InputError(f"there is no person {name!r}{f': there are {known}' if known else ''}")
+            raise InputError(f"user {name!r} not found{f'; users: {known}' if known else ''}")
         return learn(_read(kept, Person), self.feedback(name))
 
     def has(self, name: str) -> bool:
