@@ -85,7 +85,7 @@ def test_what_would_be_measured_is_told_before(taiwa: Taiwa, questions: str) -> 
         (("rewrite",), "leave: no row has turns before the last"),
         (("retrieve", "--only", "other"), "--only: there is no set 'other'; there are leave"),
         (("retrieve", "--passages", "nowhere.jsonl"), "nowhere.jsonl: No such file"),
-        (("retrieve", "--language", "klingon"), "no stemmer for 'klingon'"),
+        (("retrieve", "--language", "klingon"), "unknown stemmer language 'klingon'"),
         (("clarify", "--policies", "guess"), "'guess' is no policy"),
     ],
 )

@@ -118,13 +118,13 @@ def test_two_commands_at_once_make_one_index_and_both_end_well(taiwa: Taiwa, fol
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("index", "nowhere"), "there is no folder nowhere"),
+        (("index", "nowhere"), "folder nowhere not found"),
         (("index", "show", "nothing"), "index 'nothing' not found"),
         (("index", "drop", "nothing"), "index 'nothing' not found"),
         (("find", "x"), "there is no index yet"),
         (("find", " "), "at least one word"),
         (("find", "x", "--in", "nowhere"), "neither an index nor a folder"),
-        (("index", ".", "--language", "klingon"), "no stemmer for 'klingon'"),
+        (("index", ".", "--language", "klingon"), "unknown stemmer language 'klingon'"),
         (("index", ".", "--name", "a/b"), "cannot be called 'a/b'"),
     ],
 )

@@ -312,7 +312,7 @@ def test_a_model_is_named_by_what_it_is(model: Path, tmp_path: Path) -> None:
     ("name", "text", "said"),
     [
         ("config.json", "", "is .* the folder of a sentence model"),
-        ("config.json", "[]", "no JSON object"),
+        ("config.json", "[]", "not a JSON object"),
         ("config.json", '{"model_type": "llama"}', "only BERT's encoder"),
         ("model.safetensors", "short", "cannot be read as safetensors"),
         ("tokenizer.json", "{", "cannot be read"),

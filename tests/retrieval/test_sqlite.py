@@ -124,11 +124,11 @@ def test_only_what_changed_is_told_to_the_words(place: Path, monkeypatch: pytest
         gone: list[int],
         added: list[tantivy_index.AddedPassage],
         *,
-        anew: bool,
+        rebuild: bool,
     ) -> None:
         gone, added = [*gone], [*added]
-        told.append((gone, len(added), anew))
-        change(self, mark, gone, added, anew=anew)
+        told.append((gone, len(added), rebuild))
+        change(self, mark, gone, added, rebuild=rebuild)
 
     monkeypatch.setattr(tantivy_index.TantivyIndex, "change", listening)
     with closing(SqliteLibraryBackend(place)) as shelves:
@@ -139,7 +139,7 @@ def test_only_what_changed_is_told_to_the_words(place: Path, monkeypatch: pytest
         found(docs, "pears")
         found(docs, "pears")
 
-    assert [(len(gone), added, anew) for gone, added, anew in told] == [(0, 20, True), (2, 2, False)]
+    assert [(len(gone), added, rebuild) for gone, added, rebuild in told] == [(0, 20, True), (2, 2, False)]
 
 
 def test_what_is_closed_stays_closed_where_another_holds_the_writer(

@@ -48,7 +48,7 @@ def test_nobody_is_named_with_those_who_are_there(store: Store) -> None:
     People(store).put(ANN)
 
     assert not People(store).has("bob")
-    with pytest.raises(InputError, match="there are ann"):
+    with pytest.raises(InputError, match="users: ann"):
         People(store).get("bob")
 
 
