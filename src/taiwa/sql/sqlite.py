@@ -157,15 +157,15 @@ class SqliteDatabase(Database):
             sql = sqlite3.connect(target, uri=True, isolation_level=None, check_same_thread=False, timeout=WAIT)
             try:
                 self._prepare(sql)
-            except BaseException as error:
+            except sqlite3.OperationalError as error:
                 sql.close()
                 # Where two processes switch a new file to the write-ahead log, SQLite makes one of them fail at once.
-                busy = (
-                    isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-                )
-                if not busy or time.monotonic() > deadline:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
+            except BaseException:
+                sql.close()
+                raise
             else:
                 return sql
 
