@@ -166,7 +166,7 @@ def _answer(model: "BuiltinModel", question: str) -> int:
     from taiwa.kernel.values import Sampling
     from taiwa.tools import builtin
 
-    model.scribe().backend.clear()
+    model.scribe().shelf.clear()
     tools = [tool for name, tool in builtin().items() if name in ("calculator", "molar_mass", "stoichiometry")]
     program = reason(
         question, [tool.spec for tool in tools], sampling=Sampling(max_tokens=MOST), bounds=Bounds(calls=3)

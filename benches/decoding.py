@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from taiwa.models.decoding.backend import Shelf
 
 from benches.measure import Subject, median, timed
 from benches.networks import Bonus, Script, ScriptedTrack, network, vocabulary
@@ -20,6 +19,7 @@ from taiwa.guide import Vocabulary
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import JsonSchema, Sampling
 from taiwa.models.decoding.driving import decode, decode_together
+from taiwa.models.decoding.shelf import Shelf
 from taiwa.models.decoding.writing import Ending, Job
 from taiwa.models.local.network import Network
 
