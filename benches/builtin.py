@@ -1,8 +1,7 @@
 """The built-in model on one core: tokens a second, free and as it really answers, and the same weights in torch beside it.
 
 A fresh process that is bound to one core reckons; the time is its own CPU. The peer reads the same tokens with a cache of its
-own, and its logits are compared with ours first. The same weights in onnxruntime, with 8 bits, are measured as well, and how often
-what they write freely, always the likeliest token, is what numpy writes, on samples that no training has drawn.
+own, and its logits are compared with ours first.
 """
 
 import json
@@ -11,16 +10,13 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from benches.measure import Subject, fresh
 
 if TYPE_CHECKING:
-    from taiwa.models.builtin.loading import Loaded
     from taiwa.models.builtin.model import BuiltinModel
     from taiwa.models.decoding.source import Source
-    from training.builtin.samples import Sample
 
 __all__ = ["main", "measured"]
 
@@ -32,9 +28,6 @@ TIMES = 15
 PROMPT, WRITTEN = 80, 128
 LONG = 400
 MOST = 160
-DRAWS, SEED = 100, 7_000_003
-"""So many samples are answered with 8 and with 32 bits; the seed is that of held-out ones."""
-LONGEST = 200
 QUESTIONS = (
     "A tram covers 84 km in 3 hours. What is its average speed?",
     "How heavy are 2.5 mol of glucose?",
@@ -62,8 +55,6 @@ def measured() -> str:
         found[name] = made
 
     _ours(take)
-    _eight_bits(take)
-    found |= _kept()
     _theirs(take)
     return json.dumps(found)
 
@@ -100,62 +91,6 @@ def _free(network: "Source") -> int:
     for token in ids[:WRITTEN]:
         track.read([token]).argmax()
     return WRITTEN
-
-
-def _eight_bits(take: Take) -> None:
-    from taiwa.models.builtin.loading import load
-    from taiwa.models.builtin.model import BuiltinModel
-    from taiwa.models.builtin.ways import Way
-
-    eight, plain = load(way=Way("onnx")).network, load(way=Way("onnx", "float32")).network
-    take("free, 8 bits", lambda: _free(eight))
-    take("free, onnxruntime", lambda: _free(plain))
-    model = BuiltinModel("builtin?runtime=onnx")
-    take("answers, 8 bits", lambda: sum(_answer(model, question) for question in QUESTIONS))
-
-
-def _kept() -> dict[str, list[float]]:
-    """For each of some samples, 1 or 0: whether 8 bits write what numpy writes, and whether each writes what the sample holds."""
-    from taiwa.models.builtin.loading import load
-    from taiwa.models.builtin.ways import Way
-    from training.builtin.corpus import samples
-
-    ours, eight = load(), load(way=Way("onnx"))
-    drawn = [sample for _, sample in islice(samples(SEED), DRAWS)]
-    return {
-        "same": [float(_greedy(ours, sample) == _greedy(eight, sample)) for sample in drawn],
-        "exact": [float(_exact(ours, sample)) for sample in drawn],
-        "exact, 8 bits": [float(_exact(eight, sample)) for sample in drawn],
-    }
-
-
-def _exact(loaded: "Loaded", sample: "Sample") -> bool:
-    """Whether each token that counts in full is the likeliest one; results of tools are given."""
-    from training.builtin.corpus import WHOLE, laid_out
-
-    ids, weights = laid_out(sample, loaded.tokens)
-    start = next(place for place, weight in enumerate(weights) if weight)
-    track = loaded.network.start()
-    logits = track.read(ids[:start])
-    for token, weight in zip(ids[start:], weights[start:], strict=True):
-        if weight == WHOLE and int(logits.argmax()) != token:
-            return False
-        logits = track.read([token])
-    return True
-
-
-def _greedy(loaded: "Loaded", sample: "Sample") -> tuple[int, ...]:
-    """The likeliest tokens behind a sample's prompt, held by nothing."""
-    from training.builtin.corpus import laid_out
-
-    ids, weights = laid_out(sample, loaded.tokens)
-    prompt = ids[: next(place for place, weight in enumerate(weights) if weight)]
-    track, made = loaded.network.start(), list[int]()
-    logits = track.read(prompt)
-    while len(made) < LONGEST and (not made or made[-1] not in loaded.network.vocabulary.end):
-        made.append(int(logits.argmax()))
-        logits = track.read(made[-1:])
-    return tuple(made)
 
 
 def _answer(model: "BuiltinModel", question: str) -> int:
@@ -201,7 +136,7 @@ def _theirs(take: Take) -> None:
 
 
 def main() -> None:
-    subject = Subject("builtin", __doc__ or "", ("numpy", "torch", "onnxruntime"))
+    subject = Subject("builtin", __doc__ or "", ("numpy", "torch"))
     found: dict[str, list[float]] = json.loads(fresh(CHILD))
     ours = subject.median("free, one token a pass", [1 / each for each in found["free"]], "tokens/s")
     subject.median(
@@ -209,18 +144,6 @@ def main() -> None:
     )
     subject.median(f"the first token behind {PROMPT} of a prompt", [1e3 * each for each in found["first"]], "ms")
     subject.median(f"reading a prompt of {LONG} tokens", [1e3 * each for each in found["long"]], "ms")
-    for key, what in (
-        ("free, 8 bits", "free, one token a pass, 8 bits in onnxruntime"),
-        ("free, onnxruntime", "free, one token a pass, 32 bits in onnxruntime"),
-        ("answers, 8 bits", "answers to questions, 8 bits in onnxruntime"),
-    ):
-        subject.median(what, [1 / each for each in found[key]], "tokens/s")
-    for key, what in (
-        ("same", "answers written freely with 8 bits that are those of numpy"),
-        ("exact", "held-out samples written exactly, 32 bits in numpy"),
-        ("exact, 8 bits", "held-out samples written exactly, 8 bits"),
-    ):
-        subject.row(what, 100 * statistics.mean(found[key]), "%", f"of {len(found[key])}")
     eager = statistics.median(found["torch"])
     subject.row("the same weights in torch, eagerly, one token a pass", 1e3 * eager, "ms", "a token", ours=1e3 / ours)
     subject.target("a token that is written freely", 1e3 / ours, 1e3 / LEAST, "ms")

@@ -14,8 +14,8 @@ import numpy as np
 from benches.measure import Subject, median, timed
 from benches.networks import Bonus, Script, ScriptedTrack, network, vocabulary
 from benches.peers.constrainers import PEERS
-from taiwa import guide
-from taiwa.guide import Vocabulary
+from taiwa import constraints
+from taiwa.constraints import Vocabulary
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import JsonSchema, Sampling
 from taiwa.models.decoding.driving import decode, decode_together
@@ -167,7 +167,7 @@ def pipelines(source: Network) -> dict[str, Pipeline]:
 def masked(source: Network, schema: dict[str, Json]) -> Any:
     from taiwa.models.local.masking import GuideMask
 
-    return GuideMask(guide.compile(JsonSchema(schema), source.vocabulary, whitespace="compact"))
+    return GuideMask(constraints.compile(JsonSchema(schema), source.vocabulary, whitespace="compact"))
 
 
 def generated(source: Network, script: Script, more: tuple[Any, ...]) -> tuple[float, list[int], None]:
@@ -189,7 +189,7 @@ def looped(source: Network, script: Script, schema: dict[str, Json] | None) -> t
     """By our own loop."""
     state = None
     if schema is not None:
-        state = guide.compile(JsonSchema(schema), source.vocabulary, whitespace="compact").start()
+        state = constraints.compile(JsonSchema(schema), source.vocabulary, whitespace="compact").start()
     job = Job(script.prompt, source.vocabulary, len(script.wanted) + 1, state)
     start = time.process_time()
     *_, ending = decode(ScriptedTrack(source.start(), script), job)
@@ -205,7 +205,7 @@ def outside(subject: Subject, source: Network) -> None:
         script = scripted(source.vocabulary, instance, number)
         for again in range(3):
             inner = Clocked(source, script)
-            state = guide.compile(JsonSchema(schema), source.vocabulary, whitespace="compact").start()
+            state = constraints.compile(JsonSchema(schema), source.vocabulary, whitespace="compact").start()
             job = Job(script.prompt, source.vocabulary, 400, state)
             start = time.process_time()
             *_, ending = decode(inner, job)
@@ -264,7 +264,7 @@ def _behind(source: Network, prompt: tuple[int, ...]) -> tuple[list[float], list
 def together(subject: Subject, source: Network) -> None:
     """Eight answers side by side, against one after the other."""
     schema, _ = CASES[2]
-    made = guide.compile(JsonSchema(schema), source.vocabulary, whitespace="compact")
+    made = constraints.compile(JsonSchema(schema), source.vocabulary, whitespace="compact")
     prompt = source.vocabulary.encode("Two teas, please. ") * 8
     jobs = [Job(prompt[-1:], source.vocabulary, 60, None, Sampling(1.0, seed=seed)) for seed in range(8)]
     track = source.start()

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from benches.measure import ROOT, Subject, median, timed
-from taiwa import guide
-from taiwa.guide import Vocabulary
-from taiwa.guide.bits import allocate
-from taiwa.guide.compiling import forget
-from taiwa.guide.matching import MatcherGuide
-from taiwa.guide.sampling import Sampler
+from taiwa import constraints
+from taiwa.constraints import Vocabulary
+from taiwa.constraints.allowed_tokens import MatcherGuide
+from taiwa.constraints.compile import clear_cache
+from taiwa.constraints.guide import empty_mask
 from taiwa.kernel.values import JsonSchema, Sampling
 from taiwa.lab.coverage import coverage_report
+from taiwa.models.decoding.sampling import Sampler
 
 PEERS = ("xgrammar==0.2.8", "outlines-core==0.2.14", "lm-format-enforcer==0.11.3", "torch==2.13.0", "numpy")
 WORD: dict[str, Any] = {"type": "string"}
@@ -95,10 +95,10 @@ def tekken() -> Path:
 COLD = """
 import resource, sys
 import numpy as np
-from taiwa import guide
+from taiwa import constraints
 from taiwa.kernel.values import JsonSchema
-vocabulary = guide.Vocabulary.from_tekken(sys.argv[1])
-state = guide.compile(JsonSchema({"type": "object", "properties": {"a": {"type": "integer"}}}), vocabulary).start()
+vocabulary = constraints.Vocabulary.from_tekken(sys.argv[1])
+state = constraints.compile(JsonSchema({"type": "object", "properties": {"a": {"type": "integer"}}}), vocabulary).start()
 state.mask(np.zeros((len(vocabulary) + 31) // 32, dtype=np.uint32))
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, any(name in sys.modules for name in ("torch", "transformers")))
@@ -130,9 +130,9 @@ def own(subject: Subject, vocabulary: Vocabulary) -> dict[str, float]:
     for _ in range(ROUNDS):
         for name, schema, text in schemas():
             source = JsonSchema(schema, name)
-            forget()
+            clear_cache()
             first.append(timed(lambda source=source: _first(source, vocabulary)))
-            walked, sure = _walk(guide.compile(source, vocabulary), vocabulary.encode(text), masks, steps)
+            walked, sure = _walk(constraints.compile(source, vocabulary), vocabulary.encode(text), masks, steps)
             tokens, forced = tokens + walked, forced + sure
     subject.median("a schema's first mask: taiwa", [each * 1e3 for each in first], "ms")
     subject.median("a mask: taiwa", [each * 1e6 for each in masks], "µs")
@@ -148,7 +148,7 @@ def own(subject: Subject, vocabulary: Vocabulary) -> dict[str, float]:
 
 
 def _first(source: JsonSchema, vocabulary: Vocabulary) -> None:
-    guide.compile(source, vocabulary).start().mask(allocate(len(vocabulary)))
+    constraints.compile(source, vocabulary).start().mask(empty_mask(len(vocabulary)))
 
 
 def _walk(
@@ -158,7 +158,7 @@ def _walk(
     random = np.random.default_rng(1)
     logits = random.normal(size=len(compiled.vocabulary)).astype(np.float32) * 3
     drawers = {"greedy": Sampler(), "temperature 0.7, top_p 0.9": Sampler(Sampling(temperature=0.7, top_p=0.9, seed=1))}
-    mask = allocate(len(compiled.vocabulary))
+    mask = empty_mask(len(compiled.vocabulary))
     state, sure = compiled.start(), 0
     for token in tokens:
         sure += token in state.forced()[:1]
@@ -184,14 +184,16 @@ def _walk(
 def again(subject: Subject, vocabulary: Vocabulary) -> None:
     """The same schema once more: as the same object, and read anew from JSON."""
     source = JsonSchema(next(schemas())[1])
-    guide.compile(source, vocabulary)
-    once = [timed(lambda: [guide.compile(source, vocabulary).start() for _ in range(1_000)]) * 1e3 for _ in range(9)]
+    constraints.compile(source, vocabulary)
+    once = [
+        timed(lambda: [constraints.compile(source, vocabulary).start() for _ in range(1_000)]) * 1e3 for _ in range(9)
+    ]
     subject.median("the same schema again, with its first state", once, "µs")
     copies = [JsonSchema(json.loads(json.dumps(source.schema))) for _ in range(100)]
-    read = [timed(lambda: [guide.compile(copy, vocabulary) for copy in copies]) * 1e4 for _ in range(9)]
+    read = [timed(lambda: [constraints.compile(copy, vocabulary) for copy in copies]) * 1e4 for _ in range(9)]
     subject.median("the same schema again, read anew from JSON", read, "µs")
     subject.target("the same schema again", median(once), 20, "µs")
-    state = guide.compile(source, vocabulary).start()
+    state = constraints.compile(source, vocabulary).start()
     subject.row("a fork of a state", timed(lambda: [state.fork() for _ in range(10_000)]) * 100, "µs")
 
 

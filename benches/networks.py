@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from taiwa.guide import Vocabulary
+from taiwa.constraints import Vocabulary
 from taiwa.models.local.network import Network, NetworkTrack
 
 __all__ = ["SHAPES", "Bonus", "Script", "ScriptedTrack", "network", "vocabulary"]

@@ -13,7 +13,7 @@ import click
 
 from taiwa.cli.main import cli
 from taiwa.cli.table import COMMANDS, SECTIONS
-from taiwa.models import broken, failures
+from taiwa.models.http_api import errors
 from taiwa.sql import postgres, sqlite
 from taiwa.store.schema import STORE
 
@@ -80,8 +80,8 @@ def _page(above: click.Context, name: str, command: click.Command, about: str) -
 
 def model_errors() -> str:
     """Every sentence about the network and about what servers answer, with the error that says it."""
-    rows = [(row.words, row.kind) for row in broken.TABLE.values()] + [
-        (words, kind) for kind, words in failures.SENTENCES.values()
+    rows = [(row.words, row.kind) for row in errors.TABLE.values()] + [
+        (words, kind) for kind, words in errors.SENTENCES.values()
     ]
     lines = (f"| {_Plain().format(words)} | `{kind.__name__}` |\n" for words, kind in rows)
     return f"| it says | error |\n|---|---|\n{''.join(lines)}"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa import configfile
 from taiwa.kernel.errors import ConfigError
 from taiwa.settings import Settings, config_path, load, set_value, show, unset
 from taiwa.sql import PostgresUrl
+from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting
 
 HOME = {"HOME": "/home/somebody"}
 
@@ -73,7 +73,7 @@ def test_prices_and_limits_are_exact(path: Path) -> None:
         ("attempts: 0\n", ":1: attempts must be a whole number"),
         ("max_cost: 1e-12\n", ":1: max_cost has more than nine decimal places"),
         ("max_cost: 1e999999\n", ":1: max_cost must be a number"),
-        ("model: [a]\n", ":1: no setting is a list"),
+        ("model: [a]\n", ":1: a setting cannot be a list"),
         ("model: {a: b}\n", ":1: model is one value"),
         ("base_urls: http://x\n", ":1: base_urls is a mapping"),
         ("base_urls: {x: 'ftp://y'}\n", ":1: base_urls.x must be an address"),
@@ -82,7 +82,7 @@ def test_prices_and_limits_are_exact(path: Path) -> None:
         ("just words\n", ":1: settings are written `key: value`"),
         ("\nmodel: 'open\n", ":3: not YAML"),
         ("a: b: c\n", ":1: not YAML"),
-        ("[" * 5000, ": brackets nested too deep"),
+        ("[" * 5000, ":1: nested deeper than 20"),
         ("# x\n" * 100_000, "characters are too many"),
     ],
 )
@@ -227,11 +227,8 @@ def test_a_wrong_value_is_refused_before_the_file_is_touched(path: Path, key: st
     assert not path.exists()
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["abilities: {a: &x {stop: true}, b: *x}\n", "abilities:\n  b: &y\n    ? stop\n    : true\n  a: *y\n"],
-)
-def test_a_file_that_only_a_person_can_edit_is_left_alone(path: Path, text: str) -> None:
+def test_a_file_that_only_a_person_can_edit_is_left_alone(path: Path) -> None:
+    text = "abilities:\n  b:\n    ? stop\n    : true\n"
     write(path, text)
 
     with pytest.raises(ConfigError, match="edit it by hand"):
@@ -246,19 +243,19 @@ trees = st.dictionaries(st.tuples(names) | st.tuples(names, names) | st.tuples(n
 
 
 @given(trees, st.booleans())
-def test_what_is_put_is_read_and_what_is_removed_is_gone(tree: dict[configfile.Keys, str], flow: bool) -> None:
+def test_what_is_put_is_read_and_what_is_removed_is_gone(tree: dict[Keys, str], flow: bool) -> None:
     text = "{}\n" if flow else "# nothing yet\n"
-    expected: dict[configfile.Keys, str] = {}
+    expected: dict[Keys, str] = {}
     for keys, value in tree.items():
-        text = configfile.put(text, keys, value, "file")
+        text = set_setting(text, keys, value, "file")
         expected = {old: was for old, was in expected.items() if old[: len(keys)] != keys and keys[: len(old)] != old}
         expected[keys] = value
 
-        assert {found: leaf.text for found, leaf in configfile.read(text, "file").items()} == expected
+        assert {found: leaf.text for found, leaf in read_settings(text, "file").items()} == expected
 
     for keys in expected:
-        text = configfile.remove(text, keys, "file")
-    assert configfile.read(text, "file") == {}
+        text = remove_setting(text, keys, "file")
+    assert read_settings(text, "file") == {}
 
 
 def test_a_store_may_be_on_a_server_and_its_password_is_not_shown(tmp_path: Path) -> None:

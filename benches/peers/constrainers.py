@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from taiwa.guide import Vocabulary
+from taiwa.constraints import Vocabulary
 from taiwa.kernel.records import Json
 
 __all__ = ["PEERS"]
@@ -78,7 +78,7 @@ def llguidance(made: Vocabulary) -> Callable[[Schema], Any]:
     from llguidance import LLMatcher
     from llguidance.numpy import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmask
 
-    from taiwa.guide.matching import tokenizer_of
+    from taiwa.constraints.allowed_tokens import tokenizer_of
 
     class Held:
         def __init__(self, schema: Schema) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benches.peers import Begin
 from taiwa.apps.catalogue import find
-from taiwa.models.http import HttpModel
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.names import resolve
 from taiwa.store import Store
 from taiwa.talk.desk import Desk

@@ -15,11 +15,10 @@ from types import MappingProxyType
 from typing import cast, get_args
 from urllib.parse import urlsplit
 
-from taiwa import configfile
-from taiwa.configfile import Keys
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.values import Ability
 from taiwa.sql import PostgresUrl, is_postgres_url
+from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting, write_private
 
 __all__ = ["BUILTIN", "Row", "Settings", "config_path", "load", "set_value", "show", "unset"]
 
@@ -227,10 +226,10 @@ def load(
 
 
 def _from_file(path: Path) -> dict[Keys, Found]:
-    leaves = configfile.read(_file_text(path), str(path))
+    leaves = read_settings(_file_text(path), str(path))
     for keys, leaf in leaves.items():
-        _check_key(keys, f"{path}:{leaf.line}")
-    return {keys: Found(leaf.text, f"{path}:{leaf.line}") for keys, leaf in leaves.items()}
+        _check_key(keys, f"{path}:{leaf.at.line}")
+    return {keys: Found(leaf.text, f"{path}:{leaf.at.line}") for keys, leaf in leaves.items()}
 
 
 def _file_text(path: Path) -> str:
@@ -289,7 +288,7 @@ def _spread(name: str, text: str, origin: str) -> dict[Keys, Found]:
     """Read a setting that came as one text; a mapping is written as YAML: `{openai: http://…}`."""
     if SETTINGS[name].depth == ONE:
         return {(name,): Found(text, origin)}
-    leaves = {(name, *keys): leaf for keys, leaf in configfile.read(text, origin).items()}
+    leaves = {(name, *keys): leaf for keys, leaf in read_settings(text, origin).items()}
     for keys in leaves:
         _check_key(keys, origin)
     return {keys: Found(leaf.text, origin) for keys, leaf in leaves.items()}
@@ -354,7 +353,7 @@ def set_value(path: Path, key: str, value: str) -> None:
         value.encode()
     except UnicodeEncodeError:
         raise ConfigError(f"config: {key} holds half a character; give valid Unicode") from None
-    configfile.write_private(path, configfile.put(_file_text(path), keys, value, str(path)))
+    write_private(path, set_setting(_file_text(path), keys, value, str(path)))
 
 
 def unset(path: Path, key: str) -> None:
@@ -365,10 +364,10 @@ def unset(path: Path, key: str) -> None:
     """
     text = _file_text(path)
     head, _, name = key.partition(".")
-    whole = any(keys[:2] == (head, name) for keys in configfile.read(text, str(path)))
+    whole = any(keys[:2] == (head, name) for keys in read_settings(text, str(path)))
     keys = (head, name) if whole else _keys(key)
     _check_key(keys, "config")
-    configfile.write_private(path, configfile.remove(text, keys, str(path)))
+    write_private(path, remove_setting(text, keys, str(path)))
 
 
 def show(settings: Settings) -> tuple[Row, ...]:

@@ -108,7 +108,7 @@ BROKEN = [
         "type: int, derive: turn_count",
         "8: turns is derived, so it has no type; take one of the two out",
     ),
-    ("a field twice", "turns: {", "topics: {", "8: 'topics' is there twice (first in line 7); keep one"),
+    ("a field twice", "turns: {", "topics: {", "8: 'topics' is set twice (first in line 7); keep one"),
     (
         "a field named like the reply",
         "turns:",

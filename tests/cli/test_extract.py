@@ -264,7 +264,7 @@ def test_a_row_that_fails_has_its_error_and_stops_nothing(
 
     first, second = done.rows
     assert done.code == 1
-    assert (first["value"], first["error"]["type"]) == (None, "ExtractError")
+    assert (first["value"], first["error"]["type"]) == (None, "extraction")
     assert first["error"]["best"] == json.loads(BAD)
     assert [each["text"] for each in first["attempts"]] == [BAD, BAD]
     assert second["value"] == ORDER

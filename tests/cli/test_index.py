@@ -142,7 +142,7 @@ def test_rules_that_cannot_be_understood_index_nothing(taiwa: Taiwa, folder: Pat
     refused = taiwa("index", str(folder))
 
     assert refused.code == 2
-    assert ".taiwa-access.yaml: the rule 'pay.md'" in refused.err
+    assert ".taiwa-access.yaml:1: the rule 'pay.md'" in refused.err
     assert taiwa.ok("find", "holiday", "--json").json == []
 
 

@@ -15,7 +15,7 @@ from taiwa.cli.table import COMMANDS, SECTIONS
 from tests.cli.conftest import Place, Speaker, Taiwa, delta
 
 SPEED_OF_HELP = 2.0
-HEAVY = ("pydantic", "sqlite3", "httpcore2", "prompt_toolkit", "yaml", "rich", "asyncio", "hypothesis", "ssl")
+HEAVY = ("pydantic", "sqlite3", "httpx2", "httpcore2", "prompt_toolkit", "yaml", "rich", "asyncio", "hypothesis", "ssl")
 
 
 def every_command() -> Iterator[tuple[str, click.Command]]:

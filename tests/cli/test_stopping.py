@@ -23,7 +23,8 @@ class Model:
     name = "words"
     abilities = EVERY_ABILITY
 
-    def __init__(self, press_at: int = -1, silent_at: int = -1) -> None:
+    def __init__(self, press_at: int = -1, silent_at: int = -1, *, press_at_close: bool = False) -> None:
+        self.press_at_close = press_at_close
         self.press_at = press_at
         self.silent_at = silent_at
 
@@ -33,7 +34,12 @@ class Model:
                 press()
             if number == self.silent_at:
                 assert Event().wait(10), "nobody ended this"
-            yield TextDelta(f"{word} ")
+            try:
+                yield TextDelta(f"{word} ")
+            except GeneratorExit:
+                if self.press_at_close:
+                    press()
+                raise
 
     def astream(self, request: Request) -> None:
         raise NotImplementedError
@@ -80,6 +86,14 @@ def test_pressed_while_a_word_is_printed_it_ends_the_answer_at_the_next_word() -
     said, stopper = turn(Model(), press_at="one")
 
     assert said.text == "one two"
+    assert stopper.pressed
+
+
+def test_pressed_again_while_the_answer_is_closed_it_keeps_what_was_said() -> None:
+    said, stopper = turn(Model(press_at_close=True), press_at="one")
+
+    assert said.text == "one two"
+    assert "the answer was interrupted" in said.warnings
     assert stopper.pressed
 
 

@@ -27,7 +27,7 @@ from taiwa.kernel import (
     user,
 )
 from taiwa.kernel.values import Message, Text
-from taiwa.models.http import HttpModel
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.names import resolve
 from taiwa.models.scripted import Scripted, script
 from tests.flows.driving import Drive

@@ -359,7 +359,7 @@ def test_only_the_model_calls_of_a_turn_are_paid(drive: Drive) -> None:
     assert [type(entry.effect) for entry in driven.journal.entries].count(Complete) == 2
 
 
-@pytest.mark.parametrize(("mode", "kinds"), [("text+delta", ["Complete"]), ("json", ["Abilities", "Complete"])])
+@pytest.mark.parametrize(("mode", "kinds"), [("text+delta", ["complete"]), ("json", ["get-capabilities", "complete"])])
 def test_a_server_is_asked_for_its_abilities_only_where_a_schema_would_be_sent(
     mode: ReplyMode, kinds: list[str]
 ) -> None:

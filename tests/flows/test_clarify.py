@@ -111,7 +111,7 @@ def test_the_default_looks_first_and_asks_with_what_it_found(drive: Drive) -> No
     assert isinstance(act, Ask)
     assert [option.label for option in act.options] == ["Paid leave", "Sick leave"]
     assert isinstance(done.journal.entries[0].effect, Retrieve)
-    assert done.notes[-1].text == "look_first: Ask (unclear, options)"
+    assert done.notes[-1].text == "look_first: ask (unclear, options)"
 
 
 def test_options_are_the_sections_of_a_document_that_holds_most() -> None:
@@ -164,7 +164,7 @@ def test_none_of_these_keeps_what_is_wanted_and_asks_in_open_words(drive: Drive)
     lookup = done.journal.entries[0].effect
     assert isinstance(lookup, Retrieve)
     assert lookup.query == "leave"
-    assert done.value.act == Ask("Could you say more exactly what you want to know?")
+    assert done.value.act == Ask("Could you say more precisely what you want to know?")
 
 
 def test_small_talk_costs_no_call(drive: Drive) -> None:

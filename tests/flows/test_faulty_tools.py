@@ -11,17 +11,17 @@ from taiwa.flows.reason import reason
 from taiwa.kernel import Ability, Message, Response, Text, ToolCall, ToolResult
 from taiwa.kernel.protocols import Tool
 from taiwa.models.scripted import EVERY_ABILITY, Scripted, script
-from taiwa.tools import Bounds, Isolated, isolated
+from taiwa.tools import Isolated, ProcessLimits, isolated
 from tests.flows.abacus import ADDER, BARE, NATIVE, Echo
 from tests.flows.driving import Drive
 from tests.tools import playthings
 
-BOUNDS = Bounds(seconds=2.0, memory_mb=512, characters=10_000)
+BOUNDS = ProcessLimits(seconds=2.0, memory_mb=512, characters=10_000)
 SHORT = replace(BOUNDS, seconds=0.2)
 """For what never ends: it takes all of its time."""
 ABILITIES: dict[Way, frozenset[Ability]] = {"continue": EVERY_ABILITY, "cut": BARE, "native": NATIVE}
 FAULTS = [
-    ("never_ends", "timeout", "error: never_ends did not end in time"),
+    ("never_ends", "timeout", "error: never_ends timed out"),
     ("gigabyte", "memory", "error: gigabyte needs too much memory"),
     ("raises", "internal", "error: raises failed"),
     ("leaves", "crashed", "error: leaves failed"),

@@ -14,7 +14,7 @@ from taiwa.flows.repair import Repair
 from taiwa.flows.route import AskBack, Routed, route
 from taiwa.kernel import Program, Runtime, Sampling
 from taiwa.kernel.arun import AsyncRuntime
-from taiwa.models.http import HttpModel
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.names import resolve
 from taiwa.shape import Shape
 from tests.peers.llama import KEY, LlamaServer

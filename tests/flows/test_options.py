@@ -49,6 +49,17 @@ def test_copies_of_one_text_are_one_thing() -> None:
     assert facets((PAID, copy)) == ()
 
 
+def test_a_place_that_was_found_twice_makes_no_option_of_its_own() -> None:
+    first, again = Passage("a", "x", 1.0, title="t"), Passage("a", "y", 1.0)
+    other = Passage("a", "z", 2.0, 7, title="t")
+
+    assert facets((first, again)) == ()
+    assert facets((first, again, other)) == ()
+    found = (first, again, Passage("b", "z", 1.0))
+    assert [option.passages for option in facets(found)] == [(key_of(first),), (key_of(found[2]),)]
+    assert spread(found, facets(found)) == 0.5
+
+
 def test_how_much_lies_on_one_option_is_told() -> None:
     assert spread((PAID, SICK), facets((PAID, SICK))) == pytest.approx(0.6)
 

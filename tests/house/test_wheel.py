@@ -51,6 +51,9 @@ def test_the_wheel_holds_the_typed_package_and_its_licence_only(workplace: Workp
         *names
     }
     assert "taiwa/apps/worked/handbook.jsonl" in names
+    assert {f"taiwa/locale/{code}/LC_MESSAGES/{name}.mo" for code in ("ja", "zh") for name in ("cli", "dialogue")} <= {
+        *names
+    }
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"taiwa"}
 
@@ -58,9 +61,7 @@ def test_the_wheel_holds_the_typed_package_and_its_licence_only(workplace: Workp
 def test_the_wheel_holds_the_model_that_comes_along_for_everybody_to_read(workplace: Workplace) -> None:
     held = {each.filename: each for each in zipfile.ZipFile(workplace.wheel).infolist()}
 
-    data = [
-        held[f"taiwa/models/builtin/data/{name}"] for name in ("weights.safetensors", "vocabulary.json", "tasks.json")
-    ]
+    data = [held[f"taiwa/models/builtin/data/{name}"] for name in ("weights.safetensors", "vocabulary.json")]
 
     assert data[0].compress_size <= MOST_WEIGHTS
     assert all(each.external_attr >> 16 & 0o444 == 0o444 for each in data)

@@ -36,7 +36,7 @@ Kind = Literal["blocking", "asynchronous"]
 Heard = TextDelta | Note | Done[Any]
 
 
-@value
+@value(tag="double")
 class Double(Effect[int]):
     """An effect of our own."""
 

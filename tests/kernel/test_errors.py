@@ -42,7 +42,7 @@ def test_every_error_is_one_of_ours_and_says_what_it_is(name: str) -> None:
 
 
 def test_an_unknown_error_comes_back_as_the_root_with_its_message() -> None:
-    revived = revive_error({"type": "OldError", "message": "it was so", "detail": 1})
+    revived = revive_error({"type": "old", "message": "it was so", "detail": 1})
 
     assert type(revived) is TaiwaError
     assert revived.message == "it was so"
@@ -58,7 +58,7 @@ def test_errors_are_caught_by_their_kind() -> None:
 
 
 def test_a_detail_that_an_old_record_lacks_is_none() -> None:
-    revived = revive_error({"type": "RateLimitError", "message": "slow down"})
+    revived = revive_error({"type": "rate-limit", "message": "slow down"})
 
     assert isinstance(revived, RateLimitError)
     assert revived.retry_after is None

@@ -94,7 +94,7 @@ def test_a_journal_names_its_model_calls_and_tool_calls(drive: Drive) -> None:
 
     assert sorted(ask.request.messages[0].text for ask in journal.requests()) == ["five", "four", "one", "three", "two"]
     assert [effect.name for effect in journal.calls()] == ["tool"]
-    assert sorted({entry.kind for entry in journal.entries}) == ["Abilities", "CallTool", "Complete"]
+    assert sorted({entry.kind for entry in journal.entries}) == ["call-tool", "complete", "get-capabilities"]
 
 
 def test_a_run_can_be_resumed_from_any_prefix_of_its_journal(drive: Drive) -> None:
@@ -314,5 +314,5 @@ def test_an_entry_from_a_store_knows_its_effect_by_its_digest() -> None:
 
     assert revived.answers(CallTool("a", {"x": [1]}))
     assert not revived.answers(CallTool("a", {"x": [2]}))
-    assert (revived.kind, entry.kind) == ("effect", "CallTool")
+    assert (revived.kind, entry.kind) == ("effect", "call-tool")
     assert revived.answer == ToolResult("r")

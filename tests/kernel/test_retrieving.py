@@ -78,5 +78,5 @@ def test_without_a_retriever_nothing_can_be_measured() -> None:
 def test_a_lookup_without_history_keeps_its_name() -> None:
     from taiwa.kernel import digest, record
 
-    assert record(Retrieve("q", 3)) == {"~": "Retrieve", "query": "q", "k": 3}
+    assert record(Retrieve("q", 3)) == {"~": "retrieve", "query": "q", "k": 3}
     assert digest(Retrieve("q")) != digest(Retrieve("q", history=SAID))

@@ -96,7 +96,7 @@ def test_who_only_waits_for_the_end_gets_the_value_the_bill_and_the_journal(driv
 
     assert done.value == "one!"
     assert done.spent.requests == 1
-    assert [entry.kind for entry in done.journal.entries] == ["Complete"]
+    assert [entry.kind for entry in done.journal.entries] == ["complete"]
 
 
 def test_a_note_is_heard_before_the_effect_that_follows_it(drive: Drive) -> None:

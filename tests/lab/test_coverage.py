@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa import guide
+from taiwa import constraints
 from taiwa.kernel.values import JsonSchema
 from taiwa.lab.coverage import BYTES, cover, coverage_report, writable
 
@@ -24,7 +24,7 @@ ROWS = [
 
 
 def test_a_value_is_writable_if_some_order_of_its_keys_is() -> None:
-    compiled = guide.compile(JsonSchema(NAMES), BYTES)
+    compiled = constraints.compile(JsonSchema(NAMES), BYTES)
 
     assert not compiled.accepts(b'{"b":1,"a":2}')
     assert writable(compiled, {"b": 1, "a": 2}, NAMES)

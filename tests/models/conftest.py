@@ -8,7 +8,8 @@ from typing import Protocol, TypeVar
 import pytest
 
 from taiwa.kernel.values import Request, Response, fold
-from taiwa.models.http import HttpModel, Timing
+from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.retries import Clock
 from tests.peers.faults import FaultServer
 
 T = TypeVar("T")
@@ -67,15 +68,12 @@ class Sleeps:
 
     slept: list[float] = field(default_factory=list)
 
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-
-    async def async_sleep(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
 
     @property
-    def timing(self) -> Timing:
-        return Timing(sleep=self.sleep, async_sleep=self.async_sleep, random=lambda: 0.0)
+    def clock(self) -> Clock:
+        return Clock(sleep=self.sleep, random=lambda: 0.0)
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import AuthError, ConfigError, ModelError, ProtocolError
+from taiwa.models.http_api.client import mask_error, mask_text
 from taiwa.models.keys import KeyRow, Secret, check_key, find_key, key_name, list_keys, remove_key, set_key
 from taiwa.models.names import resolve
-from taiwa.models.secret import conceal, hide
 from taiwa.settings import Settings, load
 from tests.peers.faults import Act, FaultServer, speech, status
 
@@ -145,8 +145,8 @@ def test_a_key_has_no_form_but_the_one_that_is_asked_for() -> None:
 
 @given(st.text("ab", min_size=6, max_size=12), st.text("abc ", max_size=30), st.text("abc ", max_size=30))
 def test_nothing_of_a_key_is_left_in_a_text_even_where_the_text_cuts_it_off(key: str, before: str, after: str) -> None:
-    whole = hide(f"{before}{key}{after}", [key])
-    cut = hide(f"{before}{key[:-1]}", [key])
+    whole = mask_text(f"{before}{key}{after}", [key])
+    cut = mask_text(f"{before}{key[:-1]}", [key])
 
     assert key not in whole
     assert not cut.endswith(key[:-1]) or len(key) == 6
@@ -155,7 +155,7 @@ def test_nothing_of_a_key_is_left_in_a_text_even_where_the_text_cuts_it_off(key:
 def test_an_error_is_rid_of_the_key_in_all_its_parts() -> None:
     error = ProtocolError(f"odd: {KEY}", body=f"… {KEY[:12]}…")
 
-    conceal(error, [KEY])
+    mask_error(error, [KEY])
 
     assert "canary" not in f"{error!r} {error} {error.args} {error.record()}"
 

@@ -11,7 +11,7 @@ import pytest
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.records import record, revive
 from taiwa.kernel.values import Likelihood, Request, Response, Sampling, fold, user
-from taiwa.models.http import HttpModel
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.names import resolve
 from taiwa.models.scripted import script
 from tests.models.conftest import Face

@@ -29,7 +29,7 @@ from taiwa.kernel.values import (
     system,
     user,
 )
-from taiwa.models.http import HttpModel
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.keys import Secret, check_key
 from taiwa.models.names import resolve
 from taiwa.models.probe import ProbeReport, open_wide, probe

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import Enforcement, JsonSchema, Request, Sampling, fold, user
 from taiwa.models.enforcing import clause
-from taiwa.models.http import HttpModel
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.names import resolve
 from tests.peers.llama import KEY, LlamaServer
 

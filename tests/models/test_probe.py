@@ -20,7 +20,8 @@ from taiwa.kernel.values import (
     Usage,
 )
 from taiwa.models.findings import keep, kept, probed
-from taiwa.models.http import HttpModel, Retry
+from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.retries import RetryPolicy
 from taiwa.models.names import resolve
 from taiwa.models.probe import Finding, ProbeReport, Verdict, inquiry, open_wide, probe
 from taiwa.settings import Settings, load, set_value
@@ -156,7 +157,7 @@ def test_an_answer_that_is_not_there_does_not_tell() -> None:
 def test_every_finding_is_told_as_it_comes_and_the_bill_is_in_the_report(faults: FaultServer) -> None:
     faults.plays(status(200, b'{"data": [{"id": "m", "owned_by": "llamacpp"}]}'), speech("the answer, always"))
     heard: list[str] = []
-    with HttpModel(open_wide(f"{faults.base_url}#m", load({}, {"HOME": "/"})), retry=Retry(attempts=1)) as model:
+    with HttpModel(open_wide(f"{faults.base_url}#m", load({}, {"HOME": "/"})), retry=RetryPolicy(attempts=1)) as model:
         report = probe(model, heard.append)
 
     assert heard == [f"{finding.name}: {finding.verdict}" for finding in report.findings]

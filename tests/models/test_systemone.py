@@ -9,7 +9,7 @@ from hypothesis import given
 
 from taiwa.kernel.errors import AuthError, InputError, ModelError, ProtocolError, UnsupportedError
 from taiwa.kernel.values import Choice, Questions, Request, Scale, Usage, YesNo, assistant, fold, user
-from taiwa.models.http import HttpModel
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.names import resolve
 from tests.models.conftest import Face
 from tests.models.pieces import PLACES, cut

@@ -23,7 +23,7 @@ from taiwa.kernel.values import (
 from taiwa.models.names import resolve
 from taiwa.models.openai import ChatCompletions
 from taiwa.models.wire import Call, Hold
-from tests.guide.gbnf.reader import Gbnf
+from tests.constraints.gbnf_reader import Gbnf
 
 NUMBER: dict[str, Json] = {"type": "object", "properties": {"v": {"type": "number", "minimum": 0, "maximum": 9}}, "required": ["v"], "additionalProperties": False}  # fmt: skip
 UNIQUE: dict[str, Json] = {"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": True}

@@ -226,7 +226,7 @@ def test_a_part_of_a_folder_keeps_the_rules_of_the_whole(library: Library, folde
 
 
 @pytest.mark.parametrize(
-    "rules", ["- a list", "a.md: 3", "a.md: [3]", "a.md: {x: y}", "a: [b", "3: [x]", "a.md: ''", "*.md: [x]"]
+    "rules", ["- a list", "a.md: 3", "a.md: [3]", "a.md: {x: y}", "a: [b", "? [3]\n: [x]", "a.md: ''", "*.md: [x]"]
 )
 def test_rules_that_cannot_be_understood_stop_the_indexing(index: Index, folder: Path, rules: str) -> None:
     (folder / "a.md").write_text("apples")
@@ -236,6 +236,25 @@ def test_rules_that_cannot_be_understood_stop_the_indexing(index: Index, folder:
         index.refresh()
 
     assert sources(index, "apples") == []
+
+
+def test_a_rule_may_name_a_folder_that_looks_like_a_number(index: Index, folder: Path) -> None:
+    (folder / "2024").mkdir()
+    (folder / "2024" / "a.md").write_text("apples")
+    (folder / SIDECAR).write_text("2024: [group:hr]")
+
+    index.refresh()
+
+    assert sources(index, "apples") == []
+    assert sources(index, "apples", "group:hr") == ["2024/a.md"]
+
+
+@pytest.mark.parametrize("rules", ["hr: [a]\nhr: [b]", "hr: &x [a]\npay: *x"])
+def test_rules_that_could_be_meant_in_two_ways_stop_the_indexing(index: Index, folder: Path, rules: str) -> None:
+    (folder / SIDECAR).write_text(rules)
+
+    with pytest.raises(ConfigError, match=SIDECAR):
+        index.refresh()
 
 
 @pytest.mark.parametrize("own", ["access: 3", "access: {a: b}", "access:", '"access": [1]', "access: [a"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.apart import Bounds
+from taiwa.isolation import ProcessLimits
 from taiwa.kernel.records import Json
 from taiwa.retrieval import reader_process
 from taiwa.retrieval.reader_process import sections
@@ -128,7 +128,7 @@ def test_an_archive_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.Mon
     bomb = tmp_path / "bomb.docx"
     bomb.write_bytes(docx("words", extra={"word/media/image1.png": bytes(2 << 20)}))
 
-    answer = reader_process.door({})({"kind": "docx", "path": str(bomb)}, 1_000)
+    answer = reader_process.entry({})({"kind": "docx", "path": str(bomb)}, 1_000)
 
     assert answer == {"problem": "unpacks to more than 1 MB"}
     assert bomb.stat().st_size < 10_000
@@ -141,14 +141,14 @@ def test_a_picture_that_lies_elsewhere_is_not_fetched(apart: IsolatedReader) -> 
 
 
 def test_what_takes_too_long_is_ended_and_the_next_file_is_read() -> None:
-    with IsolatedReader(Bounds(seconds=0.2)) as quick:
+    with IsolatedReader(ProcessLimits(seconds=0.2)) as quick:
         assert refusal(quick, b"<b>" * 3_000_000, "html").startswith("takes longer than 0.2 seconds")
     with IsolatedReader() as next_one:
         assert next_one.read(PAGE, "html").headings
 
 
 def test_more_text_than_is_allowed_is_refused() -> None:
-    with IsolatedReader(Bounds(characters=10)) as strict:
+    with IsolatedReader(ProcessLimits(characters=10)) as strict:
         assert refusal(strict, b"<p>eleven characters</p>", "html") == "more than 10 characters of text"
         assert refusal(strict, b"eleven characters", "text") == "more than 10 characters of text"
 
@@ -173,8 +173,8 @@ def test_a_kind_is_told_by_the_end_of_the_name(path: str, kind: str | None) -> N
     assert document_format(path) == kind
 
 
-def test_the_door_answers_in_json() -> None:
-    answer: dict[str, Json] = reader_process.door({})({"kind": "pdf", "path": "/no/such/file"}, 10)
+def test_the_entry_answers_in_json() -> None:
+    answer: dict[str, Json] = reader_process.entry({})({"kind": "pdf", "path": "/no/such/file"}, 10)
 
     assert "problem" in answer
 

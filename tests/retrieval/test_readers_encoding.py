@@ -30,7 +30,7 @@ FRENCH = "Les employés ont droit à des congés payés; la période d'été est
         # A few Chinese characters are where Korean has its syllables.
         ("社内規程第3条　旅費", "euc_jp"),
         ("1. 目的\n2. 範囲\n", "euc_jp"),
-        ("请假流程", "gb18030"),
+        ("请假流程：先在系统中提交", "gb18030"),
         ("회의실", "euc_kr"),
     ],
 )

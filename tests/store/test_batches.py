@@ -43,7 +43,7 @@ def test_a_failed_row_is_tried_again_and_its_costs_add_up(store: Store) -> None:
     again = store.batches.begin(KEY)
     store.batches.finish(KEY, "done", 50)
 
-    assert failed == BatchItem("failed", 1, 100, {"type": "InputError", "message": "too long"})
+    assert failed == BatchItem("failed", 1, 100, {"type": "input", "message": "too long"})
     assert (again.status, again.attempts) == ("open", 2)
     assert store.batches.get(KEY) == BatchItem("done", 2, 150, "done")
 

@@ -107,7 +107,8 @@ SECRET = "秘密のことば"
 LINES = exported(SECRET, "b")
 BAD_LINES = [
     (0, '{"taiwa":"conversation"}', "line 1: not the header"),
-    (0, edited(LINES[0], version=9), "line 1: the file has version 9, this version of taiwa reads 1; update taiwa"),
+    (0, edited(LINES[0], format=9), "line 1: the file has format 9 and this version of taiwa reads 1; update taiwa"),
+    (0, edited(LINES[0], format="gone", version=1), "line 1: the file was written by an unreleased version of taiwa"),
     (0, LINES[1], "line 1: not the header"),
     (1, edited(LINES[1], source=SECRET), "line 2: the content does not match its hash"),
     (1, edited(LINES[1], name=5), "line 2: an app must have a name and a source"),
@@ -118,7 +119,7 @@ BAD_LINES = [
     (3, edited(LINES[3], kind="edict"), "line 4: a field of the node is missing or has the wrong type"),
     (3, edited(LINES[3], parent=7), "line 4: a field of the node is missing or has the wrong type"),
     (3, edited(LINES[3], state="gone"), "line 4: a field of the node is missing or has the wrong type"),
-    (3, edited(LINES[3], delta={"~": "Text", "text": SECRET}), "line 4: the content does not match its hash"),
+    (3, edited(LINES[3], delta={"~": "text", "text": SECRET}), "line 4: the content does not match its hash"),
     (3, LINES[3][:-9], "line 4: not JSON"),
     (3, "[" * 100_000, "line 4: not JSON"),
     (3, f'["{SECRET}"]', "line 4: not a JSON object"),

@@ -53,7 +53,7 @@ def test_nobody_is_named_with_those_who_are_there(store: Store) -> None:
 
 
 def test_what_is_no_person_is_damage(store: Store) -> None:
-    store.users.put("ann", {"~": "Text", "text": "x"})
+    store.users.put("ann", {"~": "text", "text": "x"})
 
     with pytest.raises(CorruptError, match="holds a Text where a Person"):
         People(store).get("ann")

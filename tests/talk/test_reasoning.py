@@ -12,7 +12,7 @@ from taiwa.flows.live import MARKED
 from taiwa.flows.rationale import Rationale
 from taiwa.kernel import Done, Limits, Note, Program, TextDelta
 from taiwa.lab.player import Line, Player
-from taiwa.models.http import HttpModel
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.names import resolve
 from taiwa.tools import calculator
 

@@ -14,11 +14,11 @@ import pytest
 
 from taiwa.kernel import InputError, ToolError, ToolResult
 from taiwa.kernel.protocols import Tool
-from taiwa.tools import Bounds, FunctionTool, calculator, isolated, tool
+from taiwa.tools import FunctionTool, ProcessLimits, calculator, isolated, tool
 from tests.tools import playthings
 
-SHORT = Bounds(seconds=1.0, memory_mb=512, characters=1_000)
-SOON = Bounds(seconds=0.3)
+SHORT = ProcessLimits(seconds=1.0, memory_mb=512, characters=1_000)
+SOON = ProcessLimits(seconds=0.3)
 """For what takes all of its time."""
 
 
@@ -28,7 +28,7 @@ def doubling() -> Iterator[Tool]:
         yield one
 
 
-def failure(one: FunctionTool[Any, Any], bounds: Bounds = SHORT, **arguments: Any) -> ToolError:
+def failure(one: FunctionTool[Any, Any], bounds: ProcessLimits = SHORT, **arguments: Any) -> ToolError:
     """The error that a call of a tool ends in."""
     with isolated(one, bounds) as apart, pytest.raises(ToolError) as caught:
         apart.call(arguments)
@@ -76,7 +76,7 @@ def test_a_call_that_never_ends_is_ended_in_time() -> None:
 
 def test_after_a_timeout_the_next_call_works() -> None:
     with isolated(playthings.sleeps, SOON) as one:
-        with pytest.raises(ToolError, match="in time"):
+        with pytest.raises(ToolError, match="timed out"):
             one.call({"seconds": 60})
 
         assert one.call({"seconds": 0}).text == "awake"
@@ -109,7 +109,7 @@ def test_a_result_that_is_too_long_is_refused_and_the_worker_lives() -> None:
 
 
 def test_what_a_tool_prints_is_no_part_of_its_answer() -> None:
-    with isolated(playthings.chatter, Bounds(seconds=20)) as one:
+    with isolated(playthings.chatter, ProcessLimits(seconds=20)) as one:
         assert one.call({}) == ToolResult("done", "chatter", value="done")
 
 
@@ -145,7 +145,7 @@ def test_bad_arguments_are_told_as_without_a_worker(doubling: Tool) -> None:
 
 
 def test_calls_from_several_threads_run_side_by_side() -> None:
-    with isolated(playthings.sleeps, Bounds(seconds=20)) as one, ThreadPoolExecutor(3) as pool:
+    with isolated(playthings.sleeps, ProcessLimits(seconds=20)) as one, ThreadPoolExecutor(3) as pool:
         texts = [each.text for each in pool.map(one.call, [{"seconds": 0.1}] * 3)]
 
     assert texts == ["awake"] * 3

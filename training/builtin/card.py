@@ -1,13 +1,14 @@
 """The model card: what the model was made of, how, and what came of it, all read from what the other steps left."""
 
 import json
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from taiwa.lab.evaluation.intervals import Share
+from taiwa.safetensors_file import read_header
 from training.builtin.headline import headline
 from training.builtin.origin import FILE, program
 
@@ -64,22 +65,13 @@ def card_of(folder: Path, shipped: Path) -> Found:
 def size_of(shipped: Path) -> Found:
     """What the header of the weights says, and the sizes of the files."""
     path = shipped / "weights.safetensors"
-    with path.open("rb") as stream:
-        (length,) = struct.unpack("<Q", stream.read(8))
-        header: Found = json.loads(stream.read(length))
-    config = json.loads(header.pop("__metadata__")["config"])
+    header = read_header(path)
+    config = json.loads(header.metadata["config"])
     table = json.loads((shipped / "vocabulary.json").read_text("utf-8"))
-    parameters = sum(_product(tensor["shape"]) for tensor in header.values())
+    parameters = sum(prod(info.shape) for info in header.tensors.values())
     return {
         "parameters": parameters, "bytes": path.stat().st_size, "pieces": len(table["pieces"]), **config,
     }  # fmt: skip
-
-
-def _product(shape: Sequence[int]) -> int:
-    total = 1
-    for each in shape:
-        total *= each
-    return total
 
 
 def training_of(log: Sequence[Mapping[str, Any]]) -> Found:

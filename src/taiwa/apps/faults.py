@@ -4,18 +4,12 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal
 
-__all__ = ["Fault", "Faults", "Spot", "nearest", "quoted"]
+from taiwa.yamlfile import Location
+
+__all__ = ["Fault", "Faults", "nearest", "quoted"]
 
 MOST_FAULTS = 200
 SHOWN_CHARS = 60
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Spot:
-    """A place in a file; line and column begin at 1, and line 0 means the file as a whole."""
-
-    line: int
-    column: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +38,11 @@ class Faults:
 
     found: list[Fault] = field(default_factory=list[Fault])
 
-    def error(self, at: Spot, message: str, mend: str = "") -> None:
+    def error(self, at: Location, message: str, mend: str = "") -> None:
         """Note something that keeps the app from being opened."""
         self._add(Fault(at.line, at.column, message, mend))
 
-    def warn(self, at: Spot, message: str, mend: str = "") -> None:
+    def warn(self, at: Location, message: str, mend: str = "") -> None:
         """Note something that is probably a slip."""
         self._add(Fault(at.line, at.column, message, mend, "warning"))
 

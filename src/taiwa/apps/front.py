@@ -4,9 +4,8 @@ import re
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
-from taiwa.apps.faults import Faults, Spot, nearest, quoted
+from taiwa.apps.faults import Faults, nearest, quoted
 from taiwa.apps.keys import Keys, kind_name
-from taiwa.apps.tree import Entry, Scalar, Table, Tree, json_of
 from taiwa.conversation.app import ALL, Flow, Keep, Param, ReplyMode, fitting
 from taiwa.conversation.derive import DERIVED
 from taiwa.conversation.fields import Field, check_field
@@ -14,6 +13,7 @@ from taiwa.conversation.reducers import known_reducers, reducer
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.values import Sampling
 from taiwa.shape.notation import parse_notation, render_notation
+from taiwa.yamlfile import Entry, Location, Scalar, Table, Tree, to_json
 
 __all__ = ["ASKED", "FORMAT", "Front", "read_front"]
 
@@ -48,8 +48,8 @@ class Front:
     sampling: Sampling = field(default_factory=Sampling)
     tools: tuple[str, ...] = ()
     flow: Flow = "chat"
-    spots: dict[str, Spot] = field(default_factory=dict[str, Spot])
-    name_at: Spot = field(default_factory=lambda: Spot(1))
+    spots: dict[str, Location] = field(default_factory=dict[str, Location])
+    name_at: Location = field(default_factory=lambda: Location(1))
 
 
 def read_front(tree: Tree | None, faults: Faults) -> Front:
@@ -57,7 +57,9 @@ def read_front(tree: Tree | None, faults: Faults) -> Front:
     if not isinstance(tree, Table):
         if not faults.fatal:
             faults.error(
-                tree.at if tree else Spot(1), "the front matter is not a table", "write `taiwa: 1` as its first line"
+                tree.at if tree else Location(1),
+                "the front matter is not a table",
+                "write `taiwa: 1` as its first line",
             )
         return Front()
     keys = Keys(tree, TOP, "", faults)
@@ -80,7 +82,9 @@ def read_front(tree: Tree | None, faults: Faults) -> Front:
 def _format(keys: Keys) -> None:
     held = keys.tree("taiwa")
     if held is None:
-        keys.faults.error(Spot(1), "the key taiwa is missing: it says which format this is", f"add `taiwa: {FORMAT}`")
+        keys.faults.error(
+            Location(1), "the key taiwa is missing: it says which format this is", f"add `taiwa: {FORMAT}`"
+        )
     elif (
         not isinstance(held, Scalar)
         or not isinstance(held.value, int)
@@ -135,7 +139,7 @@ def _type(keys: Keys) -> str:
     held = keys.tree("type")
     if held is None:
         return "any"
-    plain = held.text if isinstance(held, Scalar) else json_of(held)
+    plain = held.text if isinstance(held, Scalar) else to_json(held)
     try:
         annotation = parse_notation(plain if isinstance(plain, (str, dict)) else str(plain))
         return plain if isinstance(plain, str) else render_notation(annotation)
@@ -149,7 +153,7 @@ def _param(entry: Entry, faults: Faults) -> Param:
     keys = _described(entry, PARAM, faults)
     kind = _type(keys) if "type" in keys else "str"
     held = keys.tree("default")
-    default = json_of(held) if held else None
+    default = to_json(held) if held else None
     if default is not None:
         try:
             fitting(Param(entry.key, kind), default)
@@ -173,7 +177,7 @@ def _field(entry: Entry, faults: Faults) -> Field:
     made = Field(
         entry.key,
         _type(keys),
-        json_of(held) if held else None,
+        to_json(held) if held else None,
         _reduce(keys),
         say,
         keys.whole("show", 0),

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import cast
 
-from taiwa.apps.faults import Faults, Spot, nearest, quoted
-from taiwa.apps.tree import Items, Scalar, Table, Tree
+from taiwa.apps.faults import Faults, nearest, quoted
+from taiwa.yamlfile import Items, Location, Scalar, Table, Tree
 
 __all__ = ["Keys", "kind_name"]
 
@@ -36,7 +36,7 @@ class Keys:
     def __contains__(self, key: str) -> bool:
         return self.table.get(key) is not None
 
-    def spot(self, key: str) -> Spot:
+    def spot(self, key: str) -> Location:
         """Where a key stands, or else where the table begins."""
         entry = self.table.get(key)
         return entry.at if entry else self.table.at

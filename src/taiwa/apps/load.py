@@ -8,11 +8,11 @@ from stat import S_ISDIR, S_ISREG
 from taiwa.apps.faults import Fault, Faults
 from taiwa.apps.read import read_app
 from taiwa.apps.sections import divide
-from taiwa.apps.tree import Scalar, Table, read_tree
 from taiwa.conversation.app import App, ReplyMode
 from taiwa.conversation.node import AppSource
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
+from taiwa.yamlfile import Scalar, Table, parse_yaml
 
 __all__ = ["MOST_BYTES", "check", "load", "load_source", "load_text", "with_reply"]
 
@@ -76,7 +76,7 @@ def with_reply(app: App, reply: ReplyMode) -> App:
         ConfigError: the front matter is written so that only a person can change it.
     """
     parts = divide(app.source.source, Faults())
-    tree = read_tree(parts.front.text, parts.front.line, Faults()) if parts.front else None
+    tree = parse_yaml(parts.front.text, Faults().error, parts.front.line) if parts.front else None
     if parts.front is None or not isinstance(tree, Table):
         raise ConfigError(f"the app {app.name!r} has no front matter to write `reply` into")
     front = parts.front.text

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from taiwa.apps.faults import Faults, nearest, quoted
-from taiwa.apps.tree import json_of, read_tree
 from taiwa.conversation.app import App, Param, fitting
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
+from taiwa.yamlfile import parse_yaml, to_json
 
 __all__ = ["convert_param", "convert_params"]
 
@@ -37,7 +37,7 @@ def convert_param(param: Param, text: str) -> Json:
     try:
         return fitting(param, text)
     except InputError:
-        tree = read_tree(text, 1, Faults())
+        tree = parse_yaml(text, Faults().error)
         if tree is None:
             raise
-    return fitting(param, json_of(tree))
+    return fitting(param, to_json(tree))

@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from taiwa.configfile import Keys, put, read
 from taiwa.flows.person import NOBODY, Person, Thresholds
 from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.yamlfile import Keys, read_settings, set_setting
 
 __all__ = ["changed", "load_profile", "read_profile", "write_profile"]
 
@@ -52,11 +52,11 @@ def read_profile(text: str, where: str) -> Person:
         ConfigError: it is no YAML, or says something that cannot be.
     """
     person = NOBODY
-    for keys, leaf in read(text, where).items():
+    for keys, leaf in read_settings(text, where).items():
         try:
             person = changed(person, ".".join(keys), leaf.text)
         except InputError as error:
-            raise ConfigError(f"{where}:{leaf.line}: {error.message}") from None
+            raise ConfigError(f"{where}:{leaf.at.line}: {error.message}") from None
     return person
 
 
@@ -119,5 +119,5 @@ def write_profile(person: Person) -> str:
     text = ""
     for keys, leaf in leaves.items():
         if leaf:
-            text = put(text, keys, leaf, "the profile")
+            text = set_setting(text, keys, leaf, "the profile")
     return text

@@ -1,14 +1,14 @@
 """The text of an app file, from a disk or a store, to an app and its faults."""
 
-from taiwa.apps.faults import Fault, Faults, Spot, nearest, quoted
+from taiwa.apps.faults import Fault, Faults, nearest, quoted
 from taiwa.apps.front import ASKED, Front, read_front
 from taiwa.apps.keys import Keys
 from taiwa.apps.sections import Block, Parts, divide
-from taiwa.apps.tree import Table, json_of, read_tree
 from taiwa.conversation.app import PLACEHOLDER, App, Example
 from taiwa.conversation.fields import Field, delta_shape
 from taiwa.conversation.node import AppSource
 from taiwa.kernel.errors import ShapeError
+from taiwa.yamlfile import Location, Table, parse_yaml, to_json
 
 __all__ = ["MOST_FRONT_CHARS", "read_app"]
 
@@ -28,14 +28,18 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Fault, ...]]:
     if parts.front is None:
         return None, faults.sorted()
     if len(parts.front.text) > MOST_FRONT_CHARS:
-        faults.error(Spot(1), f"the front matter has more than {MOST_FRONT_CHARS} characters", "move prose below it")
+        faults.error(
+            Location(1), f"the front matter has more than {MOST_FRONT_CHARS} characters", "move prose below it"
+        )
         return None, faults.sorted()
-    tree = read_tree(parts.front.text, parts.front.line, faults)
+    tree = parse_yaml(parts.front.text, faults.error, parts.front.line)
     front = read_front(tree, faults)
     sound = not faults.fatal
     if not parts.body.text.strip():
         faults.error(
-            Spot(parts.body.line), "there are no instructions", "write below the front matter what the model is to do"
+            Location(parts.body.line),
+            "there are no instructions",
+            "write below the front matter what the model is to do",
         )
     if front.name not in ("", name):
         message = (
@@ -81,7 +85,9 @@ def _check_placeholders(parts: Parts, front: Front, faults: Faults) -> None:
                 if found[1] not in names:
                     near = f", or mend its name: {nearest(found[1], names, 'params')}" if names else ""
                     message = f"the placeholder {quoted(found[0])} has no parameter"
-                    faults.error(Spot(block.line + row, found.start() + 1), message, f"add {found[1]} to params{near}")
+                    faults.error(
+                        Location(block.line + row, found.start() + 1), message, f"add {found[1]} to params{near}"
+                    )
     for name, spot in front.spots.items():
         if name not in used and name not in (ASKED if front.flow == "ask" else ()):
             faults.warn(
@@ -94,14 +100,16 @@ def _folding(parts: Parts, front: Front, faults: Faults) -> str:
     if not parts.folds:
         return ""
     for extra in parts.folds[1:]:
-        faults.error(Spot(extra.line - 1), "there is a second `## fold`", "keep one")
+        faults.error(Location(extra.line - 1), "there is a second `## fold`", "keep one")
     first = parts.folds[0]
     if not first.text.strip():
         faults.error(
-            Spot(first.line - 1), "there is nothing below `## fold`", "write what a summary must keep, or take it out"
+            Location(first.line - 1),
+            "there is nothing below `## fold`",
+            "write what a summary must keep, or take it out",
         )
     elif front.keep.fold != "summary" and not faults.fatal:
-        faults.warn(Spot(first.line - 1), "`## fold` is never used", "add `fold: summary` to keep, or take it out")
+        faults.warn(Location(first.line - 1), "`## fold` is never used", "add `fold: summary` to keep, or take it out")
     return first.text.strip()
 
 
@@ -109,15 +117,15 @@ def _examples(parts: Parts, fields: tuple[Field, ...], faults: Faults, sound: bo
     """The worked turns; deltas are checked only if the front matter is sound."""
     if len(parts.examples) > MOST_EXAMPLES:
         faults.error(
-            Spot(parts.examples[MOST_EXAMPLES].line - 1), f"more than {MOST_EXAMPLES} examples", "keep the best"
+            Location(parts.examples[MOST_EXAMPLES].line - 1), f"more than {MOST_EXAMPLES} examples", "keep the best"
         )
     return tuple(_example(block, fields, faults, sound) for block in parts.examples[:MOST_EXAMPLES])
 
 
 def _example(block: Block, fields: tuple[Field, ...], faults: Faults, sound: bool) -> Example:
-    heading = Spot(block.line - 1)
+    heading = Location(block.line - 1)
     known = len(faults.found)
-    tree = read_tree(block.text, block.line, faults)
+    tree = parse_yaml(block.text, faults.error, block.line)
     if not isinstance(tree, Table):
         if len(faults.found) == known:
             faults.error(
@@ -132,10 +140,10 @@ def _example(block: Block, fields: tuple[Field, ...], faults: Faults, sound: boo
     if delta is not None and sound:
         _check_delta(delta, keys.spot("delta"), fields, faults)
     user, answer = keys.text("user"), keys.text("answer")
-    return Example(user.removesuffix("\n"), answer.removesuffix("\n"), None if delta is None else json_of(delta))
+    return Example(user.removesuffix("\n"), answer.removesuffix("\n"), None if delta is None else to_json(delta))
 
 
-def _check_delta(delta: Table, at: Spot, fields: tuple[Field, ...], faults: Faults) -> None:
+def _check_delta(delta: Table, at: Location, fields: tuple[Field, ...], faults: Faults) -> None:
     """See that a model could have written it."""
     names = tuple(made.name for made in fields if not made.derive)
     for entry in delta.entries:
@@ -144,7 +152,7 @@ def _check_delta(delta: Table, at: Spot, fields: tuple[Field, ...], faults: Faul
             faults.error(entry.at, message, nearest(entry.key, names, "fields"))
             return
     try:
-        delta_shape(fields).check(json_of(delta))
+        delta_shape(fields).check(to_json(delta))
     except ShapeError as error:
         for line in error.diagnostics or (error.message,):
             named = delta.get(line.removeprefix("$.").partition(":")[0].partition(".")[0].partition("[")[0])

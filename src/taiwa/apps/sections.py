@@ -8,7 +8,8 @@ in a code fence. In an example, whose texts are indented, such a line always end
 import re
 from dataclasses import dataclass
 
-from taiwa.apps.faults import Faults, Spot
+from taiwa.apps.faults import Faults
+from taiwa.yamlfile import Location
 
 __all__ = ["Block", "Parts", "divide"]
 
@@ -40,11 +41,13 @@ def divide(text: str, faults: Faults) -> Parts:
     """Cut a file, whose line ends are all `\\n`, into its parts."""
     lines = text.split("\n")
     if not RULE.fullmatch(lines[0]):
-        faults.error(Spot(1), "no front matter", "begin the file with a line `---`, then `taiwa: 1`, then a line `---`")
+        faults.error(
+            Location(1), "no front matter", "begin the file with a line `---`, then `taiwa: 1`, then a line `---`"
+        )
         return Parts(None, Block(text, 1))
     close = next((at for at, line in enumerate(lines) if at and RULE.fullmatch(line)), None)
     if close is None:
-        faults.error(Spot(1), "the front matter is not closed", "end it with a line `---`")
+        faults.error(Location(1), "the front matter is not closed", "end it with a line `---`")
         return Parts(None, Block("", len(lines)))
     front = Block("\n".join(lines[1:close]), 2)
     blocks = _blocks(lines, close + 1, faults)
@@ -69,12 +72,12 @@ def _blocks(lines: list[str], start: int, faults: Faults) -> list[tuple[str, Blo
         elif NEAR_HEADING.fullmatch(line) and cuts[-1][1] != "example":
             word = line.strip(" \t#:").lower()
             faults.warn(
-                Spot(at + 1),
+                Location(at + 1),
                 f"the line {line.strip()!r} stays part of the text above",
                 f"to begin a part, write `## {word}`",
             )
     if fence:
-        faults.warn(Spot(opened + 1), "this code fence is never closed, so no heading below it counts", "close it")
+        faults.warn(Location(opened + 1), "this code fence is never closed, so no heading below it counts", "close it")
     ends = [at - 1 for at, _ in cuts[1:]] + [len(lines)]
     return [(kind, Block("\n".join(lines[at:end]), at + 1)) for (at, kind), end in zip(cuts, ends, strict=True)]
 

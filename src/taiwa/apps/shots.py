@@ -6,15 +6,15 @@ from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
-from taiwa.apps.faults import Faults, Spot, nearest, quoted
+from taiwa.apps.faults import Faults, nearest, quoted
 from taiwa.apps.files import bounded
 from taiwa.apps.load import shown
-from taiwa.apps.tree import Entry, Items, Scalar, Table, Tree, json_of, read_tree
 from taiwa.flows.protocol import Protocol
 from taiwa.flows.worked import ResultOf, Step, Worked, steps
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
 from taiwa.kernel.protocols import Tool
 from taiwa.kernel.records import Json, canonical
+from taiwa.yamlfile import Entry, Items, Location, Scalar, Table, Tree, parse_yaml, to_json
 
 __all__ = ["built_in", "read_shots", "results", "told_shot", "usable"]
 
@@ -101,7 +101,7 @@ def _works(worked: Worked, result_of: ResultOf) -> bool:
 
 def _from_yaml(text: str, where: str) -> tuple[Worked, ...]:
     faults = Faults()
-    tree = read_tree(text, 1, faults)
+    tree = parse_yaml(text, faults.error)
     if tree is not None and not isinstance(tree, Items):
         faults.error(tree.at, "this is no list of examples", "begin each with `- question: …`")
     items = tree.items if isinstance(tree, Items) else ()
@@ -117,9 +117,9 @@ def _from_lines(text: str, where: str) -> tuple[Worked, ...]:
         try:
             data = json.loads(written)
         except (ValueError, RecursionError) as error:
-            faults.error(Spot(line), f"not JSON: {error}", "write one object on each line")
+            faults.error(Location(line), f"not JSON: {error}", "write one object on each line")
             continue
-        found.append(_Reading(_tree(data, Spot(line)), line, faults, exact=True))
+        found.append(_Reading(_tree(data, Location(line)), line, faults, exact=True))
     return _finished(found, faults, where)
 
 
@@ -134,7 +134,7 @@ def _finished(found: "list[_Reading]", faults: Faults, where: str) -> tuple[Work
     if len(found) > MOST_SHOTS:
         faults.error(found[MOST_SHOTS].at, f"more than {MOST_SHOTS:,} examples", "keep the best")
     if not found and not faults.found:
-        faults.error(Spot(0), "there is no worked example in it")
+        faults.error(Location(0), "there is no worked example in it")
     if faults.found:
         raise InputError(faults.sorted()[0].told(where))
     return tuple(made.values())
@@ -204,7 +204,7 @@ def _plain(entry: Entry) -> str | None:
     """An input as the text that a call holds: words as they are, several arguments as a JSON object."""
     if isinstance(entry.value, Scalar):
         return None if entry.value.value is None else entry.value.text
-    return canonical(json_of(entry.value)).decode() if isinstance(entry.value, Table) else None
+    return canonical(to_json(entry.value)).decode() if isinstance(entry.value, Table) else None
 
 
 def _in_lines(parts: tuple[str | Step, ...]) -> tuple[str | Step, ...]:
@@ -223,7 +223,7 @@ def _in_lines(parts: tuple[str | Step, ...]) -> tuple[str | Step, ...]:
     return tuple(made)
 
 
-def _tree(data: Json, at: Spot) -> Tree:
+def _tree(data: Json, at: Location) -> Tree:
     if isinstance(data, list):
         return Items(tuple(_tree(item, at) for item in data), at)
     if isinstance(data, Mapping):

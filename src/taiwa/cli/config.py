@@ -109,7 +109,7 @@ def set_key_(provider: str, no_check: bool) -> None:
 def _try(name: str, chosen: "Settings") -> None:
     """Ask the provider whether it takes the key; a wrong key is an error, an unreachable provider a remark."""
     from taiwa.models.findings import probed
-    from taiwa.models.http import HttpModel
+    from taiwa.models.http_api.client import HttpModel
     from taiwa.models.keys import check_key, find_key
     from taiwa.models.names import PROVIDERS
 

@@ -10,7 +10,7 @@ from taiwa.kernel.errors import InputError
 
 if TYPE_CHECKING:
     from taiwa.cli.explaining import Subject
-    from taiwa.guide.steps import Walk
+    from taiwa.constraints.explain import GuideTrace
 
 __all__ = ["explain"]
 
@@ -58,13 +58,13 @@ def explain(shared: Flags, text: str | None, **given: Any) -> None:  # noqa: ANN
     from taiwa.cli.explaining import report, subject, told
     from taiwa.cli.opening import read_text
     from taiwa.cli.screen import emit
-    from taiwa.guide.steps import walked
+    from taiwa.constraints.explain import trace_text
 
     chosen = [name for name in ONE if given["kind" if name == "--type" else name[2:]] is not None]
     if len(chosen) != 1:
         raise InputError(f"explain takes one of {', '.join(ONE)}" + (f", not {len(chosen)} of them" if chosen else ""))
     found = subject(chosen[0][2:], given)
-    walk = walked(found.guide, None if text is None else read_text(text))
+    walk = trace_text(found.guide, None if text is None else read_text(text))
     if given["drawing"]:
         _write(given["drawing"], _drawn(found, walk))
     if given["page"]:
@@ -77,14 +77,14 @@ def explain(shared: Flags, text: str | None, **given: Any) -> None:  # noqa: ANN
         report(found, walk, asked=text is not None, examples=shared.verbose)
 
 
-def _drawn(found: "Subject", walk: "Walk") -> str:
-    from taiwa.guide.reference.dot import dot
-    from taiwa.guide.reference.regex import Regex
+def _drawn(found: "Subject", walk: "GuideTrace") -> str:
+    from taiwa.constraints.automaton import to_dot
+    from taiwa.constraints.readable_guides import RegexGuide
 
-    if not isinstance(found.guide, Regex):
+    if not isinstance(found.guide, RegexGuide):
         raise InputError("--dot draws an automaton: a grammar has none, and --engine llguidance shows none")
     places = (found.guide.drawn(int(step.place)) for step in walk.steps if step.place and len(walk.steps) > 1)
-    return dot(found.guide.chars, found.title, (place for place in places if place is not None))
+    return to_dot(found.guide.chars, found.title, (place for place in places if place is not None))
 
 
 def _write(path: Path, text: str) -> None:

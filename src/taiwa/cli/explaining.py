@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from taiwa.cli.screen import say_line, table
-from taiwa.guide.protocol import Guide
-from taiwa.guide.reference.cfg import Cfg
-from taiwa.guide.reference.regex import Regex
-from taiwa.guide.steps import Step, Walk
+from taiwa.constraints.earley import GrammarGuide
+from taiwa.constraints.explain import GuideTrace, TokenStep
+from taiwa.constraints.guide import Guide
+from taiwa.constraints.readable_guides import RegexGuide
 from taiwa.kernel.errors import DeadEndError, InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
-    from taiwa.guide.vocabulary import Vocabulary
+    from taiwa.constraints.vocabulary import Vocabulary
     from taiwa.kernel.values import Constraint
 
 __all__ = ["Subject", "language", "report", "subject", "token_text", "told"]
@@ -49,9 +49,9 @@ def subject(kind: str, given: Mapping[str, Any]) -> Subject:
     engine, whitespace = given["engine"], given["whitespace"]
     try:
         if engine == "llguidance":
-            from taiwa import guide
+            from taiwa import constraints
 
-            made: Guide = guide.compile(constraint, vocabulary, whitespace=whitespace)
+            made: Guide = constraints.compile(constraint, vocabulary, whitespace=whitespace)
         else:
             made = _reference(kind, source, vocabulary, schema, SPACES[whitespace])
     except DeadEndError as error:
@@ -60,31 +60,30 @@ def subject(kind: str, given: Mapping[str, Any]) -> Subject:
 
 
 def _reference(kind: str, source: str, vocabulary: "Vocabulary", schema: Json, space: str) -> Guide:
-    from taiwa.guide.protocol import UncoveredError
+    from taiwa.constraints.guide import UnsupportedConstraintError
 
     if kind == "grammar":
-        return Cfg(source, vocabulary)
+        return GrammarGuide(source, vocabulary)
     if kind == "choice":
-        return Regex.of_choice(_words(source), vocabulary)
+        return RegexGuide.of_choice(_words(source), vocabulary)
     if kind == "regex":
-        return Regex(source, vocabulary)
+        return RegexGuide(source, vocabulary)
     try:
-        return Regex.of_schema(schema, vocabulary, space)
-    except UncoveredError as error:
+        return RegexGuide.of_schema(schema, vocabulary, space)
+    except UnsupportedConstraintError as error:
         raise InputError(f"{error.message}; --engine llguidance keeps more than the plain guides") from error
 
 
 def _constraint(kind: str, name: str) -> "tuple[str, Constraint | Any, Json]":
     """The source as text, as a constraint, and as a schema where it is one."""
     from taiwa.cli.opening import read_file
-    from taiwa.guide.sources import Choice
-    from taiwa.kernel.values import Grammar, JsonSchema
+    from taiwa.kernel.values import Grammar, JsonSchema, OneOf
     from taiwa.kernel.values import Regex as Pattern
 
     if kind == "regex":
         return name, Pattern(name), None
     if kind == "choice":
-        return name, Choice(tuple(_words(name))), None
+        return name, OneOf(tuple(_words(name))), None
     if kind == "grammar":
         text = read_file(Path(name))
         return text, Grammar(text), None
@@ -115,12 +114,10 @@ def _schema(kind: str, name: str) -> dict[str, Json]:
 
 
 def _vocabulary(name: str) -> "Vocabulary":
-    from taiwa.guide.files import read_vocabulary
-    from taiwa.guide.small import small
-    from taiwa.guide.vocabulary import Vocabulary
+    from taiwa.constraints.vocabulary import Vocabulary, read_vocabulary, small_vocabulary
 
     if name == "small":
-        return small()
+        return small_vocabulary()
     if name == "builtin":
         return _of_the_model()
     if name == "bytes":
@@ -139,7 +136,7 @@ def _of_the_model() -> "Vocabulary":
     return tokens().vocabulary
 
 
-def report(found: Subject, walk: Walk, *, asked: bool, examples: bool) -> None:
+def report(found: Subject, walk: GuideTrace, *, asked: bool, examples: bool) -> None:
     """Print the walk as a table, and what came of it; without a text, what the whole texts are like."""
     vocabulary = found.guide.vocabulary
     steps = walk.steps if asked else walk.steps[:1]
@@ -164,12 +161,12 @@ def report(found: Subject, walk: Walk, *, asked: bool, examples: bool) -> None:
         say_line(_outcome(walk, vocabulary), "green" if walk.accepted else "yellow")
 
 
-def token_text(vocabulary: "Vocabulary", step: Step) -> str:
+def token_text(vocabulary: "Vocabulary", step: TokenStep) -> str:
     """The token that came, for people; nothing at the last place."""
     return "" if step.token is None else vocabulary.show(step.token)
 
 
-def _where(step: Step) -> str:
+def _where(step: TokenStep) -> str:
     parts = [f"state {step.place}" if step.place else "", step.told.pointer, step.told.keyword]
     return _short(" ".join(filter(None, parts)))
 
@@ -178,7 +175,7 @@ def _short(text: str) -> str:
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
-def _outcome(walk: Walk, vocabulary: "Vocabulary") -> str:
+def _outcome(walk: GuideTrace, vocabulary: "Vocabulary") -> str:
     last = walk.steps[-1]
     if last.why:
         return f"refused: {token_text(vocabulary, last)} cannot come at {len(walk.steps) - 1}: {last.why}"
@@ -192,7 +189,7 @@ def language(found: Subject) -> Iterator[str]:
     guide, vocabulary = found.guide, found.guide.vocabulary
     name = vocabulary.name or "vocabulary"
     yield f"{found.kind} {found.title} over {len(vocabulary):,} tokens ({name}), by {found.engine}"
-    if isinstance(guide, Regex):
+    if isinstance(guide, RegexGuide):
         if found.kind != "regex":
             short = guide.pattern if len(guide.pattern) <= SHOWN_PATTERN else guide.pattern[: SHOWN_PATTERN - 1] + "…"
             yield f"as a regular expression: {short}"
@@ -201,7 +198,7 @@ def language(found: Subject) -> Iterator[str]:
         many = "endlessly many texts" if count is None else "one text" if count == 1 else f"{_amount(count)} texts"
         upper = "" if most == least else f" to {most:,}" if most is not None else " or more"
         yield f"{many}, of {least:,}{upper} characters"
-    elif isinstance(guide, Cfg):
+    elif isinstance(guide, GrammarGuide):
         yield f"a grammar: {len(guide.rules.rules) - 1} ways to write {len({rule.name for rule in guide.rules.rules[1:]})} symbols, {len(guide.rules.terminals)} terminals"
         rules = list(guide.described())
         yield from (f"  {rule}" for rule in rules[:SHOWN_RULES])
@@ -215,7 +212,7 @@ def _amount(count: int) -> str:
     return f"{count:,}" if count < 10**9 else f"about 10^{len(str(count)) - 1}"
 
 
-def told(found: Subject, walk: Walk) -> dict[str, Json]:
+def told(found: Subject, walk: GuideTrace) -> dict[str, Json]:
     """All of it, for programs."""
     vocabulary = found.guide.vocabulary
     steps: list[Json] = [

@@ -5,8 +5,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from taiwa.cli.explaining import language, token_text
-from taiwa.guide.reference.regex import Regex
-from taiwa.guide.steps import Step, Walk
+from taiwa.constraints.explain import GuideTrace, TokenStep
+from taiwa.constraints.readable_guides import RegexGuide
 
 if TYPE_CHECKING:
     from taiwa.cli.explaining import Subject
@@ -40,7 +40,7 @@ small { opacity: .75 }
 KEY = '<p><small><span class="token">token</span> chosen among others · <span class="token forced">token</span> forced: the text was certain, so no model is asked · <span class="token refused">token</span> refused</small></p>'
 
 
-def page(found: "Subject", walk: Walk) -> str:
+def page(found: "Subject", walk: GuideTrace) -> str:
     """Write the page; whatever comes from people, files and vocabularies is escaped."""
     title = escape(f"{found.kind} {found.title}")
     return (
@@ -51,7 +51,7 @@ def page(found: "Subject", walk: Walk) -> str:
     )
 
 
-def _body(found: "Subject", walk: Walk) -> Iterator[str]:
+def _body(found: "Subject", walk: GuideTrace) -> Iterator[str]:
     yield from (f"<p>{escape(line)}</p>" for line in list(language(found))[:1])
     if len(walk.steps) > 1 or walk.refused:
         yield from _strip(found, walk)
@@ -66,7 +66,7 @@ def _body(found: "Subject", walk: Walk) -> Iterator[str]:
     yield from _maps(found)
 
 
-def _strip(found: "Subject", walk: Walk) -> Iterator[str]:
+def _strip(found: "Subject", walk: GuideTrace) -> Iterator[str]:
     """The text as a row of tokens, each a link to its place."""
     vocabulary = found.guide.vocabulary
     links = [
@@ -85,7 +85,7 @@ def _strip(found: "Subject", walk: Walk) -> Iterator[str]:
         yield "<p>so far it fits; the text cannot end here</p>"
 
 
-def _look(step: Step) -> str:
+def _look(step: TokenStep) -> str:
     return " refused" if step.why else " forced" if step.forced else ""
 
 
@@ -95,7 +95,7 @@ def _seen(shown: str) -> str:
     return bare if bare.strip() else bare.replace(" ", "␣")
 
 
-def _row(found: "Subject", number: int, step: Step) -> str:
+def _row(found: "Subject", number: int, step: TokenStep) -> str:
     shown = token_text(found.guide.vocabulary, step)
     token = f'<span class="token{_look(step)}">{escape(_seen(shown))}</span>' if shown else "the end of the text"
     examples = " ".join(f'<span class="token">{escape(_seen(each))}</span>' for each in step.told.examples)
@@ -115,7 +115,7 @@ def _row(found: "Subject", number: int, step: Step) -> str:
 def _maps(found: "Subject") -> Iterator[str]:
     """The automaton's moves by token, where there are few enough to be read."""
     guide = found.guide
-    if not isinstance(guide, Regex):
+    if not isinstance(guide, RegexGuide):
         return
     if len(guide.automaton.moves) > MOST_STATES:
         yield f"<p><small>The automaton has {len(guide.automaton.moves):,} states: too many to be listed here.</small></p>"

@@ -81,8 +81,10 @@ def learn(index: "Index", opened: "Embedder | None", wish: Wish, settings: "Sett
     return made
 
 
-def _opened(index: "Index", place: str, before: "EmbedderChoice | None", settings: "Settings", *, always: bool) -> "Embedder":
-    from taiwa.models.embeddings import Endpoint, open_embedder
+def _opened(
+    index: "Index", place: str, before: "EmbedderChoice | None", settings: "Settings", *, always: bool
+) -> "Embedder":
+    from taiwa.models.http_api.embeddings import Endpoint, open_embedder
     from taiwa.retrieval.types import EmbedderChoice
 
     embedder = open_embedder(place, settings)

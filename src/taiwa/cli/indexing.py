@@ -56,7 +56,7 @@ def chosen(library: "Library", places: Iterable[str], settings: "Settings") -> "
     Raises:
         InputError: a word names neither an index nor a folder, or there is no index at all.
     """
-    from taiwa.models.embeddings import by_meaning
+    from taiwa.models.http_api.embeddings import by_meaning
 
     found = [_place(library, place, settings) for place in dict.fromkeys(places)] or [
         by_meaning(library.index(name), settings) for name in library.names()
@@ -67,7 +67,7 @@ def chosen(library: "Library", places: Iterable[str], settings: "Settings") -> "
 
 
 def _place(library: "Library", place: str, settings: "Settings") -> "Index":
-    from taiwa.models.embeddings import by_meaning, caught_up
+    from taiwa.models.http_api.embeddings import by_meaning, caught_up
 
     # As with commands, a folder that is called like an index is written ./name.
     if place in library.names():

@@ -9,11 +9,11 @@ import click
 
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
-from taiwa.cli.words import words
 from taiwa.conversation.places import ABSENT, Absent, Change, changes, look, read_place, write_place
+from taiwa.i18n import _
 from taiwa.kernel.effects import Abilities
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.records import Json, tag_of
 
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation
@@ -41,7 +41,7 @@ def change_line(change: Change) -> tuple[str, str]:
 
 def asked(calls: "Iterable[CallRecord]") -> "tuple[CallRecord, ...]":
     """The calls that asked somebody; what a model can do is looked up here and recorded all the same."""
-    return tuple(call for call in calls if call.kind != Abilities.__name__)
+    return tuple(call for call in calls if call.kind != tag_of(Abilities))
 
 
 def call_line(call: "CallRecord") -> str:
@@ -49,7 +49,7 @@ def call_line(call: "CallRecord") -> str:
     tokens = "tokens unknown"
     if call.usage is not None:
         tokens = f"{call.usage.input_tokens} in + {call.usage.output_tokens} out tokens"
-    said = (call.model, tokens) if call.model else (call.kind.lower(),)
+    said = (call.model, tokens) if call.model else (call.kind,)
     return ", ".join((*said, f"{call.ms} ms"))
 
 
@@ -87,7 +87,7 @@ def print_diff(desk: "Desk", before: str, after: str, *, as_json: bool = False) 
         if not line.startswith(("---", "+++", "@@")):
             say_line(f"{line[0]} {line[1:]}", "green" if line.startswith("+") else "red")
     if not found and one == other:
-        say_line(words("nothing"))
+        say_line(_("nothing changed"))
 
 
 @click.command()
@@ -243,7 +243,7 @@ def _print(here: "Conversation", shared: Flags) -> None:
 def _said(desk: "Desk", tip: str) -> list[str]:
     """Every line that was said on the way to a node."""
     lines: list[str] = []
-    for _, node in reversed(tuple(desk.store.nodes.path(tip))):
+    for _step, node in reversed(tuple(desk.store.nodes.path(tip))):
         if node.kind == "turn":
             lines += [f"> {line}" for line in (node.user or "").splitlines()]
             lines += [f"  {line}" for line in (node.answer or "").splitlines()]

@@ -26,7 +26,7 @@ Flow = Literal["chat", "ask"]
 PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 
-@value
+@value(tag="app-param")
 class Param:
     """Something an app has to know before its first turn; `ask` is the question to a person."""
 
@@ -37,7 +37,7 @@ class Param:
     required: bool = True
 
 
-@value
+@value(tag="window-policy")
 class Keep:
     """Which turns a prompt carries: all, or grow to `grow` turns and then cut to `to` (in chunks, so that caches hold).
 
@@ -54,7 +54,7 @@ class Keep:
 ALL = Keep()
 
 
-@value
+@value(tag="app-example")
 class Example:
     """A worked turn, shown to the model as if it had happened."""
 

@@ -20,7 +20,7 @@ __all__ = ["Conversation", "Past", "adopt", "advance", "begin", "change", "cut",
 Apps: TypeAlias = Callable[[str], App]
 
 
-@value
+@value(tag="past-turn")
 class Past:
     """A turn as later prompts see it."""
 

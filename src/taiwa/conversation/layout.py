@@ -60,7 +60,7 @@ def turn_request(conversation: Conversation, text: str, *, constrained: bool = F
         earlier = ()
     messages.append(Message("user", (*earlier, Text(text), *_view(conversation))))
     constraint = reply_schema(app) if constrained and app.reply == "json" and app.written else None
-    return Request(tuple(messages), constraint=constraint, sampling=app.sampling)
+    return Request(tuple(messages), constraint=constraint, sampling=app.sampling, task="chat")
 
 
 def fold_request(conversation: Conversation, leaving: Iterable[Past]) -> Request:
@@ -68,7 +68,8 @@ def fold_request(conversation: Conversation, leaving: Iterable[Past]) -> Request
     app = conversation.app
     turns: list[Json] = [{"user": past.user, "answer": past.answer} for past in leaving]
     block = _block(EARLIER, {"summary": conversation.summary, "turns": turns})
-    return Request((system(app.fold_instructions or FOLD_INSTRUCTIONS), user(block)), sampling=app.sampling)
+    said = system(app.fold_instructions or FOLD_INSTRUCTIONS), user(block)
+    return Request(said, sampling=app.sampling, task="summarize")
 
 
 def reply_schema(app: App) -> JsonSchema:

@@ -12,7 +12,7 @@ __all__ = ["AppSource", "Kind", "Node"]
 Kind = Literal["root", "turn", "summary", "edit", "app"]
 
 
-@value
+@value(tag="app-source")
 class AppSource:
     """The text of an app file with the parameters it was opened with; its hash is the identity of an app."""
 
@@ -26,7 +26,7 @@ class AppSource:
         return digest(self)
 
 
-@value
+@value(tag="node")
 class Node:
     """A root, a turn, a fold of old turns, a person's edit of the state, or a change of app.
 

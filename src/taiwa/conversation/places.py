@@ -23,7 +23,7 @@ class Absent:
 ABSENT = Absent()
 
 
-@value
+@value(tag="state-change")
 class Change:
     """One difference: where, and what stood and stands there."""
 

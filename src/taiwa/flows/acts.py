@@ -4,13 +4,15 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from taiwa.flows.assessment import Assessment
+from taiwa.flows.material import tongue
 from taiwa.flows.person import NOBODY, Person
+from taiwa.i18n import Translate, dialogue_catalogue
 from taiwa.kernel.records import value
 from taiwa.kernel.values import Evidence, Message, Passage
 
 __all__ = [
     "Act", "Advise", "Ask", "Case", "Decision", "HandOver", "Kind", "Look", "Option", "Policy", "Route", "Situation", "Thread",
-    "key_of",
+    "key_of", "sentences",
 ]  # fmt: skip
 
 Kind: TypeAlias = Literal["greeting", "thanks", "farewell", "command", "chat", "consultation"]
@@ -24,7 +26,7 @@ def key_of(passage: Passage) -> str:
     return passage.id or f"{passage.source}#{passage.start}-{passage.start + len(passage.text)}"
 
 
-@value
+@value(tag="option")
 class Option:
     """One thing that may be meant: its label, how many passages are about it, some words of the best, and their names."""
 
@@ -34,7 +36,7 @@ class Option:
     passages: tuple[str, ...] = ()
 
 
-@value
+@value(tag="ask")
 class Ask:
     """Ask the user back. `case` is the row of the published table that decided, where one did."""
 
@@ -43,7 +45,7 @@ class Ask:
     options: tuple[Option, ...] = ()
 
 
-@value
+@value(tag="search")
 class Look:
     """Answer from the documents. `assumption` says what is assumed where the user was not asked any more."""
 
@@ -52,12 +54,12 @@ class Look:
     assumption: str = ""
 
 
-@value
+@value(tag="hand-over")
 class HandOver:
     """Give the whole case to a person."""
 
 
-@value
+@value(tag="advise")
 class Advise:
     """Reply without looking anything up."""
 
@@ -67,7 +69,7 @@ class Advise:
 Act: TypeAlias = Ask | Look | HandOver | Advise
 
 
-@value
+@value(tag="clarification-state")
 class Thread:
     """What asking back has come to since the last answer.
 
@@ -89,13 +91,14 @@ class Thread:
         return Thread(self.rounds + 1, asked, found, act.options)
 
 
-@value
+@value(tag="situation")
 class Situation:
     """All that a decision depends on.
 
     `assessment` is None where no model scored, `evidence` where the retriever cannot measure. `found` names the passages
     that a first look gave, `options` what they could be about, and `focus` is the part of all scores that one of these has.
-    `bound` is the most questions back in a row of any policy, where somebody set one.
+    `bound` is the most questions back in a row of any policy, where one is set. `catalogue` is the version of the `dialogue`
+    catalogue that words the program's own sentences (0: the present one), and `locale` the language of the user's environment.
     """
 
     dialogue: tuple[Message, ...]
@@ -108,9 +111,17 @@ class Situation:
     focus: float = 0.0
     route: Route = ""
     bound: int | None = None
+    catalogue: int = 0
+    locale: str = ""
 
 
-@value
+def sentences(situation: Situation) -> Translate:
+    """Return the program's own sentences in the language to reply in."""
+    language = tongue(situation.dialogue, situation.person.language, situation.locale)
+    return dialogue_catalogue(language, situation.catalogue)
+
+
+@value(tag="decision")
 class Decision:
     """An act, the policy that chose it, why, and all that it depended on.
 
@@ -127,7 +138,7 @@ class Decision:
 Policy: TypeAlias = Callable[[Situation], Decision]
 
 
-@value
+@value(tag="handover-case")
 class Case:
     """What a person needs to take over: the dialogue, what was looked up and found, what is missing, and whom it may concern."""
 

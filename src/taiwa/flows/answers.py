@@ -113,6 +113,6 @@ def _asked(text: str, sampling: Sampling) -> Program[Answer]:
     shots = (message for line, number in EXTRACTIONS for message in (user(line), assistant(number)))
     messages = (system(NAMED), *shots, user("\n".join(lines)[-LONGEST_LINES:]))
     drawn = Sampling(sampling.temperature, sampling.top_p, LONGEST_ANSWER, sampling.seed)
-    response = yield from perform(Complete(Request(messages, sampling=drawn), Hidden))
+    response = yield from perform(Complete(Request(messages, sampling=drawn, task="extract_number"), Hidden))
     number = last_number(response.text) if response.finish in ("stop", "cut") else ""
     return Answer(number, "prompt") if number else NO_ANSWER

@@ -24,6 +24,7 @@ from taiwa.flows.person import NOBODY, Person
 from taiwa.flows.quoting import harmless
 from taiwa.flows.smalltalk import chosen, numbered
 from taiwa.flows.sourced import Answer, Citation
+from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.effects import Complete, Hidden, Program, Step, perform, tell
 from taiwa.kernel.errors import CorruptError, RefusalError, ShapeError, UnsupportedError
 from taiwa.kernel.records import Json, record, revive, value
@@ -51,7 +52,7 @@ LITTLE = 0.15
 """Below this chance of an answer it is said that the documents may not hold one."""
 
 
-@value
+@value(tag="ask-turn-options")
 class Asking:
     """How a turn asks: the manner of its dialogue, who asks, and how a model is to put its answers.
 
@@ -85,11 +86,12 @@ def ask_turn(text: str, asking: Asking, reader: Reader = PLAIN) -> Step[Conversa
         dialogue = (*dialogue_of(settled.turns), user(text))
         thread = _offered_before(thread_of(settled), text)
         found = yield from clarify(dialogue, asking.manner, thread=thread, person=asking.person)
-        language = tongue(dialogue, asking.person.language)
+        language = tongue(dialogue, asking.person.language, asking.manner.locale)
+        sentence = dialogue_catalogue(language, asking.manner.catalogue)
         also = () if thread.offered else also_meant(found, text)  # who has chosen is not asked to choose again
         turn = Turn(found, (yield from _answered(found, dialogue, asking, reader)))
         weak = turn.answer is not None and turn.answer.by == "passages" and _chance(found) < LITTLE
-        words = (yield from _advised(found.act, dialogue, asking)) or said(turn, language, also, weak=weak)
+        words = (yield from _advised(found.act, dialogue, asking)) or said(turn, sentence, also, weak=weak)
         delta = (
             _delta(turn, also, language)
             | ({"weak": True} if weak else {})
@@ -172,7 +174,7 @@ def _answered(found: Clarified, dialogue: Sequence[Message], asking: Asking, rea
         return None
     query, passages = found.queries.text, found.passages
     if not asking.modelless:
-        language = tongue(dialogue, asking.person.language)
+        language = tongue(dialogue, asking.person.language, asking.manner.locale)
         try:
             return (
                 yield from answer(
@@ -189,7 +191,8 @@ def _advised(act: Act, dialogue: Sequence[Message], asking: Asking) -> Program[s
     """What a model replies where nothing is to be looked up; greetings and thanks need none, and not every model can."""
     if asking.modelless or not isinstance(act, Advise) or act.kind not in ("chat", "consultation"):
         return ""
-    request = Request((system(ADVICE), material(dialogue)), sampling=Sampling(max_tokens=LONGEST_ADVICE))
+    messages = system(ADVICE), material(dialogue)
+    request = Request(messages, sampling=Sampling(max_tokens=LONGEST_ADVICE), task="advise")
     try:
         response = yield from perform(Complete(request, Hidden))
     except UnsupportedError as error:

@@ -22,7 +22,7 @@ from taiwa.flows.modes import Choice
 from taiwa.kernel.effects import Abilities, Complete, Hidden, Program, gather, perform, tell
 from taiwa.kernel.errors import InputError, ModelError, ShapeError, UnsupportedError
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import Ability, Message, Questions, Request, Sampling, Scale, Text, system
+from taiwa.kernel.values import Ability, Message, Questions, Request, Sampling, Scale, Task, Text, system
 from taiwa.shape import Shape
 
 __all__ = ["By", "Needs", "assess", "written_by"]
@@ -30,6 +30,13 @@ __all__ = ["By", "Needs", "assess", "written_by"]
 By: TypeAlias = Literal["auto", "typed", "labels", "decisions", "functions"]
 Needs: TypeAlias = Callable[[Assessment], bool]
 """Whether scores make questions back useful."""
+TASKS: Mapping[str, Task] = {
+    "clarity": "assess_clarity",
+    "is_question": "assess_is_question",
+    "is_consultation": "assess_is_consultation",
+    "in_internal_docs": "assess_in_internal_docs",
+    "ask_person": "assess_ask_person",
+}
 LABELS = "12345"
 CIRCLE = re.compile(r"(\w.{1,30}?)\1\1", re.DOTALL)
 """The same three times in a row."""
@@ -45,8 +52,10 @@ def assess(
     about: Sequence[tuple[str, str]] = (),
     earlier: Sequence[str] = (),
     needs: Needs | None = None,
+    locale: str = "",
 ) -> Program[Assessment]:
-    """Assess what the user wants. `about` is what is known of the user, `earlier` what they said in other dialogues.
+    """Assess what the user wants. `about` is what is known of the user, `earlier` what they said in other dialogues, `locale` the language of
+    their environment.
 
     With `auto`, a way that the server turns out not to have is left for the next one, and said.
 
@@ -58,7 +67,7 @@ def assess(
     if not utterances(dialogue):
         raise InputError("there is nothing to assess: the dialogue has no words of the user")
     given = material(dialogue, person=dict[str, Json](about), earlier=list[Json](earlier))
-    language = tongue(dialogue)
+    language = tongue(dialogue, locale=locale)
     if by == "functions":
         return (yield from assess_by_functions(given, language))
     abilities = yield from perform(Abilities())
@@ -95,10 +104,10 @@ def _typed(given: Message, language: str, abilities: frozenset[Ability]) -> Prog
     modes: tuple[Choice, ...] = ("tool", "auto") if "tools" in abilities else ("auto",)
     for mode in modes[:-1]:
         try:
-            return written_by((yield from extract(shape, said, mode=mode)).value)
+            return written_by((yield from extract(shape, said, mode=mode, task="assess")).value)
         except (UnsupportedError, ExtractError) as error:
             yield from tell(f"assessed without a function call: {error.message}", code="downgrade")
-    return written_by((yield from extract(shape, said, mode=modes[-1])).value)
+    return written_by((yield from extract(shape, said, mode=modes[-1], task="assess")).value)
 
 
 def _by_decisions(given: Message, language: str, *, strict: bool) -> Program[Assessment | None]:
@@ -106,7 +115,7 @@ def _by_decisions(given: Message, language: str, *, strict: bool) -> Program[Ass
     levels = LEVELS[language]
     asked = Questions(tuple((name, Scale(said, levels)) for name, said in STATEMENTS[language].items()))
     try:
-        response = yield from perform(Complete(Request((given,), constraint=asked), Hidden))
+        response = yield from perform(Complete(Request((given,), constraint=asked, task="assess"), Hidden))
         return _read(decided(response.text, SCORES, len(levels)), "decisions")
     except (ModelError, ShapeError) as error:
         missing = isinstance(error, (UnsupportedError, ShapeError)) or error.status in NOT_THERE
@@ -119,7 +128,7 @@ def _by_decisions(given: Message, language: str, *, strict: bool) -> Program[Ass
 def _by_labels(given: Message, language: str, *, strict: bool) -> Program[Assessment | None]:
     """Read each score from the probabilities of its labels; None where the server tells none, or the model says other things."""
     try:
-        readings = yield from gather(_label(given, *ONE[language][name]) for name in SCORES)
+        readings = yield from gather(_label(given, *ONE[language][name], TASKS[name]) for name in SCORES)
     except UnsupportedError as error:
         if strict:
             raise
@@ -136,10 +145,11 @@ def _by_labels(given: Message, language: str, *, strict: bool) -> Program[Assess
     return None
 
 
-def _label(given: Message, instructions: str, question: str) -> Program[Reading | None]:
+def _label(given: Message, instructions: str, question: str, task: Task) -> Program[Reading | None]:
     """One forward pass. The question comes last, so that all of them share what a prefix cache holds."""
     asked = Message("user", (*given.parts, Text(question, transient=True)))
-    request = Request((system(instructions), asked), sampling=Sampling(max_tokens=1), likeliest=LIKELIEST)
+    said = system(instructions), asked
+    request = Request(said, sampling=Sampling(max_tokens=1), likeliest=LIKELIEST, task=task)
     response = yield from perform(Complete(request, Hidden))
     return labelled(response.likelihoods, LABELS)
 
@@ -163,7 +173,7 @@ def _with_words(found: Assessment, given: Message, language: str, needs: Needs |
     if needs is None or not needs(found):
         return found
     try:
-        extracted = yield from extract(Shape(Words), (system(BACK[language]), given))
+        extracted = yield from extract(Shape(Words), (system(BACK[language]), given), task="clarify_question")
     except (ModelError, ShapeError) as error:
         if isinstance(error, ModelError) and not isinstance(error, UnsupportedError) and error.status not in NOT_THERE:
             raise

@@ -15,7 +15,7 @@ SURENESS = (0.05, 0.45, 0.65, 0.8, 0.95)
 """How likely a statement is taken to be false when a model writes 1 to 5 and nobody knows how sure it was."""
 
 
-@value
+@value(tag="assessment-output")
 class Written:
     """What a model makes of a dialogue. Missing scores count as 1."""
 
@@ -29,7 +29,7 @@ class Written:
     ask_user_meta_info: str = ""
 
 
-@value
+@value(tag="clarifying-questions")
 class Words:
     """Questions back to the user, empty where there is no need."""
 
@@ -38,7 +38,7 @@ class Words:
     ask_user_meta_info: str = ""
 
 
-@value
+@value(tag="assessment")
 class Assessment:
     """Five scores, 1 most true and 5 least, and what could be asked back.
 

@@ -20,7 +20,7 @@ Status: TypeAlias = Literal["done", "failed", "declined", "dry", "left out"]
 """Ran · ran and failed · was not confirmed · would have run · was not reached, or needed the result of one that did not run."""
 
 
-@value
+@value(tag="confirm")
 class Confirm(Effect[bool]):
     """Ask whether a function that writes may be called; a runtime answers by `handlers={Confirm: ask_somebody}`."""
 
@@ -29,7 +29,7 @@ class Confirm(Effect[bool]):
     about: str = ""
 
 
-@value
+@value(tag="call-outcome")
 class Carried:
     """What became of one call. `arguments` have results in place of references, as far as there are any."""
 
@@ -40,7 +40,7 @@ class Carried:
     error: str = ""
 
 
-@value
+@value(tag="plan-result")
 class Outcome:
     """What became of a program, call by call, in the order of the plan."""
 

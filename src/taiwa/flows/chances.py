@@ -18,7 +18,7 @@ EDGES = " \t\r\n\u2581\u0120\u010a"
 """White space, and what vocabularies write for it."""
 
 
-@value
+@value(tag="level-distribution")
 class Reading:
     """The chance of each level, first to last, and how much of all probability was on levels at all."""
 

@@ -30,7 +30,7 @@ Reply only with the corrected JSON, in one line, and nothing else. Its type:
 {type}"""
 
 
-@value
+@value(tag="reply")
 class Reply:
     """What a turn answered, what it changed, and what a person should know of it."""
 

@@ -41,7 +41,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
 }
 
 
-@value
+@value(tag="quotation")
 class Quotation:
     """Words of a passage, which is named by its number."""
 
@@ -49,7 +49,7 @@ class Quotation:
     words: str
 
 
-@value
+@value(tag="statement")
 class Statement:
     """One fact, and the words that carry it."""
 
@@ -57,7 +57,7 @@ class Statement:
     quotations: tuple[Quotation, ...] = ()
 
 
-@value
+@value(tag="answer-output")
 class Written:
     """What a model answers."""
 
@@ -77,7 +77,9 @@ def cite(query: str, passages: Sequence[Passage], *, language: str = "", manner:
     found = tuple(passages)
     if not found:
         return Answer(query, documented=False)
-    written = (yield from extract(Shape(Written), cite_request(query, found, language, manner))).value
+    written = (
+        yield from extract(Shape(Written), cite_request(query, found, language, manner), task="answer_with_citations")
+    ).value
     answer = checked(query, written, found)
     if answer.refused:
         whole = sum(len(each.quotations) for each in written.statements)

@@ -26,7 +26,7 @@ from taiwa.flows.smalltalk import chosen, named, numbered, route_of
 from taiwa.flows.sourced import Answer
 from taiwa.kernel.effects import Measure, Program, Retrieve, perform, tell
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import value
+from taiwa.kernel.records import tag_of, value
 from taiwa.kernel.values import Evidence, Message, Passage, user
 
 __all__ = ["Answering", "Clarified", "Judge", "Manner", "Turn", "ask", "clarify"]
@@ -43,14 +43,14 @@ UNJUDGED = ("never", "always")
 FRESH = Thread()
 
 
-@value
+@value(tag="clarify-options")
 class Manner:
     """How a dialogue is carried on.
 
     `policy` is the name of one of `POLICIES`; `rounds` bounds any policy (None: its own bound). `judge`: how to assess; `none`
     needs no model, and rewrites nothing either. `k` passages are given to the answer; `seen` is what the rewriting sees, and
     `several` lets it write several queries. `recall` earlier dialogues of the person are shown to who assesses. `owners` says
-    by a pattern of sources whom a case may concern.
+    by a pattern of sources whom a case may concern. `catalogue` and `locale` are those of `Situation`.
     """
 
     policy: str = "look_first"
@@ -61,12 +61,14 @@ class Manner:
     several: bool = True
     recall: int = 0
     owners: tuple[tuple[str, str], ...] = ()
+    catalogue: int = 0
+    locale: str = ""
 
 
 DEFAULT = Manner()
 
 
-@value
+@value(tag="clarified")
 class Clarified:
     """What came of a dialogue before anybody answers.
 
@@ -86,7 +88,7 @@ class Clarified:
         return self.decision.act
 
 
-@value
+@value(tag="rag-turn")
 class Turn(Generic[A]):
     """What came of a dialogue, with the answer where one was looked for."""
 
@@ -120,7 +122,7 @@ def ask(
     found = yield from clarify(dialogue, manner, thread=thread, person=person, policy=policy)
     if not isinstance(found.act, Look) or found.queries is None:
         return Turn(found)
-    language = tongue(dialogue, person.language)
+    language = tongue(dialogue, person.language, manner.locale)
     asked = found.queries.text
     return Turn(found, (yield from answer(asked, found.passages, language=language, history=tuple(dialogue)[:-1])))
 
@@ -145,7 +147,7 @@ def clarify(
     yield from course.look()
     decision = yield from course.decide()
     act = decision.act
-    yield from tell(f"{decision.policy}: {type(act).__name__} ({', '.join(decision.reasons)})", code="decision")
+    yield from tell(f"{decision.policy}: {tag_of(type(act))} ({', '.join(decision.reasons)})", code="decision")
     after = thread.after(act, course.keys)
     if isinstance(act, Look):
         asked = yield from course.queries()
@@ -244,6 +246,8 @@ class _Course:
             focus=round(focus, 4),
             route=self.route,
             bound=self.manner.rounds,
+            catalogue=self.manner.catalogue,
+            locale=self.manner.locale,
         )
 
     def assess(self) -> Program[Assessment]:
@@ -260,6 +264,7 @@ class _Course:
                 about=self.person.facts,
                 earlier=tuple(each.words for each in self.earlier),
                 needs=self.needs,
+                locale=self.manner.locale,
             )
         )
 
@@ -275,7 +280,7 @@ class _Course:
         if self.manner.judge == "none":
             return Queries(self.words)
         several = self.manner.several and not self.published
-        return (yield from queries(self.wish, seen=self.manner.seen, several=several))
+        return (yield from queries(self.wish, seen=self.manner.seen, several=several, locale=self.manner.locale))
 
     def retrieve(self, asked: Queries) -> Program[tuple[Passage, ...]]:
         """Look up, and fuse with what the first look found for the words as they stand."""

@@ -29,7 +29,7 @@ from taiwa.flows.repair import (
 from taiwa.kernel.effects import Hidden, Program, Quote, Watcher, perform
 from taiwa.kernel.errors import ConfigError, LimitError, RefusalError, ShapeError
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.values import Message, Request, Sampling, Text, Usage, user
+from taiwa.kernel.values import Message, Request, Sampling, Task, Text, Usage, user
 from taiwa.shape import Fix, Reading, Rules, Shape
 
 __all__ = ["ExtractError", "Extracted", "extract", "plain_json"]
@@ -49,7 +49,7 @@ ENDINGS = {
 }
 
 
-@value
+@value(tag="extraction")
 class Extracted(Generic[T]):
     """A value of the wanted type and the attempts that it took, the last of them the one that was read."""
 
@@ -62,7 +62,7 @@ class Extracted(Generic[T]):
         return _total(self.attempts)
 
 
-class ExtractError(ShapeError):
+class ExtractError(ShapeError, tag="extraction"):
     """No attempt could be read.
 
     `tries` holds the attempts whole, `best` the JSON of the one that came nearest (None where there was none), `reason`
@@ -88,8 +88,11 @@ def extract(
     mode: Choice = "auto",
     sampling: Sampling = Sampling(),
     watch: Callable[[], Watcher] = Hidden,
+    task: Task = "extract",
 ) -> Program[Extracted[T]]:
     """Ask for a value of a type: `yield from extract(Shape(Order), "Two teas, please.")`.
+
+    `task` is that of its requests; see `Request`.
 
     Raises (when run):
         InputError: `repair` or `mode` is out of bounds. ConfigError: `budget_cost` is set and no price is known.
@@ -101,7 +104,7 @@ def extract(
         raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
     modes = yield from modes_for(mode)
     messages = (user(said),) if isinstance(said, str) else tuple(said)
-    course = _Course(Asking(wanted, messages, sampling, watch), repair, modes)
+    course = _Course(Asking(wanted, messages, sampling, watch, task=task), repair, modes)
     while True:
         found = yield from course.attempt()
         if found is not None:

@@ -58,7 +58,7 @@ def assess_by_functions(given: Message, language: str) -> Program[Assessment]:
         found = yield from _called(said)
         if found is not None:
             return _assessment(found)
-    routed = yield from extract(Routes(dict(FUNCTIONS)), said)
+    routed = yield from extract(Routes(dict(FUNCTIONS)), said, task="assess")
     way = routed.value
     if isinstance(way, Routed) and isinstance(way.value, (AboutQuestion, AboutConsultation)):
         return _assessment(way.value)
@@ -70,7 +70,8 @@ def _called(said: tuple[Message, ...]) -> Program[Either | None]:
     shapes: Mapping[str, Shape[Either]] = {name: Shape(kind) for name, kind in FUNCTIONS.items()}
     tools = tuple(ToolSpec(name, str(FUNCTIONS[name].__doc__), shape.schema()) for name, shape in shapes.items())
     try:
-        response = yield from perform(Complete(Request(said, tools=tools, tool_choice="required"), Hidden))
+        request = Request(said, tools=tools, tool_choice="required", task="assess")
+        response = yield from perform(Complete(request, Hidden))
         for call in reversed(response.message.tool_calls):
             if call.name in shapes:
                 return shapes[call.name].read(call.arguments).value

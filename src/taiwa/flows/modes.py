@@ -12,7 +12,18 @@ from typing import Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 from taiwa.kernel.effects import Abilities, Complete, Hidden, Program, Watcher, perform, tell
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import Ability, JsonSchema, Message, Request, Response, Sampling, ToolCall, ToolSpec, system
+from taiwa.kernel.values import (
+    Ability,
+    JsonSchema,
+    Message,
+    Request,
+    Response,
+    Sampling,
+    Task,
+    ToolCall,
+    ToolSpec,
+    system,
+)
 from taiwa.shape import Reading, Rules
 
 __all__ = ["Answered", "Asking", "Choice", "Mode", "Wanted", "answered", "modes_for"]
@@ -89,11 +100,12 @@ class Asking(Generic[T]):
     watch: Callable[[], Watcher] = Hidden
     brief: str = ""
     """A last sentence of the instructions."""
+    task: Task = "extract"
 
     def request(self, mode: Mode, more: tuple[Message, ...] = ()) -> Request:
         """Write the request in a mode; `more` follows what was said."""
         messages = (*self._messages(mode), *more)
-        request = Request(messages, sampling=self.sampling)
+        request = Request(messages, sampling=self.sampling, task=self.task)
         if mode == "native":
             return replace(request, constraint=JsonSchema(self.wanted.schema(), self.wanted.name))
         if mode == "prompt":

@@ -56,7 +56,7 @@ def narrowed(found: Sequence[Passage], options: Sequence[Option]) -> tuple[Optio
 
 def spread(found: Sequence[Passage], options: Sequence[Option]) -> float:
     """Return how much of all scores lies on the best option, 0 to 1; 1 where there is nothing to choose."""
-    scores = {key_of(passage): max(passage.score, 0.0) for passage in found}
+    scores = {key_of(passage): max(passage.score, 0.0) for passage in reversed(found)}  # the first one of a key counts
     whole = sum(scores.values())
     if not options or whole <= 0:
         return 1.0
@@ -64,14 +64,14 @@ def spread(found: Sequence[Passage], options: Sequence[Option]) -> float:
 
 
 def _told(found: Iterable[Passage]) -> list[Passage]:
-    """One passage of those that say the same."""
-    seen: set[str] = set()
+    """The first of the passages that say the same or have the same key, so that every option covers passages of its own."""
+    seen: set[object] = set()
     kept: list[Passage] = []
     for passage in found:
-        folded = _folded(passage.text)
-        if folded not in seen:
-            seen.add(folded)
+        names = {("text", _folded(passage.text)), ("key", key_of(passage))}
+        if not names & seen:
             kept.append(passage)
+        seen |= names
     return kept
 
 

@@ -43,7 +43,7 @@ SPELLINGS: dict[str, Verdict] = {
 }  # fmt: skip
 
 
-@value
+@value(tag="thresholds")
 class Thresholds:
     """From which scores on something counts, and how eager to ask.
 
@@ -63,7 +63,7 @@ class Thresholds:
     strong: float = 0.75
 
 
-@value
+@value(tag="ask-tolerance")
 class Patience:
     """How welcome questions back are: a Beta distribution over the chance that one is."""
 
@@ -87,7 +87,7 @@ class Patience:
         return Patience(PRIOR + welcome * scale, PRIOR + unwelcome * scale)
 
 
-@value
+@value(tag="feedback")
 class Feedback:
     """What somebody said of an act: `asked` says whether it was a question back, `decision` which one it was."""
 
@@ -96,7 +96,7 @@ class Feedback:
     decision: str = ""
 
 
-@value
+@value(tag="user-profile")
 class Person:
     """Somebody who asks: `facts` are what is known of them (department, office …), by name."""
 

@@ -25,7 +25,7 @@ MOST_LINES = 12
 VALUE_CHARS = 60
 
 
-@value
+@value(tag="planned-call")
 class Call:
     """One call; `{"@ref": n}` in its arguments stands for the result of call n of the plan, which comes before it.
 
@@ -38,7 +38,7 @@ class Call:
     step: int
 
 
-@value
+@value(tag="plan")
 class Plan:
     """A checked program; `unknown` are the wishes that the API cannot fulfil, in the model's words."""
 

@@ -81,14 +81,14 @@ class Protocol(Structure):
         ...
 
 
-@value
+@value(tag="text-segment")
 class Said:
     """Words that are neither a call nor a result."""
 
     text: str
 
 
-@value
+@value(tag="call-text")
 class Call:
     """A call as it was written."""
 
@@ -98,7 +98,7 @@ class Call:
     final: bool = False
 
 
-@value
+@value(tag="result-text")
 class Result:
     """What stands behind a call as its result."""
 

@@ -21,7 +21,7 @@ AnsweredBy: TypeAlias = Literal["typed", "line", "prompt", "none"]
 """Where the answer comes from: a typed answer · the last line · a second question about it · nowhere."""
 
 
-@value
+@value(tag="call-bounds")
 class Bounds:
     """What one rationale may use.
 
@@ -35,14 +35,14 @@ class Bounds:
     false_stops: int = 20
 
 
-@value
+@value(tag="text-part")
 class Said:
     """What the model wrote."""
 
     text: str
 
 
-@value
+@value(tag="inserted-text")
 class Spliced:
     """What the program put into the text: a result, the mark at which a server had stopped, a native call as text, or a cue."""
 
@@ -50,7 +50,7 @@ class Spliced:
     kind: Literal["result", "stop", "call", "cue"] = "result"
 
 
-@value
+@value(tag="executed-call")
 class Called:
     """One call, with its input as the model wrote it.
 
@@ -67,7 +67,7 @@ class Called:
     discarded: str = ""
 
 
-@value
+@value(tag="rationale")
 class Rationale:
     """A train of thought with its calls, and the answer that was read from it ('' where there is none).
 

@@ -108,7 +108,8 @@ class Plan:
             parts.append(NATIVE if way == "native" else self.protocol.instructions(tools, guarded=self.guarded))
         head = "\n\n".join(part for part in parts if part)
         messages = (*((system(head),) if head else ()), *self.shots, user(question))
-        return Request(messages, sampling=self.sampling)
+        # With instructions of the caller it is another task than the one that the built-in model learned.
+        return Request(messages, sampling=self.sampling, task="solve" if self.system is None else "")
 
 
 def reason(question: str, tools: Iterable[ToolSpec], **how: Unpack[How]) -> Program[Rationale]:

@@ -6,7 +6,7 @@ from taiwa.kernel.records import value
 __all__ = ["Recall", "Recalled"]
 
 
-@value
+@value(tag="earlier-turn")
 class Recalled:
     """Some words of an earlier turn, and the conversation that it stands in."""
 
@@ -15,7 +15,7 @@ class Recalled:
     words: str
 
 
-@value
+@value(tag="search-earlier-sessions")
 class Recall(Effect[tuple[Recalled, ...]]):
     """Find what a person said in other dialogues that shares words with a text, best first."""
 

@@ -38,7 +38,7 @@ Reply only with one JSON object that gives each of these paths its corrected val
 All the rest stays as it is."""
 
 
-@value
+@value(tag="repair-policy")
 class Repair:
     """How much may be done about an answer that cannot be read.
 
@@ -59,7 +59,7 @@ class Repair:
 ONCE = Repair()
 
 
-@value
+@value(tag="attempt")
 class Attempt:
     """One answer as the model wrote it: what was mended, what is wrong, how it was asked for and what it cost.
 

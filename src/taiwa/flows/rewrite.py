@@ -50,7 +50,7 @@ SHORTEST_PART_BYTES = 8
 """What is shorter is no question of its own; a Chinese character has three bytes, and says about as much as three letters."""
 
 
-@value
+@value(tag="queries")
 class Queries:
     """What is looked up for a dialogue: `raw`, the user's last words as they stand, and what they were rewritten to.
 
@@ -84,7 +84,9 @@ def rewrite(dialogue: Sequence[Message], *, seen: Seen = "user") -> Program[str]
     return found.text
 
 
-def queries(dialogue: Sequence[Message], *, seen: Seen = "user", several: bool = True) -> Program[Queries]:
+def queries(
+    dialogue: Sequence[Message], *, seen: Seen = "user", several: bool = True, locale: str = ""
+) -> Program[Queries]:
     """Write a dialogue as queries. What the model loses of names and numbers is put back; what it writes in another
     language, or not at all, is discarded with a warning, and the last words stand.
 
@@ -97,10 +99,11 @@ def queries(dialogue: Sequence[Message], *, seen: Seen = "user", several: bool =
     raw = said[-1]
     if len(said) == 1:
         return Queries(raw)
-    language = tongue(dialogue)
+    language = tongue(dialogue, locale=locale)
     what, lines = (SEVERAL if several else SINGLE)[language]
     instructions = INSTRUCTIONS[language].format(what=what, lines=lines)
-    request = Request((system(instructions), user(_shown(dialogue, seen))), sampling=Sampling(max_tokens=LONGEST))
+    messages = system(instructions), user(_shown(dialogue, seen))
+    request = Request(messages, sampling=Sampling(max_tokens=LONGEST), task="rewrite_query")
     response = yield from perform(Complete(request, Hidden))
     written = _lines(response.text, several=several)
     if not written or response.finish != "stop" or foreign(" ".join(written), said):

@@ -44,7 +44,7 @@ NONE_ABOUT = "when it is none of the others, or something that they need was not
 QUESTION_ABOUT = "a short question back, in the user's language"
 
 
-@value
+@value(tag="routed")
 class Routed:
     """Which target was meant, and its value."""
 
@@ -52,7 +52,7 @@ class Routed:
     value: object
 
 
-@value
+@value(tag="needs-clarification")
 class AskBack:
     """No target was meant, or something is missing; the question asks for it."""
 

@@ -9,7 +9,7 @@ from taiwa.kernel.values import Passage
 __all__ = ["Answer", "Citation", "Claim", "citation"]
 
 
-@value
+@value(tag="citation")
 class Citation:
     """Words that stand in a source from the character offset `start` to `end`.
 
@@ -35,7 +35,7 @@ def citation(passage: Passage, start: int, end: int, number: int) -> Citation:
     )  # fmt: skip
 
 
-@value
+@value(tag="claim")
 class Claim:
     """One statement of an answer; without a citation nothing in the passages carries it."""
 
@@ -48,7 +48,7 @@ class Claim:
         return bool(self.citations)
 
 
-@value
+@value(tag="answer")
 class Answer:
     """What the documents say on a question.
 

@@ -12,7 +12,7 @@ __all__ = ["Vote", "vote"]
 A = TypeVar("A")
 
 
-@value
+@value(tag="vote")
 class Vote(Generic[A]):
     """The winner, how many voted for it, and every answer in order; `spoilt` counts those that could not be read."""
 

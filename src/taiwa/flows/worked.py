@@ -56,7 +56,7 @@ EXTRACTIONS: tuple[tuple[str, str], ...] = (
 """Last lines of rationales, and the number that each of them gives as the answer."""
 
 
-@value
+@value(tag="example-call")
 class Step:
     """One call. A `result` that was recorded together with it is shown as it is; otherwise the tool is asked."""
 
@@ -65,7 +65,7 @@ class Step:
     result: str = ""
 
 
-@value
+@value(tag="worked-example")
 class Worked:
     """A worked example. `parts` joined are the rationale, whose last line states the answer: words bring their own line
     ends, a call brings none. Where the example was read from a text, `written` is that text, and `notation` the protocol

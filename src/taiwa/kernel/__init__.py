@@ -49,7 +49,7 @@ from taiwa.kernel.errors import (
 from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.ledger import Limits, Spent
 from taiwa.kernel.protocols import AsyncModel, Model, Retriever, Tool
-from taiwa.kernel.records import Json, canonical, digest, record, revive, value
+from taiwa.kernel.records import Json, canonical, digest, record, revive, tag_of, value
 from taiwa.kernel.replay import replay
 from taiwa.kernel.run import Runtime
 from taiwa.kernel.session import Asked, Done, Event, Got, Observer
@@ -192,6 +192,7 @@ __all__ = [
     "replay",
     "revive",
     "system",
+    "tag_of",
     "tell",
     "unit",
     "user",

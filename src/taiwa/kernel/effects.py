@@ -52,7 +52,7 @@ class Effect(Generic[R]):
 Program: TypeAlias = Generator[Effect[Any], Any, R]
 
 
-@value
+@value(tag="watch-result")
 class Seen:
     """What a watcher made of some text: what to show now, and where to cut the answer (characters kept), if at all."""
 
@@ -86,7 +86,7 @@ class Hidden:
         return Seen()
 
 
-@value
+@value(tag="complete")
 class Complete(Effect[Response]):
     """Ask the model. Without a watcher all words are shown as they come; the watcher is no part of the request."""
 
@@ -94,7 +94,7 @@ class Complete(Effect[Response]):
     watch: Callable[[], Watcher] | None = field(default=None, compare=False, repr=False)
 
 
-@value
+@value(tag="call-tool")
 class CallTool(Effect[ToolResult]):
     """Call a tool by name."""
 
@@ -102,7 +102,7 @@ class CallTool(Effect[ToolResult]):
     arguments: Mapping[str, Json]
 
 
-@value
+@value(tag="retrieve")
 class Retrieve(Effect[tuple[Passage, ...]]):
     """Find the k passages that fit the query best; what was said before counts too, where the retriever can weigh it."""
 
@@ -111,7 +111,7 @@ class Retrieve(Effect[tuple[Passage, ...]]):
     history: tuple[Message, ...] = ()
 
 
-@value
+@value(tag="get-evidence")
 class Measure(Effect[Evidence | None]):
     """Ask how much there is on a query, before anybody answers it; None where the retriever cannot tell."""
 
@@ -119,7 +119,7 @@ class Measure(Effect[Evidence | None]):
     history: tuple[Message, ...] = ()
 
 
-@value
+@value(tag="notify")
 class Tell(Effect[None]):
     """Tell observers something; costs nothing and is not recorded."""
 
@@ -127,19 +127,19 @@ class Tell(Effect[None]):
     note: Note
 
 
-@value
+@value(tag="get-capabilities")
 class Abilities(Effect[frozenset[Ability]]):
     """Ask what the model's server can do; a flow chooses its way by the answer."""
 
 
-@value
+@value(tag="get-price")
 class Quote(Effect[int | None]):
     """Ask what a usage would cost with this model, in billionths of the currency unit; None where no price is known."""
 
     usage: Usage
 
 
-@value
+@value(tag="gather")
 class Gather(Effect[tuple[Any, ...]]):
     """Run programs side by side; `gather` is the typed door to it."""
 

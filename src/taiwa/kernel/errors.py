@@ -50,6 +50,8 @@ class TaiwaError(Exception):
     """The root: `except TaiwaError` catches all that this project raises on purpose."""
 
     details: ClassVar[tuple[str, ...]] = ()
+    tag: ClassVar[str] = "error"
+    """Its name in records, the same whatever the class is called; a subclass without one is recorded as its base."""
     known: ClassVar[dict[str, type["TaiwaError"]]] = {}
 
     def __init__(self, message: str) -> None:
@@ -58,14 +60,20 @@ class TaiwaError(Exception):
         self.spent: object = None
         """The bill of the run that failed (`kernel.session.Spent`), set by the driver that ran it."""
 
-    def __init_subclass__(cls) -> None:
-        TaiwaError.known[cls.__name__] = cls
+    def __init_subclass__(cls, tag: str = "") -> None:
+        if not tag:
+            return
+        known = TaiwaError.known.setdefault(tag, cls)
+        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise TypeError(
+                f"the error tag {tag!r} of {cls.__qualname__} is taken by {known.__qualname__}; choose another"
+            )
+        TaiwaError.known[tag] = cls
+        cls.tag = tag
 
     def record(self) -> dict[str, Plain]:
         """Write the error as plain data; `revive_error` reads it back."""
-        return {"type": type(self).__name__, "message": self.message} | {
-            name: getattr(self, name) for name in self.details
-        }
+        return {"type": self.tag, "message": self.message} | {name: getattr(self, name) for name in self.details}
 
     @classmethod
     def revive(cls, message: str, details: dict[str, Plain]) -> Self:
@@ -78,20 +86,20 @@ class TaiwaError(Exception):
 
 
 def revive_error(record: dict[str, Plain]) -> TaiwaError:
-    """Read an error back from its record; an unknown type comes back as a plain `TaiwaError`."""
+    """Read an error back from its record; an unknown tag comes back as a plain `TaiwaError`."""
     cls = TaiwaError.known.get(str(record.get("type")), TaiwaError)
     return cls.revive(str(record.get("message", "")), record)
 
 
-class InputError(TaiwaError):
+class InputError(TaiwaError, tag="input"):
     """What a person or a program handed in cannot be used as it is."""
 
 
-class ConfigError(TaiwaError):
+class ConfigError(TaiwaError, tag="config"):
     """Something must be set up first: a model, a key, an extra, a price, an app file."""
 
 
-class ShapeError(TaiwaError):
+class ShapeError(TaiwaError, tag="output-validation"):
     """A text does not read as the wanted type, and no allowed repair mended it.
 
     `diagnostics` has one line per fault, `attempts` the texts that were tried, oldest first.
@@ -108,7 +116,7 @@ class ShapeError(TaiwaError):
         self.attempts = attempts
 
 
-class DeadEndError(TaiwaError):
+class DeadEndError(TaiwaError, tag="no-valid-token"):
     """A constraint leaves no next token; `state` names the place."""
 
     details: ClassVar[tuple[str, ...]] = ("state",)
@@ -118,7 +126,7 @@ class DeadEndError(TaiwaError):
         self.state = state
 
 
-class LimitError(TaiwaError):
+class LimitError(TaiwaError, tag="limit"):
     """A program reached a limit: `spent` of `bound` in the unit that `which` names."""
 
     details: ClassVar[tuple[str, ...]] = ("which", "amount", "bound")
@@ -130,11 +138,11 @@ class LimitError(TaiwaError):
         self.bound = bound
 
 
-class ReplayError(TaiwaError):
+class ReplayError(TaiwaError, tag="replay"):
     """A program asks for something else than its journal holds, so the recorded answers do not apply."""
 
 
-class ModelError(TaiwaError):
+class ModelError(TaiwaError, tag="model"):
     """A model call failed. `request` is the digest of the request, `status` the HTTP status where there was one."""
 
     details: ClassVar[tuple[str, ...]] = ("request", "status")
@@ -145,11 +153,11 @@ class ModelError(TaiwaError):
         self.status = status
 
 
-class RefusalError(ModelError):
+class RefusalError(ModelError, tag="refusal"):
     """The model or its provider refused to answer."""
 
 
-class UnsupportedError(ModelError):
+class UnsupportedError(ModelError, tag="unsupported"):
     """The model cannot do what the request needs; `ability` names it."""
 
     details: ClassVar[tuple[str, ...]] = ("request", "status", "ability")
@@ -159,11 +167,11 @@ class UnsupportedError(ModelError):
         self.ability = ability
 
 
-class AuthError(ModelError):
+class AuthError(ModelError, tag="authentication"):
     """The key is missing, wrong, or may not use this model."""
 
 
-class RateLimitError(ModelError):
+class RateLimitError(ModelError, tag="rate-limit"):
     """Too many calls; `retry_after` is the wait in seconds that the server asked for, or None."""
 
     details: ClassVar[tuple[str, ...]] = ("request", "status", "retry_after")
@@ -175,15 +183,15 @@ class RateLimitError(ModelError):
         self.retry_after = retry_after
 
 
-class OverloadedError(ModelError):
+class OverloadedError(ModelError, tag="overloaded"):
     """The server is there and cannot answer now (5xx, 529)."""
 
 
-class TimeoutError(ModelError):
+class TimeoutError(ModelError, tag="timeout"):
     """No answer in the time allowed."""
 
 
-class ProtocolError(ModelError):
+class ProtocolError(ModelError, tag="protocol"):
     """The server said something that is not in its protocol; `body` holds the start of it."""
 
     details: ClassVar[tuple[str, ...]] = ("request", "status", "body")
@@ -193,7 +201,7 @@ class ProtocolError(ModelError):
         self.body = body
 
 
-class ToolError(TaiwaError):
+class ToolError(TaiwaError, tag="tool"):
     """The only thing a model may read of a tool's failure: a code, a message, a hint.
 
     `trace` is for people alone: where the tool itself broke, line by line.
@@ -208,17 +216,17 @@ class ToolError(TaiwaError):
         self.trace = trace
 
 
-class UnknownToolError(ToolError):
+class UnknownToolError(ToolError, tag="unknown-tool"):
     """No tool has that name."""
 
 
-class StoreError(TaiwaError):
+class StoreError(TaiwaError, tag="store"):
     """The store cannot do what was asked: full, read-only, newer than this program, missing."""
 
 
-class ConflictError(StoreError):
+class ConflictError(StoreError, tag="conflict"):
     """Somebody else moved the session first; nothing of yours was lost, nothing of theirs overwritten."""
 
 
-class CorruptError(StoreError):
+class CorruptError(StoreError, tag="corrupt"):
     """What the store holds does not match its own hashes."""

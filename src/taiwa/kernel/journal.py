@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from taiwa.kernel.effects import CallTool, Complete, Effect
 from taiwa.kernel.errors import Plain, TaiwaError, revive_error
-from taiwa.kernel.records import Json, digest, record, revive
+from taiwa.kernel.records import Json, digest, record, revive, tag_of
 
 __all__ = ["Entry", "Journal", "Strand"]
 
@@ -44,8 +44,8 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """What was asked for, in one word."""
-        return type(self.effect).__name__ if self.effect is not None else "effect"
+        """The tag of the effect."""
+        return tag_of(type(self.effect)) or "effect"
 
     def answers(self, effect: Effect[Any]) -> bool:
         """Say whether this is the entry of that effect."""
@@ -78,8 +78,7 @@ def _written(error: object) -> "dict[str, Plain] | None":
     """An error that is none of ours comes back as a plain `TaiwaError`: its class cannot be known to exist later."""
     if error is None or isinstance(error, TaiwaError):
         return None if error is None else error.record()
-    name = type(error).__name__
-    return {"type": f"{type(error).__module__}.{name}", "message": f"{name}: {error}"}
+    return {"type": TaiwaError.tag, "message": f"{type(error).__name__}: {error}"}
 
 
 class Journal:

@@ -15,7 +15,7 @@ Price: TypeAlias = Callable[[str, Usage], int | None]
 """The cost of a call in billionths of the currency unit, from the model's name and usage; None = not known."""
 
 
-@value
+@value(tag="usage-limits")
 class Limits:
     """No program outruns these; None means no bound. `cost` is in billionths of the currency unit."""
 
@@ -26,7 +26,7 @@ class Limits:
     seconds: float | None = None
 
 
-@value
+@value(tag="run-usage")
 class Spent:
     """A bill. `cost` None means that some price or usage is not known; `unmetered` counts calls without usage.
 

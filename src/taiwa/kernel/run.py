@@ -99,7 +99,11 @@ class Runtime(BaseRuntime[Model]):
             session.fail(wish, error)
             return
         finally:
-            _close(chunks)
+            try:
+                _close(chunks)
+            except KeyboardInterrupt:  # a second key, or one that came late: the answer has ended already
+                if self.interrupts != "keep":
+                    raise
         session.complete(wish)
 
     def handle(self, effect: Effect[Any]) -> object:

@@ -4,6 +4,7 @@ Nothing here does I/O or knows of a provider. `fold` is the one way from a strea
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from taiwa.kernel.records import Json, digest, value
@@ -59,7 +60,7 @@ Ability = Literal[
 tell how likely tokens were; `decisions`: answer typed questions by probabilities, without words."""
 
 
-@value
+@value(tag="text")
 class Text:
     """Words. A transient text belongs to this request only and is not part of the prefix that the next one repeats."""
 
@@ -67,14 +68,14 @@ class Text:
     transient: bool = False
 
 
-@value
+@value(tag="thinking")
 class Thought:
     """Hidden reasoning that a model chose to show; never scanned for triggers, never sent back."""
 
     text: str
 
 
-@value
+@value(tag="tool-call")
 class ToolCall:
     """A call that the model wants; `arguments` is JSON text as the model wrote it."""
 
@@ -83,7 +84,7 @@ class ToolCall:
     id: str = ""
 
 
-@value
+@value(tag="tool-result")
 class ToolResult:
     """What a tool gave: `text` is what a model reads, `value` the exact result, `error` a code or ''."""
 
@@ -98,7 +99,7 @@ class ToolResult:
 Part: TypeAlias = Text | Thought | ToolCall | ToolResult
 
 
-@value
+@value(tag="message")
 class Message:
     """One message of a conversation as a model sees it."""
 
@@ -131,7 +132,7 @@ def assistant(text: str) -> Message:
     return Message("assistant", (Text(text),))
 
 
-@value
+@value(tag="usage")
 class Usage:
     """Tokens of one or many calls; a monoid under `+`. `input_tokens` includes those read from and written to a cache."""
 
@@ -151,7 +152,7 @@ class Usage:
         )
 
 
-@value
+@value(tag="json-schema")
 class JsonSchema:
     """The answer must be JSON that fits the schema."""
 
@@ -159,14 +160,14 @@ class JsonSchema:
     name: str = "answer"
 
 
-@value
+@value(tag="regex")
 class Regex:
     """The answer must match the pattern from end to end."""
 
     pattern: str
 
 
-@value
+@value(tag="grammar")
 class Grammar:
     """The answer must be a word of the grammar (Lark notation)."""
 
@@ -174,14 +175,14 @@ class Grammar:
     start: str = "start"
 
 
-@value
+@value(tag="one-of")
 class OneOf:
     """The answer must be one of these texts."""
 
     texts: tuple[str, ...]
 
 
-@value
+@value(tag="tool-calls-in-text")
 class Calls:
     """The answer must be free text up to the end of its first call of a tool, and a call must be of one of these tools.
 
@@ -195,7 +196,7 @@ class Calls:
     free_text: bool = True
 
 
-@value
+@value(tag="yes-no-question")
 class YesNo:
     """Is something so? `yes` and `no` may say what each means."""
 
@@ -204,7 +205,7 @@ class YesNo:
     no: str = ""
 
 
-@value
+@value(tag="choice-question")
 class Choice:
     """Which of some options is it? An option is a name and what it means, which may be empty."""
 
@@ -212,7 +213,7 @@ class Choice:
     options: tuple[tuple[str, str], ...]
 
 
-@value
+@value(tag="scale-question")
 class Scale:
     """Where on an ordered scale does it stand? `levels` are the words for each, first to last."""
 
@@ -223,7 +224,7 @@ class Scale:
 Question: TypeAlias = YesNo | Choice | Scale
 
 
-@value
+@value(tag="questions")
 class Questions:
     """The answer must say of each named question how likely every answer to it is; no words are written."""
 
@@ -233,7 +234,7 @@ class Questions:
 Constraint: TypeAlias = JsonSchema | Regex | Grammar | OneOf | Calls | Questions
 
 
-@value
+@value(tag="sampling")
 class Sampling:
     """How tokens are drawn; None leaves the choice to the server."""
 
@@ -243,7 +244,7 @@ class Sampling:
     seed: int | None = None
 
 
-@value
+@value(tag="tool-spec")
 class ToolSpec:
     """A tool as a model sees it; `parameters` is the JSON Schema of its arguments object.
 
@@ -256,12 +257,34 @@ class ToolSpec:
     trust: Literal["trusted", "untrusted"] = "trusted"
 
 
-@value
+Task: TypeAlias = Literal[
+    "",
+    "chat",
+    "summarize",
+    "solve",
+    "extract_number",
+    "extract",
+    "assess",
+    "assess_clarity",
+    "assess_is_question",
+    "assess_is_consultation",
+    "assess_in_internal_docs",
+    "assess_ask_person",
+    "clarify_question",
+    "rewrite_query",
+    "answer_with_citations",
+    "advise",
+]
+"""Which of our programs asks; empty for any other."""
+
+
+@value(tag="request")
 class Request:
     """Everything a model needs for one answer.
 
     `prefix` is the start of the answer that the model must continue; `tool_choice` is `auto`, `none`, `required` or the
     name of one of `tools`; `likeliest` is how many of the likeliest tokens to tell for each place of the answer.
+    `task` says which of our programs asks: the built-in model, which learned some of them, goes by it. It is sent to no server.
     """
 
     messages: tuple[Message, ...]
@@ -272,14 +295,15 @@ class Request:
     tool_choice: str = "auto"
     sampling: Sampling = Sampling()
     likeliest: int = 0
+    task: Task = ""
 
     @property
     def digest(self) -> str:
-        """The cache key: equal requests have equal digests on every machine."""
-        return digest(self)
+        """The cache key: requests that a server cannot tell apart have equal digests on every machine."""
+        return digest(replace(self, task="") if self.task else self)
 
 
-@value
+@value(tag="token-logprob")
 class Likelihood:
     """A token of an answer, the logarithm of its probability, and the likeliest tokens at its place with theirs."""
 
@@ -288,7 +312,7 @@ class Likelihood:
     likeliest: tuple[tuple[str, float], ...] = ()
 
 
-@value
+@value(tag="enforcement")
 class Enforcement:
     """How the constraint of a request was kept; each clause is the JSON pointer of a schema and a keyword in it.
 
@@ -309,7 +333,7 @@ class Enforcement:
         return not self.promised and not self.checked and not self.broken
 
 
-@value
+@value(tag="response")
 class Response:
     """One answer. `usage` None means that the backend did not say; it is never read as zero.
 
@@ -334,21 +358,21 @@ class Response:
         return self.message.text
 
 
-@value
+@value(tag="text-delta")
 class TextDelta:
     """The next words of an answer."""
 
     text: str
 
 
-@value
+@value(tag="thinking-delta")
 class ThoughtDelta:
     """The next words of the hidden reasoning."""
 
     text: str
 
 
-@value
+@value(tag="stream-end")
 class Finished:
     """The end of a stream of chunks."""
 
@@ -389,7 +413,7 @@ def fold(chunks: Iterable[Chunk]) -> Response:
     )
 
 
-@value
+@value(tag="passage")
 class Passage:
     """A piece of a source; `start` is its character offset there.
 
@@ -407,7 +431,7 @@ class Passage:
     id: str = ""
 
 
-@value
+@value(tag="evidence")
 class Evidence:
     """What retrieval says of a question; every number is 0 to 1, and 0 where nothing was found.
 
@@ -426,7 +450,7 @@ class Evidence:
     dangling: tuple[str, ...] = ()
 
 
-@value
+@value(tag="notice")
 class Note:
     """Something a person may want to know; a warning is always shown."""
 

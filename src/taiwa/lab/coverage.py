@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from taiwa import guide
-from taiwa.guide import UncoveredError, Vocabulary
-from taiwa.guide.matching import MatcherGuide, MatcherState
-from taiwa.guide.schema.document import Document, Place
-from taiwa.guide.schema.keywords import Schema, is_object
+from taiwa import constraints
+from taiwa.constraints import UnsupportedConstraintError, Vocabulary
+from taiwa.constraints.allowed_tokens import MatcherGuide, MatcherState
+from taiwa.json_schema.document import Document, SchemaLocation
+from taiwa.json_schema.keywords import Schema, is_object
 from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.values import JsonSchema
@@ -24,7 +24,7 @@ __all__ = ["Covered", "cover", "coverage_report", "writable"]
 
 MOST_STEPS = 5_000
 MOST_PLACES = 200
-Places: TypeAlias = tuple[Place, ...]
+Places: TypeAlias = tuple[SchemaLocation, ...]
 Known: TypeAlias = tuple[str, Places]
 """How a key is written, and the schemas of its value."""
 BYTES = Vocabulary.of_bytes()
@@ -108,7 +108,7 @@ class _Writer:
 
     def opened(self, places: Places) -> Places:
         """The schemas, and those that they refer to or are made of."""
-        found: list[Place] = []
+        found: list[SchemaLocation] = []
         waiting = list(places)
         while waiting and len(found) < MOST_PLACES:
             place = waiting.pop(0)
@@ -125,30 +125,30 @@ def _divided(text: str) -> tuple[int, ...]:
     return BYTES.divide(text.encode())
 
 
-def _parts(place: Place) -> Iterator[Place]:
+def _parts(place: SchemaLocation) -> Iterator[SchemaLocation]:
     for keyword in ("allOf", "anyOf", "oneOf"):
         listed = place.schema.get(keyword) if is_object(place.schema) else None
         if isinstance(listed, list):
-            yield from (Place(cast("Schema", part), "", place.base) for part in listed)
+            yield from (SchemaLocation(cast("Schema", part), "", place.base) for part in listed)
 
 
-def _held(place: Place, keyword: str) -> Mapping[str, Json]:
+def _held(place: SchemaLocation, keyword: str) -> Mapping[str, Json]:
     held = place.schema.get(keyword) if is_object(place.schema) else None
     return held if isinstance(held, dict) else {}
 
 
 def _below(places: Places, key: str) -> Places:
-    found: list[Place] = []
+    found: list[SchemaLocation] = []
     for place in places:
         own = _held(place, "properties").get(key)
         others = [*_held(place, "patternProperties").values(), _held(place, "additionalProperties")]
         parts = [own] if own is not None else others
-        found += [Place(cast("Schema", part), "", place.base) for part in parts]
+        found += [SchemaLocation(cast("Schema", part), "", place.base) for part in parts]
     return tuple(found)
 
 
 def _items(places: Places) -> Places:
-    return tuple(Place(_held(place, "items"), "", place.base) for place in places)
+    return tuple(SchemaLocation(_held(place, "items"), "", place.base) for place in places)
 
 
 def writable(compiled: MatcherGuide, data: Json, schema: Schema) -> bool:
@@ -164,8 +164,8 @@ def cover(rows: Iterable[Mapping[str, Any]], *, strict: bool = True) -> Iterator
     """Judge the instances of each schema."""
     for row in rows:
         try:
-            compiled = guide.compile(JsonSchema(row["schema"]), BYTES, strict=strict)
-        except UncoveredError as error:
+            compiled = constraints.compile(JsonSchema(row["schema"]), BYTES, strict=strict)
+        except UnsupportedConstraintError as error:
             yield Covered(row["id"], "; ".join(error.clauses))
             continue
         except TaiwaError as error:

@@ -8,7 +8,7 @@ from typing import Protocol
 from taiwa.kernel.errors import ModelError, ProtocolError
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import Chunk, Finish, Finished, Likelihood, TextDelta, ThoughtDelta, ToolCall, Usage
-from taiwa.models.failures import Server, inside, not_in_protocol
+from taiwa.models.http_api.errors import Server, inside, not_in_protocol
 from taiwa.models.loose import SurrogateJoiner, item_at, mend, parse
 from taiwa.models.sse import Event, EventReader
 

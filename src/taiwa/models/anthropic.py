@@ -26,7 +26,7 @@ from taiwa.models.abilities import Facts
 from taiwa.models.answers import AnswerDecoder, Slot, Speech
 from taiwa.models.body import written
 from taiwa.models.calls import CallIds
-from taiwa.models.failures import Server, failure, inside, not_in_protocol
+from taiwa.models.http_api.errors import Server, failure, inside, not_in_protocol
 from taiwa.models.loose import count_at, item_at, items_at, parse, text_at
 from taiwa.models.wire import Call, Decoder
 

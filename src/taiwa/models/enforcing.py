@@ -1,22 +1,16 @@
 """What a server's decoder holds of a schema, what it says that it holds, and what is left to be checked."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import cast
 
-from taiwa.guide.protocol import Coverage
-from taiwa.guide.schema.document import below
-from taiwa.guide.schema.keywords import HOLDERS, KINDS
+from taiwa.constraints.guide import Coverage
+from taiwa.json_schema.document import join_pointer
+from taiwa.json_schema.keywords import KEYWORDS, Schema, subschemas
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import Calls, Constraint, Enforcement, Grammar, OneOf, Regex
 from taiwa.models.llamacpp import Places
 
 __all__ = ["NAMES", "by_findings", "by_places", "clause", "clauses", "of_coverage"]
 
-LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
-INNER = (
-    "not", "if", "then", "else", "items", "additionalItems", "contains", "additionalProperties", "propertyNames",
-    "unevaluatedItems", "unevaluatedProperties", *LISTS, *HOLDERS,
-)  # fmt: skip
 MOST_CLAUSES = 2_000
 NAMES: dict[type, str] = {Regex: "regex", OneOf: "choice", Grammar: "grammar", Calls: "tools"}
 """What is no schema is held or not as a whole; this stands in the place of a keyword."""
@@ -30,28 +24,18 @@ BOUNDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"
 
 
 def clause(pointer: str, keyword: str) -> str:
-    """A keyword and where it stands, as `taiwa.guide.Clause` writes it."""
+    """A keyword and where it stands, as `taiwa.constraints.SchemaClause` writes it."""
     return f"{pointer or '/'}: {keyword}"
 
 
 def clauses(schema: Mapping[str, Json]) -> Iterator[tuple[str, Mapping[str, Json], str]]:
     """Every keyword of a schema that says something about values: its pointer, the schema that holds it, and the keyword."""
-    todo: list[tuple[str, Json]] = [("", cast("Json", schema))]
+    todo: list[tuple[str, Schema]] = [("", schema)]
     while todo:
         pointer, here = todo.pop()
         if isinstance(here, Mapping):
-            yield from ((pointer, here, keyword) for keyword in here if keyword in KINDS)
-            todo += reversed([part for keyword in dict.fromkeys(INNER) for part in _below(pointer, here, keyword)])
-
-
-def _below(pointer: str, schema: Mapping[str, Json], keyword: str) -> Iterator[tuple[str, Json]]:
-    inner = schema.get(keyword)
-    if isinstance(inner, list) and keyword in LISTS:
-        yield from ((below(pointer, keyword, number), part) for number, part in enumerate(inner))
-    elif isinstance(inner, Mapping) and keyword in HOLDERS:
-        yield from ((below(pointer, keyword, name), part) for name, part in inner.items())
-    elif isinstance(inner, Mapping):
-        yield below(pointer, keyword), inner
+            yield from ((pointer, here, keyword) for keyword in here if keyword in KEYWORDS)
+            todo += reversed([(join_pointer(pointer, *steps), part) for steps, part in subschemas(here)])
 
 
 def by_places(schema: Mapping[str, Json], places: Places, held: Mapping[str, str], way: str) -> Enforcement:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast, get_args
 
-from taiwa.configfile import write_private
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import Ability
@@ -16,6 +15,7 @@ from taiwa.models.openai import ChatCompletions
 from taiwa.models.probe import Finding, ProbeReport, Verdict
 from taiwa.models.wire import Target
 from taiwa.settings import Settings
+from taiwa.yamlfile import write_private
 
 __all__ = ["Kept", "keep", "kept", "probed"]
 

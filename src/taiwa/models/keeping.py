@@ -7,11 +7,10 @@ Patterns, choices, tools in free text and grammars are checked here. JSON is che
 from dataclasses import replace
 from functools import lru_cache
 
-from taiwa.guide.gbnf import of_tools
-from taiwa.guide.reference.automaton import Automaton, compiled
-from taiwa.guide.reference.cfg import Cfg
-from taiwa.guide.sources import Tools
-from taiwa.guide.vocabulary import Vocabulary
+from taiwa.constraints.automaton import Automaton, compile_regex
+from taiwa.constraints.earley import GrammarGuide
+from taiwa.constraints.gbnf import tool_calls_to_gbnf
+from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.values import Calls, Chunk, Enforcement, Finished, Grammar, OneOf, Regex, Request, TextDelta
 from taiwa.models.enforcing import clause
@@ -66,14 +65,14 @@ def broken(request: Request, text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=MOST_KEPT)
 def _automaton(pattern: str) -> Automaton | None:
     try:
-        return compiled(pattern, chars=True)
+        return compile_regex(pattern, chars=True)
     except InputError:
         return None  # a pattern of the server's own dialect
 
 
 def _calls(calls: Calls, text: str) -> bool:
     try:
-        return of_tools(Tools(calls.tools, calls.free_text, calls.opening, calls.closing)).accepts(text)
+        return tool_calls_to_gbnf(calls).accepts(text)
     except InputError:
         return True
 
@@ -84,8 +83,8 @@ def _grammar(grammar: Grammar, text: str) -> bool:
 
 
 @lru_cache(maxsize=MOST_KEPT)
-def _reference(grammar: Grammar) -> Cfg | None:
+def _reference(grammar: Grammar) -> GrammarGuide | None:
     try:
-        return Cfg(grammar.text, Vocabulary.of_bytes(), start=grammar.start)
+        return GrammarGuide(grammar.text, Vocabulary.of_bytes(), start=grammar.start)
     except (ConfigError, InputError):
         return None  # no Lark here, or a grammar of the server's own dialect

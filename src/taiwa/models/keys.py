@@ -10,15 +10,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, cast
 
-from taiwa.configfile import write_private
 from taiwa.kernel.errors import AuthError, ConfigError, ModelError
 from taiwa.kernel.values import Request, Sampling, user
-from taiwa.models.http import HttpModel, Timeouts
-from taiwa.models.letter import address_of
+from taiwa.models.http_api.client import HttpModel, Secret, parse_base_url
+from taiwa.models.http_api.retries import RequestLimits
 from taiwa.models.names import PROVIDERS, resolve
-from taiwa.models.secret import Secret
 from taiwa.models.wire import Target
 from taiwa.settings import Settings
+from taiwa.yamlfile import write_private
 
 __all__ = ["KeyRow", "Secret", "check_key", "find_key", "key_name", "list_keys", "remove_key", "set_key"]
 
@@ -67,7 +66,7 @@ def find_key(target: Target, settings: Settings, environ: Mapping[str, str] | No
     if given:
         return Secret(given, name)
     providers = [provider for provider, known in PROVIDERS.items() if known.key_name == name and not known.own]
-    if not providers or address_of(target.base_url).is_local:
+    if not providers or parse_base_url(target.base_url).is_local:
         return None
     raise ConfigError(
         f"no key for {target.name}: run `taiwa keys set {providers[0]}`, or set {name} in the environment"
@@ -123,9 +122,9 @@ def check_key(target: Target, key: Secret | None, model: HttpModel | None = None
         AuthError: the provider does not accept the key.
         ModelError: it could not be asked.
     """
-    address = address_of(target.base_url)
+    address = parse_base_url(target.base_url)
     route = ROUTES.get(address.host, "models")
-    with model or HttpModel(target, key, timeouts=Timeouts(first_byte=20.0, total=30.0)) as caller:
+    with model or HttpModel(target, key, limits=RequestLimits(first_byte=20.0, total=30.0)) as caller:
         if route:
             try:
                 caller.fetch(route)

@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias, cast
 
-from taiwa.guide.reference.options import apart, kind_of, kinds_of
-from taiwa.guide.schema.document import below
+from taiwa.json_schema.complement import are_disjoint
+from taiwa.json_schema.document import Document, join_pointer, resolve_pointer
+from taiwa.json_schema.keywords import Schema, has_type, subschemas, types
 from taiwa.kernel.records import Json
 from taiwa.models.loose import items_at
 
@@ -19,7 +20,7 @@ __all__ = ["Places", "held"]
 Places: TypeAlias = frozenset[tuple[str, str]]
 """The JSON pointer of a schema, and a keyword in it."""
 
-Part: TypeAlias = tuple[str, Json]
+Part: TypeAlias = tuple[str, "Json | Schema"]
 PLAIN_PATTERN = re.compile(r"\^(?:[^\\^$(]|\\[^A-Za-z0-9]|\((?!\?))*\$", re.ASCII)
 """A pattern that is translated as it is meant: closed at both ends, without classes by letter and without special groups."""
 FORMATS = ("uuid", "date", "time", "date-time")
@@ -42,12 +43,12 @@ def held(schema: Mapping[str, Json]) -> Places:
 
 
 class _Walk:
-    def __init__(self, root: Json) -> None:
-        self.root = root
+    def __init__(self, root: Mapping[str, Json]) -> None:
+        self.document = Document(root)
         self.found: set[tuple[str, str]] = set()
         self._seen: set[str] = set()
 
-    def visit(self, pointer: str, schema: Json) -> None:
+    def visit(self, pointer: str, schema: "Json | Schema") -> None:
         if not isinstance(schema, Mapping) or pointer in self._seen:
             return
         self._seen.add(pointer)
@@ -88,25 +89,21 @@ class _Walk:
     def target(self, reference: Json) -> Part | None:
         if not isinstance(reference, str) or not reference.startswith("#"):
             return None
-        here = self.root
-        for name in reference[1:].split("/")[1:]:
-            plain = name.replace("~1", "/").replace("~0", "~")
-            if not isinstance(here, Mapping) or plain not in here:
-                return None
-            here = here[plain]
-        return reference[1:], here
+        try:
+            return reference[1:], resolve_pointer(self.document.root.schema, reference)
+        except LookupError:
+            return None
 
     def union(self, pointer: str, schema: Mapping[str, Json]) -> Iterator[Part]:
         keyword = "oneOf" if "oneOf" in schema else "anyOf"
-        parts = items_at(dict(schema), keyword)
-        followed = [self.followed(part) for part in parts]
-        if keyword == "anyOf" or apart(followed):
+        parts = list(subschemas(schema, keyword))
+        if keyword == "anyOf" or are_disjoint([part for _, part in parts], self.document):
             self.keep(pointer, schema, keyword)
-        yield from ((below(pointer, keyword, number), part) for number, part in enumerate(parts))
+        yield from self.below(pointer, schema, keyword)
 
-    def followed(self, schema: Json) -> Json:
-        target = self.target(schema["$ref"]) if isinstance(schema, Mapping) and "$ref" in schema else None
-        return schema if target is None else target[1]
+    @staticmethod
+    def below(pointer: str, schema: Mapping[str, Json], *keywords: str) -> Iterator[Part]:
+        yield from ((join_pointer(pointer, *steps), part) for steps, part in subschemas(schema, *keywords))
 
     def kinds(self, pointer: str, schema: Mapping[str, Json], kinds: list[Json]) -> Iterator[Part]:
         """One way for each type; a keyword is held when it is held on the way of the type that it speaks of."""
@@ -120,7 +117,7 @@ class _Walk:
         keyword = "const" if "const" in schema else "enum"
         listed = [schema["const"]] if keyword == "const" else items_at(dict(schema), "enum")
         self.keep(pointer, schema, keyword)
-        if "type" in schema and all(kind_of(each) in kinds_of({"type": schema["type"]}) for each in listed):
+        if "type" in schema and all(has_type(each, types(schema)) for each in listed):
             self.keep(pointer, schema, "type")
 
     def object(self, pointer: str, schema: Mapping[str, Json]) -> Iterator[Part]:
@@ -129,14 +126,12 @@ class _Walk:
         self.keep(pointer, schema, "type", "properties", "additionalProperties")
         if all(name in named for name in items_at(dict(schema), "required")):
             self.keep(pointer, schema, "required")
-        yield from ((below(pointer, "properties", name), part) for name, part in named.items())
-        if isinstance(schema.get("additionalProperties"), Mapping):
-            yield below(pointer, "additionalProperties"), schema["additionalProperties"]
+        yield from self.below(pointer, schema, "properties", "additionalProperties")
 
     def merged(self, pointer: str, schema: Mapping[str, Json]) -> Iterator[Part]:
         """Of `allOf` the properties of its parts are put together; all else in the parts is dropped."""
         parts = [
-            self.target(part["$ref"]) if isinstance(part, Mapping) and "$ref" in part else (below(pointer, "allOf", number), part)
+            self.target(part["$ref"]) if isinstance(part, Mapping) and "$ref" in part else (join_pointer(pointer, "allOf", number), part)
             for number, part in enumerate(items_at(dict(schema), "allOf"))
         ]  # fmt: skip
         found = [part for part in parts if part is not None]
@@ -148,17 +143,14 @@ class _Walk:
                 self.keep(where, part, "type", "properties")
                 if all(name in named for name in items_at(dict(part), "required")):
                     self.keep(where, part, "required")
-                yield from ((below(where, "properties", name), inner) for name, inner in named.items())
+                yield from self.below(where, part, "properties")
 
     def array(self, pointer: str, schema: Mapping[str, Json]) -> Iterator[Part]:
         keyword = "items" if "items" in schema else "prefixItems"
         self.keep(pointer, schema, "type", keyword)
-        items = schema[keyword]
-        if isinstance(items, list):
-            yield from ((below(pointer, keyword, number), part) for number, part in enumerate(items))
-            return
-        self.keep(pointer, schema, *(word for word in ("minItems", "maxItems") if _is_small(schema.get(word))))
-        yield below(pointer, keyword), items
+        if not isinstance(schema[keyword], list):
+            self.keep(pointer, schema, *(word for word in ("minItems", "maxItems") if _is_small(schema.get(word))))
+        yield from self.below(pointer, schema, keyword)
 
     def scalar(self, pointer: str, schema: Mapping[str, Json], kind: Json) -> None:
         if kind in (None, "string") and "pattern" in schema:

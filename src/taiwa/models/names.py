@@ -159,7 +159,7 @@ def _base(url: SplitResult, provider: Provider) -> str:
 def _unknown(name: str, known: tuple[str, ...]) -> str:
     prefix, colon, model = name.partition(":")
     if prefix == BUILTIN:
-        return f"the model that comes along is called {BUILTIN!r}, and nothing follows its name but options: {BUILTIN}?runtime=onnx"
+        return f"the built-in model is called {BUILTIN!r}, and nothing follows its name"
     guess = next((provider for pattern, provider in GUESSES if re.search(pattern, name)), "")
     if not colon:
         hint = f"did you mean '{guess}:{name}'?" if guess else FORMS

@@ -22,7 +22,7 @@ from taiwa.models.abilities import Facts
 from taiwa.models.answers import AnswerDecoder, Slot, Speech
 from taiwa.models.body import written
 from taiwa.models.calls import CallIds
-from taiwa.models.failures import Server, failure, inside, not_in_protocol
+from taiwa.models.http_api.errors import Server, failure, inside, not_in_protocol
 from taiwa.models.likelihoods import likelihoods_in
 from taiwa.models.loose import count_at, item_at, items_at, text_at
 from taiwa.models.systemone import answers_in, bill_in, encode_questions

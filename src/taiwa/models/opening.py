@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.abilities import Facts
 from taiwa.models.gguf.model import GgufModel
-from taiwa.models.http import HttpModel, Retry, Timeouts
+from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.retries import RequestLimits, RetryPolicy
 from taiwa.models.keys import find_key
 from taiwa.models.local.model import LocalModel
 from taiwa.models.local.place import here
@@ -58,16 +59,16 @@ def open_model(target: Target, chosen: Settings) -> Opened:
     Raises:
         ConfigError: its key is missing, its name cannot be used, or its folder holds no model.
     """
-    timeouts = Timeouts(total=chosen.timeout)
+    limits = RequestLimits(total=chosen.timeout)
     if target.base_url == "gguf":
         with _lock:
             served = _files.get(target.name)
             if served is None or served.target != target:
-                served = _files[target.name] = GgufModel(target, timeouts)
+                served = _files[target.name] = GgufModel(target, limits)
             return served
     if not target.inside:
-        retry = Retry(attempts=chosen.attempts)
-        return HttpModel(target, find_key(target, chosen), timeouts=timeouts, retry=retry)
+        retry = RetryPolicy(attempts=chosen.attempts)
+        return HttpModel(target, find_key(target, chosen), limits=limits, retry=retry)
     with _lock:
         found = _inside.get(target.name)
         if found is None or found.abilities != target.abilities:

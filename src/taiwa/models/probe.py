@@ -32,7 +32,7 @@ from taiwa.kernel.values import (
     Usage,
     user,
 )
-from taiwa.models.http import HttpModel
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.loose import item_at, parse, text_at
 from taiwa.models.names import resolve
 from taiwa.models.temptations import OTHER, RULES, WORD, matches

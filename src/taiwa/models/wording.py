@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from taiwa.guide.gbnf import of_grammar, of_regex, of_tools, places
-from taiwa.guide.reference.regex import alternatives
-from taiwa.guide.reference.schema import to_regex
-from taiwa.guide.schema import rewrite
-from taiwa.guide.sources import Tools
+from taiwa.constraints.gbnf import grammar_to_gbnf, regex_size, regex_to_gbnf, tool_calls_to_gbnf
+from taiwa.constraints.readable_guides import choice_regex
+from taiwa.constraints.schema_regex import to_regex
+from taiwa.constraints.schema_rewriter import rewrite_schema
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import Ability, Calls, Enforcement, Grammar, JsonSchema, OneOf, Regex
@@ -98,15 +97,13 @@ class Wording:
             case Regex(pattern):
                 return self._pattern(pattern, begun, "regex")
             case OneOf(texts):
-                return self._pattern(alternatives(texts), begun, "choice", texts)
+                return self._pattern(choice_regex(texts), begun, "choice", texts)
             case Grammar():
                 if begun:
                     raise InputError("an answer that was begun cannot be gone on with under a grammar")
                 return self._grammar(self._translated(constraint), "grammar")
             case Calls():
-                made = of_tools(
-                    Tools(constraint.tools, constraint.free_text, constraint.opening, constraint.closing), begun
-                )
+                made = tool_calls_to_gbnf(constraint, begun)
                 worded = self._grammar(made.text, "tools")
                 missed = tuple(clause(each.pointer, each.keyword) for each in made.missed)
                 return replace(worded, enforcement=replace(worded.enforcement, checked=missed))
@@ -122,7 +119,7 @@ class Wording:
 
     def _translated(self, grammar: Grammar) -> str:
         try:
-            return of_grammar(grammar)
+            return grammar_to_gbnf(grammar)
         except ConfigError:  # without Lark's own reader nothing is translated
             if self.way != "structured_outputs":
                 raise
@@ -217,18 +214,18 @@ def _clauses(constraint: Held) -> list[str]:
 
 @lru_cache(maxsize=MOST_KEPT)
 def _is_small(pattern: str) -> bool:
-    return len(pattern) <= LONGEST_PATTERN and places(pattern) <= MOST_PLACES
+    return len(pattern) <= LONGEST_PATTERN and regex_size(pattern) <= MOST_PLACES
 
 
 @lru_cache(maxsize=MOST_KEPT)
 def _of_regex(pattern: str, begun: str) -> str:
-    return of_regex(pattern, begun)
+    return regex_to_gbnf(pattern, begun)
 
 
 @lru_cache(maxsize=MOST_KEPT)
 def _for_llguidance(schema: str) -> Worded:
     """A schema for a llama.cpp with llguidance in it, rewritten into what that enforces, as for a model in this process."""
-    written = rewrite(json.loads(schema))
+    written = rewrite_schema(json.loads(schema))
     # No white space: the engine's older versions, which servers are built with, do not keep its bounds.
     text = json.dumps({**written.schema, "x-guidance": {"whitespace_flexible": False}}, ensure_ascii=False)
     enforced = tuple(dict.fromkeys(clause(each.pointer, each.keyword) for each in written.enforced))

@@ -18,7 +18,7 @@ NANO_PER_MILLION = 1000
 """Billionths of a unit that one token costs at a rate of one unit per million tokens."""
 
 
-@value
+@value(tag="prices")
 class Rates:
     """Currency units per million tokens; a cached rate that is not given equals the input rate. Written as decimal text."""
 

@@ -7,11 +7,12 @@ all-MiniLM-L6-v2 the vectors agree with PyTorch to a cosine of 0.9999998.
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from taiwa.kernel.errors import ConfigError
+from taiwa.safetensors_file import FLOATS, parse_header, read_tensor
 
 if TYPE_CHECKING:
     import numpy as np
@@ -178,25 +179,15 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _tensors(path: Path) -> tuple[dict[str, Vectors], str]:
-    """The tensors of a safetensors file (a length, a JSON header, raw numbers), and the hash of the file."""
-    np = numpy("a sentence model")
-    kinds: dict[str, Callable[[bytes], Any]] = {
-        "F32": lambda raw: np.frombuffer(raw, "<f4"),
-        "F16": lambda raw: np.frombuffer(raw, "<f2").astype(np.float32),
-    }
+    """Return the tensors of a safetensors file by name, and the SHA-256 of the file."""
+    numpy("a sentence model")
     try:
-        raw = path.read_bytes()
-        begin = 8 + int.from_bytes(raw[:8], "little")
-        header = json.loads(raw[8:begin])
-        found = {
-            name.removeprefix("bert."): kinds[each["dtype"]](raw[begin + each["data_offsets"][0] : begin + each["data_offsets"][1]])
-            .reshape(each["shape"])
-            for name, each in header.items()
-            if name != "__metadata__" and each["dtype"] in kinds
-        }  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        data = path.read_bytes()
+        infos = parse_header(data, len(data)).tensors.items()
+        tensors = {name.removeprefix("bert."): read_tensor(data, info) for name, info in infos if info.dtype in FLOATS}
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{path} cannot be read as safetensors ({error})") from None
-    return found, hashlib.sha256(raw).hexdigest()
+    return tensors, hashlib.sha256(data).hexdigest()
 
 
 def _tokenizer(path: Path, most: int) -> "Tokenizer":

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from taiwa.kernel.errors import ConfigError, InputError
@@ -32,6 +32,7 @@ from taiwa.retrieval.readers import (
     split_into_chunks,
 )
 from taiwa.retrieval.types import PUBLIC, Audience, Batch, Document, FileFacts, IndexBackend, UnreadableError
+from taiwa.yamlfile import Scalar, Table, read_yaml
 
 __all__ = [
     "SIDECAR",
@@ -48,7 +49,6 @@ __all__ = [
 ]
 
 SIDECAR = ".taiwa-access.yaml"
-LARGEST_RULES = 256 * 1024
 
 
 class Rule(NamedTuple):
@@ -76,27 +76,19 @@ def read_rules(text: str, where: str, below: str = "", above: str = "") -> Rules
     Raises:
         ConfigError: a rule cannot be understood.
     """
-    import yaml
-
-    if len(text) > LARGEST_RULES:
-        raise ConfigError(f"{where}: {len(text)} characters are too many for rules (at most {LARGEST_RULES})")
-    try:
-        given: object = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        raise ConfigError(
-            f"{where}{f':{mark.line + 1}' if mark else ''}: not YAML (a path that begins with * stands in quotes): mend it, then index again"
-        ) from None
-    if given is None:
+    tree = read_yaml(text, where)
+    if tree is None or (isinstance(tree, Scalar) and tree.value is None):
         return ()
-    if not isinstance(given, dict):
+    if not isinstance(tree, Table):
         raise ConfigError(f"{where}: rules are written `path: [principals, …]`, one per line")
     rules: list[Rule] = []
-    for path, names in cast("dict[object, object]", given).items():
-        found = access_names(names)
-        if not isinstance(path, str) or not path or found is None:
-            raise ConfigError(f"{where}: the rule {path!r} must be `path: [principals, …]`, like `hr/**: [group:hr]`")
-        rules.append(Rule(_pattern(f"{below}{path.removeprefix('/')}"), found, above))
+    for entry in tree.entries:
+        names = access_names(entry.value)
+        if names is None:
+            raise ConfigError(
+                f"{where}:{entry.at.line}: the rule {entry.key!r} must be `path: [principals, …]`, like `hr/**: [group:hr]`"
+            )
+        rules.append(Rule(_pattern(f"{below}{entry.key.removeprefix('/')}"), names, above))
     return tuple(rules)
 
 
@@ -278,7 +270,7 @@ Progress: TypeAlias = Callable[[int, int, str], None]
 """Called with the number of finished files, the number of all files, and the next path."""
 
 
-@value
+@value(tag="refresh-problem")
 class Problem:
     """A file that could not be read, and the reason."""
 
@@ -286,7 +278,7 @@ class Problem:
     why: str
 
 
-@value
+@value(tag="refresh-report")
 class RefreshReport:
     """Counts of the files of a folder. `others` counts files by unsupported suffix."""
 

@@ -12,12 +12,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from taiwa.apart.inside import Answers
+from taiwa.isolation import Handler
 from taiwa.kernel.records import Json, record
 from taiwa.retrieval.readers import decode, read_markdown
 from taiwa.retrieval.types import Heading, ParsedDocument, UnreadableError
 
-__all__ = ["declared_encoding", "door", "sections"]
+__all__ = ["declared_encoding", "entry", "sections"]
 
 CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)", re.IGNORECASE)
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -161,7 +161,7 @@ MOST_BOOKMARKS = 5_000
 DEEPEST_BOOKMARK = 6
 
 
-def door(start: dict[str, Json]) -> Answers:
+def entry(start: dict[str, Json]) -> Handler:
     """Return the function that answers requests in the child process."""
     del start
 

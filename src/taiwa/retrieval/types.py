@@ -144,7 +144,7 @@ class TermCounts:
     holders: Mapping[str, int]
 
 
-@value
+@value(tag="passage-feedback")
 class PassageFeedback:
     """A user's judgement of a passage that was found for a query."""
 
@@ -342,7 +342,7 @@ class LibraryBackend(Protocol):
         ...
 
 
-@value
+@value(tag="heading")
 class Heading:
     """A heading: where its section begins in the text, its level (1 is outermost), and its words."""
 
@@ -351,7 +351,7 @@ class Heading:
     words: str
 
 
-@value
+@value(tag="parsed-document")
 class ParsedDocument:
     """The text of a document, its title, its headings in order, and where each page begins.
 
@@ -365,7 +365,7 @@ class ParsedDocument:
     access: tuple[str, ...] | None = None
 
 
-class UnreadableError(InputError):
+class UnreadableError(InputError, tag="unreadable"):
     """A file that cannot be read; the message is short enough for a row of a report."""
 
 

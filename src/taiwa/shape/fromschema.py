@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+from taiwa.json_schema.document import resolve_pointer
 from taiwa.kernel import InputError, Json
 from taiwa.shape.allof import joined
 from taiwa.shape.form import (
@@ -102,16 +103,10 @@ class _Reader:
 
     def at(self, pointer: str) -> Json:
         """Follow a JSON pointer such as `#/$defs/Item`."""
-        here: Json = self.schema
-        for part in pointer.removeprefix("#").split("/")[1:]:
-            key = unquote(part).replace("~1", "/").replace("~0", "~")
-            if isinstance(here, dict) and key in here:
-                here = here[key]
-            elif isinstance(here, list) and key.isdecimal() and int(key) < len(here):
-                here = here[int(key)]
-            else:
-                raise InputError(f"schema: the reference {pointer!r} leads nowhere")
-        return here
+        try:
+            return resolve_pointer(self.schema, pointer)
+        except LookupError:
+            raise InputError(f"schema: the reference {pointer!r} leads nowhere") from None
 
     def reference(self, pointer: Json) -> RefNode:
         if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):

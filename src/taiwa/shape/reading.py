@@ -12,7 +12,7 @@ Level: TypeAlias = Literal["safe", "likely", "guess"]
 """How sure a fix is: it cannot change the meaning · hardly any other meaning is possible · others are possible."""
 
 
-@value
+@value(tag="fix")
 class Fix:
     """One departure from JSON that was mended; `position` is its character offset in the text."""
 

@@ -17,10 +17,10 @@ from taiwa.store.refs import Refs, check_name
 from taiwa.store.runs import CallRecord, Runs
 from taiwa.store.schema import StoreDatabase
 
-__all__ = ["VERSION", "export_lines", "import_lines"]
+__all__ = ["FORMAT", "export_lines", "import_lines"]
 
-VERSION = 1
-FORMAT = "conversation"
+KIND = "conversation"
+FORMAT = 1
 OPTIONAL = (str, type(None))
 MOST_TOGETHER = 64
 """How far back to search the tip on which a node was committed together with others."""
@@ -31,7 +31,7 @@ def export_lines(nodes: Nodes, runs: Runs, tip: str, name: str = "", *, calls: b
 
     Calls are for reading and are not imported, since a copy was not paid for.
     """
-    yield _line({"taiwa": FORMAT, "version": VERSION, "name": name, "tip": tip})
+    yield _line({"taiwa": KIND, "format": FORMAT, "name": name, "tip": tip})
     known: set[str] = set()
     for hashed, node in reversed(tuple(nodes.path(tip))):
         if node.app not in known:
@@ -139,11 +139,13 @@ def _read(line: str) -> dict[str, Any]:
 
 
 def _header(data: dict[str, Any]) -> dict[str, Any]:
-    if data.get("taiwa") != FORMAT or not isinstance(data.get("tip"), str) or not isinstance(data.get("name"), str):
+    if data.get("taiwa") != KIND or not isinstance(data.get("tip"), str) or not isinstance(data.get("name"), str):
         raise InputError("not the header of an exported session")
-    version = data.get("version")
-    if version != VERSION:
-        raise InputError(f"the file has version {version!r}, this version of taiwa reads {VERSION}; update taiwa")
+    found = data.get("format")
+    if found is None:
+        raise InputError("the file was written by an unreleased version of taiwa and cannot be imported")
+    if found != FORMAT:
+        raise InputError(f"the file has format {found!r} and this version of taiwa reads {FORMAT}; update taiwa")
     return data
 
 

@@ -263,11 +263,11 @@ AXES: dict[Axis, str] = {
     "session": "run.ref",
 }
 SUMS = """
-    count(*) FILTER (WHERE kind = 'Complete'), count(*) FILTER (WHERE kind = 'CallTool'),
-    count(*) FILTER (WHERE kind = 'Complete' AND call.error IS NOT NULL),
+    count(*) FILTER (WHERE kind = 'complete'), count(*) FILTER (WHERE kind = 'call-tool'),
+    count(*) FILTER (WHERE kind = 'complete' AND call.error IS NOT NULL),
     CAST(sum(call.input) AS BIGINT), CAST(sum(output) AS BIGINT), CAST(sum(cache_read) AS BIGINT),
     CAST(sum(cache_write) AS BIGINT), CAST(sum(reasoning) AS BIGINT),
-    count(*) FILTER (WHERE kind = 'Complete' AND answer IS NOT NULL AND metered = 0),
+    count(*) FILTER (WHERE kind = 'complete' AND answer IS NOT NULL AND metered = 0),
     count(*) FILTER (WHERE metered <> 0 AND cost_nano IS NULL),
     CAST(sum(coalesce(cost_nano, 0)) AS BIGINT)
 FROM call JOIN run ON run.seq = call.run LEFT JOIN app ON app.seq = run.app"""
@@ -276,7 +276,7 @@ UNANSWERED_AXES = AXES | {"model": "run.model", "day": "run.at_us / 86400000000"
 UNANSWERED = """
     CAST(sum(run.requests - answered.calls) AS BIGINT)
 FROM run LEFT JOIN app ON app.seq = run.app
-JOIN (SELECT run.seq, count(call.seq) AS calls FROM run LEFT JOIN call ON call.run = run.seq AND call.kind = 'Complete'
+JOIN (SELECT run.seq, count(call.seq) AS calls FROM run LEFT JOIN call ON call.run = run.seq AND call.kind = 'complete'
       WHERE run.requests > 0 GROUP BY run.seq) answered ON answered.seq = run.seq AND run.requests > answered.calls"""
 
 

@@ -78,11 +78,14 @@ def _turn_again(desk: Desk, stop: Stop, before: Conversation | None) -> Replayed
 def _asked_again(stop: Stop, before: Conversation, entries: Iterable[Entry]) -> str:
     """Look up and decide again from the record; say in what that differs."""
     from taiwa.flows.askturn import ask_turn, asking_of
+    from taiwa.i18n import dialogue_version
     from taiwa.talk.asking import reader_of
 
     asking = asking_of(stop.node.delta)
     if asking is None:
         return "it does not say how it asked"
+    if asking.manner.catalogue > dialogue_version():
+        return f"version {asking.manner.catalogue} of the dialogue catalogue worded it, which is not installed here"
     try:
         program = ask_turn(stop.node.user or "", asking, reader_of(asking.terms))(before)
         _, after = replay(program, Journal(entries))

@@ -17,6 +17,7 @@ from taiwa.flows.clarify import Judge, Manner
 from taiwa.flows.extractive import Reader
 from taiwa.flows.person import NOBODY, Person
 from taiwa.flows.policies import policy_named
+from taiwa.i18n import dialogue_version, user_language
 from taiwa.kernel.effects import Effect, Program, Step, tell
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
@@ -124,7 +125,7 @@ def _looking(app: App, desk: "Desk", asking: Asking, indexes: "list[Index]", sta
     from taiwa.retrieval import ScopedRetriever
 
     if (settings := desk.settings) is not None:
-        from taiwa.models.embeddings import by_meaning
+        from taiwa.models.http_api.embeddings import by_meaning
 
         indexes = [by_meaning(index, settings) for index in indexes]
     within = ScopedRetriever(indexes, _words(app.values.get("as")))
@@ -144,7 +145,15 @@ def _asking(app: App, desk: "Desk", *, modelless: bool) -> Asking:
     if policy in NEEDING and (modelless or judge == "none"):
         raise ConfigError(f"the policy {name} decides by the scores of a model: give -m, or take look_first")
     rounds = given.get("rounds")
-    manner = Manner(policy, rounds if isinstance(rounds, int) else None, judge, GIVEN, recall=EARLIER)
+    manner = Manner(
+        policy,
+        rounds if isinstance(rounds, int) else None,
+        judge,
+        GIVEN,
+        recall=EARLIER,
+        catalogue=dialogue_version(),
+        locale=user_language(),
+    )
     return Asking(manner, person_of(str(given.get("person") or ""), desk.store), app.instructions)
 
 

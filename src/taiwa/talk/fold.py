@@ -67,7 +67,7 @@ def _kept(talk: Talk, given: Given, node: str) -> Row:
 
 
 def _paid(desk: Desk, node: str) -> Spent:
-    calls = [call for call in desk.store.runs.calls(node) if call.kind == "Complete"]
+    calls = [call for call in desk.store.runs.calls(node) if call.kind == "complete"]
     spent = Spent()
     for call in calls:
         cost = None if call.usage is None else call.cost_nano

@@ -14,7 +14,7 @@ from taiwa.talk.turn import Manner, Voice
 __all__ = ["Counted", "Given", "Row", "ends_batch", "failed", "see_that_limits_hold"]
 
 
-@value
+@value(tag="batch-input")
 class Given:
     """One row as it was given; `error` says why it cannot be said, or is empty."""
 
@@ -25,7 +25,7 @@ class Given:
     error: str = ""
 
 
-@value
+@value(tag="batch-row")
 class Row:
     """What came of a row: `answer` None means that it failed. `kept` rows were answered before."""
 
@@ -63,7 +63,7 @@ class Counted(Protocol):
 
 def failed(given: Given, error: TaiwaError) -> Row:
     """A row with its error and what it cost all the same."""
-    told: dict[str, Json] = {"type": type(error).__name__, "message": error.message}
+    told: dict[str, Json] = {"type": error.tag, "message": error.message}
     return Row(given, error=told, spent=error.spent if isinstance(error.spent, Spent) else Spent())
 
 

@@ -50,7 +50,7 @@ class Voice:
         return lambda _, usage: None if rates is None else rates.cost(usage)
 
 
-@value
+@value(tag="turn-options")
 class Manner:
     """How turns are done: rounds of repair, whether a broken delta fails the turn, what may be spent in all, and what
     a KeyboardInterrupt does to an answer that is streaming (`keep`: the turn is committed with what it has).
@@ -69,7 +69,7 @@ class Manner:
         return {"strict": self.strict, "repairs": self.repairs}
 
 
-@value
+@value(tag="turn-input")
 class Utterance:
     """What is said, and after which place. `leaving` is the tip that the session leaves when it goes back to say it."""
 

@@ -60,7 +60,7 @@ def first_request(typing: Typing, text: str, model: Speaker) -> Request:
     return asking.first_request(typing.program(text), model.abilities)
 
 
-@value
+@value(tag="typed-row")
 class TypedRow:
     """What came of a row: its value as JSON, or its error; the attempts that it took, and its bill."""
 
@@ -115,7 +115,7 @@ class Typed(SideBySide[Extracted[Any], TypedRow]):
 
     def failed(self, given: Given, error: TaiwaError) -> TypedRow:
         """Make a row of its error, with all that was tried."""
-        told: dict[str, Json] = {"type": type(error).__name__, "message": error.message}
+        told: dict[str, Json] = {"type": error.tag, "message": error.message}
         tries: Sequence[Attempt] = ()
         if isinstance(error, ExtractError):
             told |= {"diagnostics": list(error.diagnostics), "best": error.best}

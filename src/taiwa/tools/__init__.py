@@ -1,6 +1,6 @@
 """What a program can call by name: typed functions as tools, exact tools for numbers and chemistry, and workers for your own."""
 
-from taiwa.apart import Bounds
+from taiwa.isolation import ProcessLimits
 from taiwa.tools.calculator import calculate, calculator
 from taiwa.tools.catalogue import builtin, find
 from taiwa.tools.formula import Formula, formula
@@ -14,10 +14,10 @@ from taiwa.tools.worker import Isolated, isolated
 
 __all__ = [
     "Balance",
-    "Bounds",
     "Formula",
     "FunctionTool",
     "Isolated",
+    "ProcessLimits",
     "Searching",
     "balance",
     "builtin",

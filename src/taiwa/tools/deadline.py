@@ -24,7 +24,7 @@ def in_time(act: Callable[[], R], seconds: float, name: str) -> R:
     outcome: _Outcome[R] = _Outcome(act)
     Thread(target=copy_context().run, args=(outcome.run,), name=f"tool {name}", daemon=True).start()
     if not outcome.done.wait(seconds):
-        raise ToolError(f"{name} did not end in time", code="timeout")
+        raise ToolError(f"{name} timed out", code="timeout")
     return outcome.given(name)
 
 

@@ -7,8 +7,10 @@ tags, joiners. Marks that begin a call or a role are broken up, so that foreign 
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Mapping
+from itertools import islice
 
+from taiwa.json_schema.keywords import Schema, map_subschemas
 from taiwa.kernel.records import Json
 
 __all__ = ["cut", "harmless", "harmless_schema"]
@@ -62,24 +64,27 @@ def harmless_schema(schema: Json) -> dict[str, Json]:
     return {**plain, "type": "object", "properties": properties if isinstance(properties, dict) else {}}
 
 
-def _schema(schema: Json, deep: int) -> Json:
+def _schema(schema: "Json | Schema", deep: int) -> Json:
     if isinstance(schema, bool):
         return schema
-    if not isinstance(schema, dict) or deep == 0:
+    if not isinstance(schema, Mapping) or deep == 0:
         return {}
     kept: dict[str, Json] = {}
     for key, part in schema.items():
         if key in ("properties", "$defs") and isinstance(part, dict):
-            kept[key] = {_word(name): _schema(inner, deep - 1) for name, inner in _first(part.items())}
+            kept[key] = {
+                _word(name): inner if isinstance(inner, dict | bool) else {}
+                for name, inner in islice(part.items(), MOST_KEYS)
+            }
         elif key in ("anyOf", "oneOf", "allOf") and isinstance(part, list):
-            kept[key] = [_schema(inner, deep - 1) for inner in part[:MOST_KEYS]]
+            kept[key] = [inner if isinstance(inner, dict | bool) else {} for inner in part[:MOST_KEYS]]
         elif key in ("items", "additionalProperties"):
-            kept[key] = _schema(part, deep - 1)
+            kept[key] = part if isinstance(part, dict | bool) else {}
         elif key in WORDS:
             kept[key] = _word(str(part))
         elif key in ALLOWED:
             kept[key] = _plain(part)
-    return kept
+    return map_subschemas(kept, lambda _, inner: _schema(inner, deep - 1))
 
 
 def _plain(part: Json) -> Json:
@@ -95,7 +100,3 @@ def _plain(part: Json) -> Json:
 
 def _word(text: str) -> str:
     return " ".join(harmless(text, LONGEST_WORD).split())
-
-
-def _first(items: Iterable[tuple[str, Json]]) -> list[tuple[str, Json]]:
-    return [pair for _, pair in zip(range(MOST_KEYS), items, strict=False)]

@@ -10,12 +10,12 @@ from importlib.util import module_from_spec, spec_from_loader
 from types import CodeType, ModuleType
 from typing import Any, cast
 
-from taiwa.apart.inside import Answers
+from taiwa.isolation import Handler
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.records import Json, record
 from taiwa.kernel.values import ToolResult
 
-__all__ = ["door"]
+__all__ = ["entry"]
 
 MAIN = "__taiwa_tool__"
 MEGABYTE = 1 << 20
@@ -34,7 +34,7 @@ CONSTANTS = (
 )
 
 
-def door(start: dict[str, Any]) -> Answers:
+def entry(start: dict[str, Any]) -> Handler:
     """Find the tool that another process named."""
     tool = _found(start)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
 
-from taiwa.apart.worker import Bounds, inside_worker
+from taiwa.isolation import ProcessLimits, in_child
 from taiwa.kernel.errors import InputError, ShapeError, ToolError
 from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.values import ToolResult, ToolSpec
@@ -25,7 +25,7 @@ __all__ = ["FunctionTool", "tool"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-USUAL = Bounds()
+USUAL = ProcessLimits()
 LONGEST_ARGUMENTS = 1_000_000
 """Characters; they are checked as JSON, which takes time of its own."""
 DEEPEST_ARGUMENTS = 100
@@ -65,12 +65,12 @@ class FunctionTool(Generic[P, R]):
         fixed: Mapping[str, object] | None = None,
         *,
         isolated: bool | None = None,
-        bounds: Bounds = USUAL,
+        limits: ProcessLimits = USUAL,
     ) -> None:
         self._function = function
         self._fixed = dict(fixed or {})
         self._isolated = isolated
-        self._bounds = bounds
+        self._limits = limits
         self._apart: Isolated | None = None
         hints = _hints(function)
         self._returns: Shape[Any] | None = None if hints["return"] in (str, ToolResult) else Shape(hints["return"])
@@ -122,10 +122,10 @@ class FunctionTool(Generic[P, R]):
         if unknown is not None:
             raise InputError(f"{self._spec.name} has no parameter {unknown!r}")
         kept = {**self._fixed, **fixed}
-        return FunctionTool(self._function, self._spec.name, kept, isolated=self._isolated, bounds=self._bounds)
+        return FunctionTool(self._function, self._spec.name, kept, isolated=self._isolated, limits=self._limits)
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
-        """Call the function with JSON arguments, within its bounds.
+        """Call the function with JSON arguments, within its limits.
 
         Raises:
             ToolError: `bad_arguments`, `internal` where the function failed, what the function raised itself, or
@@ -138,7 +138,7 @@ class FunctionTool(Generic[P, R]):
             self._apart = self._worker()
         if self._apart is not None:
             return self._apart.call(arguments)
-        return in_time(lambda: self.here(arguments), self._bounds.seconds, self._spec.name)
+        return in_time(lambda: self.here(arguments), self._limits.seconds, self._spec.name)
 
     def here(self, arguments: Mapping[str, Json]) -> ToolResult:
         """Call the function in this thread, without a deadline.
@@ -150,7 +150,7 @@ class FunctionTool(Generic[P, R]):
         call: Callable[..., R] = self._function
         with _Failure(self._spec.name):
             result = self._result(call(**values, **self._fixed))
-        if len(result.text) > self._bounds.characters:
+        if len(result.text) > self._limits.characters:
             raise ToolError(f"{self._spec.name} gave too much", code="too_large", hint="ask for less")
         return result
 
@@ -162,10 +162,10 @@ class FunctionTool(Generic[P, R]):
         """
         from taiwa.tools.worker import Isolated
 
-        if inside_worker():
+        if in_child():
             return None
         try:
-            return Isolated(self, self._bounds)
+            return Isolated(self, self._limits)
         except InputError:
             if self._isolated:
                 raise
@@ -231,10 +231,10 @@ def tool(
     Raises:
         InputError: a parameter or the result has no type, or the function cannot be called by name.
     """
-    bounds = Bounds(seconds, memory_mb, characters)
+    limits = ProcessLimits(seconds, memory_mb, characters)
 
     def made(function: Callable[P, R]) -> FunctionTool[P, R]:
-        return FunctionTool(function, isolated=isolated, bounds=bounds)
+        return FunctionTool(function, isolated=isolated, limits=limits)
 
     return made if function is None else made(function)
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, cast
 from weakref import finalize
 
-from taiwa.apart.worker import Bounds, Worker
+from taiwa.isolation import IsolatedProcess, ProcessLimits
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.records import Json, revive
 from taiwa.kernel.values import ToolResult, ToolSpec
@@ -18,30 +18,30 @@ from taiwa.tools.tool import FunctionTool
 __all__ = ["Isolated", "isolated"]
 
 KEPT_WORKERS = 4
-USUAL = Bounds()
+USUAL = ProcessLimits()
 
 
-def isolated(tool: FunctionTool[Any, Any], bounds: Bounds = USUAL) -> "Isolated":
+def isolated(tool: FunctionTool[Any, Any], limits: ProcessLimits = USUAL) -> "Isolated":
     """Run a tool's calls in worker processes; a worker is started at the first call and kept for the next ones.
 
     Raises:
         InputError: the tool is no attribute of a module, so another process cannot find it.
     """
-    return Isolated(tool, bounds)
+    return Isolated(tool, limits)
 
 
 class Isolated:
-    """A tool of which every call ends: with its result, or with a `ToolError` when its bounds are reached.
+    """A tool of which every call ends: with its result, or with a `ToolError` when its limits are reached.
 
     Codes beside the tool's own: `timeout`, `memory`, `too_large`, `crashed`. What a crashed worker printed is a note of the
     error, for a person's traceback, and never part of the message that a model reads. Calls from several threads run side by side.
     """
 
-    def __init__(self, tool: FunctionTool[Any, Any], bounds: Bounds) -> None:
+    def __init__(self, tool: FunctionTool[Any, Any], limits: ProcessLimits) -> None:
         self._tool = tool
-        self._bounds = bounds
+        self._limits = limits
         self._address = _address(tool)
-        self._idle: deque[Worker] = deque()
+        self._idle: deque[IsolatedProcess] = deque()
         self._lock = Lock()
         self._close = finalize(self, _end_all, self._idle)
 
@@ -70,11 +70,11 @@ class Isolated:
         """Call the tool in a worker.
 
         Raises:
-            ToolError: as the tool does, or its bounds were reached.
+            ToolError: as the tool does, or its limits were reached.
         """
         worker = self._worker()
         try:
-            answer = worker.ask({"arguments": dict(arguments)}, self._bounds)
+            answer = worker.ask({"arguments": dict(arguments)}, self._limits)
         except BaseException:
             worker.end()
             raise
@@ -90,16 +90,16 @@ class Isolated:
             raise failed
         return cast("ToolResult", revive(answer["result"]))
 
-    def _worker(self) -> Worker:
+    def _worker(self) -> IsolatedProcess:
         with self._lock:
             while self._idle:
                 worker = self._idle.pop()
                 if worker.alive:
                     return worker
                 worker.end()
-        return Worker("taiwa.tools.inside:door", self._address, self.spec.name, self._bounds)
+        return IsolatedProcess("taiwa.tools.inside:entry", self._address, self.spec.name, self._limits)
 
-    def _keep(self, worker: Worker) -> None:
+    def _keep(self, worker: IsolatedProcess) -> None:
         with self._lock:
             if len(self._idle) < KEPT_WORKERS:
                 self._idle.append(worker)
@@ -107,7 +107,7 @@ class Isolated:
         worker.end()
 
 
-def _end_all(workers: "deque[Worker]") -> None:
+def _end_all(workers: "deque[IsolatedProcess]") -> None:
     while workers:
         workers.pop().end()
 

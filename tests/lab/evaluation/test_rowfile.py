@@ -15,7 +15,7 @@ from taiwa.lab.evaluation.rows import Fault, Header, Row
 HEADER = Header("reason", "d.jsonl", "ab", "tiny", "2026-01-01T00:00:00Z", "0.1", ("a", "b"), {"shots": [0, 5]})
 BILL = Spent(2, 1, Usage(10, 5, 4, 0, 1), 1, None, 0.25, Usage(9), 1_500)
 RIGHT = Row("a", "1", "speed", {"right": True, "text": "速さは 5\u2028 m/s"}, BILL)
-FAILED = Row("a", "2", "", {}, Spent(1, 0, Usage(), 1, None, 3.0), Fault("TimeoutError", "no answer"))
+FAILED = Row("a", "2", "", {}, Spent(1, 0, Usage(), 1, None, 3.0), Fault("timeout", "no answer"))
 AGAIN = Row("a", "2", "", {"right": False}, BILL)
 
 

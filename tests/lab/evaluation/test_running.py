@@ -75,7 +75,7 @@ def test_every_job_is_done_once_and_no_more_at_a_time_than_asked(width: int) -> 
 def test_a_failure_is_a_row_with_its_code_and_its_bill() -> None:
     rows = run(Running(failing(ToolError("no", code="syntax"), Spent(requests=1)), jobs(3)))
 
-    assert [row.error.code for row in rows if row.error] == ["ToolError/syntax"] * 3
+    assert [row.error.code for row in rows if row.error] == ["tool/syntax"] * 3
     assert sum(row.spent.requests for row in rows) == 3
 
 

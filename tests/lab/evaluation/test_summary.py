@@ -10,7 +10,7 @@ from taiwa.lab.evaluation.summary import added, bill, by_setting, counted, failu
 def row(setting: str, name: str, right: bool | None = True, **found: object) -> Row:
     """A row with a verdict; None for one that failed."""
     if right is None:
-        return Row(setting, name, spent=Spent(1), error=Fault("TimeoutError", "late"))
+        return Row(setting, name, spent=Spent(1), error=Fault("timeout", "late"))
     return Row(
         setting,
         name,
@@ -47,7 +47,7 @@ def test_words_and_counts_are_added_up() -> None:
     assert counted(rows, "errors") == {"y": 5, "x": 3}
     assert counted(rows, "by") == {"line": 1}
     assert added([row("a", "1", calls=2), row("a", "2", calls=3), row("a", "3", None)], "calls") == 5
-    assert failures(rows) == {"TimeoutError": 1}
+    assert failures(rows) == {"timeout": 1}
 
 
 def test_a_bill_holds_what_replaced_rows_cost_and_counts_their_time_to_nobody() -> None:

@@ -83,7 +83,7 @@ def line(fields: str) -> str:
         (line("{ name: tea, option: x }"), "no field is called 'option'; did you mean 'options'?"),
         (line("{ name: tea, options: [{}] }"), "the field 'options' is no text"),
         (line(", ".join(["{ name: tea }"] * 101)), "an order of 101 lines; at most 100 are compared"),
-        ("requests:\n  a: {}\n  a: {}", "key.yaml:3: 'a' is there twice (first in line 2); keep one"),
+        ("requests:\n  a: {}\n  a: {}", "key.yaml:3: 'a' is set twice (first in line 2); keep one"),
         ("a: [", "key.yaml:1: not YAML"),
         ("a: *b", "key.yaml:1: the alias '*b'"),
     ],

@@ -122,7 +122,7 @@ def test_a_row_that_failed_counts_as_lines_that_were_missed(requests: Path, key:
         "structure": [1, 3], "items": [2, 3], "precision": [2, 2], "names": [2, 3], "sizes": [2, 2], "options": [2, 2],
         "whole": [1, 3],
     }  # fmt: skip
-    assert (line["failed"], line["errors"]) == (2, {"ModelError": 2})
+    assert (line["failed"], line["errors"]) == (2, {"model": 2})
 
 
 def test_the_desk_may_reckon_the_sum(requests: Path, key: Key) -> None:

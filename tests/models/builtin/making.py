@@ -7,7 +7,7 @@ from math import cos, exp, sin, sqrt
 
 import numpy as np
 
-from taiwa.guide.vocabulary import Vocabulary
+from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.models.builtin.loading import Loaded
 from taiwa.models.builtin.model import BuiltinModel
 from taiwa.models.builtin.network import Network

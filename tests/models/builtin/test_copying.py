@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taiwa.guide.bits import allocate, count
-from taiwa.guide.protocol import Guide, State
+from taiwa.constraints.guide import Guide, GuideState, count_allowed, empty_mask
 from taiwa.kernel.errors import InputError
 from taiwa.models.builtin.copying import copying
 from taiwa.models.builtin.reading.solving import TOOLS
@@ -23,10 +22,10 @@ CITRIC = """Citric acid is C6H8O7.
 Therefore, the answer is 1536.984 g."""
 
 
-def taken(text: str, question: str = QUESTION, names: tuple[str, ...] = TOOLS) -> tuple[State, str]:
+def taken(text: str, question: str = QUESTION, names: tuple[str, ...] = TOOLS) -> tuple[GuideState, str]:
     """The state behind as much of a text as may be written, and the rest."""
-    state: State = copying(question, names, VOCABULARY).start()
-    mask = allocate(len(VOCABULARY))
+    state: GuideState = copying(question, names, VOCABULARY).start()
+    mask = empty_mask(len(VOCABULARY))
     ids = TOKENS.encode(text)
     for place, token in enumerate(ids):
         state.mask(mask)
@@ -194,9 +193,9 @@ def test_refuses_what_is_no_token_and_what_follows_the_end() -> None:
     with pytest.raises(InputError):
         state.advance(TOKENS.special["<solve>"])
     ended = state.advance(VOCABULARY.end[0])
-    mask = np.ones_like(allocate(len(VOCABULARY)))
+    mask = np.ones_like(empty_mask(len(VOCABULARY)))
     ended.mask(mask)
-    assert count(mask) == 0
+    assert count_allowed(mask) == 0
     with pytest.raises(InputError, match="ended"):
         ended.advance(0)
 

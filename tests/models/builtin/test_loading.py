@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.models.builtin import loading, reading
+from taiwa.models.builtin import loading
 from taiwa.models.builtin.loading import load
-from taiwa.models.builtin.reading import tasks
 from taiwa.models.builtin.tokens import Tokens, tokenizer
 from taiwa.models.builtin.weights import Config
 from tests.models.builtin.making import file_of, weights
@@ -71,16 +70,3 @@ def test_a_vocabulary_that_lacks_a_control_token_is_refused(tmp_path: Path, monk
     monkeypatch.setattr(loading, "tokens", lambda: Tokens((*MARKS, "<other>", *SCORES[1:]), ("a", "b")))
     with pytest.raises(ConfigError, match="no <clarity>"):
         load(written(tmp_path, ""))
-
-
-@pytest.mark.parametrize("held", [None, b"", b"[]", b"\xff", b"[" * 100_000])
-def test_a_broken_table_of_tasks_is_one_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: bytes | None
-) -> None:
-    monkeypatch.setattr(reading, "files", lambda _: tmp_path)
-    (tmp_path / "data").mkdir()
-    if held is not None:
-        (tmp_path / "data" / "tasks.json").write_bytes(held)
-    tasks.cache_clear()
-    with pytest.raises(ConfigError, match="install taiwa again"):
-        tasks()

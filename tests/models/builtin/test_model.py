@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from math import exp
 
 import pytest
@@ -45,7 +46,7 @@ TOKENS = tokens()
 def solving(question: str, *names: str, prefix: str = "", most: int = 40) -> Request:
     tools: Iterable[ToolSpec] = [tool.spec for name, tool in builtin().items() if name in names]
     made = Plan(sampling=Sampling(temperature=1.0, max_tokens=most, seed=5)).request(question, list(tools), "continue")
-    return Request(made.messages, sampling=made.sampling, prefix=prefix, stop=(">>",))
+    return replace(made, prefix=prefix, stop=(">>",))
 
 
 def said(request: Request) -> str:
@@ -85,7 +86,7 @@ def test_what_was_read_is_not_read_again() -> None:
     model = Tiny()
     request = solving(QUESTION)  # without calls, in which a beginning may not go on in words
     whole = fold(model.stream(request)).text.rstrip("\N{REPLACEMENT CHARACTER}\n>")
-    again = Request(request.messages, sampling=request.sampling, prefix=f"{whole}. ")
+    again = replace(request, prefix=f"{whole}. ", stop=())
     usage = fold(model.stream(again)).usage
     assert usage is not None
     assert usage.cache_read_tokens >= usage.input_tokens - 4
@@ -108,7 +109,9 @@ def test_other_ways_to_call_tools_are_refused_in_one_line() -> None:
 def test_a_score_is_a_digit_with_its_likelihoods(language: str) -> None:
     instructions, question = ONE[language]["clarity"]
     asked = Message("user", (Text(json.dumps({"dialogue": []})), Text(question, transient=True)))
-    response = fold(MODEL.stream(Request((system(instructions), asked), sampling=Sampling(max_tokens=1), likeliest=20)))
+    said = system(instructions), asked
+    request = Request(said, sampling=Sampling(max_tokens=1), likeliest=20, task="assess_clarity")
+    response = fold(MODEL.stream(request))
     assert response.text in set("12345")
     assert len(response.likelihoods) == 1
     digits = dict(response.likelihoods[0].likeliest)
@@ -118,7 +121,7 @@ def test_a_score_is_a_digit_with_its_likelihoods(language: str) -> None:
 
 def test_a_number_is_one_of_those_that_stand_there() -> None:
     lines = "That makes 1,250 g.\nTherefore, the answer is -2.50 kg."
-    request = Request((system(NAMED), user("x = 3"), user(lines)), sampling=Sampling(seed=1))
+    request = Request((system(NAMED), user("x = 3"), user(lines)), sampling=Sampling(seed=1), task="extract_number")
     assert said(request).lstrip("-") in {"none", "1250", "1,250", "2.50", "2.5"}
 
 
@@ -163,7 +166,7 @@ def test_a_refusal_stands_in_the_form_of_the_reply() -> None:
         Request((system("Extract."), user("x")), constraint=JsonSchema({"type": "integer"})),
         Request((system("Say."), user("x")), likeliest=3),
         Request((system("Summarise."), user(f'{EARLIER[0]}\n{{"turns":[]}}\n{EARLIER[1]}'))),
-        Request((system(WHOLE["en"]), user("{}"))),
+        Request((system(WHOLE["en"]), user("{}")), task="assess"),
         Request(()),
     ],
 )
@@ -195,7 +198,7 @@ def test_an_order_is_read_whole_however_much_the_guest_says() -> None:
 
 def test_an_answer_that_finds_no_end_is_cut_off() -> None:
     asked = solving(QUESTION, *TOOLS)
-    last = fold(MODEL.stream(Request(asked.messages, sampling=Sampling(temperature=1.0, seed=2))))
+    last = fold(MODEL.stream(replace(asked, sampling=Sampling(temperature=1.0, seed=2), stop=())))
     assert last.usage is not None
     assert last.usage.output_tokens <= MOST["solve"]
     assert last.finish == "length" or last.usage.output_tokens < MOST["solve"]

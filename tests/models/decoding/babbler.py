@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from taiwa.guide.vocabulary import Vocabulary
+from taiwa.constraints.vocabulary import Vocabulary
 
 
 class Babbler:

@@ -1,5 +1,5 @@
 from taiwa.models.decoding.shelf import Shelf
-from tests.guide.vocabularies import with_bytes
+from tests.constraints.vocabularies import with_bytes
 from tests.models.decoding.babbler import Babbler
 
 MADE = with_bytes("say ", "what ", "12", "123", "tea", "<<calc: ", ">>", ">>\n", "te", "ea")

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.guide.vocabulary import Vocabulary
+from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.models.decoding.splicing import shared, spliced
 
 WORDS = ("1", "2", "3", "12", "123", "23", " ", "  ", " a", "a", "ab", "b", "文", "文b", "\n", "\n\n")

@@ -3,13 +3,13 @@ from math import exp
 
 import pytest
 
-from taiwa import guide
-from taiwa.guide import Vocabulary
+from taiwa import constraints
+from taiwa.constraints import Vocabulary
 from taiwa.kernel.errors import DeadEndError, InputError
 from taiwa.kernel.values import JsonSchema, Regex, Sampling
 from taiwa.models.decoding.driving import decode, decode_together
 from taiwa.models.decoding.writing import Ending, Job
-from tests.guide.vocabularies import with_bytes
+from tests.constraints.vocabularies import with_bytes
 from tests.models.decoding.babbler import Babbler
 
 MADE = with_bytes('{"', '":', ' "', "name", '{"name', "tea", "coffee", "END", "E", "ND of it")
@@ -29,7 +29,7 @@ def tokens(*texts: str) -> list[int]:
 
 
 def job(source: object = None, *, whitespace: str = "compact", **given: object) -> Job:
-    state = None if source is None else guide.compile(source, MADE, whitespace=whitespace).start()
+    state = None if source is None else constraints.compile(source, MADE, whitespace=whitespace).start()
     return Job(given.pop("unread", PROMPT), MADE, given.pop("room", 60), state, **given)
 
 
@@ -118,7 +118,7 @@ def test_likelihoods_are_the_models_own_and_ask_it_at_every_place() -> None:
 
 def test_likelihoods_under_the_models_own_guide_are_among_what_it_lets_through() -> None:
     few = Vocabulary((b"a", b"b", b"c", b"<end>"), 3)
-    state = guide.compile(Regex("a|b"), few).start()
+    state = constraints.compile(Regex("a|b"), few).start()
 
     _, told = written(Babbler(few), Job((0,), few, 9, state, likeliest=4, own=True))
 
@@ -129,11 +129,11 @@ def test_likelihoods_under_the_models_own_guide_are_among_what_it_lets_through()
 
 def test_a_constraint_that_leaves_nothing_is_a_dead_end_with_its_place() -> None:
     few = Vocabulary((b"a", b"b", b"<end>"), 2)
-    state = guide.compile(Regex("a(bb|a[bc])"), few).start().advance(0).advance(0)
+    state = constraints.compile(Regex("a(bb|a[bc])"), few).start().advance(0).advance(0)
 
     text, _ = written(Babbler(few), Job((0,), few, 9, state))
     with pytest.raises((DeadEndError, InputError)):
-        written(Babbler(few), Job((0,), few, 9, guide.compile(Regex("ac"), few).start()))
+        written(Babbler(few), Job((0,), few, 9, constraints.compile(Regex("ac"), few).start()))
 
     assert text == "b"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from taiwa.guide import Vocabulary, compile  # noqa: A004  (called guide.compile)
+from taiwa.constraints import Vocabulary, compile  # noqa: A004  (called constraints.compile)
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.values import JsonSchema, Regex
 from taiwa.models.gguf.hook import LogitsHook, vocabulary_of

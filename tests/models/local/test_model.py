@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from taiwa import guide
+from taiwa import constraints
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, UnsupportedError
 from taiwa.kernel.values import (
     Finished,
@@ -85,7 +85,7 @@ def test_the_likeliest_text_under_a_constraint_is_that_of_generate_with_our_proc
     scribe: Scribe[Loaded], text: str, constraint: Any
 ) -> None:
     request = Request((user(text),), constraint=constraint, sampling=Sampling(max_tokens=60))
-    made = guide.compile(constraint, scribe.loaded.network.vocabulary)
+    made = constraints.compile(constraint, scribe.loaded.network.vocabulary)
 
     ours = account(scribe, request)
     theirs = generated(scribe, request, logits_processor=[GuideMask(made)])
@@ -96,7 +96,7 @@ def test_the_likeliest_text_under_a_constraint_is_that_of_generate_with_our_proc
 
 
 def test_the_processor_holds_several_texts_that_are_written_together(scribe: Scribe[Loaded]) -> None:
-    made = guide.compile(SHAPE, scribe.loaded.network.vocabulary)
+    made = constraints.compile(SHAPE, scribe.loaded.network.vocabulary)
     prompt = torch.tensor([scribe.loaded.dialogue.tokens(ASK)] * 3)
     torch.manual_seed(1)
 
@@ -235,7 +235,7 @@ def test_a_constraint_is_on_the_whole_answer_its_beginning_included(scribe: Scri
 
     found = account(scribe, begun)
 
-    made = guide.compile(SHAPE, scribe.loaded.network.vocabulary)
+    made = constraints.compile(SHAPE, scribe.loaded.network.vocabulary)
     assert made.accepts((begun.prefix + found.text).encode())
     with pytest.raises(InputError, match="does not fit its constraint"):
         account(scribe, Request(ASK.messages, prefix="[", constraint=SHAPE))
@@ -330,7 +330,7 @@ def test_a_model_with_windows_is_read_right_though_it_cannot_go_back(folder: Pat
         vocab_size=512, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
         num_key_value_heads=1, sliding_window=8, max_position_embeddings=256, initializer_range=0.3, head_dim=16,
     )  # fmt: skip
-    made = guide.Vocabulary.from_hf(tokenizer, size=512)
+    made = constraints.Vocabulary.from_hf(tokenizer, size=512)
     network = Network(MistralForCausalLM(config).eval(), made)
     tokens = list(made.encode("the quick brown fox jumps over the lazy dog"))
 
@@ -354,7 +354,7 @@ def test_a_head_that_caps_its_logits_is_the_models_own(folder: Path) -> None:
         vocab_size=512, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, head_dim=16,
         num_key_value_heads=1, max_position_embeddings=256, initializer_range=0.3, final_logit_softcapping=2.0,
     )  # fmt: skip
-    network = Network(Gemma2ForCausalLM(config).eval(), guide.Vocabulary.from_hf(tokenizer, size=512))
+    network = Network(Gemma2ForCausalLM(config).eval(), constraints.Vocabulary.from_hf(tokenizer, size=512))
     rows = np.array([1, 5, 100], dtype=np.intp)
 
     few, every = network.start().read([5, 6, 7], rows), network.start().read([5, 6, 7])

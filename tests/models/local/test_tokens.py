@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa import guide
-from taiwa.guide import Vocabulary
+from taiwa import constraints
+from taiwa.constraints import Vocabulary
 from taiwa.kernel.values import Regex
 from taiwa.models.decoding.splicing import spliced
 from taiwa.models.local.tokens import Divider
@@ -51,7 +51,7 @@ def test_a_space_that_a_tokenizer_puts_before_every_text_is_not_part_of_it(kind:
     for text in ("foo", " foo", "  a b", "文です", "\n x", "é🙂", "{"):
         assert made.decode(divide(text)).decode() == text
     assert made.check().broken == ()
-    assert made.decode(guide.compile(Regex("so it is"), made).start().forced()) in b"so it is"
+    assert made.decode(constraints.compile(Regex("so it is"), made).start().forced()) in b"so it is"
 
 
 @given(

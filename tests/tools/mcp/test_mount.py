@@ -15,14 +15,14 @@ import taiwa
 from taiwa.flows.reason import reason
 from taiwa.kernel import ConfigError, InputError, ToolError
 from taiwa.kernel.protocols import Tool
-from taiwa.tools import Bounds, calculator
+from taiwa.tools import ProcessLimits, calculator
 from taiwa.tools.foreign import harmless, harmless_schema
 from taiwa.tools.mcp import mount, mounted
 
 HERE = Path(__file__).parent
 GENUINE = [sys.executable, str(HERE / "genuine_server.py")]
 HOSTILE = [sys.executable, str(HERE / "hostile_server.py")]
-SHORT = Bounds(seconds=0.6, characters=1_000)
+SHORT = ProcessLimits(seconds=0.6, characters=1_000)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def genuine() -> Iterator[dict[str, Tool]]:
 
 @pytest.fixture(scope="module")
 def hostile() -> Iterator[dict[str, Tool]]:
-    with mounted(HOSTILE, bounds=SHORT) as tools:
+    with mounted(HOSTILE, limits=SHORT) as tools:
         yield {each.spec.name: each for each in tools}
 
 
@@ -155,7 +155,7 @@ def test_a_gigabyte_is_never_held() -> None:
 
 
 def test_a_server_is_stopped_with_all_that_it_started() -> None:
-    with mounted(HOSTILE, bounds=SHORT) as tools:
+    with mounted(HOSTILE, limits=SHORT) as tools:
         pids = next(each for each in tools if each.spec.name == "child").call({}).text.split()
         assert all(map(running, pids))
 

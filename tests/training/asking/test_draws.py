@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from taiwa import guide
+from taiwa import constraints
+from taiwa.constraints.vocabulary import small_vocabulary
 from taiwa.flows.assessment import SCORES, Words
-from taiwa.guide.small import small
 from taiwa.kernel.values import JsonSchema
 from taiwa.models.builtin.plain import plain
 from taiwa.shape import Shape
@@ -63,11 +63,11 @@ def test_scores_are_digits_and_all_of_them_come(drawn: list[Sample]) -> None:
 
 def test_questions_back_fit_the_schema_that_holds_them(drawn: list[Sample]) -> None:
     shape = Shape(Words)
-    held = guide.compile(JsonSchema(shape.schema(), "Words"), small(), strict=False)
+    held = constraints.compile(JsonSchema(shape.schema(), "Words"), small_vocabulary(), strict=False)
     asked = Counter[str]()
     for sample in [each for each in drawn if each.task == "back"][:60]:
         state = held.start()
-        for token in small().encode(sample.text):
+        for token in small_vocabulary().encode(sample.text):
             state = state.advance(token)
         assert state.is_complete
         assert shape.read(sample.text).fixes == ()

@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from taiwa import guide
+from taiwa import constraints
 from taiwa.apps.catalogue import find
+from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.conversation.history import Conversation, begin, take
 from taiwa.conversation.layout import said, turn_request
 from taiwa.conversation.replies import read_reply
 from taiwa.flows.calling import shown
-from taiwa.guide.vocabulary import Vocabulary
 from taiwa.kernel.records import Json
 from taiwa.models.builtin.plain import plain
 from taiwa.models.builtin.reading.desk import Order, OrderLine, desk, grammar
@@ -90,7 +90,7 @@ def test_every_kind_of_draw_is_let_through_and_moves_the_order(name: str) -> Non
         assert read.faults == ()
         assert read.delta is not None
         assert said(APP, read.answer, read.delta) == sample.text
-        assert guide.compile(grammar(tuple(line.number for line in order.lines)), Vocabulary.of_bytes()).accepts(
+        assert constraints.compile(grammar(tuple(line.number for line in order.lines)), Vocabulary.of_bytes()).accepts(
             sample.text.encode()
         )
 

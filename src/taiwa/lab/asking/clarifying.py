@@ -13,7 +13,7 @@ from taiwa.flows.clarify import Clarified, Judge, Manner, clarify
 from taiwa.flows.lookfirst import answerable
 from taiwa.kernel.effects import Program
 from taiwa.kernel.ledger import Limits
-from taiwa.kernel.records import Json
+from taiwa.kernel.records import Json, tag_of
 from taiwa.kernel.values import assistant, user
 from taiwa.lab.asking.sample import ReadSet, Sample, item_of, sample_of
 from taiwa.lab.asking.works import Modelled
@@ -93,7 +93,7 @@ def _decided(found: Clarified, manner: Manner) -> Found:
     if chance is None and assessment is not None:
         chance = assessment.unlikely("clarity", decision.situation.person.limits.unclear)
     weighed = chance is not None and (assessment is not None or manner.judge == "none")
-    told: Found = {"asked": asked, "act": type(found.act).__name__, "why": "+".join(decision.reasons)}
+    told: Found = {"asked": asked, "act": tag_of(type(found.act)), "why": "+".join(decision.reasons)}
     if weighed and chance is not None:
         # Where nothing was found it is asked whatever the chance is: that is the surest of all.
         return {**told, "chance": chance, "score": max(chance, float(asked))}

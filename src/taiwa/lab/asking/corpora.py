@@ -42,7 +42,11 @@ class Finder:
         weights = weight_terms(analyzer, query, self.history)
         counts = self.index.backend.counts(tuple(weights), NOBODY)
         return judge(
-            analyzer, weights, self._search(weights, LOOKED_AT), counts, unresolved_references(analyzer, query, self.history)
+            analyzer,
+            weights,
+            self._search(weights, LOOKED_AT),
+            counts,
+            unresolved_references(analyzer, query, self.history),
         )
 
     def _search(self, weights: Mapping[str, float], k: int) -> tuple[Passage, ...]:

@@ -27,7 +27,7 @@ PAPER_SINGLE = ("cal", "crp", "mml")
 MOST_SHOTS = 1_000
 
 
-@value
+@value(tag="ablation-setting")
 class Setting:
     """One line of the table. `working` tools are called, `shown` ones stand in the prompt; `order` numbers the shuffles."""
 

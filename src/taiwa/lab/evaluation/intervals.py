@@ -14,7 +14,7 @@ NORMAL_95 = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
 
 
-@value
+@value(tag="proportion")
 class Share:
     """So many of so many."""
 
@@ -32,7 +32,7 @@ class Share:
         return wilson(self.count, self.of) if self.of else None
 
 
-@value
+@value(tag="paired-difference")
 class Paired:
     """What two settings say of the same items: right only in the one, only in the other, and how likely that is by chance."""
 

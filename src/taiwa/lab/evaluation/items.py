@@ -8,7 +8,7 @@ from taiwa.kernel.records import Json, value
 __all__ = ["DataSet", "Item"]
 
 
-@value
+@value(tag="eval-item")
 class Item:
     """One question with its right answer; `kind` is its class, `line` where it stands in its file.
 
@@ -23,7 +23,7 @@ class Item:
     more: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
-@value
+@value(tag="data-set")
 class DataSet:
     """The items of a file, by its name and the SHA-256 of its bytes; `numbered` data has the types of NumGLUE."""
 

@@ -40,7 +40,7 @@ QUIET = {
 """No report to anybody, no guess at how this program was started, no accelerator hidden from a worker."""
 
 
-class LostWorkerError(TaiwaError):
+class LostWorkerError(TaiwaError, tag="lost-worker"):
     """The worker that had a job died, again and again."""
 
 

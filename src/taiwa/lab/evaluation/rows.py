@@ -11,12 +11,13 @@ from taiwa.kernel.values import Usage
 
 __all__ = ["Fault", "Header", "Row", "fault", "read_header", "read_row", "written"]
 
-FORMAT = 1
+FORMAT = "1"
+"""Rows of unreleased versions have the number 1 here, and other names of errors."""
 SAME = ("evaluation", "data_hash", "model", "options")
 """What two runs must share for their rows to belong together."""
 
 
-@value
+@value(tag="row-error")
 class Fault:
     """Why an item has no measurement: the error's name, its code where it has one, and its words."""
 
@@ -24,7 +25,7 @@ class Fault:
     message: str
 
 
-@value
+@value(tag="eval-row")
 class Row:
     """One item under one setting: what was found, or why nothing was; and what it cost in either case."""
 
@@ -41,7 +42,7 @@ class Row:
         return self.setting, self.id
 
 
-@value
+@value(tag="eval-header")
 class Header:
     """What was evaluated, by which program, and when (ISO 8601, UTC); `options` is all that rows depend on beside these."""
 
@@ -63,7 +64,7 @@ class Header:
 def fault(error: TaiwaError) -> Fault:
     """The error of a row."""
     code = getattr(error, "code", "")
-    return Fault(f"{type(error).__name__}{f'/{code}' if code else ''}", error.message)
+    return Fault(f"{error.tag}{f'/{code}' if code else ''}", error.message)
 
 
 def written(what: Header | Row) -> dict[str, Json]:

@@ -19,15 +19,15 @@ from taiwa.talk.rows import ends_batch
 __all__ = ["Job", "Measured", "Perform", "Running", "UnansweredError", "Work"]
 
 MOST_SILENT = 10
-SILENT = frozenset({"OverloadedError", "TimeoutError", "RateLimitError", "LostWorkerError"})
+SILENT = frozenset({"overloaded", "timeout", "rate-limit", "lost-worker"})
 """What a server that is not there looks like, or workers that cannot start; so many rows of it in a row end an evaluation."""
 
 
-class UnansweredError(TaiwaError):
+class UnansweredError(TaiwaError, tag="unanswered"):
     """The server did not answer row after row."""
 
 
-@value
+@value(tag="eval-job")
 class Job:
     """One item under one setting."""
 
@@ -35,7 +35,7 @@ class Job:
     item: Item
 
 
-@value
+@value(tag="measurement")
 class Measured:
     """What was found of an item, in the terms of its evaluation, and the bill."""
 
@@ -137,7 +137,7 @@ class Running:
             measured = await self.perform(job, Limits(cost=left))
         except TaiwaError as error:
             spent = error.spent if isinstance(error.spent, Spent) else Spent()
-            self._charge(spent, type(error).__name__)
+            self._charge(spent, error.tag)
             if ends_batch(error) or isinstance(error, UnsupportedError):
                 self._fatal = self._fatal or error
                 if not isinstance(error, LimitError):

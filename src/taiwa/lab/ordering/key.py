@@ -20,11 +20,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
-from taiwa.apps.faults import Faults, Spot, nearest
+from taiwa.apps.faults import Faults, nearest
 from taiwa.apps.files import bounded
-from taiwa.apps.tree import Entry, Items, Scalar, Table, Tree, read_tree
 from taiwa.kernel.errors import InputError
 from taiwa.lab.ordering.dishes import Dish
+from taiwa.yamlfile import Entry, Items, Location, Scalar, Table, Tree, parse_yaml
 
 __all__ = ["Key", "Readings", "read_key"]
 
@@ -56,7 +56,7 @@ def read_key(path: Path) -> Key:
     """
     raw, text = bounded(path, MOST_BYTES, f"is larger than {MOST_BYTES >> 20} MB, which no key is")
     faults = Faults()
-    tree = read_tree(text.replace("\r\n", "\n"), 1, faults)
+    tree = parse_yaml(text.replace("\r\n", "\n"), faults.error)
     if faults.fatal:
         raise InputError(faults.sorted()[0].told(str(path)))
     orders, duplicates = _Reader(path).requests(tree)
@@ -157,5 +157,5 @@ class _Reader:
             self._fault(entry.at, f"the quantity is a whole number from 1 to {MOST_OF_ONE}")
         return found
 
-    def _fault(self, at: Spot, why: str) -> NoReturn:
+    def _fault(self, at: Location, why: str) -> NoReturn:
         raise InputError(f"{self._path}:{at.line}: {why}")

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from taiwa.guide.bits import allocate, indices
-from taiwa.guide.protocol import LIMIT, Coverage, Explanation, fill
-from taiwa.guide.vocabulary import Vocabulary
+from taiwa.constraints.guide import LIMIT, Coverage, Explanation, empty_mask, fill_mask, mask_tokens
+from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import InputError
 from taiwa.models.builtin.figures import CONSTANTS, LONGEST, Figures, figures
 from taiwa.models.builtin.places import Place, after, key
 
 if TYPE_CHECKING:
-    from taiwa.guide.protocol import Mask
+    from taiwa.constraints.guide import Mask
 
 __all__ = ["CopyGuide", "CopyState", "copying"]
 
@@ -56,8 +55,8 @@ class _Table:
             tokens = sorted(self._fitting(self.tree, place))
             if place.is_final:
                 tokens += self.vocabulary.end
-            found = allocate(len(self.vocabulary))
-            fill(found, tokens)
+            found = empty_mask(len(self.vocabulary))
+            fill_mask(found, tokens)
             self._masks[place] = found
         return found
 
@@ -101,7 +100,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class CopyGuide:
-    """What may be written as an answer to one question; see `taiwa.guide.protocol.Guide`.
+    """What may be written as an answer to one question; see `taiwa.constraints.Guide`.
 
     `given` bytes of it are there already. Where they end in a result, a new line follows, so that no digit is put to it.
     """
@@ -127,7 +126,7 @@ def copying(question: str, tools: Iterable[str], vocabulary: Vocabulary, begun: 
 
 @dataclass(frozen=True, slots=True)
 class CopyState:
-    """An answer so far of `size` bytes; see `taiwa.guide.protocol.State`.
+    """An answer so far of `size` bytes; see `taiwa.constraints.GuideState`.
 
     `run` is a number that was begun in words, which is known once it ends; `is_result` says whether it stands in a result.
     """
@@ -175,9 +174,9 @@ class CopyState:
 
     def allowed(self, limit: int = LIMIT) -> tuple[int, ...] | None:
         """The tokens that may come next, in order; None when there are more than `limit`."""
-        out = allocate(len(self.guide.vocabulary))
+        out = empty_mask(len(self.guide.vocabulary))
         self.mask(out)
-        found = indices(out, limit)
+        found = mask_tokens(out, limit)
         return None if found is None else tuple(found.tolist())
 
     def forced(self) -> tuple[int, ...]:

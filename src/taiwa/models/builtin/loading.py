@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from taiwa import guide
-from taiwa.guide.protocol import Guide
+from taiwa import constraints
+from taiwa.constraints.guide import Guide
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.values import Regex, Request
 from taiwa.models.builtin.copying import copying
 from taiwa.models.builtin.figures import written
 from taiwa.models.builtin.network import Network
-from taiwa.models.builtin.reading import read, tasks
+from taiwa.models.builtin.reading import read
+from taiwa.models.builtin.reading.asking import TOLD
 from taiwa.models.builtin.reading.told import ANSWER, Told, unsupported
 from taiwa.models.builtin.tokens import Tokens, tokens
-from taiwa.models.builtin.ways import Way
 from taiwa.models.builtin.weights import loaded
 from taiwa.models.decoding.scribe import Posed
 from taiwa.models.decoding.source import Source
@@ -32,7 +32,6 @@ ROOM = 320
 MOST = {"solve": 512, "desk": 512, "back": 200, "rewrite": 160, "number": 24, "assess": 1}
 """So many tokens an answer has at most: what goes on for longer goes round in circles."""
 LABEL = Regex("[1-5]")
-NUMPY = Way()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +68,11 @@ class Loaded:
         if told.task == "solve":
             found.append(copying(told.prompt, told.tools, vocabulary, begun))
         if told.task == "number":
-            found.append(guide.compile(_number(told.prompt), vocabulary))
+            found.append(constraints.compile(_number(told.prompt), vocabulary))
         if told.mark != ANSWER:
-            found.append(guide.compile(LABEL, vocabulary))
+            found.append(constraints.compile(LABEL, vocabulary))
         if told.grammar is not None:
-            found.append(guide.compile(told.grammar, vocabulary))
+            found.append(constraints.compile(told.grammar, vocabulary))
         return found
 
 
@@ -85,15 +84,15 @@ def _number(prompt: str) -> Regex:
 
 def _marks() -> set[str]:
     """The control tokens that any request is told with."""
-    scores = {task.partition(".")[2] for task in tasks().values()} - {""}
+    scores = {told.partition(".")[2] for told in TOLD.values()} - {""}
     return {f"<{name}>" for name in (*MOST, ANSWER, *scores)}
 
 
-def load(weights: "Traversable | Path | None" = None, way: Way = NUMPY) -> Loaded:
+def load(weights: "Traversable | Path | None" = None) -> Loaded:
     """Load the model that comes along, or another one of its kind.
 
     Raises:
-        ConfigError: the files are missing or broken, or the extra of its way is not installed.
+        ConfigError: the files are missing or broken.
     """
     made = tokens()
     numbers = loaded(weights or DATA / "weights.safetensors")
@@ -101,8 +100,4 @@ def load(weights: "Traversable | Path | None" = None, way: Way = NUMPY) -> Loade
         raise ConfigError(f"the built-in model's vocabulary has no {min(missing)}: install taiwa again")
     if numbers.vocabulary not in ("", made.digest):
         raise ConfigError("the built-in model's weights and its vocabulary are of two models: install taiwa again")
-    if way.runtime == "onnx":
-        from taiwa.models.builtin.onnx.network import OnnxNetwork
-
-        return Loaded(OnnxNetwork(numbers, made.vocabulary, way.precision), made)
     return Loaded(Network(numbers, made.vocabulary), made)

@@ -4,11 +4,11 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.values import Chunk, Finished, Request, TextDelta, Usage
 from taiwa.models.abilities import Facts, facts
 from taiwa.models.builtin.reading import read
 from taiwa.models.builtin.refusing import refusal
-from taiwa.models.builtin.ways import way_of
 from taiwa.models.decoding.inside import InsideModel
 
 if TYPE_CHECKING:
@@ -23,22 +23,23 @@ class BuiltinModel(InsideModel["Loaded"]):
     """The model that comes along: `builtin`. What it did not learn, it says in words of the program's.
 
     Raises:
-        ConfigError: an option behind its name is unknown.
+        ConfigError: an option follows its name.
     """
 
     def __init__(self, name: str = NAME, known: Facts | None = None) -> None:
         super().__init__(name, known or facts("builtin", ""))
-        self.way = way_of(name)
+        if name != NAME:
+            raise ConfigError(f"the built-in model takes no options and runs in numpy: use {NAME!r}, not {name!r}")
 
     def load(self) -> "Loaded":
         """Load it from the package.
 
         Raises:
-            ConfigError: the files are missing or broken, or the extra of its way is not installed.
+            ConfigError: the files are missing or broken.
         """
         from taiwa.models.builtin.loading import load
 
-        return load(way=self.way)
+        return load()
 
     def stream(self, request: Request) -> Generator[Chunk]:
         """Answer in chunks, the last one `Finished`; a request that the model cannot read is answered in words that say so.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from taiwa.guide.vocabulary import Vocabulary
+from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.builtin.track import CachedTrack
 from taiwa.models.builtin.weights import Weights

@@ -14,7 +14,7 @@ from importlib.resources import files
 from random import Random
 from typing import TYPE_CHECKING
 
-from taiwa.guide.vocabulary import Vocabulary
+from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import ConfigError, InputError
 
 if TYPE_CHECKING:

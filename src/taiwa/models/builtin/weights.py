@@ -1,4 +1,4 @@
-"""The numbers of the built-in model, out of a safetensors file: a header of JSON, then the numbers themselves. Nothing runs."""
+"""The sizes and the tensors of the built-in model, from its safetensors file."""
 
 import json
 from dataclasses import dataclass, fields
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
+from taiwa.safetensors_file import parse_header, read_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "Config", "Weights", "loaded"]
 
 FORMAT = "taiwa-builtin-1"
-LENGTH_BYTES = 8
-LARGEST_HEADER = 1 << 20
-KINDS = {"F16": "<f2", "F32": "<f4"}
 LARGEST = 1 << 20
 MOST_LAYERS = 200
 
@@ -90,31 +88,23 @@ def loaded(path: "Path | Traversable") -> Weights:
         raise ConfigError(f"{path} holds no weights of the built-in model ({error}): install taiwa again") from None
 
 
-def _read(held: bytes) -> Weights:
+def _read(data: bytes) -> Weights:
     import numpy as np
 
-    length = int.from_bytes(held[:LENGTH_BYTES], "little")
-    start = LENGTH_BYTES + length
-    if not 0 < length <= min(LARGEST_HEADER, len(held)):
-        raise ValueError("its header is broken")
-    header = json.loads(held[LENGTH_BYTES:start])
-    told = header.get("__metadata__", {})
-    if told.get("format") != FORMAT:
-        raise ValueError(f"its format is {told.get('format')!r}, not {FORMAT!r}")
-    config = _config(json.loads(told["config"]))
+    header = parse_header(data, len(data))
+    metadata = header.metadata
+    if metadata.get("format") != FORMAT:
+        raise ValueError(f"its format is {metadata.get('format')!r}, not {FORMAT!r}")
+    config = _config(json.loads(metadata["config"]))
     tensors: dict[str, NDArray[np.float32]] = {}
     for name, shape in config.shapes().items():
-        entry = header[name]
-        first, end = entry["data_offsets"]
-        kind = np.dtype(KINDS[entry["dtype"]])
-        size = int(np.prod(shape))
-        if tuple(entry["shape"]) != shape or end - first != size * kind.itemsize or not 0 <= first <= end:
-            raise ValueError(f"{name} has the shape {entry['shape']}, not {list(shape)}")
-        numbers = np.frombuffer(held, kind, size, start + first).astype(np.float32).reshape(shape)
-        if not np.isfinite(numbers).all():
+        info = header.tensors[name]
+        if info.shape != shape:
+            raise ValueError(f"{name} has the shape {list(info.shape)}, not {list(shape)}")
+        tensors[name] = read_tensor(data, info)
+        if not np.isfinite(tensors[name]).all():
             raise ValueError(f"{name} holds what is no number")
-        tensors[name] = numbers
-    return Weights(config, tensors, str(told.get("vocabulary", "")))
+    return Weights(config, tensors, metadata.get("vocabulary", ""))
 
 
 def _config(told: dict[str, Json]) -> Config:

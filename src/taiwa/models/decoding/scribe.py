@@ -4,10 +4,8 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
-from taiwa import guide
-from taiwa.guide.both import both
-from taiwa.guide.protocol import Guide, State
-from taiwa.guide.sources import Whitespace
+from taiwa import constraints
+from taiwa.constraints.guide import Guide, GuideState, Whitespace, intersection
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, UnsupportedError
 from taiwa.kernel.values import Constraint, Enforcement, JsonSchema, Questions, Request, Usage
 from taiwa.models.decoding.driving import decode, decode_together
@@ -160,7 +158,7 @@ class Scribe(Generic[AnyLoaded]):
                 raise ModelError(
                     f"the request has {opened.length:,} tokens, and {self.name} reads {network.context:,} at most: shorten it"
                 )
-            state = self._begun_state(both(*guides), opened, request.prefix) if guides else None
+            state = self._begun_state(intersection(*guides), opened, request.prefix) if guides else None
         except BaseException:
             self.shelf.keep(opened.track, opened.prompt)
             raise
@@ -186,7 +184,7 @@ class Scribe(Generic[AnyLoaded]):
         if self._faults:
             raise ConfigError(f"{self.name} cannot be held to a constraint: {self._faults[0]}")
         try:
-            return guide.compile(constraint, vocabulary, strict=wish.strict, whitespace=wish.whitespace)
+            return constraints.compile(constraint, vocabulary, strict=wish.strict, whitespace=wish.whitespace)
         except InputError as error:
             if wish.strict or not isinstance(constraint, JsonSchema):
                 raise
@@ -195,7 +193,7 @@ class Scribe(Generic[AnyLoaded]):
                 f"{self.name} cannot be held to the schema: {error.message}", ability="json_schema"
             ) from error
 
-    def _begun_state(self, made: Guide, opened: Opened, prefix: str) -> State:
+    def _begun_state(self, made: Guide, opened: Opened, prefix: str) -> GuideState:
         """The state behind the beginning of an answer: a constraint is on the whole of it."""
         state = made.start()
         try:

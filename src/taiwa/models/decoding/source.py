@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from taiwa.guide.vocabulary import Vocabulary
+from taiwa.constraints.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np

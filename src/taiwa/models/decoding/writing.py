@@ -8,12 +8,11 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from taiwa.guide.bits import allocate, count, indices
-from taiwa.guide.protocol import State
-from taiwa.guide.sampling import Sampler, log_probability
-from taiwa.guide.vocabulary import Vocabulary
+from taiwa.constraints.guide import GuideState, count_allowed, empty_mask, mask_tokens
+from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import DeadEndError
 from taiwa.kernel.values import Finish, Likelihood, Sampling
+from taiwa.models.decoding.sampling import Sampler, log_probability
 from taiwa.models.decoding.spelling import Spelling
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Job:
     unread: Sequence[int]
     vocabulary: Vocabulary
     room: int
-    state: State | None = None
+    state: GuideState | None = None
     sampling: Sampling = Sampling()
     stop: tuple[str, ...] = ()
     likeliest: int = 0
@@ -94,7 +93,7 @@ class _Writer:
         self._sampler = Sampler(job.sampling)
         self._spelling = Spelling(job.stop)
         self._pending = list(job.unread)
-        self._mask = allocate(len(job.vocabulary)) if job.state is not None else None
+        self._mask = empty_mask(len(job.vocabulary)) if job.state is not None else None
         self._ending = Ending()
 
     def run(self) -> Writing:
@@ -161,7 +160,7 @@ class _Writer:
             return None
         self._state.mask(self._mask)
         # Counting the bits of a mask that is nearly full is a hundred times cheaper than listing its tokens.
-        rows = indices(self._mask, FEW) if count(self._mask) <= FEW else None
+        rows = mask_tokens(self._mask, FEW) if count_allowed(self._mask) <= FEW else None
         if rows is not None and len(rows) == 0:
             place = self._job.vocabulary.decode(self._state.tokens).decode("utf-8", "replace")[-SHOWN:]
             raise DeadEndError(f"the constraint leaves no token after {place!r}", state=place)
@@ -181,7 +180,7 @@ class _Writer:
 
         among = len(logits)
         if self._job.own and self._mask is not None:
-            rows = indices(self._mask, among)
+            rows = mask_tokens(self._mask, among)
             assert rows is not None, "no more tokens are let through than there are"
             among, whole = len(rows), logits
             logits = np.full_like(whole, -np.inf)

@@ -10,9 +10,8 @@ time; make a new one for the next.
 
 from typing import TYPE_CHECKING, Protocol
 
-from taiwa.guide.bits import allocate
-from taiwa.guide.protocol import Coverage, Guide, State
-from taiwa.guide.vocabulary import Vocabulary
+from taiwa.constraints.guide import Coverage, Guide, GuideState, empty_mask
+from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class LogitsHook:
 
     def __init__(self, guide: Guide) -> None:
         self.guide = guide
-        self.state: State = guide.start()
+        self.state: GuideState = guide.start()
         self._prompt: int | None = None
 
     @property
@@ -84,7 +83,7 @@ class LogitsHook:
         for token in said[len(self.state.tokens) :]:
             self.state = self.state.advance(token)
         count = len(self.guide.vocabulary)
-        mask = allocate(count)
+        mask = empty_mask(count)
         self.state.mask(mask)
         allowed = np.unpackbits(mask.view(np.uint8), count=count, bitorder="little").astype(bool)
         held = np.full_like(scores, -np.inf)

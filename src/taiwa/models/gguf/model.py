@@ -13,7 +13,8 @@ from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.values import Ability, Chunk, Request
 from taiwa.models.gguf.place import Place, checked, place_of
 from taiwa.models.gguf.server import LlamaServer
-from taiwa.models.http import HttpModel, Timeouts
+from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.retries import RequestLimits
 from taiwa.models.openai import ChatCompletions, held_so
 from taiwa.models.wire import Hold, Target
 
@@ -30,10 +31,10 @@ class GgufModel:
         ConfigError: there is no such file, or it is none.
     """
 
-    def __init__(self, target: Target, timeouts: Timeouts | None = None, place: Place | None = None) -> None:
+    def __init__(self, target: Target, limits: RequestLimits | None = None, place: Place | None = None) -> None:
         self.target = target
         self.serving = _Serving(checked(place or place_of(target.model)))
-        self._timeouts = timeouts or Timeouts()
+        self._limits = limits or RequestLimits()
         self._lock = Lock()
         self._served: tuple[LlamaServer, HttpModel] | None = None
 
@@ -52,7 +53,7 @@ class GgufModel:
 
     def holding(self, hold: Hold) -> "GgufModel":
         """The same model, through the same server, with another way to treat what no decoder holds."""
-        made = GgufModel(held_so(self.target, hold), self._timeouts, self.serving.place)
+        made = GgufModel(held_so(self.target, hold), self._limits, self.serving.place)
         made.serving = self.serving
         return made
 
@@ -65,7 +66,7 @@ class GgufModel:
         with self._lock:
             server = self.serving.running()
             if self._served is None or self._served[0] is not server:
-                model = HttpModel(_target(self.target, server), server.key, timeouts=self._timeouts)
+                model = HttpModel(_target(self.target, server), server.key, limits=self._limits)
                 self._served = server, model
             return self._served[1]
 

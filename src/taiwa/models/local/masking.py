@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from taiwa.guide.bits import allocate
-from taiwa.guide.protocol import Guide, State
+from taiwa.constraints.guide import Guide, GuideState, empty_mask
 from taiwa.kernel.errors import DeadEndError
 from taiwa.models.local.library import torch
 
@@ -19,9 +18,9 @@ class GuideMask:
 
     def __init__(self, guide: Guide) -> None:
         self._guide = guide
-        self._states: list[State] = []
+        self._states: list[GuideState] = []
         self._length = 0
-        self._mask = allocate(len(guide.vocabulary))
+        self._mask = empty_mask(len(guide.vocabulary))
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ANN401  (torch's tensors, (B, T) and (B, V))
         """The scores with minus infinity for what may not come.

@@ -1,17 +1,14 @@
 """Whether the weights of a model fit, before they are read: a process that runs out of memory is killed without a word."""
 
-import json
 import os
-import struct
 from math import prod
 from pathlib import Path
-from typing import Any
 
 from taiwa.kernel.errors import ConfigError
+from taiwa.safetensors_file import read_header
 
 __all__ = ["available", "fits", "weights"]
 
-LARGEST_HEAD = 100 << 20
 GB = 1e9
 MARGIN = 1.05
 """What is needed beside the weights themselves."""
@@ -19,33 +16,20 @@ CGROUP = Path("/sys/fs/cgroup")
 
 
 def weights(folder: Path) -> dict[str, int]:
-    """How many numbers of each type the safetensors files of a folder hold (`F32`, `BF16` …), told by their heads.
+    """Count the numbers of each type (`F32`, `BF16` …) in the safetensors files of a folder, from their headers.
 
     Raises:
         ConfigError: a file is broken.
     """
     found: dict[str, int] = {}
     for path in sorted(folder.glob("*.safetensors")):
-        for kind, count in _head(path):
-            found[kind] = found.get(kind, 0) + count
+        try:
+            tensors = read_header(path).tensors.values()
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{path} cannot be read as weights ({error}): fetch the file again") from None
+        for info in tensors:
+            found[info.dtype] = found.get(info.dtype, 0) + prod(info.shape)
     return found
-
-
-def _head(path: Path) -> list[tuple[str, int]]:
-    """The type and the size of each tensor of a safetensors file: eight bytes of length, then JSON."""
-    try:
-        with path.open("rb") as stream:
-            (length,) = struct.unpack("<Q", stream.read(8))
-            if length > LARGEST_HEAD:
-                raise ValueError("its head is too long")
-            head: dict[str, Any] = json.loads(stream.read(length))
-            head.pop("__metadata__", None)
-            end = max((int(tensor["data_offsets"][1]) for tensor in head.values()), default=0)
-            if path.stat().st_size < 8 + length + end:
-                raise ValueError("it is cut short")
-            return [(str(tensor["dtype"]), prod(tensor["shape"])) for tensor in head.values()]
-    except (OSError, struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ConfigError(f"{path} cannot be read as weights ({error}): fetch the file again") from None
 
 
 def available() -> int | None:

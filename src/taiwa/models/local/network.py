@@ -6,7 +6,7 @@ from copy import deepcopy
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from taiwa.guide.vocabulary import Vocabulary
+from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import ModelError
 from taiwa.models.local.bundle import NetworkBundle
 from taiwa.models.local.library import torch, transformers

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from taiwa.apart import Bounds
+from taiwa.isolation import ProcessLimits
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.protocols import Tool
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["mount", "mounted", "serve"]
 
-USUAL = Bounds(seconds=30.0)
+USUAL = ProcessLimits(seconds=30.0)
 
 
 def serve(tools: Iterable[Tool]) -> None:
@@ -32,7 +32,7 @@ def serve(tools: Iterable[Tool]) -> None:
     run(tuple(tools))
 
 
-def mount(command: str | Sequence[str], bounds: Bounds = USUAL, taken: Iterable[str] = ()) -> "Mount":
+def mount(command: str | Sequence[str], limits: ProcessLimits = USUAL, taken: Iterable[str] = ()) -> "Mount":
     """Start a server of somebody else's tools; `mount(...).tools` are untrusted tools until `close`.
 
     `command` is split as a shell would and run without one. The server gets none of your environment but HOME, PATH and
@@ -44,11 +44,11 @@ def mount(command: str | Sequence[str], bounds: Bounds = USUAL, taken: Iterable[
     _needed()
     from taiwa.tools.mcp.connection import Mount
 
-    return Mount(command, bounds, taken)
+    return Mount(command, limits, taken)
 
 
 @contextmanager
-def mounted(*commands: str | Sequence[str], bounds: Bounds = USUAL) -> Generator[tuple[Tool, ...]]:
+def mounted(*commands: str | Sequence[str], limits: ProcessLimits = USUAL) -> Generator[tuple[Tool, ...]]:
     """The tools of servers, each started by a command; the servers are stopped at the end.
 
         with mounted("npx some-server", ["python", "my_server.py"]) as tools:
@@ -60,7 +60,7 @@ def mounted(*commands: str | Sequence[str], bounds: Bounds = USUAL) -> Generator
     tools: list[Tool] = []
     with ExitStack() as stack:
         for command in commands:
-            found = stack.enter_context(mount(command, bounds, [each.spec.name for each in tools]))
+            found = stack.enter_context(mount(command, limits, [each.spec.name for each in tools]))
             tools += found.tools
         yield tuple(tools)
 

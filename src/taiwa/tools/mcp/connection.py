@@ -5,13 +5,15 @@ bounded, made harmless, and never an instruction of ours.
 """
 
 import json
+import os
 import re
 import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import TracebackType
 from typing import cast
 from weakref import finalize
@@ -19,17 +21,16 @@ from weakref import finalize
 import anyio
 from anyio.abc import TaskStatus
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from mcp import Client, MCPError
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.types import CONNECTION_CLOSED, CallToolResult, EmbeddedResource, TextContent, TextResourceContents
 from mcp.types import Tool as Listed
 
-from taiwa.apart import Bounds
+from taiwa.isolation import ProcessLimits
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
 from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.values import ToolResult, ToolSpec
 from taiwa.tools.catalogue import builtin
 from taiwa.tools.foreign import harmless, harmless_schema
-from taiwa.tools.mcp.pipes import piped
 from taiwa.tools.mcp.results import failure, unwrapped
 
 __all__ = ["Mount", "Mounted"]
@@ -40,6 +41,9 @@ MOST_TOOLS = 128
 LONGEST_ABOUT = 1_000
 LONGEST_SCHEMA = 20_000
 LONGEST_ERROR = 500
+KEPT_STDERR_BYTES = 4_000
+STDERR_SECONDS = 1.0
+FILTER = Path(__file__).with_name("line_filter.py")
 MEGABYTE = 1 << 20
 FAULTS = (MCPError, RuntimeError, ValueError, OSError, anyio.ClosedResourceError, ExceptionGroup)
 """What the library raises where a server is gone, or says what it may not."""
@@ -57,7 +61,7 @@ class Mounted:
         return f"Mounted({self.spec.name})"
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
-        """Call it, within the mount's bounds.
+        """Call it, within the mount's limits.
 
         Raises:
             ToolError: what the server said; or `timeout`, `crashed`, `remote`.
@@ -68,15 +72,15 @@ class Mounted:
 class Mount:
     """A foreign server that runs until `close`; calls from several threads run side by side."""
 
-    def __init__(self, command: str | Sequence[str], bounds: Bounds, taken: Iterable[str] = ()) -> None:
+    def __init__(self, command: str | Sequence[str], limits: ProcessLimits, taken: Iterable[str] = ()) -> None:
         words = _words(command)
         self._command = words[0]
-        self._bounds = bounds
+        self._limits = limits
         self._said = bytearray()
         stack = ExitStack()
         try:
             self._portal = stack.enter_context(start_blocking_portal("asyncio"))
-            longest = 24 * bounds.characters + MEGABYTE
+            longest = 24 * limits.characters + MEGABYTE
             ended, found = self._portal.start_task(_live, words, self._said, longest)
         except FAULTS as error:
             stack.close()
@@ -115,18 +119,18 @@ class Mount:
         try:
             future = self._portal.start_task_soon(self._ask, tool.own_name, dict(arguments))
             try:
-                result = future.result(self._bounds.seconds + MORE_SECONDS)
+                result = future.result(self._limits.seconds + MORE_SECONDS)
             except BaseException:
                 future.cancel()
                 raise
         except TimeoutError:
-            raise ToolError(f"{name} did not end in time", code="timeout") from None
+            raise ToolError(f"{name} timed out", code="timeout") from None
         except FAULTS as error:
             raise self._fault(name, error) from error
         return self._result(name, result)
 
     async def _ask(self, name: str, arguments: dict[str, Json]) -> CallToolResult:
-        with anyio.fail_after(self._bounds.seconds):
+        with anyio.fail_after(self._limits.seconds):
             return await self._client.call_tool(name, arguments)
 
     def _fault(self, name: str, error: Exception) -> ToolError:
@@ -137,7 +141,7 @@ class Mount:
         )
 
     def _result(self, name: str, given: CallToolResult) -> ToolResult:
-        longest = self._bounds.characters
+        longest = self._limits.characters
         words = "\n".join(_shown(block) for block in given.content)
         content = cast("Json", given.structured_content)
         if given.is_error:
@@ -180,15 +184,37 @@ class _Live:
 
 async def _live(words: Sequence[str], said: bytearray, longest: int, *, task_status: TaskStatus[_Live]) -> None:
     """Hold a connection until it is told to end; all of it in one task, as its scopes demand."""
+    server = StdioServerParameters(command=sys.executable, args=["-IS", str(FILTER), str(longest), *words])
+    reading, writing = os.pipe()
     with anyio.CancelScope(deadline=anyio.current_time() + START_SECONDS) as scope:
-        async with Client(piped(words, said, longest), cache=None) as client:
-            closing = anyio.Event()
-            listed = await _listed(client)
-            scope.deadline = float("inf")
-            task_status.started(_Live(client, listed, closing))
-            await closing.wait()
+        async with anyio.create_task_group() as tasks:
+            ended = anyio.Event()
+            tasks.start_soon(_keep_end, reading, said, ended)
+            try:
+                with os.fdopen(writing, "w") as stderr:
+                    async with Client(stdio_client(server, stderr), cache=None) as client:
+                        closing = anyio.Event()
+                        listed = await _listed(client)
+                        scope.deadline = float("inf")
+                        task_status.started(_Live(client, listed, closing))
+                        await closing.wait()
+            finally:
+                with anyio.move_on_after(STDERR_SECONDS, shield=True):  # what it started may hold the pipe
+                    await ended.wait()
+                tasks.cancel_scope.cancel()
     if scope.cancelled_caught:
         raise OSError(f"it did not answer for {START_SECONDS:g} seconds")
+
+
+async def _keep_end(stderr: int, said: bytearray, ended: anyio.Event) -> None:
+    """Keep the last bytes of what a server writes to standard error, and tell of its end."""
+    with os.fdopen(stderr, "rb", buffering=0) as pipe:
+        await anyio.wait_readable(pipe)
+        while piece := pipe.read(1 << 16):
+            said += piece
+            del said[:-KEPT_STDERR_BYTES]
+            await anyio.wait_readable(pipe)
+    ended.set()
 
 
 async def _listed(client: Client) -> list[Listed]:

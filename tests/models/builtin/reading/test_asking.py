@@ -14,9 +14,7 @@ from taiwa.kernel import Ability, Request, Runtime, assistant, system, user
 from taiwa.kernel.values import Chunk, Finished, Likelihood, Message, TextDelta
 from taiwa.models.builtin.plain import plain
 from taiwa.models.builtin.reading.asking import LONGEST, asking, compact
-from training.builtin.known import known
 
-TASKS = known()
 REWRITE = INSTRUCTIONS["en"].format(what=SINGLE["en"][0], lines=SINGLE["en"][1])
 ABILITIES: frozenset[Ability] = frozenset({"logprobs", "json_schema"})
 DIALOGUE = (user("Is there parking at the Ostrel site?"), assistant("Yes."), user("And what does it cost?"))
@@ -40,7 +38,7 @@ class Listener:
 
     @property
     def read(self) -> list[tuple[str, str] | None]:
-        return [asking(request, TASKS) for request in self.asked]
+        return [asking(request) for request in self.asked]
 
 
 def test_each_score_is_a_task_of_its_own_over_one_line() -> None:
@@ -80,7 +78,7 @@ def test_what_is_known_of_a_person_comes_first() -> None:
     ],
 )
 def test_other_requests_are_not_taken(messages: Sequence[Message]) -> None:
-    assert asking(Request(tuple(messages)), TASKS) is None
+    assert asking(Request(tuple(messages))) is None
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text()), max_size=6), st.text(), st.text())
@@ -99,7 +97,7 @@ def test_the_line_is_plain_bounded_and_no_text_poses_as_a_turn(
     )
 )
 def test_any_material_is_read(held: object) -> None:
-    found = asking(Request((system(REWRITE), user(json.dumps(held)))), TASKS)
+    found = asking(Request((system(REWRITE), user(json.dumps(held))), task="rewrite_query"))
     assert found is not None
     assert found[0] == "rewrite"
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa import guide
+from taiwa import constraints
 from taiwa.apps.catalogue import find
+from taiwa.constraints.allowed_tokens import MatcherGuide
+from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.conversation.history import begin, take
 from taiwa.conversation.layout import turn_request
-from taiwa.guide.matching import MatcherGuide
-from taiwa.guide.vocabulary import Vocabulary
 from taiwa.kernel import Request, system, user
 from taiwa.kernel.records import Json
 from taiwa.models.builtin.plain import plain
@@ -29,7 +29,7 @@ def asked(delta: Json, answer: str = "Anything else?", said: str = "And a tea") 
 
 
 def held(*numbers: int) -> MatcherGuide:
-    return guide.compile(grammar(numbers), BYTES)
+    return constraints.compile(grammar(numbers), BYTES)
 
 
 def test_the_app_and_the_model_have_the_same_menu() -> None:

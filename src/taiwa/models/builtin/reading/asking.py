@@ -12,9 +12,20 @@ from typing import cast
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import Request
 from taiwa.models.builtin.plain import plain
-from taiwa.models.builtin.reading.marks import mark, spoken
+from taiwa.models.builtin.reading.marks import spoken
 
-__all__ = ["asking", "compact"]
+__all__ = ["TOLD", "asking", "compact"]
+
+TOLD: Mapping[str, str] = {
+    "assess_clarity": "assess.clarity",
+    "assess_is_question": "assess.is_question",
+    "assess_is_consultation": "assess.is_consultation",
+    "assess_in_internal_docs": "assess.in_internal_docs",
+    "assess_ask_person": "assess.ask_person",
+    "clarify_question": "back",
+    "rewrite_query": "rewrite",
+}
+"""What the model is told, by the task of a request: a control token, and the score that is asked for."""
 
 LONGEST = 900
 """How much of a dialogue is read, counted in Latin letters; a Chinese or Japanese character counts twice."""
@@ -24,20 +35,11 @@ GAP = " ... "
 ROLES = {"user": "|u|", "assistant": "|a|"}
 
 
-def asking(request: Request, tasks: Mapping[str, str]) -> tuple[str, str] | None:
-    """Read a request of the asking flows as its task and a short prompt; None where it is none of them.
-
-    `tasks` says by the digests of first paragraphs what they ask for.
-    """
-    if not request.messages or request.messages[0].role != "system":
-        return None
-    task = tasks.get(mark(request.messages[0].text), "")
-    last = request.messages[-1]
-    if last.role != "user":
-        return None
-    if task == "assess":
-        task = tasks.get(mark(spoken(last, transient=True)), "")
-    if not task.startswith(("assess.", "back", "rewrite")):
+def asking(request: Request) -> tuple[str, str] | None:
+    """Read a request of the asking flows as what the model is told to do and a short prompt; None where it is none of them."""
+    task = TOLD.get(request.task)
+    last = request.messages[-1] if request.messages else None
+    if task is None or last is None or last.role != "user":
         return None
     held = _json(spoken(last))
     if task == "rewrite":

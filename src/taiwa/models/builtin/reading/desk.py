@@ -12,12 +12,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from typing import cast
 
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.values import Grammar, Message, Request
 from taiwa.models.builtin.plain import plain
-from taiwa.models.builtin.reading.marks import mark, spoken
+from taiwa.models.builtin.reading.marks import first_paragraph, spoken
 from taiwa.models.builtin.reading.menu import COUNTED, MEASURES, MENU, PLAIN, SIZES
 
 __all__ = ["CONFIRMED", "Order", "OrderLine", "desk", "grammar", "prompt"]
@@ -67,7 +68,8 @@ def desk(request: Request) -> tuple[str, Grammar] | None:
     last = request.messages[-1] if request.messages else None
     if last is None or last.role != "user":
         return None
-    if mark(request.messages[0].text.partition(MENU_HEADING)[2]) != MENU_MARK:
+    menu = first_paragraph(request.messages[0].text.partition(MENU_HEADING)[2])
+    if sha256(menu.encode("utf-8", "replace")).hexdigest() != MENU_MARK:
         return None  # a copy of the app with a menu of its own, which the model does not know
     block = BLOCK.match(spoken(last, transient=True))
     state = _json(block[1]) if block else None

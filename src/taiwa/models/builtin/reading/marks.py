@@ -1,10 +1,8 @@
-"""How a request is recognised: by the words that our own flows begin with, told from all others by their digest."""
-
-from hashlib import sha256
+"""The parts of a prompt that the built-in model reads."""
 
 from taiwa.kernel.values import Message, Text
 
-__all__ = ["first_paragraph", "mark", "spoken"]
+__all__ = ["first_paragraph", "spoken"]
 
 
 def first_paragraph(text: str) -> str:
@@ -14,11 +12,6 @@ def first_paragraph(text: str) -> str:
     'Solve it.'
     """
     return text.strip().partition("\n\n")[0].strip()
-
-
-def mark(text: str) -> str:
-    """The digest by which the first paragraph of a text is known."""
-    return sha256(first_paragraph(text).encode("utf-8", "replace")).hexdigest()
 
 
 def spoken(message: Message, *, transient: bool = False) -> str:

@@ -1,0 +1,34 @@
+"""Constraints compiled for a vocabulary: the tokens that may come next so that a text fits a type, a pattern or a grammar."""
+
+from taiwa.constraints.compile import compile  # noqa: A004  (called constraints.compile)
+from taiwa.constraints.earley import GrammarGuide
+from taiwa.constraints.guide import (
+    Coverage,
+    Explanation,
+    Guide,
+    GuideState,
+    SchemaClause,
+    UnsupportedConstraintError,
+    Whitespace,
+)
+from taiwa.constraints.readable_guides import Generate, RegexGuide, Write
+from taiwa.constraints.schema_regex import to_regex
+from taiwa.constraints.vocabulary import Vocabulary, VocabularyReport
+
+__all__ = [
+    "Coverage",
+    "Explanation",
+    "Generate",
+    "GrammarGuide",
+    "Guide",
+    "GuideState",
+    "RegexGuide",
+    "SchemaClause",
+    "UnsupportedConstraintError",
+    "Vocabulary",
+    "VocabularyReport",
+    "Whitespace",
+    "Write",
+    "compile",
+    "to_regex",
+]

@@ -1,0 +1,387 @@
+"""The mask engine: llguidance behind `Guide`, its Lark notation and its error messages.
+
+A state is a position on a track: one matcher, and the tokens that it has consumed. The state at the end of the track moves
+the matcher itself; a state further back copies the matcher and rolls the copy back when it is used. So states are values,
+and a loop that only advances copies nothing.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from taiwa.constraints.guide import LIMIT, Coverage, Explanation, mask_address, mask_tokens, mask_words
+from taiwa.constraints.vocabulary import Vocabulary, import_llguidance, split_text
+from taiwa.kernel.errors import DeadEndError, InputError
+from taiwa.kernel.records import Json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from llguidance import LLMatcher, LLTokenizer
+
+    from taiwa.constraints.guide import Mask
+
+    Explain = Callable[["MatcherState", int | None], Explanation]
+
+__all__ = [
+    "ESCAPES",
+    "MatcherGuide",
+    "MatcherState",
+    "engine_error",
+    "error_line",
+    "lark_pattern",
+    "lark_string",
+    "matcher_of",
+]
+
+SIGNS = frozenset(r".^$*+?{}[]\|()/-&~#")
+
+
+def lark_string(text: str) -> str:
+    """Return a text as a string of a Lark grammar."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def lark_pattern(text: str) -> str:
+    """Return a text as part of a `/pattern/` of a Lark grammar.
+
+    >>> lark_pattern("a/b?")
+    'a\\\\/b\\\\?'
+    """
+    return "".join(f"\\{char}" if char in SIGNS else {"\n": "\\n", "\r": "\\r"}.get(char, char) for char in text)
+
+
+ESCAPES = 'nrbtf\\"'
+"""The escapes that a JSON string may contain. No `\\u`: a key spelled with it would be another key to the engine."""
+
+
+def engine_error(schema: Mapping[str, Json]) -> str:
+    """Return why the engine refuses a schema; '' if it accepts it."""
+    matcher = import_llguidance().LLMatcher
+    grammar = matcher.grammar_from_json_schema(json.dumps(schema), overrides={"json_allowed_escapes": ESCAPES})
+    return error_line(matcher.validate_grammar(grammar))
+
+
+def error_line(message: str) -> str:
+    """Return the line of an engine message that states the error."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    wrong = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return (wrong or lines or [""])[0][:200]
+
+
+TOKENIZERS = 4
+"""The number of vocabularies whose tables are kept; each takes about 60 MB at 131,072 tokens."""
+ITEMS = 20_000
+"""The number of continuations at one place; an object of some thousand optional keys has as many."""
+LONGEST = 2_000
+"""The number of characters of a forced text that are tokenised at once."""
+SHOWN = 60
+T = TypeVar("T")
+
+_tokenizers: "OrderedDict[str, LLTokenizer]" = OrderedDict()
+_lock = Lock()
+
+
+class _Tokenizer:
+    """A vocabulary in the form that the engine expects."""
+
+    is_tokenizer_wrapper = True
+    bos_token_id = None
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self.eos_token_id = vocabulary.end[0]
+        self.tokens = list(vocabulary.tokens)
+        self.special_token_ids = sorted(vocabulary.special)
+
+    def __call__(self, text: str) -> list[int]:
+        """Tokenise a forced text, a part at a time. The mask allows only the result, so the result must write the text."""
+        try:
+            return [token for part in split_text(text, LONGEST) for token in self._vocabulary.encode(part)]
+        except InputError:
+            return []
+
+
+def tokenizer_of(vocabulary: Vocabulary) -> "LLTokenizer":
+    """Return the engine's tables for a vocabulary; cached."""
+    with _lock:
+        found = _tokenizers.get(vocabulary.digest)
+        if found is None:
+            module = import_llguidance()
+            found = module.LLTokenizer(_Tokenizer(vocabulary), eos_token=list(vocabulary.end))
+            _tokenizers[vocabulary.digest] = found
+            while len(_tokenizers) > TOKENIZERS:
+                _tokenizers.popitem(last=False)
+        _tokenizers.move_to_end(vocabulary.digest)
+    return found
+
+
+def matcher_of(vocabulary: Vocabulary, grammar: str) -> "LLMatcher":
+    """Compile a grammar in the engine's notation; errors are reported by the matcher, not raised."""
+    module = import_llguidance()
+    limits = module.LLParserLimits(max_items_in_row=ITEMS, verbose_errors=False)
+    return cast("LLMatcher", module.LLMatcher(tokenizer_of(vocabulary), grammar, log_level=0, limits=limits))
+
+
+class _Track:
+    __slots__ = ("matcher", "tokens")
+
+    def __init__(self, matcher: "LLMatcher", tokens: list[int]) -> None:
+        self.matcher = matcher
+        self.tokens = tokens
+
+
+class MatcherGuide:
+    """A constraint that the engine enforces; see `taiwa.constraints.Guide`.
+
+    All matchers of a guide share tables that the engine builds while texts are written, and those have a limit. When it is reached
+    every copy fails, so the guide builds a new matcher and the state replays its tokens.
+    """
+
+    __slots__ = ("_explain", "_grammar", "_matcher", "coverage", "size", "vocabulary")
+
+    def __init__(self, vocabulary: Vocabulary, grammar: str, coverage: Coverage, explain: "Explain") -> None:
+        self.vocabulary = vocabulary
+        self.coverage = coverage
+        self.size = mask_words(vocabulary)
+        self._grammar = grammar
+        self._explain = explain
+        self._matcher = matcher_of(vocabulary, grammar)
+
+    @property
+    def fault(self) -> str:
+        """The engine's error message for the grammar; '' if there is none."""
+        return self._matcher.get_error()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the engine does not enforce although the grammar asks for it."""
+        return tuple(self._matcher.get_grammar_warnings())
+
+    def start(self) -> "MatcherState":
+        """Return the state of the empty text."""
+        return MatcherState(self, _Track(self._matcher.deep_copy(), []), 0)
+
+    def accepts(self, text: bytes) -> bool:
+        """Return whether a whole text is allowed, in any tokenisation.
+
+        Raises:
+            DeadEndError: the constraint is too complex to continue.
+        """
+        state = self.start()
+        tokens = self.vocabulary.divide(text)
+        return state.takes(tokens) and state.go(tokens).is_final
+
+    def explanation(self, state: "MatcherState", token: int | None) -> Explanation:
+        """Return where a state stands; see `GuideState.explain`."""
+        return self._explain(state, token)
+
+    def again(self, tokens: list[int], *, anew: bool = False) -> _Track:
+        """Return a new track that has consumed these tokens; `anew` also builds new tables."""
+        if anew:
+            self._matcher = matcher_of(self.vocabulary, self._grammar)
+        matcher = self._matcher.deep_copy()
+        matcher.try_consume_tokens(tokens)
+        return _Track(matcher, list(tokens))
+
+
+class MatcherState:
+    """A text so far; see `taiwa.constraints.GuideState`."""
+
+    __slots__ = ("_ended", "_guide", "_length", "_track")
+
+    def __init__(self, guide: MatcherGuide, track: _Track, length: int, ended: int | None = None) -> None:
+        self._guide = guide
+        self._track = track
+        self._length = length
+        self._ended = ended
+
+    def __repr__(self) -> str:
+        text = self.text[-SHOWN:].decode("utf-8", "backslashreplace")
+        return f"MatcherState(…{text!r})" if len(self.text) > SHOWN else f"MatcherState({text!r})"
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary of the guide."""
+        return self._guide.vocabulary
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The tokens so far."""
+        taken = tuple(self._track.tokens[: self._length])
+        return taken if self._ended is None else (*taken, self._ended)
+
+    @property
+    def text(self) -> bytes:
+        """The bytes so far."""
+        return self._guide.vocabulary.decode(self._track.tokens[: self._length])
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the text may end here."""
+        return self._ended is not None or self._matcher().is_accepting()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether only an end token is allowed."""
+        if self._ended is not None:
+            return False
+        matcher = self._matcher()
+        if matcher.is_error() or not matcher.is_accepting():
+            return False
+        ends = self._guide.vocabulary.end  # the mask shows earlier than the matcher that nothing can follow
+        return matcher.is_stopped() or self.allowed(len(ends)) == tuple(sorted(ends))
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether an end token was taken."""
+        return self._ended is not None
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether no token is allowed although the text may not end here."""
+        if self._ended is not None or self.is_final:
+            return False
+        try:
+            return self.allowed(1) == ()
+        except DeadEndError:
+            return True
+
+    def mask(self, out: "Mask") -> None:
+        """Write the allowed tokens; shape ((V+31)//32,), 32-bit.
+
+        Raises:
+            DeadEndError: the constraint is too complex to continue, or the vocabulary cannot write what must follow.
+            InputError: `out` has another shape.
+        """
+        if self._ended is not None:
+            out[:] = 0
+            return
+        size = self._guide.size
+        where = mask_address(out, size)
+        self._do(lambda matcher: matcher.unsafe_compute_mask_ptr(where, size * 4))
+
+    def allowed(self, limit: int = LIMIT) -> tuple[int, ...] | None:
+        """Return the allowed tokens in order; None if there are more than `limit`."""
+        import numpy as np
+
+        out = np.empty(self._guide.size, dtype=np.uint32)
+        self.mask(out)
+        found = mask_tokens(out, limit)
+        return None if found is None else tuple(found.tolist())
+
+    def forced(self) -> tuple[int, ...]:
+        """Return the tokens that must follow, as the tokenizer divides them."""
+        if self._ended is not None:
+            return ()
+        return tuple(self._do(lambda matcher: matcher.compute_ff_tokens()))
+
+    def advance(self, token: int) -> "MatcherState":
+        """Return the state after one more token.
+
+        Raises:
+            DeadEndError: the constraint is too complex to continue.
+            InputError: the token does not exist, or is not allowed here.
+        """
+        if self._ended is not None:
+            raise InputError(f"the text has ended: token {token} cannot follow")
+        if not 0 <= token < len(self._guide.vocabulary):
+            raise InputError(f"unknown token {token}; the vocabulary has {len(self._guide.vocabulary)}")
+        matcher = self._matcher()
+        if token in self._guide.vocabulary.end:
+            if not matcher.is_accepting():
+                raise InputError(self._refusal(token))
+            return MatcherState(self._guide, self._track, self._length, token)
+        if matcher.try_consume_tokens([token]) == 1 or self._do(lambda again: again.try_consume_tokens([token])) == 1:
+            self._track.tokens.append(token)
+            return MatcherState(self._guide, self._track, self._length + 1)
+        raise InputError(self._refusal(token))
+
+    def go(self, tokens: "Iterable[int]") -> "MatcherState":
+        """Return the state after more tokens; raises as `advance`."""
+        wanted, state = list(tokens), self
+        # Plain tokens are consumed at once; `advance` reports the first that is special or not allowed.
+        if self._ended is None and not self._guide.vocabulary.special.intersection(wanted):
+            taken = self._matcher().try_consume_tokens(wanted)
+            self._track.tokens += wanted[:taken]
+            state, wanted = MatcherState(self._guide, self._track, self._length + taken), wanted[taken:]
+        for token in wanted:
+            state = state.advance(token)
+        return state
+
+    def takes(self, tokens: tuple[int, ...]) -> bool:
+        """Return whether all these tokens are allowed, one after the other."""
+        if self._ended is not None:
+            return False
+        wanted = list(tokens)
+        return self._do(lambda matcher: matcher.validate_tokens(wanted)) == len(wanted)
+
+    def rollback(self, count: int) -> "MatcherState":
+        """Return the state before the last `count` tokens.
+
+        Raises:
+            InputError: there are fewer tokens.
+        """
+        taken = self._length + (self._ended is not None)
+        if not 0 <= count <= taken:
+            raise InputError(f"cannot roll back {count} tokens; there are {taken}")
+        if count == 0:
+            return self
+        return MatcherState(self._guide, self._track, taken - count)
+
+    def fork(self) -> "MatcherState":
+        """Return the same state on a track of its own."""
+        matcher = self._matcher().deep_copy()
+        track = _Track(matcher, self._track.tokens[: self._length])
+        return MatcherState(self._guide, track, self._length, self._ended)
+
+    def captures(self) -> tuple[tuple[str, bytes], ...]:
+        """Return the named parts that are complete, in the order of the text."""
+        return tuple(self._matcher().get_captures())
+
+    def explain(self, token: int | None = None) -> Explanation:
+        """Return where the text stands, and why `token` is not allowed, if it is not."""
+        return self._guide.explanation(self, token)
+
+    def _do(self, work: "Callable[[LLMatcher], T]") -> "T":
+        """Call the matcher; if its tables are full, call a new one."""
+        matcher = self._matcher()
+        found = work(matcher)
+        if matcher.is_error():
+            self._track = self._guide.again(self._track.tokens[: self._length], anew=True)
+            matcher = self._track.matcher
+            found = work(matcher)
+            if matcher.is_error():
+                raise self._dead(matcher)
+        return found
+
+    def _matcher(self) -> "LLMatcher":
+        """Return the matcher at this position: the track's own at its end, otherwise a copy that is rolled back."""
+        track = self._track
+        behind = len(track.tokens) - self._length
+        if behind == 0 and not track.matcher.is_error():
+            return track.matcher
+        matcher = track.matcher.deep_copy()
+        if matcher.is_error() or not matcher.rollback(behind):
+            self._track = self._guide.again(track.tokens[: self._length])
+        else:
+            self._track = _Track(matcher, track.tokens[: self._length])
+        return self._track.matcher
+
+    def _refusal(self, token: int) -> str:
+        told = self.explain(token)
+        return told.why or f"token {token} {self.vocabulary.show(token)} may not come here"
+
+    def _dead(self, matcher: "LLMatcher") -> DeadEndError:
+        place = self.text[-SHOWN:].decode("utf-8", "backslashreplace")
+        reason = matcher.stop_reason()
+        what = WHY_DEAD.get(reason, "no token of the vocabulary can write what must come")
+        return DeadEndError(f"{what} after {place!r} (engine: {reason})", state=place)
+
+
+WHY_DEAD: Mapping[str, str] = {
+    "ParserTooComplex": "the constraint leaves too many ways to go on",
+    "LexerTooComplex": "a pattern of the constraint needs too much memory",
+}

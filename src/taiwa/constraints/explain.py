@@ -1,0 +1,449 @@
+"""Explain a text under a guide token by token: where it stands in its JSON, and which keyword of the schema applies there.
+
+Advisory: for display, never for masks. Where a schema leaves several branches open, all of them are named; what is unknown is
+left out.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from taiwa.constraints.guide import Explanation, Guide, GuideState
+from taiwa.constraints.vocabulary import Vocabulary
+from taiwa.json_schema.document import join_pointer, resolve_pointer
+from taiwa.json_schema.keywords import Schema, subschemas
+from taiwa.kernel.errors import DeadEndError, InputError
+from taiwa.kernel.records import Json
+
+if TYPE_CHECKING:
+    from taiwa.constraints.allowed_tokens import MatcherState
+
+__all__ = [
+    "Describe",
+    "GuideTrace",
+    "JsonPosition",
+    "TokenStep",
+    "add_json_position",
+    "describe_json_state",
+    "describe_state",
+    "json_position",
+    "keyword_at",
+    "trace_text",
+]
+
+Want: TypeAlias = Literal["value", "in string", "in word", "key", "in key", "colon", "after value", "end"]
+Inside: TypeAlias = Literal["object", "array", ""]
+MOST_CANDIDATES = 64
+SHOWN = 60
+KEYWORDS: tuple[tuple[str, tuple[Want, ...]], ...] = (
+    ("const", ("value", "in string", "in word")),
+    ("enum", ("value", "in string", "in word")),
+    ("pattern", ("in string",)),
+    ("format", ("in string",)),
+    ("maxLength", ("in string",)),
+    ("minLength", ("in string",)),
+    ("minimum", ("in word",)),
+    ("exclusiveMinimum", ("in word",)),
+    ("maximum", ("in word",)),
+    ("exclusiveMaximum", ("in word",)),
+    ("multipleOf", ("in word",)),
+)
+WANTED: Mapping[Want, str] = {
+    "value": "a value",
+    "in string": "more of a string, or its end",
+    "in word": "more of a number or a word, or what follows it",
+    "key": "a key, or the end of the object",
+    "in key": "more of a key, or its end",
+    "colon": "':'",
+    "after value": "',' or the end of what is open",
+    "end": "the end",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPosition:
+    """A position in an unfinished JSON text: the keys and indices that lead to it, what may follow, and what has begun."""
+
+    path: tuple[str | int, ...]
+    want: Want
+    begun: str = ""
+    keys: tuple[str, ...] = ()
+    inside: Inside = ""
+
+    @property
+    def pointer(self) -> str:
+        """The JSON pointer of the value that is being written."""
+        return join_pointer("", *self.path)
+
+
+@dataclass(slots=True)
+class _Open:
+    """An object or a list that is not closed yet."""
+
+    is_object: bool
+    keys: list[str]
+    count: int = 0
+
+
+def json_position(text: str) -> JsonPosition:
+    """Return the position at the end of an unfinished JSON text, which is assumed to be correct so far.
+
+    >>> json_position('{"drinks": [{"name": "te')
+    JsonPosition(path=('drinks', 0, 'name'), want='in string', begun='te', keys=('name',), inside='object')
+    """
+    stack: list[_Open] = []
+    want: Want = "value"
+    begun = 0
+    at = 0
+    while at < len(text):
+        sign = text[at]
+        if want in ("in string", "in key"):
+            if sign == "\\":
+                at += 1
+            elif sign == '"':
+                if want == "in key":
+                    stack[-1].keys.append(_unescaped(text[begun:at]))
+                want = "colon" if want == "in key" else "after value"
+        elif want == "in word" and sign not in ",]} \t\r\n":
+            pass
+        elif sign not in " \t\r\n":
+            want = _sign(sign, "after value" if want == "in word" else want, stack)
+            begun = at + 1 if sign == '"' else at
+        elif want == "in word":
+            want = "after value"
+        at += 1
+    if not stack and want == "after value":
+        want = "end"
+    inside: Inside = "" if not stack else "object" if stack[-1].is_object else "array"
+    keys = tuple(stack[-1].keys) if stack and stack[-1].is_object else ()
+    begins = text[begun:] if want in ("in string", "in key", "in word") else ""
+    return JsonPosition(tuple(_path(stack, want)), want, begins, keys, inside)
+
+
+def _unescaped(written: str) -> str:
+    try:
+        return str(json.loads(f'"{written}"', strict=False))
+    except ValueError:
+        return written
+
+
+def _sign(sign: str, want: Want, stack: list[_Open]) -> Want:
+    """Return what follows a sign outside of strings and words."""
+    if sign in "}]":
+        if stack:
+            stack.pop()
+        return "after value"
+    if sign == ",":
+        if stack:
+            stack[-1].count += 1
+        return "key" if stack and stack[-1].is_object else "value"
+    if sign == ":":
+        return "value"
+    if sign in "{[":
+        stack.append(_Open(sign == "{", []))
+        return "key" if sign == "{" else "value"
+    if sign == '"':
+        return "in key" if want == "key" else "in string"
+    return "in word"
+
+
+def _path(stack: list[_Open], want: Want) -> Iterator[str | int]:
+    for number, part in enumerate(stack):
+        last = number == len(stack) - 1
+        if not part.is_object:
+            yield part.count
+        elif part.keys and not (last and want in ("key", "in key", "after value")):
+            yield part.keys[-1]
+
+
+def keyword_at(schema: Json, here: JsonPosition) -> tuple[str, str, str]:
+    """Return the pointer in the schema, the keyword, and a description of what may follow at a position."""
+    found = list(_schemas(schema, here.path))
+    pointers = [pointer for pointer, _ in found]
+    if not found:
+        return "", "", WANTED[here.want]
+    if here.inside == "object" and here.want in ("key", "in key", "after value"):
+        return _of_object(found, here)
+    if here.inside == "array" and here.want == "after value":
+        holders = list(_schemas(schema, here.path[:-1]))
+        bounds = [word for _, each in holders for word in ("minItems", "maxItems") if word in each]
+        return (holders or found)[0][0], (bounds or ["items"])[0], WANTED[here.want]
+    for keyword, wants in KEYWORDS:
+        for pointer, each in found:
+            if keyword in each and here.want in wants:
+                return pointer, keyword, _said(keyword, [each[keyword] for _, each in found if keyword in each], here)
+    kinds = list(dict.fromkeys(_kind(each) for _, each in found if "type" in each))
+    keyword = "type" if kinds else ""
+    return pointers[0], keyword, " or ".join(kinds) if kinds and here.want == "value" else WANTED[here.want]
+
+
+def _of_object(found: list[tuple[str, Mapping[str, Json]]], here: JsonPosition) -> tuple[str, str, str]:
+    for pointer, each in found:
+        properties = each.get("properties")
+        if not isinstance(properties, Mapping):
+            continue
+        required = each.get("required")
+        needed = [str(key) for key in required] if isinstance(required, list) else []
+        left = [key for key in properties if key not in here.keys]
+        if here.want == "in key":
+            left = [key for key in left if key.startswith(here.begun)]
+            return pointer, "properties", f"the key {' or '.join(map(repr, left[:8]))}" if left else WANTED[here.want]
+        missing = [key for key in needed if key not in here.keys]
+        keyword = "required" if missing else "properties"
+        names = ", ".join(repr(key) + ("" if key in missing else "?") for key in left[:8])
+        more = ", …" if len(left) > 8 else ""
+        word = "key" if len(left) == 1 else "keys"
+        return pointer, keyword, f"the {word} {names}{more}" if left else "the end of the object"
+    return found[0][0], "additionalProperties" if "additionalProperties" in found[0][1] else "type", WANTED[here.want]
+
+
+def _said(keyword: str, values: list[Json], here: JsonPosition) -> str:
+    if keyword in ("const", "enum"):
+        flat = [
+            option for each in values for option in (each if isinstance(each, list) and keyword == "enum" else [each])
+        ]
+        texts = [json.dumps(option, ensure_ascii=False) for option in flat]
+        opening = {"in string": '"', "in word": ""}.get(here.want)
+        fitting = texts if opening is None else [text for text in texts if text.startswith(opening + here.begun)]
+        shown = " or ".join((fitting or texts)[:8])
+        return shown + (" or …" if len(fitting or texts) > 8 else "")
+    return f"{keyword} {_written(values[0])}"
+
+
+def _kind(schema: Mapping[str, Json]) -> str:
+    """Return the type with the keywords that narrow it."""
+    kinds = schema["type"]
+    names = [str(kind) for kind in kinds] if isinstance(kinds, list) else [str(kinds)]
+    narrower = [word for word, _ in KEYWORDS if word in schema and word not in ("const", "enum")]
+    return ", ".join((" or ".join(names), *(f"{word} {_written(schema[word])}" for word in narrower)))
+
+
+def _written(data: Json) -> str:
+    shown = json.dumps(data, ensure_ascii=False)
+    return shown if len(shown) <= SHOWN else f"{shown[: SHOWN - 1]}…"
+
+
+def _schemas(schema: Json, path: tuple[str | int, ...]) -> Iterator[tuple[str, Mapping[str, Json]]]:
+    """Yield the schemas that may apply at a path, with their pointers."""
+    found = list(_open(schema, "", schema, 0))
+    for key in path:
+        below = (step for pointer, each in found for step in _below(each, pointer, key))
+        found = [one for part, at in below for one in _open(part, at, schema, 0)][:MOST_CANDIDATES]
+    yield from found
+
+
+def _below(schema: Mapping[str, Json], pointer: str, key: str | int) -> Iterator[tuple[Json, str]]:
+    if isinstance(key, str):
+        properties = schema.get("properties")
+        if isinstance(properties, Mapping) and key in properties:
+            yield properties[key], join_pointer(pointer, "properties", key)
+        elif isinstance(schema.get("additionalProperties"), Mapping):
+            yield schema["additionalProperties"], f"{pointer}/additionalProperties"
+        return
+    for word in ("prefixItems", "items"):
+        part = schema.get(word)
+        if isinstance(part, list) and key < len(part):
+            yield part[key], f"{pointer}/{word}/{key}"
+            return
+        if isinstance(part, Mapping):
+            yield part, f"{pointer}/{word}"
+
+
+def _open(schema: "Json | Schema", pointer: str, root: Json, depth: int) -> Iterator[tuple[str, Mapping[str, Json]]]:
+    """Yield a schema, or those that it is composed of: references are followed, alternatives opened."""
+    if not isinstance(schema, Mapping) or depth > 16:
+        return
+    target = schema.get("$ref")
+    if isinstance(target, str) and target.startswith("#"):
+        with suppress(LookupError):
+            yield from _open(resolve_pointer(root, target), target[1:], root, depth + 1)
+    for steps, part in subschemas(schema, "anyOf", "oneOf", "allOf"):
+        yield from _open(part, join_pointer(pointer, *steps), root, depth + 1)
+    if not {"$ref", "anyOf", "oneOf", "allOf"} & set(schema) or {"properties", "items", "type"} & set(schema):
+        yield pointer, schema
+
+
+def add_json_position(schema: Json, text: bytes, explanation: Explanation) -> Explanation:
+    """Add the JSON pointer and the keyword of the schema to an explanation.
+
+    >>> told = add_json_position({"type": "object", "properties": {"a": {"enum": ["yes", "no"]}}}, b'{"a":"y', Explanation())
+    >>> told.pointer, told.keyword, told.expected
+    ('/a', '/properties/a: enum', '"yes"')
+    """
+    here = json_position(text.decode("utf-8", "ignore"))
+    pointer, keyword, expected = keyword_at(schema, here)
+    more = explanation.expected
+    both = expected if more in ("", expected) else f"{expected}: {more}"
+    return replace(
+        explanation, pointer=here.pointer, keyword=f"{pointer or '/'}: {keyword}" if keyword else "", expected=both
+    )
+
+
+Describe: TypeAlias = "Callable[[MatcherState, int | None], Explanation]"
+
+EXAMPLES = 8
+LOOKED_THROUGH = 400
+
+
+def describe_state(keyword: str, expected: str) -> Describe:
+    """Return a function that explains states of a constraint without positions: a regex, a grammar, a choice, tool calls."""
+
+    def tell(state: "MatcherState", token: int | None) -> Explanation:
+        return replace(_plain(state, token), keyword=keyword, expected=_expected(state) or expected)
+
+    return tell
+
+
+def describe_json_state(schema: Mapping[str, "Json"]) -> Describe:
+    """Return a function that explains states of a JSON text by JSON pointer and keyword of the schema."""
+
+    def tell(state: "MatcherState", token: int | None) -> Explanation:
+        here = replace(_plain(state, token), expected=_expected(state))
+        told = add_json_position(dict(schema), state.text, here)
+        if told.why and told.expected:
+            return replace(told, why=f"{told.why}; expected: {told.expected}")
+        return told
+
+    return tell
+
+
+def _expected(state: "MatcherState") -> str:
+    if state.is_ended:
+        return "nothing: the text has ended"
+    return "the end" if state.is_complete else ""
+
+
+def _plain(state: "MatcherState", token: int | None) -> Explanation:
+    try:
+        tokens = state.allowed(len(state.vocabulary)) or ()
+    except DeadEndError as error:
+        return Explanation(why=error.message)
+    examples = tuple(map(state.vocabulary.show, _clear(state.vocabulary, tokens)))
+    why = "" if token is None or token in tokens else _why(state, token, tokens)
+    return Explanation(count=len(tokens), examples=examples, why=why)
+
+
+def _clear(vocabulary: Vocabulary, tokens: tuple[int, ...]) -> Iterator[int]:
+    """Yield a few readable tokens, end tokens included."""
+    ends = [token for token in tokens if token in vocabulary.end]
+    step = max(1, len(tokens) // LOOKED_THROUGH)
+    for token in tokens[::step]:
+        if len(ends) >= EXAMPLES:
+            break
+        if token not in ends and vocabulary.tokens[token].decode("utf-8", "replace").isprintable():
+            ends.insert(0, token)
+    yield from sorted(ends or tokens[:EXAMPLES])
+
+
+def _why(state: "MatcherState", token: int, allowed: tuple[int, ...]) -> str:
+    vocabulary = state.vocabulary
+    if not 0 <= token < len(vocabulary):
+        return f"unknown token {token}; the vocabulary has {len(vocabulary)}"
+    if state.is_ended:
+        return "the text has ended"
+    if token in vocabulary.end:
+        return "the text cannot end here"
+    written = vocabulary.tokens[token]
+    if token in vocabulary.special or not written:
+        return f"token {token} writes nothing"
+    fitting = _fitting(state, written)
+    if fitting == len(written):
+        best = ", ".join(map(vocabulary.show, allowed[:3]))
+        return f"{vocabulary.show(token)} fits, but the text is certain here and the tokenizer divides it otherwise: {best}"
+    read = f"after {_readable(written[:fitting])}, " if fitting else ""
+    return f"{read}{_readable(written[fitting:])} is not expected"
+
+
+def _fitting(state: "MatcherState", written: bytes) -> int:
+    """Return how many bytes of a token are allowed here."""
+    for length in range(len(written), 0, -1):
+        try:
+            if state.takes(state.vocabulary.divide(written[:length])):
+                return length
+        except InputError:
+            continue
+    return 0
+
+
+def _readable(text: bytes) -> str:
+    return repr(text.decode("utf-8", "backslashreplace"))
+
+
+MOST_TOKENS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class TokenStep:
+    """One position in a text: what is allowed there, and the token that follows.
+
+    `token` is None at the last position. `place` is the name of the state, if it has one; `forced` means that the token was the
+    only one, or the one that had to follow; `why` says why it is not allowed, if it is not.
+    """
+
+    text: bytes
+    token: int | None
+    told: Explanation
+    place: str = ""
+    forced: bool = False
+    final: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GuideTrace:
+    """The positions of a text, the first one before its first token."""
+
+    steps: tuple[TokenStep, ...]
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the text may end where it ends."""
+        return not self.steps[-1].why and self.steps[-1].final
+
+    @property
+    def refused(self) -> TokenStep | None:
+        """The position at which the text is no longer allowed; None if all of it is."""
+        return self.steps[-1] if self.steps[-1].why else None
+
+
+def trace_text(guide: Guide, text: str | None) -> GuideTrace:
+    """Follow a text through a guide as far as it is allowed; without a text, explain the start alone.
+
+    Raises:
+        InputError: the vocabulary cannot write the text, or it has too many tokens.
+    """
+    tokens = guide.vocabulary.encode(text) if text else ()
+    if len(tokens) > MOST_TOKENS:
+        raise InputError(f"the text has {len(tokens):,} tokens; {MOST_TOKENS:,} is the limit")
+    return GuideTrace(tuple(_steps(guide.start(), tokens, guide.vocabulary)))
+
+
+def _steps(state: GuideState, tokens: tuple[int, ...], vocabulary: "Vocabulary") -> Iterator[TokenStep]:
+    certain = 0
+    for number, token in enumerate(tokens):
+        text = vocabulary.decode(state.tokens)
+        told = state.explain(token)
+        certain = max(certain, number + len(_common(state.forced(), tokens[number:])))
+        try:
+            there = state.advance(token)
+        except (InputError, DeadEndError) as error:
+            yield TokenStep(text, token, told, _place(state), final=state.is_final, why=told.why or error.message)
+            return
+        yield TokenStep(text, token, told, _place(state), number < certain or told.count == 1, state.is_final)
+        state = there
+    yield TokenStep(vocabulary.decode(state.tokens), None, state.explain(), _place(state), final=state.is_final)
+
+
+def _common(forced: tuple[int, ...], tokens: tuple[int, ...]) -> tuple[int, ...]:
+    for number, (one, other) in enumerate(zip(forced, tokens, strict=False)):
+        if one != other:
+            return forced[:number]
+    return forced[: len(tokens)]
+
+
+def _place(state: GuideState) -> str:
+    """Return the number of the state, if the guide is an automaton."""
+    place = getattr(state, "place", None)
+    return str(place) if isinstance(place, int) else ""

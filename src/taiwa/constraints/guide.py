@@ -1,0 +1,400 @@
+"""Guides: constraints compiled for a vocabulary, and the states of a text under them.
+
+States are immutable: `advance` and `rollback` return another state and leave the old one as it was, so a state may be kept and
+continued in two ways. A guide may share work between its states; `fork` returns a state that shares nothing and may be used
+in another thread.
+
+Masks are packed: bit `token % 32` of word `token // 32` says whether the token is allowed; shape ((V+31)//32,), uint32.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+
+from taiwa.constraints.vocabulary import Vocabulary
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import value
+from taiwa.kernel.values import Calls, Grammar, JsonSchema, OneOf, Regex
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Mask: TypeAlias = NDArray[np.uint32]
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "LIMIT",
+    "Coverage",
+    "Explanation",
+    "Guide",
+    "GuideState",
+    "SchemaClause",
+    "Source",
+    "UnsupportedConstraintError",
+    "Whitespace",
+    "count_allowed",
+    "empty_mask",
+    "fill_mask",
+    "intersection",
+    "mask_address",
+    "mask_tokens",
+    "mask_words",
+]
+
+LIMIT = 4096
+"""The most tokens that `allowed` lists by default; beyond it, the mask is the better form."""
+
+
+@value(tag="schema-clause")
+class SchemaClause:
+    """One keyword of a schema: the JSON pointer of the schema that contains it, and why it is handled as it is."""
+
+    pointer: str
+    keyword: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.pointer or '/'}: {self.keyword}" + (f" ({self.reason})" if self.reason else "")
+
+
+@value(tag="coverage")
+class Coverage:
+    """How much of a source a guide enforces.
+
+    `relaxed` is enforced in part or not at all, so the answer must be validated afterwards; `unsupported` is what a strict
+    compilation refuses; `ignored` are keywords without a meaning in JSON Schema. Of a regex, a grammar or a choice everything is
+    enforced.
+    """
+
+    enforced: tuple[SchemaClause, ...] = ()
+    relaxed: tuple[SchemaClause, ...] = ()
+    unsupported: tuple[SchemaClause, ...] = ()
+    ignored: tuple[SchemaClause, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Return whether a text that the guide allows needs no further validation."""
+        return not self.relaxed and not self.unsupported
+
+
+class UnsupportedConstraintError(InputError, tag="unsupported-constraint"):
+    """A strict compilation found keywords that cannot be enforced; `clauses` has one line for each."""
+
+    details: ClassVar[tuple[str, ...]] = ("clauses",)
+
+    def __init__(self, message: str, *, clauses: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.clauses = clauses
+
+
+@value(tag="explanation")
+class Explanation:
+    """The position of a text under its constraint. Advisory: for display, never for masks.
+
+    `pointer` is the JSON pointer of the value that is being written, `keyword` and `expected` what the source requires there.
+    `count` tokens are allowed, `examples` are some of them, and `why` says why the token that was asked about is not.
+    """
+
+    pointer: str = ""
+    keyword: str = ""
+    expected: str = ""
+    count: int = 0
+    examples: tuple[str, ...] = ()
+    why: str = ""
+
+
+@runtime_checkable
+class GuideState(Protocol):
+    """A text so far under a guide; immutable."""
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The tokens so far."""
+        ...
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the text may end here."""
+        ...
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether only an end token is allowed, so that a decode loop need not run the model."""
+        ...
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether an end token was taken; no token may follow."""
+        ...
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether no token is allowed although the text may not end here."""
+        ...
+
+    def mask(self, out: "Mask") -> None:
+        """Write the allowed tokens, end tokens included where the text may end; shape ((V+31)//32,), uint32."""
+        ...
+
+    def allowed(self, limit: int = LIMIT) -> tuple[int, ...] | None:
+        """Return the allowed tokens in order; None if there are more than `limit`."""
+        ...
+
+    def forced(self) -> tuple[int, ...]:
+        """Return the tokens that must follow, as the tokenizer divides them; empty if there is a choice, or ended."""
+        ...
+
+    def advance(self, token: int) -> "GuideState":
+        """Return the state after one more token.
+
+        Raises:
+            InputError: the token does not exist, or is not allowed here.
+            DeadEndError: the constraint is too complex to continue.
+        """
+        ...
+
+    def rollback(self, count: int) -> "GuideState":
+        """Return the state before the last `count` tokens.
+
+        Raises:
+            InputError: there are fewer tokens.
+        """
+        ...
+
+    def fork(self) -> "GuideState":
+        """Return the same state, sharing nothing with this one."""
+        ...
+
+    def captures(self) -> tuple[tuple[str, bytes], ...]:
+        """Return the name and bytes of each named part that is complete, in the order of the text."""
+        ...
+
+    def explain(self, token: int | None = None) -> Explanation:
+        """Return where the text stands, and why `token` is not allowed, if it is not."""
+        ...
+
+
+@runtime_checkable
+class Guide(Protocol):
+    """A constraint compiled for one vocabulary; immutable, and cheap to start from."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary it was compiled for."""
+        ...
+
+    @property
+    def coverage(self) -> Coverage:
+        """How much of the source it enforces."""
+        ...
+
+    def start(self) -> GuideState:
+        """Return the state of the empty text."""
+        ...
+
+
+def mask_words(vocabulary: Vocabulary) -> int:
+    """Return the number of 32-bit words of a mask."""
+    return (len(vocabulary) + 31) // 32
+
+
+def fill_mask(out: "Mask", tokens: Iterable[int]) -> None:
+    """Write a mask from token ids, for guides that list their tokens."""
+    out[:] = 0
+    bits: dict[int, int] = {}
+    for token in tokens:
+        bits[token >> 5] = bits.get(token >> 5, 0) | 1 << (token & 31)
+    for word, setting in bits.items():
+        out[word] = setting
+
+
+Whitespace: TypeAlias = Literal["bounded", "compact", "free"]
+"""Between the parts of a JSON text: one space, or a line break and at most 24 spaces · nothing · what JSON allows."""
+
+
+Source: TypeAlias = JsonSchema | Regex | Grammar | OneOf | Calls
+"""What can be compiled, besides a type or a `Shape`."""
+
+
+WORD = 4
+
+
+def empty_mask(size: int) -> "Mask":
+    """Return an empty mask for a vocabulary of `size` tokens; shape ((size+31)//32,), uint32."""
+    import numpy as np
+
+    return np.zeros((size + 31) // 32, dtype=np.uint32)
+
+
+def mask_address(mask: "Mask", size: int) -> int:
+    """Return the address of the words of a mask in memory.
+
+    Raises:
+        InputError: it is not one writable row of `size` 32-bit words.
+    """
+    held = mask.__array_interface__
+    where, fixed = held["data"]
+    if held["shape"] != (size,) or held["typestr"][1:] not in ("u4", "i4") or held.get("strides") or fixed:
+        raise InputError(f"a mask must be one row of {size} 32-bit words, got {mask.shape} of {mask.dtype}")
+    return int(where)
+
+
+def count_allowed(mask: "Mask") -> int:
+    """Return the number of tokens in a mask."""
+    import numpy as np
+
+    return int(np.bitwise_count(mask).sum())
+
+
+def mask_tokens(mask: "Mask", limit: int) -> "NDArray[np.intp] | None":
+    """Return the tokens of a mask in order; None if there are more than `limit`. Empty words are skipped."""
+    import numpy as np
+
+    words = np.flatnonzero(mask)
+    if len(words) > limit:
+        return None
+    if len(words) == 0:
+        return words
+    bits = np.unpackbits(mask[words].view(np.uint8), bitorder="little").reshape(len(words), 32)
+    rows, columns = np.nonzero(bits)
+    if len(rows) > limit:
+        return None
+    return words[rows] * 32 + columns
+
+
+def intersection(*guides: Guide) -> Guide:
+    """Return the guide of the texts that all of some guides allow; a single guide is returned as it is.
+
+    Raises:
+        InputError: there is no guide, or the vocabularies differ.
+    """
+    if not guides:
+        raise InputError("there are no guides to intersect")
+    if any(each.vocabulary != guides[0].vocabulary for each in guides[1:]):
+        raise InputError("the guides have different vocabularies")
+    return guides[0] if len(guides) == 1 else _Intersection(guides)
+
+
+@dataclass(frozen=True, slots=True)
+class _Intersection:
+    guides: tuple[Guide, ...]
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The common vocabulary."""
+        return self.guides[0].vocabulary
+
+    @property
+    def coverage(self) -> Coverage:
+        """The coverage of all guides together."""
+        told = [each.coverage for each in self.guides]
+        return Coverage(
+            tuple(chain.from_iterable(each.enforced for each in told)),
+            tuple(chain.from_iterable(each.relaxed for each in told)),
+            tuple(chain.from_iterable(each.unsupported for each in told)),
+            tuple(chain.from_iterable(each.ignored for each in told)),
+        )
+
+    def start(self) -> "_IntersectionState":
+        """Return the state of the empty text."""
+        return _IntersectionState(self, tuple(each.start() for each in self.guides))
+
+
+@dataclass(frozen=True, slots=True)
+class _IntersectionState:
+    guide: _Intersection
+    states: tuple[GuideState, ...]
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The tokens so far."""
+        return self.states[0].tokens
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the text may end here."""
+        return all(each.is_final for each in self.states)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether only an end token is allowed."""
+        if not self.is_final or self.is_ended:
+            return False
+        if any(each.is_complete for each in self.states):
+            return True
+        ends = self.guide.vocabulary.end
+        return self.allowed(len(ends)) == tuple(sorted(ends))
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether an end token was taken."""
+        return self.states[0].is_ended
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether no token is allowed although the text may not end here."""
+        if self.is_ended or self.is_final:
+            return False
+        return any(each.is_dead for each in self.states) or self.allowed(1) == ()
+
+    def mask(self, out: "Mask") -> None:
+        """Write the allowed tokens."""
+        self.states[0].mask(out)
+        other = empty_mask(len(self.guide.vocabulary))
+        for each in self.states[1:]:
+            each.mask(other)
+            out &= other
+
+    def allowed(self, limit: int = LIMIT) -> tuple[int, ...] | None:
+        """Return the allowed tokens in order; None if there are more than `limit`."""
+        out = empty_mask(len(self.guide.vocabulary))
+        self.mask(out)
+        found = mask_tokens(out, limit)
+        return None if found is None else tuple(found.tolist())
+
+    def forced(self) -> tuple[int, ...]:
+        """Return what one of the guides forces, as far as all of them allow it."""
+        longest = max((each.forced() for each in self.states), key=len)
+        state: GuideState = self
+        for place, token in enumerate(longest):
+            try:
+                state = state.advance(token)
+            except InputError:
+                return longest[:place]
+        return longest
+
+    def advance(self, token: int) -> "_IntersectionState":
+        """Return the state after one more token.
+
+        Raises:
+            InputError: the token does not exist, or one of the guides does not allow it.
+            DeadEndError: a constraint is too complex to continue.
+        """
+        return self._with(each.advance(token) for each in self.states)
+
+    def rollback(self, count: int) -> "_IntersectionState":
+        """Return the state before the last `count` tokens.
+
+        Raises:
+            InputError: there are fewer tokens.
+        """
+        return self._with(each.rollback(count) for each in self.states)
+
+    def fork(self) -> "_IntersectionState":
+        """Return the same state, sharing nothing with this one."""
+        return self._with(each.fork() for each in self.states)
+
+    def captures(self) -> tuple[tuple[str, bytes], ...]:
+        """Return the named parts that are complete, of all guides."""
+        return tuple(chain.from_iterable(each.captures() for each in self.states))
+
+    def explain(self, token: int | None = None) -> Explanation:
+        """Return the explanation of the first guide that does not allow the token, or of the first guide."""
+        told = [each.explain(token) for each in self.states]
+        return next((each for each in told if each.why), told[0])
+
+    def _with(self, states: Iterable[GuideState]) -> "_IntersectionState":
+        return _IntersectionState(self.guide, tuple(states))

@@ -1,0 +1,414 @@
+"""The grammar of tool calls in free text, generated from the tools' specifications and checked on sample texts.
+
+Terminals are greedy and do not backtrack: an input that may contain a `)` consumes the one that closes the call. So an input in
+quotes excludes the closing marker, and one without quotes ends where the marker begins.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import cast
+
+from taiwa.constraints.allowed_tokens import lark_pattern, lark_string
+from taiwa.constraints.guide import SchemaClause
+from taiwa.constraints.schema_rewriter import rewrite_schema
+from taiwa.json_schema.keywords import Schema, bound, is_any, is_object, map_subschemas, names, types, whole
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json
+from taiwa.kernel.values import Calls, ToolSpec
+
+__all__ = [
+    "LONGEST_INPUT",
+    "NAME",
+    "PLAIN_TYPES",
+    "ToolCallGrammar",
+    "call_markers",
+    "check_samples",
+    "exclude_marker",
+    "marker_free_pattern",
+    "parameter_schema",
+    "parameter_schemas",
+    "parameter_type",
+    "required_parameters",
+    "sample_texts",
+    "sample_value",
+]
+
+MOST_SAMPLE_DEPTH = 6
+HARD = frozenset(
+    "$ref $dynamicRef allOf anyOf oneOf not if dependencies dependentRequired contains uniqueItems".split()
+)
+TYPE_ORDER = ("string", "integer", "number", "boolean", "object", "array", "null")
+
+
+def sample_value(schema: Schema, depth: int = 0) -> Json:
+    """Return a valid value of a schema; None if it is not obvious."""
+    if not is_object(schema):
+        return "text" if schema else None
+    for keyword in ("examples", "enum"):
+        listed = schema.get(keyword)
+        if isinstance(listed, list) and listed:
+            return listed[0]
+    for keyword in ("const", "default", "example"):
+        if schema.get(keyword) is not None:
+            return schema[keyword]
+    if depth > MOST_SAMPLE_DEPTH or HARD & schema.keys():
+        return None
+    kind = next((kind for kind in TYPE_ORDER if kind in types(schema)), "null")
+    return _sample_of_type(kind, schema, depth)
+
+
+def _sample_of_type(kind: str, schema: Mapping[str, Json], depth: int) -> Json:
+    if kind == "string":
+        hard = "pattern" in schema or "format" in schema
+        return (
+            None if hard else "text".ljust(whole(schema, "minLength") or 0, "x")[: whole(schema, "maxLength")] or None
+        )
+    if kind in ("integer", "number"):
+        return _sample_number(schema)
+    if kind == "boolean":
+        return True
+    if kind == "array":
+        part = sample_value(cast("Schema", schema.get("items", True)), depth + 1)
+        items: list[Json] = [part] * (whole(schema, "minItems") or 1)
+        return None if part is None or isinstance(schema.get("prefixItems"), list) else items
+    if kind != "object" or "minProperties" in schema:
+        return None
+    properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
+    made: dict[str, Json] = {}
+    for name in [name for name in properties if name in names(schema)]:
+        made[name] = sample_value(properties[name], depth + 1)
+    return None if any(part is None for part in made.values()) or len(made) < len(set(names(schema))) else made
+
+
+def _sample_number(schema: Mapping[str, Json]) -> Json:
+    if "multipleOf" in schema:
+        return None
+    low, high = bound(schema, "min"), bound(schema, "max")
+    for guess in (1, 0, 2, *(round(edge[0]) + step for edge in (low, high) if edge for step in (0, 1, -1))):
+        above = low is None or guess > low[0] or (guess == low[0] and not low[1])
+        under = high is None or guess < high[0] or (guess == high[0] and not high[1])
+        if above and under:
+            return guess
+    return None
+
+
+ANY_VALUE = "any"
+
+
+def marker_free_pattern(mark: str) -> str:
+    """Return a pattern of the texts without a marker; in quotes, their end may begin one.
+
+    >>> [bool(re.search(marker_free_pattern(">>"), text)) for text in ("a > b", "a >> b", "a >")]
+    [True, False, True]
+    """
+    first, rest = mark[0], len(mark) - 1
+    if mark != first * len(mark):
+        return f"^[^{_in_class(first)}\\n]*$"
+    ways = [
+        f"[^{_in_class(first)}\\n]",
+        *(f"{_one(first) * count}[^{_in_class(first)}\\n]" for count in range(1, rest + 1)),
+    ]
+    return f"^(?:{'|'.join(ways)})*{_one(first)}{{0,{rest}}}$"
+
+
+def _in_class(char: str) -> str:
+    return f"\\{char}" if char in r"\]^-[&~" else char
+
+
+def _one(char: str) -> str:
+    return re.escape(char) if not char.isalnum() and char not in "<>" else char
+
+
+def exclude_marker(schema: Mapping[str, Json], mark: str) -> dict[str, Json]:
+    """Return a rewritten schema whose strings and keys cannot contain a marker.
+
+    A listed word that contains the marker stays; the samples of the grammar find it.
+
+    Raises:
+        nothing: a listed word that contains the marker stays, and the trial of the grammar finds it.
+    """
+    rule = marker_free_pattern(mark)
+    made = _Restricting(rule).of(cast("Schema", schema))
+    root: dict[str, Json] = dict(made) if is_object(made) else {}
+    held = cast("dict[str, Json]", root.get("$defs") or {})
+    return {**root, "$defs": {**held, ANY_VALUE: _anything(rule)}}
+
+
+def _anything(rule: str) -> Json:
+    again: Json = {"$ref": f"#/$defs/{ANY_VALUE}"}
+    return {
+        "anyOf": [
+            {"type": ["null", "boolean", "number"]},
+            {"type": "string", "pattern": rule},
+            {"type": "array", "items": again},
+            {"type": "object", "patternProperties": {rule: again}, "additionalProperties": False},
+        ]
+    }
+
+
+class _Restricting:
+    def __init__(self, rule: str) -> None:
+        self.rule = rule
+
+    def of(self, schema: Schema) -> Schema:
+        if schema is False:
+            return False
+        if is_any(schema) or not is_object(schema):
+            return {"$ref": f"#/$defs/{ANY_VALUE}"}
+        made = map_subschemas(schema, lambda _, part: self.of(part))
+        if {"$ref", "anyOf", "enum", "const"} & made.keys():
+            return made
+        kinds = types(schema)
+        if "object" in kinds:
+            self._object(made)
+        if "array" in kinds:
+            made.setdefault("items", {"$ref": f"#/$defs/{ANY_VALUE}"})
+        if "string" in kinds:
+            self._string(made)
+        return made
+
+    def _object(self, made: dict[str, Json]) -> None:
+        """Restrict free keys; if listed keys have a rule of their own beside them, they stay as they are."""
+        rest = made.get("additionalProperties", {"$ref": f"#/$defs/{ANY_VALUE}"})
+        free = "additionalProperties" not in made
+        if rest is not False and "patternProperties" not in made and (free or not made.get("properties")):
+            made["patternProperties"] = {self.rule: {} if made.get("properties") else rest}
+            made["additionalProperties"] = False
+
+    def _string(self, made: dict[str, Json]) -> None:
+        if "pattern" not in made:
+            made["pattern"] = self.rule
+        else:
+            made["allOf"] = [*cast("list[Json]", made.get("allOf", [])), {"pattern": self.rule}]
+
+
+LONGEST_INPUT = 1_000
+"""The maximum length of an input in the tagged format (`taiwa.flows.tagged`)."""
+NAME = r"[A-Za-z_][A-Za-z0-9_\-]*"
+ANY = "(?s:.*)"
+PLAIN_TYPES = ("string", None)
+PAIRS = ("()", "[]", "{}")
+DEEPEST = 12
+"""The nesting depth of brackets where a bracket ends a call."""
+
+
+def call_markers(calls: Calls) -> tuple[str, str]:
+    """Return the markers before and after the name of a tool in a call.
+
+    Raises:
+        InputError: there are no tools, two have the same name, or a marker is missing or longer than a line.
+    """
+    before, mark, after = calls.opening.partition("{name}")
+    if not calls.tools:
+        raise InputError("free text with tools requires at least one tool")
+    if not (before and mark and after.strip() and calls.closing.strip()) or "\n" in calls.opening + calls.closing:
+        raise InputError("a call requires markers on one line before its name, after it, and at its end")
+    if len({spec.name for spec in calls.tools}) < len(calls.tools):
+        raise InputError("two of the tools have the same name")
+    return before, after
+
+
+class ToolCallGrammar:
+    """The grammar of the tools of a request; `missed` lists what of their schemas is not enforced."""
+
+    def __init__(self, calls: Calls) -> None:
+        before, after = call_markers(calls)
+        self.calls = calls
+        self.missed: list[SchemaClause] = []
+        self._before = before
+        self._after = after
+        self._pair = (after[-1], calls.closing) if after[-1:] + calls.closing in PAIRS else None
+
+    def text(self) -> str:
+        """Return the grammar in the engine's Lark notation."""
+        specs = self.calls.tools
+        ways = [f"t{number}" for number in range(len(specs))] + (["REST"] if self.calls.free_text else [])
+        lines = [f"start: {' | '.join(ways)}"]
+        if self.calls.free_text:
+            lines.append(f"REST: /{ANY}/ & ~/{ANY}({self._openings()}){ANY}/")
+        for number, spec in enumerate(specs):
+            lines += [f"t{number}: HEAD{number} {self._body(number, spec)}", self._head(number, spec)]
+            lines += self._input(number, spec)
+        return "\n".join(lines) + "\n"
+
+    def _openings(self) -> str:
+        """Return the pattern that opens a call of a known tool (with the spaces that the tagged format allows) or of another."""
+        known = "|".join(lark_pattern(spec.name) for spec in self.calls.tools)
+        before, after = lark_pattern(self._before), lark_pattern(self._after.strip())
+        spaces = r"[ \t]*"
+        return f"{before}{spaces}({known}){spaces}{after}|{before}{NAME}{after}"
+
+    def _head(self, number: int, spec: ToolSpec) -> str:
+        """Return the terminal of the text up to the first opening of a call, which is this tool's."""
+        written = self.calls.opening.format(name=spec.name)
+        own = lark_pattern(written[: len(written) - self._lent(spec)])
+        if not self.calls.free_text:
+            return f"HEAD{number}: /{own}/"
+        openings, behind = self._openings(), len(self._after) - len(self._after.rstrip())
+        earlier = rf"{ANY}({openings})(?s:.{{{behind + 1},}})"
+        return f"HEAD{number}: /{ANY}{own}/ & ~/{earlier}/"
+
+    def _lent(self, spec: ToolSpec) -> int:
+        """Return how many characters of the opening move to the closing marker."""
+        return 1 if not parameter_schemas(spec) and len(self.calls.closing) == 1 else 0
+
+    def _body(self, number: int, spec: ToolSpec) -> str:
+        closed = self._bare(spec) is None or self._pair is not None
+        return f"in{number} {lark_string(self.calls.closing)}" if closed and parameter_schemas(spec) else f"in{number}"
+
+    def _input(self, number: int, spec: ToolSpec) -> Iterator[str]:
+        bare = self._bare(spec)
+        suffix = "" if bare is not None and self._pair is not None else f", suffix={lark_string(self.calls.closing)}"
+        if not parameter_schemas(spec):  # an empty input is captured only before a marker of two characters
+            lent = self.calls.opening[len(self.calls.opening) - self._lent(spec) :]
+            bare, suffix = "//", f", suffix={lark_string(lent + self.calls.closing)}"
+        if bare is not None:
+            yield f"in{number}[capture={lark_string(spec.name)}{suffix}]: IN{number}"
+            yield f"IN{number}: {bare}"
+            return
+        name = f"in{number}[capture={lark_string(spec.name)}]"
+        wanted = required_parameters(spec)
+        schema: Mapping[str, Json] = spec.parameters
+        if len(wanted) == 1 and parameter_type(spec, wanted[0]) not in ("object", "array"):
+            schema = parameter_schema(spec, wanted[0])
+        written = rewrite_schema(schema)
+        self.missed += [
+            SchemaClause(f"/{spec.name}{clause.pointer}", clause.keyword, clause.reason) for clause in written.missed
+        ]
+        closed = {**exclude_marker(written.schema, self.calls.closing), "x-guidance": {"whitespace_pattern": " "}}
+        yield f"{name}: %json {json.dumps(closed, ensure_ascii=False)}"
+
+    def _bare(self, spec: ToolSpec) -> str | None:
+        """Return the terminal of an input without quotes, which ends at the closing marker; None for JSON."""
+        wanted = required_parameters(spec)
+        if len(wanted) != 1 or parameter_type(spec, wanted[0]) not in PLAIN_TYPES:
+            return None
+        schema = parameter_schema(spec, wanted[0])
+        if "enum" in schema or "const" in schema:
+            words = schema["enum"] if "enum" in schema else [schema["const"]]
+            closing = self.calls.closing
+            if any(f"{word}{closing}".find(closing) < len(str(word)) for word in cast("list[Json]", words)):
+                raise InputError(
+                    f"a word of the tool {spec.name} contains the marker {self.calls.closing!r} that ends a call"
+                )
+            if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+                raise InputError(f"the tool {spec.name} accepts no word of its parameter {wanted[0]}")
+            return f"/(?:{'|'.join(lark_pattern(str(word)) for word in words)})/"
+        rules = [r"/[^ \t\n][^\n]*/"]
+        if "minLength" in schema or "maxLength" in schema:
+            length = f"{schema.get('minLength', 1)},{schema.get('maxLength', '')}"
+            rules.append(rf"/[^\n]{{{length}}}/")
+        if self._pair is not None:
+            rules.append(f"/{_balanced(*self._pair)}/")
+        else:
+            marker = lark_pattern(self.calls.closing)
+            rules.append(f"~/{ANY}{marker}{ANY}/")
+            # Behind `>` the marker `>>` would begin one character early, where a reader ends the call.
+            rules += [f"~/{ANY}{lark_pattern(head)}/" for head in _overlapping(self.calls.closing)]
+        pattern = schema.get("pattern")
+        if isinstance(pattern, str):
+            rules.append(f"/{_whole(pattern, spec.name, wanted[0])}/")
+        if "format" in schema:
+            reason = "formats of inputs without quotes are not enforced"
+            self.missed.append(SchemaClause(f"/{spec.name}/properties/{wanted[0]}", "format", reason))
+        return " & ".join(rules)
+
+
+def _overlapping(marker: str) -> list[str]:
+    """Return the beginnings of a marker after which another one starts inside the first.
+
+    >>> _overlapping(">>"), _overlapping("</call>")
+    (['>'], [])
+    """
+    return [marker[:size] for size in range(1, len(marker)) if marker.startswith(marker[size:])]
+
+
+def _balanced(opening: str, closing: str) -> str:
+    """Return a pattern of texts with balanced brackets, so that the next bracket closes the call."""
+    other = rf"[^\{opening}\{closing}\n]"
+    pattern = f"{other}*"
+    for _ in range(DEEPEST):
+        pattern = rf"(?:{other}|\{opening}{pattern}\{closing})*"
+    return pattern
+
+
+def _whole(pattern: str, tool: str, parameter: str) -> str:
+    """Return a pattern that is searched for as one that matches a whole text."""
+    bare = re.sub(r"\\.|\[(?:\\.|[^\]])*\]|\([^()]*\)", "", re.sub(r"\\.|\[(?:\\.|[^\]])*\]", "", pattern))
+    if "|" in bare and re.search(r"[\^$]", bare):
+        where = f"the parameter {parameter} of the tool {tool}"
+        raise InputError(f"the pattern of {where} has ends on one side of a |: write it as ^(…|…)$")
+    start = "" if pattern.startswith("^") else ANY
+    end = "" if pattern.endswith("$") and not pattern.endswith("\\$") else ANY
+    core = pattern.removeprefix("^")
+    core = core[:-1] if not end else core
+    return f"{start}(?:{core.replace('/', chr(92) + '/')}){end}".replace("\\\\/", "\\/")
+
+
+def parameter_schemas(spec: ToolSpec) -> Mapping[str, Json]:
+    """Return the schemas of a tool's parameters."""
+    held = spec.parameters.get("properties")
+    return held if isinstance(held, dict) else {}
+
+
+def required_parameters(spec: ToolSpec) -> tuple[str, ...]:
+    """Return the parameters that a call must give, as `taiwa.flows.tagged` reads them."""
+    listed = spec.parameters.get("required")
+    return (
+        tuple(str(name) for name in listed) if isinstance(listed, list) and listed else tuple(parameter_schemas(spec))
+    )
+
+
+def parameter_schema(spec: ToolSpec, name: str) -> Mapping[str, Json]:
+    """Return the schema of one parameter."""
+    held = parameter_schemas(spec).get(name)
+    return held if isinstance(held, dict) else {}
+
+
+def parameter_type(spec: ToolSpec, name: str) -> object:
+    """Return the type of one parameter; `json` if its schema delegates it to other schemas."""
+    schema = parameter_schema(spec, name)
+    return schema.get("type") if not {"$ref", "anyOf", "allOf", "oneOf"} & schema.keys() else "json"
+
+
+def check_samples(accepts: Callable[[str], bool], good: Iterable[str], bad: Iterable[str]) -> None:
+    """Check that a grammar accepts the good texts and refuses the bad ones.
+
+    Raises:
+        InputError: it does not; the message quotes the first such text.
+    """
+    for texts, wanted in ((good, True), (bad, False)):
+        for text in texts:
+            if accepts(text) is not wanted:
+                verb = "refuses" if wanted else "accepts"
+                raise InputError(f"the grammar of the tools {verb} {text!r}; check their schemas")
+
+
+def sample_texts(calls: Calls) -> tuple[list[str], list[str]]:
+    """Return texts that must be accepted and texts that must be refused, made from the specifications alone."""
+    good, bad = list[str](), list[str]()
+    lead = "I compute: " if calls.free_text else ""
+    for spec in calls.tools:
+        opening = calls.opening.format(name=spec.name)
+        bad.append(f"{lead}{calls.opening.format(name=spec.name + '_x')}1{calls.closing}")
+        written = _input_of(spec, calls.closing)
+        if written is not None:
+            good.append(f"{lead}{opening}{written}{calls.closing}")
+            bad += [f"{lead}{opening}{written}", f"{lead}{opening}{written}{calls.closing} and"]
+    if calls.free_text:
+        good += ["Nothing to compute.", "a < b, a << 2", "First line.\nSecond."]
+    return good, bad
+
+
+def _input_of(spec: ToolSpec, closing: str) -> str | None:
+    wanted = required_parameters(spec)
+    if not parameter_schemas(spec):
+        return ""
+    if len(wanted) == 1 and parameter_type(spec, wanted[0]) not in ("object", "array"):
+        value = sample_value(parameter_schema(spec, wanted[0]))
+        text = value if isinstance(value, str) else None if value is None else json.dumps(value)
+    else:
+        value = sample_value(spec.parameters)
+        text = None if value is None else json.dumps(value, ensure_ascii=False)
+    return None if text is None or closing in text or "\n" in text or not text.strip() else text.strip()

@@ -1,0 +1,611 @@
+"""Vocabularies: the bytes that each token writes, the end tokens, and the tokenizer's own division of a text."""
+
+import json
+import re
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, partial
+from hashlib import blake2b
+from importlib import import_module
+from pathlib import Path
+from struct import pack
+from typing import Any, TypeAlias, cast
+
+from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.records import value
+
+__all__ = [
+    "Encode",
+    "Vocabulary",
+    "VocabularyReport",
+    "import_llguidance",
+    "read_vocabulary",
+    "small_vocabulary",
+    "split_text",
+]
+
+
+def import_llguidance() -> Any:  # noqa: ANN401  (a module)
+    """Return the module `llguidance`.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    try:
+        import_module("numpy")  # masks are its arrays
+        return import_module("llguidance")
+    except ImportError:
+        raise ConfigError("constraints require llguidance and numpy: pip install llguidance numpy") from None
+
+
+Encode: TypeAlias = Callable[[str], Sequence[int]]
+"""A tokenizer: the canonical tokens of a text, without special ones."""
+
+DIGEST_BYTES = 16
+END = "<|endoftext|>"
+UTF8_BYTES = (9, 10, 13, *range(0x20, 0x7F), *range(0x80, 0xC0), *range(0xC2, 0xF5))
+"""The bytes of text; most control characters and bytes that UTF-8 never uses are left out."""
+PROBES = (
+    "a b",
+    ' {\n  "key": [1.5, true, null]}',
+    "<<name: input>>",
+    "naïve – “ja”",
+    "日本語の文。",
+    "中文，句子",
+    "🙂",
+    "\t\n\n  x",
+)
+"""Texts that must survive encoding and decoding: a table that was read wrongly loses a space or a letter of one of them."""
+
+BLANK = re.compile(r"(?<=\S) (?=\S)")
+
+
+def split_text(text: str, longest: int) -> Iterator[str]:
+    """Split a long text at harmless places: before the last single space within `longest` characters, if there is one.
+
+    The time of byte-pair merging grows with the square of a word's length, and some implementations fail on very long words.
+
+    >>> list(split_text("one two three", 9)), list(split_text("aaaaa", 3))
+    (['one two', ' three'], ['aaa', 'aa'])
+    """
+    start = 0
+    while len(text) - start > longest:
+        end = max(
+            (found.start() for found in BLANK.finditer(text, start + 1, start + longest)), default=start + longest
+        )
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+@value
+class VocabularyReport:
+    """Irregularities of a vocabulary.
+
+    `gaps` are ids without bytes, `duplicates` ids that write the same; neither makes a guide wrong. `missing` are bytes of UTF-8 that
+    no token writes and `joined` those that no token writes alone, so some texts, or some places where a text can be divided, are
+    unreachable. `broken` are probe texts that the tokenizer does not return unchanged.
+    """
+
+    gaps: tuple[int, ...] = ()
+    duplicates: tuple[tuple[int, ...], ...] = ()
+    missing: bytes = b""
+    joined: bytes = b""
+    broken: tuple[str, ...] = ()
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """One line for each irregularity that makes constraints unreachable; empty for a sound vocabulary."""
+        lines: list[str] = []
+        if self.missing:
+            lines.append(f"no token writes {len(self.missing)} of the bytes of UTF-8: {_listed(self.missing)}")
+        if self.broken:
+            shown = ", ".join(repr(probe) for probe in self.broken[:3])
+            lines.append(f"{len(self.broken)} of {len(PROBES)} texts do not come back from the tokenizer: {shown}")
+        return tuple(lines)
+
+
+def _listed(found: bytes) -> str:
+    shown = ", ".join(repr(chr(byte)) if byte < 0x7F else f"0x{byte:02X}" for byte in found[:8])
+    return shown + (" …" if len(found) > 8 else "")
+
+
+class Vocabulary:
+    """The tokens of a model; vocabularies with equal digests are equal.
+
+    `tokens[i]` are the bytes that token i writes. `b""` is a gap: an id that is never used. The bytes of a special token are its
+    name, and it writes nothing; `end` are the tokens that end a text.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_encode", "end", "name", "special", "tokens")
+
+    def __init__(
+        self,
+        tokens: Iterable[bytes],
+        end: int | Iterable[int],
+        special: Iterable[int] = (),
+        *,
+        encode: Encode | None = None,
+        name: str = "",
+    ) -> None:
+        self.tokens = tuple(tokens)
+        self.end = (end,) if isinstance(end, int) else tuple(end)
+        self.special = frozenset(special) | frozenset(self.end)
+        self.name = name
+        self._encode = encode
+        if not self.end:
+            raise InputError("a vocabulary needs a token that ends a text")
+        for token in sorted(self.special):
+            if not 0 <= token < len(self.tokens):
+                kind = "end" if token in self.end else "special"
+                raise InputError(
+                    f"the {kind} token {token} is not among the {len(self.tokens)} tokens of the vocabulary"
+                )
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({self.name or self.digest[:8]}: {len(self)} tokens)"
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Vocabulary) and self.digest == other.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of what the tokens write; the tokenizer's own division is not part of it."""
+        lengths = [len(token) for token in self.tokens]
+        named = sorted(self.special)
+        made = blake2b(pack(f"<{len(lengths)}I", *lengths), digest_size=DIGEST_BYTES)
+        made.update(b"".join(self.tokens))
+        made.update(pack(f"<{len(self.end)}I", *self.end) + b"|" + pack(f"<{len(named)}I", *named))
+        return made.hexdigest()
+
+    @property
+    def is_canonical(self) -> bool:
+        """Whether the tokenizer's own division of a text is known."""
+        return self._encode is not None
+
+    def decode(self, tokens: Iterable[int]) -> bytes:
+        """Return the bytes that tokens write; special ones write nothing."""
+        return b"".join(self.tokens[token] for token in tokens if token not in self.special)
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Tokenise a text as the tokenizer does; if that is unknown, take the longest token each time.
+
+        Raises:
+            InputError: the tokens cannot write the text.
+        """
+        if self._encode is not None:
+            return tuple(self._encode(text))
+        return self.divide(text.encode("utf-8"))
+
+    def divide(self, text: bytes) -> tuple[int, ...]:
+        """Tokenise bytes by taking the longest token each time.
+
+        Raises:
+            InputError: no token writes the next byte.
+        """
+        spelled, longest = self._spelled
+        found: list[int] = []
+        here = 0
+        while here < len(text):
+            for there in range(min(here + longest, len(text)), here, -1):
+                if (token := spelled.get(text[here:there])) is not None:
+                    break
+            else:
+                raise InputError(f"no token writes byte {here} of the text, {text[here : here + 1]!r}")
+            found.append(token)
+            here = there
+        return tuple(found)
+
+    def spells(self, text: bytes) -> bool:
+        """Return whether some sequence of tokens writes these bytes."""
+        spelled, longest = self._spelled
+        reached = [True] + [False] * len(text)
+        for here in range(len(text)):
+            if reached[here]:
+                for there in range(here + 1, min(here + longest, len(text)) + 1):
+                    reached[there] = reached[there] or text[here:there] in spelled
+        return reached[-1]
+
+    def show(self, token: int) -> str:
+        """Return a token for display: its text in quotes, a special one by its name.
+
+        >>> Vocabulary(["文".encode(), b"\\xe6\\x96", b"<end>"], 2).show(1)
+        "'\\\\xe6\\\\x96'"
+        """
+        written = self.tokens[token]
+        if token in self.special:
+            return written.decode("utf-8", "backslashreplace")
+        try:
+            return repr(written.decode())
+        except UnicodeDecodeError:  # a part of a character
+            return repr(written)[1:]
+
+    @cached_property
+    def _spelled(self) -> tuple[dict[bytes, int], int]:
+        spelled: dict[bytes, int] = {}
+        for token, text in enumerate(self.tokens):
+            if text and token not in self.special:
+                spelled.setdefault(text, token)
+        return spelled, max(map(len, spelled), default=0)
+
+    def check(self) -> "VocabularyReport":
+        """Find what prevents constraints from being written with these tokens."""
+        places: dict[bytes, list[int]] = {}
+        for token, text in enumerate(self.tokens):
+            if text and token not in self.special:
+                places.setdefault(text, []).append(token)
+        inside = frozenset(b"".join(places))
+        alone = frozenset(text[0] for text in places if len(text) == 1)
+        return VocabularyReport(
+            gaps=tuple(token for token, text in enumerate(self.tokens) if not text),
+            duplicates=tuple(tuple(tokens) for tokens in places.values() if len(tokens) > 1),
+            missing=bytes(byte for byte in UTF8_BYTES if byte not in inside),
+            joined=bytes(byte for byte in UTF8_BYTES if byte in inside and byte not in alone),
+            broken=tuple(probe for probe in PROBES if not self._comes_back(probe)),
+        )
+
+    def _comes_back(self, probe: str) -> bool:
+        try:
+            return self.decode(self.encode(probe)) == probe.encode()
+        except (InputError, IndexError):
+            return False
+
+    @classmethod
+    def from_tekken(cls, path: str | Path) -> "Vocabulary":
+        """Read a `tekken.json`, the format of Mistral's tokenizers.
+
+        Raises:
+            InputError: it cannot be read, or is in another format.
+        """
+
+        return _read_tekken(path)
+
+    @classmethod
+    def from_tiktoken(
+        cls, source: "str | Path | Mapping[bytes, int]", *, special: Mapping[str, int] | None = None, end: str = END
+    ) -> "Vocabulary":
+        """Read a file of tiktoken ranks (`base64 rank` on each line), or take the ranks themselves.
+
+        `special` maps the special tokens to their ids; without it the end token follows the last token.
+
+        Raises:
+            InputError: it cannot be read, is in another format, or has no token `end`.
+        """
+
+        return _read_tiktoken(source, special=special, end=end)
+
+    @classmethod
+    def from_hf(cls, tokenizer: object, *, end: int | Iterable[int] | None = None, size: int = 0) -> "Vocabulary":
+        """Read a tokenizer of transformers or tokenizers.
+
+        `end` are the ids that end a text, if the tokenizer does not know all of them; `size` is the number of rows of the model's
+        output, if it is larger than the vocabulary.
+
+        Raises:
+            InputError: the tokenizer does not tell which bytes its tokens write, or which token ends a text.
+        """
+
+        return _read_hf(tokenizer, end=end, size=size)
+
+    @classmethod
+    def of_bytes(cls) -> "Vocabulary":
+        """Return the 256 bytes and an end token: every text can be written, one byte at a time."""
+        tokens = (*(bytes([byte]) for byte in range(256)), b"<end>")
+        return cls(tokens, 256, encode=lambda text: tuple(text.encode()), name="bytes")
+
+
+SPACE = "▁"
+"""The character that sentencepiece writes for a space."""
+MOST_TOKENS = 4_000_000
+MOST_BYTES = 512 << 20
+LONGEST = 20_000
+"""The number of characters that are tokenised at once."""
+FIRST_OF_TEKKEN = ("<unk>", "<s>", "</s>")
+END_OF_TEKKEN = 2
+PATTERN = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+)
+"""The pattern by which cl100k splits a text before merging."""
+
+
+def _read_tekken(path: str | Path) -> Vocabulary:
+    """Implement `Vocabulary.from_tekken`.
+
+    Raises:
+        InputError: it cannot be read, or is none.
+    """
+    where = Path(path)
+    try:
+        held: Any = json.loads(_bytes(where))
+        config = held["config"]
+        size, named = int(config["default_vocab_size"]), int(config["default_num_special_tokens"])
+        pieces = [b64decode(item["token_bytes"]) for item in held["vocab"][: size - named]]
+        names = _tekken_names(held.get("special_tokens") or (), named)
+        pattern = str(config["pattern"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{where} is not a tekken file: {error!r}") from None
+    divide = _Merges(pieces, pattern, named)
+    return Vocabulary((*names, *pieces), END_OF_TEKKEN, range(named), encode=divide, name=where.stem)
+
+
+def _tekken_names(held: Iterable[Mapping[str, Any]], count: int) -> tuple[bytes, ...]:
+    names = [*FIRST_OF_TEKKEN, *(f"<SPECIAL_{rank}>" for rank in range(len(FIRST_OF_TEKKEN), count))]
+    for item in held:
+        names[int(item["rank"])] = str(item["token_str"])
+    return tuple(name.encode() for name in names)
+
+
+def _read_tiktoken(
+    source: str | Path | Mapping[bytes, int],
+    *,
+    pattern: str = PATTERN,
+    special: Mapping[str, int] | None = None,
+    end: str = END,
+) -> Vocabulary:
+    """Implement `Vocabulary.from_tiktoken`; `pattern` splits a text before merging.
+
+    Raises:
+        InputError: it cannot be read, is none, or has no token `end`.
+    """
+    ranks = source if isinstance(source, Mapping) else _ranks(Path(source))
+    top = max(ranks.values(), default=-1) + 1
+    named = {end: top} if special is None else dict(special)
+    if end not in named:
+        raise InputError(f"no special token is called {end!r}; pass the one that ends a text")
+    tokens = _table(ranks.items(), named)
+    divide = _Merges(ranks, pattern, 0)
+    name = "" if isinstance(source, Mapping) else Path(source).stem
+    return Vocabulary(tokens, named[end], named.values(), encode=divide, name=name)
+
+
+def _ranks(where: Path) -> dict[bytes, int]:
+    try:
+        lines = (line.split() for line in _bytes(where).splitlines() if line.strip())
+        return {b64decode(token): int(rank) for token, rank in lines}
+    except (ValueError, Base64Error) as error:
+        raise InputError(f"{where} is not a file of tiktoken ranks: {error}") from None
+
+
+def _table(spelled: Iterable[tuple[bytes, int]], named: Mapping[str, int]) -> list[bytes]:
+    pairs = [*spelled, *((name.encode(), token) for name, token in named.items())]
+    top = max((token for _, token in pairs), default=-1) + 1
+    if top > MOST_TOKENS or any(token < 0 for _, token in pairs):
+        raise InputError(f"a vocabulary has ids from 0 to {MOST_TOKENS - 1}, not {top - 1}")
+    tokens = [b""] * top
+    for text, token in pairs:
+        tokens[token] = text
+    return tokens
+
+
+def _bytes(where: Path) -> bytes:
+    try:
+        if where.stat().st_size > MOST_BYTES:
+            raise InputError(f"{where} is larger than {MOST_BYTES >> 20} MB")
+        return where.read_bytes()
+    except OSError as error:
+        raise InputError(f"{where} cannot be read: {error.strerror}") from None
+
+
+class _Merges:
+    """A tokenizer of ranks and a pattern; built on first use, because few texts need it."""
+
+    def __init__(self, ranks: Sequence[bytes] | Mapping[bytes, int], pattern: str, offset: int) -> None:
+        self._ranks = ranks
+        self._pattern = pattern
+        self._offset = offset
+
+    def __call__(self, text: str) -> tuple[int, ...]:
+        alone = self._alone.get(text)  # single characters, with which many constraints begin, need no merging
+        if alone is not None:
+            return (alone,)
+        return tuple(
+            rank + self._offset for part in split_text(text, LONGEST) for rank in self._built.tokenize_str(part)
+        )
+
+    @cached_property
+    def _alone(self) -> dict[str, int]:
+        """The tokens that write one ASCII character."""
+        ranks = self._ranks
+        pairs = ranks.items() if isinstance(ranks, Mapping) else ((piece, rank) for rank, piece in enumerate(ranks))
+        return {chr(piece[0]): rank + self._offset for piece, rank in pairs if len(piece) == 1 and piece[0] < 128}
+
+    @cached_property
+    def _built(self) -> Any:  # noqa: ANN401  (the wheel declares no type for this constructor)
+        ranks = self._ranks
+        table = dict(ranks) if isinstance(ranks, Mapping) else {piece: rank for rank, piece in enumerate(ranks)}
+        top = len(table)
+        return import_llguidance().LLTokenizer.from_tiktoken(
+            encoder=table, special_tokens={"": top}, pattern=self._pattern, eos_token=top, n_vocab=top + 1, slices=[]
+        )
+
+
+def _read_hf(tokenizer: Any, *, end: int | Iterable[int] | None = None, size: int = 0) -> Vocabulary:  # noqa: ANN401
+    """Implement `Vocabulary.from_hf`.
+
+    Raises:
+        InputError: the tokenizer does not say which bytes its tokens write, or which token ends a text.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not hasattr(backend, "to_str"):
+        raise InputError(
+            f"a {type(tokenizer).__name__} does not tell which bytes its tokens write; use a fast tokenizer"
+        )
+    held = json.loads(backend.to_str())
+    vocab = held["model"]["vocab"]
+    pairs = [(str(piece), int(token)) for piece, token in _pairs(vocab)]
+    added = {str(item["content"]): int(item["id"]) for item in held.get("added_tokens") or ()}
+    special = {text: token for text, token in added.items() if _is_special(held, text)}
+    read = _reader(held)
+    plain = [(read(piece) if piece not in added else piece.encode(), token) for piece, token in pairs]
+    plain += [(text.encode(), token) for text, token in added.items()]
+    tokens = _table(plain, special)
+    tokens += [b""] * (size - len(tokens))
+    known = end if end is not None else getattr(tokenizer, "eos_token_id", None)
+    if known is None:
+        raise InputError("the tokenizer has no end token; pass end=")
+    name = str(getattr(tokenizer, "name_or_path", "") or "")
+    return Vocabulary(tokens, known, special.values(), encode=_encoder(backend), name=name)
+
+
+def _pairs(vocab: object) -> Iterable[tuple[str, int]]:
+    if isinstance(vocab, Mapping):
+        return cast("Mapping[str, int]", vocab).items()
+    return [(piece, token) for token, (piece, _) in enumerate(cast("list[tuple[str, float]]", vocab))]
+
+
+def _is_special(held: Mapping[str, Any], text: str) -> bool:
+    return any(item["content"] == text and item.get("special") for item in held["added_tokens"])
+
+
+def _encoder(backend: Any) -> Any:  # noqa: ANN401  (a tokenizer of the `tokenizers` library)
+    def encode(text: str) -> tuple[int, ...]:
+        return tuple(backend.encode(text, add_special_tokens=False).ids)
+
+    return encode
+
+
+def _reader(held: Mapping[str, Any]) -> Callable[[str], bytes]:
+    """Return the decoder of token texts: GPT-2's alphabet, sentencepiece, or plain UTF-8."""
+    kinds = set(_kinds(held.get("decoder"))) | set(_kinds(held.get("pre_tokenizer")))
+    if "ByteLevel" in kinds:
+        return partial(_of_alphabet, _alphabet())
+    if kinds & {"Metaspace", "ByteFallback", "Replace"}:
+        return _of_sentencepiece
+    if "WordPiece" in kinds:
+        raise InputError("WordPiece tokenizers are not supported: they insert spaces of their own")
+    return str.encode
+
+
+def _kinds(part: object) -> Iterable[str]:
+    if isinstance(part, Mapping):
+        node = cast("Mapping[str, Any]", part)
+        yield str(node.get("type"))
+        for inner in (*(node.get("decoders") or ()), *(node.get("pretokenizers") or ())):
+            yield from _kinds(inner)
+
+
+def _alphabet() -> dict[str, int]:
+    """Return GPT-2's alphabet: each byte as a visible character (`bytes_to_unicode` of its encoder.py)."""
+    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(256) if byte not in set(shown)]
+    return {chr(byte): byte for byte in shown} | {chr(256 + place): byte for place, byte in enumerate(hidden)}
+
+
+def _of_alphabet(alphabet: Mapping[str, int], piece: str) -> bytes:
+    try:
+        return bytes(alphabet[char] for char in piece)
+    except KeyError:
+        return piece.encode()
+
+
+def _of_sentencepiece(piece: str) -> bytes:
+    if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
+        return bytes([int(piece[3:5], 16)])
+    return piece.replace(SPACE, " ").encode()
+
+
+PLAIN_END = "<end>"
+ENDS = ("</s>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<eos>", "<end_of_turn>", PLAIN_END)
+
+
+def read_vocabulary(path: str | Path) -> Vocabulary:
+    """Read `tekken.json`, tiktoken ranks, a `tokenizer.json`, or a JSON list of texts that contains `<end>`.
+
+    The format is recognised by content. The merges of a `tokenizer.json` are not read, so the longest token is taken each time.
+
+    Raises:
+        InputError: it cannot be read, or is in none of these formats.
+    """
+    where = Path(path)
+    try:
+        if where.stat().st_size > MOST_BYTES:
+            raise InputError(f"{where} is larger than {MOST_BYTES >> 20} MB")
+        held = where.read_bytes()
+    except OSError as error:
+        raise InputError(f"{where} cannot be read: {error.strerror}") from None
+    if not held.strip():
+        raise InputError(f"{where} is empty")
+    if held.lstrip()[:1] not in (b"{", b"["):
+        return _read_tiktoken(where)
+    try:
+        data: Any = json.loads(held)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where} is not JSON: {error}") from None
+    if isinstance(data, list):
+        return _of_texts(cast("list[object]", data), where)
+    if "config" in data and "vocab" in data:
+        return _read_tekken(where)
+    if "model" in data:
+        return _of_tokenizer(held.decode("utf-8", "replace"), data, where)
+    raise InputError(
+        f"{where} is not a vocabulary; expected a tekken file, a tokenizer.json, tiktoken ranks or a list of texts"
+    )
+
+
+def _of_texts(held: list[object], where: Path) -> Vocabulary:
+    texts = [text for text in held if isinstance(text, str)]
+    if len(texts) < len(held) or texts.count(PLAIN_END) != 1:
+        raise InputError(f"{where}: a list of tokens holds texts, and {PLAIN_END!r} once, which ends a text")
+    return Vocabulary([text.encode() for text in texts], texts.index(PLAIN_END), name=where.stem)
+
+
+class _Written:
+    """A tokenizer that is only its file: enough to read its tokens."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def to_str(self) -> str:
+        """Return the text of the file."""
+        return self._text
+
+
+def _of_tokenizer(text: str, data: Any, where: Path) -> Vocabulary:  # noqa: ANN401  (any JSON object)
+    try:
+        special = {str(each["content"]): int(each["id"]) for each in data.get("added_tokens") or ()}
+        end = next((special[name] for name in ENDS if name in special), None)
+        if end is None:
+            raise InputError(f"{where} has none of the special tokens that end a text: {', '.join(ENDS)}")
+        found = _read_hf(_Written(text), end=end)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{where} is not a tokenizer.json: {error!r}") from None
+    return Vocabulary(found.tokens, found.end, found.special, name=where.stem)
+
+
+SMALL_END = b"<end>"
+JSON = '{" "} ": ":" ", "," "], [" {} [] [{ }] }} }, ]} "" \\" \\n ": " ": { ": [ true false null ": true, ": false, ": null, -1 0. 1. e+ e-'
+NUMBERS = " ".join(str(number) for number in (*range(10, 100), *range(100, 1000, 100), 1000, 2000, 2024, 2025, 2026))
+ENGLISH = (
+    "the and of to in is it you that for on with as are be this have or not can all your one two name value type id size "
+    "date time text number count price total order item items note answer question title city color email address kind "
+    "yes no tea coffee hello world ing ed er est ion tion ment able ly al an at en es he re st th ti on ou"
+)
+JAPANESE = "です ます した する こと もの これ それ ある いる ない から まで の は が を に で と も て 日本 東京 今日 名前 値段 注文 お茶 抹茶 コーヒー はい いいえ ありがとう こんにちは 。 、 「 」"
+CHINESE = "的 是 不 我 你 他 们 这 那 有 在 和 了 中国 北京 今天 名字 茶 咖啡 谢谢 你好"
+SPACED = "the and of to in is it a for not value name tea coffee"
+INDENTS = tuple(b" " * width for width in (2, 4, 8)) + tuple(b"\n" + b" " * width for width in (0, 2, 4))
+
+
+@cache
+def small_vocabulary() -> Vocabulary:
+    """Return a small vocabulary for looking at guides: every byte, pieces of JSON, and words of three languages.
+
+    It belongs to no model. Its tokenizer takes the longest token each time; its last token ends a text.
+
+    >>> vocabulary = small_vocabulary()
+    >>> [vocabulary.tokens[token].decode() for token in vocabulary.encode('{"name":"抹茶"}')]
+    ['{"', 'name', '":"', '抹茶', '"}']
+    """
+    single = [bytes([byte]) for byte in range(256)]
+    words = f"{JSON} {NUMBERS} {ENGLISH} {JAPANESE} {CHINESE}".split()
+    pieces = [*(word.encode() for word in words), *(f" {word}".encode() for word in SPACED.split()), *INDENTS]
+    tokens = [*dict.fromkeys((*single, *pieces)), SMALL_END]
+    plain = Vocabulary(tokens, len(tokens) - 1)
+    return Vocabulary(tokens, len(tokens) - 1, encode=lambda text: plain.divide(text.encode()), name="small")

@@ -1,0 +1,206 @@
+"""Run a Python function in a child process, with limits on time, memory and output.
+
+A thread cannot be stopped and a signal is not seen by code that does not return to Python; a process can always be killed.
+The child starts fresh (never by fork, which copies the locks of other threads), imports its entry by name, and answers in
+JSON over a pipe of its own, so what the work prints does not get in the way. It is no sandbox against hostile code.
+
+Both ends are in this file: the parent starts `python -m taiwa.isolation '{"entry": "my_module:entry", "start": {…}, …}'`.
+"""
+
+import json
+import math
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import IO, TypeAlias, cast
+
+from taiwa.kernel.errors import ToolError
+from taiwa.kernel.records import Json
+
+__all__ = ["Handler", "IsolatedProcess", "ProcessLimits", "in_child"]
+
+MODULE = "taiwa.isolation"
+KEPT_STDERR_BYTES = 2_000
+START_SECONDS = 30.0
+END_SECONDS = 2.0
+MEGABYTE = 1 << 20
+MAX_FILE_BYTES = 64 * MEGABYTE
+SPARE_CPU_SECONDS = 2
+
+Handler: TypeAlias = Callable[[dict[str, Json], int], dict[str, Json]]
+"""What an entry returns: a function from a question and a number of characters to an answer of at most that length."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLimits:
+    """What one call may use: wall-clock seconds, memory beyond what its process began with, and characters of the result."""
+
+    seconds: float = 10.0
+    memory_mb: int = 1_024
+    characters: int = 100_000
+
+
+def in_child() -> bool:
+    """Whether this is a child process, in which work starts no further one."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return getattr(spec, "name", "") == MODULE
+
+
+class IsolatedProcess:
+    """One child process; its standard input takes questions, a pipe of its own gives answers, both one line each.
+
+    `entry` is `module:function`: in the child, the function is called with `start` and returns the handler of the questions.
+    `name` is what errors call the process.
+    """
+
+    def __init__(self, entry: str, start: dict[str, Json], name: str, limits: ProcessLimits) -> None:
+        self._name = name
+        self._answers, write = os.pipe()
+        # A file and not a pipe: it cannot fill up, and the limit on file sizes bounds it.
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the process)
+        path: list[Json] = [str(directory) for directory in sys.path]
+        begin = {"entry": entry, "start": start, "path": path, "answers": write, "limits": asdict(limits)}
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", MODULE, json.dumps(begin)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=self._stderr,
+                pass_fds=(write,),
+                start_new_session=True,
+                bufsize=0,
+            )
+        finally:
+            os.close(write)
+        self._ready = False
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def ask(self, question: dict[str, Json], limits: ProcessLimits) -> dict[str, Json]:
+        """Have one question answered.
+
+        Raises:
+            ToolError: `timeout`, `too_large` or `crashed`; the process cannot be used any more and must be ended.
+        """
+        # The first line says that the entry was found. What importing it takes is not the question's time.
+        if not self._ready:
+            self._read_line(START_SECONDS, MEGABYTE)
+            self._ready = True
+        until = time.monotonic() + limits.seconds
+        self._send(json.dumps({"question": question, "limits": asdict(limits)}).encode() + b"\n", until)
+        # A character is at most 12 bytes of JSON; a value may be as long again as its text.
+        line = self._read_line(until - time.monotonic(), 24 * limits.characters + MEGABYTE)
+        return cast("dict[str, Json]", json.loads(line))
+
+    def end(self) -> None:
+        """Kill the process and all that it started."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            self._process.kill()
+        # The kernel may take longer to remove it; nothing waits for that.
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_SECONDS)
+        if self._answers >= 0:
+            os.close(self._answers)
+            self._answers = -1
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._stderr.close()
+
+    def _send(self, line: bytes, until: float) -> None:
+        pipe = self._process.stdin
+        assert pipe is not None
+        os.set_blocking(pipe.fileno(), False)
+        while line:
+            if not select.select((), (pipe,), (), max(until - time.monotonic(), 0))[1]:
+                raise self._timeout()
+            try:
+                line = line[os.write(pipe.fileno(), line) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError:
+                raise self._crashed() from None
+
+    def _read_line(self, seconds: float, max_bytes: int) -> bytes:
+        until = time.monotonic() + seconds
+        line = bytearray()
+        while not line.endswith(b"\n"):
+            if not select.select((self._answers,), (), (), max(until - time.monotonic(), 0))[0]:
+                raise self._timeout()
+            piece = os.read(self._answers, 1 << 16)
+            if not piece:
+                raise self._crashed()
+            line += piece
+            if len(line) > max_bytes:
+                raise ToolError(f"{self._name} gave too much", code="too_large", hint="ask for less")
+        return bytes(line)
+
+    def _timeout(self) -> ToolError:
+        return ToolError(f"{self._name} timed out", code="timeout")
+
+    def _crashed(self) -> ToolError:
+        error = ToolError(f"{self._name} failed", code="crashed")
+        size = os.fstat(self._stderr.fileno()).st_size
+        self._stderr.seek(max(size - KEPT_STDERR_BYTES, 0))
+        error.add_note(self._stderr.read(KEPT_STDERR_BYTES).decode(errors="replace"))
+        return error
+
+
+def _child(begin: str) -> None:
+    """Serve questions until standard input ends; the child's own limits are lowered first."""
+    given = json.loads(begin)
+    sys.path[:] = given["path"]
+    answers = given["answers"]
+    os.set_inheritable(answers, False)
+    _lower(resource.RLIMIT_FSIZE, MAX_FILE_BYTES)
+    _lower(resource.RLIMIT_CORE, 0)
+    module, _, name = given["entry"].partition(":")
+    handler: Handler = getattr(import_module(module), name)(given["start"])
+    _lower(resource.RLIMIT_AS, _address_space() + int(given["limits"]["memory_mb"]) * MEGABYTE)
+    _write_line(answers, {"ready": True})
+    for line in sys.stdin.buffer:
+        asked = json.loads(line)
+        limits = asked["limits"]
+        # Processor time beyond the deadline ends the process by itself, should the parent not be there to kill it.
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        seconds = used.ru_utime + used.ru_stime + float(limits["seconds"])
+        _lower(resource.RLIMIT_CPU, math.ceil(seconds) + SPARE_CPU_SECONDS)
+        _write_line(answers, handler(asked["question"], int(limits["characters"])))
+
+
+def _address_space() -> int:
+    """Return the bytes of address space in use: libraries reserve much more of it than they use."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError):
+        return 0
+    return pages * resource.getpagesize()
+
+
+def _lower(which: int, wanted: int) -> None:
+    hard = resource.getrlimit(which)[1]
+    resource.setrlimit(which, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+
+
+def _write_line(handle: int, answer: dict[str, Json]) -> None:
+    line = json.dumps(answer).encode() + b"\n"
+    while line:
+        line = line[os.write(handle, line) :]
+
+
+if __name__ == "__main__":
+    _child(sys.argv[1])

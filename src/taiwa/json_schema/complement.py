@@ -1,0 +1,497 @@
+"""What schemas have in common: proofs that they share no value, exact complements, and schemas without a finite value.
+
+`oneOf` may be enforced as `anyOf` where its branches are proved disjoint; `not` and `if` where their complement is exact.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Literal, cast
+
+from taiwa.json_schema.document import ROOT, Document, SchemaLocation, join_pointer
+from taiwa.json_schema.keywords import (
+    ANNOTATIONS,
+    KEYWORDS,
+    TYPES,
+    Schema,
+    bound,
+    child,
+    has_type,
+    is_object,
+    json_type,
+    listed_values,
+    names,
+    subschemas,
+    types,
+    whole,
+)
+from taiwa.kernel.records import Json
+
+__all__ = ["are_disjoint", "complement", "equal_json", "find_unsatisfiable", "pattern_without"]
+
+MOST_DEPTH = 12
+MOST_PAIRS = 5_000
+MOST_NESTED = 8
+MOST_WORDS = 200
+MOST_ROUNDS = 64
+ANYTHING = r"[\s\S]*"
+
+
+# --- disjointness -----------------------------------------------------------------------------------------------------
+
+
+def equal_json(one: Json, other: Json) -> bool:
+    """Return whether two values are equal in JSON Schema: 1 equals 1.0, and true does not equal 1."""
+    return _canonical(one) == _canonical(other)
+
+
+def _canonical(value: Json) -> str:
+    return json.dumps(_whole_floats_as_integers(value), sort_keys=True)
+
+
+def _whole_floats_as_integers(value: Json) -> Json:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_whole_floats_as_integers(part) for part in value]
+    if isinstance(value, dict):
+        return {key: _whole_floats_as_integers(part) for key, part in value.items()}
+    return value
+
+
+def are_disjoint(schemas: Sequence[Schema], document: Document, *, beside: Schema = True, base: str = ROOT) -> bool:
+    """Return whether it is proved that no value is valid under two of the schemas and under `beside`.
+
+    `base` is the base URI of the references in all of them.
+
+    >>> are_disjoint([{"type": "string"}, {"const": 1}], Document(True))
+    True
+    """
+    views = [_Conjunction(schema, base, document) for schema in schemas]
+    for view in views:
+        view.add(beside, base)
+    if _have_disjoint_values(views):
+        return True
+    if len(schemas) * (len(schemas) - 1) // 2 > MOST_PAIRS:
+        return False
+    return all(_disjoint(one, other) for number, one in enumerate(views) for other in views[number + 1 :])
+
+
+def _have_disjoint_values(views: "list[_Conjunction]") -> bool:
+    """Return whether the schemas list different values, or one key that all objects require has different values."""
+    if _share_no_value([view.values() for view in views]):
+        return True
+    if not views or any(view.types() - {"object"} for view in views):
+        return False
+    shared = views[0].required()
+    for view in views:
+        shared &= view.required()
+    return any(_share_no_value([view.values_of(name) for view in views]) for name in sorted(shared))
+
+
+def _share_no_value(lists: "Iterable[list[Json] | None]") -> bool:
+    seen: set[str] = set()
+    for values in lists:
+        found = {_canonical(value) for value in values or ()}
+        if values is None or seen & found:
+            return False
+        seen |= found
+    return True
+
+
+class _Conjunction:
+    """All conditions on one value: those of a schema, and of its `$ref` and `allOf`."""
+
+    def __init__(self, schema: Schema, base: str, document: Document, depth: int = 0) -> None:
+        self.document = document
+        self.depth = depth
+        self.conditions: list[tuple[Mapping[str, Json], str]] = []
+        self.never = False
+        self.add(schema, base)
+
+    def add(self, schema: Schema, base: str, steps: int = 0) -> None:
+        """Add the conditions of one more schema."""
+        if schema is False:
+            self.never = True
+        if not is_object(schema) or steps > MOST_DEPTH or self.document.is_proof_budget_spent():
+            return
+        self.conditions.append((schema, base))
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            found = self.document.find(reference, base)
+            if found is not None:
+                self.add(found.schema, found.base, steps + 1)
+        for _, part in subschemas(schema, "allOf"):
+            self.add(part, base, steps + 1)
+
+    def types(self) -> frozenset[str]:
+        """Return the types that a value can have; `integer` counts as `number`."""
+        left = frozenset(TYPES)
+        for schema, _ in self.conditions:
+            left &= {"number" if kind == "integer" else kind for kind in types(schema)}
+            values = listed_values(schema)
+            if values is not None:
+                left &= {json_type(value) for value in values}
+        return left
+
+    def values(self) -> list[Json] | None:
+        """Return the values that a `const` or `enum` lists; None if there is neither."""
+        return next((found for schema, _ in self.conditions if (found := listed_values(schema)) is not None), None)
+
+    def values_of(self, name: str) -> list[Json] | None:
+        """Return the values that are listed for a key; None if none are."""
+        return next((found for view in self.properties(name) if (found := view.values()) is not None), None)
+
+    def branches(self) -> "Iterator[list[_Conjunction]]":
+        """Yield the alternatives of each `anyOf` and `oneOf`."""
+        for schema, base in self.conditions:
+            for keyword in ("anyOf", "oneOf"):
+                if isinstance(schema.get(keyword), list) and self.depth < MOST_DEPTH:
+                    yield [self._inner(part, base) for _, part in subschemas(schema, keyword)]
+
+    def required(self) -> frozenset[str]:
+        """Return the keys that an object must have."""
+        return frozenset(name for schema, _ in self.conditions for name in names(schema))
+
+    def properties(self, name: str) -> "list[_Conjunction]":
+        """Return the conditions on the value of a key."""
+        found: list[_Conjunction] = []
+        for schema, base in self.conditions:
+            listed = schema.get("properties")
+            if is_object(listed) and name in listed:
+                found.append(self._inner(cast("Schema", listed[name]), base))
+            elif "additionalProperties" in schema and not schema.get("patternProperties"):
+                found.append(self._inner(child(schema, "additionalProperties"), base))
+        return found
+
+    def excludes(self, value: Json) -> bool:
+        """Return whether a value is proved invalid."""
+        listed = self.values()
+        if json_type(value) not in self.types():
+            return True
+        if listed is not None and not any(equal_json(value, each) for each in listed):
+            return True
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return any(
+                (low is not None and (value < low[0] or (value == low[0] and low[1])))
+                or (high is not None and (value > high[0] or (value == high[0] and high[1])))
+                for low, high in ((bound(schema, "min"), bound(schema, "max")) for schema, _ in self.conditions)
+            )
+        if isinstance(value, str):
+            lengths = ((whole(schema, "minLength"), whole(schema, "maxLength")) for schema, _ in self.conditions)
+            return any(len(value) < (low or 0) or (high is not None and len(value) > high) for low, high in lengths)
+        return False
+
+    def _inner(self, schema: Schema, base: str) -> "_Conjunction":
+        return _Conjunction(schema, base, self.document, self.depth + 1)
+
+
+def _disjoint(one: _Conjunction, other: _Conjunction) -> bool:
+    if one.never or other.never:
+        return True
+    if max(one.depth, other.depth) > MOST_DEPTH or one.document.is_proof_budget_spent():
+        return False
+    if any(all(_disjoint(branch, other) for branch in branches) for branches in one.branches()):
+        return True
+    if any(all(_disjoint(one, branch) for branch in branches) for branches in other.branches()):
+        return True
+    for view, against in ((one, other), (other, one)):
+        values = view.values()
+        if values is not None and all(map(against.excludes, values)):
+            return True
+    proofs: dict[str, Callable[[_Conjunction, _Conjunction], bool]] = {
+        "object": _objects_disjoint,
+        "array": partial(_lengths_disjoint, what="Items"),
+        "string": partial(_lengths_disjoint, what="Length"),
+        "number": _numbers_disjoint,
+    }
+    return all(kind in proofs and proofs[kind](one, other) for kind in one.types() & other.types())
+
+
+def _objects_disjoint(one: _Conjunction, other: _Conjunction) -> bool:
+    anything = [_Conjunction(True, "", one.document)]
+    return any(
+        any(_disjoint(mine, theirs) for mine in one.properties(name) or anything for theirs in other.properties(name))
+        or any(mine.never for mine in one.properties(name))
+        for name in sorted(one.required() | other.required())
+    )
+
+
+def _lengths_disjoint(one: _Conjunction, other: _Conjunction, what: str) -> bool:
+    least = [
+        max((whole(schema, f"min{what}") or 0 for schema, _ in view.conditions), default=0) for view in (one, other)
+    ]
+    return any(
+        most is not None and least[1 - side] > most
+        for side, view in enumerate((one, other))
+        for most in (whole(schema, f"max{what}") for schema, _ in view.conditions)
+    )
+
+
+def _numbers_disjoint(one: _Conjunction, other: _Conjunction) -> bool:
+    return any(
+        _crossed(bound(low, "min"), bound(high, "max"))
+        for lower, upper in ((one, other), (other, one))
+        for low, _ in lower.conditions
+        for high, _ in upper.conditions
+    )
+
+
+def _crossed(low: tuple[float, bool] | None, high: tuple[float, bool] | None) -> bool:
+    """Return whether no number lies between two bounds."""
+    if low is None or high is None:
+        return False
+    return low[0] > high[0] or (low[0] == high[0] and (low[1] or high[1]))
+
+
+# --- complements ------------------------------------------------------------------------------------------------------
+
+BOUNDS = {
+    "minimum": "exclusiveMaximum",
+    "maximum": "exclusiveMinimum",
+    "exclusiveMinimum": "maximum",
+    "exclusiveMaximum": "minimum",
+}
+COUNTS = {
+    "minLength": ("string", "maxLength", -1),
+    "maxLength": ("string", "minLength", 1),
+    "minItems": ("array", "maxItems", -1),
+    "maxItems": ("array", "minItems", 1),
+}
+
+
+def complement(location: SchemaLocation, document: Document, depth: int = 0) -> Schema | None:
+    """Return the schema of all values that are not valid under another; None if no keywords express exactly these.
+
+    >>> complement(SchemaLocation({"maxLength": 2}, "", ""), Document(True))
+    {'type': 'string', 'minLength': 3}
+    """
+    schema = location.schema
+    if isinstance(schema, bool):
+        return not schema
+    if depth > MOST_NESTED or document.is_proof_budget_spent():
+        return None
+    parts: list[Schema | None] = []
+    for keyword in schema:
+        if keyword not in ANNOTATIONS and keyword in KEYWORDS:
+            parts.append(_violation(keyword, schema, location, document, depth))
+            if parts[-1] is None:
+                return None
+    return _either(parts)
+
+
+def _violation(
+    keyword: str, schema: Mapping[str, Json], location: SchemaLocation, document: Document, depth: int
+) -> Schema | None:
+    """Return the schema of the values that violate one keyword."""
+
+    def inner(part: Schema) -> Schema | None:
+        return complement(SchemaLocation(part, location.pointer, location.base), document, depth + 1)
+
+    held = schema[keyword]
+    if keyword == "type":
+        allowed = types(schema)
+        left: list[Json] = [kind for kind in TYPES if kind not in allowed]
+        if "integer" in allowed and "number" not in allowed:
+            return None
+        return {"type": left} if left else False
+    if keyword in ("const", "enum"):
+        return _other_values([held] if keyword == "const" else cast("list[Json]", held))
+    if keyword == "required":
+        return _either([{"type": "object", "properties": {name: False}} for name in names(schema)])
+    if keyword == "properties":
+        others = {name: inner(part) for name, part in cast("Mapping[str, Schema]", held).items()}
+        return _either(
+            [
+                None
+                if other is None
+                else {"type": "object", "required": [name], "properties": {name: cast("Json", other)}}
+                for name, other in others.items()
+            ]
+        )
+    if keyword in BOUNDS:
+        return None if isinstance(held, bool) else {"type": "number", BOUNDS[keyword]: held}
+    if keyword in COUNTS:
+        kind, opposite, step = COUNTS[keyword]
+        count = (whole(schema, keyword) or 0) + step
+        return False if count < 0 else {"type": kind, opposite: count}
+    if keyword == "not":
+        return cast("Schema", held)
+    if keyword == "$ref":
+        found = document.find(cast("str", held), location.base)
+        return None if found is None else complement(found, document, depth + 1)
+    if keyword in ("anyOf", "allOf"):
+        inverted = [inner(cast("Schema", part)) for part in cast("list[Json]", held)]
+        opposite = "allOf" if keyword == "anyOf" else "anyOf"
+        return None if None in inverted else {opposite: cast("list[Json]", inverted)}
+    return None
+
+
+def _either(parts: "Sequence[Schema | None]") -> Schema | None:
+    if None in parts:
+        return None
+    if not parts:
+        return False
+    return parts[0] if len(parts) == 1 else {"anyOf": cast("list[Json]", parts)}
+
+
+def _other_values(values: list[Json]) -> Schema | None:
+    """Return the schema of everything but some strings, numbers, booleans and null."""
+    by_type: dict[str, list[Json]] = {}
+    for value in values:
+        by_type.setdefault(json_type(value), []).append(value)
+    if not by_type.keys() <= {"string", "boolean", "null", "number"}:
+        return None
+    parts: list[Schema] = [{"type": cast("Json", [kind for kind in TYPES if kind not in by_type])}]
+    if "string" in by_type:
+        words = cast("list[str]", by_type["string"])
+        if len(words) > MOST_WORDS or any(len(word) > MOST_WORDS for word in words):
+            return None
+        parts.append({"type": "string", "pattern": pattern_without(words)})
+    if "boolean" in by_type:
+        parts.append({"enum": [each for each in (True, False) if each not in by_type["boolean"]]})
+    if "number" in by_type:
+        edges: list[float | None] = [None, *sorted(set(cast("list[float]", by_type["number"]))), None]
+        for low, high in pairwise(edges):
+            between: dict[str, Json] = {"type": "number", "exclusiveMinimum": low, "exclusiveMaximum": high}
+            parts.append({key: held for key, held in between.items() if held is not None})
+    return {"anyOf": cast("list[Json]", [part for part in parts if part not in ({"type": []}, {"enum": []})])}
+
+
+def pattern_without(words: Sequence[str]) -> str:
+    """Return a pattern, without look-around, that matches every text but these.
+
+    >>> bool(re.search(pattern_without(["ab", "a"]), "abc")), bool(re.search(pattern_without(["ab", "a"]), "ab"))
+    (True, False)
+    """
+    return f"^(?:{_rest_without(frozenset(words))})$"
+
+
+def _rest_without(words: frozenset[str]) -> str:
+    """Return what may follow a common beginning, so that none of the words is written."""
+    follow: dict[str, set[str]] = {}
+    for word in words:
+        if word:
+            follow.setdefault(word[0], set()).add(word[1:])
+    if not follow:
+        return r"[\s\S]+" if "" in words else ANYTHING
+    first = "".join(f"\\{char}" if char in r"\]^-[&~" else char for char in sorted(follow))
+    ways = [rf"[^{first}]{ANYTHING}"]
+    for char, rest in sorted(follow.items()):
+        literal = re.escape(char) if char in r".^$*+?{}[]\|()-&~#" else char
+        ways.append(f"{literal}(?:{_rest_without(frozenset(rest))})")
+    if "" not in words:
+        ways.append("")
+    return "|".join(ways)
+
+
+# --- finite values ----------------------------------------------------------------------------------------------------
+
+
+def find_unsatisfiable(schema: Mapping[str, Json], origins: Mapping[str, str]) -> str | None:
+    """Return the pointer of a part that keeps every finite value out; None if nothing of that kind is found.
+
+    A guide for such a schema would never reach an end. `schema` is a rewritten one: its references point into its own
+    `$defs`, and `origins` has the pointers from which these come.
+    """
+    named: dict[str, Schema] = {"#": schema}
+    places = {"#": ""}
+    for steps, part in subschemas(schema, "$defs"):
+        named[f"#/$defs/{steps[1]}"] = part
+        places[f"#/$defs/{steps[1]}"] = origins.get(str(steps[1]), "")
+    search = _FiniteSearch(named)
+    if search.has_finite_value():
+        return None
+    name, seen = "#", set[str]()
+    while name not in seen:  # follow the references from one fault to the next
+        seen.add(name)
+        found = search.fault(named.get(name, True), "")
+        if found is None:
+            break
+        if found not in named:
+            return places.get(name, "") + found
+        name = found
+    return places.get(name, "")
+
+
+class _FiniteSearch:
+    """The least fixed point: a schema has a finite value if the schemas that it needs have one."""
+
+    def __init__(self, named: Mapping[str, Schema]) -> None:
+        self.named = named
+        self.finite: set[str] = set()
+
+    def has_finite_value(self) -> bool:
+        """Return whether the root has a finite value, or that was not decided in time."""
+        for _ in range(MOST_ROUNDS):
+            more = {
+                name
+                for name, schema in self.named.items()
+                if name not in self.finite and self.fault(schema, "") is None
+            }
+            self.finite |= more
+            if "#" in self.finite:
+                return True
+            if not more:
+                return False
+        return True
+
+    def fault(self, schema: Schema, pointer: str) -> str | None:
+        """Return the pointer, or the undecided reference, of what keeps every finite value out; None if nothing does."""
+        if isinstance(schema, bool):
+            return None if schema else pointer
+        if schema.get("enum") == []:
+            return pointer
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference not in self.finite:
+            return reference
+        for steps, part in subschemas(schema, "allOf"):
+            found = self.fault(part, join_pointer(pointer, *steps))
+            if found is not None:
+                return found
+        faults = [self.fault(part, join_pointer(pointer, *steps)) for steps, part in subschemas(schema, "anyOf")]
+        if faults and all(found is not None for found in faults):
+            return faults[0]
+        values = listed_values(schema)
+        if values is not None:
+            return None if any(has_type(value, types(schema)) for value in values) else pointer
+        by_type = [self._of_type(kind, schema, pointer) for kind in sorted(types(schema), reverse=True)]
+        return None if any(found is None for found in by_type) else by_type[0]
+
+    def _of_type(self, kind: str, schema: Mapping[str, Json], pointer: str) -> str | None:
+        if kind in ("number", "integer"):
+            return pointer if _crossed(bound(schema, "min"), bound(schema, "max")) else None
+        if kind == "string":
+            return pointer if _is_size_empty(schema, "Length") else None
+        if kind == "array":
+            return pointer if _is_size_empty(schema, "Items") else self._items(schema, pointer)
+        return self._properties(schema, pointer) if kind == "object" else None
+
+    def _items(self, schema: Mapping[str, Json], pointer: str) -> str | None:
+        least, count = whole(schema, "minItems") or 0, 0
+        for steps, part in subschemas(schema, "prefixItems"):
+            count += 1
+            found = self.fault(part, join_pointer(pointer, *steps)) if count <= least else None
+            if found is not None:
+                return found
+        return self.fault(child(schema, "items"), join_pointer(pointer, "items")) if least > count else None
+
+    def _properties(self, schema: Mapping[str, Json], pointer: str) -> str | None:
+        properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
+        for name in names(schema):
+            if name in properties:
+                found = self.fault(properties[name], join_pointer(pointer, "properties", name))
+            elif schema.get("patternProperties"):
+                found = None
+            else:
+                found = self.fault(child(schema, "additionalProperties"), join_pointer(pointer, "additionalProperties"))
+            if found is not None:
+                return found
+        return None
+
+
+def _is_size_empty(schema: Mapping[str, Json], what: Literal["Length", "Items"]) -> bool:
+    least, most = whole(schema, f"min{what}"), whole(schema, f"max{what}")
+    return least is not None and most is not None and least > most

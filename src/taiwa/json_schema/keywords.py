@@ -1,0 +1,309 @@
+"""The keywords of JSON Schema: one table, one traversal, and readers of single keywords."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeGuard, cast
+
+from taiwa.kernel.records import Json
+
+__all__ = [
+    "ANNOTATIONS",
+    "APPLICATORS",
+    "FORMATS",
+    "KEYWORDS",
+    "TYPES",
+    "Keyword",
+    "Schema",
+    "Steps",
+    "bound",
+    "child",
+    "has_type",
+    "is_any",
+    "is_object",
+    "is_schema",
+    "json_type",
+    "listed_values",
+    "map_subschemas",
+    "names",
+    "subschemas",
+    "types",
+    "whole",
+]
+
+Schema: TypeAlias = Mapping[str, Json] | bool
+Steps: TypeAlias = tuple[str | int, ...]
+"""From a schema to one directly inside it: the keyword, then the name or index where the keyword holds several."""
+TYPES = ("null", "boolean", "object", "array", "number", "string")
+"""Without `integer`, which is a subset of `number`."""
+
+ANNOTATIONS = frozenset(
+    """$comment $id $schema $anchor $dynamicAnchor $recursiveAnchor $vocabulary $defs definitions id title description default
+    examples example deprecated readOnly writeOnly contentMediaType contentEncoding contentSchema""".split()
+)
+"""Keywords that do not affect which values are valid."""
+
+FORMATS: Mapping[str, str] = {
+    "date-time": "syntax only: a leap second is allowed at any time",
+    "time": "syntax only: a leap second is allowed at any time",
+} | dict.fromkeys("date duration email hostname ipv4 ipv6 uuid uri".split(), "")
+"""The formats that the mask engine enforces, with what it does not check."""
+
+APPLICATORS = frozenset(
+    "$ref $dynamicRef $recursiveRef allOf anyOf oneOf not if then else dependentSchemas dependencies".split()
+)
+"""Keywords that apply another schema to the same value."""
+
+
+def is_object(item: object) -> TypeGuard[Mapping[str, Json]]:
+    """Return whether the item is a JSON object."""
+    return isinstance(item, Mapping)
+
+
+def is_schema(item: object) -> TypeGuard[Mapping[str, Json] | bool]:
+    """Return whether the item has the form of a schema: an object or a boolean."""
+    return isinstance(item, (Mapping, bool))
+
+
+def _is_list_of(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda item: isinstance(item, list) and all(map(check, cast("list[object]", item)))
+
+
+def _is_object_of(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda item: isinstance(item, Mapping) and all(map(check, cast("Mapping[str, object]", item).values()))
+
+
+def _is_text(item: object) -> bool:
+    return isinstance(item, str)
+
+
+def _is_number(item: object) -> bool:
+    return isinstance(item, (int, float)) and not isinstance(item, bool)
+
+
+def _is_count(item: object) -> bool:
+    return _is_number(item) and cast("float", item) >= 0 and float(cast("float", item)).is_integer()
+
+
+def _is_type(item: object) -> bool:
+    listed = cast("list[object]", item) if isinstance(item, list) else [item]
+    return bool(listed) and all(name in (*TYPES, "integer") for name in listed)
+
+
+_is_names = _is_list_of(_is_text)
+_are_schemas = _is_list_of(is_schema)
+
+Holds: TypeAlias = Literal["", "one", "list", "one or list", "named"]
+"""Which subschemas a keyword holds: none, one, a list of them, either, or an object of them by name."""
+NEVER = 99
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """What a keyword may hold, how to describe that, its subschemas, and the drafts in which it has a meaning.
+
+    Drafts are numbered 3, 4, 6, 7, 8 (2019-09) and 9 (2020-12).
+    """
+
+    check: Callable[[object], bool]
+    expected: str
+    holds: Holds = ""
+    since: int = 0
+    until: int = NEVER
+
+
+def _one(since: int = 0, until: int = NEVER) -> Keyword:
+    return Keyword(is_schema, "a schema", "one", since, until)
+
+
+def _some(since: int = 0) -> Keyword:
+    return Keyword(lambda item: _are_schemas(item) and item != [], "a list of schemas, and not empty", "list", since)
+
+
+def _named(since: int = 0) -> Keyword:
+    return Keyword(_is_object_of(is_schema), "an object of schemas", "named", since)
+
+
+def _count(since: int = 0) -> Keyword:
+    return Keyword(_is_count, "a whole number that is not negative", "", since)
+
+
+def _text(since: int = 0, until: int = NEVER) -> Keyword:
+    return Keyword(_is_text, "a text", "", since, until)
+
+
+_NUMBER = Keyword(_is_number, "a number")
+_EXCLUSIVE = Keyword(lambda item: _is_number(item) or isinstance(item, bool), "a number")
+
+KEYWORDS: Mapping[str, Keyword] = {
+    "type": Keyword(_is_type, "one or a list of: null boolean object array number integer string"),
+    "enum": Keyword(lambda item: isinstance(item, list), "a list"),
+    "const": Keyword(lambda _: True, "a value", since=6),
+    "$ref": _text(),
+    "$dynamicRef": _text(since=9),
+    "$recursiveRef": _text(since=8, until=8),
+    "allOf": _some(since=4),
+    "anyOf": _some(since=4),
+    "oneOf": _some(since=4),
+    "not": _one(since=4),
+    "if": _one(since=7),
+    "then": _one(since=7),
+    "else": _one(since=7),
+    "properties": _named(),
+    "patternProperties": _named(),
+    "additionalProperties": _one(),
+    "unevaluatedProperties": _one(since=8),
+    "propertyNames": _one(since=6),
+    "required": Keyword(lambda item: _is_names(item) or isinstance(item, bool), "a list of names"),
+    "minProperties": _count(since=4),
+    "maxProperties": _count(since=4),
+    "dependencies": Keyword(
+        _is_object_of(lambda item: is_schema(item) or _is_names(item)),
+        "an object of schemas or lists of names",
+        "named",
+        until=7,
+    ),
+    "dependentRequired": Keyword(_is_object_of(_is_names), "an object of lists of names", since=8),
+    "dependentSchemas": _named(since=8),
+    "items": Keyword(
+        lambda item: is_schema(item) or _are_schemas(item), "a schema or a list of schemas", "one or list"
+    ),
+    "prefixItems": Keyword(
+        lambda item: is_schema(item) or _are_schemas(item), "a list of schemas", "one or list", since=9
+    ),
+    "additionalItems": _one(until=8),
+    "unevaluatedItems": _one(since=8),
+    "contains": _one(since=6),
+    "minContains": _count(),
+    "maxContains": _count(),
+    "minItems": _count(),
+    "maxItems": _count(),
+    "uniqueItems": Keyword(lambda item: isinstance(item, bool), "true or false"),
+    "minLength": _count(),
+    "maxLength": _count(),
+    "pattern": _text(),
+    "format": _text(),
+    "minimum": _NUMBER,
+    "maximum": _NUMBER,
+    "exclusiveMinimum": _EXCLUSIVE,
+    "exclusiveMaximum": _EXCLUSIVE,
+    "multipleOf": Keyword(lambda item: _is_number(item) and cast("float", item) > 0, "a number above 0", since=4),
+}
+"""The keywords that affect validity. A keyword that is neither here nor in `ANNOTATIONS` has no meaning in JSON Schema."""
+
+_HOLDS: Mapping[str, Holds] = {
+    **{name: keyword.holds for name, keyword in KEYWORDS.items() if keyword.holds},
+    "$defs": "named",
+    "definitions": "named",
+    "contentSchema": "one",
+}
+
+
+def subschemas(schema: Mapping[str, Json], *keywords: str) -> Iterator[tuple[Steps, Schema]]:
+    """Yield the schemas directly inside a schema, each with the steps that lead to it.
+
+    With `keywords`, yield only what these hold, in their order; otherwise in the order of the schema's own keys.
+
+    >>> list(subschemas({"items": {"type": "null"}, "anyOf": [True], "enum": [{}]}))
+    [(('items',), {'type': 'null'}), (('anyOf', 0), True)]
+    """
+    for keyword in keywords or schema:
+        holds, held = _HOLDS.get(keyword), schema.get(keyword)
+        if holds is None:
+            continue
+        if holds == "named":
+            if is_object(held):
+                yield from (((keyword, name), part) for name, part in held.items() if is_schema(part))
+        elif isinstance(held, list):
+            if holds != "one":
+                yield from (((keyword, number), part) for number, part in enumerate(held) if is_schema(part))
+        elif holds != "list" and is_schema(held):
+            yield (keyword,), held
+
+
+def map_subschemas(schema: Mapping[str, Json], change: "Callable[[Steps, Schema], Json | Schema]") -> dict[str, Json]:
+    """Copy a schema with `change(steps, subschema)` in the place of each schema directly inside it.
+
+    >>> map_subschemas({"type": "array", "items": {"type": "null"}}, lambda steps, _: {"title": str(steps[0])})
+    {'type': 'array', 'items': {'title': 'items'}}
+    """
+    made = dict(schema)
+    for steps, part in subschemas(schema):
+        keyword, changed = str(steps[0]), cast("Json", change(steps, part))
+        if len(steps) == 1:
+            made[keyword] = changed
+            continue
+        held = schema[keyword]
+        if made[keyword] is held:
+            made[keyword] = list(held) if isinstance(held, list) else dict(cast("Mapping[str, Json]", held))
+        cast("dict[str | int, Json]", made[keyword])[steps[1]] = changed
+    return made
+
+
+def is_any(schema: Schema) -> bool:
+    """Return whether a schema has no keyword that could refuse a value."""
+    return schema is True or (is_object(schema) and not any(key in KEYWORDS for key in schema))
+
+
+def child(schema: Mapping[str, Json], keyword: str, default: Schema = True) -> Schema:
+    """Return the schema that a keyword holds."""
+    return cast("Schema", schema.get(keyword, default))
+
+
+def names(schema: Mapping[str, Json], keyword: str = "required") -> tuple[str, ...]:
+    """Return the names that a keyword lists."""
+    listed = schema.get(keyword)
+    return tuple(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
+
+
+def whole(schema: Mapping[str, Json], keyword: str) -> int | None:
+    """Return the whole number that a keyword holds."""
+    held = schema.get(keyword)
+    return int(cast("float", held)) if _is_count(held) else None
+
+
+def types(schema: Mapping[str, Json]) -> frozenset[str]:
+    """Return the types that a schema's own `type` allows; `integer` is not replaced by `number`."""
+    held = schema.get("type")
+    if held is None:
+        return frozenset(TYPES)
+    return frozenset(kind for kind in (held if isinstance(held, list) else [held]) if isinstance(kind, str))
+
+
+def listed_values(schema: Mapping[str, Json]) -> list[Json] | None:
+    """Return the values that `const` or `enum` lists; None if the schema has neither."""
+    if "const" in schema:
+        return [schema["const"]]
+    listed = schema.get("enum")
+    return listed if isinstance(listed, list) else None
+
+
+def json_type(value: Json) -> str:
+    """Return the JSON type of a value, one of `TYPES`."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, float)):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def has_type(value: Json, allowed: frozenset[str]) -> bool:
+    """Return whether a value has one of some types, `integer` among them."""
+    kind = json_type(value)
+    return kind in allowed or (kind == "number" and "integer" in allowed and float(cast("float", value)).is_integer())
+
+
+def bound(schema: Mapping[str, Json], side: Literal["min", "max"]) -> tuple[float, bool] | None:
+    """Return the stricter bound on one side: the number, and whether it is itself excluded."""
+    edge, outer = schema.get(f"{side}imum"), schema.get(f"exclusive{side.title()}imum")
+    found: list[tuple[float, bool]] = []
+    if _is_number(edge):
+        found.append((cast("float", edge), outer is True))
+    if _is_number(outer):
+        found.append((cast("float", outer), True))
+    if not found:
+        return None
+    return max(found) if side == "min" else min(found, key=lambda pair: (pair[0], not pair[1]))

@@ -1,0 +1,1 @@
+"""Models behind HTTP: client, retries, errors, embeddings."""

@@ -1,0 +1,96 @@
+"""Read the header and the tensors of a `.safetensors` file with numpy. Nothing in such a file is executed.
+
+The file is 8 bytes with the length of the header, the header in JSON, and the raw numbers, little-endian.
+"""
+
+import json
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["FLOATS", "Header", "TensorInfo", "parse_header", "read_header", "read_tensor"]
+
+LENGTH_BYTES = 8
+MAX_HEADER_BYTES = 100 << 20
+FLOATS = {"F32": 4, "F16": 2, "BF16": 2}
+"""The types that can be read as F32, and the bytes of one number."""
+
+
+class TensorInfo(NamedTuple):
+    """The type and the shape of a tensor, and its offsets in the file."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
+class Header(NamedTuple):
+    """The metadata of a file, and its tensors by name."""
+
+    metadata: Mapping[str, str]
+    tensors: Mapping[str, TensorInfo]
+
+
+def read_header(path: Path) -> Header:
+    """Read the header of a file and check that the tensors are all there, without reading them.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not a safetensors file, or cut short.
+    """
+    with path.open("rb") as file:
+        head = file.read(LENGTH_BYTES)
+        head += file.read(min(int.from_bytes(head, "little"), MAX_HEADER_BYTES))
+    return parse_header(head, path.stat().st_size)
+
+
+def parse_header(data: bytes, size: int) -> Header:
+    """Parse the header at the beginning of `data`, which belongs to a file of `size` bytes.
+
+    Raises:
+        ValueError: it is not the header of a safetensors file, or tells of tensors that the file does not hold.
+    """
+    begin = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "little")
+    if not LENGTH_BYTES < begin <= len(data):
+        raise ValueError("its header is broken")
+    try:
+        given: dict[str, Any] = json.loads(data[LENGTH_BYTES:begin])
+        metadata = {str(key): str(value) for key, value in given.pop("__metadata__", {}).items()}
+        tensors = {name: _tensor_info(name, entry, begin, size) for name, entry in given.items()}
+    except (TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"its header is broken: {error}") from None
+    return Header(metadata, tensors)
+
+
+def _tensor_info(name: str, entry: dict[str, Any], begin: int, size: int) -> TensorInfo:
+    dtype, shape = str(entry["dtype"]), tuple(entry["shape"])
+    start, end = entry["data_offsets"]
+    if not all(isinstance(number, int) and number >= 0 for number in (*shape, start, end)):
+        raise ValueError(f"{name} has the shape {list(shape)} at {start} to {end}")
+    if start > end or (dtype in FLOATS and end - start != prod(shape) * FLOATS[dtype]):
+        raise ValueError(f"{name} has the shape {list(shape)}, and {end - start} bytes")
+    if begin + end > size:
+        raise ValueError("it is cut short")
+    return TensorInfo(dtype, shape, begin + start, begin + end)
+
+
+def read_tensor(data: bytes, info: TensorInfo) -> "NDArray[np.float32]":
+    """Return a tensor as F32, in its shape; `data` is the whole file.
+
+    Raises:
+        ValueError: its type is not among `FLOATS`.
+    """
+    import numpy as np
+
+    if info.dtype not in FLOATS:
+        raise ValueError(f"its numbers are {info.dtype}, not {' or '.join(FLOATS)}")
+    raw = data[info.start : info.end]
+    if info.dtype == "BF16":  # the upper half of an F32; numpy does not know it
+        return (np.frombuffer(raw, "<u2").astype("<u4") << np.uint32(16)).view("<f4").reshape(info.shape)
+    return np.frombuffer(raw, {"F32": "<f4", "F16": "<f2"}[info.dtype]).astype(np.float32).reshape(info.shape)

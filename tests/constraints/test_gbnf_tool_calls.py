@@ -1,0 +1,111 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.constraints import Vocabulary, compile  # noqa: A004
+from taiwa.constraints.gbnf import tool_calls_to_gbnf
+from taiwa.kernel import InputError
+from taiwa.kernel.records import Json
+from taiwa.kernel.values import (
+    Calls,
+    ToolSpec,
+)
+from tests.constraints.gbnf_reader import Gbnf
+
+
+def tool(name: str, **parameters: Json) -> ToolSpec:
+    required: list[Json] = [*parameters]
+    schema: dict[str, Json] = {
+        "type": "object", "properties": parameters, "required": required, "additionalProperties": False
+    }  # fmt: skip
+    return ToolSpec(name, "", schema)
+
+
+CALC = tool("calc", expression={"type": "string"})
+MASS = tool("mass", formula={"type": "string", "pattern": "^[A-Z][A-Za-z0-9]*$", "maxLength": 5})
+UNIT = tool("calc2", unit={"enum": ["km", "mi"]})
+CONVERT = tool("convert", n={"type": "integer", "minimum": 1, "maximum": 12}, to={"enum": ["a", "b>>"]})
+EACH = (CALC, MASS, UNIT, CONVERT)
+PIECES = st.lists(
+    st.sampled_from(
+        ["<<calc: ", "<<calc2: ", "<<mass: ", "<<convert: ", "<<other: ", "<< calc : ", ">>", ">", "<", "1+1", "H2O", "km",
+         " ", "\n", '{"n": 12, "to": "a"}', '{"n":0,"to":"a"}', "文"]
+    ),
+    max_size=5,
+).map("".join)  # fmt: skip
+BYTES = Vocabulary.of_bytes()
+GUIDE = compile(Calls(EACH), BYTES)
+BARE = compile(Calls(EACH, free_text=False), BYTES)
+
+
+@given(PIECES)
+def test_the_grammar_says_what_the_engine_s_own_does(text: str) -> None:
+    made = tool_calls_to_gbnf(Calls(EACH))
+
+    assert made.accepts(text) == GUIDE.accepts(text.encode())
+    assert tool_calls_to_gbnf(Calls(EACH, free_text=False)).accepts(text) == BARE.accepts(text.encode())
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("<<{name}: ", ">>"), ("[{name}: ", "]"), ("<{name}: ", "aba")])
+@given(body=st.text("<>ab1] ", max_size=6))
+def test_both_grammars_end_a_call_at_the_first_closing_marker(opening: str, closing: str, body: str) -> None:
+    calls = Calls((CALC,), opening, closing)
+    text = f"{opening.format(name='calc')}{body}{closing}"
+
+    accepted = compile(calls, BYTES).accepts(text.encode())
+
+    assert accepted == tool_calls_to_gbnf(calls).accepts(text)
+    assert not accepted or text.index(closing, len(opening.format(name="calc"))) == len(text) - len(closing)
+
+
+def test_a_call_whose_input_overlaps_its_closing_marker_is_refused() -> None:
+    assert not GUIDE.accepts(b"<<calc: >>>")
+    assert not tool_calls_to_gbnf(Calls(EACH)).accepts("<<calc: >>>")
+
+
+@given(PIECES)
+def test_what_is_written_is_what_was_built(text: str) -> None:
+    made = tool_calls_to_gbnf(Calls((CALC, UNIT)))
+
+    assert Gbnf(made.text).accepts(text) == made.accepts(text)
+
+
+def test_a_begun_answer_is_gone_on_with() -> None:
+    grammar = Gbnf(tool_calls_to_gbnf(Calls((UNIT,)), "How far? <<calc2: k").text)
+
+    assert grammar.accepts("m>>")
+    assert not grammar.accepts("km>>")
+
+
+def test_marks_of_another_protocol_are_kept() -> None:
+    made = tool_calls_to_gbnf(Calls((CALC,), opening="<tool:{name}>", closing="</tool>"))
+
+    assert made.accepts("a <tool:calc>1<2</tool>")
+    assert not made.accepts("a <tool:calc>1</tool>2</tool>")
+
+
+def test_what_an_automaton_cannot_keep_of_a_tool_s_schema_is_told() -> None:
+    far = tool("far", a={"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, b={"type": "string"})
+    word = tool("word", text={"type": "string", "pattern": "(?=x)"})
+
+    made = tool_calls_to_gbnf(Calls((far, word)))
+
+    assert [(clause.pointer, clause.keyword) for clause in made.missed] == [
+        ("/far/properties/a", "uniqueItems"),
+        ("/word/properties/text", "pattern"),
+    ]
+    assert made.accepts("<<far: whatever>>")
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        Calls(()),
+        Calls((CALC, CALC)),
+        Calls((CALC,), opening="{name}: "),
+        Calls((tool("none", x={"enum": [1]}),)),
+    ],
+)
+def test_tools_that_cannot_be_used_are_refused(tools: Calls) -> None:
+    with pytest.raises(InputError):
+        tool_calls_to_gbnf(tools)

@@ -1,0 +1,62 @@
+import pytest
+
+from taiwa import constraints
+from taiwa.constraints import Vocabulary
+from taiwa.constraints.allowed_tokens import MatcherGuide
+from taiwa.kernel.records import Json
+from taiwa.kernel.values import Calls, ToolSpec
+
+BYTES = Vocabulary.of_bytes()
+TEXT: dict[str, Json] = {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]}
+CALCULATOR = ToolSpec("Calculator", "", TEXT)
+NOW = ToolSpec("now", "", {"type": "object", "properties": {}})
+MASS = ToolSpec(
+    "mass", "", {"type": "object", "properties": {"f": {"type": "string", "pattern": "^[A-Z][A-Za-z0-9()]*$"}}}
+)
+
+
+def captured(compiled: MatcherGuide, text: str) -> tuple[tuple[str, bytes], ...] | None:
+    return compiled.start().go(text.encode()).captures() if compiled.accepts(text.encode()) else None
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("<<Calculator>>(1+1)", ("Calculator", b"1+1")),
+        ("It is <<Calculator>>((1+1)*(2-3))", ("Calculator", b"(1+1)*(2-3)")),
+        ("<<Calculator>>(f(g(h(x))))", ("Calculator", b"f(g(h(x)))")),
+        ("<<mass>>(Fe2(SO4)3)", ("mass", b"Fe2(SO4)3")),
+        ("<<now>>()", ("now", b"")),
+    ],
+)
+def test_a_bracket_that_ends_a_call_is_the_one_that_closes_its_own(text: str, call: tuple[str, bytes]) -> None:
+    compiled = constraints.compile(Calls((CALCULATOR, MASS, NOW), opening="<<{name}>>(", closing=")"), BYTES)
+
+    assert captured(compiled, text) == (call,)
+    assert compiled.start().go(text.encode()).is_complete
+
+
+@pytest.mark.parametrize(
+    "text", ["<<Calculator>>((1+1)", "<<Calculator>>(1))", "<<mass>>(H2O", "<<mass>>(h)", "<<sum>>(1)"]
+)
+def test_brackets_that_do_not_close_are_no_call(text: str) -> None:
+    compiled = constraints.compile(Calls((CALCULATOR, MASS, NOW), opening="<<{name}>>(", closing=")"), BYTES)
+
+    assert captured(compiled, text) is None
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing", "text"),
+    [("<<{name}: ", ">>", "At <<now: >>"), ("[{name}: ", "]", "[now: ]"), ("<<{name}>>(", ")", "At <<now>>()")],
+)
+def test_a_call_without_an_input_is_captured_too(opening: str, closing: str, text: str) -> None:
+    compiled = constraints.compile(Calls((CALCULATOR, NOW), opening=opening, closing=closing), BYTES)
+
+    assert captured(compiled, text) == (("now", b""),)
+
+
+@pytest.mark.parametrize(
+    "text", ["<<Calculator: >>", "<<Calculator: >>x>>", "<<Calculator: >><<Calculator: >>", "<<Calculator: 1>>>"]
+)
+def test_no_input_holds_the_mark_that_closes_a_call(text: str) -> None:
+    assert captured(constraints.compile(Calls((CALCULATOR,)), BYTES), text) is None

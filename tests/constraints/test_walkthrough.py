@@ -1,0 +1,86 @@
+"""The two walk-throughs of constrained decoding, step by step: a grammar over five tokens, a schema over fifteen."""
+
+from taiwa.constraints.earley import GrammarGuide
+from taiwa.constraints.readable_guides import Generate, RegexGuide, Write
+from taiwa.constraints.schema_regex import to_regex
+from taiwa.constraints.vocabulary import Vocabulary
+
+FIVE = Vocabulary([b"(", b")", b"1", b"2", b"<end>"], end=4)
+IN_PARENTHESES = """
+start: "(" NUMBER ")"
+%import common.NUMBER
+"""
+FIFTEEN = Vocabulary(
+    [b"<end>", b"{", b"}", b'"', b"value", b":", b"-", b".", b"e", b"0", b"1", b"2", b"42", b"[", b"true"], end=0
+)
+SCHEMA = {"type": "object", "properties": {"value": {"type": "number"}}, "required": ["value"]}
+
+
+def test_a_number_in_parentheses_over_five_tokens() -> None:
+    guide = GrammarGuide(IN_PARENTHESES, FIVE)
+    state = guide.start()
+
+    assert guide.next_instruction(state) == Write((0,))  # only "(" can begin
+    state = guide.next_state(state, 0)
+    assert guide.next_instruction(state) == Generate((2, 3))  # a digit
+    assert not guide.is_final_state(state)
+    state = guide.next_state(state, 2)
+    assert guide.next_instruction(state) == Generate((1, 2, 3))  # another one, or ")"
+    state = guide.next_state(state, 3)
+    assert guide.next_instruction(state) == Generate((1, 2, 3))
+    state = guide.next_state(state, 1)
+    assert guide.is_final_state(state)
+    assert guide.next_instruction(state) == Write((4,))  # nothing but the end
+    state = guide.next_state(state, 4)
+
+    assert state.is_ended
+    assert state.text == b"(12)"
+    assert guide.accepts("(12)")
+    assert not guide.accepts("(12")
+    assert not guide.accepts("()")
+
+
+def test_a_schema_becomes_a_regex_an_automaton_and_a_map_of_tokens_over_fifteen() -> None:
+    pattern = to_regex(SCHEMA)
+    guide = RegexGuide(pattern, FIFTEEN)
+    maps = guide.states_to_token_maps
+
+    assert pattern == r'\{"value":-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?\}'
+    names = {state: sorted(FIFTEEN.tokens[token].decode() for token in row) for state, row in maps.items()}
+    assert list(names.values()) == [
+        ["{"],
+        ['"'],
+        ["value"],
+        ['"'],
+        [":"],
+        ["-", "0", "1", "2", "42"],
+        ["0", "1", "2", "42"],  # after "-"
+        [".", "e", "}"],  # after "0"
+        [".", "0", "1", "2", "42", "e", "}"],
+        ["0", "1", "2", "42"],  # after "."
+        ["-", "0", "1", "2", "42"],  # after "e"
+        ["0", "1", "2", "42", "e", "}"],
+        ["0", "1", "2", "42"],  # after "e-"
+        ["0", "1", "2", "42", "}"],
+    ]
+    assert len(guide.final_states) == 1
+
+
+def test_the_schema_is_followed_token_by_token() -> None:
+    guide = RegexGuide(to_regex(SCHEMA), FIFTEEN)
+    state, asked = guide.start(), 0
+    wishes = iter([12, 7, 10, 2])  # 42 . 1 }
+
+    while not state.is_ended:
+        instruction = guide.next_instruction(state)
+        if isinstance(instruction, Write):
+            tokens = instruction.tokens
+        else:
+            asked += 1
+            tokens = (next(wishes),)
+            assert tokens[0] in instruction.tokens
+        for token in tokens:
+            state = guide.next_state(state, token)
+
+    assert state.text == b'{"value":42.1}'
+    assert asked == 4

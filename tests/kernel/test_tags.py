@@ -1,0 +1,116 @@
+"""Nothing on disk depends on what a class is called or where it stands: tags and field names are the format, and only grow."""
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from taiwa.kernel.errors import RateLimitError, TaiwaError, revive_error
+from taiwa.kernel.records import digest, record, registry, revive, value
+
+TAGS = Path(__file__).with_name("tags.json")
+LIST = """
+import json, pkgutil, importlib
+from dataclasses import MISSING, fields
+import taiwa
+for module in pkgutil.walk_packages(taiwa.__path__, "taiwa."):
+    if not module.name.endswith("__main__"):
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            assert (error.name or "").partition(".")[0] != "taiwa", error
+from taiwa.kernel.errors import TaiwaError
+from taiwa.kernel.records import registry
+def needed(field):
+    return field.default is MISSING and field.default_factory is MISSING
+values = {tag: {field.name: needed(field) for field in fields(cls) if field.compare} for tag, cls in registry.items()}
+print(json.dumps({"values": values, "errors": {tag: cls.details for tag, cls in TaiwaError.known.items()}}))
+"""
+
+
+@cache
+def present() -> dict[str, dict[str, dict[str, bool] | list[str]]]:
+    """The tags of the whole package, each value's with its fields and whether they must be given."""
+    listed = subprocess.run([sys.executable, "-c", LIST], check=True, capture_output=True, text=True)
+    found: dict[str, dict[str, dict[str, bool] | list[str]]] = json.loads(listed.stdout)
+    return found
+
+
+def kept() -> dict[str, dict[str, list[str]]]:
+    """The tags that were ever written, with their fields."""
+    held: dict[str, dict[str, list[str]]] = json.loads(TAGS.read_text("utf-8"))
+    return held
+
+
+@pytest.mark.parametrize("kind", ["values", "errors"])
+def test_every_tag_is_listed_and_none_is_lost(kind: str) -> None:
+    listed = kept()[kind]
+
+    assert list(listed) == sorted(listed)
+    assert list(listed) == sorted(present()[kind])
+    assert all(tag == tag.lower() and tag.replace("-", "").isalnum() for tag in listed)
+
+
+@pytest.mark.parametrize("kind", ["values", "errors"])
+def test_a_field_may_be_added_but_none_removed_or_renamed(kind: str) -> None:
+    fields = {tag: list(found) for tag, found in present()[kind].items()}
+
+    assert fields == kept()[kind]
+
+
+def test_a_field_that_was_added_has_a_default() -> None:
+    first = json.loads(TAGS.read_text("utf-8"))["needed"]
+    needed = {tag: [name for name, bare in dict(found).items() if bare] for tag, found in present()["values"].items()}
+
+    assert needed == first
+
+
+def test_a_renamed_class_reads_the_records_of_the_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    @value(tag="scratch")
+    class Before:
+        name: str
+        parts: tuple[str, ...] = ()
+
+    written, named = record(Before("a", ("b",))), digest(Before("a"))
+    monkeypatch.delitem(registry, "scratch")
+
+    @value(tag="scratch")
+    class After:
+        name: str
+        parts: tuple[str, ...] = ()
+
+    assert revive(written) == After("a", ("b",))
+    assert record(After("a", ("b",))) == written
+    assert digest(After("a")) == named
+    registry.pop("scratch")
+
+
+def test_a_value_without_a_tag_is_not_recorded() -> None:
+    @value
+    class Untold:
+        name: str
+
+    with pytest.raises(TypeError, match=r"Untold has no tag and cannot be recorded"):
+        record({"held": (Untold("a"),)})
+
+
+def test_an_error_is_recorded_by_its_tag_and_not_by_its_name() -> None:
+    class SlowDownError(RateLimitError):
+        """A subclass without a tag of its own."""
+
+    written = SlowDownError("slow down", retry_after=2.0).record()
+
+    assert written["type"] == "rate-limit"
+    assert type(revive_error(written)) is RateLimitError
+
+
+def test_two_errors_of_one_tag_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"'rate-limit' of .*Other.* is taken by RateLimitError"):
+
+        class OtherError(TaiwaError, tag="rate-limit"):
+            """Takes the tag of another."""
+
+    assert TaiwaError.known["rate-limit"] is RateLimitError

@@ -1,0 +1,704 @@
+import asyncio
+import gzip
+import logging
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import replace
+
+import pytest
+
+from taiwa.kernel.errors import (
+    AuthError,
+    ConfigError,
+    ModelError,
+    OverloadedError,
+    ProtocolError,
+    RateLimitError,
+    TimeoutError,
+)
+from taiwa.kernel.values import Finished, Request, TextDelta, Usage, fold, user
+from taiwa.models.http_api import client
+from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.retries import RequestLimits
+from taiwa.models.names import resolve
+from tests.models.conftest import Face, Sleeps
+from tests.peers.faults import (
+    CERTIFICATE,
+    Act,
+    FaultServer,
+    body_of,
+    drip,
+    event,
+    head,
+    raw,
+    silence,
+    speech,
+    status,
+    words,
+)
+
+KEY = "canary-0123456789-key"
+ASK = Request((user("hello"),))
+PATIENT = RequestLimits(connect=10.0, first_byte=20.0, between=20.0, total=30.0)
+HASTY = RequestLimits(connect=10.0, first_byte=0.25, between=0.25, total=30.0)
+
+
+@pytest.fixture
+def model(faults: FaultServer, sleeps: Sleeps) -> Iterator[HttpModel]:
+    with model_at(faults.base_url, sleeps) as made:
+        yield made
+
+
+@pytest.fixture
+def hasty(faults: FaultServer, sleeps: Sleeps) -> Iterator[HttpModel]:
+    """A model that is given up after a quarter of a second of silence."""
+    with model_at(faults.base_url, sleeps, HASTY) as made:
+        yield made
+
+
+def model_at(url: str, sleeps: Sleeps, limits: RequestLimits = PATIENT) -> HttpModel:
+    return HttpModel(resolve(f"{url}#test-model"), KEY, limits=limits, clock=sleeps.clock)
+
+
+def error_of(face: Face, model: HttpModel) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        face.ask(model, ASK)
+    assert "\n" not in str(caught.value)
+    assert KEY not in f"{caught.value!r} {caught.value.record()}"
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+    return caught.value
+
+
+# --- what arrives -----------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_arrives_whole_with_its_usage(face: Face, model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(speech("こんにちは, world"))
+
+    answer = face.ask(model, ASK)
+
+    assert (answer.text, answer.finish, answer.model) == ("こんにちは, world", "stop", "test-model")
+    assert answer.usage == Usage(input_tokens=7, output_tokens=3, cache_read_tokens=4)
+
+
+def test_a_server_gets_the_path_the_key_and_no_more_than_it_needs(
+    face: Face, model: HttpModel, faults: FaultServer
+) -> None:
+    faults.plays(speech("x"))
+
+    face.ask(model, ASK)
+
+    seen = faults.seen[0]
+    assert (seen.method, seen.path) == ("POST", "/v1/chat/completions")
+    assert seen.headers == {
+        "host": faults.url.removeprefix("http://"),
+        "user-agent": "taiwa",
+        "accept": "text/event-stream, application/json",
+        "accept-encoding": "identity",
+        "authorization": f"Bearer {KEY}",
+        "content-type": "application/json",
+        "content-length": str(len(seen.body)),
+    }
+
+
+def test_words_are_given_out_as_they_come(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(silence(head(), words("one")))
+
+    chunks = model.stream(ASK)
+
+    assert next(chunks) == TextDelta("one")
+    chunks.close()
+
+
+@pytest.mark.parametrize("where", [1, 2])
+def test_a_character_cut_between_two_packets_stays_whole(
+    face: Face, model: HttpModel, faults: FaultServer, where: int
+) -> None:
+    whole = head() + body_of("対話")
+    cut = whole.index("対".encode()) + where
+    faults.plays(raw(whole[:cut], whole[cut:], gap=0.02))
+
+    assert face.ask(model, ASK).text == "対話"
+
+
+def test_a_slow_answer_is_waited_for_as_long_as_each_wait_is_short(
+    face: Face, model: HttpModel, faults: FaultServer
+) -> None:
+    faults.plays(speech("slow and steady", wait=0.15, gap=0.05))
+
+    assert face.ask(model, ASK).text == "slow and steady"
+
+
+def test_usage_that_the_server_does_not_tell_is_unknown_and_not_zero(
+    face: Face, model: HttpModel, faults: FaultServer
+) -> None:
+    faults.plays(speech("x", usage=False))
+
+    assert face.ask(model, ASK).usage is None
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        raw(head(10_000) + body_of("all there")),
+        raw(head() + body_of("all there").replace(b"data: [DONE]\n\n", b"")),
+        silence(head() + body_of("all there")),
+        raw(head(len(body_of("all there")) - 5) + body_of("all there")),
+    ],
+    ids=["a length too long", "no [DONE]", "never closed", "a length too short by the last word"],
+)
+def test_a_complete_answer_counts_whatever_its_connection_then_does(
+    face: Face, model: HttpModel, faults: FaultServer, act: Act
+) -> None:
+    faults.plays(act)
+
+    assert face.ask(model, ASK).text == "all there"
+
+
+def test_what_comes_after_the_end_is_not_waited_for(face: Face, model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(drip(words("and more ") * 100, 0.01, head() + body_of("that is all")))
+    begun = time.monotonic()
+
+    assert face.ask(model, ASK).text == "that is all"
+    assert time.monotonic() - begun < 5
+
+
+def test_a_reader_that_stops_at_the_end_leaves_a_connection_that_can_be_used_again(
+    model: HttpModel, faults: FaultServer
+) -> None:
+    faults.plays(speech("x", gap=0.01))
+
+    for _ in range(3):
+        chunks = model.stream(ASK)
+        next(chunk for chunk in chunks if isinstance(chunk, Finished))
+        chunks.close()
+
+    assert len({seen.connection for seen in faults.seen}) == 1
+
+
+def test_a_chunk_that_comes_twice_is_passed_on_twice(face: Face, model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(raw(head() + words("ha") * 2 + event({}, finish="stop")))
+
+    assert face.ask(model, ASK).text == "haha"
+
+
+def test_an_answer_packed_against_our_wish_is_unpacked(face: Face, model: HttpModel, faults: FaultServer) -> None:
+    packed = gzip.compress(body_of("unpacked"))
+    faults.plays(raw(head(len(packed), content_encoding="gzip") + packed, close=False))
+
+    assert face.ask(model, ASK).text == "unpacked"
+
+
+# --- what is tried again ----------------------------------------------------------------------------------------------
+
+
+def test_a_rate_limit_is_waited_out_as_the_server_asks(
+    face: Face, model: HttpModel, faults: FaultServer, sleeps: Sleeps
+) -> None:
+    faults.plays(status(429, b'{"error": {"message": "slow down"}}', retry_after="2"), speech("now"))
+
+    assert face.ask(model, ASK).text == "now"
+    assert sleeps.slept == [2.0]
+
+
+@pytest.mark.parametrize("code", [500, 502, 503, 529])
+def test_a_server_in_trouble_is_asked_again(
+    face: Face, model: HttpModel, faults: FaultServer, sleeps: Sleeps, code: int
+) -> None:
+    faults.plays(status(code), status(code, retry_after="1"), speech("now"))
+
+    assert face.ask(model, ASK).text == "now"
+    assert sleeps.slept == [0.25, 1.0]
+    assert len({seen.body for seen in faults.seen}) == 1
+
+
+def test_a_server_that_stays_in_trouble_is_given_up(face: Face, model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(status(503, b'{"error": {"message": "loading the model"}}'))
+
+    error = error_of(face, model)
+
+    assert isinstance(error, OverloadedError)
+    assert error.status == 503
+    assert error.request == ASK.digest
+    assert "loading the model" in str(error)
+    assert "(tried 3 times)" in str(error)
+    assert len(faults.seen) == 3
+
+
+def test_a_wait_longer_than_the_calls_time_is_told_and_not_begun(
+    face: Face, model: HttpModel, faults: FaultServer, sleeps: Sleeps
+) -> None:
+    faults.plays(status(429, retry_after="3600"))
+
+    error = error_of(face, model)
+
+    assert isinstance(error, RateLimitError)
+    assert error.retry_after == 3600
+    assert sleeps.slept == []
+
+
+def test_a_server_that_says_do_not_retry_is_obeyed(face: Face, model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(status(503, x_should_retry="false"), speech("too late"))
+
+    assert isinstance(error_of(face, model), OverloadedError)
+
+
+@pytest.mark.parametrize("before", [b"", head(), head() + b": a comment\n\n"])
+def test_a_connection_lost_before_the_first_word_is_made_again(
+    face: Face, model: HttpModel, faults: FaultServer, before: bytes
+) -> None:
+    broken = head(1000) + before.removeprefix(head()) if before else b""
+    faults.plays(raw(broken), speech("again"))
+
+    assert face.ask(model, ASK).text == "again"
+
+
+def test_nothing_is_tried_again_after_the_first_word(
+    face: Face, model: HttpModel, faults: FaultServer, sleeps: Sleeps
+) -> None:
+    busy = b'data: {"error": {"type": "overloaded_error", "message": "overloaded"}}\n\n'
+    faults.plays(raw(head() + words("I will") + busy), speech("never asked"))
+
+    error = error_of(face, model)
+
+    assert isinstance(error, OverloadedError)
+    assert (len(faults.seen), sleeps.slept) == (1, [])
+
+
+def test_a_failure_told_inside_a_good_answer_is_tried_again_before_the_first_word(
+    face: Face, model: HttpModel, faults: FaultServer
+) -> None:
+    inside = b'{"error": {"type": "overloaded_error", "message": "overloaded"}}'
+    faults.plays(raw(head(len(inside), "application/json") + inside, close=False), speech("again"))
+
+    assert face.ask(model, ASK).text == "again"
+
+
+def test_a_call_that_the_server_may_still_work_on_is_not_sent_twice(
+    face: Face, hasty: HttpModel, faults: FaultServer, sleeps: Sleeps
+) -> None:
+    faults.plays(silence())
+
+    error = error_of(face, hasty)
+
+    assert isinstance(error, TimeoutError)
+    assert "within 0.25 s" in str(error)
+    assert (len(faults.seen), sleeps.slept) == (1, [])
+
+
+def test_a_kept_connection_that_the_server_closed_meanwhile_does_no_harm(
+    face: Face, model: HttpModel, faults: FaultServer
+) -> None:
+    ends = raw(head(len(body_of("one"))) + body_of("one"), close=True)
+    faults.plays(ends, ends, speech("three"))
+
+    texts = [face.ask(model, ASK).text for _ in range(3)]
+
+    assert texts == ["one", "one", "three"]
+
+
+BUSY = b'data: {"error": {"type": "overloaded_error", "message": "overloaded"}}\n\n'
+
+# --- what fails -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "words_of_it"),
+    [
+        (status(401, f'{{"error": {{"message": "bad key {KEY}"}}}}'.encode()), AuthError, "taiwa keys set"),
+        (status(403, b"{}"), AuthError, "taiwa keys set"),
+        (status(404, b'{"error": {"message": "no such route"}}'), ModelError, "/v1"),
+        (status(400, f'{{"error": {{"message": "odd {KEY}"}}}}'.encode()), ModelError, "does not accept the request"),
+        (status(307, location="http://elsewhere.example/v1"), ModelError, "elsewhere.example"),
+        (raw(head() + words("I will")), ProtocolError, "in the middle"),
+        (raw(head() + words("対話").partition("話".encode()[1:])[0]), ProtocolError, "in the middle"),
+        (raw(head(5000) + words("I will")), ProtocolError, "broke off in the middle"),
+        (silence(head() + words("I will") + BUSY), OverloadedError, "cannot answer now"),
+        (raw(head() + b"data: {broken\n\n"), ProtocolError, "not JSON"),
+        (raw(head() + b"data: " + KEY.encode() + b"\n\n"), ProtocolError, "not JSON"),
+        (raw(head() + b"hello, this is a telnet server\n\n"), ProtocolError, "not whole JSON"),
+        (raw(head(kind="text/html") + b"<html><title>Log in</title>"), ProtocolError, "text/html"),
+        (raw(head(kind="image/png") + b"\x89PNG"), ProtocolError, "image/png"),
+        (raw(head(content_encoding="br") + b"\x00"), ProtocolError, "packed"),
+        (raw(head(content_encoding="gzip") + b"not gzip"), ProtocolError, "packed"),
+        (raw(b"220 smtp.example ESMTP\r\n\r\n"), ProtocolError, "does not speak HTTP"),
+        (raw(b""), OverloadedError, "hung up"),
+        (raw(head(0)), ProtocolError, "empty answer"),
+    ],
+)
+def test_every_failure_is_one_of_ours_and_says_what_to_do(
+    face: Face, model: HttpModel, faults: FaultServer, act: Act, kind: type[ModelError], words_of_it: str
+) -> None:
+    faults.plays(act)
+
+    error = error_of(face, model)
+
+    assert isinstance(error, kind)
+    assert words_of_it in str(error)
+    assert faults.url.removeprefix("http://") in str(error)
+
+
+@pytest.mark.parametrize(
+    ("before", "complaint"),
+    [(head() + words("I will"), "stalled for 0.25 s in the middle"), (head(), "no answer from 127.0.0.1")],
+)
+def test_a_server_that_falls_silent_is_given_up(
+    face: Face, hasty: HttpModel, faults: FaultServer, before: bytes, complaint: str
+) -> None:
+    faults.plays(silence(before))
+
+    error = error_of(face, hasty)
+
+    assert isinstance(error, TimeoutError)
+    assert complaint in str(error)
+    assert len(faults.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("act", "complaint"),
+    [
+        (drip(b": " + b"x" * 2**20 + b"\n\n", 0, head()), "more than 64 MiB"),
+        (drip(b" " * 2**20, 0, head(kind="application/json"), b'{"text": "'), "more than 64 MiB"),
+        (raw(head(content_encoding="gzip") + gzip.compress(b": " + b"\n" * 2**27)), "more than 64 MiB"),
+        (drip(b"x" * 2**20, 0, head(code=400)), "does not accept"),
+    ],
+    ids=["comments", "one JSON object", "a packed bomb", "an endless complaint"],
+)
+def test_no_server_can_fill_the_memory(
+    face: Face, faults: FaultServer, sleeps: Sleeps, act: Act, complaint: str
+) -> None:
+    faults.plays(act)
+    with model_at(faults.base_url, sleeps, RequestLimits()) as model:
+        error = error_of(face, model)
+
+    assert complaint in str(error)
+
+
+def test_the_time_for_a_whole_call_ends_it_even_while_words_come(
+    face: Face, faults: FaultServer, sleeps: Sleeps
+) -> None:
+    faults.plays(drip(words("more "), 0.05, head()))
+    with model_at(faults.base_url, sleeps, RequestLimits(total=0.4)) as model:
+        begun = time.monotonic()
+
+        error = error_of(face, model)
+
+    assert isinstance(error, TimeoutError)
+    assert "0.4 s" in str(error)
+    assert time.monotonic() - begun < 5
+
+
+def test_a_server_that_drips_its_head_cannot_hold_a_call(face: Face, hasty: HttpModel, faults: FaultServer) -> None:
+    faults.plays(drip(b"x-more: y\r\n", 0.03, b"HTTP/1.1 200 OK\r\n"))
+    begun = time.monotonic()
+
+    assert isinstance(error_of(face, hasty), TimeoutError)
+    assert time.monotonic() - begun < 5
+
+
+def test_a_server_that_is_not_there_is_named_with_its_address(face: Face, sleeps: Sleeps) -> None:
+    with model_at("http://127.0.0.1:1/v1", sleeps) as model:
+        error = error_of(face, model)
+
+    assert isinstance(error, OverloadedError)
+    assert str(error) == (
+        "nothing listens at 127.0.0.1:1: is the server running at http://127.0.0.1:1/v1? (tried 3 times)"
+    )
+    assert sleeps.slept == [0.25, 0.5]
+
+
+def test_a_host_that_does_not_exist_is_told_so(face: Face, sleeps: Sleeps) -> None:
+    with model_at("http://no-such-host.invalid/v1", sleeps) as model:
+        assert "unknown host no-such-host.invalid" in str(error_of(face, model))
+
+
+def test_tls_spoken_to_a_server_without_it_is_named(face: Face, faults: FaultServer, sleeps: Sleeps) -> None:
+    with model_at(faults.base_url.replace("http:", "https:"), sleeps) as model:
+        error = error_of(face, model)
+
+    assert isinstance(error, ProtocolError)
+    assert "does not speak TLS" in str(error)
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused_and_a_trusted_one_is_not(
+    face: Face, sleeps: Sleeps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultServer(tls=True) as server:
+        server.plays(speech("in secret"))
+        with model_at(server.base_url, sleeps) as model:
+            error = error_of(face, model)
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+        with model_at(server.base_url, sleeps) as model:
+            answers = [face.ask(model, ASK).text for _ in range(2)]
+
+    assert isinstance(error, ProtocolError)
+    assert "is not trusted" in str(error)
+    assert answers == ["in secret", "in secret"]
+
+
+def test_over_tls_too_a_stall_ends_and_a_closed_iterator_hangs_up(
+    face: Face, sleeps: Sleeps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    with FaultServer(tls=True) as server, model_at(server.base_url, sleeps, HASTY) as model:
+        server.plays(silence(head() + words("I will")))
+
+        assert "stalled" in str(error_of(face, model))
+        server.plays(silence(head() + words("I will")))
+        assert face.begin(model, ASK, lambda: server.seen[0].closed.wait(2))
+
+
+# --- where keys go ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["two\nlines", "tail\n", "with space", "鍵", "caf\xe9", "nul\0"])
+def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(faults: FaultServer, key: str) -> None:
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY") as caught:
+        HttpModel(replace(resolve("openai:gpt-4.1"), base_url=faults.base_url), key)
+
+    assert key not in str(caught.value)
+
+
+def test_a_header_with_a_line_break_is_refused(faults: FaultServer) -> None:
+    target = replace(resolve(f"{faults.base_url}#m"), headers=(("x-team", "one\r\nauthorization: stolen"),))
+
+    with pytest.raises(ConfigError, match="x-team") as caught:
+        fold(HttpModel(target).stream(ASK))
+
+    assert "stolen" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [f"http://{KEY}@host/v1", f"http://host/v1?key={KEY}", f"http://host/v1#{KEY}", "ftp://host/v1", "host/v1", "http://",
+     "http://[::1", "http://host:99999/", "http://host/\n", "http://" + "x" * 70 + ".example"],
+)  # fmt: skip
+def test_a_base_url_that_is_none_is_refused_without_showing_what_it_hides(url: str) -> None:
+    with pytest.raises(ConfigError, match="write it like http") as caught:
+        HttpModel(replace(resolve("openai:gpt-4.1"), base_url=url))
+
+    assert KEY not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "path"),
+    [
+        ("http://[::1]:8080/v1/", "[::1]:8080", "/v1/chat/completions"),
+        ("https://bücher.example:443", "xn--bcher-kva.example", "/chat/completions"),
+        ("http://host/a b/ü", "host", "/a%20b/%C3%BC/chat/completions"),
+    ],
+)
+def test_an_address_is_written_as_the_wire_wants_it(url: str, host: str, path: str) -> None:
+    target = replace(resolve("openai:gpt-4.1"), base_url=url)
+
+    http = HttpModel(target)._post(target.codec.encode(ASK)).http
+
+    assert http.headers["host"] == host
+    assert http.url.raw_path.decode() == path
+
+
+def test_a_redirect_is_not_followed(face: Face, model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(status(302, location=f"{faults.url}/elsewhere"), speech("followed"))
+
+    error = error_of(face, model)
+
+    assert "302" in str(error)
+    assert [seen.path for seen in faults.seen] == ["/v1/chat/completions"]
+
+
+def test_a_proxy_is_used_for_strangers_and_never_for_this_machine(
+    face: Face, faults: FaultServer, sleeps: Sleeps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", faults.url)
+    monkeypatch.setenv("no_proxy", "free.invalid")
+    faults.plays(speech("by proxy"))
+
+    with model_at("http://model.invalid/v1", sleeps) as strange:
+        assert face.ask(strange, ASK).text == "by proxy"
+    assert faults.seen[0].path == "http://model.invalid/v1/chat/completions"
+
+    for url in ("http://127.0.0.1:1/v1", "http://localhost:1/v1", "http://free.invalid/v1"):
+        with model_at(url, sleeps) as local:
+            assert isinstance(error_of(face, local), OverloadedError)
+
+
+def test_a_proxy_of_a_kind_that_cannot_be_used_is_told(
+    face: Face, sleeps: Sleeps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "socks5://someone:secret@127.0.0.1:1")
+
+    with model_at("http://model.invalid/v1", sleeps) as model, pytest.raises(ConfigError, match="socks5") as caught:
+        face.ask(model, ASK)
+
+    assert "secret" not in str(caught.value)
+
+
+def test_the_key_is_in_no_log_and_no_repr(
+    face: Face, model: HttpModel, faults: FaultServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    faults.plays(status(500, KEY.encode(), "text/plain"), speech("x"))
+    with caplog.at_level(logging.DEBUG):
+        face.ask(model, ASK)
+
+    assert caplog.records
+    assert KEY not in caplog.text
+    assert KEY not in f"{model!r} {vars(model)}"
+
+
+# --- connections ------------------------------------------------------------------------------------------------------
+
+
+def test_closing_the_iterator_closes_the_connection_at_once(face: Face, model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(silence(head() + words("I will")))
+
+    assert face.begin(model, ASK, lambda: faults.seen[0].closed.wait(2))
+
+
+def test_cancelling_the_task_closes_the_connection_at_once(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(silence(head() + words("I will")))
+
+    async def cancelled() -> bool:
+        begun = asyncio.Event()
+
+        async def read() -> None:
+            async for _ in model.astream(ASK):
+                begun.set()
+
+        task = asyncio.create_task(read())
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return await asyncio.to_thread(faults.seen[0].closed.wait, 2)
+
+    assert asyncio.run(cancelled())
+
+
+def test_a_call_is_cancelled_before_its_first_byte_too(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(silence())
+
+    async def cancelled() -> bool:
+        with pytest.raises(asyncio.TimeoutError):
+            async with asyncio.timeout(0.1), aclosing(model.astream(ASK)) as chunks:
+                await anext(chunks)
+        return await asyncio.to_thread(faults.seen[0].closed.wait, 2)
+
+    assert asyncio.run(cancelled())
+
+
+def test_calls_one_after_another_share_one_connection(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(speech("x"))
+
+    async def thrice() -> None:
+        for _ in range(3):
+            assert [chunk async for chunk in model.astream(ASK)]
+
+    for _ in range(3):
+        fold(model.stream(ASK))
+    asyncio.run(thrice())
+
+    assert len({seen.connection for seen in faults.seen[:3]}) == 1
+    assert len({seen.connection for seen in faults.seen[3:]}) == 1
+
+
+def test_one_model_serves_one_event_loop_after_another(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(speech("x"))
+
+    async def twice() -> None:
+        for _ in range(2):
+            assert [chunk async for chunk in model.astream(ASK)]
+
+    for _ in range(3):
+        asyncio.run(twice())
+
+    assert len({seen.connection for seen in faults.seen}) == 3
+
+
+def test_an_event_loop_that_is_simply_dropped_does_no_harm(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(speech("x"))
+
+    async def once() -> str:
+        return fold([chunk async for chunk in model.astream(ASK)]).text
+
+    loop = asyncio.new_event_loop()
+    assert loop.run_until_complete(once()) == "x"
+    loop.run_until_complete(model.aclose())
+    loop.close()
+
+    assert asyncio.run(once()) == "x"
+
+
+def test_a_hundred_asynchronous_calls_at_once_all_answer(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(speech("here", wait=0.1))
+
+    async def one() -> str:
+        return fold([chunk async for chunk in model.astream(ASK)]).text
+
+    async def hundred() -> list[str]:
+        return await asyncio.gather(*(one() for _ in range(100)))
+
+    begun = time.monotonic()
+    answers = asyncio.run(hundred())
+
+    assert answers == ["here"] * 100
+    assert time.monotonic() - begun < 10  # one after the other would take ten and more
+
+
+def test_many_threads_share_one_model(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(speech("here", wait=0.05))
+
+    with ThreadPoolExecutor(20) as threads:
+        answers = list(threads.map(lambda _: fold(model.stream(ASK)).text, range(60)))
+
+    assert answers == ["here"] * 60
+    assert len({seen.connection for seen in faults.seen}) <= 20
+
+
+def test_a_child_process_does_not_write_into_its_parents_connections(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(speech("x"))
+    fold(model.stream(ASK))
+
+    client._forget_background_loop()  # as after a fork
+    fold(model.stream(ASK))
+
+    assert len({seen.connection for seen in faults.seen}) == 2
+
+
+def test_a_blocking_call_can_be_made_inside_an_event_loop(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(speech("x"))
+
+    async def blocking() -> str:
+        return fold(model.stream(ASK)).text
+
+    assert asyncio.run(blocking()) == "x"
+
+
+def test_every_chunk_before_a_failure_is_given_out(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(raw(head() + words("one two three")))
+    texts: list[str] = []
+
+    with pytest.raises(ProtocolError, match="in the middle"):
+        texts.extend(chunk.text for chunk in model.stream(ASK) if isinstance(chunk, TextDelta))
+
+    assert "".join(texts) == "one two three"
+
+
+def test_a_closed_model_opens_anew(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(speech("x"))
+    fold(model.stream(ASK))
+    model.close()
+
+    assert fold(model.stream(ASK)).text == "x"
+    assert len({seen.connection for seen in faults.seen}) == 2
+
+
+def test_the_module_is_imported_without_httpx2() -> None:
+    code = "import sys, taiwa.models.http_api.client; assert not {'httpx2', 'httpcore2', 'h11', 'anyio'} & set(sys.modules)"
+
+    subprocess.run([sys.executable, "-c", code], check=True)

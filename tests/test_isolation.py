@@ -1,0 +1,56 @@
+"""Work in a process of its own: it is asked in JSON, and ended at its limits with all that it holds."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from taiwa.isolation import IsolatedProcess, ProcessLimits
+from taiwa.kernel import ToolError
+
+ENTRY = "tests.isolation_entries:echo"
+LIMITS = ProcessLimits(seconds=5.0, memory_mb=512, characters=1_000)
+
+
+@pytest.fixture
+def process() -> Iterator[IsolatedProcess]:
+    one = IsolatedProcess(ENTRY, {"name": "値"}, "echo", LIMITS)
+    yield one
+    one.end()
+
+
+def test_it_is_started_once_and_asked_many_times(process: IsolatedProcess) -> None:
+    first, second = (process.ask({"n": n}, LIMITS) for n in (1, 2))
+
+    assert first == {"start": {"name": "値"}, "question": {"n": 1}, "characters": 1_000}
+    assert second["question"] == {"n": 2}
+
+
+@pytest.mark.parametrize(("question", "code"), [({"sleep": 60}, "timeout"), ({"leave": True}, "crashed")])
+def test_what_does_not_answer_is_told_apart(process: IsolatedProcess, question: dict[str, int], code: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        process.ask(question, ProcessLimits(seconds=0.3))
+
+    assert caught.value.code == code
+    process.end()
+    assert not process.alive
+
+
+def test_an_entry_that_is_not_there_fails_with_its_reason() -> None:
+    one = IsolatedProcess("tests.isolation_entries:nothing", {}, "nothing", LIMITS)
+
+    with pytest.raises(ToolError) as caught:
+        one.ask({}, LIMITS)
+    one.end()
+
+    assert caught.value.code == "crashed"
+    assert "nothing" in caught.value.__notes__[0]
+
+
+def test_the_child_loads_nothing_of_taiwa_but_the_kernel() -> None:
+    child = IsolatedProcess("tests.isolation_entries:modules", {}, "modules", LIMITS)
+
+    found = child.ask({}, LIMITS)["modules"]
+    child.end()
+
+    assert isinstance(found, list)
+    assert {".".join(str(name).split(".")[:2]) for name in found} == {"taiwa", "taiwa.isolation", "taiwa.kernel"}
