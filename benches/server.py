@@ -15,8 +15,8 @@ from benches.retrieval import SETS, drawn, passages_of, rows
 from benches.storing import appended, each, english
 from taiwa.apps.catalogue import find
 from taiwa.kernel.records import Json
-from taiwa.retrieve import Library
-from taiwa.retrieve.values import Batch, Document, Known, Piece
+from taiwa.retrieval import Library
+from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts
 from taiwa.store import Store
 from taiwa.talk.desk import Desk
 from tests.database import serving
@@ -44,7 +44,7 @@ def talking(subject: Subject, kind: str, place: str, file: dict[str, float]) -> 
     measured = {
         "append: run, journal of a call, nodes, name, log": walls,
         f"check out any of {TURNS:,} turns": each(lambda n: desk.checkout(tips[n]), len(tips)),
-        "undo": each(lambda _: desk.store.refs.undo("s"), 100),
+        "undo": each(lambda _: desk.store.undo("s"), 100),
         "search two words": each(lambda _: desk.store.search("the function"), 50),
     }
     for what, values in measured.items():
@@ -64,11 +64,13 @@ def finding(
     """Index, and ask."""
     with Library.open(place) as library:
         index = library.make_empty(f"of {len(passages)}")
-        documents = [Document(name, title, Known("", 0, 0, ""), (Piece(text, 0),)) for name, title, text in passages]
+        documents = [
+            Document(name, title, FileFacts("", 0, 0, ""), (Chunk(text, 0),)) for name, title, text in passages
+        ]
         started = time.perf_counter()
         for at in range(0, len(documents), 2_000):
-            index.shelf.commit(Batch(tuple(documents[at : at + 2_000])))
-        index.shelf.settle()
+            index.backend.commit(Batch(tuple(documents[at : at + 2_000])))
+        index.backend.settle()
         built = time.perf_counter() - started
         what = f"{len(passages):,} passages"
         subject.row(f"index {what}, {kind}", built, "s", beside(built, file.get(f"build {what}")))

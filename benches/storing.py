@@ -108,13 +108,13 @@ def back_and_forth(subject: Subject, desk: Desk, tip: str) -> None:
         f"check out any of {TURNS:,} turns", takes := each(lambda n: desk.checkout(tips[n]), SAMPLE), "ms"
     )
     subject.row("check out, the slowest of a hundred", sorted(takes)[SAMPLE - SAMPLE // 100], "ms")
-    desk.store.snaps.drop()
+    desk.store.snapshots.clear()
     first = each(lambda _: desk.checkout(tip), 1)[0]
     subject.row(
         f"check out after {TURNS:,} turns when all snapshots were dropped", first, "ms", "once; it makes one anew"
     )
-    subject.median("undo", each(lambda _: desk.store.refs.undo("s"), 200), "ms")
-    subject.median("redo", each(lambda _: desk.store.refs.redo("s"), 200), "ms")
+    subject.median("undo", each(lambda _: desk.store.undo("s"), 200), "ms")
+    subject.median("redo", each(lambda _: desk.store.redo("s"), 200), "ms")
     subject.median("fork", each(lambda n: desk.fork(tips[n], f"fork-{n}"), 200), "ms")
     subject.target(f"check out any of {TURNS:,} turns", found, 2, "ms")
 

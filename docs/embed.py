@@ -14,8 +14,7 @@ import click
 from taiwa.cli.main import cli
 from taiwa.cli.table import COMMANDS, SECTIONS
 from taiwa.models.http_api import errors
-from taiwa.postgres import faults as server_faults
-from taiwa.sqlite import faults
+from taiwa.sql import postgres, sqlite
 from taiwa.store.schema import STORE
 
 HERE = Path(__file__).parent
@@ -90,15 +89,15 @@ def model_errors() -> str:
 
 def store_errors() -> str:
     """Every sentence about the file of the store, each once."""
-    rows = dict.fromkeys([(words, kind.__name__) for kind, words in faults.TABLE.values()])
-    said = ((words.replace("{name}", STORE.name).replace("{mend}", STORE.mend), kind) for words, kind in rows)
+    rows = dict.fromkeys([(words, kind.__name__) for kind, words in sqlite.TABLE.values()])
+    said = ((words.replace("{name}", STORE.name).replace("{repair}", STORE.repair), kind) for words, kind in rows)
     lines = (f"| the store FILE {words} | `{kind}` |\n" for words, kind in said)
     return f"| it says | error |\n|---|---|\n{''.join(lines)}"
 
 
 def server_errors() -> str:
     """Every sentence about a server that answers, each once."""
-    rows = dict.fromkeys((words, kind.__name__) for kind, words in server_faults.TABLE.values())
+    rows = dict.fromkeys((words, kind.__name__) for kind, words in postgres.TABLE.values())
     lines = (f"| the store on SERVER {words} | `{kind}` |\n" for words, kind in rows)
     return f"| it says | error |\n|---|---|\n{''.join(lines)}"
 

@@ -20,7 +20,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.run import Runtime
 from taiwa.kernel.values import Message, Passage, assistant, user
-from taiwa.retrieve import Index, Library, Within
+from taiwa.retrieval import Index, Library, ScopedRetriever
 from taiwa.talk.asking import reader_of
 
 __all__ = [
@@ -161,7 +161,7 @@ def _ask(index: Index, row: Question, reader: Reader) -> HandbookAnswer:
     quoted = extractive(row.turns[-1], found, row.history, reader).citations
     places = {(each.source, gold.words) for each in quoted for gold in row.gold if gold.words in each.words}
     held = any((gold.source, gold.words) in places for gold in row.gold)
-    runtime = Runtime(retriever=Within([index], row.who))
+    runtime = Runtime(retriever=ScopedRetriever([index], row.who))
     decided = runtime.run(_clarify_program(row))
     return HandbookAnswer(row, rank, held, isinstance(decided.act, Ask), bool(also_meant(decided, row.turns[-1])))
 

@@ -48,7 +48,7 @@ class Database:
         """Empty the tables of what tests left there; to make them anew would take longer."""
         tables = self.run(
             "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables"
-            " WHERE schemaname LIKE 'taiwa%' AND tablename <> 'taiwa_version'"
+            " WHERE schemaname LIKE 'taiwa%' AND tablename <> 'taiwa_format'"
         )
         if tables:
             self.run(f"TRUNCATE {', '.join(str(name) for (name,) in tables)} RESTART IDENTITY CASCADE")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.postgres import Server
 from taiwa.settings import Settings, config_path, load, set_value, show, unset
+from taiwa.sql import PostgresUrl
 from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting
 
 HOME = {"HOME": "/home/somebody"}
@@ -264,13 +264,13 @@ def test_a_store_may_be_on_a_server_and_its_password_is_not_shown(tmp_path: Path
 
     settings = load({}, {}, path)
 
-    assert settings.store == Server.read("postgresql://ann:zeugma@db/talks")
+    assert settings.store == PostgresUrl.parse("postgresql://ann:zeugma@db/talks")
     assert "postgresql://ann@db/talks" in [row.value for row in show(settings)]
     assert "zeugma" not in repr(settings) + repr(show(settings))
 
 
 def test_an_address_that_is_none_is_refused_without_being_repeated(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="TAIWA_STORE: store is no address of a server: write it as") as caught:
+    with pytest.raises(ConfigError, match="TAIWA_STORE: store is not a PostgreSQL URL; expected") as caught:
         load({}, {"TAIWA_STORE": "postgresql://ann:zeu/gma@db/talks"}, tmp_path / "config.yaml")
 
     assert "zeu" not in caught.value.message

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from taiwa.retrieve.analyzer import Analyzer
+from taiwa.retrieval.analyzer import Analyzer
 
 K = 10
 ANALYZER = Analyzer()
@@ -38,32 +38,32 @@ class Terms:
 
 class Taiwa:
     def __init__(self, passages: Passages, folder: Path) -> None:
-        from taiwa.retrieve import Library
-        from taiwa.retrieve.values import Batch
+        from taiwa.retrieval import Library
+        from taiwa.retrieval.types import Batch
 
         self.index = Library.open(folder / "library.db").make_empty("bench")
         for start in range(0, len(passages), 1_000):
-            self.index.shelf.commit(Batch(tuple(map(self._document, passages[start : start + 1_000]))))
-        self.index.shelf.settle()
+            self.index.backend.commit(Batch(tuple(map(self._document, passages[start : start + 1_000]))))
+        self.index.backend.settle()
 
     @staticmethod
     def _document(passage: tuple[str, str, str]) -> Any:
-        from taiwa.retrieve.values import Document, Known, Piece
+        from taiwa.retrieval.types import Chunk, Document, FileFacts
 
-        return Document(passage[0], passage[1], Known("", 0, 0, ""), (Piece(passage[2], 0),))
+        return Document(passage[0], passage[1], FileFacts("", 0, 0, ""), (Chunk(passage[2], 0),))
 
     def find(self, question: str) -> list[str]:
         return [passage.source for passage in self.index.find(question, K)]
 
     def add(self, passage: tuple[str, str, str]) -> None:
-        from taiwa.retrieve.values import Batch
+        from taiwa.retrieval.types import Batch
 
-        self.index.shelf.commit(Batch((self._document(passage),)))
+        self.index.backend.commit(Batch((self._document(passage),)))
 
     def delete(self, name: str) -> None:
-        from taiwa.retrieve.values import Batch
+        from taiwa.retrieval.types import Batch
 
-        self.index.shelf.commit(Batch(gone=(name,)))
+        self.index.backend.commit(Batch(gone=(name,)))
 
 
 class Tantivy:

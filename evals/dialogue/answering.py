@@ -21,8 +21,8 @@ from taiwa.flows.quoting import stands
 from taiwa.flows.sourced import Answer
 from taiwa.kernel.ledger import Limits, Spent
 from taiwa.kernel.records import Json
-from taiwa.retrieve.analyzer import DENSE
-from taiwa.retrieve.evidence import LOOKED_AT
+from taiwa.retrieval.analyzer import DENSE
+from taiwa.retrieval.index import LOOKED_AT
 from taiwa.talk.asking import reader_of
 
 __all__ = ["CITED", "EXTRACTIVE", "WITHOUT", "AnsweringTask", "answer_items", "normalized_words", "word_f1"]

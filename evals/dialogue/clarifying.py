@@ -17,7 +17,7 @@ from taiwa.kernel.effects import Program
 from taiwa.kernel.ledger import Limits
 from taiwa.kernel.records import Json, tag_of
 from taiwa.kernel.values import assistant, user
-from taiwa.retrieve.evidence import LOOKED_AT
+from taiwa.retrieval.index import LOOKED_AT
 
 __all__ = ["NO_MODEL", "SIGNALS", "ClarifyingTask", "clarify_items"]
 

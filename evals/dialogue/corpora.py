@@ -31,8 +31,8 @@ from taiwa.evals.retrieval import (
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.values import Passage
-from taiwa.retrieve.reading.reading import Reading
-from taiwa.retrieve.reading.split import split
+from taiwa.retrieval.readers import split_into_chunks
+from taiwa.retrieval.types import ParsedDocument
 
 __all__ = ["BUNDLED", "CorpusContent", "CorpusFormat", "load_rows", "read_corpora"]
 
@@ -126,7 +126,7 @@ class CorpusContent:
 
 def passages_of(name: str, text: str) -> tuple[Passage, ...]:
     """Return a document as passages, split as an index splits it."""
-    return tuple(passage_of(f"{name}#{each.start}", each.text) for each in split(Reading(text)))
+    return tuple(passage_of(f"{name}#{each.start}", each.text) for each in split_into_chunks(ParsedDocument(text)))
 
 
 def turns_of_pairs(pairs: Sequence[tuple[str, str]], last: str) -> tuple[tuple[str, str], ...]:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.values import Ability
-from taiwa.postgres.address import Server, is_server
+from taiwa.sql import PostgresUrl, is_postgres_url
 from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting, write_private
 
 __all__ = ["BUILTIN", "Row", "Settings", "config_path", "load", "set_value", "show", "unset"]
@@ -37,7 +37,7 @@ BUILTIN = "builtin"
 class Settings:
     """All settings of one run. `origins` says where each value came from, by dotted key; a default has no origin."""
 
-    store: Path | Server
+    store: Path | PostgresUrl
     path: Path
     model: str | None = None
     max_cost_nano: int | None = None
@@ -92,11 +92,11 @@ def _text(text: str) -> str:
     return text.strip()
 
 
-def _place(text: str) -> Path | Server:
-    if not is_server(text):
+def _place(text: str) -> Path | PostgresUrl:
+    if not is_postgres_url(text):
         return Path(_text(text)).expanduser().absolute()
     try:
-        return Server.read(text)
+        return PostgresUrl.parse(text)
     except ValueError as error:
         raise SecretInPlainError(str(error)) from None
 

@@ -84,12 +84,12 @@ def test_an_answer_to_an_empty_edit_is_not_asked_for(talked: Taiwa, speaker: Spe
     ("command", "line"),
     [
         (("edit", "chat-1~2", "x"), "chat-1~2 is no turn of chat-1"),
-        (("edit", "chat-9", "x"), "there is no session 'chat-9'"),
-        (("retry", "-s", "chat-9"), "there is no session 'chat-9'"),
+        (("edit", "chat-9", "x"), "session 'chat-9' not found"),
+        (("retry", "-s", "chat-9"), "session 'chat-9' not found"),
         (("resume",), "no turn was cut off: there is nothing to resume"),
-        (("rerun", "chat-9", "-o", "x"), "there is no session 'chat-9'"),
+        (("rerun", "chat-9", "-o", "x"), "session 'chat-9' not found"),
         (("rerun", "-p", "a=1", "-o", "x"), "-p goes with --app"),
-        (("replay", "chat-9"), "there is no session 'chat-9'"),
+        (("replay", "chat-9"), "session 'chat-9' not found"),
     ],
 )
 def test_what_cannot_be_done_again_is_one_line(

@@ -91,7 +91,7 @@ def test_markdown_keeps_answers_and_shows_what_changed(talked: Taiwa) -> None:
     [
         (("export", "chat-1", "-o", "chat.txt"), "chat.txt: the ending says no form; take .jsonl, .md or .html"),
         (("export", "chat-1", "-o", "/proc/x.md"), "/proc/x.md: cannot be written"),
-        (("export", "chat-9"), "there is no session 'chat-9'"),
+        (("export", "chat-9"), "session 'chat-9' not found"),
         (("import", "/nowhere.jsonl"), "/nowhere.jsonl: No such file or directory"),
     ],
 )

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from taiwa.cli.indexfind import cut
 from tests.cli.conftest import Taiwa
-from tests.retrieve.documents import pdf
+from tests.retrieval.documents import pdf
 
 
 @pytest.fixture
@@ -118,13 +118,13 @@ def test_two_commands_at_once_make_one_index_and_both_end_well(taiwa: Taiwa, fol
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("index", "nowhere"), "there is no folder nowhere"),
-        (("index", "show", "nothing"), "there is no index 'nothing'"),
-        (("index", "drop", "nothing"), "there is no index 'nothing'"),
+        (("index", "nowhere"), "folder nowhere not found"),
+        (("index", "show", "nothing"), "index 'nothing' not found"),
+        (("index", "drop", "nothing"), "index 'nothing' not found"),
         (("find", "x"), "there is no index yet"),
         (("find", " "), "at least one word"),
         (("find", "x", "--in", "nowhere"), "neither an index nor a folder"),
-        (("index", ".", "--language", "klingon"), "no stemmer for 'klingon'"),
+        (("index", ".", "--language", "klingon"), "unknown stemmer language 'klingon'"),
         (("index", ".", "--name", "a/b"), "cannot be called 'a/b'"),
     ],
 )
@@ -142,7 +142,7 @@ def test_rules_that_cannot_be_understood_index_nothing(taiwa: Taiwa, folder: Pat
     refused = taiwa("index", str(folder))
 
     assert refused.code == 2
-    assert ".taiwa-access.yaml: the rule 'pay.md'" in refused.err
+    assert ".taiwa-access.yaml:1: the rule 'pay.md'" in refused.err
     assert taiwa.ok("find", "holiday", "--json").json == []
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.retrieve import Library
-from taiwa.retrieve.values import Feedback
+from taiwa.retrieval import Library
+from taiwa.retrieval.types import PassageFeedback
 from tests.cli.conftest import Place, Taiwa
 from tests.peers.embedder import EmbeddingServer
 
@@ -35,7 +35,7 @@ def helped(place: Place) -> None:
         right = {each.source: each.id for each in index.find("vacation wage journey", 9)}
         for number in range(24):
             word, source = (("holiday", "leave.md"), ("salary", "pay.md"), ("train", "trip.md"))[number % 3]
-            index.tell(Feedback(f"{word} {number}", right[source], True))
+            index.tell(PassageFeedback(f"{word} {number}", right[source], True))
 
 
 def test_a_gain_on_what_people_asked_switches_it_on(

@@ -48,15 +48,15 @@ def test_json_tells_where_a_move_led(talked: Taiwa) -> None:
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        (("undo", "4"), "there are only 3 steps back to the beginning, not 4"),
-        (("redo",), "nothing to redo in 'chat-1': nothing was undone"),
+        (("undo", "4"), "cannot go back 4 steps; only 3 lead to the beginning"),
+        (("redo",), "nothing to redo in session 'chat-1': nothing was undone"),
         (("undo", "0"), "0 is not in the range x>=1"),
         (("undo", "x"), "'x' is not a valid integer"),
-        (("undo", "-s", "chat-2"), "there is no session 'chat-2': did you mean chat-1?"),
-        (("switch", "chat-9"), "there is no session 'chat-9'"),
-        (("fork", "chat-1"), "there is a session 'chat-1' already"),
-        (("fork", "chat-1~9", "b"), "there are only 3 steps back"),
-        (("fork", "chat-1", "a b"), "a session's name has no spaces"),
+        (("undo", "-s", "chat-2"), "session 'chat-2' not found; did you mean chat-1?"),
+        (("switch", "chat-9"), "session 'chat-9' not found"),
+        (("fork", "chat-1"), "session 'chat-1' already exists"),
+        (("fork", "chat-1~9", "b"), "cannot go back 9 steps"),
+        (("fork", "chat-1", "a b"), "a session name must not contain spaces"),
     ],
 )
 def test_a_move_that_leads_nowhere_is_one_line(talked: Taiwa, command: tuple[str, ...], line: str) -> None:
@@ -116,9 +116,9 @@ def test_a_place_can_be_named_by_the_beginning_of_its_hash(talked: Taiwa) -> Non
 @pytest.mark.parametrize(
     ("revision", "line"),
     [
-        ("chat-7", "there is no session 'chat-7': did you mean chat-1?"),
-        ("abcdef123456", "no node that begins so"),
-        ("chat-1~1@{2}", "is no revision: write name, name~2, name@{3} or the beginning of a hash"),
+        ("chat-7", "session 'chat-7' not found; did you mean chat-1?"),
+        ("abcdef123456", "no session and no node"),
+        ("chat-1~1@{2}", "invalid revision 'chat-1~1@{2}'; write name, name~2, name@{3} or the beginning of a hash"),
         ("chat-1@{99}", "'chat-1' has moved only 2 times, not 99"),
     ],
 )

@@ -59,7 +59,7 @@ def test_a_person_is_removed(taiwa: Taiwa) -> None:
 
 def test_mistakes_are_told_in_one_line(taiwa: Taiwa) -> None:
     for words, expected in (
-        (("show", "bob"), "no person 'bob'"),
+        (("show", "bob"), "user 'bob' not found"),
         (("set", "ann", "asking=9"), "from 0 to 1"),
         (("set", "ann", "office"), "KEY=VALUE"),
         (("tell", "ann", "meh"), "is no verdict"),

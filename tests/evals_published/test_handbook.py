@@ -8,7 +8,7 @@ import pytest
 
 from evals.handbook import HandbookAnswer, ask_handbook, count_answers, read_questions
 from taiwa.apps.catalogue import HANDBOOK
-from taiwa.retrieve import Index, Library
+from taiwa.retrieval import Index, Library
 from taiwa.talk.asking import reader_of
 
 ROWS = read_questions()

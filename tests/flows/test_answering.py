@@ -13,11 +13,11 @@ from taiwa.flows.clarify import Manner, ask
 from taiwa.flows.rewrite import INSTRUCTIONS
 from taiwa.kernel import Ability, Note, Passage, Request, Runtime, UnsupportedError, assistant, user
 from taiwa.kernel.values import Chunk, Finished, Likelihood, TextDelta
-from taiwa.retrieve import InMemory
+from taiwa.retrieval import InMemoryRetriever
 
 TRAINS = Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",), page=4, id="p3")
 LEAVE = Passage("leave.md", "Everybody has 20 days.", heading=("Leave",), id="p1")
-SHELF = InMemory((TRAINS, LEAVE))
+SHELF = InMemoryRetriever((TRAINS, LEAVE))
 APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").opened({})
 REWRITES = INSTRUCTIONS["en"][:60]
 

@@ -15,7 +15,7 @@ from taiwa.flows.person import Person
 from taiwa.flows.policies import decide
 from taiwa.kernel import Ability, InputError, Note, Passage, Runtime, TextDelta
 from taiwa.models.scripted import Scripted, script
-from taiwa.retrieve import InMemory
+from taiwa.retrieval import InMemoryRetriever
 from tests.flows.driving import Drive
 from tests.flows.scored import written
 
@@ -23,7 +23,7 @@ NONE: frozenset[Ability] = frozenset()
 PAID = Passage("leave.md", "Paid leave is 20 days a year.", heading=("Leave", "Paid leave"), id="p1")
 SICK = Passage("leave.md", "For sick leave a note is due on day 3.", start=90, heading=("Leave", "Sick leave"), id="p2")
 TRAINS = Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",), page=4, id="p3")
-SHELF = InMemory((PAID, SICK, TRAINS))
+SHELF = InMemoryRetriever((PAID, SICK, TRAINS))
 ALONE = Asking(Manner(judge="none", k=8))
 APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").opened({})
 

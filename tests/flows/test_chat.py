@@ -277,7 +277,7 @@ class TestWindows:
 
         _, after = driven.value
         assert [past.user for past in after.turns] == ["user 3", "Hello?"]
-        assert [node.kind for node in after.fresh[len(before.fresh) :]] == ["fold", "turn"]
+        assert [node.kind for node in after.fresh[len(before.fresh) :]] == ["summary", "turn"]
         assert after.state == before.state | {"turns": 4}
         assert "user 1" not in repr(model.requests)
 

@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 
 from taiwa.flows.finding import find, fuse
 from taiwa.kernel import Passage, Retrieve
-from taiwa.retrieve import InMemory
+from taiwa.retrieval import InMemoryRetriever
 from tests.flows.driving import Drive
 
 NAMES = st.lists(st.sampled_from("abcdef"), unique=True).map(lambda names: tuple(Passage(n, n, 1.0) for n in names))
 
 
 def test_each_query_is_looked_up_once_and_what_both_find_comes_first(drive: Drive) -> None:
-    shelf = InMemory((Passage("a", "leave nursing"), Passage("b", "leave paid"), Passage("c", "nursing")))
+    shelf = InMemoryRetriever((Passage("a", "leave nursing"), Passage("b", "leave paid"), Passage("c", "nursing")))
 
     done = drive(lambda: find(("leave", "nursing"), 2), retriever=shelf)
 

@@ -15,7 +15,7 @@ from taiwa.flows.material import CONTROL
 from taiwa.kernel import Ability, CallTool, Complete, Effect, Passage, Runtime
 from taiwa.kernel.journal import Journal
 from taiwa.models.scripted import Scripted, script
-from taiwa.retrieve import InMemory
+from taiwa.retrieval import InMemoryRetriever
 from tests.flows.injections import ATTACKS, Attack
 from tests.flows.scored import written
 
@@ -35,7 +35,7 @@ def asked(passage: Passage, model: Scripted | None = None) -> tuple[Reply, tuple
     """Ask once; give the reply and every effect that was performed."""
     journal = Journal()
     asking = Asking(Manner(judge="none" if model is None else "auto", k=8))
-    runtime = Runtime(model or script(), retriever=InMemory((passage, OTHER)))
+    runtime = Runtime(model or script(), retriever=InMemoryRetriever((passage, OTHER)))
     reply, _ = runtime.done(ask_turn(QUESTION, asking)(begin(APP)), journal).value
     return reply, tuple(entry.effect for entry in journal.entries if entry.effect is not None)
 

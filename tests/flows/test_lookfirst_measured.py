@@ -8,10 +8,9 @@ import pytest
 from taiwa.flows.lookfirst import answerable
 from taiwa.flows.person import Thresholds
 from taiwa.kernel import Evidence
-from taiwa.retrieve import Library
-from taiwa.retrieve.evidence import LOOKED_AT, judge
-from taiwa.retrieve.fusion import weigh
-from tests.retrieve.measured import filled, rows
+from taiwa.retrieval import Library
+from taiwa.retrieval.index import LOOKED_AT, judge, weight_terms
+from tests.retrieval.measured import filled, rows
 
 MOST = 150
 
@@ -23,9 +22,9 @@ def chances(data: Path, folder: Path, name: str) -> tuple[list[float], list[floa
     with Library.open(folder / "library.db") as library:
         index = filled(library, name, rows(data / f"{name}_passages.jsonl"))
         for one in rows(data / f"{name}_questions.jsonl")[-MOST:]:
-            weights = weigh(index.analyzer, one["q"])
-            counts = index.shelf.counts(tuple(weights), frozenset())
-            found = index.shelf.search(weights, LOOKED_AT + 5, frozenset())
+            weights = weight_terms(index.analyzer, one["q"])
+            counts = index.backend.counts(tuple(weights), frozenset())
+            found = index.backend.search(weights, LOOKED_AT + 5, frozenset())
             others = [each for each in found if each.source not in one["rel"]]
             for values, some in ((present, found), (absent, others)):
                 measured: Evidence = judge(index.analyzer, weights, some[:LOOKED_AT], counts)

@@ -19,9 +19,9 @@ PLACES = {
     "mcp": ("taiwa.tools",),
     "anyio": ("taiwa.tools",),
     "httpx2": ("taiwa.models",),
-    "sqlite3": ("taiwa.sqlite",),
-    "psycopg": ("taiwa.postgres",),
-    "numpy": ("taiwa.constraints", "taiwa.models", "taiwa.retrieve", "taiwa.safetensors_file"),
+    "sqlite3": ("taiwa.sql",),
+    "psycopg": ("taiwa.sql",),
+    "numpy": ("taiwa.constraints", "taiwa.models", "taiwa.retrieval", "taiwa.safetensors_file"),
     "torch": ("taiwa.models",),
     "transformers": ("taiwa.models",),
     "huggingface_hub": ("taiwa.models",),
@@ -36,13 +36,13 @@ PLACES = {
     "matplotlib": ("taiwa.evals",),
     "ray": ("taiwa.evals",),
     "yaml": ("taiwa.yamlfile",),
-    "tantivy": ("taiwa.retrieve",),
-    "markdown_it": ("taiwa.retrieve",),
-    "charset_normalizer": ("taiwa.retrieve",),
-    "pypdfium2": ("taiwa.retrieve",),
-    "mammoth": ("taiwa.retrieve",),
-    "trafilatura": ("taiwa.retrieve",),
-    "tokenizers": ("taiwa.retrieve",),
+    "tantivy": ("taiwa.retrieval",),
+    "markdown_it": ("taiwa.retrieval",),
+    "charset_normalizer": ("taiwa.retrieval",),
+    "pypdfium2": ("taiwa.retrieval",),
+    "mammoth": ("taiwa.retrieval",),
+    "trafilatura": ("taiwa.retrieval",),
+    "tokenizers": ("taiwa.retrieval",),
 }
 """Where a library may be imported. A library that is not the standard one and not here may be imported nowhere."""
 
@@ -89,7 +89,7 @@ def test_a_library_out_of_its_place_is_seen(module: str, text: str) -> None:
     [
         ("taiwa.shape", "import pydantic"),
         ("taiwa.shape.read", "from pydantic_core import ValidationError"),
-        ("taiwa.sqlite.connection", "import sqlite3"),
+        ("taiwa.sql.sqlite", "import sqlite3"),
         ("taiwa.kernel.run", "import json\nfrom taiwa.kernel import values"),
     ],
 )

@@ -87,8 +87,8 @@ def test_undo_after_a_commit_is_where_one_was_and_redo_where_one_came_from(
         for steps in range(1, len(places)):
             tip = store.refs.tip("main")
             assert tip == places[-1].tip
-            assert store.refs.undo("main", steps) == places[-1 - steps].tip
-            assert store.refs.redo("main", steps) == tip
+            assert store.undo("main", steps) == places[-1 - steps].tip
+            assert store.redo("main", steps) == tip
 
 
 @pytest.mark.parametrize("reply", ["text+delta", "environment"])
@@ -102,12 +102,12 @@ def test_a_snapshot_changes_nothing_but_the_time_it_takes(
         live = desk.commit("main", begin(app(reply)), expected=None)
         for kind, text, delta in said:
             live = desk.commit("main", moved(live, kind, text, delta), expected=live.tip)
-        store.snaps.put(live.tip, desks._snapshot(live))
+        store.snapshots.put(live.tip, desks._snapshot(live))
         for kind, text, delta in more:
             live = desk.commit("main", moved(live, kind, text, delta), expected=live.tip)
 
         assert same(Desk(store).checkout(live.tip), live)
-        store.snaps.drop()
+        store.snapshots.clear()
         assert same(Desk(store).checkout(live.tip), live)
 
 
@@ -117,7 +117,7 @@ def test_a_table_comes_back_from_a_snapshot_with_its_newest_entries_last() -> No
         live = desk.commit("main", begin(app()), expected=None)
         for key in "zab":
             live = desk.commit("main", take(live, "x", "y", {"dictionary": {key: "entry"}}), expected=live.tip)
-        store.snaps.put(live.tip, desks._snapshot(live))
+        store.snapshots.put(live.tip, desks._snapshot(live))
 
         assert same(Desk(store).checkout(live.tip), live)
 

@@ -100,10 +100,10 @@ class Histories(RuleBasedStateMachine):
         tip = self.sessions[name].tip
         nodes: list[Node] = []
         if fold == "before":
-            nodes.append(Node(tip, "fold", APP.hash, answer="so far"))
+            nodes.append(Node(tip, "summary", APP.hash, answer="so far"))
         nodes.append(turn(nodes[-1].hash if nodes else tip, said))
         if fold == "after":
-            nodes.append(Node(nodes[-1].hash, "fold", APP.hash, answer="so far"))
+            nodes.append(Node(nodes[-1].hash, "summary", APP.hash, answer="so far"))
 
         assert self.store.commit(name, nodes, expected=tip) == nodes[-1].hash
 
@@ -128,9 +128,9 @@ class Histories(RuleBasedStateMachine):
         at = self.back(self.sessions[name].tip, count) if name in self.sessions else None
         if at is None:
             with pytest.raises(InputError):
-                self.store.refs.undo(name, count)
+                self.store.undo(name, count)
             return
-        assert self.store.refs.undo(name, count) == at
+        assert self.store.undo(name, count) == at
         self.moved(name, "undo", at)
 
     @rule(name=names, count=steps)
@@ -138,9 +138,9 @@ class Histories(RuleBasedStateMachine):
         undone = self.undone(name)
         if count > len(undone):
             with pytest.raises(InputError):
-                self.store.refs.redo(name, count)
+                self.store.redo(name, count)
             return
-        assert self.store.refs.redo(name, count) == undone[-count]
+        assert self.store.redo(name, count) == undone[-count]
         self.moved(name, "redo", undone[-count])
 
     def undone(self, name: str) -> list[str]:
@@ -192,7 +192,7 @@ class Histories(RuleBasedStateMachine):
         del self.sessions[name]
         self.order.remove(name)
         held = self.reached()
-        assert self.store.forget(name).nodes == len(before - held)
+        assert self.store.delete_session(name).nodes == len(before - held)
         self.parents = {node: parent for node, parent in self.parents.items() if node in held}
         self.bases = {node: base for node, base in self.bases.items() if node in held}
 

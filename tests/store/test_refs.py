@@ -16,7 +16,7 @@ def test_undo_takes_back_what_a_commit_added(store: Store) -> None:
     before = begin(store, "main", "a")
     store.commit("main", [turn(before, "b")], expected=before)
 
-    assert store.refs.undo("main") == before
+    assert store.undo("main") == before
     assert store.refs.tip("main") == before
 
 
@@ -24,58 +24,58 @@ def test_undo_takes_back_what_a_commit_added(store: Store) -> None:
 def test_a_fold_that_was_committed_with_a_turn_is_undone_with_it(store: Store, fold_first: bool) -> None:
     before = begin(store, "main", "a")
     if fold_first:
-        fold = Node(before, "fold", APP.hash, answer="summary")
+        fold = Node(before, "summary", APP.hash, answer="summary")
         nodes = [fold, turn(fold.hash, "b")]
     else:
         first = turn(before, "b")
-        nodes = [first, Node(first.hash, "fold", APP.hash, answer="summary")]
+        nodes = [first, Node(first.hash, "summary", APP.hash, answer="summary")]
     tip = store.commit("main", nodes, expected=before)
     store.commit("main", [turn(tip, "c")], expected=tip)
 
-    assert store.refs.undo("main") == tip
-    assert store.refs.undo("main") == before
-    assert store.refs.redo("main") == tip
+    assert store.undo("main") == tip
+    assert store.undo("main") == before
+    assert store.redo("main") == tip
 
 
 def test_a_turn_that_began_a_session_is_undone_back_to_the_root(store: Store) -> None:
     first = root()
     store.commit("main", [first, turn(first.hash, "a")], expected=None, apps=[APP])
 
-    assert store.refs.undo("main") == first.hash
-    with pytest.raises(InputError, match="only 0 steps back"):
-        store.refs.undo("main")
+    assert store.undo("main") == first.hash
+    with pytest.raises(InputError, match="only 0 lead to the beginning"):
+        store.undo("main")
 
 
 def test_undone_steps_are_redone_one_by_one_or_together(store: Store) -> None:
     begin(store, "main", "a", "b", "c", "d")
-    store.refs.undo("main", 3)
-    store.refs.redo("main")
+    store.undo("main", 3)
+    store.redo("main")
     assert said(store) == "b"
 
-    store.refs.redo("main", 2)
+    store.redo("main", 2)
 
     assert said(store) == "d"
-    with pytest.raises(InputError, match="nothing to redo in 'main'"):
-        store.refs.redo("main")
+    with pytest.raises(InputError, match="nothing to redo in session 'main'"):
+        store.redo("main")
 
 
 def test_redo_goes_no_further_than_what_was_undone(store: Store) -> None:
     begin(store, "main", "a", "b", "c")
-    store.refs.undo("main", 2)
+    store.undo("main", 2)
 
-    with pytest.raises(InputError, match="only 2 undone steps are left to redo, not 3"):
-        store.refs.redo("main", 3)
+    with pytest.raises(InputError, match="cannot redo 3 steps; only 2 undone steps are left"):
+        store.redo("main", 3)
 
 
 def test_redo_after_a_new_turn_is_refused_and_says_where_the_undone_one_is(store: Store) -> None:
     begin(store, "main", "a", "b")
-    tip = store.refs.undo("main")
+    tip = store.undo("main")
     store.commit("main", [turn(tip, "instead")], expected=tip)
 
     with pytest.raises(
         InputError, match="it has moved on since the undo; what was undone is at main@\\{2\\}"
     ) as caught:
-        store.refs.redo("main")
+        store.redo("main")
 
     assert store.nodes.get(store.resolve("main@{2}")).user == "b"
     assert "instead" not in caught.value.message
@@ -84,16 +84,16 @@ def test_redo_after_a_new_turn_is_refused_and_says_where_the_undone_one_is(store
 def test_redo_without_undo_has_nothing_to_do(store: Store) -> None:
     begin(store, "main", "a")
 
-    with pytest.raises(InputError, match="nothing to redo in 'main': nothing was undone"):
-        store.refs.redo("main")
+    with pytest.raises(InputError, match="nothing to redo in session 'main': nothing was undone"):
+        store.redo("main")
 
 
 @pytest.mark.parametrize("steps", [0, -1])
 def test_undo_and_redo_take_at_least_one_step(store: Store, steps: int) -> None:
     begin(store, "main", "a")
 
-    for move in (store.refs.undo, store.refs.redo):
-        with pytest.raises(InputError, match="at least one step"):
+    for move in (store.undo, store.redo):
+        with pytest.raises(InputError, match="at least 1"):
             move("main", steps)
 
 
@@ -102,16 +102,16 @@ def test_a_retried_turn_follows_an_earlier_node_and_undo_goes_back_to_that(store
     before = store.refs.tip("main")
     old = store.commit("main", [turn(before, "b", "old answer")], expected=before)
 
-    new = store.commit("main", [turn(before, "b", "new answer")], expected=old, why="retry")
+    new = store.commit("main", [turn(before, "b", "new answer")], expected=old, reason="retry")
 
     assert store.refs.tip("main") == new
     assert store.resolve("main@{1}") == old
-    assert store.refs.undo("main") == before
+    assert store.undo("main") == before
 
 
 def test_a_fork_shares_its_past_and_goes_its_own_way(store: Store) -> None:
     tip = begin(store, "main", "a", "b")
-    store.refs.create("other", store.resolve("main~1"), why="fork")
+    store.refs.create("other", store.resolve("main~1"), reason="fork")
 
     forked = store.refs.tip("other")
     store.commit("other", [turn(forked, "c")], expected=forked)
@@ -123,7 +123,7 @@ def test_a_fork_shares_its_past_and_goes_its_own_way(store: Store) -> None:
 def test_the_list_shows_who_moved_last_first(store: Store) -> None:
     begin(store, "b", "1", "2")
     begin(store, "a", "1")
-    store.refs.undo("b")
+    store.undo("b")
 
     assert [(ref.name, ref.app, ref.turns) for ref in store.refs.list()] == [("b", "chat", 1), ("a", "chat", 1)]
     assert store.refs.latest() == "b"
@@ -138,25 +138,25 @@ def test_a_name_is_moved_only_from_where_it_is_expected(store: Store) -> None:
     tip = begin(store, "main", "a", "b")
     earlier = store.resolve("main~1")
 
-    with pytest.raises(ConflictError, match=r"is at .* and not at"):
-        store.refs.move("main", earlier, expected=earlier, why="reset")
-    store.refs.move("main", earlier, expected=tip, why="reset")
+    with pytest.raises(ConflictError, match=r"is at .*, expected"):
+        store.refs.move("main", earlier, expected=earlier, reason="reset")
+    store.refs.move("main", earlier, expected=tip, reason="reset")
 
     assert store.refs.tip("main") == earlier
-    assert store.refs.reflog("main")[0].why == "reset"
+    assert store.refs.reflog("main")[0].reason == "reset"
 
 
 def test_a_renamed_session_keeps_its_log_its_runs_and_its_undone_turns(store: Store) -> None:
     begin(store, "old", "a", "b")
     run = store.runs.begin("old", store.refs.tip("old"), APP.hash, "c")
-    store.refs.undo("old")
+    store.undo("old")
 
     store.refs.rename("old", "neu")
 
     assert not store.refs.has("old")
     assert store.runs.run(run).ref == "neu"
     assert [move.op for move in store.refs.reflog("neu")] == ["rename", "undo", "commit", "commit", "create"]
-    store.refs.redo("neu")
+    store.redo("neu")
     assert said(store, "neu") == "b"
 
 
@@ -164,9 +164,9 @@ def test_a_taken_name_is_not_given_twice(store: Store) -> None:
     tip = begin(store, "one", "a")
     begin(store, "two", "b")
 
-    with pytest.raises(ConflictError, match="there is a session 'two' already"):
+    with pytest.raises(ConflictError, match="session 'two' already exists"):
         store.refs.create("two", tip)
-    with pytest.raises(ConflictError, match="there is a session 'two' already"):
+    with pytest.raises(ConflictError, match="session 'two' already exists"):
         store.refs.rename("one", "two")
 
 
@@ -212,7 +212,7 @@ def test_an_unknown_name_is_answered_by_the_nearest_ones(store: Store) -> None:
     begin(store, "translate-1", "a")
     begin(store, "chat-1", "a")
 
-    with pytest.raises(InputError, match="there is no session 'translat1': did you mean translate-1\\?"):
+    with pytest.raises(InputError, match="session 'translat1' not found; did you mean translate-1\\?"):
         store.refs.tip("translat1")
-    with pytest.raises(InputError, match="there is no session 'zz': there are chat-1, translate-1"):
-        store.refs.undo("zz")
+    with pytest.raises(InputError, match="session 'zz' not found; sessions: chat-1, translate-1"):
+        store.undo("zz")

@@ -15,7 +15,7 @@ from taiwa.kernel.ledger import Price
 from taiwa.kernel.run import Runtime
 from taiwa.kernel.values import Response, ToolResult, Usage, assistant
 from taiwa.store import Run, Store
-from taiwa.store.process import identity, is_alive
+from taiwa.store.sqlite import is_alive, start_of_process
 from tests.store.turns import APP, USAGE, answered, begin, turn
 
 
@@ -34,7 +34,7 @@ def test_a_run_may_be_outside_every_session(store: Store) -> None:
 
     store.runs.sink(run)(answered("extract this", "{}"))
 
-    assert [line.requests for line in store.bill("session")] == [1]
+    assert [line.requests for line in store.costs("session")] == [1]
 
 
 def test_a_journal_comes_back_as_it_was_written(store: Store) -> None:
@@ -87,7 +87,7 @@ def test_the_last_entry_of_a_place_counts_and_all_are_on_the_bill(store: Store) 
     assert found is not None
     assert isinstance(found.answer, Response)
     assert found.answer.text == "second try"
-    assert store.bill("session")[0].requests == 2
+    assert store.costs("session")[0].requests == 2
 
 
 def test_calls_tell_what_was_paid(store: Store) -> None:
@@ -106,7 +106,7 @@ def test_calls_tell_what_was_paid(store: Store) -> None:
         ("served-model", USAGE, None, ""),
         ("served-model", None, None, ""),
     ]
-    assert store.runs.made(tip) == calls
+    assert store.runs.calls_at(tip) == calls
 
 
 def test_a_run_of_a_living_process_is_not_offered_for_resuming(store: Store) -> None:
@@ -124,7 +124,7 @@ def test_a_run_ends_once(store: Store) -> None:
 
     store.runs.fail(run, InputError("first"))
     store.runs.abandon(run)
-    store.runs.lose(run)
+    store.runs.mark_conflict(run)
 
     assert store.runs.run(run).status == "failed"
     assert store.runs.run(run).text == "x"
@@ -133,11 +133,11 @@ def test_a_run_ends_once(store: Store) -> None:
 def test_a_run_that_is_not_there_is_said_to_be_missing(store: Store) -> None:
     begin(store)
 
-    with pytest.raises(StoreError, match="no run 99"):
+    with pytest.raises(StoreError, match="run 99 not found"):
         store.runs.run(99)
-    with pytest.raises(StoreError, match="no longer has what this belongs to"):
+    with pytest.raises(StoreError, match="no longer has the row that this one refers to"):
         store.runs.sink(99)(answered("x", "y"))
-    with pytest.raises(StoreError, match="no app"):
+    with pytest.raises(StoreError, match=r"app .* not found"):
         store.runs.begin("main", None, "ab" * 16, "x")
 
 
@@ -223,7 +223,7 @@ def test_a_run_of_somebody_who_is_there_is_not_taken_up(place: str) -> None:
         run = one.runs.begin("main", tip, APP.hash, "b")
 
         assert two.runs.open_runs() == ()
-        with pytest.raises(ConflictError, match="taken up or ended by another program"):
+        with pytest.raises(ConflictError, match="resumed or ended by another program"):
             two.runs.claim(run)
         one.runs.release(run)
         assert two.runs.claim(run).text == "b"
@@ -232,13 +232,13 @@ def test_a_run_of_somebody_who_is_there_is_not_taken_up(place: str) -> None:
 
 
 def test_a_process_is_known_by_its_beginning_and_not_by_its_number_alone() -> None:
-    own = identity(os.getpid())
+    own = start_of_process(os.getpid())
 
     assert is_alive(os.getpid(), own)
     assert not is_alive(os.getpid(), own + "1")
     assert not is_alive(os.getpid(), "")
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        token = identity(child.pid)
+        token = start_of_process(child.pid)
         assert is_alive(child.pid, token)
         child.kill()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)

@@ -1,6 +1,7 @@
-"""A store of any older version becomes one of the newest, once, whoever opens it."""
+"""A store of any older version becomes one of the newest, once, by whichever process opens it."""
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -8,58 +9,125 @@ from pathlib import Path
 import pytest
 
 from taiwa.kernel.errors import StoreError
-from taiwa.sqlite.kind import is_current, migrate
+from taiwa.sql import DatabaseSpec, Migration, PostgresUrl
+from taiwa.sql.postgres import PostgresDatabase
+from taiwa.sql.sqlite import SqliteDatabase
 from taiwa.store import Store
-from taiwa.store.schema import APPLICATION, MIGRATIONS, STORE
+from taiwa.store.schema import STORE
+from tests.database import Database
 from tests.store.turns import begin
 
-MORE = ("ALTER TABLE node ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0", "UPDATE node SET pinned = turns")
-NEXT = replace(STORE, migrations=(*MIGRATIONS, MORE))
+MORE = Migration(("ALTER TABLE node ADD COLUMN pinned {int} NOT NULL DEFAULT 0", "UPDATE node SET pinned = turns"))
+NEXT = replace(STORE, migrations=(*STORE.migrations, MORE))
+HALF = Migration(("CREATE TABLE half(x {int}){strict}", "CREATE TABLE half(x {int}){strict}"))
 
 
 def opened(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, isolation_level=None)
 
 
-def test_a_file_of_the_first_version_is_brought_to_the_second_with_all_it_holds(tmp_path: Path) -> None:
-    with closing(opened(tmp_path / "old.db")) as sql:
-        for statement in MIGRATIONS[0]:
-            sql.execute(statement)
-        sql.execute(f"PRAGMA application_id = {APPLICATION}")
-        sql.execute("PRAGMA user_version = 1")
-    with Store.open(tmp_path / "old.db") as store:
+def opened_as(place: str, spec: DatabaseSpec, *, readonly: bool = False) -> SqliteDatabase | PostgresDatabase:
+    if "://" in place:
+        return PostgresDatabase(PostgresUrl(place), spec, readonly=readonly)
+    return SqliteDatabase(place, spec, readonly=readonly)
+
+
+@pytest.fixture
+def dropped(postgres_server: Database) -> Iterator[Database]:
+    """A database without our schemas, before and afterwards."""
+    postgres_server.drop()
+    yield postgres_server
+    postgres_server.drop()
+
+
+@pytest.fixture
+def fresh(place: str, request: pytest.FixtureRequest) -> str:
+    """A place without tables, and without those of a newer version afterwards."""
+    if "://" in place:
+        request.getfixturevalue("dropped")
+    return place
+
+
+def test_a_store_of_the_first_version_is_brought_to_the_second_with_all_it_holds(fresh: str) -> None:
+    with Store.open(fresh) as store:
         begin(store, "main", "a", "b")
 
-    with closing(opened(tmp_path / "old.db")) as sql:
-        assert not is_current(sql, NEXT)
-        migrate(sql, NEXT)
-        migrate(sql, NEXT)
-
-        assert is_current(sql, NEXT)
-        assert sql.execute("SELECT pinned FROM node ORDER BY seq").fetchall() == [(0,), (1,), (2,)]
-        assert sql.execute("PRAGMA user_version").fetchone() == (len(NEXT.migrations),)
+    for _ in range(2):
+        db = opened_as(fresh, NEXT)
+        assert db.rows("SELECT pinned FROM node ORDER BY seq") == [(0,), (1,), (2,)]
+        db.close()
 
 
-def test_a_migration_that_fails_leaves_the_version_before_it(tmp_path: Path) -> None:
-    Store.open(tmp_path / "store.db").close()
-    broken = replace(STORE, migrations=(*MIGRATIONS, ("CREATE TABLE half(x)", "CREATE TABLE half(x)")))
+def test_a_migration_that_fails_leaves_the_version_before_it(fresh: str) -> None:
+    Store.open(fresh).close()
+    broken = replace(STORE, migrations=(*STORE.migrations, HALF))
 
-    with closing(opened(tmp_path / "store.db")) as sql:
-        with pytest.raises(sqlite3.OperationalError):
-            migrate(sql, broken)
+    with pytest.raises(StoreError, match="refused a statement"):
+        opened_as(fresh, broken)
 
-        assert not sql.in_transaction
-        assert sql.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (0,)
-        assert is_current(sql, STORE)
+    with Store.open(fresh) as store:
+        begin(store, "main")
+        with pytest.raises(StoreError):
+            store._db.rows("SELECT x FROM half")
 
 
-def test_this_program_does_not_take_a_newer_store_back(tmp_path: Path) -> None:
-    Store.open(tmp_path / "store.db").close()
-    with closing(opened(tmp_path / "store.db")) as sql:
-        migrate(sql, NEXT)
+def test_this_program_does_not_take_a_newer_store_back(fresh: str) -> None:
+    Store.open(fresh).close()
+    opened_as(fresh, NEXT).close()
 
-    with pytest.raises(StoreError, match=f"version {len(NEXT.migrations)} and this program knows {len(MIGRATIONS)}"):
-        Store.open(tmp_path / "store.db")
+    with pytest.raises(StoreError, match=r"has format 2, this version of taiwa reads up to 1; update taiwa"):
+        Store.open(fresh)
+
+
+def test_an_older_store_cannot_be_read_only_until_it_was_opened_for_writing(fresh: str) -> None:
+    Store.open(fresh).close()
+
+    with pytest.raises(StoreError, match="has an older format; open it once for writing"):
+        opened_as(fresh, NEXT, readonly=True)
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+def test_a_file_of_an_unreleased_format_is_refused_in_one_line_and_left_as_it_is(
+    tmp_path: Path, readonly: bool
+) -> None:
+    path = tmp_path / "old.db"
+    with closing(opened(path)) as sql:
+        sql.execute("CREATE TABLE node(seq INTEGER PRIMARY KEY)")
+        sql.execute("PRAGMA application_id = 0x74616977")
+        sql.execute("PRAGMA user_version = 3")
+    before = path.read_bytes()
+
+    with pytest.raises(StoreError) as caught:
+        Store.open(path, readonly=readonly)
+
+    assert caught.value.message == (
+        f"{path} was written by an unreleased version of taiwa and cannot be opened; move it away or delete it"
+    )
+    assert path.read_bytes() == before
+
+
+def test_a_schema_of_an_unreleased_format_is_refused(dropped: Database) -> None:
+    dropped.run("CREATE SCHEMA taiwa_store CREATE TABLE taiwa_version(number bigint NOT NULL)")
+
+    with pytest.raises(
+        StoreError, match=r"taiwa_store on postgresql://.* was written by an unreleased version of taiwa"
+    ):
+        Store.open(dropped.url)
+
+
+def test_both_databases_have_the_same_tables(database: Database) -> None:
+    file = Store.open(":memory:")._db
+    with Store.open(database.url) as server:
+        columns = server._db.rows(
+            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'taiwa_store'"
+        )
+    tables = {name for (name,) in file.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    own = {"taiwa_format", "unindexed", "search"}
+    shared = {name for name in tables if not name.startswith(("search", "sqlite_")) and name != "indexed"}
+    found = {table: {name for (name,) in file.rows("SELECT name FROM pragma_table_info(?)", table)} for table in shared}
+
+    assert {table for table, _ in columns} == shared | own
+    assert found == {table: {name for other, name in columns if other == table} for table in shared}
 
 
 def test_every_table_says_what_its_columns_hold() -> None:

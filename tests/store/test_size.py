@@ -29,8 +29,8 @@ def test_two_hundred_turns_of_213_kilobytes_take_less_than_a_megabyte(tmp_path: 
             tip = store.commit("main", [node], expected=tip, run=run)
         assert store.search("第7駅")
         for _ in range(500):
-            store.refs.undo("main")
-            store.refs.redo("main")
+            store.undo("main")
+            store.redo("main")
 
     assert path.stat().st_size < 1_000_000
 

@@ -13,7 +13,7 @@ from taiwa import i18n
 from taiwa.kernel import Ability, Chunk, ConfigError, InputError, Request
 from taiwa.kernel.records import Json
 from taiwa.models.scripted import script
-from taiwa.retrieve import Library
+from taiwa.retrieval import Library
 from taiwa.store import Store
 from taiwa.talk.again import replayed
 from taiwa.talk.asking import SHIPPED, Nobody, person_of
@@ -224,7 +224,7 @@ def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: P
     )
     talk.say(QUESTION)
 
-    assert store.persons.sessions("ann") == ("s",)
+    assert store.users.sessions("ann") == ("s",)
 
 
 @pytest.mark.parametrize(

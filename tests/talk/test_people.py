@@ -9,7 +9,7 @@ from taiwa.flows.person import Feedback, Person, Thresholds
 from taiwa.flows.recall import Recall
 from taiwa.kernel import CorruptError, InputError, Passage, Runtime, user
 from taiwa.models.scripted import script
-from taiwa.retrieve import InMemory
+from taiwa.retrieval import InMemoryRetriever
 from taiwa.store import Store
 from taiwa.talk.people import People
 from tests.store.turns import begin
@@ -32,7 +32,7 @@ def test_a_person_comes_back_as_feedback_has_made_them(store: Store) -> None:
     assert after == people.get("ann")
     assert after.patience.mean < 0.5
     assert after.facts == ANN.facts
-    store.persons.reset("ann")
+    store.users.clear_feedback("ann")
     assert people.get("ann") == ANN
 
 
@@ -48,12 +48,12 @@ def test_nobody_is_named_with_those_who_are_there(store: Store) -> None:
     People(store).put(ANN)
 
     assert not People(store).has("bob")
-    with pytest.raises(InputError, match="there are ann"):
+    with pytest.raises(InputError, match="users: ann"):
         People(store).get("bob")
 
 
 def test_what_is_no_person_is_damage(store: Store) -> None:
-    store.persons.put("ann", {"~": "text", "text": "x"})
+    store.users.put("ann", {"~": "text", "text": "x"})
 
     with pytest.raises(CorruptError, match="holds a Text where a Person"):
         People(store).get("ann")
@@ -65,7 +65,7 @@ def test_a_persons_own_words_are_found_and_nobody_elses(store: Store) -> None:
     begin(store, "theirs", "nursing leave secrets of Osaka")
     for name, session in (("ann", "mine"), ("bob", "theirs")):
         people.put(Person(name))
-        store.persons.claim(session, name)
+        store.users.assign_session(session, name)
 
     english = people.recall(Recall("ann", "How long is nursing leave in Osaka?"))
     japanese = people.recall(Recall("ann", "看護休暇を取りたい"))
@@ -80,7 +80,7 @@ def test_a_persons_own_words_are_found_and_nobody_elses(store: Store) -> None:
 def test_where_no_word_is_shared_nothing_is_recalled(store: Store, text: str) -> None:
     begin(store, "mine", "nursing leave")
     People(store).put(ANN)
-    store.persons.claim("mine", "ann")
+    store.users.assign_session("mine", "ann")
 
     assert People(store).recall(Recall("ann", text)) == ()
     assert People(store).recall(Recall("nobody", "nursing")) == ()
@@ -90,9 +90,9 @@ def test_a_dialogue_before_retrieval_recalls_through_the_store(store: Store) -> 
     begin(store, "mine", "I work at the Osaka office")
     people = People(store)
     people.put(ANN)
-    store.persons.claim("mine", "ann")
+    store.users.assign_session("mine", "ann")
     model = script('{"clarity": 1, "is_question": 1, "is_consultation": 5}', abilities=frozenset())
-    shelf = InMemory((Passage("a.md", "Osaka closes at six."),))
+    shelf = InMemoryRetriever((Passage("a.md", "Osaka closes at six."),))
 
     runtime = Runtime(model, retriever=shelf, handlers=people.handlers)
     runtime.run(clarify((user("When does Osaka close?"),), Manner(recall=3), person=people.get("ann")))

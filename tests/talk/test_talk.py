@@ -82,7 +82,7 @@ def test_a_failed_turn_leaves_the_conversation_where_it_was_and_its_bill_in_the_
 
     assert talk.conversation == before
     assert store.refs.tip("t") == before.tip
-    assert sum(line.requests for line in store.bill("session")) == 2
+    assert sum(line.requests for line in store.costs("session")) == 2
     assert face(talk, "second again").text == "Two"
 
 
@@ -163,11 +163,11 @@ def test_of_two_writers_one_wins_and_the_other_loses_nothing(store: Store, face:
         return turn("mine")
 
     mine = talk_with(store, script(interrupted))
-    with pytest.raises(ConflictError, match="another program was first"):
+    with pytest.raises(ConflictError, match="another program changed it first"):
         face(mine, "mine")
 
     assert store.refs.tip("t") == other.conversation.tip
-    assert sum(line.requests for line in store.bill("session")) == 3
+    assert sum(line.requests for line in store.costs("session")) == 3
 
 
 def test_a_talk_that_was_left_behind_asks_no_model(store: Store, face: Face) -> None:
@@ -175,10 +175,10 @@ def test_a_talk_that_was_left_behind_asks_no_model(store: Store, face: Face) -> 
     mine, other = talk_with(store, script(turn("mine"))), talk_with(store, script(turn("theirs")))
     other.say("theirs")
 
-    with pytest.raises(ConflictError, match="another program was first"):
+    with pytest.raises(ConflictError, match="another program changed it first"):
         face(mine, "mine")
 
-    assert sum(line.requests for line in store.bill("session")) == 2
+    assert sum(line.requests for line in store.costs("session")) == 2
 
 
 def test_an_edit_by_hand_has_its_own_node_and_why_finds_it(store: Store) -> None:
@@ -302,7 +302,7 @@ def test_a_retry_or_an_edit_that_was_cut_off_is_finished_too(store: Store, why: 
 
     assert isinstance(said, Said)
     assert (said.text, said.parent, talk.conversation.count) == ("c", old.parent, 2)
-    assert store.refs.reflog("t")[0].why == why
+    assert store.refs.reflog("t")[0].reason == why
 
 
 def _killed(_: Request) -> str:
@@ -320,10 +320,10 @@ def test_a_call_that_was_stopped_is_on_the_bill(store: Store) -> None:
         talk.say("two")
 
     for axis in ("session", "model", "app", "day"):
-        (line,) = store.bill(axis)
+        (line,) = store.costs(axis)
 
         assert (line.requests, line.failed, line.unmetered, line.cost_nano) == (2, 1, 2, None)
-    assert store.bill("model")[0].name == "scripted"
+    assert store.costs("model")[0].name == "scripted"
 
 
 def test_replay_uses_every_recorded_answer_and_no_model(store: Store) -> None:
@@ -371,7 +371,7 @@ def test_a_checkout_from_a_snapshot_equals_one_from_the_root(store: Store) -> No
         talk.say(f"u{n}")
 
     quick = Desk(store).at("t")
-    assert store.snaps.drop() == 1
+    assert store.snapshots.clear() == 1
     slow = Desk(store).at("t")
 
     assert quick == slow == talk.conversation
@@ -387,7 +387,7 @@ def test_a_history_without_snapshots_gets_one_when_it_is_checked_out(store: Stor
 
     first = Desk(copy).at("copy")
 
-    assert copy.snaps.drop() == 1
+    assert copy.snapshots.clear() == 1
     assert first == talk.conversation
 
 

@@ -158,7 +158,7 @@ def test_one_extraction_is_on_the_bill_whether_it_succeeds_or_not(desk: Desk) ->
     with pytest.raises(ExtractError):
         extract_one(desk, voice, Manner(), TYPING, "Three.")
 
-    (line,) = desk.store.bill("model")
+    (line,) = desk.store.costs("model")
     assert done.value.value == Order(2)
     assert (line.requests, line.usage) == (3, Usage(30, 15))
 

@@ -8,7 +8,7 @@ import taiwa
 from taiwa.flows.reason import reason
 from taiwa.kernel import ConfigError, ToolError
 from taiwa.kernel.values import Passage
-from taiwa.retrieve import InMemory
+from taiwa.retrieval import InMemoryRetriever
 from taiwa.tools.searching import excerpt, searching
 
 PASSAGES = [
@@ -19,7 +19,7 @@ PASSAGES = [
     ),
     Passage("long.txt", "temple " * 10_000),
 ]
-TOOL = searching(InMemory(PASSAGES), passages=2, characters=400)
+TOOL = searching(InMemoryRetriever(PASSAGES), passages=2, characters=400)
 
 
 def test_passages_are_numbered_and_say_where_they_stand() -> None:
@@ -51,7 +51,7 @@ def test_the_text_is_bounded_however_long_a_passage_is() -> None:
 
 
 def test_headings_and_pages_are_part_of_the_place() -> None:
-    tool = searching(InMemory([Passage("leave.pdf", "Ten days of leave.", heading=("Leave", "Sick"), page=3)]))
+    tool = searching(InMemoryRetriever([Passage("leave.pdf", "Ten days of leave.", heading=("Leave", "Sick"), page=3)]))
 
     assert tool.call({"query": "leave"}).text == "[1] leave.pdf › Leave › Sick, page 3: Ten days of leave."
 

@@ -47,12 +47,12 @@ def show_(shared: Flags) -> None:
 @click.argument("value")
 def set_(key: str, value: str) -> None:
     """Set KEY in the config file."""
-    from taiwa.postgres.address import hidden
     from taiwa.settings import load, set_value
+    from taiwa.sql.base import hide_password
 
     path = load().path
     set_value(path, key, value)
-    say_line(f"{key} = {hidden(value)}")
+    say_line(f"{key} = {hide_password(value)}")
 
 
 @config.command("unset")

@@ -29,7 +29,7 @@ def cost(shared: Flags, by: "Axis") -> None:
     """
     from taiwa.observe.prices import money
 
-    lines = shared.desk().store.bill(by)
+    lines = shared.desk().store.costs(by)
     if shared.as_json:
         emit(
             [

@@ -15,9 +15,9 @@ from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
-    from taiwa.retrieve import Index, Library
-    from taiwa.retrieve.refresh import Refreshed
-    from taiwa.retrieve.values import Listed, Summary
+    from taiwa.retrieval import Index, Library
+    from taiwa.retrieval.ingest import RefreshReport
+    from taiwa.retrieval.types import DocumentListing, IndexSummary
 
 __all__ = ["index"]
 
@@ -86,12 +86,12 @@ def folder_(shared: Flags, folder: str, name: str, language: str, dense: str | N
             print_dense(found, made)
 
 
-def _contents(summary: "Summary") -> str:
+def _contents(summary: "IndexSummary") -> str:
     passages = ngettext("{n} passage", "{n} passages", summary.passages)
     return ngettext("{n} document", "{n} documents", summary.documents) + ", " + passages
 
 
-def _print_refreshed(summary: "Summary", done: "Refreshed") -> None:
+def _print_refreshed(summary: "IndexSummary", done: "RefreshReport") -> None:
     parts = [f"{count} {what}" for count, what in _counts(done) if count]
     say_line(f"{summary.name}: {_contents(summary)} (files: {', '.join(parts) or 'none'}; {done.seconds:.1f} s)")
     if done.problems:
@@ -181,11 +181,11 @@ def _known(library: "Library", word: str) -> "Index | None":
     return library.index(word) if not Path(word).is_dir() and word in library.names() else None
 
 
-def _counts(done: "Refreshed") -> list[tuple[int, str]]:
+def _counts(done: "RefreshReport") -> list[tuple[int, str]]:
     return [(done.added, "new"), (done.changed, "changed"), (done.removed, "gone"), (done.same, "as before")]
 
 
-def _seen_by(listed: "Listed") -> str:
+def _seen_by(listed: "DocumentListing") -> str:
     return " and ".join(" or ".join(clause) or "nobody" for clause in listed.known.audience) or "everybody"
 
 
@@ -193,7 +193,7 @@ def _when(at_us: int) -> str:
     return datetime.fromtimestamp(at_us / 1e6, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def _refreshed(summary: "Summary", done: "Refreshed") -> dict[str, Json]:
+def _refreshed(summary: "IndexSummary", done: "RefreshReport") -> dict[str, Json]:
     problems: list[Json] = [{"path": each.path, "why": each.why} for each in done.problems]
     return {
         **_summary(summary), "added": done.added, "changed": done.changed, "removed": done.removed, "same": done.same,
@@ -202,14 +202,14 @@ def _refreshed(summary: "Summary", done: "Refreshed") -> dict[str, Json]:
     }  # fmt: skip
 
 
-def _summary(summary: "Summary") -> dict[str, Json]:
+def _summary(summary: "IndexSummary") -> dict[str, Json]:
     return {
         "index": summary.name, "folder": summary.root, "analyzer": summary.analyzer, "documents": summary.documents,
         "passages": summary.passages, "characters": summary.characters, "not_read": summary.problems,
     }  # fmt: skip
 
 
-def _document(listed: "Listed") -> dict[str, Json]:
+def _document(listed: "DocumentListing") -> dict[str, Json]:
     known = listed.known
     audience: list[Json] = [list[Json](clause) for clause in known.audience]
     return {

@@ -9,9 +9,10 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
-    from taiwa.retrieve import Index
-    from taiwa.retrieve.dense import Embedder, Fused
-    from taiwa.retrieve.values import Gain, Meaning
+    from taiwa.retrieval import Index
+    from taiwa.retrieval.embedding import Embedder
+    from taiwa.retrieval.hybrid import HybridIndex
+    from taiwa.retrieval.types import EmbedderChoice, Gain
     from taiwa.settings import Settings
 
 __all__ = ["OFF", "Wish", "choose", "dense_row", "learn", "print_dense", "wished"]
@@ -45,9 +46,9 @@ def choose(index: "Index", wish: Wish, settings: "Settings") -> "Embedder | None
     Raises:
         TaiwaError: it cannot be opened; the index stays as it was.
     """
-    before = index.shelf.meaning()
+    before = index.backend.meaning()
     if wish.place == OFF:
-        index.shelf.choose(None)
+        index.backend.choose(None)
         return None
     if not wish.place:
         if wish.force and before is None:
@@ -62,62 +63,64 @@ def learn(index: "Index", opened: "Embedder | None", wish: Wish, settings: "Sett
     Raises:
         TaiwaError: the embedder failed; what it made so far is kept.
     """
-    before = index.shelf.meaning()
+    before = index.backend.meaning()
     if before is None:
         return 0
     always = wish.force or (before.always and not wish.place)
     embedder = opened or _opened(index, before.place, before, settings, always=always)
-    from taiwa.retrieve.dense import Fused
+    from taiwa.retrieval.hybrid import HybridIndex
 
-    fused = Fused(index, embedder, always=always)
+    fused = HybridIndex(index, embedder, always=always)
     whole = index.summary(None).passages
-    missing = whole - index.shelf.vectors(embedder.name)
+    missing = whole - index.backend.vectors(embedder.name)
     with bar() as moved:
         made = fused.make_vectors(lambda done: moved(done, missing, "vectors"))
-    index.shelf.keep_vectors(embedder.name)
+    index.backend.keep_vectors(embedder.name)
     if whole and (wish.place or made >= PART * whole or _unchecked(fused)):
         _check(fused)
     return made
 
 
-def _opened(index: "Index", place: str, before: "Meaning | None", settings: "Settings", *, always: bool) -> "Embedder":
+def _opened(
+    index: "Index", place: str, before: "EmbedderChoice | None", settings: "Settings", *, always: bool
+) -> "Embedder":
     from taiwa.models.http_api.embeddings import Endpoint, open_embedder
-    from taiwa.retrieve.values import Meaning
+    from taiwa.retrieval.types import EmbedderChoice
 
     embedder = open_embedder(place, settings)
     probe: tuple[float, ...] = ()
     if isinstance(embedder, Endpoint):
         embedder.meet(before if before is not None and before.place == place else None)
         probe = embedder.probe
-    index.shelf.choose(Meaning(place, embedder.name, probe, always))
+    index.backend.choose(EmbedderChoice(place, embedder.name, probe, always))
     return embedder
 
 
-def _unchecked(fused: "Fused") -> bool:
+def _unchecked(fused: "HybridIndex") -> bool:
     """Whether nothing was checked yet, or people have meanwhile said enough to ask with their questions."""
-    from taiwa.retrieve.values import ENOUGH
+    from taiwa.retrieval.types import ENOUGH
 
-    gain = fused.shelf.gain(fused.embedder.name)
+    gain = fused.backend.gain(fused.embedder.name)
     if gain is None:
         return True
-    return gain.of != "people" and len({each.query for each in fused.shelf.told() if each.good}) >= ENOUGH
+    return gain.of != "people" and len({each.query for each in fused.backend.told() if each.good}) >= ENOUGH
 
 
-def _check(fused: "Fused") -> None:
-    from taiwa.retrieve.dense import gain_of, own_sentences
+def _check(fused: "HybridIndex") -> None:
+    from taiwa.retrieval.hybrid import gain_of, own_sentences
 
     try:
-        gain_of(fused, asked=own_sentences(fused.shelf))
+        gain_of(fused, asked=own_sentences(fused.backend))
     except InputError:
         return  # too few questions; what was known stays, and `verdict` tells
 
 
 def dense_row(index: "Index", *, keeper: bool = True) -> dict[str, Json] | None:
     """Tell by what an index is asked beside words, for programs; counts are for the keeper of the index."""
-    meaning = index.shelf.meaning()
+    meaning = index.backend.meaning()
     if meaning is None:
         return None
-    gain = index.shelf.gain(meaning.model)
+    gain = index.backend.gain(meaning.model)
     checked: dict[str, Json] | None = None
     if gain is not None:
         checked = {
@@ -125,27 +128,27 @@ def dense_row(index: "Index", *, keeper: bool = True) -> dict[str, Json] | None:
             "low": round(gain.low, 4), "high": round(gain.high, 4),
         }  # fmt: skip
     return {
-        "place": meaning.place, "model": meaning.model, "vectors": index.shelf.vectors(meaning.model) if keeper else None,
+        "place": meaning.place, "model": meaning.model, "vectors": index.backend.vectors(meaning.model) if keeper else None,
         "fused": meaning.always or (gain is not None and gain.helps), "forced": meaning.always, "gain": checked,
     }  # fmt: skip
 
 
 def print_dense(index: "Index", made: int = 0, *, keeper: bool = True) -> None:
     """Print by what an index is asked beside words, and why; counts are for the keeper of the index."""
-    meaning = index.shelf.meaning()
+    meaning = index.backend.meaning()
     if meaning is None:
         return
     new = f" ({made:,} new)" if made else ""
-    vectors = f", {index.shelf.vectors(meaning.model):,} vectors{new}" if keeper else ""
+    vectors = f", {index.backend.vectors(meaning.model):,} vectors{new}" if keeper else ""
     say_line(f"by meaning: {meaning.model}{vectors}, from {meaning.place}")
-    say_line(_verdict(meaning, index.shelf.gain(meaning.model)))
+    say_line(_verdict(meaning, index.backend.gain(meaning.model)))
 
 
-def _verdict(meaning: "Meaning", gain: "Gain | None") -> str:
+def _verdict(meaning: "EmbedderChoice", gain: "Gain | None") -> str:
     """Say whether both rankings are fused, and why.
 
-    >>> from taiwa.retrieve.values import Gain, Meaning
-    >>> _verdict(Meaning("m", "m-1"), Gain(50, 0.5, 0.52, -0.01, 0.05))
+    >>> from taiwa.retrieval.types import EmbedderChoice, Gain
+    >>> _verdict(EmbedderChoice("m", "m-1"), Gain(50, 0.5, 0.52, -0.01, 0.05))
     'not fused: nDCG@10 0.500 by words, 0.520 by both, on 50 questions of people: no gain beyond chance (+0.020; 95 %: -0.010 to +0.050)'
     """
     if gain is None:

@@ -42,11 +42,11 @@ def find(shared: Flags, query: str, places: tuple[str, ...], who: tuple[str, ...
     """
     if not query.strip():
         raise InputError("give at least one word to look for")
-    from taiwa.retrieve import Within
+    from taiwa.retrieval import ScopedRetriever
 
     with open_library(shared) as library:
         indexes = chosen(library, places, shared.settings())
-        within = Within(indexes, who)
+        within = ScopedRetriever(indexes, who)
         found = within.find(query, k)
         analyzer = indexes[0].analyzer
         terms = frozenset(term for index in indexes for term in index.analyzer.asked(query))

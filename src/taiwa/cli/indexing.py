@@ -12,8 +12,8 @@ from taiwa.cli.screen import errors, plain, tell
 from taiwa.kernel.errors import ConflictError, InputError
 
 if TYPE_CHECKING:
-    from taiwa.retrieve import Index, Library
-    from taiwa.retrieve.refresh import Progress, Refreshed
+    from taiwa.retrieval import Index, Library
+    from taiwa.retrieval.ingest import Progress, RefreshReport
     from taiwa.settings import Settings
 
 __all__ = ["as_whom", "bar", "brought_up_to_date", "chosen", "index_of", "named_in", "open_library"]
@@ -40,7 +40,7 @@ def named_in(command: C) -> C:
 @contextmanager
 def open_library(shared: Flags) -> "Generator[Library]":
     """Open the library that stands beside the store, or on the same server."""
-    from taiwa.retrieve import Library
+    from taiwa.retrieval import Library
 
     store = shared.settings().store
     place = store.with_name(f"{store.stem}-library.db") if isinstance(store, Path) else store
@@ -111,10 +111,10 @@ def index_of(library: "Library", folder: str, name: str = "", language: str = "e
     raise ConflictError(f"{MOST_NAMES} indexes are called like {base!r}: choose another --name")
 
 
-def brought_up_to_date(index: "Index") -> "Refreshed":
+def brought_up_to_date(index: "Index") -> "RefreshReport":
     """Read what changed in an index's folder, with a bar on a terminal."""
     try:
-        waiting = index.shelf.writing(0.0)
+        waiting = index.backend.writing(0.0)
         with waiting:
             pass
     except ConflictError:

@@ -17,7 +17,7 @@ from taiwa.kernel.records import Json, tag_of
 
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation
-    from taiwa.store import Call
+    from taiwa.store import CallRecord
     from taiwa.talk.desk import Desk
 
 __all__ = ["asked", "call_line", "change_line", "diff", "print_diff", "print_why", "shown", "state", "why"]
@@ -39,12 +39,12 @@ def change_line(change: Change) -> tuple[str, str]:
     return f"{sign} {where}: {shown(change.after if change.kind == 'added' else change.before)}", style
 
 
-def asked(calls: "Iterable[Call]") -> "tuple[Call, ...]":
+def asked(calls: "Iterable[CallRecord]") -> "tuple[CallRecord, ...]":
     """The calls that asked somebody; what a model can do is looked up here and recorded all the same."""
     return tuple(call for call in calls if call.kind != tag_of(Abilities))
 
 
-def call_line(call: "Call") -> str:
+def call_line(call: "CallRecord") -> str:
     """A call in one line: who was asked, tokens in and out, how long it took."""
     tokens = "tokens unknown"
     if call.usage is not None:

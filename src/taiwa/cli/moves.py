@@ -26,7 +26,7 @@ def undo(shared: Flags, turns: int) -> None:
     """
     desk = shared.desk()
     session = desk.session(shared.session)
-    desk.store.refs.undo(session, turns)
+    desk.store.undo(session, turns)
     _arrived(desk, session, _("back to turn {turn}"), as_json=shared.as_json)
 
 
@@ -41,7 +41,7 @@ def redo(shared: Flags, turns: int) -> None:
     """
     desk = shared.desk()
     session = desk.session(shared.session)
-    desk.store.refs.redo(session, turns)
+    desk.store.redo(session, turns)
     _arrived(desk, session, _("forward to turn {turn}"), as_json=shared.as_json)
 
 

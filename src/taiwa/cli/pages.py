@@ -30,7 +30,7 @@ def as_markdown(stops: Sequence[Stop], title: str) -> str:
         if node.kind == "turn":
             quoted = "\n".join(f"> {line}" for line in (node.user or "").splitlines())
             lines += [f"## {stop.after.count}", "", quoted, "", node.answer or "", ""]
-        elif node.kind == "fold":
+        elif node.kind == "summary":
             lines += [f"*earlier turns, in short:* {node.answer}", ""]
         if delta:
             fence = "`" * max(3, *(line.count("`") + 1 for line in delta))
@@ -50,7 +50,7 @@ def as_html(stops: Sequence[Stop], title: str) -> str:
         if node.kind == "turn":
             parts += [f'<div class="you" dir="auto">{escape(node.user or "")}</div>']
             parts += [f'<div class="answer" dir="auto">{escape(node.answer or "")}</div>']
-        elif node.kind == "fold":
+        elif node.kind == "summary":
             parts += [f"<p><em>{escape(node.answer or '')}</em></p>"]
         if delta:
             parts += [f"<pre>{escape(chr(10).join(delta))}</pre>"]

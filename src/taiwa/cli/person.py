@@ -41,13 +41,13 @@ def _people(shared: Flags) -> "People":
 @flags("json", "store")
 def list_(shared: Flags) -> None:
     """List who is known."""
-    kept = shared.desk().store.persons.list()
+    kept = shared.desk().store.users.list()
     if shared.as_json:
-        emit([{"person": each.name, "verdicts": each.verdicts, "sessions": each.sessions} for each in kept])
+        emit([{"person": each.name, "verdicts": each.feedback, "sessions": each.sessions} for each in kept])
     elif not kept:
         tell("nobody is known yet: taiwa person set NAME office=Osaka")
     else:
-        rows = [(each.name, str(each.verdicts), str(each.sessions)) for each in kept]
+        rows = [(each.name, str(each.feedback), str(each.sessions)) for each in kept]
         table(("person", "verdicts", "conversations"), rows, frozenset({1, 2}))
 
 
@@ -122,7 +122,7 @@ def tell_(shared: Flags, name: str, verdict: str, asked: bool) -> None:
 @flags("json", "store")
 def reset_(shared: Flags, name: str) -> None:
     """Forget what NAME said of acts, and so all that was learnt; the profile stays."""
-    count = shared.desk().store.persons.reset(name)
+    count = shared.desk().store.users.clear_feedback(name)
     if shared.as_json:
         emit({"person": name, "forgotten": count})
     else:
@@ -134,7 +134,7 @@ def reset_(shared: Flags, name: str) -> None:
 @flags("json", "store")
 def remove_(shared: Flags, name: str) -> None:
     """Delete NAME with profile and feedback; their conversations stay, and are nobody's."""
-    shared.desk().store.persons.remove(name)
+    shared.desk().store.users.delete(name)
     if shared.as_json:
         emit({"removed": name})
     else:
@@ -154,7 +154,7 @@ def export_(shared: Flags, name: str) -> None:
         told: list[Json] = [
             {"verdict": each.verdict, "asked": each.asked, "decision": each.decision} for each in people.feedback(name)
         ]
-        sessions: list[Json] = list(shared.desk().store.persons.sessions(name))
+        sessions: list[Json] = list(shared.desk().store.users.sessions(name))
         emit({**_profile(found), "verdicts": told, "sessions": sessions})
     else:
         say_line(write_profile(found).rstrip("\n"))

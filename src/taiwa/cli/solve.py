@@ -142,13 +142,13 @@ def _tools(shared: Flags, given: Given, stack: ExitStack) -> "tuple[Tool, ...]":
         tools = (*tools, *stack.enter_context(mounted(*given.mounts)))
     if given.places:
         from taiwa.cli.indexing import chosen, open_library
-        from taiwa.retrieve import Within
+        from taiwa.retrieval import ScopedRetriever
         from taiwa.tools import searching
 
         library = stack.enter_context(open_library(shared))
         tools = (
             *tools,
-            searching(Within(chosen(library, given.places, shared.settings())), PASSAGES, PASSAGE_CHARACTERS),
+            searching(ScopedRetriever(chosen(library, given.places, shared.settings())), PASSAGES, PASSAGE_CHARACTERS),
         )
     return tools
 

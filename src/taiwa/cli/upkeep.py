@@ -59,7 +59,7 @@ def gc(shared: Flags, keep: int, snapshots: bool) -> None:
     """
     store = shared.desk().store
     swept = store.gc(keep, dry_run=shared.dry_run)
-    dropped = store.snaps.drop() if snapshots and not shared.dry_run else 0
+    dropped = store.snapshots.clear() if snapshots and not shared.dry_run else 0
     if shared.as_json:
         emit(
             {
@@ -102,7 +102,7 @@ def forget(shared: Flags, name: str, batches: bool, yes: bool) -> None:
     path = desk.store.nodes.path(desk.store.refs.tip(name)) if desk.store.refs.has(name) else ()
     said = [node.user or "" for _, node in path if node.kind == "turn"]
     _confirm(ngettext("{name} ({n} turn)", "{name} ({n} turns)", len(said), name=name), yes=yes)
-    gone = desk.store.forget(name)
+    gone = desk.store.delete_session(name)
     scrub(desk.store.path, said)
     if shared.as_json:
         emit(
@@ -135,9 +135,9 @@ def forget(shared: Flags, name: str, batches: bool, yes: bool) -> None:
 
 def _forget_rows(desk: "Desk", shared: Flags, *, yes: bool) -> None:
     _confirm("the rows of all batches", yes=yes)
-    rows, runs = desk.store.items.clear(), 0
+    rows, runs = desk.store.batches.clear(), 0
     with suppress(InputError):  # no row was ever said on its own
-        runs = desk.store.forget("").runs
+        runs = desk.store.delete_session("").runs
     if shared.as_json:
         emit({"rows": rows, "runs": runs})
     else:

@@ -62,7 +62,7 @@ def take(conversation: Conversation, user: str, answer: str, delta: Json) -> Con
 
 def cut(conversation: Conversation, kept: Iterable[str], summary: str) -> Conversation:
     """Commit a fold: keep only the turns of these hashes in the window and a summary of the others."""
-    node = Node(conversation.tip, "fold", conversation.app.hash, answer=summary, delta={"kept": list(kept)})
+    node = Node(conversation.tip, "summary", conversation.app.hash, answer=summary, delta={"kept": list(kept)})
     return _grown(conversation, node)
 
 
@@ -133,7 +133,7 @@ def _placed(conversation: Conversation, step: tuple[str, Node], app: App, state:
     if node.kind == "turn":
         turns = (*turns, Past(name, node.user or "", node.answer or "", node.delta))
         count += 1
-    elif node.kind == "fold":
+    elif node.kind == "summary":
         kept = frozenset(_kept(node.delta))
         turns = tuple(past for past in turns if past.hash in kept)
         summary = node.answer or ""

@@ -9,7 +9,7 @@ from taiwa.kernel.records import Json, digest, value
 
 __all__ = ["AppSource", "Kind", "Node"]
 
-Kind = Literal["root", "turn", "fold", "edit", "app"]
+Kind = Literal["root", "turn", "summary", "edit", "app"]
 
 
 @value(tag="app-source")

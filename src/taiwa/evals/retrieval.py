@@ -37,14 +37,11 @@ from taiwa.kernel.ledger import Limits
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.session import Done
 from taiwa.kernel.values import Evidence, Message, Passage, assistant, user
-from taiwa.retrieve.analyzer import Analyzer
-from taiwa.retrieve.evidence import LOOKED_AT, judge
-from taiwa.retrieve.folder import Folder
-from taiwa.retrieve.fusion import dangling, weigh
-from taiwa.retrieve.index import Index, Library
-from taiwa.retrieve.reading.formats import Apart, kind_of
-from taiwa.retrieve.reading.split import split
-from taiwa.retrieve.values import Batch, Document, Known, Piece
+from taiwa.retrieval.analyzer import Analyzer
+from taiwa.retrieval.index import LOOKED_AT, Index, Library, judge, unresolved_references, weight_terms
+from taiwa.retrieval.ingest import Folder
+from taiwa.retrieval.readers import IsolatedReader, document_format, split_into_chunks
+from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts
 from taiwa.settings import Settings
 from taiwa.talk.turn import Speaker, Voice
 
@@ -198,13 +195,13 @@ def read_folder(path: Path) -> tuple[Passage, ...]:
     """
     folder = Folder(path)
     found: list[Passage] = []
-    with Apart() as apart:
+    with IsolatedReader() as apart:
         for file in folder.files():
-            kind = kind_of(file.path)
+            kind = document_format(file.path)
             if kind is None:
                 continue
             reading = apart.read(folder.read(file.path), kind)
-            for each in split(reading):
+            for each in split_into_chunks(reading):
                 name = f"{file.path}#{each.start}"
                 found.append(Passage(name, each.text, 0.0, 0, each.heading, each.page, reading.title, name))
     if not found:
@@ -296,19 +293,23 @@ class Finder:
 
     def find(self, query: str, k: int = 5) -> tuple[Passage, ...]:
         """Return at most k passages, best first."""
-        return self._search(weigh(self.index.analyzer, query, self.history), k)
+        return self._search(weight_terms(self.index.analyzer, query, self.history), k)
 
     def evidence(self, query: str) -> Evidence:
         """Return the evidence for a question."""
         analyzer = self.index.analyzer
-        weights = weigh(analyzer, query, self.history)
-        counts = self.index.shelf.counts(tuple(weights), NO_PRINCIPALS)
+        weights = weight_terms(analyzer, query, self.history)
+        counts = self.index.backend.counts(tuple(weights), NO_PRINCIPALS)
         return judge(
-            analyzer, weights, self._search(weights, LOOKED_AT), counts, dangling(analyzer, query, self.history)
+            analyzer,
+            weights,
+            self._search(weights, LOOKED_AT),
+            counts,
+            unresolved_references(analyzer, query, self.history),
         )
 
     def _search(self, weights: Mapping[str, float], k: int) -> tuple[Passage, ...]:
-        found = self.index.shelf.search(weights, k + len(self.without), NO_PRINCIPALS)
+        found = self.index.backend.search(weights, k + len(self.without), NO_PRINCIPALS)
         return tuple(self._named(each) for each in found if each.source not in self.without)[:k]
 
     def _named(self, found: Passage) -> Passage:
@@ -359,8 +360,8 @@ class Corpora:
                 folder = TemporaryDirectory(prefix="taiwa-eval-")
                 self._library = folder, Library.open(Path(folder.name) / "library.db")
             index = self._library[1].make_empty(name.replace("/", "-"), language=self.language)
-            index.shelf.commit(Batch(tuple(map(_document, self.sets[name]))))
-            index.shelf.settle()
+            index.backend.commit(Batch(tuple(map(_document, self.sets[name]))))
+            index.backend.settle()
             self._open[name] = index, {passage.id: passage for passage in self.sets[name]}
         index, known = self._open[name]
         return Finder(index, known, frozenset(without), tuple(history))
@@ -376,7 +377,7 @@ class Corpora:
 
 def _document(passage: Passage) -> Document:
     return Document(
-        passage.id, passage.title, Known("", 0, 0, ""), (Piece(passage.text, 0, passage.heading, passage.page),)
+        passage.id, passage.title, FileFacts("", 0, 0, ""), (Chunk(passage.text, 0, passage.heading, passage.page),)
     )
 
 

@@ -1,24 +1,123 @@
-"""Apps and nodes by their hashes, and the way from a node to its root."""
+"""Apps, nodes and snapshots of states by their hashes, and how values are encoded in rows."""
 
+import json
+import zlib
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from taiwa.conversation.node import AppSource, Node
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
-from taiwa.kernel.records import Json
-from taiwa.store.bodies import key, pack, plain, short, text, unpack
-from taiwa.store.connection import Connection, Row
+from taiwa.kernel.records import Json, canonical
+from taiwa.store.schema import SqlRow, StoreDatabase
 
-__all__ = ["COLUMNS", "Nodes", "app_of", "node_of"]
+__all__ = [
+    "COLUMNS",
+    "HASH_LENGTH",
+    "Checkout",
+    "Nodes",
+    "Snapshots",
+    "app_from_row",
+    "check_json",
+    "hash_to_bytes",
+    "node_from_row",
+    "pack",
+    "searchable_texts",
+    "short_hash",
+    "unpack",
+]
+
+HASH_LENGTH = 32
+"""Hexadecimal characters of a hash."""
+COMPRESS_FROM = 600
+"""Bytes from which on a body is compressed; below that, zlib saves less than its time costs."""
+ZLIB = 0x78
+"""The first byte of a zlib stream; no JSON text begins with it."""
+
+
+def hash_to_bytes(text: str) -> bytes:
+    """Return the 16 bytes of a hash.
+
+    Raises:
+        InputError: the text is not 32 lower-case hexadecimal characters.
+    """
+    try:
+        raw = bytes.fromhex(text)
+    except (TypeError, ValueError):
+        raw = b""
+    if len(raw) != HASH_LENGTH // 2 or text != raw.hex():
+        raise InputError(f"not a hash; expected {HASH_LENGTH} hexadecimal characters")
+    return raw
+
+
+def short_hash(text: str | None) -> str:
+    """Shorten a hash for a message."""
+    return "nothing" if text is None else text[:8]
+
+
+def check_json(data: Json) -> Json:
+    """Return the value if it is JSON to its last leaf, so that reading it back gives an equal one with an equal hash.
+
+    Raises:
+        InputError: it contains a tuple, an instance of a class, or a key that is not a string.
+    """
+    if isinstance(data, list):
+        for part in data:
+            check_json(part)
+    elif isinstance(data, dict):
+        for name, part in data.items():
+            if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (a caller may not check types)
+                raise InputError("a JSON object to be stored must have string keys")
+            check_json(part)
+    elif data is not None and not isinstance(data, (str, int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"a {type(data).__name__} cannot be stored; give JSON, with lists and not tuples")
+    return data
+
+
+def pack(data: Json, *, in_order: bool = False) -> bytes:
+    """Encode JSON for a row: canonically, or with keys in their present order; compressed where that saves space.
+
+    Raises:
+        InputError: JSON cannot represent the value.
+    """
+    try:
+        written = canonical(data)
+        if in_order:
+            written = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
+    except RecursionError:
+        raise InputError("the value is nested too deeply to be stored") from None
+    if len(written) <= COMPRESS_FROM:
+        return written
+    compressed = zlib.compress(written)
+    return compressed if len(compressed) < len(written) else written
+
+
+def unpack(body: bytes) -> Json:
+    """Decode what `pack` encoded.
+
+    Raises:
+        CorruptError: the body is damaged.
+    """
+    try:
+        data: Json = json.loads(zlib.decompress(body) if body[0] == ZLIB else body)
+    except (IndexError, ValueError, RecursionError, zlib.error):
+        raise CorruptError("a row of the store cannot be read; run `taiwa fsck`") from None
+    return data
+
+
+def searchable_texts(body: bytes) -> tuple[str, ...]:
+    """Return the texts of a node's body that searching finds."""
+    texts = cast("dict[str, Any]", unpack(body))  # what `Nodes.insert` wrote
+    return tuple(text for text in (texts.get("user"), texts.get("answer")) if text)
+
 
 BATCH = 256
 COLUMNS = "node.kind, app.hash, node.state, node.body"
-"""What `node_of` reads, after the hash of the parent."""
+"""What `node_from_row` reads, after the hash of the parent."""
 INSERT = """
 INSERT INTO node(hash, parent, base, kind, app, turns, state, body, at_us)
 SELECT ?, ?, ?, ?, seq, ?, ?, ?, ? FROM app WHERE hash = ? ON CONFLICT(hash) DO NOTHING"""
-# S608 sees a statement made of pieces; the pieces are the constants above.
-# One step of the walk reads one row by its number, so a batch costs what it gives.
+# S608 sees a statement made of parts; the parts are the constants above.
+# One step of the walk reads one row by its number, so a batch costs no more than it returns.
 UP = f"""
 WITH RECURSIVE up(seq, parent, steps) AS (
     SELECT seq, parent, 1 FROM node WHERE seq = ?
@@ -30,151 +129,151 @@ SELECT parent.hash, {COLUMNS} FROM node JOIN app ON app.seq = node.app LEFT JOIN
 WHERE node.hash = ?"""  # noqa: S608
 
 
-def app_of(name: str, body: bytes) -> AppSource:
-    """Make an app of its row."""
-    said = cast("dict[str, Any]", unpack(body))  # what `put_app` wrote
-    return AppSource(name, said["source"], said["params"])
+def app_from_row(name: str, body: bytes) -> AppSource:
+    """Return the app of a row."""
+    fields = cast("dict[str, Any]", unpack(body))  # what `put_app` wrote
+    return AppSource(name, fields["source"], fields["params"])
 
 
-def node_of(parent: bytes | None, columns: Row) -> Node:
-    """Make a node of its row: kind, hash of the app, hash of the state, body."""
+def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
+    """Return the node of a row: kind, hash of the app, hash of the state, body."""
     kind, app, state, body = columns
-    said = cast("dict[str, Any]", unpack(body))  # what `insert` wrote
-    return Node(text(parent), kind, app.hex(), said.get("user"), said.get("answer"), said.get("delta"), state.hex())
+    fields = cast("dict[str, Any]", unpack(body))  # what `insert` wrote
+    above = None if parent is None else parent.hex()
+    return Node(above, kind, app.hex(), fields.get("user"), fields.get("answer"), fields.get("delta"), state.hex())
 
 
 class Nodes:
-    """The apps and nodes of a store. They are only added to; `upkeep` alone deletes."""
+    """The apps and nodes of a store. They are only added; `maintenance` alone deletes."""
 
-    def __init__(self, db: Connection) -> None:
+    def __init__(self, db: StoreDatabase) -> None:
         self._db = db
 
     def put_app(self, app: AppSource) -> str:
-        """Keep an app and return its hash."""
-        name = app.hash
-        if self._db.one("SELECT seq FROM app WHERE hash = ?", key(name)) is None:
-            body = pack({"source": app.source, "params": plain(app.params)})
+        """Store an app and return its hash."""
+        key = hash_to_bytes(app.hash)
+        if self._db.one("SELECT seq FROM app WHERE hash = ?", key) is None:
+            body = pack({"source": app.source, "params": check_json(app.params)})
             insert = "INSERT INTO app(hash, name, body) VALUES(?, ?, ?) ON CONFLICT(hash) DO NOTHING"
-            self._db.run(insert, key(name), app.name, body)
-        return name
+            self._db.run(insert, key, app.name, body)
+        return app.hash
 
     def app(self, name: str) -> AppSource:
         """Return the app of a hash.
 
         Raises:
-            StoreError: it is not here.
+            StoreError: the store does not have it.
         """
-        row = self._db.row("SELECT name, body FROM app WHERE hash = ?", key(name))
+        row = self._db.row("SELECT name, body FROM app WHERE hash = ?", hash_to_bytes(name))
         if row is None:
-            raise StoreError(f"the store has no app {short(name)}")
-        return app_of(row[0], row[1])
+            raise StoreError(f"app {short_hash(name)} not found in the store")
+        return app_from_row(row[0], row[1])
 
     def put(self, node: Node, base: str | None = None) -> str:
-        """Keep a node, whose parent and app must be here, and return its hash; a known node stays as it is.
+        """Store a node, whose parent and app must be stored, and return its hash; a known node stays as it is.
 
         `base` is the tip that undo goes back to from here: the parent, unless the node is one of several of a commit.
 
         Raises:
-            InputError: its parent or app is not here, it cannot be written, or it is a root with a parent.
+            InputError: its parent or app is not stored, it cannot be encoded, or it is a root with a parent.
         """
         name = node.hash
         with self._db.transaction():
-            self.insert(node, key(name), None if base is None else self.seq(base))
+            self.insert(node, hash_to_bytes(name), None if base is None else self.seq(base))
         return name
 
-    def insert(self, node: Node, name: bytes, base: int | None) -> int:
-        """Keep a node under its hash and return its row; `put` says the rest, and the caller holds a transaction."""
+    def insert(self, node: Node, key: bytes, base: int | None) -> int:
+        """Store a node under its hash and return its row, as `put`, within a transaction of the caller."""
         parent, turns = self._parent(node)
-        state = key(node.state_hash) if node.state_hash else b""
-        said: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": plain(node.delta)}
-        body = pack({part: words for part, words in said.items() if words is not None})
+        state = hash_to_bytes(node.state_hash) if node.state_hash else b""
+        texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": check_json(node.delta)}
+        body = pack({part: text for part, text in texts.items() if text is not None})
         back = parent if base is None else base
-        values = (name, parent, back, node.kind, turns, state, body, self._db.clock(), key(node.app))
-        return self._db.insert(INSERT, *values) or self._known(node, name)
-
-    def _known(self, node: Node, name: bytes) -> int:
-        known: int | None = self._db.one("SELECT seq FROM node WHERE hash = ?", name)
-        if known is None:
-            raise InputError(f"a node names the app {short(node.app)}, which the store does not have: put it first")
-        return known
+        values = (key, parent, back, node.kind, turns, state, body, self._db.clock(), hash_to_bytes(node.app))
+        seq = self._db.insert(INSERT, *values)
+        if seq is None:
+            seq = self._db.one("SELECT seq FROM node WHERE hash = ?", key)
+        if seq is None:
+            raise InputError(f"app {short_hash(node.app)} of the node not found in the store; store it first")
+        return seq
 
     def _parent(self, node: Node) -> tuple[int | None, int]:
         """Return the row of the parent and the number of turns up to and with this node."""
         own = 1 if node.kind == "turn" else 0
         if (node.parent is None) != (node.kind == "root"):
-            raise InputError("a root has no parent, and every other node has one")
+            raise InputError("a root must not have a parent, and every other node must have one")
         if node.parent is None:
             return None, own
-        row = self._db.row("SELECT seq, turns FROM node WHERE hash = ?", key(node.parent))
+        row = self._db.row("SELECT seq, turns FROM node WHERE hash = ?", hash_to_bytes(node.parent))
         if row is None:
-            raise InputError(f"a node follows {short(node.parent)}, which the store does not have")
+            raise InputError(f"parent {short_hash(node.parent)} of the node not found in the store")
         return row[0], row[1] + own
 
     def seq(self, name: str) -> int:
         """Return the row of a node.
 
         Raises:
-            StoreError: it is not here.
+            StoreError: the store does not have it.
         """
-        seq: int | None = self._db.one("SELECT seq FROM node WHERE hash = ?", key(name))
+        seq: int | None = self._db.one("SELECT seq FROM node WHERE hash = ?", hash_to_bytes(name))
         if seq is None:
-            raise StoreError(f"the store has no node {short(name)}")
+            raise StoreError(f"node {short_hash(name)} not found in the store")
         return seq
 
-    def name(self, seq: int) -> str:
+    def hash_of(self, seq: int) -> str:
         """Return the hash of a row.
 
         Raises:
             CorruptError: there is no such row.
         """
-        name: bytes | None = self._db.one("SELECT hash FROM node WHERE seq = ?", seq)
-        if name is None:
-            raise CorruptError("the store names a node that it does not have: run `taiwa fsck`")
-        return name.hex()
+        key: bytes | None = self._db.one("SELECT hash FROM node WHERE seq = ?", seq)
+        if key is None:
+            raise CorruptError("the store refers to a node that it does not have; run `taiwa fsck`")
+        return key.hex()
 
     def base(self, name: str) -> str | None:
         """Return the node that undo goes back to from here, None at a root."""
-        base: int | None = self._db.one("SELECT base FROM node WHERE hash = ?", key(name))
-        return None if base is None else self.name(base)
+        base: int | None = self._db.one("SELECT base FROM node WHERE hash = ?", hash_to_bytes(name))
+        return None if base is None else self.hash_of(base)
 
-    def made_at(self, name: str) -> int:
-        """Return what the clock said when a node came here (microseconds since 1970), for showing only."""
+    def stored_at_us(self, name: str) -> int:
+        """Return when a node was stored (microseconds since 1970), for display only."""
         at: int | None = self._db.one("SELECT at_us FROM node WHERE seq = ?", self.seq(name))
         return at or 0
 
     def has(self, name: str) -> bool:
-        """Say whether a node is here."""
-        return self._db.one("SELECT 1 FROM node WHERE hash = ?", key(name)) is not None
+        """Report whether a node is stored."""
+        return self._db.one("SELECT 1 FROM node WHERE hash = ?", hash_to_bytes(name)) is not None
 
     def get(self, name: str) -> Node:
         """Return the node of a hash.
 
         Raises:
-            StoreError: it is not here.
+            StoreError: the store does not have it.
         """
-        row = self._db.row(ONE, key(name))
+        row = self._db.row(ONE, hash_to_bytes(name))
         if row is None:
-            raise StoreError(f"the store has no node {short(name)}")
-        return node_of(row[0], row[1:])
+            raise StoreError(f"node {short_hash(name)} not found in the store")
+        return node_from_row(row[0], row[1:])
 
     def path(self, tip: str, stop: str | None = None) -> Iterator[tuple[str, Node]]:
-        """Walk from a node to its root and give each node with its hash; end before `stop`.
+        """Walk from a node to its root, yielding each node with its hash; end before `stop`.
 
         Rows are read in batches, so the store may be written to meanwhile.
 
         Raises:
-            StoreError: the node is not here.
+            StoreError: the store does not have the node.
         """
         seq: int | None = self.seq(tip)
         while seq is not None:
             rows = self._db.rows(UP, seq)
-            names = [row[0] for row in rows]
+            keys = [row[0] for row in rows]
             seq = rows[-1][1]
-            names.append(None if seq is None else key(self.name(seq)))
-            for place, (name, _, *columns) in enumerate(rows):
-                if stop is not None and name.hex() == stop:
+            keys.append(None if seq is None else hash_to_bytes(self.hash_of(seq)))
+            for index, (key, _, *columns) in enumerate(rows):
+                if stop is not None and key.hex() == stop:
                     return
-                yield name.hex(), node_of(names[place + 1], tuple(columns))
+                yield key.hex(), node_from_row(keys[index + 1], tuple(columns))
 
     def children(self, name: str) -> tuple[str, ...]:
         """Return the hashes of the nodes that follow this one, oldest first."""
@@ -182,5 +281,81 @@ class Nodes:
         return tuple(row[0].hex() for row in rows)
 
     def count(self) -> int:
-        """Return how many nodes the store has."""
+        """Return the number of nodes."""
         return int(self._db.one("SELECT count(*) FROM node"))
+
+
+# The walk ends at the first node that has a snapshot.
+BACK = """
+WITH RECURSIVE up(seq, parent, snapshot, steps) AS (
+    SELECT node.seq, node.parent, snapshot.node, 0 FROM node LEFT JOIN snapshot ON snapshot.node = node.seq
+    WHERE node.hash = ?
+    UNION ALL SELECT node.seq, node.parent, snapshot.node, steps + 1
+    FROM up JOIN node ON node.seq = up.parent LEFT JOIN snapshot ON snapshot.node = node.seq
+    WHERE up.snapshot IS NULL AND steps < ?)"""
+STEPS = f"""{BACK}
+SELECT node.hash, up.snapshot, {COLUMNS} FROM up JOIN node ON node.seq = up.seq JOIN app ON app.seq = node.app
+ORDER BY up.seq"""  # noqa: S608  (parts that are constants)
+NEAREST = f"""{BACK}
+SELECT node.hash, snapshot.state FROM up JOIN node ON node.seq = up.seq
+JOIN snapshot ON snapshot.node = up.snapshot"""  # noqa: S608
+PUT = "INSERT INTO snapshot(node, state) VALUES(?, ?) ON CONFLICT(node) DO UPDATE SET state = excluded.state"
+FAR = 2**60
+
+
+class Checkout(NamedTuple):
+    """What a state is computed from: a snapshot (hash of its node, state), and the nodes after it, oldest first.
+
+    Without a snapshot the nodes begin at the root.
+    """
+
+    near: tuple[str, Json] | None
+    steps: tuple[tuple[str, Node], ...]
+
+
+class Snapshots:
+    """States after some nodes: a cache that may be deleted at any time."""
+
+    def __init__(self, db: StoreDatabase, nodes: Nodes) -> None:
+        self._db = db
+        self._nodes = nodes
+
+    def get(self, name: str) -> Json:
+        """Return the snapshot after a node, or None."""
+        select = "SELECT snapshot.state FROM snapshot JOIN node ON node.seq = snapshot.node WHERE node.hash = ?"
+        body: bytes | None = self._db.one(select, hash_to_bytes(name))
+        return None if body is None else unpack(body)
+
+    def put(self, name: str, state: Json) -> None:
+        """Store a snapshot after a node, replacing an older one; tables keep the order of their entries."""
+        body = pack(check_json(state), in_order=True)
+        with self._db.transaction():
+            self._db.run(PUT, self._nodes.seq(name), body)
+
+    def nearest(self, name: str, steps: int = FAR) -> tuple[str, Json] | None:
+        """Return the last snapshot at or before a node, looking back at most `steps` nodes."""
+        row = self._db.row(NEAREST, hash_to_bytes(name), steps)
+        return None if row is None else (row[0].hex(), unpack(row[1]))
+
+    def checkout(self, name: str) -> Checkout:
+        """Return what the state after a node is computed from.
+
+        Raises:
+            StoreError: the store does not have the node.
+        """
+        rows = self._db.rows(STEPS, hash_to_bytes(name), FAR)
+        if not rows:
+            raise StoreError(f"node {short_hash(name)} not found in the store")
+        near: tuple[str, Json] | None = None
+        if rows[0][1] is not None:
+            near = rows[0][0].hex(), unpack(self._db.one("SELECT state FROM snapshot WHERE node = ?", rows[0][1]))
+        after = None if near is None else rows.pop(0)[0]
+        steps: list[tuple[str, Node]] = []
+        for key, _, *columns in rows:
+            steps.append((key.hex(), node_from_row(after, tuple(columns))))
+            after = key
+        return Checkout(near, tuple(steps))
+
+    def clear(self) -> int:
+        """Delete all snapshots and return their number; states are computed again when needed."""
+        return self._db.run("DELETE FROM snapshot")

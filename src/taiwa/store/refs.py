@@ -1,32 +1,54 @@
-"""Names for nodes, and the log of where each name has been: undo, redo and `name@{n}` are read from it."""
+"""Names of sessions, the log of where each name has pointed, and revisions: `name`, `name~2`, `name@{3}`, part of a hash."""
 
+import re
+import unicodedata
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from taiwa.kernel.errors import ConflictError, InputError
-from taiwa.store.bodies import short, text
-from taiwa.store.connection import Connection
-from taiwa.store.names import check_name, composed
-from taiwa.store.nodes import Nodes
+from taiwa.store.nodes import HASH_LENGTH, Nodes, short_hash
+from taiwa.store.schema import StoreDatabase
 
-__all__ = ["Logged", "Ref", "Refs", "moved_on"]
+__all__ = ["Ref", "ReflogEntry", "Refs", "check_name", "composed", "conflict_message", "resolve"]
+
+LONGEST_NAME = 100
+FORBIDDEN = frozenset("~@{}")
+LIKE_A_HASH = re.compile(r"[0-9a-fA-F]{4,32}")
+
+
+def composed(name: str) -> str:
+    """Return a name in composed Unicode (NFC), the one form in which names are stored."""
+    return unicodedata.normalize("NFC", name)
+
+
+def check_name(name: str) -> str:
+    """Return the name of a session as it is stored.
+
+    Raises:
+        InputError: the name reads as a revision, a hash or an option, or is empty or too long.
+    """
+    kept = composed(name)
+    if not kept or len(kept) > LONGEST_NAME:
+        raise InputError(f"a session name must have 1 to {LONGEST_NAME} characters")
+    if kept.startswith("-"):
+        raise InputError("a session name must not begin with '-', which begins an option")
+    for char in kept:
+        if char in FORBIDDEN or unicodedata.category(char)[0] in "CZ":
+            raise InputError(f"a session name must not contain spaces, control characters or ~ @ {{ }}, found {char!r}")
+    if LIKE_A_HASH.fullmatch(kept):
+        raise InputError(f"the session name {kept!r} looks like the beginning of a hash; add another letter")
+    return kept
+
 
 ALL = 2**62
-
 BACK = """
 WITH RECURSIVE back(seq, steps) AS (
     SELECT CAST(? AS BIGINT), 0
     UNION ALL SELECT node.base, steps + 1 FROM back JOIN node ON node.seq = back.seq
     WHERE steps < ? AND node.base IS NOT NULL)
 SELECT seq, steps FROM back ORDER BY steps"""
-TOWARDS = """
-WITH RECURSIVE back(seq, steps) AS (
-    SELECT CAST(? AS BIGINT), 0
-    UNION ALL SELECT node.base, steps + 1 FROM back JOIN node ON node.seq = back.seq
-    WHERE back.seq <> ? AND node.base IS NOT NULL)
-SELECT seq FROM back ORDER BY steps"""
 FIND = """
 SELECT ref.seq, ref.node, node.hash FROM ref JOIN node ON node.seq = ref.node
 WHERE ref.name = ? AND ref.node IS NOT NULL"""
@@ -38,7 +60,7 @@ ORDER BY ref.moved DESC"""
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A session as a list shows it; `at_us` is the clock at its last move, for showing only."""
+    """A session in a listing; `at_us` is the clock at its last move, for display only."""
 
     name: str
     tip: str
@@ -48,212 +70,219 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class ReflogEntry:
     """One move of a name: `create commit undo redo move rename delete`, from where, to where, and why."""
 
     op: str
     old: str | None
     new: str | None
-    why: str
+    reason: str
     at_us: int
 
 
 class Refs:
     """The sessions of a store."""
 
-    def __init__(self, db: Connection, nodes: Nodes) -> None:
+    def __init__(self, db: StoreDatabase, nodes: Nodes) -> None:
         self._db = db
         self._nodes = nodes
 
     def list(self) -> tuple[Ref, ...]:
-        """Return all sessions, the one that moved last first."""
+        """Return all sessions, the latest moved first."""
         return tuple(Ref(name, tip.hex(), app, turns, at) for name, tip, app, turns, at in self._db.rows(SHOWN))
 
     def latest(self) -> str | None:
-        """Return the name that moved last; neither the clock nor the alphabet is asked."""
+        """Return the name that moved last, independent of clocks."""
         name: str | None = self._db.one("SELECT name FROM ref WHERE node IS NOT NULL ORDER BY moved DESC LIMIT 1")
         return name
 
     def has(self, name: str) -> bool:
-        """Say whether a session has that name."""
+        """Report whether a session has that name."""
         return self.find(name) is not None
 
     def tip(self, name: str) -> str:
-        """Return the node that a name stands for.
+        """Return the node that a name points to.
 
         Raises:
-            InputError: there is no such name; the nearest ones are said.
+            InputError: there is no such session; the message lists similar names.
         """
-        return self.at(name)[2]
+        return self.require(name)[2]
 
     def find(self, name: str) -> tuple[int, int, str] | None:
-        """Return the rows of a session and of its tip, and the hash of that."""
+        """Return the rows of a session and of its tip, and the hash of the tip."""
         row = self._db.row(FIND, composed(name))
         return None if row is None else (row[0], row[1], row[2].hex())
 
-    def at(self, name: str) -> tuple[int, int, str]:
-        """As `find`.
+    def require(self, name: str) -> tuple[int, int, str]:
+        """Return the same as `find`.
 
         Raises:
             InputError: as `tip`.
         """
         found = self.find(name)
         if found is None:
-            raise InputError(f"there is no session {name!r}{self.hint(name)}")
+            raise InputError(f"session {name!r} not found{self.hint(name)}")
         return found
 
     def hint(self, name: str) -> str:
-        """Name the nearest sessions, for the end of an error."""
+        """Return similar names of sessions, as the end of an error message."""
         names = [row[0] for row in self._db.rows("SELECT name FROM ref WHERE node IS NOT NULL ORDER BY moved DESC")]
-        near = get_close_matches(name, names, n=3, cutoff=0.5)
-        if near:
-            return f": did you mean {' or '.join(near)}?"
-        return (
-            f": there are {', '.join(names[:5])}{' …' if len(names) > 5 else ''}" if names else ": there are none yet"
-        )
+        if near := get_close_matches(name, names, n=3, cutoff=0.5):
+            return f"; did you mean {' or '.join(near)}?"
+        more = " …" if len(names) > 5 else ""
+        return f"; sessions: {', '.join(names[:5])}{more}" if names else "; there are no sessions yet"
 
-    def create(self, name: str, tip: str, why: str = "create") -> None:
-        """Give a node a new name; a fork is this and nothing else.
+    def create(self, name: str, tip: str, reason: str = "create") -> None:
+        """Point a new name to a node; a fork is this and nothing else.
 
         Raises:
             ConflictError: the name is taken.
         """
         kept = check_name(name)
         with self._db.transaction():
-            self._db.hold(kept)
+            self._db.lock(kept)
             node = self._nodes.seq(tip)
             if self.find(kept) is not None:
-                raise ConflictError(f"there is a session {kept!r} already: choose another name")
-            self.begin(kept, node, why)
+                raise ConflictError(f"session {kept!r} already exists; choose another name")
+            self.begin(kept, node, reason)
 
-    def begin(self, name: str, node: int, why: str) -> None:
-        """Write a new session; the caller has looked that the name is free."""
+    def begin(self, name: str, node: int, reason: str) -> None:
+        """Write a new session; the caller has checked that the name is free."""
         ref = self._db.insert("INSERT INTO ref(name, node, moved) VALUES(?, ?, 0)", name, node)
-        self._log(ref or 0, "create", None, node, why)
+        assert ref is not None
+        self.log(ref, "create", None, node, reason)
 
-    def move(self, name: str, tip: str, expected: str, why: str) -> None:
-        """Let a name stand for another node.
+    def move(self, name: str, tip: str, expected: str, reason: str) -> None:
+        """Point a name to another node.
 
         Raises:
-            ConflictError: it did not stand for `expected`.
+            ConflictError: it did not point to `expected`.
         """
-        with self._moving(name) as (ref, old, at):
+        with self.moving(name) as (ref, old, at):
             if at != expected:
-                raise ConflictError(moved_on(name, at, expected))
-            self.put(ref, "move", old, self._nodes.seq(tip), why)
+                raise ConflictError(conflict_message(name, at, expected))
+            self.log(ref, "move", old, self._nodes.seq(tip), reason)
 
-    def put(self, ref: int, op: str, old: int, new: int | None, why: str) -> None:
-        """Write a move; the caller has looked that it may."""
-        self._log(ref, op, old, new, why)
-
-    def _log(self, ref: int, op: str, old: int | None, new: int | None, why: str) -> None:
-        insert = "INSERT INTO reflog(ref, op, old, new, why, at_us) VALUES(?, ?, ?, ?, ?, ?)"
-        moved = self._db.insert(insert, ref, op, old, new, why, self._db.clock())
+    def log(self, ref: int, op: str, old: int | None, new: int | None, reason: str) -> None:
+        """Write a move to the reflog and the name; the caller holds the lock of the name."""
+        insert = "INSERT INTO reflog(ref, op, old, new, reason, at_us) VALUES(?, ?, ?, ?, ?, ?)"
+        moved = self._db.insert(insert, ref, op, old, new, reason, self._db.clock())
         self._db.run("UPDATE ref SET node = ?, moved = ? WHERE seq = ?", new, moved, ref)
 
     @contextmanager
-    def _moving(self, *names: str) -> Generator[tuple[int, int, str]]:
-        """Give the first of the names as it stands, while nobody else moves any of them."""
+    def moving(self, *names: str) -> Generator[tuple[int, int, str]]:
+        """Lock the names in a transaction, and yield the first one as `require` does."""
         with self._db.transaction():
-            self._db.hold(*map(composed, names))
-            yield self.at(names[0])
+            self._db.lock(*map(composed, names))
+            yield self.require(names[0])
 
     def rename(self, name: str, new: str) -> None:
-        """Rename a session; its log, its runs and its bill go with it.
+        """Rename a session together with its reflog, its runs and their costs.
 
         Raises:
             ConflictError: the new name is taken.
         """
         kept = check_name(new)
-        with self._moving(name, kept) as (ref, node, _):
+        with self.moving(name, kept) as (ref, node, _):
             if self.find(kept) is not None:
-                raise ConflictError(f"there is a session {kept!r} already: choose another name")
+                raise ConflictError(f"session {kept!r} already exists; choose another name")
             self._db.run("UPDATE ref SET name = ? WHERE seq = ?", kept, ref)
             self._db.run("UPDATE run SET ref = ? WHERE ref = ?", kept, composed(name))
-            self._log(ref, "rename", node, node, f"{composed(name)} to {kept}")
+            self.log(ref, "rename", node, node, f"{composed(name)} to {kept}")
 
     def delete(self, name: str) -> str:
-        """Take a name away and return the node it stood for; the nodes stay until `gc`."""
-        with self._moving(name) as (ref, node, tip):
-            self.put(ref, "delete", node, None, "delete")
+        """Remove a name and return the node it pointed to; the nodes stay until `gc`."""
+        with self.moving(name) as (ref, node, tip):
+            self.log(ref, "delete", node, None, "delete")
             return tip
 
-    def reflog(self, name: str, limit: int = -1) -> tuple[Logged, ...]:
-        """Return the moves of a name, newest first; a deleted name's too, as long as it has not been used again."""
+    def reflog(self, name: str, limit: int = -1) -> tuple[ReflogEntry, ...]:
+        """Return the moves of a name, newest first; of a deleted name too, as long as it has not been used again."""
         order = "SELECT seq FROM ref WHERE name = ? ORDER BY node IS NULL, seq DESC LIMIT 1"
         ref = self._db.one(order, composed(name))
         if ref is None:
-            raise InputError(f"there is no session {name!r}{self.hint(name)}")
+            raise InputError(f"session {name!r} not found{self.hint(name)}")
         select = """
-        SELECT op, was.hash, is_now.hash, why, reflog.at_us FROM reflog
+        SELECT op, was.hash, is_now.hash, reason, reflog.at_us FROM reflog
         LEFT JOIN node was ON was.seq = reflog.old LEFT JOIN node is_now ON is_now.seq = reflog.new
         WHERE ref = ? ORDER BY reflog.seq DESC LIMIT ?"""
         return tuple(
-            Logged(op, text(old), text(new), why, at)
-            for op, old, new, why, at in self._db.rows(select, ref, limit if limit >= 0 else ALL)
+            ReflogEntry(op, old and old.hex(), new and new.hex(), reason, at)
+            for op, old, new, reason, at in self._db.rows(select, ref, limit if limit >= 0 else ALL)
         )
 
     def back(self, tip: str, steps: int) -> str:
-        """Return the node some steps back; a step is what one commit added: a turn with its fold, or an edit.
+        """Return the node some steps back; a step is what one commit added: a turn with its summary, or an edit.
 
         Raises:
-            InputError: there are not so many.
+            InputError: there are fewer steps.
         """
-        return self._nodes.name(self._back(self._nodes.seq(tip), steps))
+        return self._nodes.hash_of(self.row_back(self._nodes.seq(tip), steps))
 
-    def _back(self, node: int, steps: int) -> int:
+    def row_back(self, node: int, steps: int) -> int:
+        """Return the row of the node some steps back, as `back`."""
         seq, made = self._db.rows(BACK, node, steps)[-1]
         if made < steps:
-            raise InputError(f"there are only {made} steps back to the beginning, not {steps}")
+            raise InputError(f"cannot go back {steps} steps; only {made} lead to the beginning")
         return int(seq)
 
-    def undo(self, name: str, steps: int = 1) -> str:
-        """Move a name some steps back and return its new tip; everything of a step goes together.
 
-        Raises:
-            InputError: there are not so many steps.
-        """
-        if steps < 1:
-            raise InputError("undo at least one step")
-        with self._moving(name) as (ref, old, _):
-            new = self._back(old, steps)
-            self.put(ref, "undo", old, new, f"undo {steps}")
-            return self._nodes.name(new)
-
-    def redo(self, name: str, steps: int = 1) -> str:
-        """Take some undone steps back and return the new tip.
-
-        Raises:
-            InputError: nothing was undone, or something was added since.
-        """
-        if steps < 1:
-            raise InputError("redo at least one step")
-        with self._moving(name) as (ref, old, _):
-            undone = self._undone(ref, old)
-            if not undone:
-                raise InputError(f"nothing to redo in {name!r}{self._lost_redo(ref, name)}")
-            if steps > len(undone):
-                raise InputError(f"only {len(undone)} undone steps are left to redo, not {steps}")
-            new = undone[-steps]
-            self.put(ref, "redo", old, new, f"redo {steps}")
-            return self._nodes.name(new)
-
-    def _undone(self, ref: int, tip: int) -> tuple[int, ...]:
-        """Return the tips between the last one that was not reached by undo or redo and this one, newest first."""
-        select = """
-        SELECT new FROM reflog WHERE ref = ? AND op NOT IN ('undo', 'redo', 'rename') ORDER BY seq DESC LIMIT 1"""
-        steps = [row[0] for row in self._db.rows(TOWARDS, self._db.one(select, ref), tip)]
-        return tuple(steps[:-1]) if steps[-1] == tip else ()
-
-    def _lost_redo(self, ref: int, name: str) -> str:
-        ops = [row[0] for row in self._db.rows("SELECT op FROM reflog WHERE ref = ? ORDER BY seq DESC", ref)]
-        if "undo" not in ops:
-            return ": nothing was undone"
-        place = ops.index("undo") + 1
-        return f": it has moved on since the undo; what was undone is at {name}@{{{place}}}"
+def conflict_message(name: str, tip: str | None, expected: str | None) -> str:
+    """Return the message for a session that another program moved first."""
+    state = "already exists" if expected is None else f"is at {short_hash(tip)}, expected {short_hash(expected)}"
+    return f"session {name!r} {state}: another program changed it first; nothing was changed, look at it and try again"
 
 
-def moved_on(name: str, tip: str | None, expected: str | None) -> str:
-    """Say that somebody else was first."""
-    place = "exists already" if expected is None else f"is at {short(tip)} and not at {short(expected)}"
-    return f"the session {name!r} {place}: another program was first; nothing was changed, look at it and try again"
+REVISION = re.compile(r"(?P<base>[^~@{}]*)@?(?:(?<=@)\{(?P<moved>[0-9]{1,9})\})?(?P<back>(?:~[0-9]{0,9})*)")
+PREFIX = re.compile(r"[0-9a-f]{4,32}")
+MOST_LISTED = 5
+
+
+def resolve(db: StoreDatabase, nodes: Nodes, refs: Refs, revision: str) -> str:
+    """Return the node of a revision.
+
+    `name~n` is n steps back, `name@{n}` where the name pointed n moves ago, `""` and `"@"` the session that moved last.
+
+    Raises:
+        InputError: the revision matches no node, or several.
+    """
+    form = REVISION.fullmatch(revision.strip())
+    if form is None:
+        raise InputError(f"invalid revision {revision!r}; write name, name~2, name@{{3}} or the beginning of a hash")
+    name = form["base"] or refs.latest()
+    if name is None:
+        raise InputError("there is no session yet; start one with `taiwa chat`")
+    if form["moved"] is not None:
+        tip = _moved(refs, name, int(form["moved"]))
+    elif refs.has(name):
+        tip = refs.tip(name)
+    else:
+        tip = _by_prefix(db, refs, name)
+    steps = sum(int(count or 1) for count in form["back"].split("~")[1:])
+    return refs.back(tip, steps) if steps else nodes.hash_of(nodes.seq(tip))
+
+
+def _moved(refs: Refs, name: str, moves: int) -> str:
+    log = refs.reflog(name, moves + 1)
+    if moves >= len(log):
+        raise InputError(f"session {name!r} has moved only {len(log) - 1} times, not {moves}")
+    found = log[moves].new
+    if found is None:
+        raise InputError(f"{name}@{{{moves}}} has no node: the session was deleted there, or its node was collected")
+    return found
+
+
+def _by_prefix(db: StoreDatabase, refs: Refs, text: str) -> str:
+    prefix = text.lower()
+    if not PREFIX.fullmatch(prefix):
+        raise InputError(f"session {text!r} not found{refs.hint(text)}")
+    first, last = (bytes.fromhex(prefix.ljust(HASH_LENGTH, end)) for end in "0f")
+    select = "SELECT hash, kind FROM node WHERE hash BETWEEN ? AND ? ORDER BY hash LIMIT ?"
+    found = db.rows(select, first, last, MOST_LISTED + 1)
+    if not found:
+        raise InputError(f"no session and no node {text!r} found{refs.hint(text)}")
+    if len(found) > 1:
+        listed = ", ".join(f"{key.hex()[: len(prefix) + 4]} ({kind})" for key, kind in found[:MOST_LISTED])
+        more = " …" if len(found) > MOST_LISTED else ""
+        raise InputError(f"{text!r} is the beginning of several hashes: {listed}{more}")
+    return str(found[0][0].hex())

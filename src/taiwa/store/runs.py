@@ -1,28 +1,31 @@
-"""Runs and their calls: the journal of a turn, written as it happens, and so the bill.
+"""Runs and their calls: the journal of a turn, written while it happens, and what it cost.
 
-A run is open from its beginning until it is committed (`done`), fails, loses against another writer, or is given up. One
-whose process is gone or has let go of it while it is open was cut off: it can be resumed from its journal without paying twice.
+A run is open from its beginning until it is committed (`done`), fails, finds that another writer moved its session
+(`conflict`), or is abandoned. An open run whose process has ended or released it was interrupted: it can be resumed from its
+journal without paying twice.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Any, Literal, TypeAlias, cast
 
 from taiwa.kernel.errors import ConflictError, StoreError, TaiwaError
 from taiwa.kernel.journal import Entry
 from taiwa.kernel.ledger import Price
 from taiwa.kernel.records import Json, record
 from taiwa.kernel.values import Response, Usage
-from taiwa.store.bodies import key, pack, short, text, unpack
-from taiwa.store.connection import Connection, Row
-from taiwa.store.names import composed
+from taiwa.store.nodes import hash_to_bytes, pack, short_hash, unpack
+from taiwa.store.refs import composed
+from taiwa.store.schema import SqlRow, StoreDatabase
 
-__all__ = ["Call", "Run", "Runs", "Status"]
+__all__ = ["Axis", "CallRecord", "CostLine", "Run", "Runs", "Status", "costs"]
 
-Status: TypeAlias = Literal["open", "done", "failed", "lost", "abandoned"]
+Status: TypeAlias = Literal["open", "done", "failed", "conflict", "abandoned"]
+Axis: TypeAlias = Literal["app", "model", "day", "session"]
 
 INSERT_CALL = """
-INSERT INTO call(run, strand, place, kind, key, answer, error, model, metered, input, output, cache_read, cache_write,
+INSERT INTO call(run, strand, position, kind, key, answer, error, model, metered, input, output, cache_read, cache_write,
     reasoning, cost_nano, price, ms, at_us)
 VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 RUN = """
@@ -33,7 +36,7 @@ CALL = """
 SELECT call.kind, call.model, call.metered, input, output, cache_read, cache_write, reasoning, cost_nano, price, ms,
     call.at_us, call.answer, call.error
 FROM call"""
-# The calls hang on the last node of their commit; the others of that commit went back to the same base.
+# The calls belong to the last node of their commit; the others of that commit went back to the same base.
 STEP = """
 WITH RECURSIVE step(seq, base) AS (
     SELECT seq, base FROM node WHERE hash = ?
@@ -44,9 +47,9 @@ HERE = "SELECT run.seq FROM run JOIN node ON node.seq = run.node WHERE node.hash
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as it was begun: what was said, on which tip, with which app and options.
+    """A run as it was begun: the user's text, on which tip, with which app and options.
 
-    Once it is committed, what was said is in its node and no longer here.
+    Once it is committed, the text is in its node and no longer here.
     """
 
     id: int
@@ -61,8 +64,8 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One effect of a run as it was paid for. `usage` and `cost_nano` None mean not known, never nothing."""
+class CallRecord:
+    """One effect of a run as it was paid for. `usage` and `cost_nano` are None where unknown, which is not zero."""
 
     kind: str
     model: str
@@ -78,41 +81,41 @@ class Call:
 class Runs:
     """The runs of a store."""
 
-    def __init__(self, db: Connection) -> None:
+    def __init__(self, db: StoreDatabase) -> None:
         self._db = db
 
     def begin(self, ref: str, base: str | None, app: str | None, text: str, options: Json = None) -> int:
         """Open a run and return its number. It belongs to this process until it ends.
 
-        `ref` may be "" for a run outside any session; `app` must have been put.
+        `ref` may be "" for a run outside any session; `app` must be stored.
 
         Raises:
-            StoreError: the app or the base is not here.
+            StoreError: the store does not have the app or the base.
         """
         with self._db.transaction():
             rows = self._row("app", app), self._row("node", base)
-            said = pack({"text": text, "options": options})
+            given = pack({"text": text, "options": options})
             insert = """
             INSERT INTO run(ref, app, base, status, input, pid, token, at_us) VALUES(?, ?, ?, 'open', ?, ?, ?, ?)"""
-            number = self._db.insert(insert, composed(ref), *rows, said, *self._db.owner(), self._db.clock())
+            number = self._db.insert(insert, composed(ref), *rows, given, *self._db.owner(), self._db.clock())
             assert number is not None
             return number
 
     def _row(self, table: Literal["app", "node"], name: str | None) -> int | None:
         if name is None:
             return None
-        seq: int | None = self._db.one(f"SELECT seq FROM {table} WHERE hash = ?", key(name))  # noqa: S608  (two words)
+        seq: int | None = self._db.one(f"SELECT seq FROM {table} WHERE hash = ?", hash_to_bytes(name))  # noqa: S608
         if seq is None:
-            raise StoreError(f"the store has no {table} {short(name)}")
+            raise StoreError(f"{table} {short_hash(name)} not found in the store")
         return seq
 
     def sink(
         self, run: int, *, model: str = "", price: Price | None = None, price_id: str = ""
     ) -> Callable[[Entry], None]:
-        """Return what writes each entry of a journal durably before the program goes on.
+        """Return a function that writes each entry of a journal durably before the program goes on.
 
-        `model` is the name that a person gave; without it each answer names its own. `price` is asked once per answer,
-        and `price_id` says later which table of prices it read.
+        `model` is the name that the user gave; without it each response names its own. `price` is called once per response,
+        and `price_id` identifies its table of prices.
         """
 
         def write(entry: Entry) -> None:
@@ -122,9 +125,10 @@ class Runs:
                 name, usage = model or entry.answer.model, entry.answer.usage
                 cost = None if price is None or usage is None else price(name, usage)
             tokens = usage or Usage()
-            values: Row = (
-                ".".join(map(str, entry.strand)), entry.index, entry.kind, key(entry.key),
-                _packed(data["answer"]), _packed(data["error"]), name, usage is not None,
+            values: SqlRow = (
+                ".".join(map(str, entry.strand)), entry.index, entry.kind, hash_to_bytes(entry.key),
+                *(None if data[part] is None else pack(data[part]) for part in ("answer", "error")),
+                name, usage is not None,
                 tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens,
                 tokens.reasoning_tokens, cost, price_id if cost is not None else "", round(entry.seconds * 1000),
             )  # fmt: skip
@@ -132,114 +136,111 @@ class Runs:
 
         return write
 
-    def asked(self, run: int, model: str) -> None:
-        """Note that a model is about to be asked: a call that is stopped before it answers is on the bill all the same."""
-        self._db.run("UPDATE run SET asked = asked + 1, model = ? WHERE seq = ?", model, run)
+    def count_request(self, run: int, model: str) -> None:
+        """Count a request before it is sent to a model: one that is interrupted before its answer may cost all the same."""
+        self._db.run("UPDATE run SET requests = requests + 1, model = ? WHERE seq = ?", model, run)
 
     def run(self, run: int) -> Run:
         """Return a run.
 
         Raises:
-            StoreError: there is none of that number.
+            StoreError: there is no run of that number.
         """
         row = self._db.row(f"{RUN} WHERE run.seq = ?", run)
         if row is None:
-            raise StoreError(f"the store has no run {run}")
+            raise StoreError(f"run {run} not found in the store")
         return _run(row)
 
     def open_runs(self, ref: str | None = None) -> tuple[Run, ...]:
-        """Return the runs that were cut off, oldest first: open, and their process is gone."""
+        """Return the interrupted runs, oldest first: open, and their process has ended."""
         ref = None if ref is None else composed(ref)
         rows = self._db.rows(f"{RUN} WHERE run.status = 'open' ORDER BY run.seq")
         return tuple(_run(row) for row in rows if ref in (None, row[1]) and not self._db.is_alive(row[7], row[8]))
 
-    def holds(self, ref: str) -> bool:
-        """Say whether a turn of this session is under way, or was cut off, so that its name is not free."""
+    def has_open(self, ref: str) -> bool:
+        """Report whether a turn of this session is running or was interrupted, so that its name is not free."""
         return bool(self._db.one("SELECT EXISTS(SELECT 1 FROM run WHERE status = 'open' AND ref = ?)", composed(ref)))
 
     def claim(self, run: int) -> Run:
-        """Make a run that was cut off this process's own, to resume it.
+        """Assign an interrupted run to this process, to resume it.
 
         Raises:
-            ConflictError: it is not open, or the process that has it still runs.
+            ConflictError: it is not open, or its process still runs.
         """
         with self._db.transaction():
-            self._db.hold(f"run {run}")
+            self._db.lock(f"run {run}")
             found = self.run(run)
             pid, token = self._db.rows("SELECT pid, token FROM run WHERE seq = ?", run)[0]
             if found.status != "open" or self._db.is_alive(pid, token):
-                raise ConflictError(f"run {run} was taken up or ended by another program: nothing is left to resume")
+                raise ConflictError(f"run {run} was resumed or ended by another program; nothing is left to resume")
             self._db.run("UPDATE run SET pid = ?, token = ? WHERE seq = ?", *self._db.owner(), run)
             return found
 
     def journal(self, run: int) -> tuple[Entry, ...]:
-        """Return what the run was answered, in the order in which it happened."""
-        select = "SELECT strand, place, key, answer, error, ms FROM call WHERE run = ? ORDER BY seq"
+        """Return the answers that the run got, in the order in which they came."""
+        select = "SELECT strand, position, key, answer, error, ms FROM call WHERE run = ? ORDER BY seq"
         return tuple(_entry(row) for row in self._db.rows(select, run))
 
-    def calls(self, node: str) -> tuple[Call, ...]:
+    def calls(self, node: str) -> tuple[CallRecord, ...]:
         """Return what was paid for a node: the calls of all runs that committed it or nodes together with it."""
-        rows = self._db.rows(f"{CALL} WHERE call.run IN ({STEP}) ORDER BY call.seq", key(node))
+        rows = self._db.rows(f"{CALL} WHERE call.run IN ({STEP}) ORDER BY call.seq", hash_to_bytes(node))
         return tuple(_call(row) for row in rows)
 
-    def made(self, node: str) -> tuple[Call, ...]:
-        """Return the calls that hang on this very node, so that a walk over nodes meets each call once."""
-        rows = self._db.rows(f"{CALL} WHERE call.run IN ({HERE}) ORDER BY call.seq", key(node))
+    def calls_at(self, node: str) -> tuple[CallRecord, ...]:
+        """Return the calls that belong to exactly this node, so that a walk over nodes meets each call once."""
+        rows = self._db.rows(f"{CALL} WHERE call.run IN ({HERE}) ORDER BY call.seq", hash_to_bytes(node))
         return tuple(_call(row) for row in rows)
 
     def journal_of(self, node: str) -> tuple[Entry, ...]:
-        """Return the journal of the first run that ended with this very node; empty for nodes that no run made."""
-        select = "SELECT run.seq FROM run JOIN node ON node.seq = run.node WHERE node.hash = ? ORDER BY run.seq LIMIT 1"
-        run: int | None = self._db.one(select, key(node))
+        """Return the journal of the first run that ended with exactly this node; empty for nodes made without a run."""
+        run: int | None = self._db.one(f"{HERE} ORDER BY run.seq LIMIT 1", hash_to_bytes(node))
         return () if run is None else self.journal(run)
 
     def finish(self, run: int, node: int) -> None:
-        """End a run that was committed, whatever it was before; what was said is in its nodes from now on."""
+        """End a committed run, whatever its status was; the user's text is in its nodes from now on."""
         if not self._db.run("UPDATE run SET status = 'done', input = NULL, node = ? WHERE seq = ?", node, run):
-            raise StoreError(f"the store has no run {run}: it was forgotten")
+            raise StoreError(f"run {run} not found in the store: it was deleted")
 
     def release(self, run: int) -> None:
-        """Let go of an open run that was stopped half-way: it counts as cut off from now on and can be resumed."""
+        """Mark an open run as interrupted, so that any process can resume it."""
         self._db.run("UPDATE run SET pid = 0, token = '' WHERE seq = ? AND status = 'open'", run)
 
-    def settle(self, run: int) -> None:
-        """End an open run outside any session that went well; its calls stay on the bill."""
-        self._end(run, "done", None)
+    def complete(self, run: int) -> None:
+        """End an open run outside any session that succeeded; the costs of its calls stay."""
+        self._end(run, "done")
 
-    def lose(self, run: int) -> None:
+    def mark_conflict(self, run: int) -> None:
         """End an open run whose session was moved by another program."""
-        self._end(run, "lost", None)
+        self._end(run, "conflict")
 
     def fail(self, run: int, error: TaiwaError) -> None:
-        """End an open run that failed; its calls stay on the bill."""
+        """End an open run that failed; the costs of its calls stay."""
         self._end(run, "failed", pack(record(error.record())))
 
     def abandon(self, run: int) -> None:
-        """Give an open run up; its calls stay on the bill."""
-        self._end(run, "abandoned", None)
+        """End an open run that will not be resumed; the costs of its calls stay."""
+        self._end(run, "abandoned")
 
-    def _end(self, run: int, status: Status, error: bytes | None) -> None:
-        """A run ends once: a run that lost does not fail as well."""
+    def _end(self, run: int, status: Status, error: bytes | None = None) -> None:
+        """End a run once: after a conflict it does not fail as well."""
         self._db.run("UPDATE run SET status = ?, error = ? WHERE seq = ? AND status = 'open'", status, error, run)
 
 
-def _packed(data: Json) -> bytes | None:
-    return None if data is None else pack(data)
+def _run(row: SqlRow) -> Run:
+    seq, ref, base, app, status, given, at, _, _, calls = row
+    data = cast("dict[str, Json]", {"text": "", "options": None} if given is None else unpack(given))
+    return Run(
+        seq, ref, base and base.hex(), app and app.hex(), status, str(data["text"]), data["options"], at, calls
+    )  # fmt: skip
 
 
-def _run(row: Row) -> Run:
-    seq, ref, base, app, status, said, at, _, _, calls = row
-    data = cast("dict[str, Json]", {"text": "", "options": None} if said is None else unpack(said))
-    return Run(seq, ref, text(base), text(app), status, str(data["text"]), data["options"], at, calls)
-
-
-def _entry(row: Row) -> Entry:
-    strand, place, name, answer, error, ms = row
+def _entry(row: SqlRow) -> Entry:
+    strand, position, key, answer, error, ms = row
     entry = Entry.revive(
         {
             "strand": [int(step) for step in strand.split(".")] if strand else [],
-            "index": place,
-            "key": name.hex(),
+            "index": position,
+            "key": key.hex(),
             "answer": None if answer is None else unpack(answer),
             "error": None if error is None else unpack(error),
         }
@@ -248,8 +249,81 @@ def _entry(row: Row) -> Entry:
     return entry
 
 
-def _call(row: Row) -> Call:
+def _call(row: SqlRow) -> CallRecord:
     kind, model, metered, *tokens, cost, price, ms, at, answer, error = row
     usage = Usage(*tokens) if metered else None
-    told = None if answer is None else unpack(answer)
-    return Call(kind, model, usage, cost, price, ms, at, told, None if error is None else unpack(error))
+    parts = (None if part is None else unpack(part) for part in (answer, error))
+    return CallRecord(kind, model, usage, cost, price, ms, at, *parts)
+
+
+AXES: dict[Axis, str] = {
+    "app": "coalesce(app.name, '')",
+    "model": "call.model",
+    "day": "call.at_us / 86400000000",
+    "session": "run.ref",
+}
+SUMS = """
+    count(*) FILTER (WHERE kind = 'complete'), count(*) FILTER (WHERE kind = 'call-tool'),
+    count(*) FILTER (WHERE kind = 'complete' AND call.error IS NOT NULL),
+    CAST(sum(call.input) AS BIGINT), CAST(sum(output) AS BIGINT), CAST(sum(cache_read) AS BIGINT),
+    CAST(sum(cache_write) AS BIGINT), CAST(sum(reasoning) AS BIGINT),
+    count(*) FILTER (WHERE kind = 'complete' AND answer IS NOT NULL AND metered = 0),
+    count(*) FILTER (WHERE metered <> 0 AND cost_nano IS NULL),
+    CAST(sum(coalesce(cost_nano, 0)) AS BIGINT)
+FROM call JOIN run ON run.seq = call.run LEFT JOIN app ON app.seq = run.app"""
+
+UNANSWERED_AXES = AXES | {"model": "run.model", "day": "run.at_us / 86400000000"}
+UNANSWERED = """
+    CAST(sum(run.requests - answered.calls) AS BIGINT)
+FROM run LEFT JOIN app ON app.seq = run.app
+JOIN (SELECT run.seq, count(call.seq) AS calls FROM run LEFT JOIN call ON call.run = run.seq AND call.kind = 'complete'
+      WHERE run.requests > 0 GROUP BY run.seq) answered ON answered.seq = run.seq AND run.requests > answered.calls"""
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """One line of costs, in billionths of the currency unit.
+
+    `unmetered` responses came without usage, `unpriced` ones from a model of unknown price; with any of them `cost_nano` is
+    None, since the sum is unknown, and `known_nano` is its known part.
+    """
+
+    name: str
+    requests: int
+    tool_calls: int
+    failed: int
+    usage: Usage
+    unmetered: int
+    unpriced: int
+    known_nano: int
+
+    @property
+    def cost_nano(self) -> int | None:
+        """The whole cost, or None where it is unknown."""
+        return None if self.unmetered or self.unpriced else self.known_nano
+
+
+def costs(db: StoreDatabase, by: Axis) -> tuple[CostLine, ...]:
+    """Add up all calls by app, model, day (UTC, as providers count) or session, sorted by name.
+
+    Failed, conflicting and abandoned turns count too. A request without an answer counts as failed and unmetered, since it
+    may have been paid for.
+    """
+    # By position: the word `name` would be the app's, which is a column.
+    answered = db.rows(f"SELECT {AXES[by]}, {SUMS} GROUP BY 1")
+    label: Callable[[Any], str] = _day if by == "day" else str
+    found = {
+        label(key): CostLine(label(key), requests, tools, failed, Usage(*rest[:5]), *rest[5:])
+        for key, requests, tools, failed, *rest in answered
+    }
+    for key, count in db.rows(f"SELECT {UNANSWERED_AXES[by]}, {UNANSWERED} GROUP BY 1"):
+        name = label(key)
+        line = found.get(name, CostLine(name, 0, 0, 0, Usage(), 0, 0, 0))
+        found[name] = replace(
+            line, requests=line.requests + count, failed=line.failed + count, unmetered=line.unmetered + count
+        )
+    return tuple(found[name] for name in sorted(found))
+
+
+def _day(number: int) -> str:
+    return (date(1970, 1, 1) + timedelta(days=number)).isoformat()

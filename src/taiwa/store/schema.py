@@ -1,138 +1,214 @@
-"""The tables, as an ordered list of migrations: a store of version n has seen the first n of them.
+"""The tables of a store, one list for SQLite and PostgreSQL, and what the store needs of a database beyond `sql.Database`.
 
 Wide rows sit in rowid tables with a unique 16-byte hash beside (a WITHOUT ROWID table of the same rows was three times as
-large). Inside the file nodes name each other by row number; a row number is never shown and is no part of a hash.
-Only `seq` gives an order: the clock may go back, so the `*_us` columns (microseconds since 1970) are for showing.
+large). Inside a store nodes refer to each other by row number (`seq`), which is never shown and not part of a hash. Only `seq`
+gives an order: clocks may go back, so the `*_us` columns (microseconds since 1970) are for display. On PostgreSQL, `seq` orders
+a node behind its parent, and the moves of one name; concurrent writers have no order beyond that.
 """
 
-from taiwa.sqlite.kind import Kind, Migration
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
 
-__all__ = ["APPLICATION", "MIGRATIONS", "STORE"]
+from taiwa.sql import Clock, Database, DatabaseSpec, Migration, SqlRow, now_us
 
-APPLICATION = 0x74616977
-"""`taiw`: marks the file as ours (PRAGMA application_id)."""
+__all__ = ["STORE", "Clock", "SqlRow", "StoreDatabase", "TextIndex", "now_us"]
 
-MIGRATIONS: tuple[Migration, ...] = (
-    (
-        """CREATE TABLE app(
-            seq INTEGER PRIMARY KEY AUTOINCREMENT,
-            hash BLOB NOT NULL UNIQUE CHECK (length(hash) = 16),
-            name TEXT NOT NULL,
-            body BLOB NOT NULL) STRICT""",
-        # `base` is the tip that the node's commit was put on: what undo goes back to. It is no foreign key, because
-        # deleting a node would then scan the table; an ancestor is reachable whenever its descendant is.
-        """CREATE TABLE node(
-            seq INTEGER PRIMARY KEY,
-            hash BLOB NOT NULL UNIQUE CHECK (length(hash) = 16),
-            parent INTEGER REFERENCES node(seq),
-            base INTEGER,
-            kind TEXT NOT NULL,
-            app INTEGER NOT NULL REFERENCES app(seq),
-            turns INTEGER NOT NULL,
-            state BLOB NOT NULL,
-            body BLOB NOT NULL,
-            at_us INTEGER NOT NULL) STRICT""",
-        "CREATE INDEX node_parent ON node(parent)",
-        # A deleted ref keeps its row, with node NULL, so that its reflog stays whole when the name is used again.
-        """CREATE TABLE ref(
-            seq INTEGER PRIMARY KEY AUTOINCREMENT,
-            name TEXT NOT NULL,
-            node INTEGER,
-            moved INTEGER NOT NULL) STRICT""",
-        "CREATE UNIQUE INDEX ref_name ON ref(name) WHERE node IS NOT NULL",
-        """CREATE TABLE reflog(
-            seq INTEGER PRIMARY KEY AUTOINCREMENT,
-            ref INTEGER NOT NULL REFERENCES ref(seq) ON DELETE CASCADE,
-            op TEXT NOT NULL,
-            old INTEGER,
-            new INTEGER,
-            why TEXT NOT NULL,
-            at_us INTEGER NOT NULL) STRICT""",
-        "CREATE INDEX reflog_ref ON reflog(ref)",
-        """CREATE TABLE run(
-            seq INTEGER PRIMARY KEY AUTOINCREMENT,
-            ref TEXT NOT NULL,
-            base INTEGER,
-            node INTEGER,
-            app INTEGER REFERENCES app(seq),
-            status TEXT NOT NULL,
-            input BLOB,
-            error BLOB,
-            asked INTEGER NOT NULL DEFAULT 0,
-            model TEXT NOT NULL DEFAULT '',
-            pid INTEGER NOT NULL,
-            token TEXT NOT NULL,
-            at_us INTEGER NOT NULL) STRICT""",
-        "CREATE INDEX run_node ON run(node)",
-        "CREATE INDEX run_open ON run(seq) WHERE status = 'open'",
-        # Several entries of one place are several payments: the last one counts for resuming, all for the bill.
-        """CREATE TABLE call(
-            seq INTEGER PRIMARY KEY,
-            run INTEGER NOT NULL REFERENCES run(seq) ON DELETE CASCADE,
-            strand TEXT NOT NULL,
-            place INTEGER NOT NULL,
-            kind TEXT NOT NULL,
-            key BLOB NOT NULL,
-            answer BLOB,
-            error BLOB,
-            model TEXT NOT NULL,
-            metered INTEGER NOT NULL,
-            input INTEGER NOT NULL,
-            output INTEGER NOT NULL,
-            cache_read INTEGER NOT NULL,
-            cache_write INTEGER NOT NULL,
-            reasoning INTEGER NOT NULL,
-            cost_nano INTEGER,
-            price TEXT NOT NULL,
-            ms INTEGER NOT NULL,
-            at_us INTEGER NOT NULL) STRICT""",
-        "CREATE INDEX call_run ON call(run)",
-        """CREATE TABLE item(
-            key BLOB PRIMARY KEY CHECK (length(key) = 16),
-            status TEXT NOT NULL,
-            attempts INTEGER NOT NULL,
-            cost_nano INTEGER,
-            result BLOB,
-            at_us INTEGER NOT NULL) STRICT""",
-        """CREATE TABLE snap(
-            node INTEGER PRIMARY KEY REFERENCES node(seq) ON DELETE CASCADE,
-            state BLOB NOT NULL) STRICT""",
-        # The texts are cut into words and pairs of characters before they come here (words.py), positions are not kept.
-        # For 213 KB of Japanese text this takes 61 KB; FTS5's own trigrams take 266 KB and find no word of two characters.
-        # `search` itself brings the index up to date, so that a turn does not pay for it; `indexed` is the last node in it.
-        "CREATE VIRTUAL TABLE search USING fts5(words, content='', columnsize=0, detail=none, tokenize='ascii')",
-        "CREATE TABLE indexed(seq INTEGER NOT NULL) STRICT",
-        "INSERT INTO indexed VALUES(0)",
-    ),
-    (
-        # Who asks. What they said of acts stands in `verdict`, and what it teaches nowhere: it is worked out when it is read.
-        """CREATE TABLE person(
-            seq INTEGER PRIMARY KEY AUTOINCREMENT,
-            name TEXT NOT NULL UNIQUE,
-            body BLOB NOT NULL,
-            at_us INTEGER NOT NULL) STRICT""",
-        """CREATE TABLE verdict(
-            seq INTEGER PRIMARY KEY AUTOINCREMENT,
-            person INTEGER NOT NULL REFERENCES person(seq) ON DELETE CASCADE,
-            body BLOB NOT NULL,
-            at_us INTEGER NOT NULL) STRICT""",
-        "CREATE INDEX verdict_person ON verdict(person)",
-        """CREATE TABLE person_ref(
-            ref INTEGER PRIMARY KEY REFERENCES ref(seq) ON DELETE CASCADE,
-            person INTEGER NOT NULL REFERENCES person(seq) ON DELETE CASCADE) STRICT""",
-        "CREATE INDEX person_ref_person ON person_ref(person)",
-    ),
-    (
-        # Who has an open row, as in `run`.
-        "ALTER TABLE item ADD COLUMN pid INTEGER NOT NULL DEFAULT 0",
-        "ALTER TABLE item ADD COLUMN token TEXT NOT NULL DEFAULT ''",
-    ),
+TABLES = (
+    """CREATE TABLE app(
+        seq {pk},
+        hash {blob} NOT NULL UNIQUE CHECK (length(hash) = 16),
+        name {text} NOT NULL,
+        body {blob} NOT NULL){strict}""",
+    # `base` is the tip that the node's commit was put on: what undo goes back to. It is not a foreign key, because deleting
+    # a node would then scan the table; an ancestor is reachable whenever its descendant is.
+    """CREATE TABLE node(
+        seq {pk},
+        hash {blob} NOT NULL UNIQUE CHECK (length(hash) = 16),
+        parent {int} REFERENCES node(seq),
+        base {int},
+        kind {text} NOT NULL,
+        app {int} NOT NULL REFERENCES app(seq),
+        turns {int} NOT NULL,
+        state {blob} NOT NULL,
+        body {blob} NOT NULL,
+        at_us {int} NOT NULL){strict}""",
+    "CREATE INDEX node_parent ON node(parent)",
+    # A deleted ref keeps its row, with node NULL, so that its reflog stays complete when the name is used again.
+    "CREATE TABLE ref(seq {pk}, name {text} NOT NULL, node {int}, moved {int} NOT NULL){strict}",
+    "CREATE UNIQUE INDEX ref_name ON ref(name) WHERE node IS NOT NULL",
+    """CREATE TABLE reflog(
+        seq {pk},
+        ref {int} NOT NULL REFERENCES ref(seq) ON DELETE CASCADE,
+        op {text} NOT NULL,
+        old {int},
+        new {int},
+        reason {text} NOT NULL,
+        at_us {int} NOT NULL){strict}""",
+    "CREATE INDEX reflog_ref ON reflog(ref)",
+    # `requests` counts what was sent to a model, answered or not.
+    """CREATE TABLE run(
+        seq {pk},
+        ref {text} NOT NULL,
+        base {int},
+        node {int},
+        app {int} REFERENCES app(seq),
+        status {text} NOT NULL,
+        input {blob},
+        error {blob},
+        requests {int} NOT NULL DEFAULT 0,
+        model {text} NOT NULL DEFAULT '',
+        pid {int} NOT NULL,
+        token {text} NOT NULL,
+        at_us {int} NOT NULL){strict}""",
+    "CREATE INDEX run_node ON run(node)",
+    "CREATE INDEX run_open ON run(seq) WHERE status = 'open'",
+    # Several entries of one position are several payments: the last one counts for resuming, all of them cost.
+    """CREATE TABLE call(
+        seq {pk},
+        run {int} NOT NULL REFERENCES run(seq) ON DELETE CASCADE,
+        strand {text} NOT NULL,
+        position {int} NOT NULL,
+        kind {text} NOT NULL,
+        key {blob} NOT NULL,
+        answer {blob},
+        error {blob},
+        model {text} NOT NULL,
+        metered {int} NOT NULL,
+        input {int} NOT NULL,
+        output {int} NOT NULL,
+        cache_read {int} NOT NULL,
+        cache_write {int} NOT NULL,
+        reasoning {int} NOT NULL,
+        cost_nano {int},
+        price {text} NOT NULL,
+        ms {int} NOT NULL,
+        at_us {int} NOT NULL){strict}""",
+    "CREATE INDEX call_run ON call(run)",
+    # `pid` and `token` identify the process that works on an open row, as in `run`.
+    """CREATE TABLE batch_item(
+        key {blob} PRIMARY KEY CHECK (length(key) = 16),
+        status {text} NOT NULL,
+        attempts {int} NOT NULL,
+        cost_nano {int},
+        result {blob},
+        pid {int} NOT NULL,
+        token {text} NOT NULL,
+        at_us {int} NOT NULL){strict}""",
+    """CREATE TABLE snapshot(
+        node {int} PRIMARY KEY REFERENCES node(seq) ON DELETE CASCADE,
+        state {blob} NOT NULL){strict}""",
+    # `user` is a keyword of PostgreSQL. What feedback teaches is not stored: it is derived when it is read.
+    "CREATE TABLE user_profile(seq {pk}, name {text} NOT NULL UNIQUE, body {blob} NOT NULL, at_us {int} NOT NULL){strict}",
+    """CREATE TABLE feedback(
+        seq {pk},
+        user_profile {int} NOT NULL REFERENCES user_profile(seq) ON DELETE CASCADE,
+        body {blob} NOT NULL,
+        at_us {int} NOT NULL){strict}""",
+    "CREATE INDEX feedback_user ON feedback(user_profile)",
+    """CREATE TABLE user_session(
+        ref {int} PRIMARY KEY REFERENCES ref(seq) ON DELETE CASCADE,
+        user_profile {int} NOT NULL REFERENCES user_profile(seq) ON DELETE CASCADE){strict}""",
+    "CREATE INDEX user_session_user ON user_session(user_profile)",
 )
-
-STORE = Kind(
+SQLITE = (
+    # Texts are cut into words and pairs of characters beforehand (search.py), positions are not kept. For 213 KB of Japanese
+    # text this takes 61 KB; FTS5's own trigrams take 266 KB and find no word of two characters. `search` itself updates the
+    # index, so that a turn does not pay for it; `indexed` is the last node in it.
+    "CREATE VIRTUAL TABLE search USING fts5(words, content='', columnsize=0, detail=none, tokenize='ascii')",
+    "CREATE TABLE indexed(seq INTEGER NOT NULL) STRICT",
+    "INSERT INTO indexed VALUES(0)",
+)
+POSTGRES = (
+    "CREATE INDEX node_app ON node(app)",
+    "CREATE INDEX run_app ON run(app)",
+    "CREATE INDEX run_ref ON run(ref)",
+    # Words are cut by search.py; a tsvector is only their container here, and finds a word by its beginning.
+    "CREATE TABLE search(node bigint PRIMARY KEY REFERENCES node(seq) ON DELETE CASCADE, words tsvector NOT NULL)",
+    "CREATE INDEX search_words ON search USING gin(words)",
+    # Nodes that are not indexed yet, by a trigger: concurrent turns need not be committed in the order of their numbers.
+    # A `large` text has more words than a tsvector holds, stays here, and is scanned by every search.
+    """CREATE TABLE unindexed(
+        node bigint PRIMARY KEY REFERENCES node(seq) ON DELETE CASCADE,
+        large bigint NOT NULL DEFAULT 0)""",
+    """CREATE FUNCTION note_unindexed() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN INSERT INTO unindexed(node) VALUES(NEW.seq); RETURN NULL; END $$""",
+    "CREATE TRIGGER node_unindexed AFTER INSERT ON node FOR EACH ROW EXECUTE FUNCTION note_unindexed()",
+    # As SQLite has it, for lists of row numbers.
+    """CREATE FUNCTION json_each(listed text) RETURNS TABLE(value bigint) LANGUAGE sql STABLE
+        AS $$ SELECT CAST(one AS bigint) FROM json_array_elements_text(CAST(listed AS json)) AS one $$""",
+    "CREATE SEQUENCE owner AS integer CYCLE",
+)
+STORE = DatabaseSpec(
     "store",
-    APPLICATION,
-    MIGRATIONS,
-    maker="a first `taiwa chat` makes one",
-    mend="run `taiwa fsck`, and export what can still be read or take a copy from before",
+    schema="taiwa_store",
+    application_id=0x74777374,  # `twst`
+    unreleased_id=0x74616977,
+    migrations=(Migration(TABLES, SQLITE, POSTGRES),),
+    created_by="`taiwa chat` creates one",
+    repair="run `taiwa fsck`, and export what is still readable or restore a backup",
 )
+
+
+class TextIndex(Protocol):
+    """The full text index of a store: a cache that `search` updates, so that turns do not pay for it."""
+
+    def refresh(self) -> None:
+        """Index new nodes, in steps, so that the lock is never held for long."""
+        ...
+
+    def candidates(self, terms: Sequence[str], before: int, limit: int) -> list[SqlRow]:
+        """Return (seq, hash, kind, at_us, body) of nodes with `seq < before` that may contain the folded terms, newest first."""
+        ...
+
+    def nodes_deleted(self) -> None:
+        """Remove the words of nodes that were just deleted."""
+        ...
+
+    def clear(self) -> None:
+        """Empty the index; the next search fills it again."""
+        ...
+
+    def words(self) -> Iterator[tuple[int, str]]:
+        """Yield every word of the index with the row of its node."""
+        ...
+
+    def covered(self) -> Iterator[SqlRow]:
+        """Yield (seq, hash, body) of the nodes whose words the index should have."""
+        ...
+
+
+class StoreDatabase(Database, Protocol):
+    """An open database with the tables of a store. `json_each(?)` makes rows of a JSON list of row numbers."""
+
+    readonly: bool
+
+    @property
+    def path(self) -> Path | None:
+        """The file, or None in memory and on a server."""
+        ...
+
+    @property
+    def text_index(self) -> TextIndex:
+        """The full text index."""
+        ...
+
+    def lock(self, *names: str) -> None:
+        """Block other transactions that lock the same names, until this one ends."""
+        ...
+
+    def owner(self) -> tuple[int, str]:
+        """Return an identity of this process that `is_alive` recognises in any process that opened the same store."""
+        ...
+
+    def is_alive(self, owner: int, token: str) -> bool:
+        """Report whether the process of an identity still runs."""
+        ...
+
+    def erase_deleted(self) -> bool:
+        """Overwrite deleted content outside the tables, and report whether nothing of it is left."""
+        ...
+
+    def check(self) -> Iterator[tuple[str, str]]:
+        """Check the database itself, and yield (where, problem)."""
+        ...

@@ -1,4 +1,4 @@
-"""The store as one thing: what it holds, by part, and what concerns all parts."""
+"""The store: its parts, and what concerns all of them."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,22 +8,18 @@ from typing import Self
 
 from taiwa.conversation.node import AppSource, Node
 from taiwa.kernel.errors import InputError
-from taiwa.postgres.address import Server, is_server
-from taiwa.store.bill import Axis, Line, bill
-from taiwa.store.commits import Commit, commit
-from taiwa.store.connection import Clock, Connection, now_us
-from taiwa.store.exchange import export, import_lines
-from taiwa.store.fsck import Fault, fsck
-from taiwa.store.items import Items
-from taiwa.store.names import composed
-from taiwa.store.nodes import Nodes
-from taiwa.store.persons import Persons
-from taiwa.store.refs import Refs
-from taiwa.store.revisions import resolve
-from taiwa.store.runs import Runs
+from taiwa.sql import PostgresUrl, is_postgres_url
+from taiwa.store.batches import Batches
+from taiwa.store.commit_turn import commit_turn
+from taiwa.store.export import export_lines, import_lines
+from taiwa.store.maintenance import KEPT_MOVES, DeleteResult, FsckProblem, GcResult, delete_session, fsck, gc
+from taiwa.store.nodes import Nodes, Snapshots
+from taiwa.store.refs import Refs, composed, resolve
+from taiwa.store.runs import Axis, CostLine, Runs, costs
+from taiwa.store.schema import Clock, StoreDatabase, now_us
 from taiwa.store.search import Hit, search
-from taiwa.store.snaps import Snaps
-from taiwa.store.upkeep import KEPT_MOVES, Forgotten, Swept, forget, gc
+from taiwa.store.undo import redo, undo
+from taiwa.store.users import Users
 
 __all__ = ["Store"]
 
@@ -31,38 +27,43 @@ __all__ = ["Store"]
 class Store:
     """Conversations in one SQLite file, or on a PostgreSQL server.
 
-    `nodes` holds apps and nodes by hash, `refs` the sessions, `runs` the journals and so the bill, `items` the rows of
-    batches, `snaps` states that are kept to save time, `persons` those who ask. Threads may share a store; processes may share its file, and machines its server.
+    `nodes` has apps and nodes by hash, `refs` the sessions, `runs` the journals and their costs, `batches` the rows of
+    batches, `snapshots` cached states, `users` the user profiles. Threads may share a store; processes may share its file,
+    and machines its server.
     """
 
-    def __init__(self, db: Connection) -> None:
+    def __init__(self, db: StoreDatabase) -> None:
         self._db = db
         self.nodes = Nodes(db)
         self.refs = Refs(db, self.nodes)
         self.runs = Runs(db)
-        self.items = Items(db)
-        self.snaps = Snaps(db, self.nodes)
-        self.persons = Persons(db, self.refs)
+        self.batches = Batches(db)
+        self.snapshots = Snapshots(db, self.nodes)
+        self.users = Users(db, self.refs)
 
     @classmethod
-    def open(cls, place: str | Path | Server, *, readonly: bool = False, clock: Clock = now_us) -> Self:
-        """Open a store, made on first use with access for its owner only; `":memory:"` is gone when it is closed.
+    def open(cls, location: str | Path | PostgresUrl, *, readonly: bool = False, clock: Clock = now_us) -> Self:
+        """Open a store, created on first use with access for its owner only; `":memory:"` is lost when it is closed.
 
-        `place` is the path of a file, or the address of a server: `postgresql://USER@HOST/DATABASE`.
+        `location` is the path of a file, or a PostgreSQL URL: `postgresql://USER@HOST/DATABASE`.
 
         Raises:
-            StoreError: it cannot be opened, is of a newer version, or belongs to another program.
-            CorruptError: it is no store, or damaged.
-            ConfigError: the extra for a server is not installed.
-            InputError: the address is none.
+            StoreError: it cannot be opened, has a newer or unreleased format, or belongs to another program.
+            CorruptError: it is not a store, or damaged.
+            ConfigError: the extra `postgres` is not installed.
+            InputError: the URL is invalid.
         """
-        if isinstance(place, Path) or (isinstance(place, str) and not is_server(place)):
-            from taiwa.store.local import Connection as Local
+        if isinstance(location, Path) or (isinstance(location, str) and not is_postgres_url(location)):
+            from taiwa.store.sqlite import SqliteStoreDatabase
 
-            return cls(Local(place, readonly=readonly, clock=clock))
-        from taiwa.store.server import Connection as Remote
+            return cls(SqliteStoreDatabase(location, readonly=readonly, clock=clock))
+        from taiwa.store.postgres import PostgresStoreDatabase
 
-        return cls(Remote(_server(place), readonly=readonly, clock=clock))
+        try:
+            url = location if isinstance(location, PostgresUrl) else PostgresUrl.parse(location)
+        except ValueError as error:
+            raise InputError(f"the store {error}") from None
+        return cls(PostgresStoreDatabase(url, readonly=readonly, clock=clock))
 
     @property
     def path(self) -> Path | None:
@@ -70,7 +71,7 @@ class Store:
         return self._db.path
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the store."""
         self._db.close()
 
     def __enter__(self) -> Self:
@@ -82,10 +83,10 @@ class Store:
         self.close()
 
     @contextmanager
-    def together(self, name: str = "") -> Generator[None]:
-        """Do several things or none. Between them nobody else does things together under the same name, or moves it."""
+    def transaction(self, name: str = "") -> Generator[None]:
+        """Commit several changes or none; other transactions under the same name, and moves of it, wait meanwhile."""
         with self._db.transaction():
-            self._db.hold(composed(name))
+            self._db.lock(composed(name))
             yield
 
     def commit(
@@ -94,79 +95,91 @@ class Store:
         nodes: Sequence[Node],
         *,
         expected: str | None,
-        why: str = "turn",
+        reason: str = "turn",
         run: int | None = None,
         apps: Sequence[AppSource] = (),
     ) -> str:
-        """Add nodes to a session in one transaction, close the run that made them, and return the new tip.
+        """Add nodes to a session in one transaction, end the run that made them, and return the new tip.
 
         `expected` is the tip that the session has, None for a new one. The nodes follow that tip, or another node of the
         store: a retried turn follows an earlier one.
 
         Raises:
-            ConflictError: the session is not at `expected`; nothing is changed, and the run's calls stay on the bill.
-            InputError: each node does not follow the one before it, or the name is not allowed.
+            ConflictError: the session is not at `expected`; nothing is changed, and the costs of the run stay.
+            InputError: a node does not follow the one before it, or the name is not allowed.
         """
-        return commit(self._db, self.nodes, self.refs, self.runs, Commit(ref, nodes, expected, why, apps), run)
+        return commit_turn(
+            self._db, self.nodes, self.refs, self.runs, ref, nodes,
+            expected=expected, reason=reason, run=run, apps=apps,
+        )  # fmt: skip
 
-    def resolve(self, revision: str) -> str:
-        """Return the hash that a revision names: `name`, `name~2`, `name@{3}`, the beginning of a hash, `""` for the latest.
+    def undo(self, name: str, steps: int = 1) -> str:
+        """Move a session some steps back and return its new tip; everything that one commit added goes together.
 
         Raises:
-            InputError: it names nothing, or several nodes.
+            InputError: there are fewer steps.
+        """
+        return undo(self.nodes, self.refs, name, steps)
+
+    def redo(self, name: str, steps: int = 1) -> str:
+        """Move a session forward over undone steps and return its new tip.
+
+        Raises:
+            InputError: nothing was undone, or something was added since.
+        """
+        return redo(self._db, self.nodes, self.refs, name, steps)
+
+    def resolve(self, revision: str) -> str:
+        """Return the hash of a revision: `name`, `name~2`, `name@{3}`, the beginning of a hash, `""` for the latest.
+
+        Raises:
+            InputError: it matches no node, or several.
         """
         return resolve(self._db, self.nodes, self.refs, revision)
 
     def search(self, text: str, limit: int = 20) -> tuple[Hit, ...]:
-        """Find the newest nodes whose words hold every one of the words given, in any language; no query language.
+        """Find the newest nodes that contain every word of a text, in any language, at most `limit`; no query language.
 
         Raises:
-            InputError: there is no word to look for.
+            InputError: the text has no word.
         """
         return search(self._db, text, limit)
 
-    def bill(self, by: Axis) -> tuple[Line, ...]:
-        """Add up all calls, failed and lost turns included, by app, model, day (UTC) or session."""
-        return bill(self._db, by)
+    def costs(self, by: Axis) -> tuple[CostLine, ...]:
+        """Add up all calls, those of failed turns included, by app, model, day (UTC) or session."""
+        return costs(self._db, by)
 
     def export(self, revision: str, *, calls: bool = False) -> Iterator[str]:
-        """Write the history that a revision names as lines of JSON, without their ends."""
+        """Yield the history of a revision as JSON lines, without line ends."""
         name = revision.strip(" @") or self.refs.latest() or ""
         name = name if self.refs.has(name) else ""
-        return export(self.nodes, self.runs, self.resolve(revision), name, calls=calls)
+        return export_lines(self.nodes, self.runs, self.resolve(revision), name, calls=calls)
 
     def import_lines(
         self, lines: Iterable[str], name: str | None = None, check: Callable[[str], object] | None = None
     ) -> str:
-        """Read exported lines, all or nothing, make a session of them, and return its tip.
+        """Read exported lines into a session, all or nothing, and return its tip.
 
-        `check` is given the tip before anything is kept; what it finds corrupt is not imported.
+        `check` is called with the tip before the commit; a `CorruptError` that it raises prevents the import.
 
         Raises:
-            InputError: a line is bad or does not fit its hash; its number is said. Or the check failed.
-            ConflictError: a session of that name stands elsewhere.
+            InputError: a line is invalid or does not match its hash, or the check failed; the message names the line.
+            ConflictError: a session of that name points elsewhere.
         """
         return import_lines(self._db, self.nodes, self.refs, lines, name, check)
 
-    def gc(self, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> Swept:
-        """Delete what neither a name nor one of the newest `keep` moves of names leads to."""
+    def gc(self, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResult:
+        """Delete the nodes that neither a name nor one of the newest `keep` moves of names leads to."""
         return gc(self._db, keep, dry_run=dry_run)
 
-    def forget(self, name: str) -> Forgotten:
-        """Delete a session for good, with its runs, and overwrite what it was.
+    def delete_session(self, name: str) -> DeleteResult:
+        """Delete a session permanently, with its runs, and overwrite its content.
 
         Raises:
-            InputError: there never was such a session.
+            InputError: there never was a session of that name.
         """
-        return forget(self._db, self.refs, name)
+        return delete_session(self._db, self.refs, name)
 
-    def fsck(self) -> tuple[Fault, ...]:
-        """Look for faults; nothing is changed."""
+    def fsck(self) -> tuple[FsckProblem, ...]:
+        """Check the store and return its problems; nothing is changed."""
         return fsck(self._db)
-
-
-def _server(place: str | Server) -> Server:
-    try:
-        return place if isinstance(place, Server) else Server.read(place)
-    except ValueError as error:
-        raise InputError(f"the store {error}") from None

@@ -47,7 +47,7 @@ def replayed(desk: Desk, revision: str) -> Iterator[Replayed]:
             start = None
         else:
             yield Replayed(stop.hash, stop.node.kind, stop.after.count, 0)
-        if stop.node.kind == "fold":
+        if stop.node.kind == "summary":
             start = start or before
         before = stop.after
 

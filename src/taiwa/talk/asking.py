@@ -23,13 +23,13 @@ from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Handler
 from taiwa.kernel.values import Ability, Chunk, Message, Request
-from taiwa.postgres.address import Server
+from taiwa.sql import PostgresUrl
 from taiwa.talk.people import People
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from taiwa.retrieve import Index, Library, Within
+    from taiwa.retrieval import Index, Library, ScopedRetriever
     from taiwa.store import Store
     from taiwa.talk.desk import Desk
 
@@ -73,7 +73,7 @@ class Looking:
     """The edges of a turn that looks things up, and how it asks; `close` when it is over."""
 
     asking: Asking
-    retriever: "Within"
+    retriever: "ScopedRetriever"
     handlers: Mapping[type[Effect[Any]], Handler]
     stack: ExitStack
 
@@ -93,7 +93,7 @@ class Looking:
         """Say whose a conversation is, if the store knows who asks."""
         name = self.asking.person.name
         if name and People(store).has(name):
-            store.persons.claim(session, name)
+            store.users.assign_session(session, name)
 
     def close(self) -> None:
         """Let go of the indexes."""
@@ -122,13 +122,13 @@ def looking_again(app: App, desk: "Desk", asking: Asking) -> Looking:
 
 
 def _looking(app: App, desk: "Desk", asking: Asking, indexes: "list[Index]", stack: ExitStack) -> Looking:
-    from taiwa.retrieve import Within
+    from taiwa.retrieval import ScopedRetriever
 
     if (settings := desk.settings) is not None:
         from taiwa.models.http_api.embeddings import by_meaning
 
         indexes = [by_meaning(index, settings) for index in indexes]
-    within = Within(indexes, _words(app.values.get("as")))
+    within = ScopedRetriever(indexes, _words(app.values.get("as")))
     return Looking(asking, within, People(desk.store).handlers, stack.pop_all())
 
 
@@ -182,18 +182,18 @@ def reader_of(terms: str) -> Reader:
     >>> list(reader_of("pairs-1/english").terms("leaves"))
     ['leav']
     """
-    from taiwa.retrieve.analyzer import Analyzer
-    from taiwa.retrieve.fusion import weigh
+    from taiwa.retrieval.analyzer import Analyzer
+    from taiwa.retrieval.index import weight_terms
 
     analyzer = Analyzer.named(terms)
 
     def weighed(query: str, history: Sequence[Message]) -> Mapping[str, float]:
-        return weigh(analyzer, query, history)
+        return weight_terms(analyzer, query, history)
 
     return Reader(weighed, analyzer.terms)
 
 
-def _indexes(names: Sequence[str], place: Path | Server | None, stack: ExitStack) -> "list[Index]":
+def _indexes(names: Sequence[str], place: Path | PostgresUrl | None, stack: ExitStack) -> "list[Index]":
     """The indexes of names, all without any; the handbook where that is none."""
     wanted = [name for name in dict.fromkeys(names) if name != SHIPPED]
     beside = place.with_name(f"{place.stem}-library.db") if isinstance(place, Path) else place
@@ -207,9 +207,9 @@ def _indexes(names: Sequence[str], place: Path | Server | None, stack: ExitStack
     return [*found, _handbook(place.with_name(f"{place.stem}-handbook.db") if isinstance(place, Path) else None, stack)]
 
 
-def _library(place: Path | Server | None, stack: ExitStack) -> "Library":
+def _library(place: Path | PostgresUrl | None, stack: ExitStack) -> "Library":
     """The library of a place; for one that is kept nowhere, in a folder that is removed again."""
-    from taiwa.retrieve import Library
+    from taiwa.retrieval import Library
 
     if place is None:
         place = Path(stack.enter_context(TemporaryDirectory(prefix="taiwa-"))) / "library.db"

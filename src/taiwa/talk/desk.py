@@ -17,9 +17,9 @@ from taiwa.conversation.state import State
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError
 from taiwa.kernel.protocols import Tool
 from taiwa.kernel.records import Json, value
-from taiwa.postgres.address import Server
 from taiwa.settings import Settings
-from taiwa.store import Fault, Store
+from taiwa.sql import PostgresUrl
+from taiwa.store import FsckProblem, Store
 
 __all__ = ["Desk", "Origin", "Stop"]
 
@@ -55,7 +55,7 @@ class Desk:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.place: Path | Server | None = store.path
+        self.place: Path | PostgresUrl | None = store.path
         self.settings: Settings | None = None
         self.tools: dict[str, Tool] = {}
         self._apps: dict[str, App] = {}
@@ -100,7 +100,7 @@ class Desk:
     def new_name(self, app: App) -> str:
         """Find a free name for a conversation with an app: `chat-1`, `chat-2` …"""
         refs, runs = self.store.refs, self.store.runs
-        return next(name for n in count(1) if not refs.has(name := f"{app.name}-{n}") and not runs.holds(name))
+        return next(name for n in count(1) if not refs.has(name := f"{app.name}-{n}") and not runs.has_open(name))
 
     def start(self, app: App) -> Conversation:
         """Begin a conversation that no session has yet."""
@@ -121,7 +121,7 @@ class Desk:
         Raises:
             CorruptError: a node leads to another state than it recorded.
         """
-        found = self.store.snaps.checkout(tip)
+        found = self.store.snapshots.checkout(tip)
         steps = found.steps
         if found.near is None:
             start, steps = self._root(*steps[0]), steps[1:]
@@ -130,7 +130,7 @@ class Desk:
         here = follow(start, steps, self.app)
         if len(steps) > SNAPSHOT_EVERY:
             with suppress(StoreError):  # a store that cannot be written is only slower
-                self.store.snaps.put(tip, _snapshot(here))
+                self.store.snapshots.put(tip, _snapshot(here))
         return here
 
     def walk(self, tip: str) -> Iterator[Stop]:
@@ -140,16 +140,16 @@ class Desk:
             conversation = self._root(name, node) if conversation is None else advance(conversation, node, self.app)
             yield Stop(name, node, conversation)
 
-    def fsck(self) -> tuple[Fault, ...]:
+    def fsck(self) -> tuple[FsckProblem, ...]:
         """Look for faults of the store, and follow every session from its root: each state must be the recorded one."""
         return (*self.store.fsck(), *self._astray())
 
-    def _astray(self) -> Iterator[Fault]:
+    def _astray(self) -> Iterator[FsckProblem]:
         for tip in dict.fromkeys(ref.tip for ref in self.store.refs.list()):
             try:
                 deque(self.walk(tip), maxlen=0)
             except (CorruptError, ConfigError) as error:
-                yield Fault(f"node {tip}", error.message)
+                yield FsckProblem(f"node {tip}", error.message)
 
     def import_lines(self, lines: Iterable[str], name: str | None = None) -> Conversation:
         """Read an exported conversation, all or nothing: every hash is checked, and every state folded anew.
@@ -177,10 +177,10 @@ class Desk:
         app, fresh = conversation.app, conversation.fresh
         self._apps.setdefault(app.hash, app)
         apps = (app.source,) if any(node.kind in {"root", "app"} for node in fresh) else ()
-        self.store.commit(session, fresh, expected=expected, why=why, run=run, apps=apps)
+        self.store.commit(session, fresh, expected=expected, reason=why, run=run, apps=apps)
         settled = replace(conversation, fresh=())
         if settled.count and settled.count % SNAPSHOT_EVERY == 0:
-            self.store.snaps.put(settled.tip, _snapshot(settled))
+            self.store.snapshots.put(settled.tip, _snapshot(settled))
         return settled
 
     def set_state(self, session: str, values: State) -> Conversation:
@@ -196,7 +196,7 @@ class Desk:
     def fork(self, revision: str, name: str) -> str:
         """Give the node of a revision a second name and return its hash."""
         tip = self.store.resolve(revision)
-        self.store.refs.create(name, tip, why=f"fork of {revision or 'the latest'}")
+        self.store.refs.create(name, tip, reason=f"fork of {revision or 'the latest'}")
         return tip
 
     def before_turn(self, tip: str, turns: int = 1) -> str:

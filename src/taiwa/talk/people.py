@@ -43,15 +43,15 @@ class People:
         Raises:
             InputError: nobody has that name.
         """
-        kept = self._store.persons.get(name)
+        kept = self._store.users.get(name)
         if kept is None:
-            known = ", ".join(each.name for each in self._store.persons.list()[:5])
-            raise InputError(f"there is no person {name!r}{f': there are {known}' if known else ''}")
+            known = ", ".join(each.name for each in self._store.users.list()[:5])
+            raise InputError(f"user {name!r} not found{f'; users: {known}' if known else ''}")
         return learn(_read(kept, Person), self.feedback(name))
 
     def has(self, name: str) -> bool:
         """Say whether somebody has that name."""
-        return self._store.persons.get(name) is not None
+        return self._store.users.get(name) is not None
 
     def put(self, person: Person) -> None:
         """Keep a person; what was learnt is not kept, for it follows from the feedback.
@@ -59,7 +59,7 @@ class People:
         Raises:
             InputError: the name cannot be one.
         """
-        self._store.persons.put(person.name, record(replace(person, patience=Patience())))
+        self._store.users.put(person.name, record(replace(person, patience=Patience())))
 
     def tell(self, name: str, feedback: Feedback) -> Person:
         """Keep what a person said of an act, and return them as that has made them.
@@ -67,16 +67,16 @@ class People:
         Raises:
             InputError: nobody has that name.
         """
-        self._store.persons.tell(name, record(feedback))
+        self._store.users.add_feedback(name, record(feedback))
         return self.get(name)
 
     def feedback(self, name: str) -> tuple[Feedback, ...]:
         """Return what a person said of acts, oldest first."""
-        return tuple(_read(each, Feedback) for each in self._store.persons.told(name))
+        return tuple(_read(each, Feedback) for each in self._store.users.feedback(name))
 
     def recall(self, effect: Recall) -> tuple[Recalled, ...]:
         """Find what a person said in their conversations that shares words with a text: most words first, then the newest."""
-        sessions = frozenset(self._store.persons.sessions(effect.person))
+        sessions = frozenset(self._store.users.sessions(effect.person))
         terms = _terms(effect.text)
         if not sessions or not terms:
             return ()

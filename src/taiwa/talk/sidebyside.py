@@ -133,7 +133,7 @@ class SideBySide(ABC, Generic[A, R]):
     async def _answered(self, given: Given, *, waited: bool) -> R | None:
         """Answer a row; None while another program is asking for it, so that a resumed batch can have many workers."""
         asking = self.asking(given)
-        items = self.desk.store.items
+        items = self.desk.store.batches
         item = items.take(asking.name) if self.resume else items.begin(asking.name)
         if item is None:
             return None
@@ -154,7 +154,7 @@ class SideBySide(ABC, Generic[A, R]):
         row = self.answered(given, done)
         # The result first: a crash between the two is then no reason to ask again.
         items.finish(asking.name, self.recorded(row), done.spent.cost)
-        self.desk.store.runs.settle(run)
+        self.desk.store.runs.complete(run)
         return row
 
     async def _asked(self, asking: Asking[A], journal: Journal) -> Done[A]:
@@ -193,7 +193,7 @@ class SideBySide(ABC, Generic[A, R]):
             else:
                 self.desk.store.runs.fail(run, error)
             cost = error.spent.cost if isinstance(error.spent, Spent) else 0
-            self.desk.store.items.fail(name, error, cost)
+            self.desk.store.batches.fail(name, error, cost)
 
     def _find_cut_off(self) -> dict[str, int]:
         found: dict[str, int] = {}

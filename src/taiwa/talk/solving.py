@@ -161,7 +161,7 @@ def solve(
 
     def note(event: Event) -> None:
         if isinstance(event, Asked) and isinstance(event.effect, Complete):
-            runs.asked(run, voice.model.name)
+            runs.count_request(run, voice.model.name)
 
     runtime = Runtime(
         voice.model, tools=solving.tools, limits=manner.limits, price=voice.price, interrupts=manner.interrupts,
@@ -176,4 +176,4 @@ def solve(
     except BaseException:
         runs.abandon(run)
         raise
-    runs.settle(run)
+    runs.complete(run)

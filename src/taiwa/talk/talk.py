@@ -127,11 +127,11 @@ class Talk:
 
     def undo(self, turns: int = 1) -> Conversation:
         """Go back; message, state and window move together."""
-        return self._to(self.desk.store.refs.undo(self.session, turns))
+        return self._to(self.desk.store.undo(self.session, turns))
 
     def redo(self, turns: int = 1) -> Conversation:
         """Go forward again to where `undo` came from."""
-        return self._to(self.desk.store.refs.redo(self.session, turns))
+        return self._to(self.desk.store.redo(self.session, turns))
 
     def set_state(self, values: State) -> Conversation:
         """Change the state by hand."""
@@ -147,7 +147,7 @@ class Talk:
 
     def _begun(self) -> None:
         if self.conversation.fresh:
-            with self.desk.store.together():
+            with self.desk.store.transaction():
                 self.session = self._given or self.desk.new_name(self.app)
                 self.conversation = self.desk.commit(self.session, self.conversation, expected=None, why="begin")
 

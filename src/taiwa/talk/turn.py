@@ -16,7 +16,7 @@ from taiwa.kernel.records import Json, record, value
 from taiwa.kernel.runtime import Handler, Interrupts
 from taiwa.kernel.session import Asked, Event
 from taiwa.observe.prices import Rates
-from taiwa.store import Run, check_name, moved_on
+from taiwa.store import Run, check_name, conflict_message
 from taiwa.talk.desk import Desk
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Turn:
     def observe(self, event: Event) -> None:
         """Note in the store that the model is about to be asked."""
         if isinstance(event, Asked) and isinstance(event.effect, Complete):
-            self.desk.store.runs.asked(self.run, self.model)
+            self.desk.store.runs.count_request(self.run, self.model)
 
     def commit(self, reply: Reply, after: Conversation, spent: Spent) -> tuple[Said, Conversation]:
         """Write the turn; the session moves to it.
@@ -173,12 +173,12 @@ def begin_turn(desk: Desk, session: str, said: Utterance, voice: Voice, manner: 
     tools = desk.tools_of(base.app)
     with (
         _looking(desk, base, voice) as looking,
-        store.together(session if said.expected else ""),
+        store.transaction(session if said.expected else ""),
     ):  # two programs that begin at once take different names
         session = check_name(session or desk.new_name(base.app))
         tip = _tip(desk, session)
         if tip != said.expected:
-            raise ConflictError(moved_on(session, tip, said.expected))
+            raise ConflictError(conflict_message(session, tip, said.expected))
         if base.fresh:
             store.nodes.put_app(base.app.source)
         asked: dict[str, Json] = {} if looking is None else {"asking": record(looking.asking)}

@@ -90,7 +90,7 @@ def extract_one(desk: Desk, voice: Voice, manner: Manner, typing: Typing, text: 
     except BaseException:
         runs.abandon(run)
         raise
-    runs.settle(run)
+    runs.complete(run)
     return next(event for event in events if isinstance(event, Done))
 
 

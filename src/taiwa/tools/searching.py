@@ -106,8 +106,8 @@ def searching(
 ) -> Searching:
     """Make a tool of a retriever, which gives at most so many passages and characters of their text in all.
 
-    >>> from taiwa.retrieve import InMemory
-    >>> searching(InMemory([Passage("notes.md", "Maples turn red in November.")])).call({"query": "maples"}).text
+    >>> from taiwa.retrieval import InMemoryRetriever
+    >>> searching(InMemoryRetriever([Passage("notes.md", "Maples turn red in November.")])).call({"query": "maples"}).text
     '[1] notes.md: Maples turn red in November.'
     """
     return Searching(retriever, passages, characters, name)

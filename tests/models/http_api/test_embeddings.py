@@ -12,9 +12,9 @@ from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.embeddings import Endpoint, by_meaning, caught_up, open_embedder, open_endpoint
 from taiwa.models.http_api.retries import Clock, RetryPolicy
 from taiwa.models.names import resolve
-from taiwa.retrieve import Index, Library
-from taiwa.retrieve.dense import Fused
-from taiwa.retrieve.values import Meaning
+from taiwa.retrieval import Index, Library
+from taiwa.retrieval.hybrid import HybridIndex
+from taiwa.retrieval.types import EmbedderChoice
 from taiwa.settings import Settings, load
 from tests.peers.embedder import EmbeddingServer, topics_of
 from tests.peers.llama import KEY, LlamaServer
@@ -126,7 +126,7 @@ def test_another_model_behind_the_same_name_is_noticed(server: EmbeddingServer, 
     place = f"{server.base_url}#topics"
     first = open_endpoint(place, settings)
     first.meet()
-    known = Meaning(place, first.name, first.probe)
+    known = EmbedderChoice(place, first.name, first.probe)
 
     again = open_endpoint(place, settings)
     again.meet(known)
@@ -184,8 +184,8 @@ def index(tmp_path: Path, server: EmbeddingServer, settings: Settings) -> Iterat
         made.refresh()
         embedder = open_endpoint(f"{server.base_url}#topics", settings)
         embedder.meet()
-        made.shelf.choose(Meaning(f"{server.base_url}#topics", embedder.name, embedder.probe, True))
-        Fused(made, embedder).make_vectors()
+        made.backend.choose(EmbedderChoice(f"{server.base_url}#topics", embedder.name, embedder.probe, True))
+        HybridIndex(made, embedder).make_vectors()
         yield made
 
 
@@ -195,7 +195,7 @@ def test_an_index_is_asked_as_it_was_chosen_to_be(index: Index, settings: Settin
     assert server.asked == []
 
     assert [each.source for each in found.find("holiday", 1)] == ["a.md"]
-    index.shelf.choose(None)
+    index.backend.choose(None)
     assert by_meaning(index, settings) is index
 
 

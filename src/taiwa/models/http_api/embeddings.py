@@ -19,9 +19,10 @@ from taiwa.models.keys import find_key
 from taiwa.models.loose import count_at, item_at, items_at, parse, text_at
 from taiwa.models.names import resolve
 from taiwa.models.wire import Call
-from taiwa.retrieve import Index
-from taiwa.retrieve.dense import Embedder, Fused, Vectors, unit_rows
-from taiwa.retrieve.values import Meaning
+from taiwa.retrieval import Index
+from taiwa.retrieval.embedding import Embedder, Vectors, unit_rows
+from taiwa.retrieval.hybrid import HybridIndex
+from taiwa.retrieval.types import EmbedderChoice
 from taiwa.settings import Settings
 
 __all__ = ["Endpoint", "by_meaning", "caught_up", "open_embedder", "open_endpoint"]
@@ -47,7 +48,7 @@ class Endpoint:
     has a fixed sentence embedded too, and its vector is compared with that of the vectors that are kept.
     """
 
-    def __init__(self, model: HttpModel, known: Meaning | None = None) -> None:
+    def __init__(self, model: HttpModel, known: EmbedderChoice | None = None) -> None:
         self.model = model
         self.name = known.model if known is not None else ""
         self.probe = known.probe if known is not None else ()
@@ -75,7 +76,7 @@ class Endpoint:
             raise self._broken(f"sends vectors of {made.shape[1]} numbers, and sent {len(self.probe)} before")
         return made
 
-    def meet(self, known: Meaning | None = None) -> None:
+    def meet(self, known: EmbedderChoice | None = None) -> None:
         """Have the fixed sentence embedded; the model is new unless it is the one that is known.
 
         Raises:
@@ -144,7 +145,7 @@ class Endpoint:
 class LazyEmbedder:
     """An embedder that is opened at the first question; until then it is only a name."""
 
-    def __init__(self, meaning: Meaning, opened: Callable[[Meaning], Embedder]) -> None:
+    def __init__(self, meaning: EmbedderChoice, opened: Callable[[EmbedderChoice], Embedder]) -> None:
         self.name = meaning.model
         self._meaning = meaning
         self._opening = opened
@@ -170,17 +171,17 @@ def by_meaning(index: Index, chosen: Settings) -> Index:
 
     Nothing is loaded or called before the first question.
     """
-    meaning = index.shelf.meaning()
+    meaning = index.backend.meaning()
     if meaning is None:
         return index
     embedder = LazyEmbedder(meaning, lambda known: open_embedder(known.place, chosen, known, limits=QUESTION))
-    fused = Fused(index, embedder, always=meaning.always)
+    fused = HybridIndex(index, embedder, always=meaning.always)
     return fused if fused.fuses else index
 
 
 def caught_up(index: Index) -> str:
     """Make the vectors that are missing where an index is asked by meaning; return why that failed, or nothing."""
-    if isinstance(index, Fused):
+    if isinstance(index, HybridIndex):
         try:
             index.make_vectors()
         except TaiwaError as error:
@@ -189,7 +190,7 @@ def caught_up(index: Index) -> str:
 
 
 def open_embedder(
-    place: str, chosen: Settings, known: Meaning | None = None, *, limits: RequestLimits | None = None
+    place: str, chosen: Settings, known: EmbedderChoice | None = None, *, limits: RequestLimits | None = None
 ) -> Embedder:
     """Open an embedder: the folder of a model, or an endpoint as models are named (`openai:…`, `http://host:port/v1#name`).
 
@@ -200,14 +201,14 @@ def open_embedder(
         ModelError: the server does not tell its models.
     """
     if Path(place).expanduser().is_dir():
-        from taiwa.retrieve.dense.folder import ModelFolder
+        from taiwa.retrieval.embedding import BertEncoder
 
-        return ModelFolder(Path(place).expanduser())
+        return BertEncoder(Path(place).expanduser())
     return open_endpoint(place, chosen, known, limits=limits)
 
 
 def open_endpoint(
-    place: str, chosen: Settings, known: Meaning | None = None, *, limits: RequestLimits | None = None
+    place: str, chosen: Settings, known: EmbedderChoice | None = None, *, limits: RequestLimits | None = None
 ) -> Endpoint:
     """Open an endpoint.
 

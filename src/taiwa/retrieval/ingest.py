@@ -1,0 +1,396 @@
+"""A folder of documents into an index: scan, access rules, and batches that are each committed or not.
+
+Rules in `.taiwa-access.yaml` beside the documents, and `access:` in the front matter of one, say who may see a document:
+
+    hr/**: [group:hr]
+    "**/salary*": [group:hr, user:ann]
+
+Every matching rule must admit one of the principals, and so must the document itself: another rule can only narrow. Documents
+without a matching rule are visible to all who may open the index. An invalid rule stops the indexing, and opens nothing.
+"""
+
+import hashlib
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+from unicodedata import normalize
+
+from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.records import value
+from taiwa.retrieval.readers import (
+    LARGEST_FILE,
+    MISSING,
+    IsolatedReader,
+    access_names,
+    document_format,
+    reader_name,
+    split_into_chunks,
+)
+from taiwa.retrieval.types import PUBLIC, Audience, Batch, Document, FileFacts, IndexBackend, UnreadableError
+from taiwa.yamlfile import Scalar, Table, read_yaml
+
+__all__ = [
+    "SIDECAR",
+    "File",
+    "Folder",
+    "Problem",
+    "Progress",
+    "RefreshReport",
+    "Rule",
+    "Rules",
+    "audience_of",
+    "read_rules",
+    "refresh",
+]
+
+SIDECAR = ".taiwa-access.yaml"
+
+
+class Rule(NamedTuple):
+    """A pattern of paths, the names that it lets in, and what a path below the folder stands under in its file's eyes."""
+
+    pattern: "re.Pattern[str]"
+    names: tuple[str, ...]
+    above: str = ""
+
+
+Rules: TypeAlias = tuple[Rule, ...]
+
+
+def audience_of(path: str, rules: Rules, own: Iterable[str] | None = None) -> Audience:
+    """Return the audience of the document at a path."""
+    clauses = {rule.names for rule in rules if rule.pattern.fullmatch(normalize("NFC", rule.above + path))}
+    if own is not None:
+        clauses.add(tuple(sorted(set(own))))
+    return tuple(sorted(clauses)) or PUBLIC
+
+
+def read_rules(text: str, where: str, below: str = "", above: str = "") -> Rules:
+    """Read a file of rules; `below` is the folder that it stands in, `above` where it stands over the folder itself.
+
+    Raises:
+        ConfigError: a rule cannot be understood.
+    """
+    tree = read_yaml(text, where)
+    if tree is None or (isinstance(tree, Scalar) and tree.value is None):
+        return ()
+    if not isinstance(tree, Table):
+        raise ConfigError(f"{where}: rules are written `path: [principals, …]`, one per line")
+    rules: list[Rule] = []
+    for entry in tree.entries:
+        names = access_names(entry.value)
+        if names is None:
+            raise ConfigError(
+                f"{where}:{entry.at.line}: the rule {entry.key!r} must be `path: [principals, …]`, like `hr/**: [group:hr]`"
+            )
+        rules.append(Rule(_pattern(f"{below}{entry.key.removeprefix('/')}"), names, above))
+    return tuple(rules)
+
+
+def _pattern(path: str) -> "re.Pattern[str]":
+    """`*` is anything within a name, `**` anything at all, `?` one character; a folder means all that it holds.
+
+    A name with accents or voiced kana is the same however it is composed: some systems keep `が` as two characters.
+    """
+    path = normalize("NFC", path)
+    parts = [
+        {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part) or re.escape(part)
+        for part in re.split(r"(\*\*/|\*\*|\*|\?)", path.rstrip("/"))
+    ]
+    return re.compile("".join(parts) + "(?:/.*)?", re.DOTALL)
+
+
+LEFT_OUT = frozenset({"CVS", "_darcs", "RCS", "SCCS", "__pycache__", "node_modules"})
+"""Folders that hold versions of other files, or what programs put there; hidden ones are left out anyway."""
+MISNAMED = frozenset(
+    {".taiwa-access.yml", "taiwa-access.yaml", "taiwa-access.yml", ".taiwa-access", ".taiwa-access.json"}
+)
+DEEPEST = 64
+OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file below a folder: its path with `/`, size, and time of change; or why it is not read."""
+
+    path: str
+    size: int
+    modified_ns: int
+    problem: str = ""
+
+
+class Folder:
+    """A folder of documents. `rules` are its access rules; `others` counts files of unsupported formats by suffix."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root).resolve()
+        if not self.root.is_dir():
+            raise InputError(f"folder {root} not found")
+        self.rules: Rules = ()
+        self.others: dict[str, int] = {}
+
+    def files(self) -> Iterator[File]:
+        """Give the documents of the folder, and read the rules of access on the way: all of them hold when it is done.
+
+        Raises:
+            ConfigError: a file of rules cannot be read.
+        """
+        self.rules, self.others = self._rules_above(), {}
+        for folder, folders, names, handle in os.fwalk(self.root, follow_symlinks=False, onerror=self._refused):
+            below = "" if Path(folder) == self.root else f"{Path(folder).relative_to(self.root).as_posix()}/"
+            _no_rules_elsewhere(folder, {*folders, *names})
+            if SIDECAR in names or SIDECAR in folders:
+                self.rules += read_rules(_rules_text(handle, folder), str(Path(folder, SIDECAR)), below)
+            folders[:] = sorted(name for name in folders if not _hidden(name))
+            if below.count("/") >= DEEPEST:
+                folders.clear()
+            # A link to a folder is listed among the folders, and not entered.
+            yield from self._links(below, [name for name in folders if Path(folder, name).is_symlink()])
+            for name in sorted(names):
+                if not _hidden(name) and (found := self._file(handle, below + name, name)):
+                    yield found
+
+    def read(self, path: str) -> bytes:
+        """Return the bytes of a document of the folder.
+
+        Raises:
+            UnreadableError: it is gone, or a link, too large, or may not be read.
+        """
+        handles: list[int] = []
+        try:
+            handles.append(os.open(self.root, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY))
+            *folders, name = path.split("/")
+            for folder in folders:
+                handles.append(os.open(folder, OPEN_FLAGS | os.O_DIRECTORY, dir_fd=handles[-1]))
+            handles.append(os.open(name, OPEN_FLAGS, dir_fd=handles[-1]))
+            return _read_bytes(handles[-1])
+        except OSError as error:
+            raise UnreadableError(f"cannot be read: {(error.strerror or 'the system refuses').lower()}") from None
+        finally:
+            for handle in handles:
+                os.close(handle)
+
+    def _file(self, handle: int, path: str, name: str) -> File | None:
+        try:
+            path.encode()
+            found = os.stat(name, dir_fd=handle, follow_symlinks=False)
+        except UnicodeEncodeError:
+            return File(
+                path.encode(errors="backslashreplace").decode(), 0, 0, "its name is not valid Unicode: rename it"
+            )
+        except OSError:
+            return None
+        if stat.S_ISLNK(found.st_mode):
+            return next(self._links(path.removesuffix(name), [name]), None)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        if document_format(path) is None:
+            suffix = Path(name).suffix.lower() or "no suffix"
+            self.others[suffix] = self.others.get(suffix, 0) + 1
+            return None
+        if found.st_size > LARGEST_FILE:
+            words = f"{found.st_size >> 20} MB: larger than {LARGEST_FILE >> 20} MB"
+            return File(path, found.st_size, found.st_mtime_ns, words)
+        return File(path, found.st_size, found.st_mtime_ns)
+
+    def _links(self, below: str, names: list[str]) -> Iterator[File]:
+        """A link within the folder leads to what is found anyway; one that leads out is said."""
+        for name in names:
+            path = below + name
+            target = Path(os.path.realpath(self.root / path))
+            if not target.is_relative_to(self.root) and (document_format(path) or target.is_dir()):
+                yield File(path, 0, 0, "a link that leads out of the folder: not followed")
+
+    def _rules_above(self) -> Rules:
+        """A folder keeps the rules of the folders that it stands in: naming a part of them opens nothing."""
+        rules: Rules = ()
+        for above in self.root.parents:
+            if os.path.lexists(above / SIDECAR):
+                path = f"{self.root.relative_to(above).as_posix()}/"
+                rules += read_rules(_rules_text(None, str(above)), str(above / SIDECAR), above=path)
+        return rules
+
+    @staticmethod
+    def _refused(error: OSError) -> None:
+        """A folder that may not be listed hides rules as well as files: nothing may be taken for open because of that."""
+        raise InputError(
+            f"the folder {error.filename} cannot be read: {(error.strerror or 'refused').lower()}"
+        ) from None
+
+
+def _no_rules_elsewhere(folder: str, names: set[str]) -> None:
+    """Refuse rules under a similar file name: their author believes that they apply."""
+    for name in sorted(names):
+        if name.casefold() in MISNAMED or (name != SIDECAR and name.casefold() == SIDECAR):
+            raise ConfigError(f"{folder}/{name} is not read: rules of access are called {SIDECAR}, so rename it")
+
+
+def _rules_text(handle: int | None, folder: str) -> str:
+    try:
+        file = os.open(Path(folder, SIDECAR) if handle is None else SIDECAR, OPEN_FLAGS, dir_fd=handle)
+        try:
+            return _read_bytes(file).decode()
+        finally:
+            os.close(file)
+    except (OSError, UnicodeDecodeError, UnreadableError) as error:
+        raise ConfigError(f"{folder}/{SIDECAR} cannot be read ({error}): mend it, then index again") from None
+
+
+def _read_bytes(handle: int) -> bytes:
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        raise UnreadableError("not a file")
+    parts: list[bytes] = []
+    length = 0
+    while piece := os.read(handle, 1 << 20):
+        parts.append(piece)
+        length += len(piece)
+        if length > LARGEST_FILE:
+            raise UnreadableError(f"larger than {LARGEST_FILE >> 20} MB")
+    return b"".join(parts)
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith((".", "~$")) or name in LEFT_OUT
+
+
+BATCH_FILES = 64
+BATCH_CHARACTERS = 2_000_000
+"""A batch is at most so many files, and is done when it holds so many characters."""
+LONGEST_TITLE = 300
+FRESH_NS = 2_000_000_000
+"""A file that changed so shortly before it was read may have changed again within one tick of its clock."""
+
+Progress: TypeAlias = Callable[[int, int, str], None]
+"""Called with the number of finished files, the number of all files, and the next path."""
+
+
+@value(tag="refresh-problem")
+class Problem:
+    """A file that could not be read, and the reason."""
+
+    path: str
+    why: str
+
+
+@value(tag="refresh-report")
+class RefreshReport:
+    """Counts of the files of a folder. `others` counts files by unsupported suffix."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    same: int = 0
+    problems: tuple[Problem, ...] = ()
+    others: Mapping[str, int] | None = None
+    seconds: float = 0.0
+
+
+def refresh(backend: IndexBackend, wait: float = 0.0, progress: Progress | None = None) -> RefreshReport:
+    """Read what changed in the folder of an index; committed batches are not repeated after an interruption.
+
+    Raises:
+        ConflictError: another process held the writer lock for `wait` seconds.
+        ConfigError: the access rules are invalid.
+        InputError: the folder does not exist; the index stays as it is.
+    """
+    if not backend.root:
+        raise InputError(f"index {backend.name!r} has no folder; its documents come from elsewhere")
+    began = time.monotonic()
+    with backend.writing(wait):
+        folder = Folder(backend.root)
+        files = list(folder.files())
+        work = _Work(folder, backend.known(), folder.rules)
+        gone = tuple(sorted(work.known.keys() - {file.path for file in files}))
+        if gone:
+            backend.commit(Batch(gone=gone))
+        with IsolatedReader() as apart:
+            for batch in work.batches(files, apart, progress or _quietly):
+                backend.commit(batch)
+        backend.settle()
+    return replace(work.done, removed=len(gone), others=folder.others, seconds=time.monotonic() - began)
+
+
+class _Work:
+    def __init__(self, folder: Folder, known: Mapping[str, FileFacts], rules: Rules) -> None:
+        self.known = known
+        self.done = RefreshReport()
+        self._folder = folder
+        self._rules = rules
+
+    def batches(self, files: list[File], apart: IsolatedReader, progress: Progress) -> Iterator[Batch]:
+        documents: list[Document] = []
+        touched: list[tuple[str, FileFacts]] = []
+        room = BATCH_CHARACTERS
+        for number, file in enumerate(files):
+            progress(number, len(files), file.path)
+            found = self._look(file, apart)
+            self._count(file.path, found)
+            if isinstance(found, Document):
+                documents.append(found)
+                room -= sum(len(piece.text) for piece in found.chunks)
+            elif found is not None:
+                touched.append((file.path, found))
+            if len(documents) + len(touched) >= BATCH_FILES or room <= 0:
+                yield Batch(tuple(documents), tuple(touched))
+                documents, touched, room = [], [], BATCH_CHARACTERS
+        progress(len(files), len(files), "")
+        if documents or touched:
+            yield Batch(tuple(documents), tuple(touched))
+
+    def _look(self, file: File, apart: IsolatedReader) -> "Document | FileFacts | None":
+        """A document to put, facts to put, or nothing to do."""
+        before = self.known.get(file.path)
+        kind = document_format(file.path)
+        reader = reader_name(kind) if kind and not file.problem else "none"
+        known = FileFacts("", file.size, file.modified_ns, reader, audience_of(file.path, self._rules), file.problem)
+        if file.problem or kind is None:
+            return None if before is not None and replace(before, at_us=0) == known else Document(file.path, "", known)
+        if before is not None and self._untouched(file, before, reader):
+            audience = audience_of(file.path, self._rules, before.access)
+            return None if audience == before.audience else replace(before, audience=audience)
+        try:
+            raw = self._folder.read(file.path)
+            known = replace(known, digest=hashlib.sha256(raw).hexdigest())
+            if before is not None and reader != MISSING and (before.digest, before.reader) == (known.digest, reader):
+                audience = audience_of(file.path, self._rules, before.access)
+                return replace(known, audience=audience, access=before.access, problem=before.problem)
+            reading = apart.read(raw, kind)
+        except UnreadableError as error:
+            known = replace(known, problem=error.message)
+            return None if before is not None and replace(before, at_us=0) == known else Document(file.path, "", known)
+        audience = audience_of(file.path, self._rules, reading.access)
+        known = replace(known, audience=audience, access=reading.access)
+        return Document(file.path, reading.title[:LONGEST_TITLE], known, split_into_chunks(reading))
+
+    def _count(self, path: str, found: "Document | FileFacts | None") -> None:
+        done, before = self.done, self.known.get(path)
+        now = found.known if isinstance(found, Document) else found or before
+        if now is not None and now.problem:
+            done = replace(done, problems=(*done.problems, Problem(path, now.problem)))
+        if before is None:
+            done = replace(done, added=done.added + 1)
+        elif isinstance(found, Document) or (found is not None and found.audience != before.audience):
+            done = replace(done, changed=done.changed + 1)
+        else:
+            done = replace(done, same=done.same + 1)
+        self.done = done
+
+    @staticmethod
+    def _untouched(file: File, before: FileFacts, reader: str) -> bool:
+        """Size, time and reader are as they were, and the file was at rest when it was read."""
+        return (
+            (before.size, before.modified_ns, before.reader) == (file.size, file.modified_ns, reader)
+            and before.at_us * 1000 - file.modified_ns > FRESH_NS
+            and reader != MISSING
+            and bool(before.digest)
+        )
+
+
+def _quietly(done: int, whole: int, path: str) -> None:
+    del done, whole, path

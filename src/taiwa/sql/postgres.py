@@ -1,0 +1,399 @@
+"""A schema on a PostgreSQL server: how it is opened, locked, migrated and queried.
+
+Statements are written as for SQLite, with `?` for values. One connection is shared by all threads of a process under a lock;
+other processes, on any machine, open their own. A connection that was lost outside a transaction is opened again.
+"""
+
+import os
+import re
+import threading
+import weakref
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError, StoreError, TaiwaError
+from taiwa.sql.base import (
+    CLOSED,
+    DELETED_MEANWHILE,
+    FULL,
+    LOCKED,
+    Clock,
+    Database,
+    DatabaseSpec,
+    Dialect,
+    FaultTable,
+    PostgresUrl,
+    SqlRow,
+    check_version,
+    find_fault,
+    invalid_value,
+    migrate,
+    now_us,
+    unreleased,
+)
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Sql: TypeAlias = psycopg.Connection[SqlRow]
+
+__all__ = ["PostgresDatabase"]
+
+WAIT = 10
+"""Seconds to wait for the server's first answer."""
+LOCK_TIMEOUT = "10s"
+"""How long to wait for another program that is writing."""
+IDLE_TIMEOUT = "10min"
+"""After how long the server ends a transaction of a program that sends nothing."""
+ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+"""Seconds and times, for both sides: a machine that vanished loses its locks within a minute."""
+PLACEHOLDER = re.compile(r"\?(\d*)")
+READS = ("SELECT", "WITH")
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+"""Each statement sees what others have committed, which those that wait for a lock rely on, whatever the server's default."""
+MARK = "taiwa_format"
+"""The table that marks a schema as ours and holds its version."""
+UNRELEASED_MARK = "taiwa_version"
+
+FIRST = "was changed by another program first; nothing was changed here, try again"
+GONE = "lost its connection; check that the server runs and whether the last step was done, and try again"
+NO_MEMORY = "has no memory left for this; ask for less, or give the server more"
+NOT_TEXT = "does not store text with a NUL character, or text that is not Unicode"
+TABLE: FaultTable = {
+    "08": (StoreError, GONE),
+    "22001": (InputError, "cannot hold a text of this length"),
+    "22003": (InputError, "holds integers of 64 bits, and one is too large"),
+    "22021": (InputError, NOT_TEXT),
+    "22P05": (InputError, NOT_TEXT),
+    "23503": (StoreError, DELETED_MEANWHILE),
+    "23505": (ConflictError, FIRST),
+    "25006": (StoreError, "is open for reading only; open it for writing, and not on a standby server"),
+    "25P03": (StoreError, "ended a transaction that was idle for minutes; nothing was changed, try again"),
+    "3F000": (StoreError, "is no longer there: it was dropped meanwhile"),
+    "40": (ConflictError, FIRST),
+    "42501": (
+        StoreError,
+        "cannot be written by this user; let the owner of the database grant it, or choose another database",
+    ),
+    "42P01": (StoreError, "no longer has its tables: they were dropped meanwhile"),
+    "53100": (StoreError, FULL),
+    "53200": (StoreError, NO_MEMORY),
+    "53300": (StoreError, "has too many connections; end some, or raise max_connections"),
+    "54": (InputError, "cannot hold that much in one row"),
+    "55P03": (StoreError, LOCKED),
+    "57014": (StoreError, "ended a statement that took too long; see the server's statement_timeout"),
+    "57P": (StoreError, GONE),
+    "XX001": (CorruptError, "is damaged; restore a backup of the database"),
+    "XX002": (CorruptError, "has a damaged index; let the administrator of the server run REINDEX DATABASE"),
+}
+
+
+class PostgresDatabase(Database):
+    """An open schema on a server. Safe for use by several threads, and by a child process after a fork."""
+
+    path: Path | None = None
+    """None: there is no file."""
+    _sql: "Sql"
+
+    def __init__(self, url: PostgresUrl, spec: DatabaseSpec, *, readonly: bool = False, clock: Clock = now_us) -> None:
+        self.url = url
+        self.spec = spec
+        self.readonly = readonly
+        self.clock = clock
+        self._inherited: list[Sql] = []
+        self._closed = False
+        self._begin()
+
+    def __str__(self) -> str:
+        return f"{self.spec} on {self.url}"
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._closed = True
+            self._sql.close()
+
+    def rows(self, statement: str, *values: object) -> list[SqlRow]:
+        """Run a statement and return all its rows.
+
+        Raises:
+            StoreError: the server refused the statement.
+        """
+        self._follow_fork()
+        with self._lock:
+            cursor = self._execute(statement, values)
+            return [] if cursor.description is None else cursor.fetchall()
+
+    def run(self, statement: str, *values: object) -> int:
+        """Run a statement that changes rows, and return the number of changed rows."""
+        self._follow_fork()
+        with self._lock:
+            return self._execute(statement, values).rowcount
+
+    def insert(self, statement: str, *values: object) -> int | None:
+        """Insert one row and return its `seq`, or None when `ON CONFLICT DO NOTHING` applied."""
+        number: int | None = self.one(f"{statement} RETURNING seq", *values)
+        return number
+
+    def copy(self, table: str, types: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """Insert many rows into a table, written as `table(column, …)`; `types` are those of the columns."""
+        self._follow_fork()
+        with self._lock, self._ready().cursor() as cursor:
+            try:
+                with cursor.copy(f"COPY {table} FROM STDIN (FORMAT BINARY)".encode()) as copying:
+                    copying.set_types(types)
+                    for row in rows:
+                        copying.write_row(row)
+            except _faults() as error:
+                raise self._error(error) from error
+
+    def vacuum(self) -> None:
+        """Do nothing: the server frees space by itself (autovacuum)."""
+
+    def lock(self, *names: str) -> None:
+        """Block other transactions that lock the same names, until this one ends."""
+        for name in sorted(set(names)):
+            self.rows("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"{self.spec.schema}/{name}")
+
+    @contextmanager
+    def transaction(self, *, write: bool = True, exclusive: bool = False) -> Generator[None]:
+        """Commit on success, roll back on an exception; a nested transaction joins the outer one.
+
+        Without `write`, all reads see one snapshot. Several programs write at once, each statement sees what the others have
+        committed, and `lock` orders those that change the same names; `exclusive` waits until no other transaction writes,
+        and blocks new ones.
+        """
+        self._follow_fork()
+        with self._lock:
+            if self._in_transaction():
+                yield
+                return
+            try:
+                self._start(write=write, exclusive=exclusive)
+                yield
+                self.rows("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def _start(self, *, write: bool, exclusive: bool) -> None:
+        if not write:
+            self.rows("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            return
+        key = f"hashtextextended('{self.spec.schema}', 0)"
+        lock = f"pg_advisory_xact_lock({key})" if exclusive else f"pg_advisory_xact_lock_shared({key})"
+        self.rows(f"{BEGIN}; SELECT {lock}")
+
+    def _roll_back(self) -> None:
+        import psycopg
+
+        try:
+            if self._in_transaction():
+                self._sql.execute(b"ROLLBACK")
+        except psycopg.Error:
+            self._sql.close()  # the server rolls back the transaction of a lost client
+
+    def _in_transaction(self) -> bool:
+        return not self._sql.closed and self._sql.info.transaction_status.value != 0
+
+    def _execute(self, statement: str, values: Sequence[object]) -> "psycopg.Cursor[SqlRow]":
+        written, sql, inside = _numbered(statement), self._ready(), self._in_transaction()
+        faults = _faults()
+        try:
+            return sql.execute(written, values or None, binary=bool(values))
+        except faults as error:
+            # A connection may be lost between two statements; reading again or beginning again changes nothing.
+            if inside or not sql.closed or not statement.lstrip().startswith((*READS, "BEGIN")):
+                raise self._error(error) from error
+        try:
+            return self._ready().execute(written, values or None, binary=bool(values))
+        except faults as error:
+            raise self._error(error) from error
+
+    def _ready(self) -> "Sql":
+        """Return the connection, opened again where it was lost."""
+        if self._closed:
+            raise StoreError(f"{self} {CLOSED}")
+        if self._sql.closed:
+            self._sql = self._open()
+        return self._sql
+
+    def _begin(self) -> None:
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._sql = self._open()
+
+    def _follow_fork(self) -> None:
+        """Open a connection of its own in a forked child; the inherited one is kept, not closed."""
+        if self._pid != os.getpid() and not self._closed:
+            self._inherited.append(self._sql)
+            self._begin()
+
+    def _open(self) -> "Sql":
+        psycopg = _driver()
+        defaults: dict[str, Any] = {"connect_timeout": WAIT, "fallback_application_name": "taiwa", **ALIVE}
+        try:
+            given = psycopg.conninfo.conninfo_to_dict(self.url.url)
+        except psycopg.Error:
+            raise InputError(f"the URL {self.url} has a parameter that PostgreSQL does not know") from None
+        try:
+            sql = psycopg.connect(**{**defaults, **given}, autocommit=True, cursor_factory=psycopg.RawCursor)
+        except psycopg.Error as error:
+            raise _unreachable(error, self.url) from None
+        try:
+            self._prepare(cast("Sql", sql))
+        except psycopg.Error as error:
+            sql.close()
+            raise self._error(error) from error
+        except BaseException:
+            sql.close()
+            raise
+        # Commands end without closing what they opened, as with a file; the server is told all the same.
+        weakref.finalize(self, _close_own, sql, os.getpid())
+        return cast("Sql", sql)
+
+    def _prepare(self, sql: "Sql") -> None:
+        _adapt(sql)
+        settings = (
+            "client_encoding = 'UTF8'",
+            f"search_path = {self.spec.schema}",
+            f"lock_timeout = '{LOCK_TIMEOUT}'",
+            f"idle_in_transaction_session_timeout = '{IDLE_TIMEOUT}'",
+            "client_min_messages = warning",
+            "jit = off",  # compiling a statement costs more than ours take
+            *(f"tcp_{name} = {number}" for name, number in ALIVE.items()),
+            *self.spec.settings,
+        )
+        sql.execute("; ".join(f"SET {each}" for each in settings).encode())
+        target, where = _Migrating(sql, self.spec, self.url), f"on {self.url}"
+        if not self.readonly:
+            migrate(target, self.spec, where)
+            return
+        current = check_version(target, self.spec, where)
+        if not target.read_version():
+            raise StoreError(f"{self.spec.name} on {self.url} not found; {self.spec.created_by}")
+        if not current:
+            raise StoreError(f"{self} has an older format; open it once for writing")
+        sql.execute(b"SET default_transaction_read_only = on")
+
+    def _error(self, error: Exception) -> TaiwaError:
+        """Map an exception of the driver; neither a password nor a value of a statement appears in the message."""
+        if (invalid := invalid_value(error, self.spec)) is not None:
+            return invalid
+        state = getattr(error, "sqlstate", None)
+        if isinstance(state, str):
+            unknown = StoreError(f"{self} refused a statement ({type(error).__name__}, {state}); see the server's log")
+            return find_fault(TABLE, (state, state[:3], state[:2]), str(self), self.spec) or unknown
+        if "NUL" in str(error):
+            return InputError(f"{self} {NOT_TEXT}")
+        return StoreError(f"{self} {CLOSED if 'closed' in str(error) else GONE}")
+
+
+class _Migrating:
+    """A connection as `migrate` needs it: the version stands in a table of the schema."""
+
+    dialect: Dialect = "postgres"
+
+    def __init__(self, sql: "Sql", spec: DatabaseSpec, url: PostgresUrl) -> None:
+        self._sql = sql
+        self._spec = spec
+        self._url = url
+
+    def read_version(self) -> int:
+        schema = self._spec.schema
+        select = b"SELECT tablename FROM pg_tables WHERE schemaname = $1"
+        tables = {name for (name,) in self._sql.execute(select, [schema])}
+        if UNRELEASED_MARK in tables:
+            raise unreleased(f"the schema {schema} on {self._url}")
+        if MARK in tables:
+            return int(self._sql.execute(f"SELECT version FROM {schema}.{MARK}".encode()).fetchall()[0][0])  # noqa: S608
+        if tables:
+            raise StoreError(f"the schema {schema} on {self._url} belongs to another program; name another database")
+        return 0
+
+    def write_version(self, version: int) -> None:
+        self.execute(f"UPDATE {self._spec.schema}.{MARK} SET version = {version}")  # noqa: S608  (our own names)
+
+    def execute(self, statement: str) -> object:
+        return self._sql.execute(statement.encode())
+
+    @contextmanager
+    def alone(self) -> Generator[None]:
+        schema = self._spec.schema
+        self.execute(BEGIN)
+        try:
+            self.execute(f"SELECT pg_advisory_xact_lock(hashtextextended('{schema} migrates', 0))")
+            if not self.read_version():
+                if self._sql.execute(b"SHOW server_encoding").fetchall()[0][0] != "UTF8":
+                    raise StoreError(
+                        f"the database {self._url} does not store Unicode; create one with ENCODING 'UTF8'"
+                    )
+                self.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+                self.execute(f"CREATE TABLE {schema}.{MARK}(version bigint NOT NULL)")
+                self.execute(f"INSERT INTO {schema}.{MARK} VALUES(0)")
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            if not self._sql.closed:
+                self.execute("ROLLBACK")
+            raise
+
+
+def _unreachable(error: Exception, url: PostgresUrl) -> StoreError:
+    """Explain in one line why a connection failed. The driver gives only text, in the server's language."""
+    reason = " ".join(str(error).split()).rpartition("FATAL:")[2].strip().lower()
+    if "password" in reason or "authentication" in reason:
+        why, remedy = "rejected the password", "give it in the URL, in PGPASSWORD or in ~/.pgpass"
+    elif "does not exist" in reason and "database" in reason:
+        why, remedy = "does not have this database", "create it: createdb NAME"
+    elif "does not exist" in reason and "role" in reason:
+        why, remedy = "does not know this user", "create it: createuser NAME"
+    elif "too many" in reason or "remaining connection slots" in reason:
+        why, remedy = "has too many connections", "end some, or raise max_connections"
+    elif "starting up" in reason or "shutting down" in reason:
+        why, remedy = "is starting or shutting down", "try again in a moment"
+    elif "ssl" in reason or "no pg_hba.conf entry" in reason:
+        why, remedy = "rejected this connection", "see sslmode in the URL, and pg_hba.conf on the server"
+    else:
+        why, remedy = "cannot be reached", "check that it runs, and the host and port"
+    return StoreError(f"the server {url} {why}; {remedy}")
+
+
+def _close_own(sql: "Sql", pid: int) -> None:
+    if pid == os.getpid():
+        sql.close()
+
+
+@lru_cache(maxsize=512)
+def _numbered(statement: str) -> bytes:
+    """Write `?` and `?1` as `$1`. No literal of our statements contains a question mark."""
+    places = iter(range(1, statement.count("?") + 1))
+    return PLACEHOLDER.sub(lambda found: f"${found[1] or next(places)}", statement).encode()
+
+
+def _driver() -> Any:  # noqa: ANN401  (the module, which need not be there)
+    try:
+        import psycopg
+    except ImportError:
+        raise ConfigError("PostgreSQL requires the extra postgres: pip install 'taiwa[postgres]'") from None
+    return psycopg
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    return (_driver().Error, UnicodeEncodeError, OverflowError)
+
+
+def _adapt(sql: "Sql") -> None:
+    """Send every integer as 64 bits, true and false as 1 and 0: the tables hold nothing else, as in SQLite."""
+    from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
+
+    class AsNumber(Int8Dumper):
+        def dump(self, obj: Any) -> bytes:  # noqa: ANN401  (the driver's signature)
+            return str(int(obj)).encode()
+
+    for dumper in (Int8Dumper, Int8BinaryDumper):
+        sql.adapters.register_dumper(int, dumper)
+    sql.adapters.register_dumper(bool, AsNumber)

@@ -1,0 +1,94 @@
+"""The rows of batches: a row computed once with the same app, model and parameters is not paid for again."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from taiwa.kernel.errors import StoreError, TaiwaError
+from taiwa.kernel.records import Json, digest, record
+from taiwa.store.nodes import check_json, hash_to_bytes, pack, short_hash, unpack
+from taiwa.store.schema import StoreDatabase
+
+__all__ = ["BatchItem", "BatchStatus", "Batches", "item_key"]
+
+BatchStatus: TypeAlias = Literal["open", "done", "failed"]
+
+BEGIN = """
+INSERT INTO batch_item(key, status, attempts, cost_nano, pid, token, at_us) VALUES(?, 'open', 1, 0, ?, ?, ?)
+ON CONFLICT(key) DO UPDATE SET status = 'open', attempts = batch_item.attempts + 1, pid = excluded.pid,
+    token = excluded.token, at_us = excluded.at_us
+WHERE batch_item.status <> 'done'"""
+# What two processes paid is paid twice; the first result stays. NULL (unknown) plus anything is NULL.
+END = """
+UPDATE batch_item SET cost_nano = cost_nano + ?, at_us = ?,
+    result = CASE status WHEN 'done' THEN result ELSE ? END, status = CASE status WHEN 'done' THEN 'done' ELSE ? END
+WHERE key = ?"""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem:
+    """One row: its status, number of attempts, their cost (None: unknown), and its result or error."""
+
+    status: BatchStatus
+    attempts: int
+    cost_nano: int | None
+    result: Json
+
+
+def item_key(prompt: str, app: str, model: str, params: Json) -> str:
+    """Return the key of a row: a digest of all that its answer depends on; `app` is a hash."""
+    return digest({"prompt": prompt, "app": app, "model": model, "params": params})
+
+
+class Batches:
+    """The rows of all batches. Several processes may work on one batch: a row belongs to the process that took it until it ends."""
+
+    def __init__(self, db: StoreDatabase) -> None:
+        self._db = db
+
+    def get(self, key: str) -> BatchItem | None:
+        """Return a row, or None if it was never begun."""
+        select = "SELECT status, attempts, cost_nano, result FROM batch_item WHERE key = ?"
+        row = self._db.row(select, hash_to_bytes(key))
+        if row is None:
+            return None
+        status, attempts, cost, result = row
+        return BatchItem(status, attempts, cost, None if result is None else unpack(result))
+
+    def begin(self, key: str) -> BatchItem:
+        """Count an attempt and return the row; a row that is done stays done and has its result."""
+        with self._db.transaction():
+            self._db.run(BEGIN, hash_to_bytes(key), *self._db.owner(), self._db.clock())
+            found = self.get(key)
+        assert found is not None
+        return found
+
+    def take(self, key: str) -> BatchItem | None:
+        """Begin a row, or return None while another living process works on it."""
+        with self._db.transaction():
+            self._db.lock(f"item {key}")
+            select = "SELECT pid, token FROM batch_item WHERE key = ? AND status = 'open'"
+            row = self._db.row(select, hash_to_bytes(key))
+            if row is not None and row != self._db.owner() and self._db.is_alive(*row):
+                return None
+            return self.begin(key)
+
+    def release(self, key: str) -> None:
+        """Release a row that was interrupted, so that another process may take it."""
+        update = "UPDATE batch_item SET pid = 0, token = '' WHERE key = ? AND status = 'open'"
+        self._db.run(update, hash_to_bytes(key))
+
+    def finish(self, key: str, result: Json, cost_nano: int | None = None) -> None:
+        """Store the result of a row; the cost is added to that of earlier attempts."""
+        self._end(key, "done", pack(check_json(result)), cost_nano)
+
+    def fail(self, key: str, error: TaiwaError, cost_nano: int | None = None) -> None:
+        """Store the error of a row, as `error.record()`."""
+        self._end(key, "failed", pack(record(error.record())), cost_nano)
+
+    def _end(self, key: str, status: BatchStatus, result: bytes, cost: int | None) -> None:
+        if not self._db.run(END, cost, self._db.clock(), result, status, hash_to_bytes(key)):
+            raise StoreError(f"batch row {short_hash(key)} was not begun")
+
+    def clear(self) -> int:
+        """Delete all rows with their results, and return their number."""
+        return self._db.run("DELETE FROM batch_item")

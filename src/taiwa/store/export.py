@@ -1,0 +1,189 @@
+"""Export and import of sessions as JSON lines.
+
+The first line is a header; then come apps and nodes, each under its hash, the oldest first, and, on request, the paid calls.
+Without calls a file contains no clock and no row number, so equal conversations give equal bytes.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, cast, get_args
+
+from taiwa.conversation.node import AppSource, Kind, Node
+from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
+from taiwa.kernel.records import Json, canonical, record
+from taiwa.store.nodes import Nodes, check_json, short_hash
+from taiwa.store.refs import Refs, check_name
+from taiwa.store.runs import CallRecord, Runs
+from taiwa.store.schema import StoreDatabase
+
+__all__ = ["FORMAT", "export_lines", "import_lines"]
+
+KIND = "conversation"
+FORMAT = 1
+OPTIONAL = (str, type(None))
+MOST_TOGETHER = 64
+"""How far back to search the tip on which a node was committed together with others."""
+
+
+def export_lines(nodes: Nodes, runs: Runs, tip: str, name: str = "", *, calls: bool = False) -> Iterator[str]:
+    """Yield the history of a node as lines without line ends.
+
+    Calls are for reading and are not imported, since a copy was not paid for.
+    """
+    yield _line({"taiwa": KIND, "format": FORMAT, "name": name, "tip": tip})
+    known: set[str] = set()
+    for hashed, node in reversed(tuple(nodes.path(tip))):
+        if node.app not in known:
+            known.add(node.app)
+            app = nodes.app(node.app)
+            yield _line({"app": node.app, "name": app.name, "source": app.source, "params": app.params})
+        base = nodes.base(hashed)
+        yield _line({"node": hashed, **_node_fields(node), **({} if base in (None, node.parent) else {"base": base})})
+        for call in runs.calls_at(hashed) if calls else ():
+            yield _line({"call": hashed, **_call_fields(call)})
+
+
+def _node_fields(node: Node) -> dict[str, Json]:
+    written: dict[str, Json] = {"parent": node.parent, "kind": node.kind, "of": node.app, "state": node.state_hash}
+    texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": node.delta}
+    return written | {name: part for name, part in texts.items() if part is not None}
+
+
+def _call_fields(call: CallRecord) -> dict[str, Json]:
+    return {
+        "kind": call.kind,
+        "model": call.model,
+        "usage": None if call.usage is None else record(call.usage),
+        "cost_nano": call.cost_nano,
+        "price": call.price,
+        "ms": call.ms,
+        "at_us": call.at_us,
+        "answer": call.answer,
+        "error": call.error,
+    }
+
+
+def _line(data: dict[str, Json]) -> str:
+    return canonical(data).decode("utf-8")
+
+
+def import_lines(
+    db: StoreDatabase,
+    nodes: Nodes,
+    refs: Refs,
+    lines: Iterable[str],
+    name: str | None = None,
+    check: Callable[[str], object] | None = None,
+) -> str:
+    """Read what `export_lines` wrote into a session, all or nothing, and return its tip; a second import changes nothing.
+
+    `check` is called with the tip before the commit: a store can verify hashes, not that a state follows from its parent.
+
+    Raises:
+        InputError: a line cannot be read, or its content does not match its hash; the message names the line.
+        ConflictError: a session of that name points elsewhere.
+    """
+    with db.transaction():
+        header = _take_all(nodes, lines)
+        tip = str(header["tip"])
+        if not nodes.has(tip):
+            raise InputError(f"the file ends before its tip, node {short_hash(tip)}; nothing was imported")
+        _create_session(refs, header["name"] if name is None else name, tip)
+        try:
+            if check is not None:
+                check(tip)
+        except (CorruptError, ConfigError) as error:
+            raise InputError(f"{error.message}; nothing was imported") from None
+    return tip
+
+
+def _take_all(nodes: Nodes, lines: Iterable[str]) -> dict[str, Any]:
+    """Store the content of the lines and return their header."""
+    number = 0
+    header: dict[str, Any] = {}
+    try:
+        for line in lines:
+            number += 1
+            if not line.strip():
+                continue
+            if header:
+                _take(nodes, _read(line))
+            else:
+                header = _header(_read(line))
+    except UnicodeDecodeError:
+        raise InputError(f"line {number + 1}: not UTF-8; nothing was imported") from None
+    except InputError as error:
+        raise InputError(f"line {number}: {error.message}; nothing was imported") from None
+    if not header:
+        raise InputError("the file is empty; nothing was imported")
+    return header
+
+
+def _create_session(refs: Refs, name: str, tip: str) -> None:
+    kept = check_name(name)
+    if not refs.has(kept):
+        refs.create(kept, tip, "import")
+    elif refs.tip(kept) != tip:
+        raise ConflictError(f"another session {kept!r} already exists; import under another name, nothing was imported")
+
+
+def _read(line: str) -> dict[str, Any]:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        raise InputError("not JSON") from None
+    if not isinstance(data, dict):
+        raise InputError("not a JSON object")
+    return cast("dict[str, Any]", data)
+
+
+def _header(data: dict[str, Any]) -> dict[str, Any]:
+    if data.get("taiwa") != KIND or not isinstance(data.get("tip"), str) or not isinstance(data.get("name"), str):
+        raise InputError("not the header of an exported session")
+    found = data.get("format")
+    if found is None:
+        raise InputError("the file was written by an unreleased version of taiwa and cannot be imported")
+    if found != FORMAT:
+        raise InputError(f"the file has format {found!r} and this version of taiwa reads {FORMAT}; update taiwa")
+    return data
+
+
+def _take(nodes: Nodes, data: dict[str, Any]) -> None:
+    if "node" in data:
+        node = _node(data)
+        _compare(data["node"], node.hash)
+        nodes.put(node, _base(nodes, node, data.get("base")))
+    elif "app" in data:
+        name, source = data.get("name"), data.get("source")
+        if not isinstance(name, str) or not isinstance(source, str):
+            raise InputError("an app must have a name and a source")
+        app = AppSource(name, source, check_json(data.get("params")))
+        _compare(data["app"], app.hash)
+        nodes.put_app(app)
+    elif "call" not in data:
+        raise InputError("expected an app, a node or a call")
+
+
+def _node(data: dict[str, Any]) -> Node:
+    user, answer = data.get("user"), data.get("answer")
+    match data:
+        case {"parent": str() | None as parent, "kind": kind, "of": str(app), "state": str(state)} if (
+            kind in get_args(Kind) and isinstance(user, OPTIONAL) and isinstance(answer, OPTIONAL)
+        ):
+            return Node(parent, kind, app, user, answer, check_json(data.get("delta")), state)
+        case _:
+            raise InputError("a field of the node is missing or has the wrong type")
+
+
+def _base(nodes: Nodes, node: Node, claimed: object) -> str | None:
+    """Return the claimed base of a node, if it is an ancestor: undo must not lead anywhere else."""
+    if node.parent is None or not isinstance(claimed, str):
+        return None
+    near = islice(nodes.path(node.parent), MOST_TOGETHER)
+    return claimed if any(hashed == claimed for hashed, _ in near) else None
+
+
+def _compare(claimed: object, found: str) -> None:
+    if claimed != found:
+        raise InputError("the content does not match its hash: the line was changed or damaged")

@@ -1,0 +1,328 @@
+"""Checking and deleting: `fsck` derives every hash again, `gc` deletes what nothing refers to, `delete_session` a session.
+
+Problems are reported, never repaired silently.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from taiwa.conversation.node import AppSource, Node
+from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.store.nodes import COLUMNS, app_from_row, node_from_row, searchable_texts, unpack
+from taiwa.store.refs import Refs, check_name, composed
+from taiwa.store.schema import SqlRow, StoreDatabase
+from taiwa.store.search import index_text
+
+__all__ = ["KEPT_MOVES", "DeleteResult", "FsckProblem", "GcResult", "delete_session", "fsck", "gc"]
+
+BATCH = 500
+NODES = f"""
+SELECT node.seq, node.hash, node.parent, node.base, node.turns, parent.hash, {COLUMNS}
+FROM node LEFT JOIN app ON app.seq = node.app LEFT JOIN node parent ON parent.seq = node.parent
+WHERE node.seq > ? ORDER BY node.seq LIMIT {BATCH}"""  # noqa: S608  (constants)
+NAMED = """
+WITH named(what, seq) AS (
+    SELECT 'ref ' || name, node FROM ref
+    UNION ALL SELECT 'reflog ' || seq, old FROM reflog
+    UNION ALL SELECT 'reflog ' || seq, new FROM reflog
+    UNION ALL SELECT 'run ' || seq, base FROM run
+    UNION ALL SELECT 'run ' || seq, node FROM run)
+SELECT what FROM named WHERE seq IS NOT NULL AND seq NOT IN (SELECT seq FROM node)
+UNION ALL SELECT 'ref ' || name FROM ref WHERE node IS NOT NULL AND moved NOT IN (SELECT seq FROM reflog)"""
+BODIES = (
+    ("run", "seq", "input"),
+    ("run", "seq", "error"),
+    ("call", "seq", "answer"),
+    ("call", "seq", "error"),
+    ("batch_item", "key", "result"),
+    ("snapshot", "node", "state"),
+    ("user_profile", "seq", "body"),
+    ("feedback", "seq", "body"),
+)
+"""Tables, the column that names a row in a report, and the column of a body."""
+
+
+@dataclass(frozen=True, slots=True)
+class FsckProblem:
+    """One problem: where, and what; it never contains text of a conversation."""
+
+    where: str
+    what: str
+
+
+def fsck(db: StoreDatabase) -> tuple[FsckProblem, ...]:
+    """Check the file, every hash, parent, name, body and word of the index, in one snapshot; nothing is changed."""
+    parts = (_file, _apps, _nodes, _names, _bodies, _index_words)
+    found: list[FsckProblem] = []
+    try:
+        with db.transaction(write=False):
+            for part in parts:
+                found += _as_far_as_readable(part(db))
+    except CorruptError as error:
+        found.append(FsckProblem("file", error.message))
+    return tuple(found)
+
+
+def _as_far_as_readable(faults: Iterator[FsckProblem]) -> Iterator[FsckProblem]:
+    try:
+        yield from faults
+    except CorruptError as error:
+        yield FsckProblem("file", error.message)
+
+
+def _file(db: StoreDatabase) -> Iterator[FsckProblem]:
+    for where, what in db.check():
+        yield FsckProblem(where, what)
+
+
+def _apps(db: StoreDatabase) -> Iterator[FsckProblem]:
+    for hashed, name, body in db.rows("SELECT hash, name, body FROM app"):
+        try:
+            found = app_from_row(name, body)
+        except CorruptError:
+            yield FsckProblem(f"app {hashed.hex()}", "its body cannot be read")
+            continue
+        if _hash(found) != hashed.hex():
+            yield FsckProblem(f"app {hashed.hex()}", "its content does not match its hash")
+
+
+def _nodes(db: StoreDatabase) -> Iterator[FsckProblem]:
+    parents: dict[int, int | None] = {}
+    turns: dict[int, int] = {}
+    last = -(2**62)
+    while rows := db.rows(NODES, last):
+        last = rows[-1][0]
+        for seq, hashed, parent, base, count, above, *columns in rows:
+            where = f"node {hashed.hex()}"
+            parents[seq], turns[seq] = parent, count
+            yield from _node(where, hashed, above, tuple(columns))
+            if parent is not None and parent not in turns:
+                yield FsckProblem(where, "its parent is missing or younger than it is")
+            elif count != turns.get(parent or 0, 0) + (columns[0] == "turn"):
+                yield FsckProblem(where, "its number of turns is wrong")
+            if not _leads_to(parents, parent, base):
+                yield FsckProblem(where, "the target of its undo is not an ancestor")
+
+
+def _node(where: str, hashed: bytes, parent: bytes | None, columns: SqlRow) -> Iterator[FsckProblem]:
+    if columns[1] is None:
+        return  # without its app; the check of the file has reported it
+    try:
+        found = node_from_row(parent, columns)
+    except CorruptError:
+        yield FsckProblem(where, "its body cannot be read")
+        return
+    if _hash(found) != hashed.hex():
+        yield FsckProblem(where, "its content does not match its hash")
+
+
+def _leads_to(parents: dict[int, int | None], seq: int | None, base: int | None) -> bool:
+    while seq is not None and base is not None and seq > base:
+        seq = parents.get(seq)
+    return seq == base
+
+
+def _hash(item: AppSource | Node) -> str:
+    try:
+        return item.hash
+    except InputError:
+        return ""  # a damaged body may contain text that cannot be encoded
+
+
+def _names(db: StoreDatabase) -> Iterator[FsckProblem]:
+    for (where,) in db.rows(NAMED):
+        yield FsckProblem(str(where), "refers to a node or move that does not exist")
+    for (name,) in db.rows("SELECT name FROM ref WHERE node IS NOT NULL"):
+        try:
+            check_name(name)
+        except InputError:
+            yield FsckProblem(f"ref {name!r}", "is not a valid session name")
+
+
+def _bodies(db: StoreDatabase) -> Iterator[FsckProblem]:
+    for table, key, column in BODIES:
+        select = f"SELECT {key}, {column} FROM {table} WHERE {column} IS NOT NULL"  # noqa: S608  (constants)
+        for which, body in db.rows(select):
+            try:
+                unpack(body)
+            except CorruptError:
+                yield FsckProblem(
+                    f"{table} {which.hex() if isinstance(which, bytes) else which}", "its body cannot be read"
+                )
+
+
+def _index_words(db: StoreDatabase) -> Iterator[FsckProblem]:
+    """Compare the words of the index with those of the texts, by a sum of hashes per node."""
+    indexed: dict[int, int] = {}
+    for seq, word in db.text_index.words():
+        indexed[seq] = indexed.get(seq, 0) + hash(word)
+    for seq, hashed, body in db.text_index.covered():
+        try:
+            words = index_text(*searchable_texts(body)).split()
+        except CorruptError:
+            continue  # reported already
+        if indexed.pop(seq, 0) != sum(map(hash, words)):
+            yield FsckProblem(
+                f"node {hashed.hex()}",
+                "its words are missing from the search index; run `taiwa gc`, which empties the index",
+            )
+    if indexed:
+        yield FsckProblem(
+            "search", f"{len(indexed)} texts are indexed that do not exist; run `taiwa gc`, which empties the index"
+        )
+
+
+KEPT_MOVES = 1000
+"""The number of newest moves, of all names, whose nodes `gc` keeps for undo, redo and `name@{n}`."""
+
+REACHED = """
+WITH RECURSIVE reached(seq) AS (
+    SELECT value FROM json_each(?)
+    UNION SELECT node.parent FROM reached JOIN node ON node.seq = reached.seq WHERE node.parent IS NOT NULL)
+SELECT seq FROM reached"""
+HELD = """
+SELECT node FROM ref
+UNION SELECT old FROM (SELECT old FROM reflog ORDER BY seq DESC LIMIT ?1)
+UNION SELECT new FROM (SELECT new FROM reflog ORDER BY seq DESC LIMIT ?1)
+UNION SELECT base FROM run WHERE status = 'open'"""
+OWN = """
+SELECT node FROM ref WHERE name = ?1
+UNION SELECT old FROM reflog WHERE ref IN (SELECT seq FROM ref WHERE name = ?1)
+UNION SELECT new FROM reflog WHERE ref IN (SELECT seq FROM ref WHERE name = ?1)
+UNION SELECT base FROM run WHERE ref = ?1
+UNION SELECT node FROM run WHERE ref = ?1"""
+OTHERS = """
+SELECT node FROM ref WHERE name <> ?1
+UNION SELECT old FROM reflog WHERE ref IN (SELECT seq FROM ref WHERE name <> ?1 AND node IS NOT NULL)
+UNION SELECT new FROM reflog WHERE ref IN (SELECT seq FROM ref WHERE name <> ?1 AND node IS NOT NULL)
+UNION SELECT base FROM run WHERE ref <> ?1 AND status = 'open'"""
+
+FOLLOWING = """
+WITH RECURSIVE down(seq) AS (
+    SELECT value FROM json_each(?)
+    UNION SELECT node.seq FROM down JOIN node ON node.parent = down.seq)
+SELECT seq FROM down"""
+NEEDED = """
+SELECT DISTINCT parent FROM node
+WHERE parent IN (SELECT value FROM json_each(?)) AND seq NOT IN (SELECT value FROM json_each(?))"""
+OLD_MOVES = """
+FROM reflog
+WHERE seq <= (SELECT seq FROM reflog ORDER BY seq DESC LIMIT 1 OFFSET ?)
+    AND seq NOT IN (SELECT moved FROM ref WHERE node IS NOT NULL)"""
+SEVERING = (
+    "UPDATE run SET node = NULL WHERE node IN (SELECT value FROM json_each(?))",
+    "UPDATE run SET base = NULL WHERE base IN (SELECT value FROM json_each(?))",
+    "UPDATE reflog SET old = NULL WHERE old IN (SELECT value FROM json_each(?))",
+    "UPDATE reflog SET new = NULL WHERE new IN (SELECT value FROM json_each(?))",
+    "DELETE FROM node WHERE seq IN (SELECT value FROM json_each(?))",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GcResult:
+    """What `gc` deleted, or would delete."""
+
+    nodes: int
+    apps: int
+    moves: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteResult:
+    """What `delete_session` deleted; `shared` nodes stay, because other sessions use them.
+
+    `log_emptied` is false while another program uses the store: until it ends, the write-ahead log beside the file may still
+    contain what was deleted. A server keeps it for a while in any case.
+    """
+
+    nodes: int
+    runs: int
+    shared: int
+    log_emptied: bool
+
+
+def gc(db: StoreDatabase, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResult:
+    """Delete the nodes and apps that neither a name nor one of the newest `keep` moves of names leads to.
+
+    Older moves are deleted too, and the search index is emptied; the next search fills it again. The costs of deleted nodes
+    stay. With `dry_run` nothing is changed.
+    """
+    if keep < 0:
+        raise InputError(f"the number of moves to keep must not be negative, got {keep}")
+    with db.transaction(write=not dry_run, exclusive=not dry_run):
+        held = _reached(db, db.rows(HELD, keep))
+        doomed = {row[0] for row in db.rows("SELECT seq FROM node")} - held
+        moves = int(db.one(f"SELECT count(*) {OLD_MOVES}", keep))
+        apps = _unused_apps(db, doomed)
+        if not dry_run:
+            db.run(f"DELETE {OLD_MOVES}", keep)
+            _delete(db, doomed, apps)
+            db.text_index.clear()
+    if not dry_run:
+        db.vacuum()
+    return GcResult(len(doomed), len(apps), moves)
+
+
+def delete_session(db: StoreDatabase, refs: Refs, name: str) -> DeleteResult:
+    """Delete a session permanently: its name, reflog, runs, calls, and the nodes that no other session uses.
+
+    Deleted content is overwritten with zeros. Rows of batches do not belong to a session and stay.
+
+    Raises:
+        InputError: there never was a session of that name.
+    """
+    name = composed(name)
+    with db.transaction(exclusive=True):
+        runs = db.one("SELECT count(*) FROM run WHERE ref = ?", name)
+        if not runs and not db.one("SELECT EXISTS(SELECT 1 FROM ref WHERE name = ?)", name):
+            raise InputError(f"session {name!r} not found{refs.hint(name)}")
+        own = _reached(db, db.rows(OWN, name))
+        others = _reached(db, db.rows(OTHERS, name))
+        db.run("DELETE FROM run WHERE ref = ?", name)
+        db.run("DELETE FROM ref WHERE name = ?", name)
+        doomed = _with_descendants(db, own - others)
+        _delete(db, doomed, _unused_apps(db, doomed))
+    db.vacuum()
+    return DeleteResult(len(doomed), runs, len(own & others), db.erase_deleted())
+
+
+def _reached(db: StoreDatabase, roots: Iterable[tuple[int | None]]) -> set[int]:
+    found = [root for (root,) in roots if root is not None]
+    return {row[0] for row in db.rows(REACHED, _as_json(found))}
+
+
+def _with_descendants(db: StoreDatabase, nodes: set[int]) -> set[int]:
+    """Add what follows these nodes: deleted sessions that forked from them, which nothing else uses.
+
+    A root contains no text of a conversation, and all sessions of an app share it; it stays while it is needed.
+    """
+    rows = db.rows(
+        "SELECT seq FROM node WHERE parent IS NULL AND seq IN (SELECT value FROM json_each(?))", _as_json(nodes)
+    )
+    roots = {row[0] for row in rows}
+    doomed = {row[0] for row in db.rows(FOLLOWING, _as_json(nodes - roots))}
+    needed = {row[0] for row in db.rows(NEEDED, _as_json(roots), _as_json(doomed))}
+    return doomed | (roots - needed)
+
+
+def _as_json(seqs: Iterable[int]) -> str:
+    """Return row numbers as a parameter for `json_each`."""
+    return json.dumps(list(seqs))
+
+
+def _unused_apps(db: StoreDatabase, doomed: set[int]) -> list[int]:
+    select = """
+    SELECT seq FROM app WHERE seq NOT IN (
+        SELECT app FROM node WHERE seq NOT IN (SELECT value FROM json_each(?))
+        UNION SELECT app FROM run WHERE app IS NOT NULL)"""
+    return [row[0] for row in db.rows(select, _as_json(doomed))]
+
+
+def _delete(db: StoreDatabase, doomed: set[int], apps: list[int]) -> None:
+    gone = _as_json(doomed)
+    for statement in SEVERING:
+        db.run(statement, gone)
+    db.run("DELETE FROM app WHERE seq IN (SELECT value FROM json_each(?))", _as_json(apps))
+    db.run("DELETE FROM ref WHERE node IS NULL AND seq NOT IN (SELECT ref FROM reflog)")
+    db.text_index.nodes_deleted()

@@ -1,0 +1,129 @@
+"""User profiles, the feedback of users on answers and questions, and the sessions of each user.
+
+Bodies are JSON that this package does not interpret. What feedback teaches is derived by its reader, so deleting it is enough
+to undo it.
+"""
+
+from dataclasses import dataclass
+
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json
+from taiwa.store.nodes import check_json, pack, unpack
+from taiwa.store.refs import Refs, composed
+from taiwa.store.schema import StoreDatabase
+
+__all__ = ["UserListing", "Users"]
+
+LONGEST_NAME = 100
+PUT = """
+INSERT INTO user_profile(name, body, at_us) VALUES(?, ?, ?)
+ON CONFLICT(name) DO UPDATE SET body = excluded.body, at_us = excluded.at_us"""
+ASSIGN = """
+INSERT INTO user_session(ref, user_profile) VALUES(?, ?) ON CONFLICT(ref) DO UPDATE SET user_profile = excluded.user_profile"""
+SESSIONS = """
+SELECT ref.name FROM user_session JOIN ref ON ref.seq = user_session.ref
+JOIN user_profile ON user_profile.seq = user_session.user_profile
+WHERE user_profile.name = ? AND ref.node IS NOT NULL ORDER BY ref.moved DESC"""
+FEEDBACK = """
+SELECT feedback.body FROM feedback JOIN user_profile ON user_profile.seq = feedback.user_profile
+WHERE name = ? ORDER BY feedback.seq"""
+LISTED = """
+SELECT name, at_us, (SELECT count(*) FROM feedback WHERE feedback.user_profile = user_profile.seq),
+    (SELECT count(*) FROM user_session WHERE user_session.user_profile = user_profile.seq)
+FROM user_profile ORDER BY name"""
+
+
+@dataclass(frozen=True, slots=True)
+class UserListing:
+    """A user in a listing: when the profile changed last, and the numbers of feedback entries and sessions."""
+
+    name: str
+    at_us: int
+    feedback: int
+    sessions: int
+
+
+class Users:
+    """The users of a store."""
+
+    def __init__(self, db: StoreDatabase, refs: Refs) -> None:
+        self._db = db
+        self._refs = refs
+
+    def list(self) -> tuple[UserListing, ...]:
+        """Return all users, sorted by name."""
+        return tuple(UserListing(*row) for row in self._db.rows(LISTED))
+
+    def get(self, name: str) -> Json:
+        """Return the profile of a user, or None for an unknown user."""
+        row = self._db.row("SELECT body FROM user_profile WHERE name = ?", _normalized(name))
+        return None if row is None else unpack(row[0])
+
+    def put(self, name: str, body: Json) -> None:
+        """Store or replace the profile of a user; feedback and sessions stay.
+
+        Raises:
+            InputError: the name is empty, too long, or has several lines.
+        """
+        kept = _normalized(name)
+        if not kept or len(kept) > LONGEST_NAME or not kept.isprintable():
+            raise InputError(f"invalid user name {name!r}; give one line of at most {LONGEST_NAME} characters")
+        self._db.run(PUT, kept, pack(check_json(body)), self._db.clock())
+
+    def add_feedback(self, name: str, body: Json) -> int:
+        """Store feedback of a user, and return the number of that user's entries.
+
+        Raises:
+            InputError: the user is unknown.
+        """
+        with self._db.transaction():
+            seq = self._seq(name)
+            insert = "INSERT INTO feedback(user_profile, body, at_us) VALUES(?, ?, ?)"
+            self._db.run(insert, seq, pack(check_json(body)), self._db.clock())
+            return int(self._db.one("SELECT count(*) FROM feedback WHERE user_profile = ?", seq))
+
+    def feedback(self, name: str) -> tuple[Json, ...]:
+        """Return the feedback of a user, oldest first; empty for an unknown user."""
+        return tuple(unpack(body) for (body,) in self._db.rows(FEEDBACK, _normalized(name)))
+
+    def clear_feedback(self, name: str) -> int:
+        """Delete the feedback of a user, and return the number of entries.
+
+        Raises:
+            InputError: the user is unknown.
+        """
+        with self._db.transaction():
+            return self._db.run("DELETE FROM feedback WHERE user_profile = ?", self._seq(name))
+
+    def delete(self, name: str) -> None:
+        """Delete a user with profile and feedback; the sessions stay, without a user.
+
+        Raises:
+            InputError: the user is unknown.
+        """
+        with self._db.transaction():
+            self._db.run("DELETE FROM user_profile WHERE seq = ?", self._seq(name))
+
+    def assign_session(self, session: str, name: str) -> None:
+        """Assign a session to a user.
+
+        Raises:
+            InputError: the session or the user is unknown.
+        """
+        with self._db.transaction():
+            self._db.run(ASSIGN, self._refs.require(session)[0], self._seq(name))
+
+    def sessions(self, name: str) -> tuple[str, ...]:
+        """Return the sessions of a user, the latest moved first."""
+        return tuple(session for (session,) in self._db.rows(SESSIONS, _normalized(name)))
+
+    def _seq(self, name: str) -> int:
+        seq: int | None = self._db.one("SELECT seq FROM user_profile WHERE name = ?", _normalized(name))
+        if seq is None:
+            known = ", ".join(each.name for each in self.list()[:5])
+            raise InputError(f"user {name!r} not found{f'; users: {known}' if known else ''}")
+        return seq
+
+
+def _normalized(name: str) -> str:
+    return composed(name).strip()

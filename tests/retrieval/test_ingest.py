@@ -1,0 +1,326 @@
+"""A folder and its index: what is new, changed, gone, closed, or no business of ours."""
+
+import json
+import os
+from pathlib import Path
+from unicodedata import normalize
+
+import pytest
+
+from taiwa.kernel import ConfigError, InputError
+from taiwa.retrieval import Index, Library, ingest, readers
+from taiwa.retrieval.ingest import SIDECAR, Folder
+from taiwa.retrieval.types import ParsedDocument
+from tests.retrieval.documents import docx, pdf
+
+
+def sources(index: Index, query: str, *who: str) -> list[str]:
+    return sorted({passage.source for passage in index.find(query, 50, who)})
+
+
+def problems(done: ingest.RefreshReport) -> dict[str, str]:
+    return {problem.path: problem.why for problem in done.problems}
+
+
+@pytest.fixture
+def filled(index: Index, folder: Path) -> Index:
+    (folder / "leave.md").write_text("# Leave\n\nTen days of holiday.")
+    (folder / "kyuka.txt").write_bytes("有給休暇は十日です。申請は前の週までに。".encode("cp932"))
+    (folder / "people.csv").write_text("name,phone\nAnn,12\n")
+    (folder / "part").mkdir()
+    (folder / "part" / "travel.pdf").write_bytes(pdf("Travel by train.", "Keep receipts.", outline=(("Receipts", 1),)))
+    (folder / "part" / "meet.docx").write_bytes(docx(("Heading1", "Meetings"), "On Mondays."))
+    (folder / "page.html").write_text("<h1>Safety</h1><p>Know the exits of your floor.</p>")
+    index.refresh()
+    return index
+
+
+def test_every_format_is_found_with_its_place(filled: Index) -> None:
+    assert sources(filled, "holidays") == ["leave.md"]
+    assert sources(filled, "休暇の申請") == ["kyuka.txt"]
+    assert sources(filled, "phone of Ann") == ["people.csv"]
+    assert sources(filled, "exit") == ["page.html"]
+    assert filled.find("mondays")[0].heading == ("Meetings",)
+    receipts = filled.find("receipts")[0]
+    assert (receipts.source, receipts.page, receipts.heading) == ("part/travel.pdf", 2, ("Receipts",))
+
+
+def test_a_second_run_finds_nothing_to_do(filled: Index) -> None:
+    again = filled.refresh()
+
+    assert (again.added, again.changed, again.removed, again.same) == (0, 0, 0, 6)
+
+
+def test_only_what_changed_is_read_again(filled: Index, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    kept = readers.IsolatedReader.read
+
+    def listening(self: readers.IsolatedReader, raw: bytes, kind: readers.DocumentFormat) -> ParsedDocument:
+        read.append(kind)
+        return kept(self, raw, kind)
+
+    monkeypatch.setattr(readers.IsolatedReader, "read", listening)
+    (folder / "leave.md").write_text("# Leave\n\nTen weeks of vacation.")
+    (folder / "kyuka.txt").unlink()
+    (folder / "new.txt").write_text("brand new")
+    os.utime(folder / "people.csv")  # the same bytes at another time
+
+    done = filled.refresh()
+
+    assert (done.added, done.changed, done.removed, done.same) == (1, 1, 1, 4)
+    assert sorted(read) == ["markdown", "text"]
+    assert sources(filled, "holidays") == []
+    assert sources(filled, "vacation") == ["leave.md"]
+    assert sources(filled, "休暇") == []
+
+
+def test_a_change_within_the_same_second_and_of_the_same_size_is_seen(index: Index, folder: Path) -> None:
+    path = folder / "a.txt"
+    path.write_text("apples")
+    index.refresh()
+    when = path.stat().st_mtime_ns
+    path.write_text("quince")
+    os.utime(path, ns=(when, when))
+
+    index.refresh()
+
+    assert sources(index, "quince") == ["a.txt"]
+
+
+def test_a_folder_that_is_not_there_empties_nothing(filled: Index, folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+
+    with pytest.raises(InputError, match=r"folder .* not found"):
+        filled.refresh()
+
+    assert sources(filled, "holidays") == ["leave.md"]
+
+
+def test_what_cannot_be_read_is_a_row_and_no_end(index: Index, folder: Path) -> None:
+    (folder / "good.md").write_text("apples")
+    (folder / "scan.pdf").write_bytes(pdf(""))
+    (folder / "locked.pdf").write_bytes(pdf("x", password="p"))
+    (folder / "broken.docx").write_bytes(b"PK no")
+    (folder / "binary.txt").write_bytes(bytes(range(9)) * 99)
+    with (folder / "huge.csv").open("wb") as huge:
+        huge.truncate(readers.LARGEST_FILE + 1)
+
+    done = index.refresh()
+
+    assert set(problems(done)) == {"scan.pdf", "locked.pdf", "broken.docx", "binary.txt", "huge.csv"}
+    assert "no text layer" in problems(done)["scan.pdf"]
+    assert "larger than 64 MB" in problems(done)["huge.csv"]
+    assert sources(index, "apples") == ["good.md"]
+    assert problems(index.refresh()) == problems(done)
+    assert index.summary().problems == 5
+
+
+def test_what_was_mended_is_read(index: Index, folder: Path) -> None:
+    (folder / "a.pdf").write_bytes(b"broken")
+    index.refresh()
+    (folder / "a.pdf").write_bytes(pdf("apples"))
+
+    done = index.refresh()
+
+    assert (done.changed, done.problems) == (1, ())
+    assert sources(index, "apples") == ["a.pdf"]
+
+
+def test_no_file_outside_the_folder_is_read(index: Index, folder: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("secret apples")
+    (folder / "real.txt").write_text("apples")
+    (folder / "link.txt").symlink_to(outside / "secret.txt")
+    (folder / "linked").symlink_to(outside)
+    (folder / "inner.txt").symlink_to(folder / "real.txt")
+    (folder / "up").symlink_to("..")
+
+    done = index.refresh()
+
+    assert sources(index, "apples") == ["real.txt"]
+    assert set(problems(done)) == {"link.txt", "linked", "up"}
+    assert "leads out of the folder" in problems(done)["link.txt"]
+
+
+def test_a_file_that_becomes_a_link_between_two_looks_is_not_followed(
+    index: Index, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.txt").write_text("secret apples")
+    (folder / "part").mkdir()
+    (folder / "part" / "a.txt").write_text("apples")
+    looking = Folder(folder)
+    files = [*looking.files()]
+    (folder / "part" / "a.txt").unlink()
+    (folder / "part").rmdir()
+    (folder / "part").symlink_to(tmp_path)
+    (tmp_path / "a.txt").symlink_to(tmp_path / "secret.txt")
+
+    with pytest.raises(InputError, match="cannot be read"):
+        looking.read(files[0].path)
+    with pytest.raises(InputError, match="cannot be read"):
+        looking.read("../secret.txt/../secret.txt")
+
+
+def test_hidden_files_version_folders_pipes_and_other_kinds_are_left_out(index: Index, folder: Path) -> None:
+    for place in (".git", ".hidden", "node_modules", "CVS"):
+        (folder / place).mkdir()
+        (folder / place / "a.md").write_text("apples")
+    (folder / ".a.md").write_text("apples")
+    (folder / "~$a.docx").write_text("apples")
+    (folder / "a.png").write_bytes(b"apples")
+    os.mkfifo(folder / "pipe.txt")
+
+    done = index.refresh()
+
+    assert sources(index, "apples") == []
+    assert done.others == {".png": 1}
+    assert done.problems == ()
+
+
+def test_rules_and_front_matter_say_who_may_see_what(index: Index, folder: Path) -> None:
+    (folder / "hr").mkdir()
+    (folder / SIDECAR).write_text('hr/**: [group:hr, group:board]\n"**/salary*": group:board\n')
+    (folder / "hr" / "rules.md").write_text("apples")
+    (folder / "hr" / "salary.md").write_text("apples")
+    (folder / "own.md").write_text("---\naccess: [user:ann]\n---\napples")
+    (folder / "open.md").write_text("apples")
+    (folder / "hr" / "own.md").write_text("---\naccess: everybody\n---\napples")
+
+    index.refresh()
+
+    assert sources(index, "apples") == ["open.md"]
+    assert sources(index, "apples", "group:hr") == ["hr/rules.md", "open.md"]
+    assert sources(index, "apples", "group:board") == ["hr/rules.md", "hr/salary.md", "open.md"]
+    assert sources(index, "apples", "user:ann") == ["open.md", "own.md"]
+    assert "hr/own.md" in sources(index, "apples", "group:hr", "everybody")
+
+
+def test_changed_rules_hold_without_reading_the_documents_again(index: Index, folder: Path) -> None:
+    (folder / "a.md").write_text("---\naccess: [x]\n---\napples")
+    index.refresh()
+    (folder / SIDECAR).write_text("a.md: [y]")
+
+    done = index.refresh()
+
+    assert done.changed == 1
+    assert sources(index, "apples", "x") == []
+    assert sources(index, "apples", "x", "y") == ["a.md"]
+    (folder / SIDECAR).unlink()
+    index.refresh()
+    assert sources(index, "apples", "x") == ["a.md"]
+    assert sources(index, "apples") == []
+
+
+def test_a_part_of_a_folder_keeps_the_rules_of_the_whole(library: Library, folder: Path) -> None:
+    (folder / "hr" / "deep").mkdir(parents=True)
+    (folder / SIDECAR).write_text("hr/deep/*: [group:hr]")
+    (folder / "hr" / SIDECAR).write_text("'*.md': [user:ann]")
+    (folder / "hr" / "deep" / "a.txt").write_text("apples")
+    index = library.make(folder / "hr" / "deep", "part")
+
+    index.refresh()
+
+    assert sources(index, "apples") == []
+    assert sources(index, "apples", "group:hr") == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    "rules", ["- a list", "a.md: 3", "a.md: [3]", "a.md: {x: y}", "a: [b", "? [3]\n: [x]", "a.md: ''", "*.md: [x]"]
+)
+def test_rules_that_cannot_be_understood_stop_the_indexing(index: Index, folder: Path, rules: str) -> None:
+    (folder / "a.md").write_text("apples")
+    (folder / SIDECAR).write_text(rules)
+
+    with pytest.raises(ConfigError, match=SIDECAR):
+        index.refresh()
+
+    assert sources(index, "apples") == []
+
+
+def test_a_rule_may_name_a_folder_that_looks_like_a_number(index: Index, folder: Path) -> None:
+    (folder / "2024").mkdir()
+    (folder / "2024" / "a.md").write_text("apples")
+    (folder / SIDECAR).write_text("2024: [group:hr]")
+
+    index.refresh()
+
+    assert sources(index, "apples") == []
+    assert sources(index, "apples", "group:hr") == ["2024/a.md"]
+
+
+@pytest.mark.parametrize("rules", ["hr: [a]\nhr: [b]", "hr: &x [a]\npay: *x"])
+def test_rules_that_could_be_meant_in_two_ways_stop_the_indexing(index: Index, folder: Path, rules: str) -> None:
+    (folder / SIDECAR).write_text(rules)
+
+    with pytest.raises(ConfigError, match=SIDECAR):
+        index.refresh()
+
+
+@pytest.mark.parametrize("own", ["access: 3", "access: {a: b}", "access:", '"access": [1]', "access: [a"])
+def test_a_document_whose_own_rule_cannot_be_understood_is_for_nobody(index: Index, folder: Path, own: str) -> None:
+    (folder / "a.md").write_text(f"---\n{own}\n---\napples")
+
+    done = index.refresh()
+
+    assert "access:" in problems(done)["a.md"]
+    assert sources(index, "apples") == []
+
+
+def test_progress_tells_every_file(index: Index, folder: Path) -> None:
+    for name in "ab":
+        (folder / f"{name}.md").write_text(name)
+    told: list[tuple[int, int, str]] = []
+
+    index.refresh(0.0, lambda done, whole, path: told.append((done, whole, path)))
+
+    assert told == [(0, 2, "a.md"), (1, 2, "b.md"), (2, 2, "")]
+
+
+def test_what_needs_an_extra_is_read_once_it_is_there(
+    index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "a.pdf").write_bytes(pdf("apples"))
+    readers.reader_name.cache_clear()
+    with monkeypatch.context() as without:
+        without.setattr(readers, "find_spec", lambda name: None)
+        assert "taiwa[docs]" in problems(index.refresh())["a.pdf"]
+        assert index.refresh().same == 1
+    readers.reader_name.cache_clear()
+
+    assert index.refresh().changed == 1
+    assert sources(index, "apples") == ["a.pdf"]
+
+
+def test_a_rule_holds_however_a_name_is_composed(index: Index, folder: Path) -> None:
+    (folder / normalize("NFD", "がくぶ")).mkdir()
+    (folder / normalize("NFD", "がくぶ") / "a.md").write_text("apples")
+    (folder / normalize("NFC", "résumé")).mkdir()
+    (folder / normalize("NFC", "résumé") / "b.md").write_text("apples")
+    rules = {normalize("NFC", "がくぶ/**"): ["group:a"], normalize("NFD", "résumé"): ["group:b"]}
+    (folder / SIDECAR).write_text(json.dumps(rules))
+
+    index.refresh()
+
+    assert sources(index, "apples") == []
+    assert len(sources(index, "apples", "group:a", "group:b")) == 2
+
+
+@pytest.mark.parametrize("name", [".taiwa-access.yml", "taiwa-access.yaml", ".Taiwa-Access.yaml"])
+def test_rules_that_would_not_be_read_stop_the_indexing(index: Index, folder: Path, name: str) -> None:
+    (folder / "hr").mkdir()
+    (folder / "hr" / "pay.md").write_text("apples")
+    (folder / name).write_text("hr/**: [group:hr]")
+
+    with pytest.raises(ConfigError, match="is not read: rules of access are called"):
+        index.refresh()
+    assert sources(index, "apples") == []
+
+
+def test_a_folder_in_the_place_of_rules_opens_nothing(index: Index, folder: Path) -> None:
+    (folder / "pay.md").write_text("apples")
+    (folder / SIDECAR).mkdir()
+
+    with pytest.raises(ConfigError, match="cannot be read"):
+        index.refresh()
+    assert sources(index, "apples") == []

@@ -1,0 +1,186 @@
+"""Real files of every format: their words, headings and pages; and what cannot be read says why."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from taiwa.isolation import ProcessLimits
+from taiwa.kernel.records import Json
+from taiwa.retrieval import reader_process
+from taiwa.retrieval.reader_process import sections
+from taiwa.retrieval.readers import IsolatedReader, document_format, reader_name
+from taiwa.retrieval.types import ParsedDocument, UnreadableError
+from tests.retrieval.documents import docx, pdf
+
+PAGE = b"""<!doctype html><html><head><title>The handbook</title><script>var leave = "never";</script></head><body>
+<nav><a href="/">Start</a><a href="/x">Menu</a></nav>
+<h1 id="leave">Leave</h1><p>Everybody has <b>ten days</b> of leave &amp; may take them at any time of the year.</p>
+<h2>Sick leave</h2><p>Tell your lead on the first morning.</p>
+<table><tr><th>Who</th><th>Days</th></tr><tr><td>new</td><td>10</td></tr></table>
+<footer>(c) us</footer></body></html>"""
+
+
+@pytest.fixture(scope="module")
+def apart() -> Iterator[IsolatedReader]:
+    with IsolatedReader() as one:
+        yield one
+
+
+def words(reading: ParsedDocument) -> list[tuple[int, str]]:
+    return [(heading.level, heading.words) for heading in reading.headings]
+
+
+def refusal(apart: IsolatedReader, raw: bytes, kind: str) -> str:
+    with pytest.raises(UnreadableError) as caught:
+        apart.read(raw, kind)
+    return caught.value.message
+
+
+def test_a_pdf_gives_its_text_page_by_page_with_its_outline(apart: IsolatedReader) -> None:
+    raw = pdf(
+        "Leave\nTen days a year.",
+        "Expenses (travel)\nKeep receipts.",
+        outline=(("Leave", 0), ("Expenses", 1)),
+        title="Rules",
+    )
+
+    reading = apart.read(raw, "pdf")
+
+    assert reading.title == "Rules"
+    assert words(reading) == [(1, "Leave"), (1, "Expenses")]
+    assert len(reading.pages) == 2
+    assert "Ten days a year." in reading.text[: reading.pages[1]]
+    assert reading.text[reading.headings[1].start :].startswith("Expenses (travel)")
+
+
+def test_a_japanese_pdf_gives_its_characters(apart: IsolatedReader) -> None:
+    assert "有給休暇は十日です。" in apart.read(pdf("有給休暇は十日です。"), "pdf").text
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind", "why"),
+    [
+        (pdf("secret", password="open sesame"), "pdf", "encrypted: it needs a password"),
+        (pdf("", ""), "pdf", "no text layer"),
+        (b"%PDF-1.4 and nothing more", "pdf", "broken"),
+        (b"", "pdf", "broken"),
+        (pdf("x" * 50)[:200], "pdf", "broken"),
+        (b"PK\x03\x04 no archive", "docx", "broken or encrypted"),
+        (docx("words")[:-30], "docx", "broken or encrypted"),
+        (docx(), "docx", "no text"),
+        (b"<html><body><script>x</script></body></html>", "html", "no text"),
+        (b"\x00\x01\x02\x03\x04\x05" * 50, "text", "not a text file"),
+        (b" \n ", "markdown", "no text"),
+    ],
+)
+def test_what_cannot_be_read_says_why(apart: IsolatedReader, raw: bytes, kind: str, why: str) -> None:
+    assert refusal(apart, raw, kind).startswith(why)
+
+
+def test_a_docx_gives_its_headings_and_text(apart: IsolatedReader) -> None:
+    raw = docx(("Heading1", "休暇"), "有給は十日。", ("Heading2", "Sick leave"), "Tell <your> lead & rest.")
+
+    reading = apart.read(raw, "docx")
+
+    assert words(reading) == [(1, "休暇"), (2, "Sick leave")]
+    assert reading.title == "休暇"
+    assert "Tell <your> lead & rest." in reading.text
+
+
+def test_a_web_page_gives_its_text_and_headings_without_its_menus(apart: IsolatedReader) -> None:
+    reading = apart.read(PAGE, "html")
+
+    assert reading.title == "The handbook"
+    assert words(reading) == [(1, "Leave"), (2, "Sick leave")]
+    assert "ten days of leave & may" in reading.text.replace("**", "")
+    assert "Menu" not in reading.text
+    assert "never" not in reading.text
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<title>T</title><p>the text of it",
+        "<html><head><title>T</title><body><p>the text of it",
+        "<html><head><title>T</title><p>the text of it",
+        "<title>T</title><nav>the text of it</nav>",
+        "<title>T</title><p>the<br>text <i>of</i>\n it<script>x</p>",
+        "<title>T</title><div><div>the text<svg><text>no</text></svg> of it</div>",
+    ],
+)
+def test_a_page_that_leaves_out_what_may_be_left_out_is_read(page: str) -> None:
+    reading = sections(page)
+
+    assert reading.title == "T"
+    assert reading.text.split() == ["the", "text", "of", "it"]
+
+
+def test_a_web_page_in_an_old_encoding_says_so_itself(apart: IsolatedReader) -> None:
+    raw = '<meta charset="Shift_JIS"><p>出張の費用は、領収書とともに申請してください。</p>'.encode("cp932")
+
+    assert "領収書とともに" in apart.read(raw, "html").text
+
+
+def test_an_archive_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_process, "MOST_UNPACKED", 1 << 20)
+    bomb = tmp_path / "bomb.docx"
+    bomb.write_bytes(docx("words", extra={"word/media/image1.png": bytes(2 << 20)}))
+
+    answer = reader_process.entry({})({"kind": "docx", "path": str(bomb)}, 1_000)
+
+    assert answer == {"problem": "unpacks to more than 1 MB"}
+    assert bomb.stat().st_size < 10_000
+
+
+def test_a_picture_that_lies_elsewhere_is_not_fetched(apart: IsolatedReader) -> None:
+    page = b'<p>words enough to be found here</p><img src="file:///etc/passwd"><link href="http://127.0.0.1:9/x.css">'
+
+    assert "root:" not in apart.read(page, "html").text
+
+
+def test_what_takes_too_long_is_ended_and_the_next_file_is_read() -> None:
+    with IsolatedReader(ProcessLimits(seconds=0.2)) as quick:
+        assert refusal(quick, b"<b>" * 3_000_000, "html").startswith("takes longer than 0.2 seconds")
+    with IsolatedReader() as next_one:
+        assert next_one.read(PAGE, "html").headings
+
+
+def test_more_text_than_is_allowed_is_refused() -> None:
+    with IsolatedReader(ProcessLimits(characters=10)) as strict:
+        assert refusal(strict, b"<p>eleven characters</p>", "html") == "more than 10 characters of text"
+        assert refusal(strict, b"eleven characters", "text") == "more than 10 characters of text"
+
+
+def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader_name.cache_clear()
+    monkeypatch.setitem(sys.modules, "mammoth", None)
+    monkeypatch.setattr("taiwa.retrieval.readers.find_spec", lambda name: None)
+    try:
+        with IsolatedReader() as bare:
+            assert "pip install 'taiwa[docs]'" in refusal(bare, docx("words"), "docx")
+            assert words(bare.read(PAGE, "html")) == [(1, "Leave"), (2, "Sick leave")]
+    finally:
+        reader_name.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("a/b.MD", "markdown"), ("x.tsv", "table"), ("x.htm", "html"), ("x.exe", None), ("README", None), (".md", None)],
+)
+def test_a_kind_is_told_by_the_end_of_the_name(path: str, kind: str | None) -> None:
+    assert document_format(path) == kind
+
+
+def test_the_entry_answers_in_json() -> None:
+    answer: dict[str, Json] = reader_process.entry({})({"kind": "pdf", "path": "/no/such/file"}, 10)
+
+    assert "problem" in answer
+
+
+def test_the_title_of_a_drawing_is_none_of_the_page() -> None:
+    reading = sections("<title>VPN</title><svg><title>Menu</title></svg><p>Use it.</p><svg><title>Close</title></svg>")
+
+    assert (reading.title, reading.text.strip()) == ("VPN", "Use it.")
+    assert sections("<svg><title>Menu</title></svg><h1>VPN</h1>").title == "VPN"

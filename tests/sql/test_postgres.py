@@ -1,0 +1,313 @@
+"""A schema on a genuine server: how it is opened, shared and locked, and what is said when that cannot be."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError
+from taiwa.sql import DatabaseSpec, Migration, PostgresUrl
+from taiwa.sql import postgres as module
+from taiwa.sql.postgres import PostgresDatabase
+from tests.database import Database
+
+THING = (Migration(("CREATE TABLE thing(seq {pk}, word {text}){strict}",)),)
+BOX = DatabaseSpec(
+    "box", "taiwa_box", 0x626F7831, 0x6F6C6462, THING, created_by="`open box` creates one", repair="delete it"
+)
+SECRET = "zeugma"
+
+
+@pytest.fixture
+def server(database: Database) -> Iterator[PostgresUrl]:
+    yield PostgresUrl.parse(database.url)
+    database.run("DROP SCHEMA IF EXISTS taiwa_box CASCADE")
+
+
+@pytest.fixture
+def db(server: PostgresUrl) -> Iterator[PostgresDatabase]:
+    opened = PostgresDatabase(server, BOX)
+    yield opened
+    opened.close()
+
+
+def over_network(database: Database, login: str) -> PostgresUrl:
+    ((port,),) = database.run("SHOW port")
+    name = database.url.partition("@/")[2].partition("?")[0]
+    return PostgresUrl.parse(f"postgresql://{login}@127.0.0.1:{port}/{name}")
+
+
+def put(db: PostgresDatabase, word: str) -> int | None:
+    return db.insert("INSERT INTO thing(word) VALUES(?)", word)
+
+
+def words(db: PostgresDatabase) -> list[str]:
+    return [word for (word,) in db.rows("SELECT word FROM thing ORDER BY seq")]
+
+
+def test_what_was_written_is_there_for_others(db: PostgresDatabase, server: PostgresUrl) -> None:
+    with db.transaction():
+        assert put(db, "紅") == 1
+
+    other = PostgresDatabase(server, BOX)
+    assert words(other) == ["紅"]
+    assert db.run("UPDATE thing SET word = ?", "a") == 1
+    assert other.row("SELECT word FROM thing WHERE seq = ?1 AND seq = ?1", 1) == ("a",)
+    other.close()
+
+
+def test_what_fails_half_way_changes_nothing(db: PostgresDatabase) -> None:
+    def half() -> None:
+        with db.transaction():
+            put(db, "a")
+            db.run("INSERT INTO nothing VALUES(1)")
+
+    with pytest.raises(StoreError, match="no longer has its tables"):
+        half()
+
+    assert words(db) == []
+    with db.transaction():
+        put(db, "b")
+    assert words(db) == ["b"]
+
+
+def test_one_view_does_not_change(db: PostgresDatabase, server: PostgresUrl) -> None:
+    other = PostgresDatabase(server, BOX)
+    with db.transaction(write=False):
+        assert words(db) == []
+        put(other, "a")
+
+        assert words(db) == []
+        with pytest.raises(StoreError, match="open for reading only"):
+            put(db, "b")
+    other.close()
+
+
+def test_names_are_held_by_one_at_a_time(
+    db: PostgresDatabase, server: PostgresUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOCK_TIMEOUT", "100ms")
+    other = PostgresDatabase(server, BOX)
+    with db.transaction():
+        db.lock("a", "b")
+        with other.transaction():
+            other.lock("c")
+        with pytest.raises(StoreError, match="locked by another program that is writing"), other.transaction():
+            other.lock("b")
+        with pytest.raises(StoreError, match="locked by another program"), other.transaction(exclusive=True):
+            pass
+
+    with other.transaction(exclusive=True):
+        other.lock("a", "b")
+    other.close()
+
+
+def test_two_that_wait_for_each_other_do_not_wait_for_ever(
+    db: PostgresDatabase, server: PostgresUrl, database: Database
+) -> None:
+    database.run("ALTER SYSTEM SET deadlock_timeout = '50ms'")
+    database.run("SELECT pg_reload_conf()")
+    other, outcomes, both = PostgresDatabase(server, BOX), list[str](), threading.Barrier(2)
+
+    def cross(db: PostgresDatabase, first: str, second: str) -> None:
+        try:
+            with db.transaction():
+                db.lock(first)
+                both.wait(10)
+                db.lock(second)
+            outcomes.append("done")
+        except ConflictError as error:
+            outcomes.append(error.message)
+
+    threads = [
+        threading.Thread(target=cross, args=(db, "a", "b")),
+        threading.Thread(target=cross, args=(other, "b", "a")),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(outcomes) == 2
+    assert "done" in outcomes
+    assert any("another program first" in outcome for outcome in outcomes)
+    other.close()
+
+
+def test_a_connection_that_was_lost_between_two_steps_is_opened_anew(db: PostgresDatabase, database: Database) -> None:
+    put(db, "a")
+    kill(database)
+
+    assert words(db) == ["a"]
+    kill(database)
+    with db.transaction():
+        put(db, "b")
+    assert words(db) == ["a", "b"]
+
+
+def test_a_connection_that_is_lost_within_a_step_says_so_and_changes_nothing(
+    db: PostgresDatabase, database: Database
+) -> None:
+    def half() -> None:
+        with db.transaction():
+            put(db, "a")
+            kill(database)
+            put(db, "b")
+
+    with pytest.raises(StoreError, match="lost its connection"):
+        half()
+
+    assert words(db) == []
+
+
+def kill(database: Database) -> None:
+    database.run(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+
+
+FORKS = """
+import os, sys
+from taiwa.sql import PostgresUrl
+from taiwa.sql.postgres import PostgresDatabase
+from tests.sql.test_postgres import BOX, put, words
+db = PostgresDatabase(PostgresUrl.parse(sys.argv[1]), BOX)
+put(db, "before")
+child = os.fork()
+if child == 0:
+    put(db, "child")
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+put(db, "parent")
+assert words(db) == ["before", "child", "parent"]
+"""
+
+
+def test_a_forked_child_opens_its_own(server: PostgresUrl) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((".", os.environ.get("PYTHONPATH", "")))}
+    subprocess.run([sys.executable, "-c", FORKS, server.url], check=True, env=environment)
+
+
+def test_a_closed_one_says_that_it_is_closed(db: PostgresDatabase) -> None:
+    db.close()
+
+    with pytest.raises(StoreError, match="is closed"):
+        words(db)
+
+
+@pytest.mark.parametrize(
+    ("word", "complaint"), [("half \ud800", "lone surrogate"), ("a\0b", "NUL character"), (2**63, "64 bits")]
+)
+def test_what_the_server_cannot_hold_is_said_without_being_repeated(
+    db: PostgresDatabase, word: object, complaint: str
+) -> None:
+    with pytest.raises(InputError, match=complaint) as caught:
+        db.run("INSERT INTO thing(word) VALUES(?)", word)
+
+    assert "half \ud800" not in caught.value.message
+
+
+def test_many_rows_are_put_at_once(db: PostgresDatabase) -> None:
+    with db.transaction():
+        db.copy("thing(word)", ["text"], ((str(number),) for number in range(1000)))
+
+    assert db.one("SELECT count(*) FROM thing") == 1000
+    with pytest.raises(InputError, match="lone surrogate"):
+        db.copy("thing(word)", ["text"], [("\ud800",)])
+    assert db.one("SELECT count(*) FROM thing") == 1000
+
+
+def test_a_schema_of_a_newer_version_is_refused(db: PostgresDatabase, server: PostgresUrl) -> None:
+    db.run("UPDATE taiwa_box.taiwa_format SET version = 9")
+
+    for readonly in (False, True):
+        with pytest.raises(
+            StoreError, match=r"the box on .* has format 9, this version of taiwa reads up to 1; update"
+        ):
+            PostgresDatabase(server, BOX, readonly=readonly)
+
+
+def test_an_older_schema_is_brought_forward_once_and_not_read_half(db: PostgresDatabase, server: PostgresUrl) -> None:
+    put(db, "a")
+    newer = replace(
+        BOX, migrations=(*BOX.migrations, Migration(("ALTER TABLE thing ADD COLUMN more {int} DEFAULT 7",)))
+    )
+
+    with pytest.raises(StoreError, match="older format; open it once for writing"):
+        PostgresDatabase(server, newer, readonly=True)
+    for _ in range(2):
+        opened = PostgresDatabase(server, newer)
+        assert opened.rows("SELECT word, more FROM thing") == [("a", 7)]
+        opened.close()
+
+
+def test_a_migration_that_fails_leaves_nothing(server: PostgresUrl) -> None:
+    broken = replace(BOX, migrations=(Migration(("CREATE TABLE half(x int)", "CREATE TABLE half(x int)")),))
+
+    with pytest.raises(StoreError, match="refused a statement"):
+        PostgresDatabase(server, broken)
+    with pytest.raises(StoreError, match=r"box on postgresql://.* not found; `open box` creates one"):
+        PostgresDatabase(server, BOX, readonly=True)
+
+
+def test_the_schema_of_another_program_is_left_alone(server: PostgresUrl, database: Database) -> None:
+    database.run("CREATE SCHEMA taiwa_box; CREATE TABLE taiwa_box.theirs(x int)")
+
+    with pytest.raises(StoreError, match="belongs to another program; name another database"):
+        PostgresDatabase(server, BOX)
+
+
+def test_one_that_is_only_read_is_not_written(db: PostgresDatabase, server: PostgresUrl) -> None:
+    put(db, "a")
+    reader = PostgresDatabase(server, BOX, readonly=True)
+
+    assert words(reader) == ["a"]
+    with pytest.raises(StoreError, match="open for reading only"):
+        put(reader, "b")
+    reader.close()
+
+
+def test_why_a_server_cannot_be_opened_is_said_in_one_line_without_the_password(
+    database: Database, server: PostgresUrl
+) -> None:
+    database.run("DROP ROLE IF EXISTS keyed; CREATE ROLE keyed LOGIN PASSWORD 'right'")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        closed = taken.getsockname()[1]
+    cases = {
+        f"postgresql://keyed:{SECRET}@127.0.0.1:{closed}/x": "cannot be reached; check that it runs",
+        over_network(database, f"keyed:{SECRET}").url: "rejected the password",
+        over_network(database, "keyed").url: "rejected the password",
+        server.url.replace("@/", "@/no_").replace(
+            "taiwa@", f"taiwa:{SECRET}@"
+        ): "does not have this database; create it",
+        server.url.replace("taiwa@", f"stranger:{SECRET}@"): "does not know this user",
+        f"postgresql://a:{SECRET}@127.0.0.1/x?zeta={SECRET}": "has a parameter that PostgreSQL does not know",
+    }
+
+    for url, complaint in cases.items():
+        with pytest.raises((StoreError, InputError)) as caught:
+            PostgresDatabase(PostgresUrl.parse(url), BOX)
+        assert complaint in caught.value.message
+        assert SECRET not in caught.value.message
+        assert "\n" not in caught.value.message
+
+
+def test_a_user_who_may_not_write_is_told_so(database: Database) -> None:
+    database.run("DROP ROLE IF EXISTS keyed; CREATE ROLE keyed LOGIN PASSWORD 'right'")
+
+    with pytest.raises(StoreError, match="cannot be written by this user; let the owner of the database grant it"):
+        PostgresDatabase(over_network(database, "keyed:right"), BOX)
+
+
+def test_without_the_extra_its_name_is_said(server: PostgresUrl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(ConfigError, match=r"requires the extra postgres: pip install 'taiwa\[postgres\]'"):
+        PostgresDatabase(server, BOX)

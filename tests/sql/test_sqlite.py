@@ -1,0 +1,66 @@
+"""A file belongs to one kind, and errors call it by its name."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from taiwa.kernel.errors import CorruptError, InputError, StoreError
+from taiwa.sql import DatabaseSpec, Migration
+from taiwa.sql import sqlite as module
+from taiwa.sql.sqlite import SqliteDatabase
+
+THING = (Migration(("CREATE TABLE thing(x)",)),)
+BOX = DatabaseSpec(
+    "box", "taiwa_box", 0x626F7831, 0x6F6C6462, THING, created_by="`open box` creates one", repair="delete it"
+)
+CRATE = DatabaseSpec("crate", "taiwa_crate", 0x63726174, 0x6F6C6463, THING, created_by="", repair="")
+
+
+def test_a_file_of_another_kind_is_left_alone(tmp_path: Path) -> None:
+    SqliteDatabase(tmp_path / "it.db", BOX).close()
+
+    with pytest.raises(StoreError, match="name another file for the crate"):
+        SqliteDatabase(tmp_path / "it.db", CRATE)
+
+
+def test_what_is_not_there_is_said_with_what_makes_it(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"box .*it\.db not found; `open box` creates one"):
+        SqliteDatabase(tmp_path / "it.db", BOX, readonly=True)
+
+
+def test_a_damaged_file_is_said_with_what_mends_it(tmp_path: Path) -> None:
+    path = tmp_path / "it.db"
+    db = SqliteDatabase(path, BOX)
+    db.run("INSERT INTO thing VALUES(zeroblob(100000))")
+    db.close()
+    raw = bytearray(path.read_bytes())
+    raw[4096:] = b"\xff" * (len(raw) - 4096)
+    path.write_bytes(raw)
+
+    with pytest.raises(CorruptError, match=r"the box .*it\.db is damaged; delete it"):
+        SqliteDatabase(path, BOX).rows("SELECT x FROM thing")
+
+
+def test_no_path_holds_a_null(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the path of the box"):
+        SqliteDatabase(f"{tmp_path}/a\0b", BOX)
+
+
+def test_the_mark_and_the_version_of_a_file_are_read_in_one_snapshot(tmp_path: Path) -> None:
+    """Another process creates the tables between the two reads: the file must not look like that of another program."""
+    path = tmp_path / "it.db"
+    sql = sqlite3.connect(path, isolation_level=None)
+    sql.execute("PRAGMA journal_mode = WAL")
+    created: list[SqliteDatabase] = []
+
+    def between(statement: str) -> None:
+        if statement == "PRAGMA user_version" and not created:
+            created.append(SqliteDatabase(path, BOX))
+
+    sql.set_trace_callback(between)
+    target = module._Migrating(sql, BOX, path)
+
+    assert (target.read_version(), target.read_version()) == (0, 1)
+    created[0].close()
+    sql.close()

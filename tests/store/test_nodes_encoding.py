@@ -1,0 +1,47 @@
+"""How values lie in rows."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.records import Json, canonical
+from taiwa.store.nodes import COMPRESS_FROM, check_json, hash_to_bytes, pack, unpack
+
+texts = st.text(st.characters(codec="utf-8"))
+leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
+jsons = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=20)
+
+
+@given(jsons)
+def test_what_is_packed_is_unpacked(data: Json) -> None:
+    assert canonical(unpack(pack(check_json(data)))) == canonical(data)
+
+
+def test_a_long_body_is_compressed_and_a_short_one_can_be_read_in_the_file() -> None:
+    short, long = pack("a" * (COMPRESS_FROM - 2)), pack("a" * COMPRESS_FROM)
+
+    assert short == b'"' + b"a" * (COMPRESS_FROM - 2) + b'"'
+    assert len(long) < 50
+    assert unpack(long) == "a" * COMPRESS_FROM
+
+
+@given(st.binary(max_size=100))
+def test_a_damaged_body_is_corrupt_and_nothing_worse(body: bytes) -> None:
+    try:
+        found = unpack(body)
+    except CorruptError:
+        return
+    assert found is None or isinstance(found, (bool, int, float, str, list, dict))
+
+
+@pytest.mark.parametrize("data", [("a",), {1: "a"}, {"a": [{"b": {"c"}}]}, [object()], b"bytes"])
+def test_what_json_would_not_give_back_equal_is_refused(data: Json) -> None:
+    with pytest.raises(InputError):
+        check_json(data)
+
+
+@pytest.mark.parametrize("name", ["", "ab", "g" * 32, "A" * 32, "a" * 31, "a" * 33, "aa " * 10 + "aa"])
+def test_only_a_hash_is_a_hash(name: str) -> None:
+    with pytest.raises(InputError, match="32 hexadecimal characters"):
+        hash_to_bytes(name)
