@@ -1,6 +1,5 @@
 """`taiwa eval` and `taiwa laws`: measure tools, models and retrieval on known answers; check the laws of apps and reducers."""
 
-import asyncio
 import json
 import sys
 import time
@@ -495,6 +494,8 @@ def evaluate(
         TaiwaError: every row would fail.
         Exit: the evaluation did not complete, or a row failed.
     """
+    import asyncio
+
     from taiwa.cli.hear import bill_line
     from taiwa.cli.screen import emit, say_line, table, tell
     from taiwa.evals.report import table_cells
