@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from taiwa.talk.opening import open
     from taiwa.talk.running import arun, astream, run, stream
     from taiwa.talk.talk import Talk
-    from taiwa.talk.turn import Manner, Said
+    from taiwa.talk.turn import TurnOptions, TurnResult
 
 __all__ = [
     "Api",
@@ -43,7 +43,6 @@ __all__ = [
     "Extracted",
     "Journal",
     "Limits",
-    "Manner",
     "Message",
     "Note",
     "Program",
@@ -53,12 +52,13 @@ __all__ = [
     "Request",
     "Response",
     "Runtime",
-    "Said",
     "Shape",
     "Spent",
     "TaiwaError",
     "Talk",
     "TextDelta",
+    "TurnOptions",
+    "TurnResult",
     "Usage",
     "arun",
     "astream",
@@ -102,7 +102,7 @@ PLACES = {
     "talk.opening": ("open",),
     "talk.running": ("arun", "astream", "run", "stream"),
     "talk.talk": ("Talk",),
-    "talk.turn": ("Manner", "Said"),
+    "talk.turn": ("TurnOptions", "TurnResult"),
 }
 MODULES = {name: module for module, names in PLACES.items() for name in names}
 RENAMED = {"find_app": "find"}

@@ -13,7 +13,7 @@ from taiwa.shape import Shape
 from taiwa.store import Store
 from taiwa.talk.desk import Desk
 from taiwa.talk.solving import SHOTS, Solving, solve
-from taiwa.talk.turn import Manner, Voice
+from taiwa.talk.turn import TurnOptions, Voice
 from taiwa.tools import builtin, find, tool
 
 TOOLS = tuple(builtin().values())
@@ -29,7 +29,7 @@ def desk() -> Iterator[Desk]:
 
 
 def solved(desk: Desk, model: Scripted, solving: Solving, question: str = "6 × 7?") -> Rationale:
-    events = list(solve(desk, Voice(model), Manner(), solving, question))
+    events = list(solve(desk, Voice(model), TurnOptions(), solving, question))
     done = events[-1]
     assert isinstance(done, Done)
     return done.value
@@ -139,7 +139,7 @@ def test_a_run_that_fails_or_is_left_keeps_what_was_paid(desk: Desk) -> None:
     model = script("It is <<calculator: 6 × 7>>", OverloadedError("busy"), abilities=BARE)
     with pytest.raises(OverloadedError):
         solved(desk, model, Solving(TOOLS))
-    events = solve(desk, Voice(script("So 42.", chunk=1)), Manner(), Solving(TOOLS), "6 × 7?")
+    events = solve(desk, Voice(script("So 42.", chunk=1)), TurnOptions(), Solving(TOOLS), "6 × 7?")
     while not isinstance(next(events), TextDelta):
         pass
     events.close()
@@ -151,7 +151,7 @@ def test_a_run_that_fails_or_is_left_keeps_what_was_paid(desk: Desk) -> None:
 
 def test_limits_of_the_run_hold(desk: Desk) -> None:
     model = script(*["<<calculator: 6 × 7>> "] * 5, abilities=BARE)
-    events = list(solve(desk, Voice(model), Manner(limits=Limits(requests=1)), Solving(TOOLS), "6 × 7?"))
+    events = list(solve(desk, Voice(model), TurnOptions(limits=Limits(requests=1)), Solving(TOOLS), "6 × 7?"))
 
     done = events[-1]
     assert isinstance(done, Done)

@@ -89,7 +89,7 @@ def resume(shared: Flags) -> None:
         raise InputError("no turn was cut off: there is nothing to resume")
     run, others = runs[-1], {run.ref for run in runs} - {runs[-1].ref}
     here = desk.at(run.ref) if desk.store.refs.has(run.ref) else desk.start(desk.app(run.app or ""))
-    talk = Talk(desk, run.ref, here, open_voice(None, chosen, here.app), manner=manner_of(shared, chosen))
+    talk = Talk(desk, run.ref, here, open_voice(None, chosen, here.app), options=manner_of(shared, chosen))
     hear(talk.resume() or (), as_json=shared.as_json, verbose=shared.verbose)
     if others:
         tell(f"turns were cut off in {', '.join(sorted(others))} too: taiwa resume -s NAME")

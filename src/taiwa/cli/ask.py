@@ -16,13 +16,13 @@ from taiwa.kernel.records import Json
 if TYPE_CHECKING:
     from taiwa.conversation.app import App
     from taiwa.talk.talk import Talk
-    from taiwa.talk.turn import Said
+    from taiwa.talk.turn import TurnResult
 
 __all__ = ["ask"]
 
 ASKED_BACK, NOT_THERE = 3, 4
-POLICIES = ("look_first", "article", "two_functions", "never", "always")
-JUDGES = ("auto", "typed", "functions", "labels", "decisions", "none")
+POLICIES = ("look_first", "article", "functions", "never", "always")
+JUDGES = ("auto", "typed", "functions", "labels", "decisions", "no-model")
 QUOTED = re.compile("(⟦[^⟧]*⟧)")
 
 
@@ -80,8 +80,8 @@ def ask(shared: Flags, question: str, **given: Any) -> None:  # noqa: ANN401  (c
     delta = _delta(said)
     if _act(said) == "ask":
         raise click.exceptions.Exit(ASKED_BACK)
-    found = bool(delta.get("documented")) and not delta.get("weak")
-    if _act(said) == "hand_over" or (_act(said) == "look" and not found):
+    found = bool(delta.get("documented")) and not delta.get("is_uncertain")
+    if _act(said) == "hand_over" or (_act(said) == "search" and not found):
         raise click.exceptions.Exit(NOT_THERE)
 
 
@@ -98,10 +98,10 @@ def _app(shared: Flags, given: Given) -> "App | str":
     values: dict[str, Json] = {
         "in": list[Json](_places(shared, given.places)),
         "as": list[Json](given.who),
-        "person": str(Path(given.person).absolute()) if Path(given.person).is_file() else given.person,
+        "user": str(Path(given.person).absolute()) if Path(given.person).is_file() else given.person,
         "policy": given.policy,
-        "judge": given.judge,
-        "rounds": given.rounds,
+        "assess_by": given.judge,
+        "max_questions": given.rounds,
     }
     return find("ask").opened({name: each for name, each in values.items() if each})
 
@@ -118,17 +118,17 @@ def _places(shared: Flags, places: tuple[str, ...]) -> list[str]:
         return [index.name for index in chosen(library, own, shared.settings())] + [SHIPPED] * (SHIPPED in places)
 
 
-def _one(talk: "Talk", text: str, shared: Flags) -> "Said":
+def _one(talk: "Talk", text: str, shared: Flags) -> "TurnResult":
     """Have one turn and print what came of it."""
     from taiwa.cli.hear import bill_line, told
     from taiwa.cli.screen import emit, tell
     from taiwa.kernel.values import Note, TextDelta
-    from taiwa.talk.turn import Said
+    from taiwa.talk.turn import TurnResult
 
-    said: Said | None = None
+    said: TurnResult | None = None
     notes: list[Note] = []
     for event in talk.stream(text):
-        if isinstance(event, Said):
+        if isinstance(event, TurnResult):
             said = event
         elif not isinstance(event, TextDelta):
             notes.append(event)
@@ -170,12 +170,12 @@ def _object(question: str, whole: dict[str, Json]) -> dict[str, Json]:
     delta = whole["delta"] if isinstance(whole["delta"], dict) else {}
     claims = [claim for claim in _list(delta.get("claims")) if isinstance(claim, dict)]
     cited = [each for claim in claims for each in _list(claim.get("citations"))]
-    kept = ("act", "policy", "reasons", "language", "numbers", "scores", "evidence", "query", "queries", "hits")
-    answered = ("documented", "weak", "by", "missing", "assumption", "case")
+    kept = ("act", "policy", "reasons", "language", "numbers", "scores", "evidence", "query", "queries", "passages")
+    answered = ("documented", "is_uncertain", "source", "missing", "assumption", "case")
     return {
         "question": question,
         **{name: delta.get(name) for name in kept},
-        "answer": delta.get("brief") if delta.get("act") == "look" else None,
+        "answer": delta.get("answer") if delta.get("act") == "search" else None,
         "claims": list[Json](claims),
         "citations": [each for at, each in enumerate(cited) if each not in cited[:at]],
         "options": delta.get("options") or [],
@@ -192,7 +192,7 @@ def _details(delta: dict[str, Json]) -> list[str]:
         if isinstance(held, dict):
             lines.append(f"{name}: " + ", ".join(f"{key} {_shown(each)}" for key, each in held.items()))
     lines += [f"looked up: {query}" for query in _list(delta.get("queries"))]
-    for hit in _list(delta.get("hits")):
+    for hit in _list(delta.get("passages")):
         if isinstance(hit, dict):
             place = " › ".join((str(hit.get("path")), *map(str, _list(hit.get("heading")))))
             page = f", page {hit['page']}" if hit.get("page") else ""
@@ -208,9 +208,9 @@ def _list(held: Json) -> list[Json]:
     return held if isinstance(held, list) else []
 
 
-def _delta(said: "Said") -> dict[str, Json]:
+def _delta(said: "TurnResult") -> dict[str, Json]:
     return said.delta if isinstance(said.delta, dict) else {}
 
 
-def _act(said: "Said") -> Json:
+def _act(said: "TurnResult") -> Json:
     return _delta(said).get("act")

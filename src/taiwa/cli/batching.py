@@ -119,7 +119,7 @@ class Batch:
         here = desk.at(self.session) if desk.store.refs.has(self.session) else desk.start(app)
         if here.app.hash != app.hash:
             raise InputError(f"{self.session} was begun with another app or with other params: choose another -s NAME")
-        talk = Talk(desk, self.session, here, open_voice(None, chosen, app), manner=manner_of(self.shared, chosen))
+        talk = Talk(desk, self.session, here, open_voice(None, chosen, app), options=manner_of(self.shared, chosen))
         before = said_before(talk, self.rows) if self.again else ()
         with self._writing() as write:
             for row in fold(talk, self.rows, before):

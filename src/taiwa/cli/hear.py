@@ -15,17 +15,17 @@ from taiwa.kernel.records import Json
 from taiwa.kernel.values import Note, TextDelta
 from taiwa.observe.prices import money
 from taiwa.talk.talk import Heard
-from taiwa.talk.turn import Said
+from taiwa.talk.turn import TurnResult
 
 __all__ = ["bill_line", "hear", "told"]
 
 INTERRUPTED = "the answer was interrupted"
 
 
-def hear(events: Iterable[Heard], *, as_json: bool = False, verbose: bool = False) -> Said:
+def hear(events: Iterable[Heard], *, as_json: bool = False, verbose: bool = False) -> TurnResult:
     """Print an answer as it comes, warnings after it; with JSON only the committed turn at the end."""
     started, first = time.monotonic(), 0.0
-    said: Said | None = None
+    said: TurnResult | None = None
     notes: list[Note] = []
     try:
         for event in events:
@@ -34,7 +34,7 @@ def hear(events: Iterable[Heard], *, as_json: bool = False, verbose: bool = Fals
                 if not as_json:
                     click.echo(plain(event.text), nl=False)
                     sys.stdout.flush()
-            elif isinstance(event, Said):
+            elif isinstance(event, TurnResult):
                 said = event
             elif event.code in MARKED:  # a call of a tool and what it gave stand in the text
                 if not as_json:
@@ -89,7 +89,7 @@ def bill_line(spent: Spent) -> str:
     return words("cost", requests=spent.requests, tokens=tokens, cost=cost, seconds=f"{spent.seconds:.2f}")
 
 
-def told(said: Said) -> dict[str, Json]:
+def told(said: TurnResult) -> dict[str, Json]:
     """A turn as JSON, with what programs need to go on."""
     spent = said.spent
     return {

@@ -23,7 +23,7 @@ from taiwa.settings import BUILTIN, Settings
 from taiwa.talk.desk import Desk
 from taiwa.talk.opening import open_voice
 from taiwa.talk.talk import Talk
-from taiwa.talk.turn import Manner, Voice
+from taiwa.talk.turn import TurnOptions, Voice
 
 __all__ = ["manner_of", "mention", "open_app", "open_talk", "read_text", "start"]
 
@@ -31,9 +31,9 @@ __all__ = ["manner_of", "mention", "open_app", "open_talk", "read_text", "start"
 MOST_BYTES = 4 * TEXT_LIMIT
 
 
-def manner_of(flags: Flags, chosen: Settings, interrupts: Interrupts = "raise") -> Manner:
+def manner_of(flags: Flags, chosen: Settings, interrupts: Interrupts = "raise") -> TurnOptions:
     """How turns are done under these flags."""
-    return Manner(strict=flags.strict, limits=Limits(cost=chosen.max_cost_nano), interrupts=interrupts)
+    return TurnOptions(strict=flags.strict, limits=Limits(cost=chosen.max_cost_nano), interrupts=interrupts)
 
 
 def open_talk(
@@ -59,7 +59,7 @@ def open_talk(
     if flags.verbose:
         mention(chosen, voice)
     manner = manner_of(flags, chosen, interrupts)
-    return Talk(desk, session, conversation, voice, manner=manner, observers=observers)
+    return Talk(desk, session, conversation, voice, options=manner, observers=observers)
 
 
 def mention(chosen: Settings, voice: Voice) -> None:

@@ -91,7 +91,7 @@ def _switch(repl: Repl, rest: str) -> None:
     old, desk = repl.talk, repl.talk.desk
     here = desk.at(desk.session(rest))
     desk.store.refs.move(rest, here.tip, here.tip, "switch")
-    repl.talk = Talk(desk, rest, here, repl.voice(here.app), manner=old.manner, observers=(repl.stopper.watch,))
+    repl.talk = Talk(desk, rest, here, repl.voice(here.app), options=old.options, observers=(repl.stopper.watch,))
     repl.talk.spent, repl.expected = old.spent, ""
     tell(words("switched", session=rest, turn=here.count))
 
@@ -168,7 +168,7 @@ def _verdict(repl: Repl, text: str) -> None:
     verdict = read_verdict(text)
     delta = talk.conversation.turns[-1].delta
     act = delta.get("act") if isinstance(delta, dict) else None
-    name = str(talk.app.values.get("person") or "")
+    name = str(talk.app.values.get("user") or "")
     if act is None:
         raise InputError(words("no_verdict"))
     people = People(talk.desk.store)

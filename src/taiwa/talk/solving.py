@@ -22,7 +22,7 @@ from taiwa.kernel.session import Asked, Done, Event, Observer
 from taiwa.kernel.values import Ability, Message, Note, Request, TextDelta
 from taiwa.shape import Shape
 from taiwa.talk.desk import Desk
-from taiwa.talk.turn import Manner, Voice, sink
+from taiwa.talk.turn import TurnOptions, Voice, sink
 from taiwa.tools import builtin
 
 __all__ = ["SHOTS", "Heard", "Solving", "solve"]
@@ -147,7 +147,7 @@ class Solving:
 
 
 def solve(
-    desk: Desk, voice: Voice, manner: Manner, solving: Solving, question: str, observers: Iterable[Observer] = ()
+    desk: Desk, voice: Voice, options: TurnOptions, solving: Solving, question: str, observers: Iterable[Observer] = ()
 ) -> Generator[Heard]:
     """Solve a question and give out what is said as it is said, last `Done`. Its calls are written down as they are
     answered, whatever becomes of it.
@@ -164,7 +164,7 @@ def solve(
             runs.asked(run, voice.model.name)
 
     runtime = Runtime(
-        voice.model, tools=solving.tools, limits=manner.limits, price=voice.price, interrupts=manner.interrupts,
+        voice.model, tools=solving.tools, limits=options.limits, price=voice.price, interrupts=options.interrupts,
         observers=(note, *observers),
     )  # fmt: skip
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from taiwa.flows.acts import Ask, Thread
-from taiwa.flows.clarify import Clarified, Judge, Manner, clarify
+from taiwa.flows.clarify import AssessBy, Clarified, ClarifyOptions, clarify
 from taiwa.flows.lookfirst import answerable
 from taiwa.kernel.effects import Program
 from taiwa.kernel.ledger import Limits
@@ -35,7 +35,7 @@ class Clarifying(Modelled):
     """The work of this evaluation; `policies` are those that the model's scores are given to."""
 
     policies: tuple[str, ...] = ("look_first", "article")
-    judge: Judge = "auto"
+    judge: AssessBy = "auto"
     name: str = "clarify"
 
     @property
@@ -53,7 +53,11 @@ class Clarifying(Modelled):
         sample = sample_of(job.item)
         if job.setting in SIGNALS:
             return Measured({"should": sample.ask, "score": self._signal(job.setting, job.item, sample)})
-        manner = Manner(judge="none") if job.setting == OFFLINE else Manner(job.setting, judge=self.judge)
+        manner = (
+            ClarifyOptions(assess_by="no-model")
+            if job.setting == OFFLINE
+            else ClarifyOptions(job.setting, assess_by=self.judge)
+        )
         finder = self.finder(job.item)
         done = await self.done(_rounds(sample, manner), finder, limits)
         acts = done.value
@@ -69,7 +73,7 @@ class Clarifying(Modelled):
         return float(len(evidence.dangling))
 
 
-def _rounds(sample: Sample, manner: Manner) -> Program[tuple[Clarified, ...]]:
+def _rounds(sample: Sample, manner: ClarifyOptions) -> Program[tuple[Clarified, ...]]:
     """Decide, and where that is to ask back, again with what the user replied, as far as that is known."""
     dialogue, thread, acts = sample.dialogue, Thread(), list[Clarified]()
     for reply in (*sample.replies, None)[:MOST_ROUNDS]:
@@ -85,14 +89,14 @@ def _asked(acts: Sequence[Clarified]) -> int:
     return sum(isinstance(each.act, Ask) for each in acts)
 
 
-def _decided(found: Clarified, manner: Manner) -> Found:
+def _decided(found: Clarified, manner: ClarifyOptions) -> Found:
     """What was decided on the turn itself; `chance` is how likely it was taken to be unclear, where that was weighed."""
     asked, decision = isinstance(found.act, Ask), found.decision
     numbers, assessment = dict(decision.numbers), decision.situation.assessment
     chance = numbers.get("unclear")
     if chance is None and assessment is not None:
         chance = assessment.unlikely("clarity", decision.situation.person.limits.unclear)
-    weighed = chance is not None and (assessment is not None or manner.judge == "none")
+    weighed = chance is not None and (assessment is not None or manner.assess_by == "no-model")
     told: Found = {"asked": asked, "act": type(found.act).__name__, "why": "+".join(decision.reasons)}
     if weighed and chance is not None:
         # Where nothing was found it is asked whatever the chance is: that is the surest of all.
