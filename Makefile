@@ -7,26 +7,28 @@ READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 DOCUMENTS = $(wildcard README*.md CONTRIBUTING.md docs/*.md)
 COG := $(BIN)/cog -I docs
+CATALOGUES := $(wildcard src/taiwa/locale/*/LC_MESSAGES/*.po)
+BABEL := --no-location --no-wrap --sort-output --keyword=gettext_noop --keyword=sentence
 # What is compiled once is kept, whatever the environment says: to compile it anew takes each test worker seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench docs builtin lock clean
+.PHONY: help setup demo test check bench docs messages builtin lock clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
 
-setup: $(READY) ## make the virtual environment .venv (again only when its inputs change)
+setup: $(READY) $(CATALOGUES:.po=.mo) ## make the virtual environment .venv (again only when its inputs change)
 
 # pip comes from the constraints too, so that every machine resolves alike; hatchling builds without a second, unpinned
 # download (--no-build-isolation).
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt hatch_build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "taiwa needs Python 3.11 or newer, and '$(PYTHON)' is not: try  make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "'$(PYTHON) -m venv' failed: on Debian, install the package python3-venv, then run make again" >&2; exit 1; }
-	$(PIP) install --constraint constraints.txt pip hatchling editables
+	$(PIP) install --constraint constraints.txt pip hatchling editables babel
 	$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	@touch $@
 
@@ -59,6 +61,16 @@ docs: setup ## record the sessions anew, and write the generated parts of the do
 	$(BIN)/python docs/record.py
 	$(COG) -r $(DOCUMENTS)
 
+%.mo: %.po | $(READY)
+	$(BIN)/pybabel --quiet compile --input-file $< --output-file $@
+
+messages: setup ## extract the texts from the code anew and update the catalogues in src/taiwa/locale (then translate what is empty)
+	mkdir -p build
+	$(BIN)/pybabel --quiet extract $(BABEL) --output build/cli.pot src/taiwa/cli
+	$(BIN)/pybabel --quiet extract $(BABEL) --output build/dialogue.pot src/taiwa/flows src/taiwa/models
+	for domain in cli dialogue; do $(BIN)/pybabel --quiet update --domain $$domain --input-file build/$$domain.pot \
+	  --output-dir src/taiwa/locale --no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date; done
+
 # Goes on with build/builtin where that is there; `make clean` first begins from nothing.
 builtin: setup ## train the built-in model from nothing, measure it, write its card (2 cores: under 3 hours)
 	$(BIN)/python -m training.builtin all
@@ -67,7 +79,7 @@ builtin: setup ## train the built-in model from nothing, measure it, write its c
 # Not after setup: pins that contradict pyproject.toml are what this mends.
 lock: ## resolve every dependency anew and write constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --upgrade pip hatchling editables
+	$(PIP) install --upgrade pip hatchling editables babel
 	$(BIN)/python .ci/lock.py > constraints.new
 	mv constraints.new constraints.txt
 

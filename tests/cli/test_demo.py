@@ -8,7 +8,6 @@ import pytest
 
 from taiwa.cli.demo import Show, at_home
 from taiwa.cli.demosteps import INSTRUCTION, PARTS, Part, Step
-from taiwa.cli.words import LANGUAGES
 from taiwa.flows.reason import STEPS as STEPS_OF_SOLVE
 from tests.cli.conftest import Place, Result, Taiwa
 from tests.cli.terminal import Terminal
@@ -73,15 +72,6 @@ def test_solving_ordering_asking_and_holding_are_shown(shown: Result, part: str)
 @pytest.mark.slow
 def test_over_a_pipe_it_is_plain(shown: Result) -> None:
     assert "\x1b" not in shown.out + shown.err
-
-
-def test_each_step_has_words_in_three_languages() -> None:
-    texts = [step.about for step in STEPS] + [part.title for part in PARTS]
-
-    for english, *others in texts:
-        assert len(others) == len(LANGUAGES) - 1
-        assert english
-        assert all(re.search(r"[\u3040-\u30ff\u4e00-\u9fff]", other) for other in others)
 
 
 def test_the_instruction_is_the_one_that_the_flow_gives() -> None:

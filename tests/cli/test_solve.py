@@ -9,8 +9,8 @@ from typing import get_args
 
 import pytest
 
+from taiwa.cli.rationale import ENDINGS
 from taiwa.cli.solve import PROTOCOLS, WAYS
-from taiwa.cli.words import WORDS
 from taiwa.flows import protocol
 from taiwa.flows.rationale import Ending, Way
 from tests.cli.conftest import Place, Speaker, Taiwa
@@ -141,7 +141,7 @@ def test_calls_stand_in_the_text_as_the_protocol_has_it(taiwa: Taiwa, speaker: S
 def test_names_of_protocols_and_ways_are_those_that_there_are() -> None:
     assert (*protocol.PROTOCOLS, "native") == PROTOCOLS
     assert set(WAYS) == {"auto", *get_args(Way)}
-    assert {f"ending_{name}" for name in get_args(Ending)} - set(WORDS) == {"ending_end"}
+    assert set(get_args(Ending)) - set(ENDINGS) == {"end"}
 
 
 def test_v_shows_the_calls_and_the_bill(taiwa: Taiwa, speaker: Speaker) -> None:

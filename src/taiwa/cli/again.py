@@ -6,6 +6,7 @@ import click
 
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
+from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
 
 if TYPE_CHECKING:
@@ -120,10 +121,20 @@ def replay(shared: Flags, revision: str) -> None:
         lines = [(str(row.turn), row.hash[:12], row.kind, str(row.calls), row.fault or "ok") for row in rows]
         table(("turn", "node", "kind", "calls", "result"), lines, frozenset({0, 3}))
     if wrong:
-        raise CorruptError(f"{len(wrong)} turn(s) do not end where they did; the program or an app has changed since")
+        raise CorruptError(
+            ngettext(
+                "{n} turn does not end where it did; the program or an app has changed since",
+                "{n} turns do not end where they did; the program or an app has changed since",
+                len(wrong),
+            )
+        )
     if not shared.as_json:
         calls = sum(row.calls for row in rows)
-        say_line(f"{len(rows)} nodes, {calls} recorded answers, 0 model calls: every state has its recorded hash")
+        nodes = ngettext("{n} node", "{n} nodes", len(rows))
+        answers = ngettext("{n} recorded answer", "{n} recorded answers", calls)
+        say_line(
+            _("{nodes}, {answers}, 0 model calls: every state has its recorded hash", nodes=nodes, answers=answers)
+        )
 
 
 @click.command()

@@ -20,10 +20,10 @@ from taiwa.cli.opening import manner_of, open_app
 from taiwa.cli.options import Flags, read_params
 from taiwa.cli.rows import RowFile, open_output, told_row
 from taiwa.cli.screen import emit, errors, say_line, tell
-from taiwa.cli.words import words
 from taiwa.conversation.app import App
 from taiwa.conversation.history import begin
 from taiwa.conversation.layout import turn_request
+from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError, LimitError, TaiwaError
 from taiwa.kernel.ledger import Spent
 from taiwa.kernel.records import Json, digest
@@ -75,7 +75,14 @@ class Tally:
             self.spent = self.spent + row.spent
         if self.silent >= MOST_SILENT:
             assert isinstance(row.error, dict)
-            raise SilentServerError(words("why_down", count=self.silent, error=row.error["message"]))
+            raise SilentServerError(
+                ngettext(
+                    "the server did not answer {n} row ({error})",
+                    "the server did not answer {n} rows in a row ({error})",
+                    self.silent,
+                    error=row.error["message"],
+                )
+            )
 
 
 @dataclass
@@ -108,7 +115,16 @@ class Batch:
             emit({"rows": good, "bad": bad, "tokens": tokens})
             return
         more = "" if mode == "map" else ", and before each row what was said so far"
-        say_line(f"{good} rows can be said, {bad} cannot; about {tokens:,} tokens to read{more}")
+        say_line(
+            ngettext(
+                "{n} row can be sent, {bad} cannot; about {tokens} tokens to read",
+                "{n} rows can be sent, {bad} cannot; about {tokens} tokens to read",
+                good,
+                bad=bad,
+                tokens=f"{tokens:,}",
+            )
+            + more
+        )
 
     def fold(self) -> None:
         """Say the rows in one conversation."""
@@ -173,11 +189,11 @@ class Batch:
             try:
                 yield write
             except KeyboardInterrupt:
-                why, code = words("why_interrupt"), INTERRUPTED
+                why, code = _("interrupted"), INTERRUPTED
             except SilentServerError as error:
                 why, code = error.message, FAILED
             except LimitError as error:
-                why, code = f"{words('why_cost')} ({error.message})", FAILED
+                why, code = _("the cost limit was reached ({why})", why=error.message), FAILED
         self._sum_up(why)
         if code or self.tally.failed:
             raise click.exceptions.Exit(code or FAILED)
@@ -194,11 +210,18 @@ class Batch:
             )  # fmt: skip
             return
         tell(
-            words("batch_end", done=tally.done, failed=tally.failed, kept=tally.kept), "red" if tally.failed else "dim"
+            ngettext(
+                "{n} row answered, {failed} failed, {kept} kept from before",
+                "{n} rows answered, {failed} failed, {kept} kept from before",
+                tally.done,
+                failed=tally.failed,
+                kept=tally.kept,
+            ),
+            "red" if tally.failed else "dim",
         )
         tell(bill_line(tally.spent))
         if why:
-            tell(words("batch_stopped", why=why), "yellow")
+            tell(_("stopped: {why}; finished rows are saved, --resume continues", why=why), "yellow")
 
 
 class Opening:
@@ -254,10 +277,10 @@ def progress(count: int, out: TextIO) -> Generator[Callable[[Tally], None]]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=errors(), transient=True) as shown:
-        task = shown.add_task(words("rows"), total=count)
+        task = shown.add_task(_("rows"), total=count)
 
         def advance(tally: Tally) -> None:
-            more = f" · {words('rows_failed', failed=tally.failed)}" if tally.failed else ""
-            shown.update(task, advance=1, description=f"{words('rows')}{more} · {money(tally.spent.cost)}")
+            more = " · " + _("{failed} failed", failed=tally.failed) if tally.failed else ""
+            shown.update(task, advance=1, description=_("rows") + f"{more} · {money(tally.spent.cost)}")
 
         yield advance

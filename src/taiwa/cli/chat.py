@@ -6,7 +6,7 @@ import click
 
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import tell
-from taiwa.cli.words import words
+from taiwa.i18n import _
 
 __all__ = ["chat"]
 
@@ -36,15 +36,26 @@ def chat(shared: Flags, app: str) -> None:
     live = sys.stdin.isatty() and sys.stdout.isatty() and not shared.as_json
     stopper = Stopper()
     talk = open_talk(shared, app, interrupts="keep" if live else "raise", observers=(stopper.watch,))
-    lines = Keyboard(history_of(talk.desk.store.path), SLASHES) if live else Pipe()
+    lines = (
+        Keyboard(history_of(talk.desk.store.path), {name: slash.help for name, slash in SLASHES.items()})
+        if live
+        else Pipe()
+    )
     repl = Repl(talk, lines, stopper, as_json=shared.as_json, verbose=shared.verbose)
     repl.voice_of = lambda asking: open_voice(None, shared.settings(), asking)
     if live:
-        tell(words("hello", app=talk.app.name, model=talk.voice.model.name, session=talk.session))
+        tell(
+            _(
+                "{app} · {model} · {session}   /help lists the commands, Ctrl-D quits",
+                app=talk.app.name,
+                model=talk.voice.model.name,
+                session=talk.session,
+            )
+        )
         if not shared.verbose:
             mention(shared.settings(), talk.voice)
     repl.run()
     if live and not repl.talk.conversation.fresh and not shared.no_log:
-        tell(words("bye", session=repl.talk.session))
+        tell(_("saved as {session}; continue with: taiwa chat -s {session}", session=repl.talk.session))
     if not live and repl.failed:
         raise click.exceptions.Exit(1)

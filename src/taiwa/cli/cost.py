@@ -6,6 +6,7 @@ import click
 
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, table, tell
+from taiwa.i18n import ngettext
 
 if TYPE_CHECKING:
     from taiwa.store import Axis
@@ -55,4 +56,10 @@ def cost(shared: Flags, by: "Axis") -> None:
     table((by, "requests", "failed", "input", "cached", "output", "cost"), rows, frozenset(range(1, 7)))
     unmetered = sum(line.unmetered for line in lines)
     if unmetered:
-        tell(f"{unmetered} calls came without usage; their tokens and cost are not known")
+        tell(
+            ngettext(
+                "{n} call reported no usage; its tokens and cost are unknown",
+                "{n} calls reported no usage; their tokens and cost are unknown",
+                unmetered,
+            )
+        )

@@ -17,7 +17,7 @@ import click
 from taiwa.cli.demosteps import ASKED_BACK, PARTS, Part, Step
 from taiwa.cli.main import BAD_INPUT, FAILED, INTERRUPTED, cli, code_of
 from taiwa.cli.screen import say_line, tell
-from taiwa.cli.words import language, spoken, words
+from taiwa.i18n import _, ngettext, user_language
 
 __all__ = ["Show", "at_home", "demo"]
 
@@ -80,17 +80,17 @@ class Show:
 
     def part(self, number: int, part: Part) -> None:
         """Run the steps of a part."""
-        say_line(f"\n{number}. {spoken(part.title)}", "bold")
+        say_line(f"\n{number}. {_(part.title)}", "bold")
         code, free = 0, False
         for step in part.steps:
             if step.reply and code != ASKED_BACK:
                 continue
-            say_line(f"\n{spoken(step.about)}")
+            say_line(f"\n{_(step.about)}")
             said = self._said(step)
             free = free or said != step.said
             code = self._step(step, said, free=free)
         say_line("")
-        say_line(words("demo_try", command=part.then), "green")
+        say_line(_("try next: {command}", command=part.then), "green")
 
     def _step(self, step: Step, said: str, *, free: bool) -> int:
         """Run a command; with a person's own words nothing is expected of it."""
@@ -104,8 +104,11 @@ class Show:
             wrong = code != step.code
             if wrong or step.shows not in printed:
                 self.failed += 1
-                wanted = repr(step.shows) if not wrong else step.code
-                tell(words("demo_code" if wrong else "demo_otherwise", code=code, wanted=wanted), "yellow")
+                if wrong:
+                    text = _("unexpected exit code {code}; {wanted} was expected", code=code, wanted=step.code)
+                else:
+                    text = _("unexpected output: {wanted} was expected", wanted=repr(step.shows))
+                tell(text, "yellow")
         if self._watched:
             time.sleep(min(PAUSE + PER_LINE * printed.count("\n"), LONGEST_PAUSE))
         return code
@@ -114,7 +117,7 @@ class Show:
         """What the person types in place of the example, if anything."""
         if not self._interactive or not step.said:
             return step.said
-        say_line(words("demo_example", said=step.said))
+        say_line(_("example: {said}", said=step.said))
         while True:
             click.echo("> ", nl=False)
             raw = self._lines.buffer.readline(LONGEST_LINE)
@@ -124,7 +127,7 @@ class Show:
             try:
                 line = raw.decode()
             except UnicodeDecodeError:
-                tell(words("demo_unread"), "yellow")
+                tell(_("that line is not UTF-8; type it again"), "yellow")
                 continue
             said = "".join(sign for sign in line if category(sign) != "Cc").strip()
             if not self._lines.isatty():  # nobody has seen it while it was typed
@@ -144,16 +147,38 @@ def demo(*, interactive: bool) -> None:
     taiwa demo
     taiwa demo --interactive
     """
-    say_line(words("demo_hello", size=_size()))
+    say_line(
+        _(
+            "A small neural network of {size} parameters, built into taiwa, writes the text below on this machine:\n"
+            "no key, no download, no network. It can solve problems about quantities and chemistry, take orders at a café (English,\n"
+            "Japanese), and judge what a question to documents lacks; nothing else, and it can be wrong. `taiwa models show builtin` says\n"
+            "how often. Each command is what you would type. Calculations, passages and checks come from the program, not the network.",
+            size=_size(),
+        )
+    )
     if interactive:
-        say_line(words("demo_yours"))
+        say_line(_("Type your own text at >; an empty line takes the example, Ctrl-D ends."))
     show = Show(interactive=interactive)
     with tempfile.TemporaryDirectory(prefix="taiwa-") as folder, at_home(Path(folder)), suppress(_EndedError):
         for number, part in enumerate(PARTS, 1):
             show.part(number, part)
     if show.failed:
-        tell(f"\n{words('demo_failed', failed=show.failed, steps=show.steps)}", "yellow")
-    say_line(f"\n{words('demo_bye')}")
+        failed = ngettext(
+            "{failed} of {n} step gave an unexpected result", "{failed} of {n} steps gave an unexpected result",
+            show.steps, failed=show.failed,
+        )  # fmt: skip
+        tell(f"\n{failed}", "yellow")
+    say_line("")
+    say_line(
+        _(
+            "Now try it yourself. With this small model:\n"
+            "  taiwa demo --interactive\n"
+            "  taiwa chat order\n"
+            "and with a larger one (`taiwa models list` shows the names):\n"
+            "  taiwa config set model http://127.0.0.1:8080/v1#name\n"
+            "  taiwa chat"
+        )
+    )
     if show.failed:
         raise click.exceptions.Exit(FAILED)
 
@@ -168,7 +193,7 @@ def _size() -> str:
     from taiwa.models.builtin.weights import loaded
 
     count = loaded(DATA / "weights.safetensors").count
-    return f"{count / 1e6:.1f} million" if language() == "en" else f"{count / 1e4:,.0f} 万"
+    return f"{count / 1e6:.1f} million" if user_language() == "en" else f"{count / 1e4:,.0f} 万"
 
 
 def _quoted(said: str) -> str:

@@ -9,6 +9,7 @@ import click
 
 from taiwa.cli.evaloptions import PLACE, running
 from taiwa.cli.options import Flags, flags
+from taiwa.i18n import ngettext
 from taiwa.kernel.errors import InputError
 
 if TYPE_CHECKING:
@@ -239,4 +240,4 @@ def _foretell(shared: Flags, work: "Work", sets: "Sequence[ReadSet]", data: "Dat
     body = [(one.name, one.format, f"{counts[one.name]:,}", f"{len(one.passages):,}") for one in sets]
     table(("set", "format", "n", "passages"), body, frozenset({2, 3}))
     say_line(f"settings: {', '.join(work.settings)}")
-    say_line(f"{len(data.items):,} turns, {rows:,} rows")
+    say_line(ngettext("{n} turn", "{n} turns", len(data.items)) + ", " + ngettext("{n} row", "{n} rows", rows))

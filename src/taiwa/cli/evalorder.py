@@ -7,6 +7,7 @@ import click
 
 from taiwa.cli.evaloptions import FILE, running
 from taiwa.cli.options import Flags, flags
+from taiwa.i18n import ngettext
 
 if TYPE_CHECKING:
     from taiwa.lab.evaluation.items import DataSet
@@ -82,6 +83,13 @@ def _foretell(shared: Flags, work: "Ordering", items: "DataSet") -> None:
     if shared.as_json:
         emit({"rows": len(items.items), "tokens": request_tokens(first), "request": record(first)})
         return
-    say_line(f"{len(items.items):,} requests, the first of {request_tokens(first):,} tokens")
+    say_line(
+        ngettext(
+            "{n} request, the first of {tokens} tokens",
+            "{n} requests, the first of {tokens} tokens",
+            len(items.items),
+            tokens=f"{request_tokens(first):,}",
+        )
+    )
     if shared.verbose:
         say_line(request_text(first))

@@ -10,6 +10,7 @@ from taiwa.cli.evalasking import answer_, clarify_, retrieve_, rewrite_
 from taiwa.cli.evaloptions import FILE, running
 from taiwa.cli.evalorder import order_
 from taiwa.cli.options import Flags, flags
+from taiwa.i18n import ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
@@ -68,8 +69,8 @@ def tools_(shared: Flags, data: Path) -> None:
     share = found.share
     between = "" if share.interval is None else f" [{percent(share.interval[0], 1)}, {percent(share.interval[1], 1)}]"
     say_line(f"{share.count} of {share.of} right: {percent(share.share)} %{between}", "bold")
-    if told["undecided"]:
-        say_line(f"{told['undecided']} more need a model")
+    if undecided := len(found.of("undecided")):
+        say_line(ngettext("{n} more needs a model", "{n} more need a model", undecided))
     for one in found.of("label_error"):
         say_line(f"wrong label: {one.id} says {one.gold}, and {one.got} is right")
     misses = [(one.id, one.kind, one.got or one.error, one.gold) for one in found.of("wrong")]
@@ -203,12 +204,22 @@ def _warnings(work: "Reasoning", items: "DataSet") -> "Sequence[str]":
     found: list[str] = []
     if same := work.overlap(items.items):
         found.append(
-            f"{len(same)} questions are worked examples as well ({_some(same)}): their answers may be seen in the prompt."
+            ngettext(
+                "{n} question is a worked example as well ({some}): its answer may be seen in the prompt.",
+                "{n} questions are worked examples as well ({some}): their answers may be seen in the prompt.",
+                len(same),
+                some=_some(same),
+            )
         )
     if words := [item.gold for item in items.items if number(item.gold) is None]:
         found.append(
-            f"{len(words)} of {len(items.items)} answers are no numbers ({_some(tuple(dict.fromkeys(words)))}): only numbers"
-            " are read from what models say, so these are never right; --only chooses among the types."
+            ngettext(
+                "{n} of {all} answers is not a number ({some}): only numbers are read from what models say, so it is never right; --only chooses among the types.",
+                "{n} of {all} answers are not numbers ({some}): only numbers are read from what models say, so these are never right; --only chooses among the types.",
+                len(words),
+                all=len(items.items),
+                some=_some(tuple(dict.fromkeys(words))),
+            )
         )
     return tuple(found)
 
@@ -236,7 +247,8 @@ def _foretell(shared: Flags, work: "Reasoning", items: "DataSet") -> None:
         [(name, f"{request_tokens(one):,}") for name, one in first],
         frozenset({1}),
     )
-    say_line(f"{len(items.items):,} questions, {len(items.items) * len(first):,} rows")
+    questions = ngettext("{n} question", "{n} questions", len(items.items))
+    say_line(f"{questions}, " + ngettext("{n} row", "{n} rows", len(items.items) * len(first)))
     if shared.verbose:
         for name, one in first:
             say_line(f"\n{name}", "bold")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.screen import emit, errors, say_line, table, tell
-from taiwa.cli.words import words
+from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError, InputError, LimitError
 from taiwa.kernel.records import Json
 from taiwa.lab.evaluation.conduct import ROWS, Conduct, Evaluation
@@ -61,16 +61,23 @@ def run(evaluation: Evaluation, *, quiet: bool) -> tuple[str, int]:
     why, code = "", 0
     kept, left = evaluation.kept, evaluation.left
     if kept and not quiet:
-        tell(f"{kept:,} rows were there before, {left:,} are left")
+        tell(
+            ngettext(
+                "{n} row was there before, {left} are left",
+                "{n} rows were there before, {left} are left",
+                kept,
+                left=f"{left:,}",
+            )
+        )
     with _progress(left) as advance:
         try:
             asyncio.run(_drained(evaluation, advance))
         except KeyboardInterrupt:
-            why, code = words("why_interrupt"), INTERRUPTED
+            why, code = _("interrupted"), INTERRUPTED
         except UnansweredError as error:
             why, code = error.message, FAILED
         except LimitError as error:
-            why, code = f"{words('why_cost')} ({error.message})", FAILED
+            why, code = _("the cost limit was reached ({why})", why=error.message), FAILED
     return why, code
 
 
@@ -141,16 +148,16 @@ def _progress(count: int) -> Generator[Callable[[Evaluation, Row], None]]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=errors(), transient=True) as shown:
-        task = shown.add_task(words("rows"), total=count)
+        task = shown.add_task(_("rows"), total=count)
         failed = cost = 0
         known = True
 
-        def advance(_: Evaluation, row: Row) -> None:
+        def advance(_evaluation: Evaluation, row: Row) -> None:
             nonlocal failed, cost, known
             failed += row.error is not None
             known = known and row.spent.cost_at_most is not None
             cost += row.spent.cost_at_most or 0
-            more = f" · {words('rows_failed', failed=failed)}" if failed else ""
+            more = " · " + _("{failed} failed", failed=failed) if failed else ""
             shown.update(
                 task, advance=1, description=f"{row.setting}{more} · {money(cost if known else None)}",
             )  # fmt: skip

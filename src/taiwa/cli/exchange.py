@@ -8,7 +8,7 @@ import click
 
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, inert, plain, say_line, tell
-from taiwa.cli.words import words
+from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
@@ -42,7 +42,7 @@ def export(shared: Flags, revision: str, output: Path | None, form: str | None, 
         click.echo(text, nl=False)
         return
     _write(output, text)
-    tell(words("saved", path=output))
+    tell(_("written to {path}", path=output))
 
 
 def save(desk: "Desk", revision: str, path: Path) -> None:
@@ -98,4 +98,11 @@ def import_(shared: Flags, file: str, name: str | None) -> None:
     if shared.as_json:
         emit({"node": tip, "turns": here.count, "sessions": sessions})
     else:
-        say_line(f"{', '.join(map(str, sessions))}: {here.count} turns, every hash is right")
+        say_line(
+            ngettext(
+                "{names}: {n} turn, every hash is right",
+                "{names}: {n} turns, every hash is right",
+                here.count,
+                names=", ".join(map(str, sessions)),
+            )
+        )

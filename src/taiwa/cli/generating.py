@@ -11,6 +11,7 @@ import click
 from taiwa.cli.options import Flags
 from taiwa.cli.screen import emit, plain, say_line, tell
 from taiwa.cli.values import enforcement_lines, told_enforcement
+from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError, InputError, ShapeError
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import (
@@ -241,15 +242,27 @@ def _explain(answer: Answer) -> None:
         tell(line)
     if answer.parts:
         tell("".join(f"«{text}»" if forced else text for text, forced in answer.parts) + "   («forced»)")
-        forced, count = sum(forced for _, forced in answer.parts), len(answer.parts)
+        forced, count = sum(part[1] for part in answer.parts), len(answer.parts)
         tell(
-            f"{count} tokens, {forced} of them forced; the model was run {answer.forwards} times, "
-            f"{answer.forwards / count:.2f} for each token, {answer.sparse} times with a part of its output head"
+            ngettext("{n} token, {forced} of them forced", "{n} tokens, {forced} of them forced", count, forced=forced)
+            + "; "
+            + ngettext(
+                "{n} forward pass, {each} per token, {sparse} with a part of the output head",
+                "{n} forward passes, {each} per token, {sparse} with a part of the output head",
+                answer.forwards,
+                each=f"{answer.forwards / count:.2f}",
+                sparse=answer.sparse,
+            )
         )
     if answer.usage is not None:
         usage = answer.usage
         tell(
-            f"{usage.input_tokens:,} tokens read ({usage.cache_read_tokens:,} kept from before), {usage.output_tokens:,} written"
+            _(
+                "tokens: {input} read ({cached} cached), {output} written",
+                input=f"{usage.input_tokens:,}",
+                cached=f"{usage.cache_read_tokens:,}",
+                output=f"{usage.output_tokens:,}",
+            )
         )
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import click
 
 from taiwa.cli.screen import emit, plain, tell
-from taiwa.cli.words import warning, words
 from taiwa.flows.live import MARKED
+from taiwa.i18n import _, gettext_noop, ngettext
 from taiwa.kernel.ledger import Spent
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import Note, TextDelta
@@ -20,6 +20,13 @@ from taiwa.talk.turn import TurnResult
 __all__ = ["bill_line", "hear", "told"]
 
 INTERRUPTED = "the answer was interrupted"
+STATE_UNCHANGED = "the state was left as it was: "
+WARNINGS = (
+    gettext_noop("the answer was cut off at the length limit"),
+    gettext_noop("the model refused to go on"),
+    gettext_noop("the old turns could not be summarised; they stay in the prompt"),
+)
+"""Warnings of a turn that have a translation."""
 
 
 def hear(events: Iterable[Heard], *, as_json: bool = False, verbose: bool = False) -> TurnResult:
@@ -42,7 +49,7 @@ def hear(events: Iterable[Heard], *, as_json: bool = False, verbose: bool = Fals
             else:
                 notes.append(event)
     except KeyboardInterrupt:
-        tell(f"\n{words('cut_hint')}")
+        tell("\n" + _("the turn was cut off; taiwa resume finishes it without paying again"))
         raise
     finally:
         if said is None and first and not as_json:
@@ -54,7 +61,8 @@ def hear(events: Iterable[Heard], *, as_json: bool = False, verbose: bool = Fals
         click.echo("" if first else plain(said.text))
     _remark([note for note in notes if said.text or note.text != INTERRUPTED], verbose=verbose)
     if verbose:
-        tell(f"{said.session} {said.node[:12]} · {bill_line(said.spent)} · {words('first', seconds=f'{first:.2f}')}")
+        waited = _("first word after {seconds} s", seconds=f"{first:.2f}")
+        tell(f"{said.session} {said.node[:12]} · {bill_line(said.spent)} · {waited}")
     return said
 
 
@@ -70,23 +78,39 @@ def _remark(notes: list[Note], *, verbose: bool) -> None:
         if interrupted and note.code == "turn" and note.text != INTERRUPTED:
             continue
         if note.level == "warning" or verbose:
-            tell(warning(note.text), "yellow")
+            tell(_warning(note.text), "yellow")
+
+
+def _warning(text: str) -> str:
+    """Translate a warning of a turn; an unknown one stays as it is."""
+    if text == INTERRUPTED:
+        return _("stopped; the answer so far is kept")
+    if text.startswith(STATE_UNCHANGED):
+        return _("the state was left as it was: {why}", why=text.removeprefix(STATE_UNCHANGED))
+    return _(text)
 
 
 def bill_line(spent: Spent) -> str:
     """A bill in one line."""
     usage = spent.usage
-    tokens = words(
-        "tokens",
+    tokens = _("{input} in ({cached} cached) + {output} out tokens",
         input=f"{usage.input_tokens:,}", cached=f"{usage.cache_read_tokens:,}", output=f"{usage.output_tokens:,}",
     )  # fmt: skip
     most, cost = spent.usage + spent.estimated, money(spent.cost)
     if spent.unmetered and spent.estimated.input_tokens:  # a call that was cut is known from above
-        tokens = words("tokens_at_most", input=f"{most.input_tokens:,}", output=f"{most.output_tokens:,}")
+        tokens = _(
+            "at most {input} in + {output} out tokens", input=f"{most.input_tokens:,}", output=f"{most.output_tokens:,}"
+        )
         cost = f"≤ {money(spent.cost_at_most)}" if spent.cost_at_most else money(spent.cost_at_most)
     elif spent.unmetered and not usage.input_tokens:
-        tokens = words("tokens_unknown")
-    return words("cost", requests=spent.requests, tokens=tokens, cost=cost, seconds=f"{spent.seconds:.2f}")
+        tokens = _("tokens not reported")
+    return _(
+        "{calls} · {tokens} · {cost} · {seconds} s",
+        calls=ngettext("{n} call", "{n} calls", spent.requests),
+        tokens=tokens,
+        cost=cost,
+        seconds=f"{spent.seconds:.2f}",
+    )
 
 
 def told(said: TurnResult) -> dict[str, Json]:

@@ -10,6 +10,7 @@ import click
 from taiwa.cli.indexing import as_whom, brought_up_to_date, index_of, open_library
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
+from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.records import Json
 
@@ -85,17 +86,25 @@ def folder_(shared: Flags, folder: str, name: str, language: str, dense: str | N
             print_dense(found, made)
 
 
+def _contents(summary: "Summary") -> str:
+    passages = ngettext("{n} passage", "{n} passages", summary.passages)
+    return ngettext("{n} document", "{n} documents", summary.documents) + ", " + passages
+
+
 def _print_refreshed(summary: "Summary", done: "Refreshed") -> None:
     parts = [f"{count} {what}" for count, what in _counts(done) if count]
-    say_line(
-        f"{summary.name}: {summary.documents:,} documents, {summary.passages:,} passages"
-        f" (files: {', '.join(parts) or 'none'}; {done.seconds:.1f} s)"
-    )
+    say_line(f"{summary.name}: {_contents(summary)} (files: {', '.join(parts) or 'none'}; {done.seconds:.1f} s)")
     if done.problems:
         shown = done.problems[:SHOWN]
         table(("not read", "why"), [(problem.path, problem.why) for problem in shown])
         if len(done.problems) > SHOWN:
-            tell(f"… and {len(done.problems) - SHOWN} more: taiwa index show {summary.name}")
+            tell(
+                _(
+                    "… and {count} more: taiwa index show {name}",
+                    count=f"{len(done.problems) - SHOWN:,}",
+                    name=summary.name,
+                )
+            )
     if done.others:
         kinds = ", ".join(f"{suffix} ({count})" for suffix, count in sorted(done.others.items()))
         tell(f"left out, of other kinds: {kinds}")
@@ -145,7 +154,7 @@ def show_(shared: Flags, name: str, keeper: bool, who: tuple[str, ...]) -> None:
             emit({**_summary(summary), "dense": dense_row(found, keeper=keeper), "files": files})
             return
         say_line(f"{summary.name}  {summary.root}", "bold")
-        say_line(f"{summary.documents:,} documents, {summary.passages:,} passages, {summary.characters:,} characters")
+        say_line(_contents(summary) + ", " + ngettext("{n} character", "{n} characters", summary.characters))
         say_line(f"analyzer {summary.analyzer}, changed {_when(summary.at_us)}")
         print_dense(found, keeper=keeper)
     rows = [(each.path, f"{each.passages:,}", _seen_by(each), each.known.problem or each.title) for each in documents]

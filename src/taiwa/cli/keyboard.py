@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -12,7 +12,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from taiwa.cli.opening import decoded
-from taiwa.cli.words import words
+from taiwa.i18n import _
 
 __all__ = ["Keyboard", "Pipe", "history_of", "scrub", "unfenced"]
 
@@ -61,16 +61,16 @@ class Pipe:
 class Slashes(Completer):
     """Completes slash commands at the beginning of a text."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self._names = tuple(names)
+    def __init__(self, helps: Mapping[str, str]) -> None:
+        self._helps = helps
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
         """The commands that begin like the text."""
         text = document.text_before_cursor
         if text.startswith("/") and " " not in text and "\n" not in text:
-            for name in self._names:
+            for name in self._helps:
                 if name.startswith(text[1:]):
-                    yield Completion(f"/{name}", start_position=-len(text), display_meta=words(f"help_{name}"))
+                    yield Completion(f"/{name}", start_position=-len(text), display_meta=_(self._helps[name]))
 
 
 class Keyboard:
@@ -78,10 +78,10 @@ class Keyboard:
 
     live = True
 
-    def __init__(self, history: History, names: Iterable[str]) -> None:
+    def __init__(self, history: History, helps: Mapping[str, str]) -> None:
         self._session: PromptSession[str] = PromptSession(
             history=history,
-            completer=Slashes(names),
+            completer=Slashes(helps),
             complete_while_typing=False,
             multiline=True,
             key_bindings=_keys(),

@@ -6,6 +6,7 @@ import click
 
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
+from taiwa.i18n import ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
@@ -54,7 +55,9 @@ def laws(shared: Flags, names: tuple[str, ...], examples: int, seed: int) -> Non
         for one in results:
             if not one.ok:
                 say_line(f"\n{one.law} of {one.subject} is broken by:\n{one.counterexample}", "red")
-        tell(f"{len(results)} laws, {sum(one.examples for one in results):,} cases, {time.monotonic() - started:.1f} s")
+        laws = ngettext("{n} law", "{n} laws", len(results))
+        cases = ngettext("{n} case", "{n} cases", sum(one.examples for one in results))
+        tell(f"{laws}, {cases}, {time.monotonic() - started:.1f} s")
     broken = sum(not one.ok for one in results)
     if broken:
         raise InputError(f"{broken} law(s) are broken")

@@ -9,8 +9,8 @@ import click
 
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
-from taiwa.cli.words import words
 from taiwa.conversation.places import ABSENT, Absent, Change, changes, look, read_place, write_place
+from taiwa.i18n import _
 from taiwa.kernel.effects import Abilities
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
@@ -87,7 +87,7 @@ def print_diff(desk: "Desk", before: str, after: str, *, as_json: bool = False) 
         if not line.startswith(("---", "+++", "@@")):
             say_line(f"{line[0]} {line[1:]}", "green" if line.startswith("+") else "red")
     if not found and one == other:
-        say_line(words("nothing"))
+        say_line(_("nothing changed"))
 
 
 @click.command()
@@ -243,7 +243,7 @@ def _print(here: "Conversation", shared: Flags) -> None:
 def _said(desk: "Desk", tip: str) -> list[str]:
     """Every line that was said on the way to a node."""
     lines: list[str] = []
-    for _, node in reversed(tuple(desk.store.nodes.path(tip))):
+    for _step, node in reversed(tuple(desk.store.nodes.path(tip))):
         if node.kind == "turn":
             lines += [f"> {line}" for line in (node.user or "").splitlines()]
             lines += [f"  {line}" for line in (node.answer or "").splitlines()]

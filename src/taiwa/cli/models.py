@@ -9,6 +9,7 @@ import click
 
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table, tell
+from taiwa.i18n import ngettext
 from taiwa.kernel.errors import ProtocolError
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import Ability
@@ -175,4 +176,9 @@ def probe(shared: Flags, name: str | None) -> None:
         return
     table(("check", "verdict", "why"), [(one.name, one.verdict, one.note) for one in report.findings])
     served = f" on {report.server}" if report.server else ""
-    tell(f"{report.model}{served}: {report.requests} requests; kept, and used from now on")
+    tell(
+        f"{report.model}{served}: "
+        + ngettext(
+            "{n} request; saved, and used from now on", "{n} requests; saved, and used from now on", report.requests
+        )
+    )

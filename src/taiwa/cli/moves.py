@@ -6,7 +6,7 @@ import click
 
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line
-from taiwa.cli.words import words
+from taiwa.i18n import _
 
 if TYPE_CHECKING:
     from taiwa.talk.desk import Desk
@@ -27,7 +27,7 @@ def undo(shared: Flags, turns: int) -> None:
     desk = shared.desk()
     session = desk.session(shared.session)
     desk.store.refs.undo(session, turns)
-    _arrived(desk, session, "undone", as_json=shared.as_json)
+    _arrived(desk, session, _("back to turn {turn}"), as_json=shared.as_json)
 
 
 @click.command()
@@ -42,7 +42,7 @@ def redo(shared: Flags, turns: int) -> None:
     desk = shared.desk()
     session = desk.session(shared.session)
     desk.store.refs.redo(session, turns)
-    _arrived(desk, session, "redone", as_json=shared.as_json)
+    _arrived(desk, session, _("forward to turn {turn}"), as_json=shared.as_json)
 
 
 @click.command()
@@ -61,7 +61,7 @@ def fork(shared: Flags, revision: str, name: str | None) -> None:
     where, called = ("", revision) if name is None else (revision, name)
     desk = shared.desk()
     desk.fork(where, called)
-    _arrived(desk, called, "switched", as_json=shared.as_json)
+    _arrived(desk, called, _("now on {session}, turn {turn}"), as_json=shared.as_json)
 
 
 @click.command()
@@ -76,12 +76,12 @@ def switch(shared: Flags, name: str) -> None:
     desk = shared.desk()
     tip = desk.store.refs.tip(name)
     desk.store.refs.move(name, tip, tip, "switch")
-    _arrived(desk, name, "switched", as_json=shared.as_json)
+    _arrived(desk, name, _("now on {session}, turn {turn}"), as_json=shared.as_json)
 
 
-def _arrived(desk: "Desk", session: str, key: str, *, as_json: bool) -> None:
+def _arrived(desk: "Desk", session: str, text: str, *, as_json: bool) -> None:
     here = desk.at(session)
     if as_json:
         emit({"session": session, "node": here.tip, "turn": here.count, "state": here.state})
     else:
-        say_line(words(key, session=session, turn=here.count))
+        say_line(text.format(session=session, turn=here.count))

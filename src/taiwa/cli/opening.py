@@ -11,10 +11,10 @@ from taiwa.apps.catalogue import find
 from taiwa.apps.params import convert_param, convert_params
 from taiwa.cli.options import Flags, read_params
 from taiwa.cli.screen import tell
-from taiwa.cli.words import words
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import TEXT_LIMIT
+from taiwa.i18n import _
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.ledger import Limits
 from taiwa.kernel.runtime import Interrupts
@@ -65,7 +65,11 @@ def open_talk(
 def mention(chosen: Settings, voice: Voice) -> None:
     """Say that the small model answers, where nobody chose it, and how to set a larger one."""
     if chosen.model is None and voice.model.name == BUILTIN:
-        tell(words("small"))
+        tell(
+            _(
+                "no model is set, so the built-in small model answers; to set a larger one: taiwa config set model NAME (see `taiwa models`)"
+            )
+        )
 
 
 def start(desk: Desk, flags: Flags, app: str | App) -> tuple[str, Conversation]:

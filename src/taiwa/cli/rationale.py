@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TextIO
 
@@ -13,9 +13,9 @@ import click
 from taiwa.cli.hear import bill_line, usage_of
 from taiwa.cli.screen import plain, tell
 from taiwa.cli.values import pretty
-from taiwa.cli.words import words
 from taiwa.flows.live import MARKED
-from taiwa.flows.rationale import Called, Rationale
+from taiwa.flows.rationale import Called, Ending, Rationale
+from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.effects import CallTool
 from taiwa.kernel.ledger import Spent
 from taiwa.kernel.records import Json
@@ -24,6 +24,21 @@ from taiwa.kernel.values import Note, Response, TextDelta, ToolResult
 from taiwa.talk.solving import Heard
 
 __all__ = ["Trace", "call_lines", "remark", "show", "told_rationale"]
+
+ENDINGS: Mapping[Ending, str] = {
+    "calls": gettext_noop(
+        "the limit of tool calls was reached before the end; the answer is unreliable (raise the limit with --calls)"
+    ),
+    "repeat": gettext_noop("stopped: the model requested the same call repeatedly"),
+    "tool": gettext_noop("stopped because a call failed, as configured"),
+    "stops": gettext_noop("stopped: too many markers did not form a call"),
+    "tokens": gettext_noop("the token limit was reached before the end (raise it with --tokens)"),
+    "limit": gettext_noop("a limit was reached before the end"),
+    "length": gettext_noop("the answer was cut off at the length limit"),
+    "interrupted": gettext_noop("stopped; `taiwa cost` lists the calls that were paid for"),
+    "refusal": gettext_noop("the model refused to go on"),
+}
+"""What is printed of a rationale that did not end by itself."""
 
 CALLED, GIVEN, FAILED = "cyan", "green", "red"
 SHOWN_CHARS = 100
@@ -112,13 +127,14 @@ def remark(done: Done[Rationale], notes: Iterable[Note], *, verbose: bool) -> No
         if note.level == "warning" or (verbose and note.code != "way"):
             tell(note.text, "yellow" if note.level == "warning" else "dim")
     if not found.complete:
-        tell(words(f"ending_{found.ending}"), "yellow")
+        tell(_(ENDINGS[found.ending]), "yellow")
     elif not found.answer:
-        tell(words("no_answer"), "yellow")
+        tell(_("no answer was found in the text"), "yellow")
     if verbose:
         for line in call_lines(found.calls):
             tell(line)
-        tell(f"{found.way} · {words('answered', by=found.answered_by)} · {bill_line(done.spent)}")
+        source = _("answer: {by}", by=found.answered_by)
+        tell(f"{found.way} · {source} · {bill_line(done.spent)}")
 
 
 def answer_text(found: Rationale) -> str:

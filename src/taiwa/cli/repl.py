@@ -8,11 +8,11 @@ from taiwa.cli.hear import hear
 from taiwa.cli.look import change_line
 from taiwa.cli.screen import tell
 from taiwa.cli.stopping import Stopper
-from taiwa.cli.words import words
 from taiwa.conversation.app import App
 from taiwa.conversation.fields import Field
 from taiwa.conversation.places import Change, changes
 from taiwa.conversation.state import State
+from taiwa.i18n import _
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 from taiwa.talk.talk import Heard, Talk
 from taiwa.talk.turn import Voice
@@ -110,7 +110,7 @@ class Repl:
         if self.stopper.pressed and not said.text:
             self._return_to(tip, said.node)
             self.offered = text
-            tell(words("stopped"))
+            tell(_("stopped before the answer began; nothing changed"))
         elif not self.as_json and said.node != tip:
             for change in moved(self.talk.app.fields, before, self.talk.state, everything=self.verbose):
                 tell(f"  {change_line(change)[0]}")
@@ -118,7 +118,12 @@ class Repl:
     def see_name(self) -> None:
         """Say it when a new conversation got another name than it was said to have."""
         if self.expected and self.talk.session != self.expected:
-            tell(words("named", session=self.talk.session))
+            tell(
+                _(
+                    "this conversation is named {session}: another process had already taken the first name",
+                    session=self.talk.session,
+                )
+            )
         self.expected = ""
 
     def _return_to(self, tip: str, node: str) -> None:
@@ -143,13 +148,23 @@ class Repl:
         found = runs.open_runs(self.talk.session)
         others = [run for run in runs.open_runs() if run.ref not in ("", self.talk.session)] if self.lines.live else []
         if others:
-            tell(words("cut_off_told", text=f"{others[-1].ref}: {_short(others[-1].text)}"))
+            tell(
+                _(
+                    "a turn was cut off ({text}); taiwa resume finishes it without paying again",
+                    text=f"{others[-1].ref}: {_short(others[-1].text)}",
+                )
+            )
         if not found:
             return
         text = _short(found[-1].text)
         if not self.lines.live:
-            tell(words("cut_off_told", text=text))
-        elif self.lines.ask(words("cut_off", text=text)).strip().lower() in YES:
+            tell(_("a turn was cut off ({text}); taiwa resume finishes it without paying again", text=text))
+        elif (
+            self.lines.ask(_("a turn was cut off: {text}\nfinish it without paying again? [Y/n] ", text=text))
+            .strip()
+            .lower()
+            in YES
+        ):
             try:
                 self.hear(self.talk.resume() or iter(()), found[-1].text)
             except TaiwaError as error:
@@ -157,7 +172,7 @@ class Repl:
         else:
             for run in found:
                 runs.abandon(run.id)
-            tell(words("given_up"))
+            tell(_("the turn was abandoned"))
 
     def voice(self, app: App) -> Voice:
         """The model for an app: another one only where the app asks for another."""
@@ -170,14 +185,18 @@ class Repl:
         try:
             self.talk.undo(steps)
         except InputError:
-            raise InputError(words("no_undo" if steps == 1 else "too_far")) from None
+            raise InputError(
+                _("there is nothing to undo") if steps == 1 else _("there are not that many turns")
+            ) from None
 
     def redo(self, steps: int) -> None:
         """Go forward again."""
         try:
             self.talk.redo(steps)
         except InputError:
-            raise InputError(words("no_redo" if steps == 1 else "too_far")) from None
+            raise InputError(
+                _("there is nothing to redo") if steps == 1 else _("there are not that many turns")
+            ) from None
 
 
 def _short(text: str) -> str:

@@ -10,8 +10,8 @@ from taiwa.cli.hear import bill_line
 from taiwa.cli.look import print_why, shown
 from taiwa.cli.repl import Repl
 from taiwa.cli.screen import emit, say_line, table, tell
-from taiwa.cli.words import words
 from taiwa.conversation.places import Absent, look, read_place
+from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import InputError
 from taiwa.talk.talk import Talk
 
@@ -25,6 +25,7 @@ class Slash:
     """A command: what stands behind it, what it does with the rest of the line, and what there must be for it."""
 
     arguments: str
+    help: str
     run: Callable[[Repl, str], None]
     needs: Literal["", "session", "turn"] = ""
 
@@ -39,30 +40,37 @@ def command(repl: Repl, line: str) -> None:
     Raises:
         InputError: there is no such command, or it needs something else; the nearest one is named.
     """
-    name, _, rest = line[1:].partition(" ")
+    name, rest = (*line[1:].split(" ", 1), "")[:2]
     found = SLASHES.get(name.strip().lower())
     if found is None:
         near = get_close_matches(name.lower(), SLASHES, 1) if name.isalpha() else []
         if near:
-            raise InputError(words("near", command=f"/{name[:30]}", near=f"/{near[0]}"))
-        raise InputError(words("unknown", command=f"/{name[:30]}"))
+            raise InputError(
+                _("unknown command {command}; did you mean {near}?", command=f"/{name[:30]}", near=f"/{near[0]}")
+            )
+        raise InputError(
+            _(
+                "unknown command {command}; /help lists the commands, and //text sends a text that begins with a slash",
+                command=f"/{name[:30]}",
+            )
+        )
     rest = rest.strip()
     if found.arguments and not found.arguments.startswith("[") and not rest:
-        raise InputError(words("usage", usage=found.usage(name)))
+        raise InputError(_("usage: {usage}", usage=found.usage(name)))
     here = repl.talk.conversation
     if (found.needs and here.fresh) or (found.needs == "turn" and not here.count):
-        raise InputError(words("no_turn"))
+        raise InputError(_("there are no turns yet"))
     found.run(repl, rest)
 
 
 def _undo(repl: Repl, rest: str) -> None:
     repl.undo(_count(rest, "undo"))
-    tell(words("undone", turn=repl.talk.conversation.count))
+    tell(_("back to turn {turn}", turn=repl.talk.conversation.count))
 
 
 def _redo(repl: Repl, rest: str) -> None:
     repl.redo(_count(rest, "redo"))
-    tell(words("redone", turn=repl.talk.conversation.count))
+    tell(_("forward to turn {turn}", turn=repl.talk.conversation.count))
 
 
 def _retry(repl: Repl, _: str) -> None:
@@ -84,7 +92,7 @@ def _fork(repl: Repl, rest: str) -> None:
     parent, spent = repl.talk.session, repl.talk.spent
     repl.talk = repl.talk.fork(rest)
     repl.talk.spent = spent  # a limit of cost holds for the whole conversation, whatever its name
-    tell(words("forked", session=repl.talk.session, parent=parent))
+    tell(_("now on {session}; {parent} is unchanged", session=repl.talk.session, parent=parent))
 
 
 def _switch(repl: Repl, rest: str) -> None:
@@ -93,7 +101,7 @@ def _switch(repl: Repl, rest: str) -> None:
     desk.store.refs.move(rest, here.tip, here.tip, "switch")
     repl.talk = Talk(desk, rest, here, repl.voice(here.app), options=old.options, observers=(repl.stopper.watch,))
     repl.talk.spent, repl.expected = old.spent, ""
-    tell(words("switched", session=rest, turn=here.count))
+    tell(_("now on {session}, turn {turn}", session=rest, turn=here.count))
 
 
 def _app(repl: Repl, rest: str) -> None:
@@ -105,12 +113,12 @@ def _app(repl: Repl, rest: str) -> None:
     try:
         app = open_app(name, tuple(params))
     except Abort:
-        raise InputError(words("nothing")) from None
+        raise InputError(_("nothing changed")) from None
     voice = repl.voice(app)
     repl.talk.change_app(app)
     repl.talk.voice = voice
     repl.see_name()
-    tell(words("app", app=repl.talk.app.name))
+    tell(_("switched to app {app}; state that fits it was kept", app=repl.talk.app.name))
 
 
 def _state(repl: Repl, rest: str) -> None:
@@ -126,7 +134,7 @@ def _state(repl: Repl, rest: str) -> None:
         for name, value in held.items():
             say_line(f"{name}: {shown(value)}")
     else:
-        tell(words("no_state", app=repl.talk.app.name))
+        tell(_("app {app} has no state", app=repl.talk.app.name))
 
 
 def _why(repl: Repl, rest: str) -> None:
@@ -148,7 +156,7 @@ def _save(repl: Repl, rest: str) -> None:
 
     path = Path(rest).expanduser()
     save(repl.talk.desk, repl.talk.session, path)
-    tell(words("saved", path=path))
+    tell(_("written to {path}", path=path))
 
 
 def _good(repl: Repl, _: str) -> None:
@@ -170,18 +178,22 @@ def _verdict(repl: Repl, text: str) -> None:
     act = delta.get("act") if isinstance(delta, dict) else None
     name = str(talk.app.values.get("user") or "")
     if act is None:
-        raise InputError(words("no_verdict"))
+        raise InputError(_("only turns of an app that searches documents can be rated: taiwa chat ask"))
     people = People(talk.desk.store)
     if not people.has(name):
-        raise InputError(words("no_person"))
+        raise InputError(_("feedback is stored for a user: taiwa person set NAME, then taiwa chat ask -p person=NAME"))
     person = people.tell(name, Feedback(verdict, act == "ask", talk.conversation.tip))
-    tell(words("verdict", welcome=f"{person.patience.mean:.0%}"))
+    tell(_("recorded; how welcome questions back are: {welcome}", welcome=f"{person.patience.mean:.0%}"))
 
 
-def _help(_: Repl, __: str) -> None:
-    table((), [(slash.usage(name), words(f"help_{name}")) for name, slash in SLASHES.items()])
+def _help(_repl: Repl, _rest: str) -> None:
+    table((), [(slash.usage(name), _(slash.help)) for name, slash in SLASHES.items()])
     say_line("")
-    say_line(words("help_keys"))
+    say_line(
+        _(
+            'Enter sends, Alt-Enter (or Esc, Enter) starts a new line, """ opens and closes a text of several lines, Ctrl-C stops an answer; //text sends a text that begins with a slash.'
+        )
+    )
 
 
 def _quit(repl: Repl, _: str) -> None:
@@ -192,25 +204,34 @@ def _count(text: str, name: str) -> int:
     if not text:
         return 1
     if not text.isdecimal() or not int(text[:9]) > 0:
-        raise InputError(words("usage", usage=SLASHES[name].usage(name)))
+        raise InputError(_("usage: {usage}", usage=SLASHES[name].usage(name)))
     return int(text[:9])
 
 
 SLASHES: dict[str, Slash] = {
-    "undo": Slash("[n]", _undo),
-    "redo": Slash("[n]", _redo),
-    "retry": Slash("", _retry, needs="turn"),
-    "edit": Slash("[n] [TEXT]", _edit, needs="turn"),
-    "fork": Slash("NAME", _fork, needs="session"),
-    "switch": Slash("NAME", _switch),
-    "app": Slash("NAME [KEY=VALUE …]", _app),
-    "state": Slash("[PLACE]", _state),
-    "why": Slash("PLACE", _why, needs="session"),
-    "log": Slash("", _log, needs="session"),
-    "cost": Slash("", _cost),
-    "save": Slash("FILE", _save, needs="session"),
-    "good": Slash("", _good, needs="turn"),
-    "bad": Slash("[ask|noask]", _bad, needs="turn"),
-    "help": Slash("", _help),
-    "quit": Slash("", _quit),
+    "undo": Slash("[n]", gettext_noop("take back the last turn, or the last n"), _undo),
+    "redo": Slash("[n]", gettext_noop("restore turns that were taken back"), _redo),
+    "retry": Slash("", gettext_noop("ask the last question again"), _retry, needs="turn"),
+    "edit": Slash(
+        "[n] [TEXT]", gettext_noop("replace the text of the last turn, or of the n-th last"), _edit, needs="turn"
+    ),
+    "fork": Slash("NAME", gettext_noop("continue on a new branch called NAME"), _fork, needs="session"),
+    "switch": Slash("NAME", gettext_noop("switch to another conversation"), _switch),
+    "app": Slash("NAME [KEY=VALUE …]", gettext_noop("continue with another app"), _app),
+    "state": Slash("[PLACE]", gettext_noop("show the state, or part of it"), _state),
+    "why": Slash("PLACE", gettext_noop("show which turn set a value"), _why, needs="session"),
+    "log": Slash("", gettext_noop("list the turns"), _log, needs="session"),
+    "cost": Slash("", gettext_noop("show the cost since this program started"), _cost),
+    "save": Slash("FILE", gettext_noop("write the conversation to FILE (.md, .html, .jsonl)"), _save, needs="session"),
+    "good": Slash(
+        "", gettext_noop("rate the last turn as right (apps that ask back learn from it)"), _good, needs="turn"
+    ),
+    "bad": Slash(
+        "[ask|noask]",
+        gettext_noop("rate it as wrong; ask: it should have asked back, noask: it should not have"),
+        _bad,
+        needs="turn",
+    ),
+    "help": Slash("", gettext_noop("show this help"), _help),
+    "quit": Slash("", gettext_noop("quit (like Ctrl-D)"), _quit),
 }

@@ -160,15 +160,21 @@ def _examples(given: Given) -> "tuple[Worked, ...] | None":
     from taiwa.apps.shots import read_shots, results
     from taiwa.apps.transcripts import differing
     from taiwa.cli.screen import tell
-    from taiwa.cli.words import words
     from taiwa.flows.tagged import Tagged
+    from taiwa.i18n import _
     from taiwa.tools import builtin
 
     examples = read_shots(given.shots_file)
     for worked, step, result in differing(examples, results(builtin().values(), Tagged())):
         where = f"{given.shots_file}:{worked.id}"
         tell(
-            words("shot_differs", where=where, call=f"{step.tool}: {step.input}", said=step.result, given=result),
+            _(
+                "{where}: {call} returns {given}, but the example says {said}",
+                where=where,
+                call=f"{step.tool}: {step.input}",
+                said=step.result,
+                given=result,
+            ),
             "yellow",
         )
     return examples

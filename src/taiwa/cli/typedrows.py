@@ -9,6 +9,7 @@ from taiwa.cli.hear import usage_of
 from taiwa.cli.opening import manner_of
 from taiwa.cli.screen import emit, say_line, tell
 from taiwa.cli.values import told_attempt
+from taiwa.i18n import ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.talk.opening import open_voice
@@ -58,4 +59,12 @@ class TypedBatch(Batch):
         if self.shared.as_json:
             emit({"rows": good, "bad": bad, "tokens": tokens})
         else:
-            say_line(f"{good} rows can be asked, {bad} cannot; about {tokens:,} tokens to read")
+            say_line(
+                ngettext(
+                    "{n} row can be sent, {bad} cannot; about {tokens} tokens to read",
+                    "{n} rows can be sent, {bad} cannot; about {tokens} tokens to read",
+                    good,
+                    bad=bad,
+                    tokens=f"{tokens:,}",
+                )
+            )

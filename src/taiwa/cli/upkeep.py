@@ -8,6 +8,7 @@ import click
 
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.screen import emit, say_line, table
+from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json
 
@@ -33,9 +34,15 @@ def fsck(shared: Flags) -> None:
     elif faults:
         table(("where", "what"), [(fault.where, fault.what) for fault in faults])
     else:
-        say_line(f"{desk.store.nodes.count()} nodes: every hash is right")
+        say_line(ngettext("{n} node: every hash is right", "{n} nodes: every hash is right", desk.store.nodes.count()))
     if faults:
-        raise CorruptError(f"the store has {len(faults)} fault(s); what is whole can be saved with taiwa export")
+        raise CorruptError(
+            ngettext(
+                "the store has {n} fault; undamaged conversations can be saved with taiwa export",
+                "the store has {n} faults; undamaged conversations can be saved with taiwa export",
+                len(faults),
+            )
+        )
 
 
 @click.command()
@@ -64,8 +71,12 @@ def gc(shared: Flags, keep: int, snapshots: bool) -> None:
             }
         )
     else:
-        verb = "would delete" if shared.dry_run else "deleted"
-        say_line(f"{verb} {swept.nodes} nodes, {swept.apps} apps, {swept.moves} moves, {dropped} snapshots")
+        swept_parts = (
+            ngettext("{n} node", "{n} nodes", swept.nodes), ngettext("{n} app", "{n} apps", swept.apps),
+            ngettext("{n} move", "{n} moves", swept.moves), ngettext("{n} snapshot", "{n} snapshots", dropped),
+        )  # fmt: skip
+        what = ", ".join(swept_parts)
+        say_line(_("would delete {what}", what=what) if shared.dry_run else _("deleted {what}", what=what))
 
 
 @click.command()
@@ -90,7 +101,7 @@ def forget(shared: Flags, name: str, batches: bool, yes: bool) -> None:
         return
     path = desk.store.nodes.path(desk.store.refs.tip(name)) if desk.store.refs.has(name) else ()
     said = [node.user or "" for _, node in path if node.kind == "turn"]
-    _confirm(f"{name} ({len(said)} turns)", yes=yes)
+    _confirm(ngettext("{name} ({n} turn)", "{name} ({n} turns)", len(said), name=name), yes=yes)
     gone = desk.store.forget(name)
     scrub(desk.store.path, said)
     if shared.as_json:
@@ -104,9 +115,16 @@ def forget(shared: Flags, name: str, batches: bool, yes: bool) -> None:
             }
         )
         return
-    say_line(f"forgot {name}: {gone.nodes} nodes, {gone.runs} runs")
+    what = ngettext("{n} node", "{n} nodes", gone.nodes) + ", " + ngettext("{n} run", "{n} runs", gone.runs)
+    say_line(_("deleted {name}: {what}", name=name, what=what))
     if gone.shared:
-        say_line(f"{gone.shared} nodes stay: other conversations hold them")
+        say_line(
+            ngettext(
+                "{n} node stays: other conversations use it",
+                "{n} nodes stay: other conversations use them",
+                gone.shared,
+            )
+        )
     if not gone.log_emptied:
         say_line(
             "another program uses the store: until it ends, its log may still hold what was deleted"
@@ -123,7 +141,8 @@ def _forget_rows(desk: "Desk", shared: Flags, *, yes: bool) -> None:
     if shared.as_json:
         emit({"rows": rows, "runs": runs})
     else:
-        say_line(f"forgot {rows} rows, {runs} runs")
+        what = ngettext("{n} row", "{n} rows", rows) + ", " + ngettext("{n} run", "{n} runs", runs)
+        say_line(_("deleted {what}", what=what))
 
 
 def _confirm(what: str, *, yes: bool) -> None:

@@ -4,13 +4,15 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from taiwa.flows.assessment import Assessment
+from taiwa.flows.material import tongue
 from taiwa.flows.person import NOBODY, Person
+from taiwa.i18n import Translate, dialogue_catalogue
 from taiwa.kernel.records import value
 from taiwa.kernel.values import Evidence, Message, Passage
 
 __all__ = [
     "Act", "Advise", "Ask", "Case", "Decision", "HandOver", "Kind", "Look", "Option", "Policy", "Route", "Situation", "Thread",
-    "key_of",
+    "key_of", "sentences",
 ]  # fmt: skip
 
 Kind: TypeAlias = Literal["greeting", "thanks", "farewell", "command", "chat", "consultation"]
@@ -95,7 +97,8 @@ class Situation:
 
     `assessment` is None where no model scored, `evidence` where the retriever cannot measure. `found` names the passages
     that a first look gave, `options` what they could be about, and `focus` is the part of all scores that one of these has.
-    `bound` is the most questions back in a row of any policy, where somebody set one.
+    `bound` is the most questions back in a row of any policy, where one is set. `catalogue` is the version of the `dialogue`
+    catalogue that words the program's own sentences (0: the present one), and `locale` the language of the user's environment.
     """
 
     dialogue: tuple[Message, ...]
@@ -108,6 +111,14 @@ class Situation:
     focus: float = 0.0
     route: Route = ""
     bound: int | None = None
+    catalogue: int = 0
+    locale: str = ""
+
+
+def sentences(situation: Situation) -> Translate:
+    """Return the program's own sentences in the language to reply in."""
+    language = tongue(situation.dialogue, situation.person.language, situation.locale)
+    return dialogue_catalogue(language, situation.catalogue)
 
 
 @value

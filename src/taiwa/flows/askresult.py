@@ -6,99 +6,36 @@ them that could begin another line or be executed by a reader of Markdown or HTM
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeVar, cast
 
 from taiwa.conversation.history import Past
-from taiwa.flows.acts import Act, Advise, Ask, Case, Decision, HandOver, Look, Option, Thread, key_of
+from taiwa.flows.acts import Act, Advise, Ask, Case, Decision, HandOver, Kind, Look, Option, Thread, key_of
 from taiwa.flows.assessment import SCORES, Assessment
 from taiwa.flows.clarify import ClarifyOptions
 from taiwa.flows.material import CONTROL
 from taiwa.flows.person import NOBODY, Person
 from taiwa.flows.quoting import TAG
 from taiwa.flows.sourced import Answer, Citation, Claim
+from taiwa.i18n import Translate, gettext_noop
 from taiwa.kernel.errors import CorruptError
 from taiwa.kernel.records import Json, record, revive, value
 from taiwa.kernel.values import Evidence, Passage
 
-__all__ = [
-    "WORDS",
-    "AskResult",
-    "AskTurnOptions",
-    "FoundPassage",
-    "Translate",
-    "options_from_delta",
-    "place_of",
-    "translator",
-]
+__all__ = ["AskResult", "AskTurnOptions", "FoundPassage", "answer_text_of", "options_from_delta", "place_of"]
 
 T = TypeVar("T")
-Translate: TypeAlias = Callable[[str], str]
-"""From the name of a sentence to its text, in which `{text}` stands for an argument."""
 
-WORDS: Mapping[str, Mapping[str, str]] = {
-    "en": {
-        "greeting": "Hello. What would you like to know?",
-        "thanks": "You are welcome.",
-        "farewell": "Goodbye.",
-        "command": "There is nothing to stop or change here. What would you like to know?",
-        "chat": "I look things up in documents. What would you like to know?",
-        "consultation": "The documents do not help here; a person can.",
-        "absent": "The documents do not say.",
-        "weak": "The documents may not hold this. What comes nearest:",
-        "nothing": "Nothing that you may see in the documents is about this.",
-        "part": "Not in the documents: {text}",
-        "unsupported": "(no passage carries this)",
-        "also": "There is more on this; say which one you mean:",
-        "hint": "(reply with a number, in your own words, or “just answer”)",
-        "handed": "This is one for a person. The case as it stands:",
-        "query": "looked up: {text}",
-        "missing": "missing: {text}",
-        "owner": "concerns: {text}",
-        "page": "page {text}",
-    },
-    "ja": {
-        "greeting": "こんにちは。何をお調べしますか。",
-        "thanks": "どういたしまして。",
-        "farewell": "失礼いたします。",
-        "command": "ここでは止めたり変えたりするものがありません。何をお調べしますか。",
-        "chat": "文書を調べてお答えします。何をお調べしますか。",
-        "consultation": "文書ではお役に立てません。担当の人に相談してください。",
-        "absent": "文書には書かれていません。",
-        "weak": "文書には書かれていないかもしれません。近いものは次のとおりです。",
-        "nothing": "ご覧になれる文書には、これについて書かれたものがありません。",
-        "part": "文書にないこと: {text}",
-        "unsupported": "(根拠となる箇所がありません)",
-        "also": "ほかにもあります。どれについてか教えてください。",
-        "hint": "(番号、または自由な言葉で。「とにかく答えて」でもかまいません)",
-        "handed": "担当の人に引き継ぐ内容です。",
-        "query": "調べたこと: {text}",
-        "missing": "足りないこと: {text}",
-        "owner": "担当: {text}",
-        "page": "{text}ページ",
-    },
-    "zh": {
-        "greeting": "您好，想查什么？",
-        "thanks": "不客气。",
-        "farewell": "再见。",
-        "command": "这里没有可以停止或更改的内容。想查什么？",
-        "chat": "我根据文档回答问题。想查什么？",
-        "consultation": "文档帮不上忙，请咨询负责的同事。",
-        "absent": "文档中没有说明。",
-        "weak": "文档中可能没有这方面的内容，最接近的是：",
-        "nothing": "您可以查看的文档中没有这方面的内容。",
-        "part": "文档中没有：{text}",
-        "unsupported": "（没有段落支持）",
-        "also": "还有其他相关内容，请说明是哪一项：",
-        "hint": "（请回复编号，或用自己的话说明，也可以说“直接回答”）",
-        "handed": "这个问题需要由人来处理，情况如下：",
-        "query": "查询：{text}",
-        "missing": "缺少：{text}",
-        "owner": "负责：{text}",
-        "page": "第{text}页",
-    },
+ADVICE: Mapping[Kind, str] = {
+    "greeting": gettext_noop("Hello. What would you like to know?"),
+    "thanks": gettext_noop("You are welcome."),
+    "farewell": gettext_noop("Goodbye."),
+    "command": gettext_noop("There is nothing to stop or change here. What would you like to know?"),
+    "chat": gettext_noop("I look things up in documents. What would you like to know?"),
+    "consultation": gettext_noop("The documents do not help with this; please speak to someone responsible."),
 }
+"""What is said where nothing is looked up."""
 INDENT = "    "
 HEADING = re.compile(r"\s*#{1,6} [^\n]*\n")
 SNIPPET = 300
@@ -254,18 +191,20 @@ class AskResult:
         )  # fmt: skip
 
     def render_text(self, translate: Translate) -> str:
-        """Write the result for the user."""
+        """Write the result for the user, with the program's own sentences from a catalogue."""
         act = self.act
         if isinstance(act, Ask):
-            hint = (translate("hint"),) if act.options else ()
+            hint = (translate("(reply with a number, in your own words, or “just answer”)"),) if act.options else ()
             return "\n".join((_line(act.question), *_options(act.options), *hint))
         if isinstance(act, HandOver):
-            return "\n".join((translate("handed"), *(_case(self.case, translate) if self.case else ())))
+            head = translate("This question needs a human. The case so far:")
+            return "\n".join((head, *(_case(self.case, translate) if self.case else ())))
         if isinstance(act, Advise):
-            return translate(act.kind)
+            return translate(ADVICE[act.kind])
         blocks = [*_blocks(act, self.answer, translate, self.is_uncertain)]
         if self.options:
-            blocks.append("\n".join((translate("also"), *_options(self.options))))
+            head = translate("There is more about this. Please say which one you mean:")
+            blocks.append("\n".join((head, *_options(self.options))))
         return "\n\n".join(blocks)
 
 
@@ -285,46 +224,38 @@ def answer_text_of(past: Past) -> str:
     return brief if isinstance(brief, str) else past.answer
 
 
-def translator(language: str) -> Translate:
-    """Return the sentences of a language, English where it is not one of the three."""
-    return WORDS.get(language, WORDS["en"]).__getitem__
-
-
-def place_of(cited: Citation, translate: Translate = WORDS["en"].__getitem__) -> str:
+def place_of(cited: Citation, translate: Translate) -> str:
     """Write where a citation stands: path, headings, page.
 
-    >>> place_of(Citation(1, "a#0", "a.pdf", "w", 0, 1, ("Leave", "Sick"), 3))
+    >>> from taiwa.i18n import dialogue_catalogue
+    >>> place_of(Citation(1, "a#0", "a.pdf", "w", 0, 1, ("Leave", "Sick"), 3), dialogue_catalogue("en"))
     'a.pdf › Leave › Sick, page 3'
     """
-    page = f", {_filled(translate('page'), str(cited.page))}" if cited.page else ""
+    page = ", " + translate("page {number}", number=cited.page) if cited.page else ""
     return _line(" › ".join((cited.source, *cited.heading))) + page
-
-
-def _filled(sentence: str, text: str) -> str:
-    return sentence.replace("{text}", text)
 
 
 def _blocks(act: Look, answer: Answer | None, translate: Translate, is_uncertain: bool) -> Iterator[str]:
     if answer is None or not answer.passages:
-        yield translate("nothing")
+        yield translate("The documents that you may see contain nothing about this.")
         return
     if act.assumption:
         yield _line(f"({act.assumption})")
     if not answer.documented:
-        yield translate("absent")
+        yield translate("The documents do not say.")
     elif is_uncertain:
-        yield translate("weak")
+        yield translate("The documents may not cover this. The closest passages are:")
     if answer.claims:
         yield "\n".join(_claim(claim, translate) for claim in answer.claims)
     if answer.missing:
-        yield _filled(translate("part"), _line(answer.missing))
+        yield translate("Not in the documents: {text}", text=_line(answer.missing))
     if answer.sources:
         yield "\n".join(_sources(answer, translate))
 
 
 def _claim(claim: Claim, translate: Translate) -> str:
     numbers = "".join(f"[{number}]" for number in dict.fromkeys(each.number for each in claim.citations))
-    return f"{_line(claim.text)} {numbers or translate('unsupported')}"
+    return _line(claim.text) + " " + (numbers or translate("(not supported by any passage)"))
 
 
 def _sources(answer: Answer, translate: Translate) -> Iterator[str]:
@@ -377,13 +308,13 @@ def _options(options: Sequence[Option]) -> Iterator[str]:
 
 
 def _case(case: Case, translate: Translate) -> Iterator[str]:
-    yield INDENT + _filled(translate("query"), _line(case.query))
+    yield INDENT + translate("searched for: {text}", text=_line(case.query))
     if case.missing:
-        yield INDENT + _filled(translate("missing"), _line(", ".join(case.missing)))
+        yield INDENT + translate("missing: {text}", text=_line(", ".join(case.missing)))
     for passage in case.passages:
         yield INDENT + _line("· " + " › ".join((passage.source, *passage.heading)))
     if case.owner:
-        yield INDENT + _filled(translate("owner"), _line(case.owner))
+        yield INDENT + translate("responsible: {text}", text=_line(case.owner))
 
 
 def _line(text: str, indent: str = "") -> str:

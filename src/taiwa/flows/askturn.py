@@ -11,7 +11,7 @@ from dataclasses import replace
 from taiwa.conversation.history import Conversation, Past, take
 from taiwa.flows.acts import Act, Advise, Ask, Decision, Look, Option, Thread
 from taiwa.flows.answering import answer, wordless
-from taiwa.flows.askresult import AskResult, AskTurnOptions, FoundPassage, answer_text_of, translator
+from taiwa.flows.askresult import AskResult, AskTurnOptions, FoundPassage, answer_text_of
 from taiwa.flows.chat import Reply, check, settle
 from taiwa.flows.clarify import Clarified, clarify
 from taiwa.flows.extractive import PLAIN, Reader, extractive
@@ -21,6 +21,7 @@ from taiwa.flows.options import facets, narrowed
 from taiwa.flows.quoting import harmless
 from taiwa.flows.smalltalk import chosen, numbered
 from taiwa.flows.sourced import Answer
+from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.effects import Complete, Hidden, Program, Step, perform, tell
 from taiwa.kernel.errors import CorruptError, RefusalError, ShapeError, UnsupportedError
 from taiwa.kernel.values import Message, Request, Sampling, assistant, system, user
@@ -61,8 +62,10 @@ def ask_turn(text: str, options: AskTurnOptions, reader: Reader = PLAIN) -> Step
         thread = _offered_before(clarification_of(settled), text)
         found = yield from clarify(dialogue, options.clarify, thread=thread, person=options.person)
         answered = yield from _answered(found, dialogue, options, reader)
-        result = _result(found, answered, text, tongue(dialogue, options.person.language), options)
-        words = (yield from _advised(found.act, dialogue, options)) or result.render_text(translator(result.language))
+        language = tongue(dialogue, options.person.language, options.clarify.locale)
+        result = _result(found, answered, text, language, options)
+        translate = dialogue_catalogue(language, options.clarify.catalogue)
+        words = (yield from _advised(found.act, dialogue, options)) or result.render_text(translate)
         after = take(settled, text, words, result.to_delta())
         return Reply(words, after.fresh[-1].delta), after
 
@@ -149,7 +152,7 @@ def _answered(
         return None
     query, passages = found.queries.text, found.passages
     if not options.is_extractive:
-        language = tongue(dialogue, options.person.language)
+        language = tongue(dialogue, options.person.language, options.clarify.locale)
         try:
             return (
                 yield from answer(

@@ -45,8 +45,10 @@ def assess(
     about: Sequence[tuple[str, str]] = (),
     earlier: Sequence[str] = (),
     needs: Needs | None = None,
+    locale: str = "",
 ) -> Program[Assessment]:
-    """Assess what the user wants. `about` is what is known of the user, `earlier` what they said in other dialogues.
+    """Assess what the user wants. `about` is what is known of the user, `earlier` what they said in other dialogues, `locale` the language of
+    their environment.
 
     With `auto`, a way that the server turns out not to have is left for the next one, and said.
 
@@ -58,7 +60,7 @@ def assess(
     if not utterances(dialogue):
         raise InputError("there is nothing to assess: the dialogue has no words of the user")
     given = material(dialogue, person=dict[str, Json](about), earlier=list[Json](earlier))
-    language = tongue(dialogue)
+    language = tongue(dialogue, locale=locale)
     if by == "functions":
         return (yield from assess_by_functions(given, language))
     abilities = yield from perform(Abilities())

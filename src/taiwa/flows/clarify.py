@@ -52,6 +52,7 @@ class ClarifyOptions:
     - `k`: number of passages given to the answer. `seen`: what the rewriting sees; `several` lets it write several queries.
     - `recall`: number of earlier dialogues of the user that the assessment sees.
     - `owners`: pairs of a pattern of sources and the contact of a case about them.
+    - `catalogue` and `locale`: those of `Situation`.
     """
 
     policy: str = "look_first"
@@ -62,6 +63,8 @@ class ClarifyOptions:
     several: bool = True
     recall: int = 0
     owners: tuple[tuple[str, str], ...] = ()
+    catalogue: int = 0
+    locale: str = ""
 
 
 DEFAULT = ClarifyOptions()
@@ -121,7 +124,7 @@ def ask(
     found = yield from clarify(dialogue, options, thread=thread, person=person, policy=policy)
     if not isinstance(found.act, Look) or found.queries is None:
         return Turn(found)
-    language = tongue(dialogue, person.language)
+    language = tongue(dialogue, person.language, options.locale)
     asked = found.queries.text
     return Turn(found, (yield from answer(asked, found.passages, language=language, history=tuple(dialogue)[:-1])))
 
@@ -245,6 +248,8 @@ class _Course:
             focus=round(focus, 4),
             route=self.route,
             bound=self.options.max_questions,
+            catalogue=self.options.catalogue,
+            locale=self.options.locale,
         )
 
     def assess(self) -> Program[Assessment]:
@@ -261,6 +266,7 @@ class _Course:
                 about=self.person.facts,
                 earlier=tuple(each.words for each in self.earlier),
                 needs=self.needs,
+                locale=self.options.locale,
             )
         )
 
@@ -276,7 +282,7 @@ class _Course:
         if self.options.assess_by == "no-model":
             return Queries(self.words)
         several = self.options.several and not self.published
-        return (yield from queries(self.wish, seen=self.options.seen, several=several))
+        return (yield from queries(self.wish, seen=self.options.seen, several=several, locale=self.options.locale))
 
     def retrieve(self, asked: Queries) -> Program[tuple[Passage, ...]]:
         """Look up, and fuse with what the first look found for the words as they stand."""

@@ -9,13 +9,13 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from taiwa.flows.acts import Act, Advise, Ask, Decision, HandOver, Look, Option, Situation
+from taiwa.flows.acts import Act, Advise, Ask, Decision, HandOver, Look, Option, Situation, sentences
 from taiwa.flows.assessment import Assessment
-from taiwa.flows.material import last_words, tongue, utterances
+from taiwa.flows.material import last_words, utterances
 from taiwa.flows.options import DOMINANT
 from taiwa.flows.person import Thresholds
-from taiwa.flows.sayings import say
 from taiwa.flows.smalltalk import numbered
+from taiwa.i18n import Translate
 from taiwa.kernel.values import Evidence
 
 __all__ = ["answerable", "look_first"]
@@ -71,8 +71,8 @@ class _View:
         return self.situation.assessment
 
     @cached_property
-    def language(self) -> str:
-        return tongue(self.situation.dialogue, self.situation.person.language)
+    def sentence(self) -> Translate:
+        return sentences(self.situation)
 
     @cached_property
     def answerable(self) -> float:
@@ -139,7 +139,11 @@ class _View:
         spoken = self.spoken(*texts)
         if not self.options:
             return spoken
-        again = say(self.language, "which_more" if self.situation.thread.rounds else "which")
+        again = (
+            self.sentence("Several things still match. Which of these do you mean?")
+            if self.situation.thread.rounds
+            else self.sentence("Which of these do you mean?")
+        )
         return Ask(again if spoken is None else spoken.question, options=self.options)
 
     def spoken(self, *texts: str) -> Ask | None:
@@ -150,8 +154,14 @@ class _View:
     def missing(self) -> tuple[str, ...]:
         """The texts that ask for what is missing, best first."""
         found = self.assessment or Assessment()
-        pointing = say(self.language, "pointing", ", ".join(self.dangling)) if self.dangling else ""
-        other = say(self.language, "open") if self.situation.route == "none" else ""
+        pointing = (
+            self.sentence("What does “{words}” refer to?", words=", ".join(self.dangling)) if self.dangling else ""
+        )
+        other = (
+            self.sentence("Could you say more precisely what you want to know?")
+            if self.situation.route == "none"
+            else ""
+        )
         return (found.ask_missing_info, found.ask_user_meta_info, pointing, other)
 
     def decide(self) -> tuple[Act, tuple[str, ...]]:
@@ -177,7 +187,7 @@ class _View:
             or not numbered(last_words(self.situation.dialogue))
         ):
             return None
-        return Ask(say(self.language, "which"), options=offered), ("no_such_option",)
+        return Ask(self.sentence("Which of these do you mean?"), options=offered), ("no_such_option",)
 
     def by_wish(self) -> tuple[Act, tuple[str, ...]] | None:
         """Who wants an answer gets one, with what is assumed."""
@@ -193,7 +203,12 @@ class _View:
             return Advise("chat"), ("nothing_found", "neither")
         texts = (*self.missing(), *((self.assessment or Assessment()).res_consultation,))
         words = last_words(self.situation.dialogue)
-        asked = self.question(*texts, say(self.language, "nothing", " ".join(words.split())[:60]))
+        asked = self.question(
+            *texts,
+            self.sentence(
+                "I found nothing about “{words}”. Could you put it differently?", words=" ".join(words.split())[:60]
+            ),
+        )
         wanted = self.assessment is None or self.wants_asking or self.consults
         if asked is not None and not self.refusal and wanted:
             return asked, ("nothing_found",)
@@ -241,7 +256,7 @@ class _View:
     def given_up(self) -> Look:
         """Answer all the same, and say what is assumed."""
         options = self.situation.options
-        assumption = say(self.language, "assuming", options[0].label) if options else ""
+        assumption = self.sentence("assuming “{words}”", words=options[0].label) if options else ""
         return Look(options=options, assumption=assumption)
 
 

@@ -15,6 +15,8 @@ LONGEST_TURN = 8_000
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f]")  # fmt: skip
 """Signs that are not seen, and those that turn the direction of writing."""
 TONGUES = ("ja", "zh", "en")
+FEW_CHARACTERS = 12
+"""A Japanese text of more characters has kana."""
 
 
 def inert(text: str) -> str:
@@ -42,18 +44,38 @@ def last_words(dialogue: Sequence[Message]) -> str:
     return said[-1] if said else ""
 
 
-def tongue(dialogue: Sequence[Message], wish: str = "") -> str:
-    """The language to speak: the one wished for, else that of the user's last words that show one; of ja, zh and en.
+def tongue(dialogue: Sequence[Message], wish: str = "", locale: str = "") -> str:
+    """Return the language to reply in (ja, zh, en): the one wished for, else that of the user's last words that show one.
 
-    Words in Chinese characters alone count as Japanese where the user wrote kana before.
+    Chinese characters alone are Japanese where the user wrote kana before, and a few of them where `locale` is Japanese or where
+    they do not exist in simplified Chinese.
+
+    >>> tongue((user("予約"),)), tongue((user("休暇"),), locale="ja"), tongue((user("休暇"),), locale="zh"), tongue((user("预约"),))
+    ('ja', 'ja', 'zh', 'zh')
     """
     if wish in TONGUES:
         return wish
-    found = [language_of(text) for text in reversed(utterances(dialogue))]
-    known = next((each for each in found if each != "und"), "en")
-    if known == "zh" and "ja" in found:
+    texts = utterances(dialogue)[::-1]
+    found = [language_of(text) for text in texts]
+    known, text = next((each for each in zip(found, texts, strict=True) if each[0] != "und"), ("en", ""))
+    if known == "zh" and ("ja" in found or _is_japanese(text, locale)):
         return "ja"
     return known if known in TONGUES else "en"
+
+
+def _is_japanese(han: str, locale: str) -> bool:
+    """Whether Chinese characters without kana are Japanese, by the characters of the national standards and the locale."""
+    if locale == "zh" or len(han.strip()) > FEW_CHARACTERS or not _encodable(han, "cp932"):
+        return False
+    return locale == "ja" or not _encodable(han, "gb2312")
+
+
+def _encodable(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def material(dialogue: Sequence[Message], **more: Json) -> Message:

@@ -7,12 +7,10 @@ with RAG" (DevelopersIO, 2023); `look_first` measures what the documents hold be
 from collections.abc import Mapping
 from functools import partial
 
-from taiwa.flows.acts import Ask, Decision, Look, Policy, Situation
+from taiwa.flows.acts import Ask, Decision, Look, Policy, Situation, sentences
 from taiwa.flows.assessment import Assessment
 from taiwa.flows.lookfirst import look_first
-from taiwa.flows.material import tongue
 from taiwa.flows.person import Thresholds
-from taiwa.flows.sayings import say
 from taiwa.kernel.errors import InputError
 
 __all__ = ["ARTICLE", "POLICIES", "always", "article", "decide", "never", "policy_article", "policy_named"]
@@ -64,8 +62,12 @@ def always(situation: Situation) -> Decision:
     thread = situation.thread
     if thread.rounds or thread.settled or situation.bound == 0:
         return Decision("always", Look(options=situation.options), ("rounds",), situation)
-    language = tongue(situation.dialogue, situation.person.language)
-    question = say(language, "which" if situation.options else "open")
+    sentence = sentences(situation)
+    question = (
+        sentence("Which of these do you mean?")
+        if situation.options
+        else sentence("Could you say more precisely what you want to know?")
+    )
     return Decision("always", Ask(question, options=situation.options), ("always",), situation)
 
 

@@ -84,7 +84,9 @@ def rewrite(dialogue: Sequence[Message], *, seen: Seen = "user") -> Program[str]
     return found.text
 
 
-def queries(dialogue: Sequence[Message], *, seen: Seen = "user", several: bool = True) -> Program[Queries]:
+def queries(
+    dialogue: Sequence[Message], *, seen: Seen = "user", several: bool = True, locale: str = ""
+) -> Program[Queries]:
     """Write a dialogue as queries. What the model loses of names and numbers is put back; what it writes in another
     language, or not at all, is discarded with a warning, and the last words stand.
 
@@ -97,7 +99,7 @@ def queries(dialogue: Sequence[Message], *, seen: Seen = "user", several: bool =
     raw = said[-1]
     if len(said) == 1:
         return Queries(raw)
-    language = tongue(dialogue)
+    language = tongue(dialogue, locale=locale)
     what, lines = (SEVERAL if several else SINGLE)[language]
     instructions = INSTRUCTIONS[language].format(what=what, lines=lines)
     request = Request((system(instructions), user(_shown(dialogue, seen))), sampling=Sampling(max_tokens=LONGEST))

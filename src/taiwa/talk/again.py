@@ -79,11 +79,14 @@ def _asked_again(stop: Stop, before: Conversation, entries: Iterable[Entry]) -> 
     """Look up and decide again from the record; say in what that differs."""
     from taiwa.flows.askresult import options_from_delta
     from taiwa.flows.askturn import ask_turn
+    from taiwa.i18n import dialogue_version
     from taiwa.talk.asking import reader_of
 
     asking = options_from_delta(stop.node.delta)
     if asking is None:
-        return "it does not say how it asked"
+        return "its options are not recorded"
+    if asking.clarify.catalogue > dialogue_version():
+        return f"version {asking.clarify.catalogue} of the dialogue catalogue worded it, which is not installed here"
     try:
         program = ask_turn(stop.node.user or "", asking, reader_of(asking.terms))(before)
         _, after = replay(program, Journal(entries))

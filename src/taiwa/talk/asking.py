@@ -18,6 +18,7 @@ from taiwa.flows.clarify import AssessBy, ClarifyOptions
 from taiwa.flows.extractive import Reader
 from taiwa.flows.person import NOBODY, Person
 from taiwa.flows.policies import policy_named
+from taiwa.i18n import dialogue_version, user_language
 from taiwa.kernel.effects import Effect, Program, Step, tell
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
@@ -141,7 +142,15 @@ def _options(app: App, desk: "Desk", *, modelless: bool) -> AskTurnOptions:
     if policy in NEEDING and assess_by == "no-model":
         raise ConfigError(f"policy {policy!r} requires the scores of a model; pass -m, or use look_first")
     most = given.get("max_questions")
-    clarify = ClarifyOptions(policy, most if isinstance(most, int) else None, assess_by, GIVEN, recall=EARLIER)
+    clarify = ClarifyOptions(
+        policy,
+        most if isinstance(most, int) else None,
+        assess_by,
+        GIVEN,
+        recall=EARLIER,
+        catalogue=dialogue_version(),
+        locale=user_language(),
+    )
     return AskTurnOptions(clarify, person_of(str(given.get("user") or ""), desk.store), app.instructions)
 
 

@@ -6,9 +6,9 @@ conversation goes on and its state stays as it was.
 
 import json
 import re
-from collections.abc import Mapping
 
 from taiwa.conversation.layout import DELTA_LINE, EARLIER, ENVIRONMENT, STATE
+from taiwa.i18n import dialogue_catalogue, gettext_noop
 from taiwa.kernel.records import Json
 from taiwa.kernel.values import JsonSchema, Request, Text
 from taiwa.models.builtin.reading.marks import spoken
@@ -16,22 +16,11 @@ from taiwa.models.builtin.reading.told import unsupported
 
 __all__ = ["refusal"]
 
-WORDS: Mapping[str, str] = {
-    "en": (
-        "I am the small model that comes with taiwa, and I did not learn to answer this. I work out quantities and chemistry "
-        "(taiwa solve), take orders at a café (taiwa chat order), and say what a question to documents lacks (taiwa ask). "
-        "For everything else set a larger model: taiwa config set model NAME, or -m NAME; `taiwa models` lists them."
-    ),
-    "ja": (
-        "私はtaiwaに付属する小さなモデルで、これには答えられません。できるのは、数量と化学の計算(taiwa solve)、"
-        "カフェの注文(taiwa chat order)、文書への質問に足りないことの判断(taiwa ask)です。"
-        "それ以外には、より大きなモデルを設定してください: taiwa config set model NAME、または -m NAME(一覧は `taiwa models`)。"
-    ),
-    "zh": (
-        "我是 taiwa 自带的小模型，没有学过回答这个。我能做的是：数量和化学计算（taiwa solve）、咖啡馆点单（taiwa chat order）、"
-        "判断对文件的提问还缺什么（taiwa ask）。其他事情请设置更大的模型：taiwa config set model NAME，或 -m NAME（`taiwa models` 列出它们）。"
-    ),
-}
+REFUSAL = gettext_noop(
+    "I am the small model built into taiwa, and I was not trained to answer this. I solve problems about quantities and chemistry (taiwa solve), "
+    "take orders at a caf\u00e9 (taiwa chat order), and judge what a question to documents lacks (taiwa ask). "
+    "For everything else, set a larger model: taiwa config set model NAME, or -m NAME; `taiwa models` lists them."
+)
 KANA = re.compile(r"[\u3041-\u30ff]")
 HAN = re.compile(r"[\u4e00-\u9fff]")
 LATIN = re.compile(r"[A-Za-z]{2,}")
@@ -50,7 +39,7 @@ def refusal(request: Request) -> str:
     if last is None or request.tools or request.likeliest or last.role != "user":
         raise unsupported()
     said = spoken(last)
-    words = WORDS[_language(said)]
+    words = dialogue_catalogue(_language(said))(REFUSAL)
     if request.constraint is not None:
         if _is_reply(request):
             return json.dumps({"answer": words, "delta": {}}, ensure_ascii=False)
