@@ -64,7 +64,7 @@ docs: setup ## record the sessions anew, and write the generated parts of the do
 %.mo: %.po | $(READY)
 	$(BIN)/pybabel --quiet compile --input-file $< --output-file $@
 
-messages: setup ## extract the texts from the code anew and update the catalogues in src/taiwa/locale (then translate what is empty)
+messages: setup ## update the catalogues in src/taiwa/locale from the texts in the code
 	mkdir -p build
 	$(BIN)/pybabel --quiet extract $(BABEL) --output build/cli.pot src/taiwa/cli
 	$(BIN)/pybabel --quiet extract $(BABEL) --output build/dialogue.pot src/taiwa/flows src/taiwa/models

@@ -1,6 +1,7 @@
 """The catalogues hold every text of the code in each language, and committed sentences keep their words."""
 
 import ast
+import gettext
 import re
 import string
 from collections.abc import Iterator
@@ -74,6 +75,17 @@ def test_each_text_is_translated_in_all_forms_with_the_same_placeholders(languag
         ), message.id
         wanted = set().union(*map(placeholders, forms(message.id)))
         assert all(placeholders(text) == wanted for text in texts), message.id
+
+
+@pytest.mark.parametrize(("language", "domain"), TRANSLATED)
+def test_the_compiled_catalogue_is_that_of_its_source(language: str, domain: str) -> None:
+    """`make setup` compiles it."""
+    compiled = gettext.translation(domain, SOURCES / "locale", [language])
+
+    for message in messages(catalogue(language, domain)):
+        singular, *plural = forms(message.id)
+        found = compiled.ngettext(singular, plural[0], 1) if plural else compiled.gettext(singular)
+        assert found == forms(message.string)[0]
 
 
 def test_a_text_to_translate_is_a_constant_outside_of_an_f_string() -> None:

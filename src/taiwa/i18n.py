@@ -54,7 +54,9 @@ def _(message: str, /, **values: object) -> str:
     >>> _("back to turn {turn}", turn=2)
     'back to turn 2'
     """
-    text = _catalogue("cli", user_language()).gettext(message)
+    text = message and _catalogue("cli", user_language()).gettext(
+        message
+    )  # the translation of "" is the catalogue's header
     return text.format(**values) if values else text
 
 

@@ -233,7 +233,7 @@ def test_replay_says_when_a_turn_would_end_elsewhere(talked: Taiwa, place: Place
 
     assert done.code == 2
     assert "it ends in" in done.out
-    assert done.err.startswith("taiwa: 1 turn(s) do not end where they did")
+    assert done.err.startswith("taiwa: 1 turn does not end where it did")
 
 
 def test_rerun_says_all_again_on_a_new_branch(talked: Taiwa, speaker: Speaker) -> None:

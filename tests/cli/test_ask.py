@@ -149,7 +149,7 @@ def test_a_quotation_that_is_not_there_marks_the_claim(taiwa: Taiwa, speaker: Sp
 
     said = taiwa.ok("ask", "how many days of paid leave are there", "--in", str(folder))
 
-    assert said.lines == ["Thirty days. (no passage carries this)"]
+    assert said.lines == ["Thirty days. (not supported by any passage)"]
     assert "1 of 1 quotations do not stand in their passage" in said.err
 
 
@@ -186,7 +186,7 @@ def test_a_conversation_is_had_line_by_line_and_taught(taiwa: Taiwa, folder: Pat
 
     assert "    2. Paid leave (1)" in said.lines
     assert "Everybody has ten days of paid leave. [1]" in said.lines
-    assert "welcome: " in said.err
+    assert "how welcome questions back are: " in said.err
     assert taiwa.ok("person", "show", "ann", "--json").json["verdicts"] == {"good": 1, "should_not_have_asked": 1}
 
 

@@ -277,7 +277,7 @@ def test_what_was_answered_is_not_paid_for_again(
 
     assert [row["answer"] for row in told(out)] == ["a", "b", "c"]
     assert told(out)[0] == first[0]
-    assert "1 rows answered, 0 failed, 2 kept from before" in again.err
+    assert "1 row answered, 0 failed, 2 kept from before" in again.err
     assert len(speaker.requests) == 1
 
 
@@ -325,7 +325,7 @@ def test_a_cost_limit_ends_a_batch_cleanly(
 
     assert stopped.code == 1
     assert len(told(out)) == 3
-    assert "stopped: the cost limit is reached" in stopped.err
+    assert "stopped: the cost limit was reached" in stopped.err
     again = taiwa.ok(*batch, "--resume", "--max-cost", "100")
     assert len(told(out)) == 9
     assert "6 rows answered, 0 failed, 3 kept from before" in again.err
@@ -382,7 +382,7 @@ def test_ctrl_c_ends_a_map_and_keeps_what_is_done(
     _, err = process.communicate(timeout=20)
 
     assert process.returncode == 130
-    assert b"stopped: interrupted; what is done is kept, --resume goes on" in err
+    assert b"stopped: interrupted; finished rows are saved, --resume continues" in err
     assert b"Traceback" not in err
     assert [row["answer"] for row in told(out)] == ["a"]
 

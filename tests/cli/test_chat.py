@@ -34,7 +34,7 @@ def test_verbose_shows_the_bill_and_every_change(taiwa: Taiwa, speaker: Speaker)
 
     talked = taiwa.ok("chat", "-v", input="Hi\n")
 
-    assert "1 calls · 7 in (4 cached) + 3 out tokens · 0 USD" in talked.err
+    assert "1 call · 7 in (4 cached) + 3 out tokens · 0 USD" in talked.err
     assert "~ turns: 0 → 1" in talked.err
 
 
@@ -71,7 +71,7 @@ def test_there_is_an_end_to_undo_and_redo(taiwa: Taiwa, speaker: Speaker) -> Non
     assert talked.err.splitlines() == [
         "taiwa: there is nothing to undo",
         "taiwa: there is nothing to redo",
-        "taiwa: there are not so many turns to go over",
+        "taiwa: there are not that many turns",
         "back to turn 0",
         "taiwa: there is nothing to undo",
     ]
@@ -102,7 +102,7 @@ def test_a_fork_leaves_the_other_branch_alone_and_switch_goes_back_to_it(taiwa: 
     talked = taiwa.ok("chat", input="one\n/fork plan-b\ntwo\n/state topics\n/switch chat-1\n/state topics\n")
 
     assert talked.lines == ["a", "b", '["tea", "coffee"]', '["tea"]']
-    assert "now on plan-b; chat-1 stays as it was" in talked.err
+    assert "now on plan-b; chat-1 is unchanged" in talked.err
     assert "now on chat-1, turn 1" in talked.err
 
 
@@ -121,7 +121,7 @@ def test_another_app_keeps_the_state_that_fits(taiwa: Taiwa, speaker: Speaker) -
     talked = taiwa.ok("chat", input="Hi\n/app code\nWrite it\n/state topics\n")
 
     assert talked.lines[-1] == '["tea", "python"]'
-    assert "now with the app code" in talked.err
+    assert "switched to app code" in talked.err
 
 
 def test_an_app_that_asks_for_its_own_model_gets_it(
@@ -150,10 +150,10 @@ def test_an_unknown_command_names_the_nearest_and_is_not_said(taiwa: Taiwa, spea
     talked = taiwa.ok("chat", input="/udno\n/etc/hosts\n/fork\n/undo x\nHi\n")
 
     assert talked.err.startswith(
-        "taiwa: there is no /udno; did you mean /undo?\ntaiwa: there is no /etc/hosts; /help shows"
+        "taiwa: unknown command /udno; did you mean /undo?\ntaiwa: unknown command /etc/hosts; /help lists"
     )
-    assert "taiwa: write it as /fork NAME\n" in talked.err
-    assert "taiwa: write it as /undo [n]\n" in talked.err
+    assert "taiwa: usage: /fork NAME\n" in talked.err
+    assert "taiwa: usage: /undo [n]\n" in talked.err
     assert len(speaker.requests) == 1
 
 
@@ -163,7 +163,7 @@ def test_before_the_first_turn_there_is_nothing_to_look_back_to(taiwa: Taiwa, sp
 
     talked = taiwa.ok("chat", input=f"{line}\n")
 
-    assert talked.err == "taiwa: there is no turn yet\n"
+    assert talked.err == "taiwa: there are no turns yet\n"
 
 
 def test_at_the_beginning_there_is_nothing_to_retry(taiwa: Taiwa, speaker: Speaker) -> None:
@@ -171,7 +171,7 @@ def test_at_the_beginning_there_is_nothing_to_retry(taiwa: Taiwa, speaker: Speak
 
     talked = taiwa.ok("chat", input="Hi\n/undo\n/retry\n/edit x\n")
 
-    assert talked.err.splitlines()[-2:] == ["taiwa: there is no turn yet"] * 2
+    assert talked.err.splitlines()[-2:] == ["taiwa: there are no turns yet"] * 2
 
 
 def test_quit_leaves_what_follows_unsaid(taiwa: Taiwa, speaker: Speaker) -> None:
@@ -299,5 +299,5 @@ def test_a_name_that_another_program_took_is_told(taiwa: Taiwa, speaker: Speaker
 
     _, err = waiting.communicate(b"two\n", timeout=20)
 
-    assert b"this conversation is called chat-2" in err
+    assert b"this conversation is named chat-2" in err
     assert taiwa.ok("show", "chat-2", "--json").json["user"] == "two"

@@ -58,7 +58,7 @@ def test_what_a_server_does_not_say_is_unknown_and_never_nothing(taiwa: Taiwa, s
     assert line["known_cost"] == pytest.approx(ONE_CALL)
     shown = taiwa.ok("cost")
     assert shown.lines[1].endswith("unknown")
-    assert "1 calls came without usage" in shown.err
+    assert "1 call reported no usage" in shown.err
 
 
 def test_a_model_whose_price_nobody_gave_costs_an_unknown_amount(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:

@@ -14,7 +14,7 @@ from tests.cli.terminal import Terminal
 
 STEPS = [step for part in PARTS for step in part.steps]
 OTHERWISE = "otherwise than was meant"
-SAME = ("", "", "")
+SAME = "The same."
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +109,8 @@ def test_a_step_that_goes_otherwise_is_told_in_one_line_and_the_rest_is_shown(
     shown = taiwa("demo")
 
     assert shown.code == 1
-    assert "'3' should stand there" in shown.err
-    assert "exit code 2, not 0" in shown.err
+    assert "'3' was expected" in shown.err
+    assert "exit code 2; 0 was expected" in shown.err
     assert "2 of 3 steps" in shown.err
     assert len(list(filter(None, shown.err.splitlines()))) == 4
     assert shown.out.count("try next") == 3

@@ -348,7 +348,7 @@ def test_a_question_that_is_a_worked_example_is_told(taiwa: Taiwa, speaker: Spea
         "--shots", "1", "--ablate", "none", "--json",
     )  # fmt: skip
 
-    assert "1 questions are worked examples as well (0)" in done.json["notes"][0]
+    assert "1 question is a worked example as well (0)" in done.json["notes"][0]
 
 
 def test_answers_that_are_no_numbers_are_told(taiwa: Taiwa, speaker: Speaker, place: Any) -> None:
@@ -362,7 +362,7 @@ def test_answers_that_are_no_numbers_are_told(taiwa: Taiwa, speaker: Speaker, pl
 
     done = taiwa.ok("eval", "reason", "--data", str(path), "--shots", "0", "--ablate", "none", "--json")
 
-    assert "1 of 2 answers are no numbers (Entailment)" in done.json["notes"][0]
+    assert "1 of 2 answers is not a number (Entailment)" in done.json["notes"][0]
 
 
 def test_a_person_sees_how_far_it_is_and_a_pipe_does_not(

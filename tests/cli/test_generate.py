@@ -63,8 +63,8 @@ def test_v_shows_what_was_forced_and_how_often_the_model_was_run(
     done = taiwa.ok("generate", "-m", local, "--schema", file("drink.json", SCHEMA), "hello", "-v")
 
     assert "«name»" in done.err
-    assert "of them forced; the model was run" in done.err
-    assert "tokens read (" in done.err
+    assert "of them forced; 12 forward passes" in done.err
+    assert "tokens: 20 read (" in done.err
 
 
 def test_json_tells_all_of_it_to_programs(taiwa: Taiwa, local: str) -> None:

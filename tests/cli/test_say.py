@@ -74,7 +74,7 @@ def test_verbose_tells_the_bill_aside(taiwa: Taiwa, speaker: Speaker) -> None:
 
     assert said.out == "Hello!\n"
     assert said.err.startswith("chat-1 ")
-    assert "1 calls · 7 in (4 cached) + 3 out tokens · 0 USD" in said.err
+    assert "1 call · 7 in (4 cached) + 3 out tokens · 0 USD" in said.err
 
 
 def test_dry_run_shows_the_exact_request_and_sends_nothing(taiwa: Taiwa, speaker: Speaker) -> None:
@@ -180,7 +180,7 @@ def test_without_a_model_the_small_one_says_how_to_set_a_larger_one(taiwa: Taiwa
     said = taiwa.ok("say", "Hi", "-v")
 
     assert "taiwa config set model" in said.out
-    assert "no model is set, so the small one" in said.err
+    assert "no model is set, so the built-in small model" in said.err
     assert taiwa.ok("say", "Hi").err == ""
     assert "モデル" in taiwa.ok("say", "こんにちは").out
 

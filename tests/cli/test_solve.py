@@ -231,7 +231,7 @@ def test_without_an_answer_it_failed(taiwa: Taiwa, speaker: Speaker) -> None:
     done = taiwa("solve", QUESTION)
 
     assert (done.code, done.out) == (1, "I cannot say.\n")
-    assert done.err == "no answer was found in it\n"
+    assert done.err == "no answer was found in the text\n"
 
 
 def test_a_rationale_that_ran_out_of_calls_is_no_success(taiwa: Taiwa, speaker: Speaker) -> None:
@@ -241,7 +241,7 @@ def test_a_rationale_that_ran_out_of_calls_is_no_success(taiwa: Taiwa, speaker: 
 
     assert done.code == 1
     assert (done.json["ending"], len(done.json["calls"])) == ("calls", 1)
-    assert "no call was left" in done.err
+    assert "limit of tool calls was reached" in done.err
 
 
 @pytest.mark.parametrize(("policy", "code"), [("tell", 0), ("model_writes", 0), ("stop", 1)])
@@ -294,7 +294,7 @@ def test_a_file_of_one_s_own_examples_is_shown_and_checked(taiwa: Taiwa, speaker
     done = taiwa.ok("solve", "Six times seven?", "--protocol", "inline", "--shots-file", str(path))
 
     assert speaker.requests[0]["messages"][2]["content"] == "12 x 12 = << Calculator >> 145\n\nTherefore, 145."
-    assert done.err == f"{path}:1: calculator: 12 x 12 gives 144, and the example says 145\n"
+    assert done.err == f"{path}:1: calculator: 12 x 12 returns 144, but the example says 145\n"
 
 
 def test_a_dry_run_shows_the_request_and_calls_nothing(taiwa: Taiwa, speaker: Speaker) -> None:
@@ -397,7 +397,7 @@ def test_a_key_ends_the_answer_and_keeps_what_was_paid(taiwa: Taiwa, speaker: Sp
     out, err = process.communicate(timeout=20)
 
     assert process.returncode == 130
-    assert b"stopped; what was paid is on the bill" in err
+    assert b"stopped; `taiwa cost` lists the calls that were paid for" in err
     assert b"Traceback" not in err + out
     assert taiwa.ok("cost", "--json").json[0]["requests"] == 2
 

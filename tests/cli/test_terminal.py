@@ -29,7 +29,7 @@ def test_a_talk_from_hello_to_goodbye(speaker: Speaker, open_chat: Callable[...,
         chat.see('+ topics[0]: "tea"')
         chat.prompted()
         chat.type(CTRL_D)
-        chat.see("kept as chat-1")
+        chat.see("saved as chat-1")
         code = chat.end()
 
     assert code == 0
@@ -151,7 +151,7 @@ def test_what_was_typed_is_kept_for_its_owner_alone_and_forgotten_with_the_conve
         chat.see("a")
         chat.prompted()
         chat.type("/cost\r")
-        chat.see("calls")
+        chat.see("1 call")
         chat.prompted()
         chat.type(CTRL_D)
         chat.end()
@@ -221,7 +221,7 @@ def test_a_turn_that_was_cut_off_can_be_given_up(
     with open_chat("-s", "chat-1") as chat:
         chat.see("[Y/n]")
         chat.type("n\r")
-        chat.see("it was given up")
+        chat.see("the turn was abandoned")
         chat.prompted()
         chat.type(CTRL_D)
         chat.end()

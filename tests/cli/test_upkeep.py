@@ -36,7 +36,7 @@ def test_a_damaged_node_is_named_and_what_was_said_is_not_shown(talked: Taiwa, p
     assert checked.code == 2
     assert node in checked.out
     assert "three" not in checked.out
-    assert checked.err.endswith("fault(s); what is whole can be saved with taiwa export\n")
+    assert checked.err.endswith("undamaged conversations can be saved with taiwa export\n")
     assert talked("show").code == 2
     assert talked.ok("show", "chat-1~1", "--json").json["user"] == "one"
 
@@ -60,8 +60,8 @@ def test_sweeping_takes_only_what_nothing_leads_to(talked: Taiwa) -> None:
     foretold = talked.ok("gc", "--keep", "0", "--dry-run").out
     swept = talked.ok("gc", "--keep", "0").out
 
-    assert foretold.startswith("would delete 1 nodes")
-    assert swept.startswith("deleted 1 nodes")
+    assert foretold.startswith("would delete 1 node")
+    assert swept.startswith("deleted 1 node")
     assert talked.ok("fsck", "--json").json["nodes"] == 3
     assert talked.ok("cost", "--json").json[0]["requests"] == 3
 
@@ -71,7 +71,7 @@ def test_what_is_forgotten_is_nowhere(talked: Taiwa, place: Place) -> None:
 
     gone = talked.ok("forget", "chat-1", "--yes").out
 
-    assert gone == "forgot chat-1: 4 nodes, 3 runs\n"
+    assert gone == "deleted chat-1: 4 nodes, 3 runs\n"
     assert talked.ok("log", "--json").json == []
     assert talked.ok("cost", "--json").json == []
     assert b"second" not in place.store.read_bytes()
@@ -110,10 +110,10 @@ def test_rows_of_batches_can_be_forgotten_too(taiwa: Taiwa, speaker: Speaker, pl
 
     forgotten = taiwa.ok("forget", "--batches", "--yes")
 
-    assert forgotten.out == "forgot 1 rows, 1 runs\n"
+    assert forgotten.out == "deleted 1 row, 1 run\n"
     assert taiwa.ok(*batch, input="one\n").rows[0]["answer"] == "again"
     assert taiwa.ok("forget", "--batches", "--yes", "--json").json == {"rows": 1, "runs": 1}
-    assert taiwa.ok("forget", "--batches", "--yes").out == "forgot 0 rows, 0 runs\n"
+    assert taiwa.ok("forget", "--batches", "--yes").out == "deleted 0 rows, 0 runs\n"
     assert b"nobody" not in place.store.read_bytes()
 
 

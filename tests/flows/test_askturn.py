@@ -67,7 +67,7 @@ def test_few_words_that_find_several_things_are_offered_them_and_a_number_takes_
     reply, conversation, _ = held(None, "leave")
 
     assert reply.text.endswith(
-        "There is more on this; say which one you mean:\n    1. Paid leave (1)\n    2. Sick leave (1)"
+        "There is more about this. Please say which one you mean:\n    1. Paid leave (1)\n    2. Sick leave (1)"
     )
     assert [option.label for option in clarification_of(conversation).offered] == ["Paid leave", "Sick leave"]
     chosen, _, _ = held(None, "leave", "2")
@@ -118,7 +118,7 @@ def test_nothing_found_is_said_and_asked_for_in_other_words() -> None:
     assert "quantum entanglement" in reply.text
     assert clarification_of(conversation).rounds == 1
     settled, _, _ = held(None, "quantum entanglement", "just answer")
-    assert settled.text == "Nothing that you may see in the documents is about this."
+    assert settled.text == "The documents that you may see contain nothing about this."
 
 
 def test_a_model_answers_from_the_passages_and_its_words_are_checked() -> None:
@@ -144,7 +144,7 @@ def test_what_no_passage_carries_is_marked_and_what_is_not_there_is_an_answer() 
     told = script(written(), answer("It is 30 days."), abilities=NONE)
     assert (
         held(told, "how many days of paid leave", asking=AskTurnOptions())[0].text
-        == "It is 30 days. (no passage carries this)"
+        == "It is 30 days. (not supported by any passage)"
     )
     silent = script(written(), answer("", found=False), abilities=NONE)
     reply, _, _ = held(silent, "how many days of paid leave", asking=AskTurnOptions())
@@ -184,7 +184,7 @@ def test_a_wish_that_no_document_helps_is_replied_to_without_any_fact() -> None:
 def test_who_wants_a_person_gets_the_case_written_down() -> None:
     reply, _, _ = held(None, "leave", "talk to a person please")
 
-    assert reply.text.startswith("This is one for a person. The case as it stands:\n    looked up: ")
+    assert reply.text.startswith("This question needs a human. The case so far:\n    searched for: ")
     assert "leave.md" in reply.text
     assert delta(reply)["act"] == "hand_over"
     assert "case" in delta(reply)

@@ -166,7 +166,7 @@ def test_none_of_these_keeps_what_is_wanted_and_asks_in_open_words(drive: Drive)
     lookup = done.journal.entries[0].effect
     assert isinstance(lookup, Retrieve)
     assert lookup.query == "leave"
-    assert done.value.act == Ask("Could you say more exactly what you want to know?")
+    assert done.value.act == Ask("Could you say more precisely what you want to know?")
 
 
 def test_small_talk_costs_no_call(drive: Drive) -> None:

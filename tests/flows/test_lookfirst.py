@@ -107,7 +107,7 @@ def test_a_second_question_needs_another_result() -> None:
 
     assert look_first(at(scored(5, 1, 5), thread=same)).reasons == ("unclear", "nothing_changed")
     assert look_first(at(scored(5, 1, 5), thread=other)).act == Ask(
-        "I still find several things. Which of these is it?", options=TWO
+        "Several things still match. Which of these do you mean?", options=TWO
     )
 
 
@@ -120,7 +120,7 @@ def test_what_was_offered_is_not_offered_again() -> None:
 def test_none_of_these_is_asked_in_open_words() -> None:
     thread = Thread(1, ("Which of these do you mean?", "Paid leave", "Sick leave"), FOUND, TWO)
 
-    assert look_first(at(route="none", thread=thread)).act == Ask("Could you say more exactly what you want to know?")
+    assert look_first(at(route="none", thread=thread)).act == Ask("Could you say more precisely what you want to know?")
 
 
 def test_weak_evidence_after_a_question_is_a_case_for_a_person() -> None:

@@ -51,6 +51,9 @@ def test_the_wheel_holds_the_typed_package_and_its_licence_only(workplace: Workp
         *names
     }
     assert "taiwa/apps/worked/handbook.jsonl" in names
+    assert {f"taiwa/locale/{code}/LC_MESSAGES/{name}.mo" for code in ("ja", "zh") for name in ("cli", "dialogue")} <= {
+        *names
+    }
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"taiwa"}
 

@@ -1,12 +1,15 @@
 """Conversations that look things up: what they open and close, what they keep, and how a turn that was cut off goes on."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import taiwa
+from hatch_build import compile_catalogues
+from taiwa import i18n
 from taiwa.kernel import Ability, Chunk, ConfigError, InputError, Request
 from taiwa.kernel.records import Json
 from taiwa.models.scripted import script
@@ -70,7 +73,7 @@ def test_little_evidence_is_said_in_words_and_in_what_is_kept(tmp_path: Path) ->
     little = talk.say("How do I breed penguins with many hats?")
     much = talk.say("How many days of annual leave do I have in Galway?")
 
-    assert little.text.startswith("The documents may not hold this. What comes nearest:")
+    assert little.text.startswith("The documents may not cover this. The closest passages are:")
     assert isinstance(little.delta, dict)
     assert little.delta["is_uncertain"] is True
     assert isinstance(much.delta, dict)
@@ -90,6 +93,92 @@ def test_a_turn_that_was_cut_off_goes_on_without_judging_or_looking_again(tmp_pa
     assert resumed is not None
     assert [getattr(event, "text", "") for event in resumed][-1].startswith("Ten. [1]")
     assert len(again.requests) == 1
+
+
+@pytest.fixture
+def catalogues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the catalogues, which may be changed."""
+    copied = tmp_path / "locale"
+    shutil.copytree(i18n.LOCALE, copied)
+    monkeypatch.setattr(i18n, "LOCALE", copied)
+    i18n.dialogue_catalogue.cache_clear()
+    yield copied
+    i18n.dialogue_catalogue.cache_clear()
+
+
+def reword(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    """Change a Japanese sentence, as a release does: the old wording stays as that of the version before."""
+    changed = i18n.LOCALE.with_name("reworded")  # gettext keeps what it read of a path
+    shutil.copytree(i18n.LOCALE, changed)
+    folder = changed / "ja" / "LC_MESSAGES"
+    whole = (folder / "dialogue.po").read_text(encoding="utf-8")
+    header, *entries = whole.split("\n\n")
+    before = [entry for entry in entries if f'msgstr "{old}"' in entry]
+    assert before
+    (folder / "dialogue.po").write_text(whole.replace(old, new), encoding="utf-8")
+    (folder / "dialogue-1.po").write_text("\n\n".join((header, *before)), encoding="utf-8")
+    compile_catalogues(changed)
+    monkeypatch.setattr(i18n, "LOCALE", changed)
+    i18n.dialogue_catalogue.cache_clear()
+
+
+@pytest.mark.usefixtures("catalogues")
+def test_a_turn_is_replayed_in_the_words_of_the_catalogue_that_it_was_committed_with(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = taiwa.open("ask", model=Nobody(), store=tmp_path / "store.db", session="s", params={"in": [str(folder)]})
+    assert talk.say("ありがとう").text == "どういたしまして。"
+
+    reword(monkeypatch, "どういたしまして。", "お役に立てて何よりです。")
+    unversioned = [node.fault for node in replayed(talk.desk, "s")]
+    monkeypatch.setattr(i18n, "DIALOGUE_VERSION", 2)
+    i18n.dialogue_catalogue.cache_clear()
+
+    assert [fault[:11] for fault in unversioned] == ["", "it ends in "]
+    assert [node.fault for node in replayed(talk.desk, "s")] == ["", ""]
+    later = taiwa.open("ask", model=Nobody(), store=tmp_path / "store.db", session="s")
+    assert later.say("ありがとう").text == "お役に立てて何よりです。"
+    assert [node.fault for node in replayed(later.desk, "s")] == ["", "", ""]
+
+
+def test_a_turn_of_a_newer_catalogue_names_the_version_that_it_needs(
+    tmp_path: Path, folder: Path, catalogues: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = taiwa.open("ask", model=Nobody(), store=tmp_path / "store.db", session="s", params={"in": [str(folder)]})
+    with monkeypatch.context() as newer:
+        newer.setattr(i18n, "DIALOGUE_VERSION", 2)
+        talk.say("ありがとう")
+
+    fault = "version 2 of the dialogue catalogue worded it, which is not installed here"
+    assert [node.fault for node in replayed(talk.desk, "s")] == ["", fault]
+
+    (catalogues / "ja" / "LC_MESSAGES" / "dialogue.mo").unlink()
+    i18n.dialogue_catalogue.cache_clear()
+    assert later_said(tmp_path) == "You are welcome."
+    assert [node.fault for node in replayed(talk.desk, "t")] == ["", ""]
+    compile_catalogues(catalogues)
+    i18n.dialogue_catalogue.cache_clear()
+    assert [node.fault for node in replayed(talk.desk, "t")] == ["", ""]
+
+
+def later_said(tmp_path: Path) -> str:
+    return taiwa.open("ask", model=Nobody(), store=tmp_path / "store.db", session="t").say("ありがとう").text
+
+
+@pytest.mark.parametrize(
+    ("locale", "words", "language"),
+    [("en", "予約", "ja"), ("ja", "休暇", "ja"), ("zh", "休暇", "zh"), ("zh", "予約", "zh"), ("ja", "预约", "zh")],
+)
+def test_a_word_in_chinese_characters_is_answered_in_its_language_or_the_user_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locale: str, words: str, language: str
+) -> None:
+    monkeypatch.setenv("TAIWA_LANG", locale)
+    talk = taiwa.open("ask", model=Nobody(), store=Store.open(tmp_path / "store.db"))
+
+    delta = talk.say(words).delta
+
+    assert isinstance(delta, dict)
+    assert delta["language"] == language
 
 
 def test_every_turn_can_be_done_again_from_its_record(tmp_path: Path, folder: Path) -> None:
