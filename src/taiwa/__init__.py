@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from taiwa.flows.chat import Reply, say
     from taiwa.flows.extract import Extracted, extract
     from taiwa.flows.rationale import Rationale
-    from taiwa.flows.reason import reason
+    from taiwa.flows.reason import SolveOptions, solve
     from taiwa.flows.repair import Repair
     from taiwa.flows.route import route
     from taiwa.kernel.arun import AsyncRuntime
@@ -53,6 +53,7 @@ __all__ = [
     "Response",
     "Runtime",
     "Shape",
+    "SolveOptions",
     "Spent",
     "TaiwaError",
     "Talk",
@@ -68,12 +69,12 @@ __all__ = [
     "open",
     "perform",
     "read",
-    "reason",
     "replay",
     "route",
     "run",
     "say",
     "script",
+    "solve",
     "stream",
 ]
 
@@ -85,7 +86,7 @@ PLACES = {
     "flows.chat": ("Reply", "say"),
     "flows.extract": ("Extracted", "extract"),
     "flows.rationale": ("Rationale",),
-    "flows.reason": ("reason",),
+    "flows.reason": ("SolveOptions", "solve"),
     "flows.repair": ("Repair",),
     "flows.route": ("route",),
     "kernel.arun": ("AsyncRuntime",),

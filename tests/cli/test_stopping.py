@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 
 import taiwa
-from taiwa.cli.stopping import Stopper
+from taiwa.cli.chat import InterruptHandler
 from taiwa.kernel.values import Chunk, Request, TextDelta
 from taiwa.models.scripted import EVERY_ABILITY
 from taiwa.talk.talk import Talk
@@ -43,9 +43,9 @@ def press() -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def turn(model: Model, *, press_at: str = "") -> tuple[TurnResult, Stopper]:
+def turn(model: Model, *, press_at: str = "") -> tuple[TurnResult, InterruptHandler]:
     """Have a turn; the key is pressed while the reader of the answer holds a certain word."""
-    stopper = Stopper()
+    stopper = InterruptHandler()
     first = taiwa.open("chat", model=taiwa.script(), store=":memory:")
     talk = Talk(
         first.desk, "chat-1", first.conversation, taiwa.open("chat", model=model, store=":memory:").voice,

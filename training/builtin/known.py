@@ -9,7 +9,6 @@ from pathlib import Path
 
 import taiwa.apps
 from taiwa.apps.load import load
-from taiwa.apps.render import render_request
 from taiwa.flows.answers import NAMED
 from taiwa.flows.askturn import ADVICE
 from taiwa.flows.askwords import BACK, EITHER, ONE, WHOLE
@@ -17,6 +16,7 @@ from taiwa.flows.cited import cite_request
 from taiwa.flows.reason import STEPS
 from taiwa.flows.rewrite import INSTRUCTIONS, SEVERAL, SINGLE
 from taiwa.models.builtin.reading.marks import mark
+from taiwa.operations.say import render_request
 
 __all__ = ["FILE", "known", "written"]
 

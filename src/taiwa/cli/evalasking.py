@@ -175,8 +175,7 @@ def _evaluate(
 ) -> None:
     """Read, measure, report. A model is one that was named here: none that is merely configured is paid for."""
     from taiwa.cli.evaluating import Asked, conclude, conduct_of, run
-    from taiwa.cli.hear import bill_line
-    from taiwa.cli.screen import tell
+    from taiwa.cli.output import bill_line, tell
     from taiwa.lab.asking.corpora import Corpora
     from taiwa.lab.asking.reports import chart_of, report_of
     from taiwa.lab.evaluation.conduct import Evaluation
@@ -225,7 +224,7 @@ def _foretell(shared: Flags, work: "Work", sets: "Sequence[ReadSet]", data: "Dat
     """Say what would be measured."""
     from collections import Counter
 
-    from taiwa.cli.screen import emit, say_line, table
+    from taiwa.cli.output import emit, say_line, table
 
     counts = Counter(item.kind for item in data.items)
     rows = len(data.items) * len(work.settings)

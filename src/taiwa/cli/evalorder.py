@@ -41,8 +41,7 @@ def order_(shared: Flags, data: Path, key: Path, repairs: int, **given: Any) -> 
     taiwa eval order --data requests.jsonl --key key.yaml --only coffeeShop --out runs/order --json
     """
     from taiwa.cli.evaluating import Asked, conclude, conduct_of, run
-    from taiwa.cli.hear import bill_line
-    from taiwa.cli.screen import tell
+    from taiwa.cli.output import bill_line, tell
     from taiwa.lab.evaluation.conduct import Evaluation
     from taiwa.lab.ordering.key import read_key
     from taiwa.lab.ordering.orders import Ordering, read_requests
@@ -74,10 +73,10 @@ def _first(items: "DataSet", limit: int | None) -> "DataSet":
 
 def _foretell(shared: Flags, work: "Ordering", items: "DataSet") -> None:
     """Say what would be asked; nothing is called."""
-    from taiwa.apps.render import request_text, request_tokens
-    from taiwa.cli.screen import emit, say_line
+    from taiwa.cli.output import emit, say_line
     from taiwa.kernel.records import record
     from taiwa.lab.evaluation.running import Job
+    from taiwa.operations.say import request_text, request_tokens
 
     first = work.first_request(Job(work.settings[0], items.items[0]))
     if shared.as_json:

@@ -57,7 +57,7 @@ def tools_(shared: Flags, data: Path) -> None:
     taiwa eval tools --data chemistry.jsonl --json
     taiwa eval tools --data numglue.json
     """
-    from taiwa.cli.screen import emit, say_line, table
+    from taiwa.cli.output import emit, say_line, table
     from taiwa.lab.evaluation.report import percent
     from taiwa.lab.evaluation.toolscore import score
 
@@ -113,11 +113,14 @@ class Given:
 )
 @click.option("--protocol", type=click.Choice(PROTOCOLS), default="tagged", help="How calls stand in the text.")
 @click.option(
-    "--way", type=click.Choice(("auto", "continue", "cut", "native")), default="auto", help="How a model goes on."
+    "--way", type=click.Choice(("auto", "prefill", "stop", "native")), default="auto", help="How a model goes on."
 )
 @click.option("--weights", type=click.Choice(("auto", "integer", "iupac")), default="auto", help="Atomic weights.")
 @click.option(
-    "--on-error", type=click.Choice(("tell", "model_writes", "stop")), default="tell", help="After a failed call."
+    "--on-error",
+    type=click.Choice(("report", "let_model_answer", "stop")),
+    default="report",
+    help="After a failed call.",
 )
 @click.option("--shots-file", type=FILE, metavar="FILE", help="Your own worked examples.")
 @click.option("--calls", type=click.IntRange(0), default=10, metavar="N", help="At most so many calls; 10 if not said.")
@@ -144,8 +147,7 @@ def reason_(shared: Flags, data: Path, **given: Any) -> None:  # noqa: ANN401  (
     taiwa eval reason --data large.jsonl --on ray://head:10001 -j 64 --out run4
     """
     from taiwa.cli.evaluating import Asked, conclude, conduct_of, run
-    from taiwa.cli.hear import bill_line
-    from taiwa.cli.screen import tell
+    from taiwa.cli.output import bill_line, tell
     from taiwa.lab.evaluation.conduct import Evaluation
     from taiwa.lab.evaluation.reasoned import chart_of, report_of
 
@@ -230,10 +232,10 @@ def _some(names: "Sequence[str]") -> str:
 
 def _foretell(shared: Flags, work: "Reasoning", items: "DataSet") -> None:
     """Say what would be asked; nothing is called."""
-    from taiwa.apps.render import request_text, request_tokens
-    from taiwa.cli.screen import emit, say_line, table
+    from taiwa.cli.output import emit, say_line, table
     from taiwa.kernel.records import record
     from taiwa.lab.evaluation.running import Job
+    from taiwa.operations.say import request_text, request_tokens
 
     first = [(name, work.first_request(Job(name, items.items[0]))) for name in work.settings]
     if shared.as_json:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.screen import emit, errors, say_line, table, tell
+from taiwa.cli.output import emit, errors, say_line, table, tell
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError, InputError, LimitError
 from taiwa.kernel.records import Json

@@ -5,7 +5,7 @@ import time
 import click
 
 from taiwa.cli.options import Flags, flags
-from taiwa.cli.screen import emit, say_line, table, tell
+from taiwa.cli.output import emit, say_line, table, tell
 from taiwa.i18n import ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json

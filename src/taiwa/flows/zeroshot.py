@@ -34,15 +34,15 @@ def zero_shot(
 ) -> Program[Rationale]:
     """Answer a question with a number: after thinking step by step, or at once.
 
-    A server that can continue an answer gets the cues as its start; another one, or any for the `way` "cut", reads them in
+    A server that can continue an answer gets the cues as its start; another one, or any for the `way` "stop", reads them in
     the conversation. `tokens` bounds what is thought; the answer may take a few more.
 
     Raises (when run):
         RefusalError: the model refused at once.
-        UnsupportedError: the `way` is "continue", and the model cannot.
+        UnsupportedError: the `way` is "prefill", and the model cannot.
     """
     chosen, *_ = ways_for(way, (yield from perform(Abilities())), natively=False)
-    course = _Course(question, sampling, tokens, chosen == "continue")
+    course = _Course(question, sampling, tokens, chosen == "prefill")
     ending: Ending = "end"
     if steps:
         yield from course.cue(STEP_BY_STEP)

@@ -135,17 +135,17 @@ def _options(app: App, desk: "Desk", *, modelless: bool) -> AskTurnOptions:
     policy = str(given.get("policy") or "look_first")
     policy_named(policy)
     named = str(given.get("assess_by") or "auto")
-    assess_by = next((each for each in ASSESS_BY if each == named), None)
-    if assess_by is None:
+    assess_by: dict[str, AssessBy] = {each: each for each in ASSESS_BY}
+    if named not in assess_by:
         raise InputError(f"unknown method of assessment {named!r}; choose one of {', '.join(ASSESS_BY)}")
-    assess_by = "no-model" if modelless else assess_by
-    if policy in NEEDING and assess_by == "no-model":
+    method: AssessBy = "no-model" if modelless else assess_by[named]
+    if policy in NEEDING and method == "no-model":
         raise ConfigError(f"policy {policy!r} requires the scores of a model; pass -m, or use look_first")
     most = given.get("max_questions")
     clarify = ClarifyOptions(
         policy,
         most if isinstance(most, int) else None,
-        assess_by,
+        method,
         GIVEN,
         recall=EARLIER,
         catalogue=dialogue_version(),

@@ -93,7 +93,7 @@ class Desk:
         """
         found = name or self.store.refs.latest()
         if found is None:
-            raise InputError("there is no conversation yet: begin one with `taiwa chat` or `taiwa say`")
+            raise InputError("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
         self.store.refs.tip(found)
         return found
 

@@ -9,7 +9,7 @@ from taiwa.apps.shots import built_in, results, usable
 from taiwa.flows.asking import first_request
 from taiwa.flows.protocol import Protocol, protocol
 from taiwa.flows.rationale import Bounds, OnTrouble, Rationale, Way
-from taiwa.flows.reason import How, reason
+from taiwa.flows.reason import SolveOptions, solve
 from taiwa.flows.worked import ResultOf, Worked, answer_only, choose, native, render
 from taiwa.flows.zeroshot import zero_shot
 from taiwa.kernel.arun import AsyncRuntime
@@ -47,7 +47,7 @@ class Manner:
     protocol: str = "tagged"
     way: Way | None = None
     weights: Weights = "iupac"
-    on_error: OnTrouble = "tell"
+    on_error: OnTrouble = "report"
     bounds: Bounds = field(default_factory=Bounds)
     sampling: Sampling = Sampling()
     examples: tuple[Worked, ...] | None = None
@@ -163,19 +163,19 @@ class Reasoning(Voiced):
                 job.item.text, steps=setting.style == "steps", sampling=manner.sampling, tokens=manner.bounds.tokens,
                 way=None if manner.way == "native" else manner.way,
             )  # fmt: skip
-        how: How = {
-            "protocol": manner.codec(), "shots": self._messages(setting), "withheld": setting.withheld,
-            "on_error": manner.on_error, "on_unknown": manner.on_error if setting.shown else "model_writes",
+        how: dict[str, Any] = {
+            "tool_format": manner.codec(), "shots": self._messages(setting), "withheld": setting.withheld,
+            "on_error": manner.on_error, "on_unknown": manner.on_error if setting.shown else "let_model_answer",
             "bounds": manner.bounds, "sampling": manner.sampling,
             "guarded": False,  # one prompt for all, and in some settings the model is to write results
         }  # fmt: skip
         way: Way | None = manner.way if setting.shown else None
         if way is not None or "prefix" not in abilities:
-            how["way"] = way or "cut"
+            how["tool_mode"] = way or "stop"
         if setting.style == "direct":
             how["system"] = AT_ONCE
         specs = [tool.spec for tool in manner.offered() if tool.spec.name in setting.shown]
-        return reason(job.item.text, specs, **how)
+        return solve(job.item.text, specs, SolveOptions(**how))
 
     def first_request(self, job: Job) -> Request:
         """Give the request that is sent first for a job; nothing is sent."""
