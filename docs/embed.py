@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from taiwa.cli.main import cli
-from taiwa.cli.table import COMMANDS, SECTIONS
+from taiwa.cli.main import COMMANDS, SECTIONS, cli
 from taiwa.models import broken, failures
 from taiwa.postgres import faults as server_faults
 from taiwa.sqlite import faults

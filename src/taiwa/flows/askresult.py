@@ -190,20 +190,20 @@ class AskResult:
             case, delta.get("is_uncertain") is True, options_from_delta(delta),
         )  # fmt: skip
 
-    def render_text(self, translate: Translate) -> str:
+    def render_text(self, sentence: Translate) -> str:
         """Write the result for the user, with the program's own sentences from a catalogue."""
         act = self.act
         if isinstance(act, Ask):
-            hint = (translate("(reply with a number, in your own words, or “just answer”)"),) if act.options else ()
+            hint = (sentence("(reply with a number, in your own words, or “just answer”)"),) if act.options else ()
             return "\n".join((_line(act.question), *_options(act.options), *hint))
         if isinstance(act, HandOver):
-            head = translate("This question needs a human. The case so far:")
-            return "\n".join((head, *(_case(self.case, translate) if self.case else ())))
+            head = sentence("This question needs a human. The case so far:")
+            return "\n".join((head, *(_case(self.case, sentence) if self.case else ())))
         if isinstance(act, Advise):
-            return translate(ADVICE[act.kind])
-        blocks = [*_blocks(act, self.answer, translate, self.is_uncertain)]
+            return sentence(ADVICE[act.kind])
+        blocks = [*_blocks(act, self.answer, sentence, self.is_uncertain)]
         if self.options:
-            head = translate("There is more about this. Please say which one you mean:")
+            head = sentence("There is more about this. Please say which one you mean:")
             blocks.append("\n".join((head, *_options(self.options))))
         return "\n\n".join(blocks)
 
@@ -224,47 +224,47 @@ def answer_text_of(past: Past) -> str:
     return brief if isinstance(brief, str) else past.answer
 
 
-def place_of(cited: Citation, translate: Translate) -> str:
+def place_of(cited: Citation, sentence: Translate) -> str:
     """Write where a citation stands: path, headings, page.
 
     >>> from taiwa.i18n import dialogue_catalogue
     >>> place_of(Citation(1, "a#0", "a.pdf", "w", 0, 1, ("Leave", "Sick"), 3), dialogue_catalogue("en"))
     'a.pdf › Leave › Sick, page 3'
     """
-    page = ", " + translate("page {number}", number=cited.page) if cited.page else ""
+    page = ", " + sentence("page {number}", number=cited.page) if cited.page else ""
     return _line(" › ".join((cited.source, *cited.heading))) + page
 
 
-def _blocks(act: Look, answer: Answer | None, translate: Translate, is_uncertain: bool) -> Iterator[str]:
+def _blocks(act: Look, answer: Answer | None, sentence: Translate, is_uncertain: bool) -> Iterator[str]:
     if answer is None or not answer.passages:
-        yield translate("The documents that you may see contain nothing about this.")
+        yield sentence("The documents that you may see contain nothing about this.")
         return
     if act.assumption:
         yield _line(f"({act.assumption})")
     if not answer.documented:
-        yield translate("The documents do not say.")
+        yield sentence("The documents do not say.")
     elif is_uncertain:
-        yield translate("The documents may not cover this. The closest passages are:")
+        yield sentence("The documents may not cover this. The closest passages are:")
     if answer.claims:
-        yield "\n".join(_claim(claim, translate) for claim in answer.claims)
+        yield "\n".join(_claim(claim, sentence) for claim in answer.claims)
     if answer.missing:
-        yield translate("Not in the documents: {text}", text=_line(answer.missing))
+        yield sentence("Not in the documents: {text}", text=_line(answer.missing))
     if answer.sources:
-        yield "\n".join(_sources(answer, translate))
+        yield "\n".join(_sources(answer, sentence))
 
 
-def _claim(claim: Claim, translate: Translate) -> str:
+def _claim(claim: Claim, sentence: Translate) -> str:
     numbers = "".join(f"[{number}]" for number in dict.fromkeys(each.number for each in claim.citations))
-    return _line(claim.text) + " " + (numbers or translate("(not supported by any passage)"))
+    return _line(claim.text) + " " + (numbers or sentence("(not supported by any passage)"))
 
 
-def _sources(answer: Answer, translate: Translate) -> Iterator[str]:
+def _sources(answer: Answer, sentence: Translate) -> Iterator[str]:
     """Path, headings, page and a snippet of each passage that is cited; what is quoted stands in brackets."""
     held = {cited.number: cited for cited in answer.sources}
     quoted = {number: [each for each in answer.citations if each.number == number] for number in held}
     texts = {key_of(passage): passage for passage in answer.passages}
     for number, cited in held.items():
-        yield f"[{number}] {place_of(cited, translate)}"
+        yield f"[{number}] {place_of(cited, sentence)}"
         passage = texts[cited.passage]
         marks = [(each.start - passage.start, each.end - passage.start) for each in quoted[number]]
         yield INDENT + _snippet(passage.text, marks)
@@ -307,14 +307,14 @@ def _options(options: Sequence[Option]) -> Iterator[str]:
         yield _line(f"{INDENT}{number}. {option.label} ({option.count})", INDENT)
 
 
-def _case(case: Case, translate: Translate) -> Iterator[str]:
-    yield INDENT + translate("searched for: {text}", text=_line(case.query))
+def _case(case: Case, sentence: Translate) -> Iterator[str]:
+    yield INDENT + sentence("searched for: {text}", text=_line(case.query))
     if case.missing:
-        yield INDENT + translate("missing: {text}", text=_line(", ".join(case.missing)))
+        yield INDENT + sentence("missing: {text}", text=_line(", ".join(case.missing)))
     for passage in case.passages:
         yield INDENT + _line("· " + " › ".join((passage.source, *passage.heading)))
     if case.owner:
-        yield INDENT + translate("responsible: {text}", text=_line(case.owner))
+        yield INDENT + sentence("responsible: {text}", text=_line(case.owner))
 
 
 def _line(text: str, indent: str = "") -> str:

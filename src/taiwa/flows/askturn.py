@@ -64,8 +64,8 @@ def ask_turn(text: str, options: AskTurnOptions, reader: Reader = PLAIN) -> Step
         answered = yield from _answered(found, dialogue, options, reader)
         language = tongue(dialogue, options.person.language, options.clarify.locale)
         result = _result(found, answered, text, language, options)
-        translate = dialogue_catalogue(language, options.clarify.catalogue)
-        words = (yield from _advised(found.act, dialogue, options)) or result.render_text(translate)
+        sentence = dialogue_catalogue(language, options.clarify.catalogue)
+        words = (yield from _advised(found.act, dialogue, options)) or result.render_text(sentence)
         after = take(settled, text, words, result.to_delta())
         return Reply(words, after.fresh[-1].delta), after
 
