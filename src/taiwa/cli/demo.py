@@ -167,7 +167,7 @@ HOLDING = Part(
             gettext_noop("The masks of such a text, position by position, over the vocabulary of this network."),
             f'taiwa explain --vocab builtin --regex "{FORMULA}" {{said}}',
             "Ammonia is NH3.",
-            "it fits",
+            "accepted",
         ),
     ),
     "taiwa explain --regex \"[0-9]{1,3}%\" 42% --html masks.html",

@@ -123,7 +123,7 @@ def _print_refreshed(summary: "Summary", done: "Refreshed") -> None:
             )
     if done.others:
         kinds = ", ".join(f"{suffix} ({count})" for suffix, count in sorted(done.others.items()))
-        tell(f"left out, of other kinds: {kinds}")
+        tell(f"skipped, of other types: {kinds}")
 
 
 # The help of the group shows the options of the hidden command; they are parsed there.
