@@ -1,4 +1,4 @@
-"""`taiwa demo`: the model that comes along at work, through the commands that a person would type."""
+"""Demonstrate the built-in model with ordinary commands: demo."""
 
 import io
 import os
@@ -29,9 +29,9 @@ FORMULA = r"((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command; `{said}` in it stands for what is said, which a person may replace.
+    """A command; `{said}` in it stands for a text that the user may replace.
 
-    `shows` must occur in what it prints, and `code` is its exit code. A `reply` comes only where the step before it asked back.
+    `shows` must occur in its output, and `code` is its exit code. A `reply` follows only where the step before it asked back.
     """
 
     about: str
@@ -174,16 +174,16 @@ HOLDING = Part(
 )  # fmt: skip
 PARTS = (SOLVING, DESK, ASKING, HOLDING)
 PAUSE, PER_LINE, LONGEST_PAUSE = 1.2, 0.12, 3.0
-"""Seconds for a person who watches: for each command, for each line that it printed, and at most; a pipe waits for nothing."""
+"""Seconds to wait on a terminal after a command, after each line that it printed, and at most; there is no pause in a pipe."""
 LONGEST_LINE = 100_000
 
 
 class _EndedError(Exception):
-    """The person wants no more."""
+    """The user ended the input."""
 
 
 class _Copy(io.TextIOBase):
-    """Standard output that remembers what was printed."""
+    """Standard output that records what is printed."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -191,38 +191,38 @@ class _Copy(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
-        """That of the output."""
+        """Return that of the output."""
         return self._out.encoding
 
     @property
     def errors(self) -> str | None:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
-        """That of the output."""
+        """Return that of the output."""
         return self._out.errors
 
     def writable(self) -> bool:
-        """It is."""
+        """Return true."""
         return True
 
     def isatty(self) -> bool:
-        """Whether a person sees it."""
+        """Whether it is a terminal."""
         return self._out.isatty()
 
     def fileno(self) -> int:
-        """That of the output."""
+        """Return that of the output."""
         return self._out.fileno()
 
     def write(self, text: str) -> int:
-        """Print, and remember."""
+        """Print and record."""
         self.text += text
         return self._out.write(text)
 
     def flush(self) -> None:
-        """Print at once."""
+        """Flush the output."""
         self._out.flush()
 
 
 class Show:
-    """Runs the steps, and counts those that went otherwise than was meant."""
+    """Runs the steps, and counts those with unexpected output."""
 
     def __init__(self, *, interactive: bool = False) -> None:
         self._interactive = interactive
@@ -245,7 +245,7 @@ class Show:
         say_line(_("try next: {command}", command=part.then), "green")
 
     def _step(self, step: Step, said: str, *, free: bool) -> int:
-        """Run a command; with a person's own words nothing is expected of it."""
+        """Run a command; with the user's own text its outcome is not checked."""
         command = step.command.replace("{said}", _quoted(said))
         say_line(f"$ {command}", "cyan")
         code, printed = _run(command)
@@ -266,7 +266,7 @@ class Show:
         return code
 
     def _said(self, step: Step) -> str:
-        """What the person types in place of the example, if anything."""
+        """Return what the user types in place of the example, if anything."""
         if not self._interactive or not step.said:
             return step.said
         say_line(_("example: {said}", said=step.said))
@@ -282,7 +282,7 @@ class Show:
                 tell(_("that line is not UTF-8; type it again"), "yellow")
                 continue
             said = "".join(sign for sign in line if category(sign) != "Cc").strip()
-            if not self._lines.isatty():  # nobody has seen it while it was typed
+            if not self._lines.isatty():  # a terminal would have shown it while it was typed
                 say_line(said)
             return said if said.strip("-") else step.said
 
@@ -290,10 +290,10 @@ class Show:
 @click.command()
 @click.option("-i", "--interactive", is_flag=True, help="Type your own questions and orders.")
 def demo(*, interactive: bool) -> None:
-    """Watch the small model that comes along: problems solved with tools, an order desk, questions to a handbook, a constraint.
+    """Watch the built-in model solve problems with tools, take orders, answer from a handbook, and obey a constraint.
 
-    No key, no network, no input needed, about a minute; in a pipe it prints plainly and waits for nothing. It keeps nothing,
-    and touches no conversation of yours. The exit code is 1 if a step went otherwise than was meant.
+    No key, no network and no input is needed; it takes about a minute, and does not pause in a pipe. Nothing is stored, and your
+    conversations are not touched. The exit code is 1 if a step has an unexpected outcome.
 
     \b
     taiwa demo
@@ -349,7 +349,7 @@ def _size() -> str:
 
 
 def _quoted(said: str) -> str:
-    """A text as a word of a shell's line."""
+    """Quote a text for a shell."""
     if said.isalnum():
         return said
     word = shlex.quote(said) if set(said) & set('"$`\\!') else f'"{said}"'
@@ -357,7 +357,7 @@ def _quoted(said: str) -> str:
 
 
 def _run(command: str) -> tuple[int, str]:
-    """Run a command line as `taiwa` would, in this process; its exit code, and what it printed."""
+    """Run a command line in this process; return its exit code and its output."""
     from taiwa.kernel.errors import TaiwaError
 
     sys.stdout.flush()
@@ -380,7 +380,7 @@ def _told(message: str, code: int) -> int:
 
 @contextmanager
 def at_home(folder: Path) -> Generator[None]:
-    """A home of its own: nothing of the person's settings, keys or conversations is read or written, and nothing is asked."""
+    """Use an empty home: settings, keys and conversations of the user are neither read nor written, and nothing is asked."""
     kept, stdin = dict(os.environ), sys.stdin
     for name in [name for name in os.environ if name.startswith("TAIWA_") and name != "TAIWA_LANG"]:
         del os.environ[name]

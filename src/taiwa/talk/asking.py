@@ -57,7 +57,7 @@ class Nobody:
 
     def stream(self, request: Request) -> Iterator[Chunk]:  # noqa: ARG002  (a model's signature)
         """Refuse."""
-        raise ConfigError("no model is set, and this needs one: give -m, or `taiwa config set model NAME`")
+        raise ConfigError("no model is set; pass -m, or `taiwa config set model NAME`")
 
     def astream(self, request: Request) -> "AsyncIterator[Chunk]":
         """Refuse."""
