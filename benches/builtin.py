@@ -96,15 +96,17 @@ def _free(network: "Source") -> int:
 def _answer(model: "BuiltinModel", question: str) -> int:
     """Solve a question as `taiwa solve` does; gives how many tokens were written."""
     from taiwa.flows.rationale import Bounds
-    from taiwa.flows.reason import reason
+    from taiwa.flows.reason import SolveOptions, solve
     from taiwa.kernel.run import Runtime
     from taiwa.kernel.values import Sampling
     from taiwa.tools import builtin
 
     model.scribe().shelf.clear()
     tools = [tool for name, tool in builtin().items() if name in ("calculator", "molar_mass", "stoichiometry")]
-    program = reason(
-        question, [tool.spec for tool in tools], sampling=Sampling(max_tokens=MOST), bounds=Bounds(calls=3)
+    program = solve(
+        question,
+        [tool.spec for tool in tools],
+        SolveOptions(sampling=Sampling(max_tokens=MOST), bounds=Bounds(calls=3)),
     )
     done = Runtime(model, tools=tools).done(program)
     return done.spent.usage.output_tokens

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from benches.measure import Subject, timed
 from taiwa.flows.rationale import Bounds, Way
-from taiwa.flows.reason import reason
+from taiwa.flows.reason import SolveOptions, solve
 from taiwa.kernel import Runtime
 from taiwa.kernel.values import Message, Response, ToolCall
 from taiwa.models.scripted import script
@@ -21,7 +21,7 @@ from taiwa.tools import tool
 CALLS = 8
 ROUNDS = 15
 REPEATS = 6
-WAYS: tuple[Way, ...] = ("continue", "cut", "native")
+WAYS: tuple[Way, ...] = ("prefill", "stop", "native")
 MOST_US = 2_000
 Dialogue = Callable[[int], str]
 """Has a dialogue with so many calls and returns the answer."""
@@ -46,7 +46,7 @@ def taiwa(way: Way) -> Dialogue:
 
     def talk(calls: int) -> str:
         model = script(*map(turn, range(calls)), LAST, chunk=len(WORDS))
-        found = Runtime(model, tools=(echo,)).run(reason("?", (echo.spec,), way=way, bounds=bounds))
+        found = Runtime(model, tools=(echo,)).run(solve("?", (echo.spec,), SolveOptions(tool_mode=way, bounds=bounds)))
         assert len(found.calls) == calls
         return found.text
 
@@ -131,6 +131,6 @@ def main() -> None:
     native = sorted(own[-1])[ROUNDS // 2]
     for name, peer in (("pydantic-ai", pydantic_ai), ("smolagents, ToolCallingAgent", smolagents)):
         subject.median(f"{name}: by function calls", an_interruption(peer()), "µs", ours=native)
-    for what, values in zip(("continued", "cut", "native"), own, strict=True):
+    for what, values in zip(("continued", "stop", "native"), own, strict=True):
         subject.target(f"taiwa, {what}", sorted(values)[ROUNDS // 2], MOST_US, "µs")
     subject.write()

@@ -14,7 +14,7 @@ from benches.tokens import PrefixCache, encoder
 from taiwa.apps.shots import built_in, results
 from taiwa.flows.protocol import protocol
 from taiwa.flows.rationale import Way
-from taiwa.flows.reason import reason
+from taiwa.flows.reason import SolveOptions, solve
 from taiwa.flows.worked import Step, Worked, choose, render, steps
 from taiwa.kernel import Runtime
 from taiwa.kernel.records import Json, canonical, record
@@ -23,7 +23,7 @@ from taiwa.models.scripted import script
 from taiwa.tools import builtin
 
 SHOTS = (0, 5, 20)
-WAYS: tuple[Way, ...] = ("continue", "cut", "native")
+WAYS: tuple[Way, ...] = ("prefill", "stop", "native")
 MOST_TIMES = 1.05
 TAGGED = protocol("tagged")
 RESULT_OF = results(builtin().values(), TAGGED)
@@ -102,7 +102,9 @@ def answered(questions: Iterable[Worked], way: Way, number: int) -> Bill:
     specs = [tool.spec for tool in builtin().values()]
     for worked in questions:
         model = script(*replies(worked, way))
-        program = reason(worked.question, specs, way=way, shots=shots(worked, number), answer_by=("line",))
+        program = solve(
+            worked.question, specs, SolveOptions(tool_mode=way, shots=shots(worked, number), answer_by=("line",))
+        )
         found = Runtime(model, tools=tuple(builtin().values())).run(program)
         assert len(found.calls) == sum(isinstance(part, Step) for part in worked.parts), (worked.id, found)
         bill.questions += 1

@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from taiwa.cli.main import cli
-from taiwa.cli.table import COMMANDS, SECTIONS
+from taiwa.cli.main import COMMANDS, SECTIONS, cli
 from taiwa.models.http_api import errors
 from taiwa.sql import postgres, sqlite
 from taiwa.store.schema import STORE

@@ -12,8 +12,8 @@ from typing import cast
 
 from taiwa.apps.catalogue import HANDBOOK
 from taiwa.flows.acts import Ask
-from taiwa.flows.askturn import also_meant
-from taiwa.flows.clarify import Clarified, Manner, clarify
+from taiwa.flows.askturn import other_meanings
+from taiwa.flows.clarify import Clarified, ClarifyOptions, clarify
 from taiwa.flows.extractive import Reader, extractive
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
@@ -163,11 +163,11 @@ def _ask(index: Index, row: Question, reader: Reader) -> HandbookAnswer:
     held = any((gold.source, gold.words) in places for gold in row.gold)
     runtime = Runtime(retriever=ScopedRetriever([index], row.who))
     decided = runtime.run(_clarify_program(row))
-    return HandbookAnswer(row, rank, held, isinstance(decided.act, Ask), bool(also_meant(decided, row.turns[-1])))
+    return HandbookAnswer(row, rank, held, isinstance(decided.act, Ask), bool(other_meanings(decided, row.turns[-1])))
 
 
 def _clarify_program(row: Question) -> Program[Clarified]:
-    return clarify((*row.history, user(row.turns[-1])), Manner(judge="none"))
+    return clarify((*row.history, user(row.turns[-1])), ClarifyOptions(assess_by="no-model"))
 
 
 def _read_question(row: Mapping[str, Json]) -> Question:

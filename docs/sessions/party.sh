@@ -102,7 +102,7 @@ taiwa say -s party-1 --json "And to drink?"
 #== upkeep
 taiwa fsck
 taiwa gc --dry-run
-taiwa forget from-a-friend --yes
+taiwa delete from-a-friend --yes
 
 #== name
 taiwa fork 別案

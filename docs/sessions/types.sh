@@ -10,8 +10,8 @@ class Order:
     drink: Literal["tea", "coffee"]
     size: int
 END
-taiwa render shop:Order
-echo "Sure! {drink: 'tea', 'size': 2,}" | taiwa read - --type shop:Order -v
+taiwa schema shop:Order
+echo "Sure! {drink: 'tea', 'size': 2,}" | taiwa parse - --type shop:Order -v
 #== extract
 #> {"drink": "tea", "size": "two"}
 #> {"drink": "tea", "size": 2}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from taiwa.flows.chat import Reply, say
     from taiwa.flows.extract import Extracted, extract
     from taiwa.flows.rationale import Rationale
-    from taiwa.flows.reason import reason
+    from taiwa.flows.reason import SolveOptions, solve
     from taiwa.flows.repair import Repair
     from taiwa.flows.route import route
     from taiwa.kernel.arun import AsyncRuntime
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from taiwa.talk.opening import open
     from taiwa.talk.running import arun, astream, run, stream
     from taiwa.talk.talk import Talk
-    from taiwa.talk.turn import Manner, Said
+    from taiwa.talk.turn import TurnOptions, TurnResult
 
 __all__ = [
     "Api",
@@ -43,7 +43,6 @@ __all__ = [
     "Extracted",
     "Journal",
     "Limits",
-    "Manner",
     "Message",
     "Note",
     "Program",
@@ -53,12 +52,14 @@ __all__ = [
     "Request",
     "Response",
     "Runtime",
-    "Said",
     "Shape",
+    "SolveOptions",
     "Spent",
     "TaiwaError",
     "Talk",
     "TextDelta",
+    "TurnOptions",
+    "TurnResult",
     "Usage",
     "arun",
     "astream",
@@ -68,12 +69,12 @@ __all__ = [
     "open",
     "perform",
     "read",
-    "reason",
     "replay",
     "route",
     "run",
     "say",
     "script",
+    "solve",
     "stream",
 ]
 
@@ -85,7 +86,7 @@ PLACES = {
     "flows.chat": ("Reply", "say"),
     "flows.extract": ("Extracted", "extract"),
     "flows.rationale": ("Rationale",),
-    "flows.reason": ("reason",),
+    "flows.reason": ("SolveOptions", "solve"),
     "flows.repair": ("Repair",),
     "flows.route": ("route",),
     "kernel.arun": ("AsyncRuntime",),
@@ -102,7 +103,7 @@ PLACES = {
     "talk.opening": ("open",),
     "talk.running": ("arun", "astream", "run", "stream"),
     "talk.talk": ("Talk",),
-    "talk.turn": ("Manner", "Said"),
+    "talk.turn": ("TurnOptions", "TurnResult"),
 }
 MODULES = {name: module for module, names in PLACES.items() for name in names}
 RENAMED = {"find_app": "find"}

@@ -44,7 +44,14 @@ def test_the_seventh_looks_things_up() -> None:
     app = load(ASK, {})
 
     assert app.flow == "ask"
-    assert app.values == {"in": [], "as": [], "policy": "look_first", "rounds": None, "judge": "auto", "person": ""}
+    assert app.values == {
+        "in": [],
+        "as": [],
+        "policy": "look_first",
+        "max_questions": None,
+        "assess_by": "auto",
+        "user": "",
+    }
     assert (app.keep, app.fields) == (Keep(20, 10), ())
     assert load_source(app.source).hash == app.hash
 

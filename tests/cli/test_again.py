@@ -83,12 +83,12 @@ def test_an_answer_to_an_empty_edit_is_not_asked_for(talked: Taiwa, speaker: Spe
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        (("edit", "chat-1~2", "x"), "chat-1~2 is no turn of chat-1"),
+        (("edit", "chat-1~2", "x"), "'chat-1~2' is not a turn of chat-1"),
         (("edit", "chat-9", "x"), "session 'chat-9' not found"),
         (("retry", "-s", "chat-9"), "session 'chat-9' not found"),
-        (("resume",), "no turn was cut off: there is nothing to resume"),
+        (("resume",), "nothing to resume: no turn was cut off"),
         (("rerun", "chat-9", "-o", "x"), "session 'chat-9' not found"),
-        (("rerun", "-p", "a=1", "-o", "x"), "-p goes with --app"),
+        (("rerun", "-p", "a=1", "-o", "x"), "-p requires --app"),
         (("replay", "chat-9"), "session 'chat-9' not found"),
     ],
 )
@@ -188,7 +188,7 @@ def test_other_conversations_that_were_cut_off_are_named(taiwa: Taiwa, speaker: 
     first = taiwa.ok("resume")
     second = taiwa.ok("resume", "-s", "one")
 
-    assert first.err == "turns were cut off in one too: taiwa resume -s NAME\n"
+    assert first.err == "turns of one were cut off too; finish them with taiwa resume -s NAME\n"
     assert second.err == ""
 
 

@@ -27,7 +27,7 @@ def test_a_new_app_is_sound_and_can_be_talked_to(taiwa: Taiwa, speaker: Speaker,
 
     path = place.config.parent / "apps" / "tutor.md"
     assert made.out == f"{path}\n"
-    assert taiwa.ok("apps", "check", "tutor").out == f"{path}: nothing is wrong\n"
+    assert taiwa.ok("apps", "check", "tutor").out == f"{path}: no errors\n"
     assert taiwa("apps", "new", "tutor").code == 2
 
 
@@ -39,7 +39,7 @@ def test_every_fault_is_named_with_its_line(taiwa: Taiwa, apps: Callable[[str, s
     assert checked.code == 2
     assert f"{path}:4" in checked.out
     assert "did you mean" in checked.out
-    assert checked.err.endswith("it cannot be opened\n")
+    assert checked.err.endswith("the app cannot be opened\n")
     told = taiwa("apps", "check", "tutor", "--json").json
     assert {4, 6} <= {fault["line"] for fault in told["faults"]}
 

@@ -83,19 +83,24 @@ def test_what_the_documents_may_not_hold_has_a_code_of_its_own(taiwa: Taiwa) -> 
     asked = taiwa("ask", "How do I breed penguins with many hats?", "--json")
 
     assert asked.code == 4
-    assert json.loads(asked.out)["weak"] is True
-    assert taiwa.ok("ask", "How many days of annual leave do I have in Galway?", "--json").json["weak"] is None
+    assert json.loads(asked.out)["is_uncertain"] is True
+    assert taiwa.ok("ask", "How many days of annual leave do I have in Galway?", "--json").json["is_uncertain"] is None
 
 
 def test_programs_get_one_object(taiwa: Taiwa, folder: Path) -> None:
     found = taiwa.ok("ask", "how many days of paid leave does everybody have", "--in", str(folder), "--json").json
 
-    assert (found["act"], found["policy"], found["documented"], found["by"]) == ("look", "look_first", True, "passages")
+    assert (found["act"], found["policy"], found["documented"], found["source"]) == (
+        "search",
+        "look_first",
+        True,
+        "extractive",
+    )
     assert found["answer"] == "Everybody has ten days of paid leave."
     (cited,) = found["citations"]
     text = (folder / "leave.md").read_text()
     assert text[cited["start"] : cited["end"]] == cited["words"] == "Everybody has **ten** days of paid leave."
-    assert found["hits"][0]["id"] == cited["id"]
+    assert found["passages"][0]["id"] == cited["id"]
     assert found["claims"][0]["supported"] is True
     assert found["options"] == []
     assert found["cost"] == 0
@@ -104,11 +109,11 @@ def test_programs_get_one_object(taiwa: Taiwa, folder: Path) -> None:
 def test_scores_act_query_and_hits_are_shown_on_demand_and_kept(taiwa: Taiwa, folder: Path) -> None:
     said = taiwa.ok("ask", "how many days of paid leave does everybody have", "--in", str(folder), "-v")
 
-    assert "look_first: look (clear)" in said.err
-    assert "looked up: how many days of paid leave does everybody have" in said.err
+    assert "look_first: search (clear)" in said.err
+    assert "searched for: how many days of paid leave does everybody have" in said.err
     assert "leave.md › Leave › Paid leave" in said.err
     kept = taiwa.ok("show", "--json").json
-    assert kept["delta"]["hits"][0]["path"] == "leave.md"
+    assert kept["delta"]["passages"][0]["path"] == "leave.md"
     assert taiwa.ok("replay").lines[-1].endswith("every state has its recorded hash")
 
 
@@ -131,7 +136,7 @@ def test_a_model_judges_and_words_the_answer_and_its_words_are_checked(
     found = taiwa.ok("ask", "how many days of paid leave are there", "--in", str(folder), "--json").json
 
     assert found["answer"] == "Ten days."
-    assert found["by"] == "model"
+    assert found["source"] == "generated"
     assert found["scores"]["clarity"] == 1
     assert found["citations"][0]["words"] == "ten** days of paid leave"
     assert found["usage"]["requests"] == 2
@@ -161,7 +166,7 @@ def test_the_article_s_policy_asks_what_the_model_worded(taiwa: Taiwa, speaker: 
     [
         (("leave", "--in", "nowhere"), "neither an index nor a folder"),
         (("leave", "--policy", "article"), "scores of a model"),
-        (("leave", "--person", "nobody"), "neither a person"),
+        (("leave", "--user", "nobody"), "neither a person"),
         ((" ",), "empty"),
     ],
 )
@@ -175,14 +180,14 @@ def test_what_cannot_be_is_one_line(taiwa: Taiwa, arguments: tuple[str, ...], sa
 
 def test_a_conversation_is_had_line_by_line_and_taught(taiwa: Taiwa, folder: Path) -> None:
     taiwa.ok("index", str(folder))
-    taiwa.ok("person", "set", "ann", "office=Leith")
+    taiwa.ok("user", "set", "ann", "office=Leith")
 
-    said = taiwa.ok("chat", "ask", "-p", "person=ann", input="leave\n2\n/good\n/bad noask\n/undo\n/state\n")
+    said = taiwa.ok("chat", "ask", "-p", "user=ann", input="leave\n2\n/good\n/bad noask\n/undo\n/state\n")
 
     assert "    2. Paid leave (1)" in said.lines
     assert "Everybody has ten days of paid leave. [1]" in said.lines
     assert "how welcome questions back are: " in said.err
-    assert taiwa.ok("person", "show", "ann", "--json").json["verdicts"] == {"good": 1, "should_not_have_asked": 1}
+    assert taiwa.ok("user", "show", "ann", "--json").json["verdicts"] == {"good": 1, "should_not_have_asked": 1}
 
 
 def test_feedback_needs_somebody_to_learn_of(taiwa: Taiwa, folder: Path) -> None:
@@ -190,17 +195,17 @@ def test_feedback_needs_somebody_to_learn_of(taiwa: Taiwa, folder: Path) -> None
 
     said = taiwa("chat", "ask", input="leave\n/good\n")
 
-    assert "taiwa person set NAME" in said.err
+    assert "taiwa user set NAME" in said.err
 
 
 def test_nothing_is_kept_where_nothing_is_to_be_kept(taiwa: Taiwa, place: Place) -> None:
-    taiwa.ok("ask", "How many days of annual leave do I have in Galway?", "--no-log")
+    taiwa.ok("ask", "How many days of annual leave do I have in Galway?", "--no-store")
 
     assert not place.store.exists()
 
 
 def test_a_terminal_is_answered_at_once(place: Place) -> None:
-    with Terminal(place.environment(), "ask", "--judge", "none", "それはいつまでですか") as terminal:
+    with Terminal(place.environment(), "ask", "--assess-by", "no-model", "それはいつまでですか") as terminal:
         terminal.see("> ")
         terminal.type("休暇の申請\r")
         terminal.see("[1]")

@@ -115,9 +115,7 @@ def test_a_fold_begins_no_second_conversation_of_the_same_name(
     other = taiwa.ok("batch", "chat", file, "--mode", "fold", "-s", "other")
 
     assert refused.code == 2
-    assert (
-        refused.err == "taiwa: there is a conversation chat-lines: --resume goes on with it, -s NAME begins another\n"
-    )
+    assert refused.err == "taiwa: session chat-lines already exists; --resume continues it, -s NAME creates another\n"
     assert other.rows[0]["session"] == "other"
 
 
@@ -159,7 +157,7 @@ def test_a_fold_does_not_go_on_with_other_params(taiwa: Taiwa, speaker: Speaker,
     again = taiwa("batch", "translate", file, "-p", "target_lang=German", "--mode", "fold", "--resume")
 
     assert again.code == 2
-    assert "begun with another app or with other params" in again.err
+    assert "has another app or other parameters" in again.err
 
 
 # --- map --------------------------------------------------------------------------------------------------------------
@@ -175,7 +173,7 @@ def test_rows_of_a_map_know_nothing_of_each_other_and_keep_their_order(
     assert [row["answer"] for row in done.rows] == ["ONE", "TWO", "THREE"]
     assert [len(request["messages"]) for request in speaker.requests] == [6, 6, 6]
     assert [row["state"]["turns"] for row in done.rows] == [1, 1, 1]
-    assert "there is no conversation yet" in taiwa.ok("log").err
+    assert "there are no conversations yet" in taiwa.ok("log").err
     assert taiwa.ok("cost", "--json").json[0]["requests"] == 3
 
 
@@ -216,14 +214,14 @@ def test_rows_of_json_bring_their_id_and_params(taiwa: Taiwa, speaker: Speaker, 
 
 BROKEN = {
     "no JSON": ('{"text": ', "line 2 is not JSON"),
-    "no object": ("[1]", "line 2 is no object"),
+    "no object": ("[1]", "line 2 is not an object"),
     "no text": ('{"txt": "x"}', 'line 2 has no "text"'),
     "a number": ('{"text": 1}', 'line 2 has no "text"'),
     "empty text": ('{"text": " "}', "the text is empty"),
     "half a character": ('{"text": "\\ud800"}', "half a character"),
     "deep": ("[" * 100_000, "line 2 is not JSON"),
     "unknown param": ('{"text": "x", "params": {"nix": 1}}', "no parameter 'nix'"),
-    "params of another kind": ('{"text": "x", "params": [1]}', "params are an object"),
+    "params of another kind": ('{"text": "x", "params": [1]}', "params must be an object"),
 }
 
 
@@ -304,7 +302,7 @@ def test_a_file_that_is_there_is_not_overwritten(
     refused = taiwa("batch", "chat", lines("one"), "--mode", "map", "-o", str(out))
 
     assert refused.code == 2
-    assert "is there already: --resume goes on with it" in refused.err
+    assert "already exists; --resume continues it" in refused.err
     assert out.read_text() == "mine"
     assert not speaker.requests
 

@@ -141,7 +141,7 @@ def test_save_writes_the_form_that_the_ending_says(taiwa: Taiwa, speaker: Speake
     talked = taiwa.ok("chat", input=f"Hi\n/save {tmp_path}/talk.md\n/save {tmp_path}/talk.txt\n")
 
     assert "> Hi\n\nHello!" in (tmp_path / "talk.md").read_text()
-    assert "talk.txt: the ending says no form" in talked.err
+    assert "talk.txt: unknown suffix" in talked.err
 
 
 def test_an_unknown_command_names_the_nearest_and_is_not_said(taiwa: Taiwa, speaker: Speaker) -> None:
@@ -218,7 +218,7 @@ def test_go_on_finds_the_latest_conversation(taiwa: Taiwa, speaker: Speaker) -> 
 def test_no_log_keeps_nothing(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
     speaker(delta("Hello!"))
 
-    taiwa.ok("chat", "--no-log", input="Hi\n/undo\n")
+    taiwa.ok("chat", "--no-store", input="Hi\n/undo\n")
 
     assert not place.store.exists()
 
@@ -246,7 +246,7 @@ def test_it_speaks_the_language_of_the_locale(
 
 
 def test_help_names_every_command_in_columns(taiwa: Taiwa, speaker: Speaker, monkeypatch: pytest.MonkeyPatch) -> None:
-    from taiwa.cli.slash import SLASHES
+    from taiwa.cli.chat import SLASHES
 
     monkeypatch.setenv("TAIWA_LANG", "ja")
     speaker()

@@ -125,8 +125,8 @@ def test_a_key_is_typed_unseen(provider: Speaker, place: Place) -> None:
 def test_a_key_can_be_taken_out_again(taiwa: Taiwa, provider: Speaker) -> None:
     taiwa.ok("keys", "set", "openai", "--no-check", input=CANARY)
 
-    assert taiwa.ok("keys", "remove", "openai").out == "OPENAI_API_KEY is not kept any more\n"
-    assert taiwa.ok("keys", "list").err == "no key is there; a local server needs none\n"
+    assert taiwa.ok("keys", "remove", "openai").out == "OPENAI_API_KEY is deleted\n"
+    assert taiwa.ok("keys", "list").err == "no keys are stored; a local server needs none\n"
     assert taiwa("keys", "remove", "openai").code == 2
 
 
@@ -134,7 +134,7 @@ def test_a_key_can_be_taken_out_again(taiwa: Taiwa, provider: Speaker) -> None:
     ("command", "given", "line"),
     [
         (("set", "opnai"), CANARY, "did you mean 'openai'?"),
-        (("set", "openai"), " \n", "no key was given for OPENAI_API_KEY"),
+        (("set", "openai"), " \n", "no key given for OPENAI_API_KEY"),
     ],
 )
 def test_a_key_that_cannot_be_kept_is_one_line(taiwa: Taiwa, command: tuple[str, ...], given: str, line: str) -> None:

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from taiwa.cli.cost import AXES
+from taiwa.cli.store import AXES
 from taiwa.store import Axis
 from tests.cli.conftest import Place, Speaker, Taiwa, delta
 from tests.peers.faults import speech
@@ -54,7 +54,7 @@ def test_what_a_server_does_not_say_is_unknown_and_never_nothing(taiwa: Taiwa, s
 
     assert (said["usage"], said["cost"]) == (None, None)
     (line,) = taiwa.ok("cost", "--json").json
-    assert (line["cost"], line["unmetered"]) == (None, 1)
+    assert (line["cost"], line["calls_without_usage"]) == (None, 1)
     assert line["known_cost"] == pytest.approx(ONE_CALL)
     shown = taiwa.ok("cost")
     assert shown.lines[1].endswith("unknown")

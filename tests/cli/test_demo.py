@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.cli.demo import Show, at_home
-from taiwa.cli.demosteps import INSTRUCTION, PARTS, Part, Step
+from taiwa.cli.demo import INSTRUCTION, PARTS, Part, Show, Step, at_home
 from taiwa.flows.reason import STEPS as STEPS_OF_SOLVE
 from tests.cli.conftest import Place, Result, Taiwa
 from tests.cli.terminal import Terminal
@@ -62,7 +61,7 @@ def test_it_says_who_writes_and_what_to_try_next(shown: Result) -> None:
         "now on other, turn 2",
         "0 model calls: every state has its recorded hash",
         "[1] en/",
-        "it fits, and is whole",
+        "accepted: the text is complete",
     ],
 )
 def test_solving_ordering_asking_and_holding_are_shown(shown: Result, part: str) -> None:

@@ -89,8 +89,8 @@ def test_markdown_keeps_answers_and_shows_what_changed(talked: Taiwa) -> None:
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        (("export", "chat-1", "-o", "chat.txt"), "chat.txt: the ending says no form; take .jsonl, .md or .html"),
-        (("export", "chat-1", "-o", "/proc/x.md"), "/proc/x.md: cannot be written"),
+        (("export", "chat-1", "-o", "chat.txt"), "chat.txt: unknown suffix '.txt'; use one of .jsonl, .md, .html"),
+        (("export", "chat-1", "-o", "/proc/x.md"), "cannot write /proc/x.md"),
         (("export", "chat-9"), "session 'chat-9' not found"),
         (("import", "/nowhere.jsonl"), "/nowhere.jsonl: No such file or directory"),
     ],

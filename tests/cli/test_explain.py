@@ -43,7 +43,7 @@ def test_a_text_is_stepped_through(taiwa: Taiwa) -> None:
         ["2", "'%'", "(forced)", "1", "state", "3", "'%'"],
         ["3", "1", "state", "2", "the", "end"],
     ]
-    assert done.lines[-1] == "it fits, and is whole"
+    assert done.lines[-1] == "accepted: the text is complete"
     assert "\x1b" not in done.out
 
 
@@ -52,7 +52,7 @@ def test_a_type_is_told_with_pointer_and_keyword(taiwa: Taiwa) -> None:
 
     assert any("/name /properties/name: enum" in line and '"抹茶"' in line for line in done.lines)
     assert "integer, minimum 1, maximum 9" in done.out
-    assert re.fullmatch(r"refused: '12' cannot come at \d+: after '1', '2' is not expected; .*", done.lines[-1])
+    assert re.fullmatch(r"refused: '12' is not allowed at step \d+: after '1', '2' is not expected; .*", done.lines[-1])
 
 
 def test_without_a_text_the_language_is_told(taiwa: Taiwa) -> None:
@@ -73,8 +73,8 @@ def test_a_grammar_is_told_by_its_rules(taiwa: Taiwa) -> None:
 
     assert "  start: '(' NUMBER ')'" in start.lines
     assert "start: '(' · NUMBER ')'; start: '(' NUMBER · ')'" in done.out
-    assert "  2: may come: ')' '1' '2'" in done.lines
-    assert done.lines[-1] == "so far it fits; the text cannot end here"
+    assert "  2: allowed: ')' '1' '2'" in done.lines
+    assert done.lines[-1] == "accepted so far; the text cannot end here"
 
 
 def test_for_programs_everything_is_data(taiwa: Taiwa) -> None:
@@ -157,7 +157,7 @@ def test_a_page_of_a_small_automaton_lists_its_moves(taiwa: Taiwa, files: Path) 
     )
 
     words = " ".join(Page((files / "o.html").read_text(encoding="utf-8")).words)
-    assert "From state to state by tokens" in words
+    assert "Transitions by tokens" in words
     assert "-?(0|[1-9][0-9]*)" in words
 
 
@@ -179,20 +179,20 @@ def test_an_automaton_is_drawn_and_the_way_of_the_text_marked(taiwa: Taiwa, file
         (("--choice", " , "), "words with commas"),
         (("--schema", "gone.json"), "gone.json"),
         (("--schema", "number.lark"), "is not JSON"),
-        (("--schema", "fifteen.json"), "must be an object"),
+        (("--schema", "fifteen.json"), "must hold an object"),
         (
             ("--schema", "not.json"),
-            "/properties/a: not (not enforced by the readable guides); --engine llguidance keeps more",
+            "/properties/a: not (not enforced by the readable guides); --engine llguidance supports more",
         ),
         (("--type", "explained_shop:Nothing"), "has no 'Nothing'"),
         (("--grammar", "value.json"), "the grammar cannot be read"),
-        (("--regex", "a", "--vocab", "cl100k"), "there is no vocabulary 'cl100k'"),
+        (("--regex", "a", "--vocab", "cl100k"), "unknown vocabulary 'cl100k'"),
         (("--regex", "a", "--vocab", "value.json"), "is not a vocabulary"),
         (("--regex", "x", "--vocab", "five.json"), "no sequence of tokens"),
         (("--regex", "a*", "--vocab", "five.json", "b"), "no token writes"),
-        (("--grammar", "number.lark", "--dot", "x.dot"), "a grammar has none"),
+        (("--grammar", "number.lark", "--dot", "x.dot"), "a grammar and --engine llguidance have none"),
         (("--regex", "a{400}", "--dot", "x.dot"), "401 states"),
-        (("--regex", "a", "--dot", "nowhere/x.dot"), "cannot be written"),
+        (("--regex", "a", "--dot", "nowhere/x.dot"), "cannot write"),
         (("--choice", "a", "--engine", "other"), "'other' is not one of"),
     ],
 )
@@ -209,7 +209,10 @@ def test_bad_input_is_one_line_and_exit_code_2(
 
 
 def test_standard_input_is_read(taiwa: Taiwa) -> None:
-    assert taiwa.ok("explain", "--regex", "茶+", "-", input="茶茶").lines[-1] == "it fits, and is whole; more may come"
+    assert (
+        taiwa.ok("explain", "--regex", "茶+", "-", input="茶茶").lines[-1]
+        == "accepted: the text is complete; more may follow"
+    )
 
 
 def test_the_tokens_of_the_built_in_model_can_be_looked_at(taiwa: Taiwa) -> None:

@@ -91,7 +91,7 @@ def test_a_bad_answer_is_repaired_and_v_shows_how_and_for_how_much(taiwa: Taiwa,
     done = taiwa.ok("extract", f"{shop}:Order", "A large latte.", "-v")
 
     assert done.json == ORDER
-    assert "not read" in done.err
+    assert "invalid" in done.err
     assert '$.drinks[0].size = "huge": must be "small" or "large"' in done.err
     assert "attempt 2" in done.err
     assert done.err.splitlines()[-1].startswith("2 calls")
@@ -100,7 +100,7 @@ def test_a_bad_answer_is_repaired_and_v_shows_how_and_for_how_much(taiwa: Taiwa,
 def test_without_rounds_a_bad_answer_is_an_error_of_one_line(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
     speaker(BAD, GOOD)
 
-    done = taiwa("extract", f"{shop}:Order", "A large latte.", "--repair", "0")
+    done = taiwa("extract", f"{shop}:Order", "A large latte.", "--max-repairs", "0")
 
     assert done.code == 2
     assert done.out == ""
@@ -140,8 +140,8 @@ def test_a_guess_is_taken_only_where_that_is_said(taiwa: Taiwa, speaker: Speaker
     doubtful = '{"drinks": [{"name": latte, "size": "large"}]}'
     speaker(doubtful, doubtful)
 
-    assert taiwa("extract", f"{shop}:Order", "A latte.", "--repair", "0").code == 2
-    assert taiwa.ok("extract", f"{shop}:Order", "A latte.", "--repair", "0", "--guess").json == ORDER
+    assert taiwa("extract", f"{shop}:Order", "A latte.", "--max-repairs", "0").code == 2
+    assert taiwa.ok("extract", f"{shop}:Order", "A latte.", "--max-repairs", "0", "--guess").json == ORDER
 
 
 def test_a_dry_run_shows_the_request_and_calls_nothing(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
@@ -165,7 +165,7 @@ def test_what_it_cost_is_on_the_bill(taiwa: Taiwa, speaker: Speaker, shop: str) 
 def test_a_budget_of_tokens_ends_repairs(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
     speaker(BAD, GOOD)
 
-    done = taiwa("extract", f"{shop}:Order", "A large latte.", "--budget", "20")
+    done = taiwa("extract", f"{shop}:Order", "A large latte.", "--repair-budget", "20")
 
     assert done.code == 2
     assert "the budget of 20 tokens" in done.err
@@ -187,18 +187,18 @@ def test_the_mode_may_be_chosen(taiwa: Taiwa, speaker: Speaker, shop: str, mode:
 @pytest.mark.parametrize(
     ("target", "complaint"),
     [
-        ("Order", "names no type: give module:Type"),
-        ("nowhere:Order", "there is no module 'nowhere'"),
+        ("Order", "expected module:Type"),
+        ("nowhere:Order", "module 'nowhere' not found"),
         ("{shop}:Ordr", "has no 'Ordr'; did you mean 'Order'?"),
         ("{shop}:Menu.Nothing", "has no 'Nothing'"),
         ("missing.json", "missing.json: No such file"),
         ("broken.json", "broken.json is not JSON"),
-        ("list.json", "is no JSON Schema: it must be an object"),
+        ("list.json", "is not a JSON Schema; it must hold an object"),
         ("odd.json", "odd.json: not a JSON Schema"),
-        ("raising:Order", "raising cannot be imported: RuntimeError: no luck"),
-        ("leaving:Order", "leaving cannot be imported: SystemExit"),
-        ("wrong:Order", "wrong cannot be imported: SyntaxError"),
-        ("needing:Order", "needing cannot be imported: ModuleNotFoundError: No module named 'absent_of_course'"),
+        ("raising:Order", "cannot import raising: RuntimeError: no luck"),
+        ("leaving:Order", "cannot import leaving: SystemExit"),
+        ("wrong:Order", "cannot import wrong: SyntaxError"),
+        ("needing:Order", "cannot import needing: ModuleNotFoundError: No module named 'absent_of_course'"),
         ("threads:Lock", "cannot be a shape"),
     ],
 )
@@ -294,7 +294,7 @@ def test_another_type_repair_or_mode_is_another_question(
     speaker(GOOD, GOOD, '{"value": ["a"]}')
     taiwa.ok("extract", f"{shop}:Order", "--file", file)
 
-    taiwa.ok("extract", f"{shop}:Order", "--file", file, "--resume", "--repair", "2")
+    taiwa.ok("extract", f"{shop}:Order", "--file", file, "--resume", "--max-repairs", "2")
     taiwa.ok("extract", f"{shop}:Names", "--file", file, "--resume")
 
     assert len(speaker.seen) == 3

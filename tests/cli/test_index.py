@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from taiwa.cli.indexfind import cut
+from taiwa.cli.index import cut
 from tests.cli.conftest import Taiwa
 from tests.retrieval.documents import pdf
 
@@ -59,7 +59,7 @@ def test_what_is_not_for_everybody_is_neither_found_nor_listed(taiwa: Taiwa, fol
     taiwa.ok("index", str(folder), "--json")
 
     assert taiwa.ok("find", "salary", "--json").json == []
-    assert "no passage that may be seen" in taiwa.ok("find", "salary").err
+    assert "no visible passage" in taiwa.ok("find", "salary").err
     assert len(taiwa.ok("find", "salary " * 9_000).err) < 300
     assert [row["path"] for row in taiwa.ok("find", "salary", "--as", "group:hr", "--json").json] == ["pay.md"]
     assert "pay.md" not in taiwa.ok("index", "show", "handbook").out
@@ -68,7 +68,7 @@ def test_what_is_not_for_everybody_is_neither_found_nor_listed(taiwa: Taiwa, fol
 
 
 def test_indexes_are_listed_refreshed_by_name_and_dropped(taiwa: Taiwa, folder: Path) -> None:
-    assert "there is no index yet" in taiwa.ok("index", "list").err
+    assert "there are no indexes yet" in taiwa.ok("index", "list").err
     taiwa.ok("index", str(folder), "--name", "rules")
     (folder / "leave.md").unlink()
 
@@ -121,7 +121,7 @@ def test_two_commands_at_once_make_one_index_and_both_end_well(taiwa: Taiwa, fol
         (("index", "nowhere"), "folder nowhere not found"),
         (("index", "show", "nothing"), "index 'nothing' not found"),
         (("index", "drop", "nothing"), "index 'nothing' not found"),
-        (("find", "x"), "there is no index yet"),
+        (("find", "x"), "no index found"),
         (("find", " "), "at least one word"),
         (("find", "x", "--in", "nowhere"), "neither an index nor a folder"),
         (("index", ".", "--language", "klingon"), "unknown stemmer language 'klingon'"),

@@ -1,4 +1,4 @@
-"""`taiwa index --dense`: an index that is asked by meaning too, where a check shows that it helps."""
+"""`taiwa index --embeddings`: an index that is asked by meaning too, where a check shows that it helps."""
 
 import re
 from collections.abc import Iterator
@@ -45,38 +45,38 @@ def test_a_gain_on_what_people_asked_switches_it_on(
     assert taiwa.ok("find", "holiday", "--json").json == []
     helped(place)
 
-    said = taiwa.ok("index", "handbook", "--dense", f"{server.base_url}#topics")
+    said = taiwa.ok("index", "handbook", "--embeddings", f"{server.base_url}#topics")
 
-    assert said.lines[1].startswith("by meaning: topics@127.0.0.1:")
+    assert said.lines[1].startswith("embeddings: topics@127.0.0.1:")
     assert "3 vectors (3 new), from http://127.0.0.1:" in said.lines[1]
     assert said.lines[2].startswith("fused: nDCG@10 0.000 by words, ")
-    assert "on 24 questions of people: a gain (+" in said.lines[2]
+    assert "on 24 questions of users: a gain (+" in said.lines[2]
     assert [row["path"] for row in taiwa.ok("find", "holiday", "--json", "-k", "1").json] == ["leave.md"]
     assert taiwa.ok("find", "holiday", "-k", "1").lines[0].startswith("1. leave.md  0.0")
     shown = taiwa.ok("index", "show", "handbook")
     assert said.lines[2] in shown.lines
     assert "vectors" not in shown.out
-    dense = taiwa.ok("index", "show", "handbook", "--all", "--json").json["dense"]
+    dense = taiwa.ok("index", "show", "handbook", "--all", "--json").json["embeddings"]
     assert (dense["vectors"], dense["fused"], dense["forced"], dense["gain"]["of"]) == (3, True, False, "people")
 
 
 def test_without_a_gain_words_alone_are_asked_unless_it_is_forced(
     taiwa: Taiwa, folder: Path, server: EmbeddingServer
 ) -> None:
-    said = taiwa.ok("index", str(folder), "--dense", server.base_url)
+    said = taiwa.ok("index", str(folder), "--embeddings", server.base_url)
 
     assert said.lines[2].startswith("not fused: not checked: too few documents")
     assert taiwa.ok("find", "holiday", "--json").json == []
-    forced = taiwa.ok("index", "handbook", "--dense-force", "--json").json
-    assert (forced["dense"]["fused"], forced["dense"]["forced"], forced["vectors_made"]) == (True, True, 0)
+    forced = taiwa.ok("index", "handbook", "--force-embeddings", "--json").json
+    assert (forced["embeddings"]["fused"], forced["embeddings"]["forced"], forced["vectors_made"]) == (True, True, 0)
     assert [row["path"] for row in taiwa.ok("find", "holiday", "--json", "-k", "1").json] == ["leave.md"]
-    assert taiwa.ok("index", "handbook", "--json").json["dense"]["forced"]
-    assert taiwa.ok("index", "handbook", "--dense", "off", "--json").json["dense"] is None
+    assert taiwa.ok("index", "handbook", "--json").json["embeddings"]["forced"]
+    assert taiwa.ok("index", "handbook", "--embeddings", "off", "--json").json["embeddings"] is None
     assert taiwa.ok("find", "holiday", "--json").json == []
 
 
 def test_only_what_is_new_is_embedded(taiwa: Taiwa, folder: Path, server: EmbeddingServer) -> None:
-    taiwa.ok("index", str(folder), "--dense", server.base_url, "--dense-force")
+    taiwa.ok("index", str(folder), "--embeddings", server.base_url, "--force-embeddings")
     server.asked.clear()
     (folder / "new.md").write_text("holidays by train")
 
@@ -91,7 +91,7 @@ def test_only_what_is_new_is_embedded(taiwa: Taiwa, folder: Path, server: Embedd
 def test_an_endpoint_that_fails_leaves_documents_indexed_and_questions_answered(
     taiwa: Taiwa, folder: Path, server: EmbeddingServer
 ) -> None:
-    taiwa.ok("index", str(folder), "--dense", server.base_url, "--dense-force")
+    taiwa.ok("index", str(folder), "--embeddings", server.base_url, "--force-embeddings")
     (folder / "new.md").write_text("a rule about umbrellas")
     server.status = 401
 
@@ -111,17 +111,17 @@ def test_an_endpoint_that_fails_leaves_documents_indexed_and_questions_answered(
 def test_another_model_behind_the_address_has_its_vectors_made_anew(
     taiwa: Taiwa, folder: Path, server: EmbeddingServer
 ) -> None:
-    taiwa.ok("index", str(folder), "--dense", server.base_url, "--dense-force")
+    taiwa.ok("index", str(folder), "--embeddings", server.base_url, "--force-embeddings")
     server.turned = True
 
     assert "another model than the one whose vectors are kept" in taiwa.ok("find", "wage").err
     again = taiwa.ok("index", str(folder), "--json").json
-    assert (again["vectors_made"], again["dense"]["vectors"]) == (3, 3)
+    assert (again["vectors_made"], again["embeddings"]["vectors"]) == (3, 3)
     assert "another model" not in taiwa.ok("find", "wage").err
 
 
 def test_ask_looks_by_meaning_too(taiwa: Taiwa, folder: Path, server: EmbeddingServer) -> None:
-    taiwa.ok("index", str(folder), "--dense", server.base_url, "--dense-force")
+    taiwa.ok("index", str(folder), "--embeddings", server.base_url, "--force-embeddings")
 
     taiwa("ask", "holiday", "--in", "handbook", "--policy", "never", "--json")
 
@@ -131,12 +131,12 @@ def test_ask_looks_by_meaning_too(taiwa: Taiwa, folder: Path, server: EmbeddingS
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--dense", "no/such"), "there is no folder no/such"),
-        (("--dense", "{folder}"), "is .* the folder of a sentence model"),
-        (("--dense", ""), "--dense takes the folder of a model"),
-        (("--dense", "off", "--dense-force"), "contradict each other"),
-        (("--dense-force",), "--dense-force needs an embedder"),
-        (("--dense", "anthropic:claude-x"), "has no embeddings"),
+        (("--embeddings", "no/such"), "there is no folder no/such"),
+        (("--embeddings", "{folder}"), "is .* the folder of a sentence model"),
+        (("--embeddings", ""), "--embeddings requires the folder of a model"),
+        (("--embeddings", "off", "--force-embeddings"), "contradict each other"),
+        (("--force-embeddings",), "--force-embeddings requires --embeddings"),
+        (("--embeddings", "anthropic:claude-x"), "has no embeddings"),
     ],
 )
 def test_what_is_no_embedder_is_refused_before_anything_is_read(
@@ -153,4 +153,4 @@ def test_what_is_no_embedder_is_refused_before_anything_is_read(
 def test_a_server_of_several_models_asks_for_the_name(taiwa: Taiwa, folder: Path, server: EmbeddingServer) -> None:
     server.models = ["a", "b"]
 
-    assert "say which" in taiwa("index", str(folder), "--dense", server.base_url).err
+    assert "say which" in taiwa("index", str(folder), "--embeddings", server.base_url).err

@@ -53,12 +53,12 @@ def test_every_value_that_was_is_told(talked: Taiwa) -> None:
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        (("state", "get", "nix"), "nothing stands at nix; fields: dictionary, language, turns, tokens"),
+        (("state", "get", "nix"), "no value at nix; fields: dictionary, language, turns, tokens"),
         (("state", "get", "dictionary["), "names no place in the state (at character 11)"),
         (("state", "set", "nix", "1"), "the state has no field 'nix'"),
         (("state", "set", "turns", "7"), "is computed (turn_count) and cannot be set"),
         (("state", "set", "dictionary", "7"), "the value does not fit"),
-        (("state", "set", "dictionary.文.x", "7"), "there is no place 'x' in"),
+        (("state", "set", "dictionary.文.x", "7"), "'x' not found in"),
         (("why", "dictionary.犬"), "nothing stands at dictionary.犬"),
         (("why", ""), "no place was given"),
     ],
@@ -77,7 +77,7 @@ def test_an_app_without_state_says_so(taiwa: Taiwa, speaker: Speaker, apps: obje
     speaker("Hello!")
     taiwa.ok("say", "plain", "Hi")
 
-    assert taiwa.ok("state").err == "the app 'plain' keeps no state\n"
+    assert taiwa.ok("state").err == "app plain has no state\n"
 
 
 # --- why and diff -----------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_why_tells_the_turn_the_words_and_the_call(talked: Taiwa, speaker: Speak
     assert told[0] == 'dictionary.文 = "text"'
     assert told[1].startswith("  set by turn 2 (")
     assert told[1].endswith(', before: "sentence"')
-    assert told[2] == "  you said:    猫(cat)が文(text)を読む。"
+    assert told[2] == "  you:         猫(cat)が文(text)を読む。"
     assert speaker.model in told[-1]
 
 
@@ -157,7 +157,7 @@ def test_what_was_found_is_marked(talked: Taiwa) -> None:
     lines = talked.ok("search", "猫").lines
 
     assert "[猫]" in lines[1]
-    assert talked.ok("search", "犬").err == "no turn holds '犬'\n"
+    assert talked.ok("search", "犬").err == "no turn contains '犬'\n"
 
 
 def test_a_search_for_nothing_is_one_line(talked: Taiwa) -> None:
@@ -165,6 +165,6 @@ def test_a_search_for_nothing_is_one_line(talked: Taiwa) -> None:
 
 
 def test_before_the_first_conversation_log_says_how_to_begin(taiwa: Taiwa) -> None:
-    assert taiwa.ok("log").err == "there is no conversation yet: begin one with `taiwa chat` or `taiwa say`\n"
+    assert taiwa.ok("log").err == "there are no conversations yet; begin one with `taiwa chat` or `taiwa say`\n"
     assert taiwa.ok("log", "--json").json == []
     assert taiwa("show").code == 2

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from taiwa.cli.table import COMMANDS, SECTIONS
+from taiwa.cli.main import COMMANDS, SECTIONS
 from tests.cli.conftest import Place, Speaker, Taiwa, delta
 
 SPEED_OF_HELP = 2.0
@@ -119,7 +119,7 @@ def test_an_unknown_command_names_the_nearest(taiwa: Taiwa) -> None:
     refused = taiwa("chta")
 
     assert refused.code == 2
-    assert refused.err == "taiwa: there is no command 'chta'; did you mean 'chat'? (see taiwa --help)\n"
+    assert refused.err == "taiwa: unknown command 'chta'; did you mean 'chat'? (see taiwa --help)\n"
 
 
 def test_a_wrong_option_is_one_line_that_leads_to_the_help(taiwa: Taiwa) -> None:
@@ -153,9 +153,9 @@ def test_debug_behind_two_dashes_is_a_text(taiwa: Taiwa, speaker: Speaker) -> No
 
 def test_a_fault_of_the_program_is_a_line_too(place: Place) -> None:
     script = (
-        "import sys; from taiwa.cli import main as m; from taiwa.cli import moves\n"
+        "import sys; from taiwa.cli import main as m; from taiwa.cli import say\n"
         "sys.argv = ['taiwa', 'undo']\n"
-        "moves.undo.callback = lambda **_: 1 / 0\n"
+        "say.undo.callback = lambda **_: 1 / 0\n"
         "m.main()"
     )
     script = script.replace(
@@ -165,7 +165,7 @@ def test_a_fault_of_the_program_is_a_line_too(place: Place) -> None:
     done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True)
 
     assert done.returncode == 1
-    assert done.stderr.startswith("taiwa: this is a fault in taiwa itself (ZeroDivisionError: division by zero)")
+    assert done.stderr.startswith("taiwa: internal error in taiwa (ZeroDivisionError: division by zero)")
     assert done.stderr.count("\n") == 1
 
 

@@ -31,10 +31,10 @@ def test_every_provider_says_how_it_is_named_and_whether_its_key_is_there(
 def test_what_a_model_can_do_is_told(taiwa: Taiwa) -> None:
     told = taiwa.ok("models", "show", "openai:gpt-4o", "--json").json
 
-    assert told["abilities"]["json_schema"] is True
-    assert told["abilities"]["grammar"] is False
+    assert told["capabilities"]["json_schema"] is True
+    assert told["capabilities"]["grammar"] is False
     assert told["probed"] is None
-    assert "from the table; `taiwa probe` finds out" in taiwa.ok("models", "show", "openai:gpt-4o").err
+    assert "from the table; `taiwa probe` measures them" in taiwa.ok("models", "show", "openai:gpt-4o").err
 
 
 def test_a_server_lists_its_own_models(taiwa: Taiwa, speaker: Speaker) -> None:
@@ -47,9 +47,9 @@ def test_a_server_lists_its_own_models(taiwa: Taiwa, speaker: Speaker) -> None:
 def test_without_a_model_the_one_that_comes_along_is_shown(taiwa: Taiwa) -> None:
     shown = taiwa.ok("models", "show")
 
-    assert shown.lines[0].startswith("builtin  comes along")
+    assert shown.lines[0].startswith("builtin  built in")
     assert "taiwa chat order" in shown.out
-    assert taiwa.ok("models", "show", "builtin", "--json").json["abilities"]["grammar"] is True
+    assert taiwa.ok("models", "show", "builtin", "--json").json["capabilities"]["grammar"] is True
     assert any(line.startswith("builtin ") for line in taiwa.ok("models", "list").lines)
 
 
@@ -66,7 +66,7 @@ def test_a_server_that_lists_nothing_that_is_known_is_one_line(taiwa: Taiwa, spe
     done = taiwa("models", "remote")
 
     assert done.code == 1
-    assert "does not list its models in a form that is known" in done.err
+    assert "returned an unknown list of models" in done.err
 
 
 def test_a_server_that_does_not_let_us_ask_is_one_line(taiwa: Taiwa, speaker: Speaker) -> None:
@@ -93,5 +93,5 @@ def test_a_genuine_server_is_probed_and_what_it_enforces_is_used_from_then_on(
     assert told["requests"] > 20
     shown = taiwa.ok("models", "show", "--json").json
     assert shown["probed"]
-    assert shown["abilities"]["json_schema"] is True
+    assert shown["capabilities"]["json_schema"] is True
     assert KEY not in place.config.with_name("probes.json").read_text()

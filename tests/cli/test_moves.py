@@ -72,7 +72,7 @@ def test_before_the_first_conversation_there_is_nothing_to_undo(taiwa: Taiwa) ->
     moved = taiwa("undo")
 
     assert moved.code == 2
-    assert moved.err == "taiwa: there is no conversation yet: begin one with `taiwa chat` or `taiwa say`\n"
+    assert moved.err == "taiwa: there are no conversations yet; begin one with `taiwa chat` or `taiwa say`\n"
 
 
 def test_a_fork_is_the_current_conversation_and_changes_nothing_of_the_other(talked: Taiwa) -> None:

@@ -6,55 +6,55 @@ from tests.cli.conftest import Place, Taiwa
 
 
 def test_nobody_is_known_at_first(taiwa: Taiwa) -> None:
-    assert "nobody is known yet" in taiwa.ok("person", "list").err
-    assert taiwa.ok("person", "list", "--json").json == []
+    assert "there are no users yet" in taiwa.ok("user", "list").err
+    assert taiwa.ok("user", "list", "--json").json == []
 
 
 def test_a_person_is_set_shown_and_listed(taiwa: Taiwa) -> None:
-    taiwa.ok("person", "set", "ann", "office=Osaka", "部署=営業", "language=ja", "asking=0.8")
-    taiwa.ok("person", "set", "ann", "office=京都", "部署=")
+    taiwa.ok("user", "set", "ann", "office=Osaka", "部署=営業", "language=ja", "asking=0.8")
+    taiwa.ok("user", "set", "ann", "office=京都", "部署=")
 
-    found = taiwa.ok("person", "show", "ann", "--json").json
+    found = taiwa.ok("user", "show", "ann", "--json").json
     assert found["facts"] == {"office": "京都"}
     assert found["language"] == "ja"
     assert found["thresholds"]["asking"] == 0.8
     assert found["learnt"] == {"welcome": 0.5, "unclear": 2}
-    assert taiwa.ok("person", "list", "--json").json == [{"person": "ann", "verdicts": 0, "sessions": 0}]
-    assert "京都" in taiwa.ok("person", "show", "ann").out
+    assert taiwa.ok("user", "list", "--json").json == [{"user": "ann", "verdicts": 0, "sessions": 0}]
+    assert "京都" in taiwa.ok("user", "show", "ann").out
 
 
 def test_feedback_moves_what_is_shown_and_can_be_forgotten(taiwa: Taiwa) -> None:
-    taiwa.ok("person", "set", "ann")
-    taiwa.ok("person", "tell", "ann", "should not have asked")
-    taiwa.ok("person", "tell", "ann", "/bad", "--asked")
+    taiwa.ok("user", "set", "ann")
+    taiwa.ok("user", "tell", "ann", "should not have asked")
+    taiwa.ok("user", "tell", "ann", "/bad", "--asked")
 
-    found = taiwa.ok("person", "show", "ann", "--json").json
+    found = taiwa.ok("user", "show", "ann", "--json").json
     assert found["learnt"]["welcome"] < 0.5
     assert found["learnt"]["unclear"] > 2
     assert found["verdicts"] == {"should_not_have_asked": 1, "bad": 1}
-    assert "bad 1, should_not_have_asked 1" in taiwa.ok("person", "show", "ann").out
-    assert taiwa.ok("person", "reset", "ann", "--json").json == {"person": "ann", "forgotten": 2}
-    assert taiwa.ok("person", "show", "ann", "--json").json["learnt"]["welcome"] == 0.5
+    assert "bad 1, should_not_have_asked 1" in taiwa.ok("user", "show", "ann").out
+    assert taiwa.ok("user", "reset", "ann", "--json").json == {"user": "ann", "deleted": 2}
+    assert taiwa.ok("user", "show", "ann", "--json").json["learnt"]["welcome"] == 0.5
 
 
 def test_a_profile_goes_out_and_comes_in_again(taiwa: Taiwa, place: Place) -> None:
-    taiwa.ok("person", "set", "ann", "office=Osaka", "rounds=1")
-    written = taiwa.ok("person", "export", "ann").out
+    taiwa.ok("user", "set", "ann", "office=Osaka", "rounds=1")
+    written = taiwa.ok("user", "export", "ann").out
     file = Path(place.folder) / "ann.yaml"
     file.write_text(written)
 
-    taiwa.ok("person", "set", "bob", "--file", str(file), "office=Kyoto")
+    taiwa.ok("user", "set", "bob", "--file", str(file), "office=Kyoto")
 
-    found = taiwa.ok("person", "export", "bob", "--json").json
-    assert (found["person"], found["facts"], found["thresholds"]["rounds"]) == ("bob", {"office": "Kyoto"}, 1.0)
+    found = taiwa.ok("user", "export", "bob", "--json").json
+    assert (found["user"], found["facts"], found["thresholds"]["rounds"]) == ("bob", {"office": "Kyoto"}, 1.0)
     assert (found["verdicts"], found["sessions"]) == ([], [])
 
 
 def test_a_person_is_removed(taiwa: Taiwa) -> None:
-    taiwa.ok("person", "set", "ann")
-    taiwa.ok("person", "remove", "ann")
+    taiwa.ok("user", "set", "ann")
+    taiwa.ok("user", "remove", "ann")
 
-    assert taiwa.ok("person", "list", "--json").json == []
+    assert taiwa.ok("user", "list", "--json").json == []
 
 
 def test_mistakes_are_told_in_one_line(taiwa: Taiwa) -> None:
@@ -65,7 +65,7 @@ def test_mistakes_are_told_in_one_line(taiwa: Taiwa) -> None:
         (("tell", "ann", "meh"), "is no verdict"),
         (("set", "ann", "--file", "none.yaml"), "No such file"),
     ):
-        result = taiwa("person", *words)
+        result = taiwa("user", *words)
         assert result.code == 2
         assert expected in result.err
         assert len(result.err.splitlines()) == 1

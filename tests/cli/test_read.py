@@ -23,7 +23,7 @@ def types(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_text_is_read_and_its_value_printed_as_json(taiwa: Taiwa) -> None:
-    done = taiwa.ok("read", "answer.txt", "--type", "order.json")
+    done = taiwa.ok("parse", "answer.txt", "--type", "order.json")
 
     assert done.json == {"name": "抹茶", "cups": 2}
     assert "抹茶" in done.out
@@ -31,20 +31,20 @@ def test_a_text_is_read_and_its_value_printed_as_json(taiwa: Taiwa) -> None:
 
 
 def test_standard_input_is_read(taiwa: Taiwa) -> None:
-    assert taiwa.ok("read", "-", "--type", "order.json", input='{"name": "tea", "cups": 1}').json == {
+    assert taiwa.ok("parse", "-", "--type", "order.json", input='{"name": "tea", "cups": 1}').json == {
         "name": "tea",
         "cups": 1,
     }
 
 
 def test_v_says_what_was_mended_and_where(taiwa: Taiwa) -> None:
-    done = taiwa.ok("read", "answer.txt", "--type", "order.json", "-v")
+    done = taiwa.ok("parse", "answer.txt", "--type", "order.json", "-v")
 
-    assert any(line.startswith("mended (safe): trailing-comma at character ") for line in done.err.splitlines())
+    assert any(line.startswith("repaired (safe): trailing-comma at character ") for line in done.err.splitlines())
 
 
 def test_for_programs_the_mends_are_data(taiwa: Taiwa) -> None:
-    done = taiwa.ok("read", "answer.txt", "--type", "order.json", "--json")
+    done = taiwa.ok("parse", "answer.txt", "--type", "order.json", "--json")
 
     assert done.json["value"] == {"name": "抹茶", "cups": 2}
     assert done.json["guessed"] is False
@@ -54,10 +54,10 @@ def test_for_programs_the_mends_are_data(taiwa: Taiwa) -> None:
 def test_a_guess_is_told_and_can_be_refused(taiwa: Taiwa) -> None:
     text = '{"name": tea, "cups": 1}'
 
-    told = taiwa.ok("read", "-", "--type", "order.json", input=text)
-    refused = taiwa("read", "-", "--type", "order.json", "--no-guess", input=text)
+    told = taiwa.ok("parse", "-", "--type", "order.json", input=text)
+    refused = taiwa("parse", "-", "--type", "order.json", "--no-guess", input=text)
 
-    assert "read by a guess" in told.err
+    assert "parsed by a guess" in told.err
     assert refused.code == 2
 
 
@@ -72,7 +72,7 @@ def test_a_guess_is_told_and_can_be_refused(taiwa: Taiwa) -> None:
     ],
 )
 def test_what_has_not_the_type_is_an_error_of_one_line(taiwa: Taiwa, text: str, complaint: str) -> None:
-    done = taiwa("read", "-", "--type", "order.json", input=text)
+    done = taiwa("parse", "-", "--type", "order.json", input=text)
 
     assert (done.code, done.out) == (2, "")
     assert complaint in done.err
@@ -80,21 +80,21 @@ def test_what_has_not_the_type_is_an_error_of_one_line(taiwa: Taiwa, text: str, 
 
 
 def test_all_faults_are_shown_to_who_asks(taiwa: Taiwa) -> None:
-    done = taiwa("read", "-", "--type", "order.json", "-v", input='{"name": 1, "cups": 0}')
+    done = taiwa("parse", "-", "--type", "order.json", "-v", input='{"name": 1, "cups": 0}')
 
     assert "$.name = 1" in done.err
     assert "$.cups = 0" in done.err
 
 
 def test_text_that_is_not_utf8_is_told_with_its_place(taiwa: Taiwa) -> None:
-    done = taiwa("read", "-", "--type", "order.json", input=b'{"name": "\xff"}')
+    done = taiwa("parse", "-", "--type", "order.json", input=b'{"name": "\xff"}')
 
     assert done.code == 2
     assert "not UTF-8 at byte 10" in done.err
 
 
 def test_what_a_terminal_would_obey_is_printed_as_its_escape(taiwa: Taiwa) -> None:
-    done = taiwa.ok("read", "-", "--type", "order.json", input='{"name": "a\u009b2J\u202e", "cups": 1}')
+    done = taiwa.ok("parse", "-", "--type", "order.json", input='{"name": "a\u009b2J\u202e", "cups": 1}')
 
     assert "\u009b" not in done.out
     assert "\u202e" not in done.out
@@ -104,8 +104,8 @@ def test_what_a_terminal_would_obey_is_printed_as_its_escape(taiwa: Taiwa) -> No
 def test_a_large_text_is_read(taiwa: Taiwa) -> None:
     text = json.dumps({"name": "x" * (2 << 20), "cups": 1})
 
-    assert taiwa.ok("read", "-", "--type", "order.json", input=text).json["cups"] == 1
+    assert taiwa.ok("parse", "-", "--type", "order.json", input=text).json["cups"] == 1
 
 
 def test_a_type_is_needed(taiwa: Taiwa) -> None:
-    assert taiwa("read", "answer.txt").code == 2
+    assert taiwa("parse", "answer.txt").code == 2

@@ -26,33 +26,33 @@ def types(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_type_is_shown_as_typescript(taiwa: Taiwa) -> None:
-    shown = taiwa.ok("render", "order.json").lines
+    shown = taiwa.ok("schema", "order.json").lines
 
     assert shown[0] == "type Order = {"
     assert "  name: string; // max 20 chars; as on the card" in shown
 
 
 def test_a_type_is_shown_as_json_schema(taiwa: Taiwa) -> None:
-    assert taiwa.ok("render", "order.json", "--style", "jsonschema").json == json.loads(SCHEMA)
+    assert taiwa.ok("schema", "order.json", "--style", "jsonschema").json == json.loads(SCHEMA)
 
 
 def test_the_strict_form_is_shown_with_what_it_can_only_say_in_words(taiwa: Taiwa) -> None:
-    done = taiwa.ok("render", "order.json", "--style", "openai")
+    done = taiwa.ok("schema", "order.json", "--style", "openai")
 
     assert done.json["additionalProperties"] is False
-    assert "said in words: $.name: maxLength" in done.err
-    assert "cannot be said, so this form is not used: $.notes" in done.err
+    assert "stated in a description: $.name: maxLength" in done.err
+    assert "cannot be stated, so this form is not used: $.notes" in done.err
 
 
 def test_tokens_are_counted_for_each_style(taiwa: Taiwa) -> None:
-    counted = taiwa.ok("render", "order.json", "--count").lines
+    counted = taiwa.ok("schema", "order.json", "--count").lines
 
     assert counted[0].split() == ["style", "tokens"]
     assert [line.split()[0] for line in counted[1:]] == ["typescript", "jsonschema", "openai"]
 
 
 def test_for_programs_all_of_it_is_one_line(taiwa: Taiwa) -> None:
-    told = taiwa.ok("render", "order.json", "--json").json
+    told = taiwa.ok("schema", "order.json", "--json").json
 
     assert told["text"].startswith("type Order = {")
     assert told["tokens"]["typescript"] < told["tokens"]["jsonschema"]
@@ -63,7 +63,7 @@ def test_a_hostile_description_cannot_reach_the_terminal_or_gain_a_line(taiwa: T
     hostile = {"type": "object", "properties": {"a": {"type": "string", "description": "x\u001b[2J\nignore = 1;"}}}
     (place.folder / "hostile.json").write_text(json.dumps(hostile))
 
-    shown = taiwa.ok("render", "hostile.json")
+    shown = taiwa.ok("schema", "hostile.json")
 
     assert "\x1b" not in shown.out
     assert len(shown.lines) == 3

@@ -100,7 +100,7 @@ def test_dry_run_needs_no_model(taiwa: Taiwa) -> None:
 def test_no_log_keeps_nothing(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
     speaker(delta("Hello!"))
 
-    assert taiwa.ok("say", "--no-log", "Hi").out == "Hello!\n"
+    assert taiwa.ok("say", "--no-store", "Hi").out == "Hello!\n"
 
     assert not place.store.exists()
 
@@ -196,7 +196,11 @@ def test_too_few_or_too_many_words_are_told_the_form(taiwa: Taiwa, words: tuple[
 WRONG = {
     "an empty text": (("say", ""), b"", "there is nothing to say: the text is empty"),
     "an empty input": (("say", "-"), b" \n", "there is nothing to say: the text is empty"),
-    "ten megabytes": (("say", "-"), b"x" * 10_000_000, "standard input is too large: at most 2,000,000 characters"),
+    "ten megabytes": (
+        ("say", "-"),
+        b"x" * 10_000_000,
+        "standard input is too large; a turn can have 2,000,000 characters",
+    ),
     "three million characters": (
         ("say", "-"),
         b"x" * 3_000_000,
@@ -207,16 +211,16 @@ WRONG = {
     "an unknown app": (("say", "translat", "Hi"), b"", "there is no app 'translat'; did you mean 'translate'?"),
     "a missing param": (("say", "translate", "Hi"), b"", "needs the parameter 'target_lang': give -p target_lang="),
     "an unknown param": (("say", "-p", "x=1", "Hi"), b"", "the app 'chat' has no parameter 'x'"),
-    "a param without a value": (("say", "-p", "x", "Hi"), b"", "-p takes KEY=VALUE, and 'x' is not of that form"),
+    "a param without a value": (("say", "-p", "x", "Hi"), b"", "-p must be KEY=VALUE, got 'x'"),
     "an app for a conversation that has one": (
         ("say", "code", "-s", "old", "Hi"),
         b"",
-        "is a conversation with 'chat'",
+        "has the app 'chat'",
     ),
     "params for a conversation that has them": (
         ("say", "-s", "old", "-p", "x=1", "Hi"),
         b"",
-        "has its parameters already",
+        "has its parameters;",
     ),
     "a name that is none": (("say", "-s", "a b", "Hi"), b"", "a session name must not contain spaces"),
     "a model without a place": (("say", "-m", "gpt-4o", "Hi"), b"", "did you mean 'openai:gpt-4o'?"),

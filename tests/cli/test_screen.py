@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from taiwa.cli.screen import plain, table
+from taiwa.cli.output import plain, table
 from tests.cli.conftest import Place
 from tests.cli.terminal import Terminal
 

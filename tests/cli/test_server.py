@@ -49,8 +49,8 @@ def test_a_conversation_goes_on_whatever_machine_says_it(
     assert taiwa.ok("cost", "--json").json
     exported = place.folder / "one.jsonl"
     exported.write_text(ok("export", "chat-1"), encoding="utf-8")
-    ok("forget", "other", "--yes")
-    assert "log" in ok("forget", "chat-1", "--yes")
+    ok("delete", "other", "--yes")
+    assert "log" in ok("delete", "chat-1", "--yes")
     ok("import", str(exported))
     assert "Nara." in ok("show", "chat-1")
     assert "every hash is right" in ok("fsck")

@@ -9,8 +9,7 @@ from typing import get_args
 
 import pytest
 
-from taiwa.cli.rationale import ENDINGS
-from taiwa.cli.solve import PROTOCOLS, WAYS
+from taiwa.cli.solve import ENDINGS, TOOL_FORMATS, TOOL_MODES
 from taiwa.flows import protocol
 from taiwa.flows.rationale import Ending, Way
 from tests.cli.conftest import Place, Speaker, Taiwa
@@ -83,14 +82,23 @@ def test_for_programs_everything_is_one_object(taiwa: Taiwa, speaker: Speaker) -
     found = taiwa.ok("solve", QUESTION, "--json").json
 
     assert found["text"] == TEXT
-    assert (found["answer"], found["answered_by"], found["ending"], found["way"]) == ("132.027", "line", "end", "cut")
+    assert (found["answer"], found["answered_by"], found["ending"], found["tool_mode"]) == (
+        "132.027",
+        "line",
+        "end",
+        "stop",
+    )
     assert found["calls"][0] | {"value": None} == {
         "tool": "molar_mass", "input": "CO2", "text": "44.009 g/mol", "value": None, "origin": "tool", "error": "",
     }  # fmt: skip
-    assert (found["usage"]["requests"], found["usage"]["unmetered"], found["usage"]["output_tokens"]) == (3, 2, 3)
+    assert (found["usage"]["requests"], found["usage"]["calls_without_usage"], found["usage"]["output_tokens"]) == (
+        3,
+        2,
+        3,
+    )
     assert found["milliseconds"] >= 0
     assert set(found) == {
-        "answer", "answered_by", "value", "ending", "way", "text", "calls", "usage", "cost", "cost_at_most", "milliseconds",
+        "answer", "answered_by", "value", "ending", "tool_mode", "text", "calls", "usage", "cost", "max_cost", "milliseconds",
     }  # fmt: skip
 
 
@@ -101,7 +109,7 @@ def test_a_server_that_calls_functions_is_asked_natively_and_without_examples(ta
 
     found = taiwa.ok("solve", "Six times seven?", "--json").json
 
-    assert (found["way"], found["answer"]) == ("native", "42")
+    assert (found["tool_mode"], found["answer"]) == ("native", "42")
     assert found["calls"][0]["text"] == "42"
     assert next(tool["function"]["name"] for tool in speaker.requests[0]["tools"]) == "calculator"
     assert [message["role"] for message in speaker.requests[1]["messages"]] == ["system", "user", "assistant", "tool"]
@@ -110,7 +118,7 @@ def test_a_server_that_calls_functions_is_asked_natively_and_without_examples(ta
 def test_examples_are_native_where_the_way_is(taiwa: Taiwa, speaker: Speaker) -> None:
     speaker("The answer is 42.", abilities={speaker.model: {"tools": True}})
 
-    taiwa.ok("solve", "Six times seven?", "--protocol", "native", "--shots", "4")
+    taiwa.ok("solve", "Six times seven?", "--tool-format", "native", "--shots", "4")
 
     messages = speaker.requests[0]["messages"]
     called = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
@@ -132,15 +140,15 @@ def test_examples_are_native_where_the_way_is(taiwa: Taiwa, speaker: Speaker) ->
 def test_calls_stand_in_the_text_as_the_protocol_has_it(taiwa: Taiwa, speaker: Speaker, name: str, asks: str) -> None:
     no_tools(speaker, asks, "The answer is 42.")
 
-    found = taiwa.ok("solve", "Six times seven?", "--protocol", name, "--json").json
+    found = taiwa.ok("solve", "Six times seven?", "--tool-format", name, "--json").json
 
     assert [(call["tool"], call["input"], call["text"]) for call in found["calls"]] == [("calculator", "6 × 7", "42")]
     assert found["answer"] == "42"
 
 
 def test_names_of_protocols_and_ways_are_those_that_there_are() -> None:
-    assert (*protocol.PROTOCOLS, "native") == PROTOCOLS
-    assert set(WAYS) == {"auto", *get_args(Way)}
+    assert (*protocol.PROTOCOLS, "native") == TOOL_FORMATS
+    assert set(TOOL_MODES) == {"auto", *get_args(Way)}
     assert set(get_args(Ending)) - set(ENDINGS) == {"end"}
 
 
@@ -151,7 +159,7 @@ def test_v_shows_the_calls_and_the_bill(taiwa: Taiwa, speaker: Speaker) -> None:
 
     assert "call 1: calculator: 1/0 → error: division by zero [division_by_zero]" in done.err
     assert "call 2: guess: 1 → error: there is no tool 'guess'" in done.err
-    assert done.err.splitlines()[-1].startswith("cut · answer: line · 3 calls · at most ")
+    assert done.err.splitlines()[-1].startswith("stop · answer: line · 3 calls · at most ")
 
 
 def test_trace_shows_what_happened_with_times_and_tokens(taiwa: Taiwa, speaker: Speaker) -> None:
@@ -179,7 +187,7 @@ def test_a_trace_in_a_file_is_lines_of_json(taiwa: Taiwa, speaker: Speaker, plac
     models = [row for row in rows if row["event"] == "model"]
     assert [row["cached_tokens"] for row in models] == [None, None, 4]
     assert [row["text"] for row in rows if row["event"] == "tool"] == ["44.009 g/mol", "132.027"]
-    assert (rows[-1]["event"], rows[-1]["answer"], rows[-1]["way"]) == ("end", "132.027", "cut")
+    assert (rows[-1]["event"], rows[-1]["answer"], rows[-1]["tool_mode"]) == ("end", "132.027", "stop")
 
 
 def test_a_trace_tells_failed_calls_whole(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
@@ -237,21 +245,21 @@ def test_without_an_answer_it_failed(taiwa: Taiwa, speaker: Speaker) -> None:
 def test_a_rationale_that_ran_out_of_calls_is_no_success(taiwa: Taiwa, speaker: Speaker) -> None:
     no_tools(speaker, "<<calculator: 1+1>>", "<<calculator: 2+2>>", "The answer is 4.")
 
-    done = taiwa("solve", QUESTION, "--calls", "1", "--json")
+    done = taiwa("solve", QUESTION, "--max-tool-calls", "1", "--json")
 
     assert done.code == 1
     assert (done.json["ending"], len(done.json["calls"])) == ("calls", 1)
     assert "limit of tool calls was reached" in done.err
 
 
-@pytest.mark.parametrize(("policy", "code"), [("tell", 0), ("model_writes", 0), ("stop", 1)])
+@pytest.mark.parametrize(("policy", "code"), [("report", 0), ("let-model-answer", 0), ("stop", 1)])
 def test_what_follows_a_failure_may_be_chosen(taiwa: Taiwa, speaker: Speaker, policy: str, code: int) -> None:
     no_tools(speaker, "<<calculator: 1/0>>", "0, so the answer is 0.")
 
     done = taiwa("solve", QUESTION, "--on-error", policy, "--json")
 
     assert done.code == code
-    assert (done.json["calls"][0]["origin"] == "model") == (policy == "model_writes")
+    assert (done.json["calls"][0]["origin"] == "model") == (policy == "let-model-answer")
 
 
 def test_a_typed_answer_is_printed_as_json(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
@@ -291,7 +299,7 @@ def test_a_file_of_one_s_own_examples_is_shown_and_checked(taiwa: Taiwa, speaker
     path.write_text(SHOTS, encoding="utf-8")
     no_tools(speaker, "6 x 7 << Calculator >>", "The answer is 42.")
 
-    done = taiwa.ok("solve", "Six times seven?", "--protocol", "inline", "--shots-file", str(path))
+    done = taiwa.ok("solve", "Six times seven?", "--tool-format", "inline", "--examples", str(path))
 
     assert speaker.requests[0]["messages"][2]["content"] == "12 x 12 = << Calculator >> 145\n\nTherefore, 145."
     assert done.err == f"{path}:1: calculator: 12 x 12 returns 144, but the example says 145\n"
@@ -318,7 +326,7 @@ def test_a_cost_limit_ends_a_rationale_and_keeps_what_there_is(taiwa: Taiwa, spe
     assert done.code == 1
     assert (done.json["ending"], done.json["text"]) == ("limit", TEXT.partition("Three")[0])
     assert done.json["cost"] is None
-    assert done.json["cost_at_most"] > 0
+    assert done.json["max_cost"] > 0
     assert "a limit was reached" in done.err
     assert len(speaker.seen) == 1
 
@@ -328,16 +336,19 @@ def test_a_cost_limit_ends_a_rationale_and_keeps_what_there_is(taiwa: Taiwa, spe
     [
         ((" ",), "the question is empty"),
         (("?", "--tools", "calculater"), "there is no tool 'calculater'"),
-        (("?", "--shots", "100"), "100 were asked for"),
-        (("?", "--shots-file", "none.txt"), "none.txt: No such file"),
-        (("?", "--shots-file", "shots.txt", "--shots", "2"), "there are 1 worked examples, and 2 were asked for"),
-        (("?", "--shots-file", "odd.yaml"), "worked example 1 ('How many?') cannot be worked: expected a number"),
-        (("?", "--protocol", "native", "--way", "cut"), "goes the way native, not cut"),
-        (("?", "--type", "Order"), "names no type"),
+        (("?", "--shots", "100"), "got 100"),
+        (("?", "--examples", "none.txt"), "none.txt: No such file"),
+        (("?", "--examples", "shots.txt", "--shots", "2"), "shots must be at most 1"),
+        (("?", "--examples", "odd.yaml"), "worked example 1 ('How many?') cannot be evaluated: expected a number"),
+        (
+            ("?", "--tool-format", "native", "--tool-mode", "stop"),
+            "--tool-format native requires --tool-mode native, not stop",
+        ),
+        (("?", "--type", "Order"), "expected module:Type"),
         (("?", "--trace-file", "no/folder/x"), "no/folder/x: No such file"),
-        (("?", "--protocol", "morse"), "'morse' is not one of"),
-        (("?", "--calls", "-1"), "-1 is not in the range"),
-        (("?", "--mount", "no-such-program-at-all"), "did not start"),
+        (("?", "--tool-format", "morse"), "'morse' is not one of"),
+        (("?", "--max-tool-calls", "-1"), "-1 is not in the range"),
+        (("?", "--mcp-server", "no-such-program-at-all"), "did not start"),
     ],
 )
 def test_bad_input_is_an_error_of_one_line(
@@ -364,10 +375,10 @@ def test_bad_input_is_an_error_of_one_line(
 def test_a_way_that_the_model_cannot_go_is_told(taiwa: Taiwa, speaker: Speaker) -> None:
     no_tools(speaker)
 
-    done = taiwa("solve", QUESTION, "--way", "native")
+    done = taiwa("solve", QUESTION, "--tool-mode", "native")
 
     assert done.code == 1
-    assert "cannot go the way 'native'" in done.err
+    assert "does not support tool mode 'native'" in done.err
     assert speaker.seen == []
 
 
@@ -407,7 +418,7 @@ def test_tools_of_a_foreign_server_are_mounted(taiwa: Taiwa, speaker: Speaker) -
     no_tools(speaker, "Let me see: <<taiwa_calculator: 6 × 7>>", "The answer is 42.")
     command = f"{sys.executable} -m taiwa mcp --tools calculator"
 
-    found = taiwa.ok("solve", "Six times seven?", "--mount", command, "--json", "--shots", "0").json
+    found = taiwa.ok("solve", "Six times seven?", "--mcp-server", command, "--json", "--shots", "0").json
 
     assert (found["calls"][0]["tool"], found["calls"][0]["text"]) == ("taiwa_calculator", "42")
 
@@ -421,18 +432,18 @@ def _head() -> bytes:
 # A genuine server
 
 
-@pytest.mark.parametrize("way", ["continue", "cut"])
+@pytest.mark.parametrize("way", ["prefill", "stop"])
 def test_a_genuine_server_of_noise_is_held_to_the_bounds(
     taiwa: Taiwa, place: Place, llama: LlamaServer, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     monkeypatch.setenv("LLAMACPP_API_KEY", KEY)
     place.set(model="llamacpp:tiny", base_urls={"llamacpp": llama.base_url})
 
-    done = taiwa("solve", "2 + 2?", "--way", way, "--tokens", "40", "--shots", "1", "--json")
+    done = taiwa("solve", "2 + 2?", "--tool-mode", way, "--max-tokens", "40", "--shots", "1", "--json")
 
     assert done.code in (0, 1)
     assert done.json["usage"]["output_tokens"] <= 40 + 40
-    assert (done.json["way"], len(done.json["calls"])) == (way, 0)
+    assert (done.json["tool_mode"], len(done.json["calls"])) == (way, 0)
     assert taiwa.ok("cost", "--json").json[0]["requests"] >= 1
 
 

@@ -8,11 +8,11 @@ from threading import Event
 import pytest
 
 import taiwa
-from taiwa.cli.stopping import Stopper
+from taiwa.cli.chat import InterruptHandler
 from taiwa.kernel.values import Chunk, Request, TextDelta
 from taiwa.models.scripted import EVERY_ABILITY
 from taiwa.talk.talk import Talk
-from taiwa.talk.turn import Manner, Said
+from taiwa.talk.turn import TurnOptions, TurnResult
 
 ANSWER = "one two three four\n@@delta\n{}"
 
@@ -49,20 +49,20 @@ def press() -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def turn(model: Model, *, press_at: str = "") -> tuple[Said, Stopper]:
+def turn(model: Model, *, press_at: str = "") -> tuple[TurnResult, InterruptHandler]:
     """Have a turn; the key is pressed while the reader of the answer holds a certain word."""
-    stopper = Stopper()
+    stopper = InterruptHandler()
     first = taiwa.open("chat", model=taiwa.script(), store=":memory:")
     talk = Talk(
         first.desk, "chat-1", first.conversation, taiwa.open("chat", model=model, store=":memory:").voice,
-        manner=Manner(interrupts="keep"), observers=(stopper.watch,),
+        options=TurnOptions(interrupts="keep"), observers=(stopper.watch,),
     )  # fmt: skip
-    said: Said | None = None
+    said: TurnResult | None = None
     with stopper.listening(Model.stream):
         for event in talk.stream("Count"):
             if isinstance(event, TextDelta) and press_at and press_at in event.text:
                 press()
-            said = event if isinstance(event, Said) else said
+            said = event if isinstance(event, TurnResult) else said
     assert said is not None
     return said, stopper
 

@@ -159,7 +159,7 @@ def test_what_was_typed_is_kept_for_its_owner_alone_and_forgotten_with_the_conve
     assert history.stat().st_mode & 0o077 == 0
     assert "my secret" in history.read_text()
 
-    taiwa.ok("forget", "chat-1", "--yes")
+    taiwa.ok("delete", "chat-1", "--yes")
 
     assert "my secret" not in history.read_text()
     assert "/cost" in history.read_text()

@@ -129,16 +129,16 @@ def test_a_place_that_is_not_there_is_bad_input(taiwa: Taiwa, address: str) -> N
 def test_the_tools_of_a_server_are_listed_and_called_like_others(taiwa: Taiwa, own: Path) -> None:
     server = f"{sys.executable} -m taiwa mcp --tools calculator --from {own}:shout"
 
-    assert [row["tool"] for row in taiwa.ok("tools", "list", "--mount", server, "--json").json][-2:] == [
+    assert [row["tool"] for row in taiwa.ok("tools", "list", "--mcp-server", server, "--json").json][-2:] == [
         "taiwa_calculator",
         "shout",
     ]
-    assert taiwa.ok("tools", "call", "taiwa_calculator", "6*7", "--mount", server).out == "42\n"
-    assert taiwa.ok("tools", "call", "shout", "hey", "--mount", server).out == "HEY\n"
+    assert taiwa.ok("tools", "call", "taiwa_calculator", "6*7", "--mcp-server", server).out == "42\n"
+    assert taiwa.ok("tools", "call", "shout", "hey", "--mcp-server", server).out == "HEY\n"
 
 
 def test_a_server_that_does_not_start_is_bad_input(taiwa: Taiwa) -> None:
-    refused = taiwa("tools", "list", "--mount", "no-such-command-anywhere")
+    refused = taiwa("tools", "list", "--mcp-server", "no-such-command-anywhere")
 
     assert refused.code == 2
     assert "there is no such command" in refused.err

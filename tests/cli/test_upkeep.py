@@ -1,4 +1,4 @@
-"""Looking after the store: checking it, sweeping it, and forgetting for good."""
+"""Looking after the store: checking it, sweeping it, and deleting for good."""
 
 import sqlite3
 
@@ -69,7 +69,7 @@ def test_sweeping_takes_only_what_nothing_leads_to(talked: Taiwa) -> None:
 def test_what_is_forgotten_is_nowhere(talked: Taiwa, place: Place) -> None:
     talked.ok("export", "chat-1")
 
-    gone = talked.ok("forget", "chat-1", "--yes").out
+    gone = talked.ok("delete", "chat-1", "--yes").out
 
     assert gone == "deleted chat-1: 4 nodes, 3 runs\n"
     assert talked.ok("log", "--json").json == []
@@ -80,23 +80,23 @@ def test_what_is_forgotten_is_nowhere(talked: Taiwa, place: Place) -> None:
 def test_what_another_conversation_holds_stays(talked: Taiwa) -> None:
     talked.ok("fork", "chat-1", "mine")
 
-    gone = talked.ok("forget", "chat-1", "--yes", "--json").json
+    gone = talked.ok("delete", "chat-1", "--yes", "--json").json
 
     assert gone["shared"] == 3
     assert talked.ok("show", "mine", "--json").json["user"] == "three"
 
 
 def test_nothing_is_forgotten_without_being_asked(talked: Taiwa) -> None:
-    refused = talked("forget", "chat-1")
+    refused = talked("delete", "chat-1")
 
     assert refused.code == 2
-    assert refused.err == "taiwa: forgetting chat-1 (2 turns) cannot be undone: add --yes\n"
-    assert talked("forget", "chat-9", "--yes").code == 2
+    assert refused.err == "taiwa: deleting chat-1 (2 turns) cannot be undone; add --yes\n"
+    assert talked("delete", "chat-9", "--yes").code == 2
 
 
 def test_on_a_terminal_a_person_is_asked(talked: Taiwa, place: Place) -> None:
-    with Terminal(place.environment(), "forget", "chat-1") as shown:
-        shown.see("delete chat-1 (2 turns) for good? [y/N]")
+    with Terminal(place.environment(), "delete", "chat-1") as shown:
+        shown.see("delete chat-1 (2 turns) permanently? [y/N]")
         shown.type("n\n")
         assert shown.end() == 130
 
@@ -108,15 +108,15 @@ def test_rows_of_batches_can_be_forgotten_too(taiwa: Taiwa, speaker: Speaker, pl
     batch = ("batch", "chat", "-", "--mode", "map", "--resume")
     taiwa.ok(*batch, input="one\n")
 
-    forgotten = taiwa.ok("forget", "--batches", "--yes")
+    forgotten = taiwa.ok("delete", "--batches", "--yes")
 
     assert forgotten.out == "deleted 1 row, 1 run\n"
     assert taiwa.ok(*batch, input="one\n").rows[0]["answer"] == "again"
-    assert taiwa.ok("forget", "--batches", "--yes", "--json").json == {"rows": 1, "runs": 1}
-    assert taiwa.ok("forget", "--batches", "--yes").out == "deleted 0 rows, 0 runs\n"
+    assert taiwa.ok("delete", "--batches", "--yes", "--json").json == {"rows": 1, "runs": 1}
+    assert taiwa.ok("delete", "--batches", "--yes").out == "deleted 0 rows, 0 runs\n"
     assert b"nobody" not in place.store.read_bytes()
 
 
 @pytest.mark.parametrize("words", [(), ("chat-1", "--batches")])
 def test_it_must_be_said_what_is_to_be_forgotten(taiwa: Taiwa, words: tuple[str, ...]) -> None:
-    assert taiwa("forget", *words, "--yes").code == 2
+    assert taiwa("delete", *words, "--yes").code == 2

@@ -9,8 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from taiwa.cli.main import cli
-from taiwa.cli.table import COMMANDS, SECTIONS
+from taiwa.cli.main import COMMANDS, SECTIONS, cli
 from taiwa.observe.prices import Rates, price_list
 from taiwa.settings import load
 from tests.house.source import ROOT

@@ -72,7 +72,7 @@ def test_without_examples_the_two_cues_of_zero_shot_chain_of_thought_lead() -> N
 
 
 def test_cues_stand_in_the_conversation_where_texts_are_cut() -> None:
-    reasoning = work(Grid(TOOLS, (0,), ("none",)), way="cut")
+    reasoning = work(Grid(TOOLS, (0,), ("none",)), way="stop")
 
     (message,) = first(reasoning, "Zero-Shot+CoT").messages
     assert message.text == f"{ITEMS[0].text}\n\n{STEP_BY_STEP}"
@@ -212,7 +212,7 @@ def test_a_way_that_the_model_cannot_go_ends_it_at_once() -> None:
     grid = Grid(TOOLS, (2,), ("all",))
 
     with (
-        Evaluation(work(grid, model, way="continue"), DATA, RunOptions(1)) as evaluation,
+        Evaluation(work(grid, model, way="prefill"), DATA, RunOptions(1)) as evaluation,
         pytest.raises(UnsupportedError),
     ):
         evaluated(evaluation)

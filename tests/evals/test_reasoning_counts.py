@@ -7,7 +7,7 @@ import pytest
 
 from taiwa.evals.reasoning import count_rationale
 from taiwa.flows.rationale import Called, Rationale, Said, Spliced
-from taiwa.flows.reason import reason
+from taiwa.flows.reason import SolveOptions, solve
 from taiwa.flows.tagged import Tagged
 from taiwa.kernel.run import Runtime
 from taiwa.kernel.values import ToolResult
@@ -21,7 +21,7 @@ NAMES = [tool.spec.name for tool in TOOLS]
 def reasoned(*answers: str, abilities: frozenset[str] = frozenset({"prefix", "stop"}), **how: Any) -> Rationale:
     """Reason for real, with a model that says these answers."""
     model = script(*answers, abilities=abilities)
-    return Runtime(model, tools=TOOLS).run(reason("Q", [tool.spec for tool in TOOLS], **how))
+    return Runtime(model, tools=TOOLS).run(solve("Q", [tool.spec for tool in TOOLS], SolveOptions(**how)))
 
 
 def counted(found: Rationale, gold: str = "36.0306") -> dict[str, Any]:

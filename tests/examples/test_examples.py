@@ -178,7 +178,7 @@ def test_a_player_looks_up_freely_and_asks_before_it_saves(dry: bool) -> None:
     outcome = ran(music.obey("…", dry=dry), plan, tools=music.PLAYER.bind(shelf), handlers=handlers)
 
     assert [song.title for song in shelf.saved.get("calm", [])] == ([] if dry else ["Drift", "Walk"])
-    assert [each.status for each in outcome.calls] == ["done", "done", "done", "dry" if dry else "done"]
+    assert [each.status for each in outcome.calls] == ["done", "done", "done", "dry_run" if dry else "done"]
     assert len(asked) == (not dry)
 
 

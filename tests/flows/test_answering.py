@@ -7,9 +7,10 @@ import pytest
 from taiwa.apps.load import load_text
 from taiwa.conversation.history import begin
 from taiwa.flows.answering import answer
-from taiwa.flows.askturn import Asking, ask_turn
+from taiwa.flows.askresult import AskTurnOptions
+from taiwa.flows.askturn import ask_turn
 from taiwa.flows.chat import Reply
-from taiwa.flows.clarify import Manner, ask
+from taiwa.flows.clarify import ClarifyOptions, ask
 from taiwa.flows.rewrite import INSTRUCTIONS
 from taiwa.kernel import Ability, Note, Passage, Request, Runtime, UnsupportedError, assistant, user
 from taiwa.kernel.values import Chunk, Finished, Likelihood, TextDelta
@@ -41,7 +42,7 @@ class Judge:
 
 def turn(model: Judge, text: str) -> tuple[Reply, list[Note]]:
     reply, notes = Reply(""), list[Note]()
-    asking = Asking(Manner(judge="labels"))
+    asking = AskTurnOptions(ClarifyOptions(assess_by="labels"))
     for event in Runtime(model, retriever=SHELF).stream(ask_turn(text, asking)(begin(APP))):
         if isinstance(event, Note):
             notes.append(event)
@@ -54,7 +55,7 @@ def test_a_model_without_words_judges_and_the_passages_answer() -> None:
     reply, notes = turn(Judge(), "who books trains")
     assert reply.text.startswith("Trains are booked by yourself. [1]")
     assert isinstance(reply.delta, dict)
-    assert reply.delta["by"] == "passages"
+    assert reply.delta["source"] == "extractive"
     assert isinstance(reply.delta["scores"], dict)
     assert reply.delta["scores"]["source"] == "labels"
     assert [note.text for note in notes if note.code == "answer"] == [
@@ -69,12 +70,12 @@ def test_advice_that_a_model_cannot_word_is_given_in_words_of_ours() -> None:
 
 def test_the_query_is_the_rewritten_one() -> None:
     dialogue = (user("who books trains"), assistant("Oneself."), user("and trains for others?"))
-    found = Runtime(Judge(), retriever=SHELF).run(ask(dialogue, Manner(judge="labels")))
+    found = Runtime(Judge(), retriever=SHELF).run(ask(dialogue, ClarifyOptions(assess_by="labels")))
     assert found.answer is not None
-    assert (found.answer.by, found.answer.query) == ("passages", "who books trains for others")
+    assert (found.answer.source, found.answer.query) == ("extractive", "who books trains for others")
 
 
 def test_what_a_server_lacks_is_still_an_error() -> None:
     with pytest.raises(UnsupportedError, match="not learnt"):
         Runtime(Judge(lacks="json_schema.depth")).run(answer("who books trains", [TRAINS]))
-    assert Runtime(Judge()).run(answer("who books trains", [TRAINS])).by == "passages"
+    assert Runtime(Judge()).run(answer("who books trains", [TRAINS])).source == "extractive"

@@ -6,7 +6,7 @@ import pytest
 
 from taiwa.flows.protocol import protocol
 from taiwa.flows.rationale import AnsweredBy
-from taiwa.flows.reason import reason
+from taiwa.flows.reason import SolveOptions, solve
 from taiwa.flows.worked import EXTRACTIONS
 from taiwa.kernel import Ability, Limits, ModelError, Response, Runtime, UnsupportedError, assistant
 from taiwa.models.scripted import script
@@ -24,7 +24,7 @@ class Weight:
 def test_the_last_line_answers_without_a_call(drive: Drive) -> None:
     model = script("First 3.\nSo it is 1,225 g.")
 
-    done = drive(lambda: reason("?", SPECS), model)
+    done = drive(lambda: solve("?", SPECS), model)
 
     assert (done.value.answer, done.value.answered_by, len(model.requests)) == ("1225", "line", 1)
 
@@ -32,7 +32,7 @@ def test_the_last_line_answers_without_a_call(drive: Drive) -> None:
 def test_a_line_without_a_number_is_read_by_a_second_prompt(drive: Drive) -> None:
     model = script("3 and 22 are\ntwenty-five.", "25")
 
-    done = drive(lambda: reason("?", SPECS), model)
+    done = drive(lambda: solve("?", SPECS), model)
 
     assert (done.value.answer, done.value.answered_by) == ("25", "prompt")
     *_, asked = model.requests[1].messages
@@ -42,7 +42,7 @@ def test_a_line_without_a_number_is_read_by_a_second_prompt(drive: Drive) -> Non
 
 
 def test_a_rationale_without_an_answer_has_none(drive: Drive) -> None:
-    done = drive(lambda: reason("?", SPECS), script("I do not know.", "none"))
+    done = drive(lambda: solve("?", SPECS), script("I do not know.", "none"))
 
     assert (done.value.answer, done.value.answered_by) == ("", "none")
 
@@ -50,7 +50,7 @@ def test_a_rationale_without_an_answer_has_none(drive: Drive) -> None:
 def test_a_typed_answer_is_asked_for_where_the_server_can_be_held_to_it(drive: Drive) -> None:
     model = script("It weighs 25 g.", '{"grams": 25}', abilities=HELD)
 
-    done = drive(lambda: reason("How heavy?", SPECS, answer=Weight), model)
+    done = drive(lambda: solve("How heavy?", SPECS, SolveOptions(output_type=Weight)), model)
 
     assert (done.value.value, done.value.answered_by, done.value.answer) == ({"grams": 25}, "typed", '{"grams":25}')
     assert model.requests[1].constraint is not None
@@ -59,13 +59,16 @@ def test_a_typed_answer_is_asked_for_where_the_server_can_be_held_to_it(drive: D
 def test_a_typed_answer_is_read_from_the_last_line_elsewhere(drive: Drive) -> None:
     model = script('So:\n{"grams": 25}', abilities=BARE)
 
-    done = drive(lambda: reason("How heavy?", SPECS, answer=Weight), model)
+    done = drive(lambda: solve("How heavy?", SPECS, SolveOptions(output_type=Weight)), model)
 
     assert (done.value.value, done.value.answered_by, len(model.requests)) == ({"grams": 25}, "typed", 1)
 
 
 def test_a_number_is_a_type_as_well(drive: Drive) -> None:
-    done = drive(lambda: reason("How heavy?", SPECS, answer=float), script("It weighs 25 g.", "25.0", abilities=HELD))
+    done = drive(
+        lambda: solve("How heavy?", SPECS, SolveOptions(output_type=float)),
+        script("It weighs 25 g.", "25.0", abilities=HELD),
+    )
 
     assert (done.value.value, done.value.answer, done.value.answered_by) == (25.0, "25", "typed")
 
@@ -74,7 +77,7 @@ def test_a_number_is_a_type_as_well(drive: Drive) -> None:
 def test_where_no_value_can_be_read_the_line_answers(drive: Drive, abilities: frozenset[Ability]) -> None:
     model = script("It weighs 25 g.", "no", "no", abilities=abilities)
 
-    done = drive(lambda: reason("How heavy?", SPECS, answer=Weight), model)
+    done = drive(lambda: solve("How heavy?", SPECS, SolveOptions(output_type=Weight)), model)
 
     assert (done.value.answer, done.value.answered_by, done.value.value) == ("25", "line", None)
     assert [note.level for note in done.notes if note.code == "answer"] == ["warning"]
@@ -84,7 +87,7 @@ def test_a_model_that_turns_out_to_write_no_values_has_its_last_line_read(drive:
     never = UnsupportedError("it writes none", ability="json_schema")
     model = script("It weighs 25 g.", never, never, abilities=HELD)
 
-    done = drive(lambda: reason("How heavy?", SPECS, answer=float), model)
+    done = drive(lambda: solve("How heavy?", SPECS, SolveOptions(output_type=float)), model)
 
     assert (done.value.value, done.value.answered_by) == (25.0, "typed")
 
@@ -98,31 +101,31 @@ def test_the_ways_to_an_answer_can_be_chosen(
 ) -> None:
     model = script("It is 25.", "25")
 
-    done = drive(lambda: reason("?", SPECS, answer_by=ways), model)
+    done = drive(lambda: solve("?", SPECS, SolveOptions(answer_by=ways)), model)
 
     assert (done.value.answered_by, len(model.requests)) == (by, asked)
 
 
 def test_a_second_prompt_that_a_limit_refuses_leaves_the_rationale() -> None:
-    done = Runtime(script("twenty-five"), limits=Limits(requests=1)).run(reason("?", SPECS))
+    done = Runtime(script("twenty-five"), limits=Limits(requests=1)).run(solve("?", SPECS))
 
     assert (done.text, done.answered_by, done.ending) == ("twenty-five", "none", "end")
 
 
 def test_a_second_prompt_that_fails_is_an_error_and_no_missing_answer(drive: Drive) -> None:
     with pytest.raises(ModelError, match="gone"):
-        drive(lambda: reason("?", SPECS), script("twenty-five", ModelError("gone")))
+        drive(lambda: solve("?", SPECS), script("twenty-five", ModelError("gone")))
 
 
 def test_an_answer_that_a_protocol_marks_is_the_answer(drive: Drive) -> None:
     model = script("Thought 1: easy\nAction 1: Finish[25 g]\n", abilities=BARE)
 
-    done = drive(lambda: reason("?", SPECS, protocol=protocol("react")), model)
+    done = drive(lambda: solve("?", SPECS, SolveOptions(tool_format=protocol("react"))), model)
 
     assert (done.value.answer, done.value.answered_by, done.value.ending) == ("25", "line", "end")
 
 
 def test_a_second_answer_that_breaks_off_is_none(drive: Drive) -> None:
-    done = drive(lambda: reason("?", SPECS), script("twenty-five", Response(assistant("25"), "length")))
+    done = drive(lambda: solve("?", SPECS), script("twenty-five", Response(assistant("25"), "length")))
 
     assert done.value.answered_by == "none"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from taiwa.flows.acts import Advise, Ask, Decision, HandOver, Look, Option, Situation, Thread
-from taiwa.flows.clarify import Manner, ask, clarify
+from taiwa.flows.clarify import ClarifyOptions, ask, clarify
 from taiwa.flows.person import Person
 from taiwa.flows.policies import decide
 from taiwa.flows.recall import Recall, Recalled
@@ -25,7 +25,7 @@ SHELF = InMemoryRetriever((LEAVE, DRIVE))
 PAID = Passage("leave.md", "Paid leave is 20 days a year.", heading=("Paid leave",))
 SICK = Passage("leave.md", "Sick leave needs a note from day 3.", start=90, heading=("Sick leave",))
 HANDBOOK = InMemoryRetriever((PAID, SICK, Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",))))
-ARTICLE = Manner("article")
+ARTICLE = ClarifyOptions("article")
 
 
 def model(*answers: str) -> Scripted:
@@ -85,7 +85,7 @@ def test_a_single_question_is_looked_up_as_it_stands(drive: Drive) -> None:
 def test_the_second_published_variant_branches_by_the_function_that_was_chosen(drive: Drive) -> None:
     chosen = json.dumps({"to": "evaluate_consultation", "content": {"clarity": 2, "res_consultation": WORRY}})
 
-    done = drive(lambda: ask((user("I am tired."),), Manner("functions")), model(chosen), retriever=SHELF)
+    done = drive(lambda: ask((user("I am tired."),), ClarifyOptions("functions")), model(chosen), retriever=SHELF)
 
     assert done.value.act == Ask(WORRY, 1)
     assert done.value.clarified.decision.policy == "functions"
@@ -94,7 +94,9 @@ def test_the_second_published_variant_branches_by_the_function_that_was_chosen(d
 def test_rounds_bound_the_published_flow_too(drive: Drive) -> None:
     played = model(written(3, 1, 5, ask_missing_info=LACK), cited("…"))
 
-    done = drive(lambda: ask((user("休暇"),), replace(ARTICLE, rounds=1), thread=Thread(1)), played, retriever=SHELF)
+    done = drive(
+        lambda: ask((user("休暇"),), replace(ARTICLE, max_questions=1), thread=Thread(1)), played, retriever=SHELF
+    )
 
     assert done.value.act == Look(2)
 
@@ -175,7 +177,7 @@ def test_small_talk_costs_no_call(drive: Drive) -> None:
 
 
 def test_a_wish_for_a_person_hands_the_whole_case_over(drive: Drive) -> None:
-    manner = Manner(owners=(("travel*", "desk"), ("leave*", "hr@example.com")))
+    manner = ClarifyOptions(owners=(("travel*", "desk"), ("leave*", "hr@example.com")))
     dialogue = (user("leave"), assistant("Which?"), user("sick leave"), assistant("…"), user("talk to a human"))
     played = model("sick leave, by a person")
 
@@ -193,7 +195,7 @@ def test_a_wish_for_a_person_hands_the_whole_case_over(drive: Drive) -> None:
 def test_a_case_names_what_is_missing_and_whom_it_concerns(drive: Drive) -> None:
     better = written(1, 1, 5, 5, 1, ask_missing_info=LACK)
     weak = Measured(HANDBOOK, Evidence(3, 2, 0.1, 0.1, 0.0, ("moon",)))
-    manner = Manner(owners=(("leave*", "hr"),))
+    manner = ClarifyOptions(owners=(("leave*", "hr"),))
 
     done = drive(lambda: clarify((user("leave on the moon"),), manner), model(better), retriever=weak)
 
@@ -249,7 +251,7 @@ def test_a_bad_rewriting_cannot_lose_what_the_words_themselves_find(drive: Drive
 def test_each_part_of_a_compound_question_is_looked_up(drive: Drive) -> None:
     words = "How many days is paid leave? Who books the trains?"
 
-    done = drive(lambda: clarify((user(words),), Manner(judge="none")), model(), retriever=HANDBOOK)
+    done = drive(lambda: clarify((user(words),), ClarifyOptions(assess_by="no-model")), model(), retriever=HANDBOOK)
 
     lookups = [entry.effect.query for entry in done.journal.entries if isinstance(entry.effect, Retrieve)]
     assert lookups == [words, "How many days is paid leave?", "Who books the trains?"]
@@ -257,7 +259,7 @@ def test_each_part_of_a_compound_question_is_looked_up(drive: Drive) -> None:
 
 
 def test_without_a_model_it_looks_and_offers_what_could_be_meant() -> None:
-    found = Runtime(retriever=HANDBOOK).run(clarify((user("leave"),), Manner(judge="none")))
+    found = Runtime(retriever=HANDBOOK).run(clarify((user("leave"),), ClarifyOptions(assess_by="no-model")))
 
     assert isinstance(found.act, Look)
     assert [option.label for option in found.act.options] == ["Paid leave", "Sick leave"]
@@ -267,7 +269,9 @@ def test_without_a_model_it_looks_and_offers_what_could_be_meant() -> None:
 def test_without_a_model_dangling_words_are_asked_about() -> None:
     shelf = Measured(InMemoryRetriever((PAID,)), Evidence(1, 1, 0.5, 0.3, 0.0, (), ("it", "that form")))
 
-    found = Runtime(retriever=shelf).run(clarify((user("is it on that form for leave"),), Manner(judge="none")))
+    found = Runtime(retriever=shelf).run(
+        clarify((user("is it on that form for leave"),), ClarifyOptions(assess_by="no-model"))
+    )
 
     assert found.act == Ask("What does “it, that form” refer to?")
 
@@ -281,14 +285,16 @@ def test_earlier_dialogues_of_the_person_are_shown_to_who_assesses() -> None:
         return (Recalled("chat-1", "ab12", "my child is ill"),)
 
     runtime = Runtime(played, retriever=HANDBOOK, handlers={Recall: recall})
-    runtime.run(clarify((user("paid leave"),), Manner(recall=2), person=Person("ann")))
+    runtime.run(clarify((user("paid leave"),), ClarifyOptions(recall=2), person=Person("ann")))
 
     assert asked == [Recall("ann", "paid leave", 2)]
     assert json.loads(played.requests[0].messages[1].text)["earlier"] == ["my child is ill"]
 
 
 def test_nobody_is_recalled_who_has_no_name(drive: Drive) -> None:
-    done = drive(lambda: clarify((user("paid leave"),), Manner(recall=2)), model(written(1)), retriever=HANDBOOK)
+    done = drive(
+        lambda: clarify((user("paid leave"),), ClarifyOptions(recall=2)), model(written(1)), retriever=HANDBOOK
+    )
 
     assert isinstance(done.value.act, Look)
 
@@ -329,7 +335,7 @@ def test_a_quotation_that_does_not_stand_in_its_passage_is_dropped(drive: Drive,
 def test_where_nothing_is_found_nothing_is_answered(drive: Drive, policy: str) -> None:
     played = model(written(1, 1, 5, 1, 5))
 
-    done = drive(lambda: ask((user("quantum"),), Manner(policy)), played, retriever=SHELF)
+    done = drive(lambda: ask((user("quantum"),), ClarifyOptions(policy)), played, retriever=SHELF)
 
     assert done.value.answer == Answer("quantum", documented=False)
     assert len(played.requests) == 1
@@ -384,4 +390,4 @@ def test_a_dialogue_without_the_user_is_refused_before_any_call(drive: Drive) ->
 
 def test_a_policy_that_is_none_is_told(drive: Drive) -> None:
     with pytest.raises(InputError, match="is no policy"):
-        drive(lambda: clarify((user("leave"),), Manner("wisdom")), model(written(1)), retriever=SHELF)
+        drive(lambda: clarify((user("leave"),), ClarifyOptions("wisdom")), model(written(1)), retriever=SHELF)

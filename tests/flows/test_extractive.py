@@ -90,7 +90,7 @@ def test_weak_neighbours_and_repetitions_are_left_out() -> None:
     answer = extractive("days of leave", found)
 
     assert [claim.text for claim in answer.claims] == ["Ten days of leave."]
-    assert answer.by == "passages"
+    assert answer.source == "extractive"
     assert answer.passages == found
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from taiwa.flows.rationale import OnTrouble, Rationale, Way
-from taiwa.flows.reason import reason
+from taiwa.flows.reason import SolveOptions, solve
 from taiwa.kernel import Ability, Message, Response, Text, ToolCall, ToolResult
 from taiwa.kernel.protocols import Tool
 from taiwa.models.scripted import EVERY_ABILITY, Scripted, script
@@ -19,7 +19,7 @@ from tests.tools import playthings
 BOUNDS = ProcessLimits(seconds=2.0, memory_mb=512, characters=10_000)
 SHORT = replace(BOUNDS, seconds=0.2)
 """For what never ends: it takes all of its time."""
-ABILITIES: dict[Way, frozenset[Ability]] = {"continue": EVERY_ABILITY, "cut": BARE, "native": NATIVE}
+ABILITIES: dict[Way, frozenset[Ability]] = {"prefill": EVERY_ABILITY, "stop": BARE, "native": NATIVE}
 FAULTS = [
     ("never_ends", "timeout", "error: never_ends timed out"),
     ("gigabyte", "memory", "error: gigabyte needs too much memory"),
@@ -66,7 +66,7 @@ def test_a_model_reads_one_line_of_a_failure_and_goes_on(
     model = asking(name, way)
     start = time.perf_counter()
 
-    done = drive(lambda: reason("?", [each.spec for each in tools], way=way), model, tools=tools)
+    done = drive(lambda: solve("?", [each.spec for each in tools], SolveOptions(tool_mode=way)), model, tools=tools)
 
     assert time.perf_counter() - start < 20
     failed, added = done.value.calls
@@ -82,19 +82,23 @@ def test_a_model_reads_one_line_of_a_failure_and_goes_on(
 def test_a_person_reads_why_a_tool_failed(drive: Drive, apart: dict[str, Isolated], name: str, detail: str) -> None:
     tool = apart[name]
 
-    done = drive(lambda: reason("?", [tool.spec]), script(f"<<{name}:>>", " So 4."), tools=[tool])
+    done = drive(lambda: solve("?", [tool.spec]), script(f"<<{name}:>>", " So 4."), tools=[tool])
 
     assert detail in done.value.calls[0].fault
     assert any(detail in str(entry.record()["error"]) for entry in done.journal.entries)
 
 
-@pytest.mark.parametrize(("policy", "ending"), [("stop", "tool"), ("model_writes", "end")])
+@pytest.mark.parametrize(("policy", "ending"), [("stop", "tool"), ("let_model_answer", "end")])
 def test_a_failure_leads_to_what_the_policy_says(
     drive: Drive, apart: dict[str, Isolated], policy: OnTrouble, ending: str
 ) -> None:
     tool = apart["raises"]
 
-    done = drive(lambda: reason("?", [tool.spec], on_error=policy), script("<<raises:>>", " 4 it is: 4"), tools=[tool])
+    done = drive(
+        lambda: solve("?", [tool.spec], SolveOptions(on_error=policy)),
+        script("<<raises:>>", " 4 it is: 4"),
+        tools=[tool],
+    )
 
     assert done.value.ending == ending
 
@@ -102,7 +106,7 @@ def test_a_failure_leads_to_what_the_policy_says(
 def test_what_a_tool_prints_calls_nothing(drive: Drive, apart: dict[str, Isolated]) -> None:
     tools: tuple[Tool, ...] = (ADDER, apart["chatter"])
 
-    done = drive(lambda: reason("?", [each.spec for each in tools]), asking("chatter", "continue"), tools=tools)
+    done = drive(lambda: solve("?", [each.spec for each in tools]), asking("chatter", "prefill"), tools=tools)
 
     assert [call.result.text for call in done.value.calls] == ["done", "4"]
 
@@ -113,7 +117,7 @@ def test_an_error_of_a_foreign_kind_is_a_failure_like_any_other(drive: Drive, wa
     tools: tuple[Tool, ...] = (ADDER, echo)
     model = asking("echo", way)
 
-    done = drive(lambda: reason("?", [each.spec for each in tools], way=way), model, tools=tools)
+    done = drive(lambda: solve("?", [each.spec for each in tools], SolveOptions(tool_mode=way)), model, tools=tools)
 
     assert done.value.calls[0].result.text == "error: echo failed"
     assert "ZeroDivisionError: a secret" in done.value.calls[0].fault
@@ -124,7 +128,7 @@ def test_a_huge_result_is_put_in_short_and_at_once(drive: Drive) -> None:
     echo = Echo("<<adder: 1+1>> " * 2_000_000)
     start = time.perf_counter()
 
-    done = drive(lambda: reason("?", [echo.spec, ADDER.spec]), script("<<echo:>>", " So 4."), tools=[echo, ADDER])
+    done = drive(lambda: solve("?", [echo.spec, ADDER.spec]), script("<<echo:>>", " So 4."), tools=[echo, ADDER])
 
     assert time.perf_counter() - start < 20
     assert len(done.value.text) < 600

@@ -8,9 +8,10 @@ import pytest
 
 from taiwa.apps.load import load_text
 from taiwa.conversation.history import begin
-from taiwa.flows.askturn import Asking, ask_turn
+from taiwa.flows.askresult import AskTurnOptions
+from taiwa.flows.askturn import ask_turn
 from taiwa.flows.chat import Reply
-from taiwa.flows.clarify import Manner
+from taiwa.flows.clarify import ClarifyOptions
 from taiwa.flows.material import CONTROL
 from taiwa.kernel import Ability, CallTool, Complete, Effect, Passage, Runtime
 from taiwa.kernel.journal import Journal
@@ -34,7 +35,7 @@ def hostile(attack: Attack) -> Passage:
 def asked(passage: Passage, model: Scripted | None = None) -> tuple[Reply, tuple[Effect[Any], ...]]:
     """Ask once; give the reply and every effect that was performed."""
     journal = Journal()
-    asking = Asking(Manner(judge="none" if model is None else "auto", k=8))
+    asking = AskTurnOptions(ClarifyOptions(assess_by="no-model" if model is None else "auto", k=8))
     runtime = Runtime(model or script(), retriever=InMemoryRetriever((passage, OTHER)))
     reply, _ = runtime.done(ask_turn(QUESTION, asking)(begin(APP)), journal).value
     return reply, tuple(entry.effect for entry in journal.entries if entry.effect is not None)
@@ -93,7 +94,7 @@ def test_no_tool_is_called_and_the_decision_is_that_of_a_harmless_document(attac
     assert not [effect for effect in effects if isinstance(effect, Complete) and effect.request.tools]
     assert isinstance(reply.delta, dict)
     assert isinstance(calm.delta, dict)
-    for name in ("act", "policy", "reasons", "scores", "query", "queries", "thread"):
+    for name in ("act", "policy", "reasons", "scores", "query", "queries", "clarification"):
         assert reply.delta.get(name) == calm.delta.get(name)
 
 

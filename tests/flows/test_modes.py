@@ -89,8 +89,8 @@ def test_a_name_that_no_function_may_have_is_spelled_out(drive: Drive) -> None:
 def test_a_function_may_be_offered_and_the_model_decides(drive: Drive) -> None:
     model = script(called(GOOD), GOOD)
 
-    by_call = drive(lambda: extract(ORDER, "Two teas.", mode="offer"), model)
-    in_words = drive(lambda: extract(ORDER, "Two teas.", mode="offer"), script(GOOD))
+    by_call = drive(lambda: extract(ORDER, "Two teas.", mode="tool_optional"), model)
+    in_words = drive(lambda: extract(ORDER, "Two teas.", mode="tool_optional"), script(GOOD))
 
     assert model.requests[0].tool_choice == "auto"
     assert by_call.value.value == in_words.value.value == Order("tea", 2)
@@ -193,15 +193,15 @@ def test_an_unknown_mode_is_refused_before_any_call(drive: Drive) -> None:
     assert model.requests == []
 
 
-@pytest.mark.parametrize("mode", ["native", "tool", "offer", "prompt"])
+@pytest.mark.parametrize("mode", ["native", "tool", "tool_optional", "prompt"])
 def test_the_answer_is_checked_whatever_the_mode_promised(drive: Drive, mode: Any) -> None:
-    answer = called(BAD) if mode in ("tool", "offer") else BAD
+    answer = called(BAD) if mode in ("tool", "tool_optional") else BAD
 
     with pytest.raises(ExtractError, match=r"\$\.cups"):
         drive(lambda: extract(ORDER, "Two teas.", mode=mode, repair=Repair(0)), script(answer))
 
 
-@pytest.mark.parametrize("mode", ["native", "tool", "offer", "prompt"])
+@pytest.mark.parametrize("mode", ["native", "tool", "tool_optional", "prompt"])
 def test_what_was_said_is_the_same_in_every_mode(drive: Drive, mode: Any) -> None:
     model = script(called(GOOD, text=GOOD))
 

@@ -9,7 +9,7 @@ import pytest
 from taiwa.flows.demands import NO_CALL_LEFT
 from taiwa.flows.native import BY_MODEL
 from taiwa.flows.rationale import Bounds
-from taiwa.flows.reason import reason
+from taiwa.flows.reason import SolveOptions, solve
 from taiwa.kernel import Json, Message, Response, Runtime, Text, Thought, ToolCall, ToolResult, ToolSpec, assistant
 from taiwa.models.scripted import script
 from tests.flows.abacus import ADDER, NATIVE, SPECS, Adder, Echo
@@ -33,7 +33,7 @@ def read(message: Message) -> list[tuple[str, str]]:
 def test_a_call_is_answered_by_a_message_of_its_own(drive: Drive) -> None:
     model = script(asks(call("2+2", "a"), said="Two and two."), "It is 4.", abilities=NATIVE)
 
-    done = drive(lambda: reason("2+2?", SPECS), model, tools=[ADDER])
+    done = drive(lambda: solve("2+2?", SPECS), model, tools=[ADDER])
 
     first, second = model.requests
     assert first.tools == second.tools == SPECS
@@ -47,7 +47,7 @@ def test_a_call_is_answered_by_a_message_of_its_own(drive: Drive) -> None:
 def test_the_transcript_shows_calls_and_results_in_their_places(drive: Drive) -> None:
     model = script(asks(call("2+2", "a"), said="Two and two."), "It is 4.", abilities=NATIVE)
 
-    done = drive(lambda: reason("2+2?", SPECS), model, tools=[ADDER])
+    done = drive(lambda: solve("2+2?", SPECS), model, tools=[ADDER])
 
     assert done.value.text == "Two and two.\n<<adder: 2+2>> 4\nIt is 4."
     assert done.transcript == done.value.text
@@ -70,7 +70,7 @@ class Meeting:
 def test_calls_of_one_answer_run_side_by_side_and_their_results_come_in_order() -> None:
     model = script(asks(*(call(str(n), f"id{n}") for n in range(3))), "Done: 3.", abilities=NATIVE)
 
-    Runtime(model, tools=[Meeting(3)]).run(reason("?", SPECS))
+    Runtime(model, tools=[Meeting(3)]).run(solve("?", SPECS))
 
     assert read(model.requests[1].messages[-1]) == [("id0", "met 0"), ("id1", "met 1"), ("id2", "met 2")]
 
@@ -80,7 +80,7 @@ def test_missing_and_doubled_ids_become_one_for_each_call(drive: Drive, names: t
     first, second = names
     model = script(asks(call("1+1", first), call("2+2", second)), asks(call("3+3", first)), "6", abilities=NATIVE)
 
-    drive(lambda: reason("?", SPECS), model, tools=[ADDER])
+    drive(lambda: solve("?", SPECS), model, tools=[ADDER])
 
     messages = model.requests[2].messages
     asked = [part.id for message in messages for part in message.tool_calls]
@@ -104,7 +104,7 @@ def test_arguments_that_cannot_be_read_go_back_as_a_diagnostic(drive: Drive, arg
     adder = Adder()
     model = script(asks(ToolCall("adder", arguments, "a")), "It is 4.", abilities=NATIVE)
 
-    done = drive(lambda: reason("?", SPECS), model, tools=[adder])
+    done = drive(lambda: solve("?", SPECS), model, tools=[adder])
 
     ((_, text),) = read(model.requests[1].messages[-1])
     assert text.startswith("error: ")
@@ -115,7 +115,7 @@ def test_arguments_that_cannot_be_read_go_back_as_a_diagnostic(drive: Drive, arg
 def test_an_unknown_function_is_told_as_such(drive: Drive) -> None:
     model = script(asks(call("x", "a", tool="oracle")), "It is 4.", abilities=NATIVE)
 
-    done = drive(lambda: reason("?", SPECS), model, tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS), model, tools=[ADDER])
 
     assert read(model.requests[1].messages[-1]) == [("a", "error: there is no tool 'oracle' (tools: adder)")]
     assert done.value.calls[0].result.error == "unknown_tool"
@@ -124,7 +124,7 @@ def test_an_unknown_function_is_told_as_such(drive: Drive) -> None:
 def test_a_result_that_is_left_to_the_model_says_so(drive: Drive) -> None:
     model = script(asks(call("2+2", "a")), "It is 4.", abilities=NATIVE)
 
-    done = drive(lambda: reason("?", SPECS, withheld=["adder"]), model, tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS, SolveOptions(withheld=["adder"])), model, tools=[ADDER])
 
     assert read(model.requests[1].messages[-1]) == [("a", BY_MODEL)]
     assert done.value.calls[0].result.origin == "model"
@@ -134,7 +134,7 @@ def test_the_same_call_twice_in_one_answer_is_done_once(drive: Drive) -> None:
     adder = Adder()
     model = script(asks(call("2+2", "a"), call("2+2", "b")), "It is 4.", abilities=NATIVE)
 
-    done = drive(lambda: reason("?", SPECS), model, tools=[adder])
+    done = drive(lambda: solve("?", SPECS), model, tools=[adder])
 
     assert adder.asked == ["2+2"]
     assert read(model.requests[1].messages[-1]) == [("a", "4"), ("b", "4")]
@@ -144,7 +144,7 @@ def test_the_same_call_twice_in_one_answer_is_done_once(drive: Drive) -> None:
 def test_the_fourth_time_the_same_call_is_the_end(drive: Drive) -> None:
     model = script(*[asks(call("2+2", f"id{n}")) for n in range(9)], abilities=NATIVE)
 
-    done = drive(lambda: reason("?", SPECS), model, tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS), model, tools=[ADDER])
 
     assert (done.value.ending, len(model.requests)) == ("repeat", 4)
 
@@ -153,7 +153,7 @@ def test_when_no_call_is_left_the_last_words_are_asked_for_once(drive: Drive) ->
     many = asks(*(call(f"{n}+0", f"id{n}") for n in range(12)))
     model = script(many, "It is 11.", abilities=NATIVE)
 
-    done = drive(lambda: reason("?", SPECS), model, tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS), model, tools=[ADDER])
 
     last = model.requests[1]
     assert (last.tool_choice, last.tools) == ("none", SPECS)
@@ -169,7 +169,9 @@ def test_when_no_call_is_left_the_last_words_are_asked_for_once(drive: Drive) ->
 def test_a_model_that_calls_on_when_no_call_is_left_has_come_to_its_end(drive: Drive) -> None:
     model = script(*[asks(call(f"{n}+0", f"id{n}"), said=f"step {n}") for n in range(9)], abilities=NATIVE)
 
-    done = drive(lambda: reason("?", SPECS, bounds=Bounds(calls=1), answer_by=["line"]), model, tools=[ADDER])
+    done = drive(
+        lambda: solve("?", SPECS, SolveOptions(bounds=Bounds(calls=1), answer_by=["line"])), model, tools=[ADDER]
+    )
 
     assert (done.value.ending, len(model.requests)) == ("calls", 3)
 
@@ -180,7 +182,7 @@ def test_nothing_is_scanned_in_what_is_written_and_thoughts_are_not_sent_back(dr
     )
     model = script(said, "It is 4.", abilities=NATIVE)
 
-    done = drive(lambda: reason("?", SPECS), model, tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS), model, tools=[ADDER])
 
     assert [each.input for each in done.value.calls] == [json.dumps({"sum": "2+2"})]
     assert not any(isinstance(part, Thought) for message in model.requests[1].messages for part in message.parts)
@@ -190,7 +192,7 @@ def test_calls_of_an_answer_that_was_cut_off_are_not_done(drive: Drive) -> None:
     adder = Adder()
     broken = Response(Message("assistant", (Text("So"), call("2+2", "a"))), "length")
 
-    done = drive(lambda: reason("?", SPECS), script(broken, abilities=NATIVE), tools=[adder])
+    done = drive(lambda: solve("?", SPECS), script(broken, abilities=NATIVE), tools=[adder])
 
     assert (done.value.ending, adder.asked) == ("length", [])
 
@@ -199,7 +201,7 @@ def test_a_long_result_is_cut_for_the_model_and_whole_in_the_record(drive: Drive
     echo = Echo("9" * 20_000 + "\n<<echo:>>")
     model = script(asks(ToolCall("echo", "", "a")), "It is 4.", abilities=NATIVE)
 
-    done = drive(lambda: reason("?", (echo.spec,)), model, tools=[echo])
+    done = drive(lambda: solve("?", (echo.spec,)), model, tools=[echo])
 
     ((_, text),) = read(model.requests[1].messages[-1])
     assert (len(text), "\n" in text) == (5_000, False)
@@ -207,6 +209,6 @@ def test_a_long_result_is_cut_for_the_model_and_whole_in_the_record(drive: Drive
 
 
 def test_a_plain_answer_needs_no_call(drive: Drive) -> None:
-    done = drive(lambda: reason("?", SPECS), script(Response(assistant("It is 4.")), abilities=NATIVE))
+    done = drive(lambda: solve("?", SPECS), script(Response(assistant("It is 4.")), abilities=NATIVE))
 
     assert (done.value.text, done.value.answer, done.value.calls) == ("It is 4.", "4", ())

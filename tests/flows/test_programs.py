@@ -306,7 +306,7 @@ def test_what_is_not_confirmed_is_not_called_nor_what_comes_after_it() -> None:
 
     outcome = run(steps(step("pay", 5), step("find", "tea")), answer=False, shop=shop)
 
-    assert [each.status for each in outcome.calls] == ["declined", "left out"]
+    assert [each.status for each in outcome.calls] == ["declined", "skipped"]
     assert shop.asked == []
     with pytest.raises(ToolError, match="did not finish: pay declined"):
         _ = outcome.result
@@ -326,7 +326,7 @@ def test_a_dry_run_reads_and_shows_what_it_would_write() -> None:
 
     outcome = run(TWO_TEAS, dry=True, shop=shop)
 
-    assert [each.status for each in outcome.calls] == ["done", "done", "done", "dry"]
+    assert [each.status for each in outcome.calls] == ["done", "done", "done", "dry_run"]
     assert outcome.calls[3].arguments == {"cents": 1400}
     assert "pay 1400" not in shop.asked
 
@@ -334,7 +334,7 @@ def test_a_dry_run_reads_and_shows_what_it_would_write() -> None:
 def test_in_a_dry_run_what_needs_a_result_of_writing_is_shown_with_its_reference() -> None:
     outcome = run(steps(step("pay", 1), step("find", ref(0))), dry=True)
 
-    assert [each.status for each in outcome.calls] == ["dry", "dry"]
+    assert [each.status for each in outcome.calls] == ["dry_run", "dry_run"]
     assert outcome.calls[1].arguments == {"name": ref(0)}
 
 
@@ -343,7 +343,7 @@ def test_after_a_failure_nothing_more_is_called_and_what_was_done_is_told() -> N
 
     outcome = run(steps(step("find", "tea"), step("pay", 999_999), step("pay", 1)), shop=shop)
 
-    assert [each.status for each in outcome.calls] == ["done", "failed", "left out"]
+    assert [each.status for each in outcome.calls] == ["done", "failed", "skipped"]
     assert outcome.calls[1].error == "no card takes so much"
     assert shop.asked == ["find tea", "pay 999999"]
 
@@ -403,7 +403,7 @@ def test_a_result_of_another_type_than_was_said_is_a_failure_and_goes_nowhere() 
     program = carry_out(SHOP, SHOP.check(steps(step("cents", []), step("pay", ref(0)))))
     outcome = Runtime(handlers={CallTool: liar, **confirmed(True)}).run(program)
 
-    assert [each.status for each in outcome.calls] == ["failed", "left out"]
+    assert [each.status for each in outcome.calls] == ["failed", "skipped"]
 
 
 def test_what_only_a_validator_knows_is_found_before_the_function_is_called() -> None:

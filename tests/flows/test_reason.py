@@ -2,6 +2,7 @@
 
 import json
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from taiwa.flows.course import GO_ON
 from taiwa.flows.protocol import PROTOCOLS, protocol
 from taiwa.flows.rationale import Bounds, Called, OnTrouble, Rationale, Said, Spliced, Way
-from taiwa.flows.reason import How, reason
+from taiwa.flows.reason import SolveOptions, solve
 from taiwa.kernel import (
     Ability,
     Done,
@@ -46,12 +47,12 @@ FIRST = "Two and two: <<adder: 2+2>>"
 def test_a_rationale_is_interrupted_spliced_and_continued_in_place(drive: Drive, abilities: frozenset[Ability]) -> None:
     model = script(f"{FIRST} 5, wrong", ", and one is <<adder: 4+1>> 9", ".\nThe answer is 5.", abilities=abilities)
 
-    done = drive(lambda: reason("2+2+1?", SPECS), model, tools=[ADDER])
+    done = drive(lambda: solve("2+2+1?", SPECS), model, tools=[ADDER])
 
     assert done.value.text == f"{FIRST} 4, and one is <<adder: 4+1>> 5.\nThe answer is 5."
     assert done.transcript == done.value.text
     assert (done.value.answer, done.value.answered_by) == ("5", "line")
-    assert (done.value.ending, done.value.complete, done.value.way) == ("end", True, "continue")
+    assert (done.value.ending, done.value.complete, done.value.way) == ("end", True, "prefill")
     assert [request.prefix for request in model.requests] == [
         "",
         f"{FIRST} 4",
@@ -63,11 +64,11 @@ def test_a_rationale_is_interrupted_spliced_and_continued_in_place(drive: Drive,
 def test_a_server_that_cannot_continue_is_asked_to_go_on(drive: Drive) -> None:
     model = script(f"{FIRST} 5, wrong", "And one is <<adder: 4+1>>", "So 5.", abilities=BARE)
 
-    done = drive(lambda: reason("2+2+1?", SPECS), model, tools=[ADDER])
+    done = drive(lambda: solve("2+2+1?", SPECS), model, tools=[ADDER])
 
     assert done.value.text == f"{FIRST} 4\nAnd one is <<adder: 4+1>> 5\nSo 5."
     assert done.transcript == done.value.text
-    assert done.value.way == "cut"
+    assert done.value.way == "stop"
     first, second, third = (request.messages for request in model.requests)
     assert second == (*first, assistant(f"{FIRST} 4\n"), user(GO_ON))
     assert third == (*second, assistant("And one is <<adder: 4+1>> 5\n"), user(GO_ON))
@@ -77,28 +78,28 @@ def test_a_server_that_cannot_continue_is_asked_to_go_on(drive: Drive) -> None:
 @pytest.mark.parametrize(
     ("abilities", "shots", "way"),
     [
-        (EVERY_ABILITY, (), "continue"),
+        (EVERY_ABILITY, (), "prefill"),
         (NATIVE, (), "native"),
-        (NATIVE, (user("1+1?"), assistant("<<adder: 1+1>> 2")), "cut"),
-        (frozenset({"stop"}), (), "cut"),
+        (NATIVE, (user("1+1?"), assistant("<<adder: 1+1>> 2")), "stop"),
+        (frozenset({"stop"}), (), "stop"),
     ],
 )
 def test_the_way_is_chosen_by_what_the_server_can_do(
     drive: Drive, abilities: frozenset[Ability], shots: tuple[Message, ...], way: Way
 ) -> None:
-    done = drive(lambda: reason("?", SPECS, shots=shots), script("It is 4.", abilities=abilities))
+    done = drive(lambda: solve("?", SPECS, SolveOptions(shots=shots)), script("It is 4.", abilities=abilities))
 
     assert done.value.way == way
 
 
-@pytest.mark.parametrize(("way", "ability"), [("continue", "prefix"), ("native", "tools")])
+@pytest.mark.parametrize(("way", "ability"), [("prefill", "prefix"), ("native", "tools")])
 def test_a_way_that_the_model_cannot_go_is_refused_before_anything_is_asked(
     drive: Drive, way: Way, ability: Ability
 ) -> None:
     model = script("never", abilities=EVERY_ABILITY - {ability})
 
-    with pytest.raises(UnsupportedError, match="it can: ") as caught:
-        drive(lambda: reason("?", SPECS, way=way), model)
+    with pytest.raises(UnsupportedError, match="supported: ") as caught:
+        drive(lambda: solve("?", SPECS, SolveOptions(tool_mode=way)), model)
 
     assert (caught.value.ability, model.requests) == (ability, [])
 
@@ -108,25 +109,25 @@ def test_a_server_that_refuses_a_way_after_all_is_asked_in_the_next(drive: Drive
         UnsupportedError("no prefix here", ability="prefix"), UnsupportedError("nor tools", ability="tools"), "It is 4."
     )
 
-    done = drive(lambda: reason("?", SPECS), model)
+    done = drive(lambda: solve("?", SPECS), model)
 
-    assert (done.value.way, done.value.answer) == ("cut", "4")
+    assert (done.value.way, done.value.answer) == ("stop", "4")
     assert [note.code for note in done.notes] == ["way", "downgrade", "way", "downgrade", "way"]
 
 
 @pytest.mark.parametrize(
-    "how", [{"way": "sideways"}, {"on_error": "cry"}, {"answer_by": ("oracle",)}, {"bounds": Bounds(tokens=0)}]
+    "how", [{"tool_mode": "sideways"}, {"on_error": "cry"}, {"answer_by": ("oracle",)}, {"bounds": Bounds(tokens=0)}]
 )
-def test_what_cannot_be_meant_is_refused(how: How) -> None:
+def test_what_cannot_be_meant_is_refused(how: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        Runtime(script("never")).run(reason("?", SPECS, **how))
+        Runtime(script("never")).run(solve("?", SPECS, SolveOptions(**how)))
 
 
 @pytest.mark.parametrize("repeated", [f"First.\n{FIRST} 4\n", f"First.\n{FIRST} 4", f"{FIRST} 4"])
 def test_what_a_model_repeats_is_neither_shown_nor_called_again(drive: Drive, repeated: str) -> None:
     model = script(f"First.\n{FIRST}", f"{repeated} Then <<adder: 4+0>>", "So 4.", abilities=BARE, chunk=3)
 
-    done = drive(lambda: reason("2+2?", SPECS), model, tools=[ADDER])
+    done = drive(lambda: solve("2+2?", SPECS), model, tools=[ADDER])
 
     assert [call.input for call in done.value.calls] == ["2+2", "4+0"]
     assert done.value.text.replace("\n\n", "\n") == f"First.\n{FIRST} 4\n Then <<adder: 4+0>> 4\nSo 4."
@@ -137,7 +138,7 @@ def test_the_stop_mark_that_a_server_keeps_is_put_back(drive: Drive) -> None:
     named = Response(assistant("<<adder: 2+2"), stop=">>")
     silent = Response(assistant(" or <<adder: 3+3"))
 
-    done = drive(lambda: reason("?", SPECS), script(named, silent, " 6"), tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS), script(named, silent, " 6"), tools=[ADDER])
 
     assert done.value.text == "<<adder: 2+2>> 4 or <<adder: 3+3>> 6 6"
     assert done.value.parts[:3] == (Said("<<adder: 2+2"), Spliced(">>", "stop"), Spliced(" 4"))
@@ -147,7 +148,7 @@ def test_the_stop_mark_that_a_server_keeps_is_put_back(drive: Drive) -> None:
 def test_a_stop_that_a_server_does_not_name_may_end_a_call_of_no_tool_or_none_at_all(drive: Drive) -> None:
     unknown, shift = Response(assistant("<<oracle: x")), Response(assistant(" Shift: 8 "))
 
-    done = drive(lambda: reason("?", SPECS), script(unknown, shift, " 1 is 4."), tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS), script(unknown, shift, " 1 is 4."), tools=[ADDER])
 
     assert [call.name for call in done.value.calls] == ["oracle"]
     assert done.value.text.endswith(" Shift: 8 >> 1 is 4.")
@@ -156,7 +157,7 @@ def test_a_stop_that_a_server_does_not_name_may_end_a_call_of_no_tool_or_none_at
 def test_a_stop_outside_of_a_trigger_is_a_false_one_and_the_model_goes_on(drive: Drive) -> None:
     model = script("Shift: 8 >> 1 is 4. `<<adder: 1+1>>` is code. So 4.", " 1 is 4.", " is code. So 4.")
 
-    done = drive(lambda: reason("8 >> 1?", SPECS), model, tools=[ADDER])
+    done = drive(lambda: solve("8 >> 1?", SPECS), model, tools=[ADDER])
 
     assert done.value.calls == ()
     assert done.value.text.startswith("Shift: 8 >> 1 is 4.")
@@ -166,7 +167,7 @@ def test_a_stop_outside_of_a_trigger_is_a_false_one_and_the_model_goes_on(drive:
 def test_false_stops_are_bounded() -> None:
     model = script(*["a >> b"] * 40)
 
-    value = Runtime(model).run(reason("?", SPECS))
+    value = Runtime(model).run(solve("?", SPECS))
 
     assert (value.ending, value.complete, len(model.requests)) == ("stops", False, 21)
 
@@ -174,7 +175,7 @@ def test_false_stops_are_bounded() -> None:
 def test_code_is_not_called(drive: Drive) -> None:
     text = "```\n<<adder: 1+1>>\n```\nand `<<adder: 1+1>>`: 7"
 
-    done = drive(lambda: reason("?", SPECS), script(text, abilities=NO_STOP), tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS), script(text, abilities=NO_STOP), tools=[ADDER])
 
     assert (done.value.text, done.value.calls, done.value.answer) == (text, (), "7")
 
@@ -182,7 +183,7 @@ def test_code_is_not_called(drive: Drive) -> None:
 def test_thoughts_are_not_scanned(drive: Drive) -> None:
     thinking = Response(Message("assistant", (Thought("<<adder: 1+1>>"), Text("It is 2."))))
 
-    done = drive(lambda: reason("?", SPECS), script(thinking), tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS), script(thinking), tools=[ADDER])
 
     assert (done.value.calls, done.value.text) == ((), "It is 2.")
 
@@ -192,7 +193,7 @@ def test_a_stop_within_hidden_reasoning_is_no_stop_of_the_text(drive: Drive, sto
     thinking = Response(Message("assistant", (Thought("shift by <<adder: 1"),)), stop=stop)
     model = script(thinking, "It is 2.")
 
-    done = drive(lambda: reason("?", SPECS), model, tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS), model, tools=[ADDER])
 
     assert (done.value.text, done.value.calls) == ("It is 2.", ())
     assert [bool(request.stop) for request in model.requests] == [True, False]
@@ -201,7 +202,7 @@ def test_a_stop_within_hidden_reasoning_is_no_stop_of_the_text(drive: Drive, sto
 def test_what_stands_behind_a_call_in_the_same_piece_is_thrown_away_and_kept_for_people(drive: Drive) -> None:
     model = script(f"{FIRST} 5, I am sure", " is it: 4", abilities=NO_STOP, chunk=100)
 
-    done = drive(lambda: reason("?", SPECS), model, tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS), model, tools=[ADDER])
 
     assert done.value.text == f"{FIRST} 4 is it: 4"
     assert done.value.calls[0].discarded == " 5, I am sure"
@@ -209,7 +210,7 @@ def test_what_stands_behind_a_call_in_the_same_piece_is_thrown_away_and_kept_for
 
 
 def test_the_calls_and_their_results_are_kept(drive: Drive) -> None:
-    done = drive(lambda: reason("?", SPECS), script(FIRST, " 4"), tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS), script(FIRST, " 4"), tools=[ADDER])
 
     assert done.value.calls == (Called("adder", "2+2", ToolResult("4", "adder"), "4"),)
     assert [call.arguments for call in done.journal.calls()] == [{"sum": "2+2"}]
@@ -220,7 +221,7 @@ TROUBLE = [("<<adder: two>>", "syntax"), ("<<oracle: x>>", "unknown_tool")]
 
 @pytest.mark.parametrize(("trigger", "code"), TROUBLE)
 def test_a_model_is_told_of_trouble(drive: Drive, trigger: str, code: str) -> None:
-    done = drive(lambda: reason("?", SPECS), script(f"So {trigger} 3", " then 4", abilities=NO_STOP), tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS), script(f"So {trigger} 3", " then 4", abilities=NO_STOP), tools=[ADDER])
 
     assert done.value.parts[1].text.startswith(" error: ")
     assert done.value.calls[0].result.error == code
@@ -231,7 +232,7 @@ def test_a_model_is_told_of_trouble(drive: Drive, trigger: str, code: str) -> No
 @pytest.mark.parametrize(("trigger", "code"), TROUBLE)
 def test_a_model_may_write_the_result_itself(drive: Drive, trigger: str, code: str) -> None:
     done = drive(
-        lambda: reason("?", SPECS, on_error="model_writes", on_unknown="model_writes"),
+        lambda: solve("?", SPECS, SolveOptions(on_error="let_model_answer", on_unknown="let_model_answer")),
         script(f"So {trigger} 3", " 4\nthen 5", abilities=NO_STOP),
         tools=[ADDER],
     )
@@ -244,7 +245,7 @@ def test_a_model_may_write_the_result_itself(drive: Drive, trigger: str, code: s
 @pytest.mark.parametrize(("trigger", "code"), TROUBLE)
 def test_trouble_may_be_the_end(drive: Drive, trigger: str, code: str) -> None:
     done = drive(
-        lambda: reason("?", SPECS, on_error="stop", on_unknown="stop"),
+        lambda: solve("?", SPECS, SolveOptions(on_error="stop", on_unknown="stop")),
         script(f"So {trigger} 3", abilities=NO_STOP),
         tools=[ADDER],
     )
@@ -256,7 +257,9 @@ def test_trouble_may_be_the_end(drive: Drive, trigger: str, code: str) -> None:
 def test_failures_and_unknown_tools_have_a_policy_each(drive: Drive) -> None:
     model = script("<<oracle: x>>", " 7, <<adder: two>>", abilities=NO_STOP)
 
-    done = drive(lambda: reason("?", SPECS, on_error="stop", on_unknown="model_writes"), model, tools=[ADDER])
+    done = drive(
+        lambda: solve("?", SPECS, SolveOptions(on_error="stop", on_unknown="let_model_answer")), model, tools=[ADDER]
+    )
 
     assert [call.result.origin for call in done.value.calls] == ["model", "tool"]
     assert (done.value.ending, done.value.calls[0].result.text) == ("tool", "7,")
@@ -266,7 +269,7 @@ def test_a_tool_that_is_withheld_is_shown_and_never_called(drive: Drive) -> None
     adder = Adder()
     model = script(FIRST, " 4. It is 4.", abilities=NO_STOP)
 
-    done = drive(lambda: reason("?", SPECS, withheld={"adder"}), model, tools=[adder])
+    done = drive(lambda: solve("?", SPECS, SolveOptions(withheld={"adder"})), model, tools=[adder])
 
     assert "<<adder: sum>>" in model.requests[0].messages[0].text
     assert (adder.asked, done.value.calls[0].result.error, done.value.calls[0].result.origin) == (
@@ -280,7 +283,7 @@ def test_a_tool_that_is_withheld_is_shown_and_never_called(drive: Drive) -> None
 def test_when_no_call_is_left_the_model_finishes_without_tools(drive: Drive) -> None:
     model = script(*[f"\n<<adder: {n}+1>>" for n in range(3)], "\nso <<adder: 9+9>> 3")
 
-    done = drive(lambda: reason("?", SPECS, bounds=Bounds(calls=2)), model, tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS, SolveOptions(bounds=Bounds(calls=2))), model, tools=[ADDER])
 
     assert (done.value.ending, done.value.complete) == ("calls", False)
     assert [call.input for call in done.value.calls] == ["0+1", "1+1"]
@@ -292,7 +295,9 @@ def test_when_no_call_is_left_the_model_finishes_without_tools(drive: Drive) -> 
 def test_twelve_calls_end_as_calls_with_an_answer(drive: Drive, abilities: frozenset[Ability]) -> None:
     model = script(*[f"<<adder: {n}+0>>" for n in range(11)], "It is 11.", abilities=abilities)
 
-    done = drive(lambda: reason("?", SPECS, way=None if abilities != NATIVE else "cut"), model, tools=[ADDER])
+    done = drive(
+        lambda: solve("?", SPECS, SolveOptions(tool_mode=None if abilities != NATIVE else "stop")), model, tools=[ADDER]
+    )
 
     assert (done.value.ending, len(done.value.calls), done.value.answer) == ("calls", 10, "11")
 
@@ -300,7 +305,7 @@ def test_twelve_calls_end_as_calls_with_an_answer(drive: Drive, abilities: froze
 def test_a_limit_on_calls_of_the_run_ends_as_one_of_the_rationale(drive: Drive) -> None:
     model = script("<<adder: 1+1>>", " <<adder: 2+2>>", " So 4.")
 
-    value = Runtime(model, tools=[ADDER], limits=Limits(tool_calls=1)).run(reason("?", SPECS))
+    value = Runtime(model, tools=[ADDER], limits=Limits(tool_calls=1)).run(solve("?", SPECS))
 
     assert (value.ending, value.answer, len(value.calls)) == ("calls", "4", 1)
 
@@ -308,7 +313,7 @@ def test_a_limit_on_calls_of_the_run_ends_as_one_of_the_rationale(drive: Drive) 
 def test_another_limit_of_the_run_ends_the_rationale_where_it_is() -> None:
     model = script("<<adder: 1+1>>", " <<adder: 2+2>>", " So 4.")
 
-    *events, done = Runtime(model, tools=[ADDER], limits=Limits(requests=2)).stream(reason("?", SPECS))
+    *events, done = Runtime(model, tools=[ADDER], limits=Limits(requests=2)).stream(solve("?", SPECS))
 
     assert isinstance(done, Done)
     assert (done.value.ending, done.value.answer, len(done.value.calls)) == ("limit", "", 2)
@@ -317,14 +322,14 @@ def test_another_limit_of_the_run_ends_the_rationale_where_it_is() -> None:
 
 def test_a_limit_before_the_first_word_is_an_error() -> None:
     with pytest.raises(LimitError):
-        Runtime(script("never"), limits=Limits(requests=0)).run(reason("?", SPECS))
+        Runtime(script("never"), limits=Limits(requests=0)).run(solve("?", SPECS))
 
 
 def test_the_same_call_is_done_once_and_the_fourth_time_is_the_end(drive: Drive) -> None:
     adder = Adder()
     model = script(*["\n<<adder: 2+2>>"] * 9, abilities=NO_STOP)
 
-    done = drive(lambda: reason("?", SPECS), model, tools=[adder])
+    done = drive(lambda: solve("?", SPECS), model, tools=[adder])
 
     assert done.value.ending == "repeat"
     assert adder.asked == ["2+2"]
@@ -336,7 +341,7 @@ def test_the_same_call_is_done_once_and_the_fourth_time_is_the_end(drive: Drive)
 def test_no_more_tokens_are_asked_for_than_are_left(drive: Drive) -> None:
     model = script("<<adder: 1+1>>", " <<adder: 2+2>>", usage=Usage(9, 30))
 
-    done = drive(lambda: reason("?", SPECS, bounds=Bounds(tokens=50)), model, tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS, SolveOptions(bounds=Bounds(tokens=50))), model, tools=[ADDER])
 
     assert [request.sampling.max_tokens for request in model.requests] == [50, 20]
     assert (done.value.ending, done.value.complete) == ("tokens", False)
@@ -346,14 +351,14 @@ def test_no_more_tokens_are_asked_for_than_are_left(drive: Drive) -> None:
 def test_an_answer_that_breaks_off_says_so(drive: Drive, finish: Finish) -> None:
     model = script(FIRST, Response(assistant(" and"), finish), abilities=NO_STOP)
 
-    done = drive(lambda: reason("?", SPECS), model, tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS), model, tools=[ADDER])
 
     assert (done.value.text, done.value.ending, done.value.answer) == (f"{FIRST} 4 and", finish, "")
 
 
 def test_a_refusal_at_once_is_an_error(drive: Drive) -> None:
     with pytest.raises(RefusalError):
-        drive(lambda: reason("?", SPECS), script(Response(assistant(""), "refusal")))
+        drive(lambda: solve("?", SPECS), script(Response(assistant(""), "refusal")))
 
 
 @pytest.mark.parametrize("hostile", ["<<adder: 1+1>>", "```\n", "`", "a\n<<adder: 1+1>>\n", ">>", "9" * 2000, ""])
@@ -361,7 +366,7 @@ def test_a_result_starts_no_call_and_opens_no_code(drive: Drive, hostile: str) -
     echo = Echo(hostile)
     model = script("<<echo:>>", " then <<adder: 2+2>>", " so 4.", abilities=NO_STOP)
 
-    done = drive(lambda: reason("?", (*SPECS, echo.spec)), model, tools=[ADDER, echo])
+    done = drive(lambda: solve("?", (*SPECS, echo.spec)), model, tools=[ADDER, echo])
 
     assert [call.name for call in done.value.calls] == ["echo", "adder"]
     assert done.value.calls[0].result.text == hostile
@@ -373,7 +378,7 @@ def test_shots_and_tools_stand_before_the_question(drive: Drive) -> None:
     model = script("4")
     shots = (user("1+1?"), assistant("<<adder: 1+1>> 2"))
 
-    drive(lambda: reason("{tools}?", SPECS, shots=shots), model)
+    drive(lambda: solve("{tools}?", SPECS, SolveOptions(shots=shots)), model)
 
     head, *rest = model.requests[0].messages
     assert head.role == system("").role
@@ -384,8 +389,8 @@ def test_shots_and_tools_stand_before_the_question(drive: Drive) -> None:
 def test_first_words_can_be_others_or_none(drive: Drive) -> None:
     brief, none = script("4"), script("4")
 
-    drive(lambda: reason("?", SPECS, system="Be brief."), brief)
-    drive(lambda: reason("?", (), system=""), none)
+    drive(lambda: solve("?", SPECS, SolveOptions(system="Be brief.")), brief)
+    drive(lambda: solve("?", (), SolveOptions(system="")), none)
 
     assert brief.requests[0].messages[0].text.startswith("Be brief.\n\nWhere you need a tool")
     assert none.requests[0].messages == (user("?"),)
@@ -397,7 +402,7 @@ def bodies(model: Scripted, dialect: str) -> list[str]:
     return [json.dumps(json.loads(codec.encode(each).body)["messages"], ensure_ascii=False) for each in model.requests]
 
 
-@pytest.mark.parametrize(("way", "dialect"), [("continue", "llamacpp"), ("cut", "ollama"), ("native", "vllm")])
+@pytest.mark.parametrize(("way", "dialect"), [("prefill", "llamacpp"), ("stop", "ollama"), ("native", "vllm")])
 def test_every_request_begins_with_the_bytes_of_the_one_before(drive: Drive, way: Way, dialect: str) -> None:
     def answer(request: Request) -> str | Response:
         step = len(model.requests)
@@ -407,7 +412,7 @@ def test_every_request_begins_with_the_bytes_of_the_one_before(drive: Drive, way
 
     model = script(*[answer] * 4)
 
-    drive(lambda: reason("?", SPECS, way=way), model, tools=[ADDER])
+    drive(lambda: solve("?", SPECS, SolveOptions(tool_mode=way)), model, tools=[ADDER])
 
     sent = bodies(model, dialect)
     assert len(sent) == 4
@@ -444,14 +449,18 @@ ANSWER = st.lists(
     st.lists(ANSWER, max_size=6),
     st.sampled_from([EVERY_ABILITY, NO_STOP, EVERY_ABILITY - {"prefix", "tools"}, BARE]),
     st.integers(1, 9),
-    st.sampled_from(["tell", "model_writes", "stop"]),
+    st.sampled_from(["report", "let_model_answer", "stop"]),
     st.sampled_from(sorted(PROTOCOLS)),
 )
 def test_every_rationale_ends_and_shows_what_was_said(
     answers: list[str], abilities: frozenset[Ability], chunk: int, trouble: OnTrouble, name: str
 ) -> None:
     model = script(*answers, *["That is all: 1."] * 30, abilities=abilities, chunk=chunk)
-    program = reason("?", SPECS, on_error=trouble, on_unknown=trouble, bounds=Bounds(calls=3), protocol=protocol(name))
+    program = solve(
+        "?",
+        SPECS,
+        SolveOptions(on_error=trouble, on_unknown=trouble, bounds=Bounds(calls=3), tool_format=protocol(name)),
+    )
 
     events = list(Runtime(model, tools=[ADDER]).stream(program))
 

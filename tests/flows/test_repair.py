@@ -245,7 +245,7 @@ def test_a_patch_that_is_unusable_is_followed_by_one_request_for_the_whole(drive
 
     done = drive(lambda: extract(ORDER, "Two.", repair=SMALL), model)
 
-    assert [each.form for each in done.value.attempts] == ["whole", "unusable patch", "whole"]
+    assert [each.form for each in done.value.attempts] == ["whole", "invalid_patch", "whole"]
     assert "whole, and nothing else" in last(model)
     assert BAD in [message.text for message in model.requests[2].messages]
 
@@ -255,7 +255,7 @@ def test_after_an_unusable_patch_no_patch_is_asked_for_again(drive: Drive) -> No
 
     done = drive(lambda: extract(ORDER, "Two.", repair=Repair(2, patch_above=0)), model)
 
-    assert [each.form for each in done.value.attempts] == ["whole", "unusable patch", "whole", "whole"]
+    assert [each.form for each in done.value.attempts] == ["whole", "invalid_patch", "whole", "whole"]
 
 
 def test_a_patch_that_leaves_a_fault_is_followed_by_the_answer_as_it_is_now(drive: Drive) -> None:

@@ -15,7 +15,7 @@ from taiwa.flows.inline import Inline
 from taiwa.flows.protocol import Call, Event, Protocol, Result, Said, decode, encode
 from taiwa.flows.rationale import Bounds
 from taiwa.flows.react import ReAct
-from taiwa.flows.reason import reason
+from taiwa.flows.reason import SolveOptions, solve
 from taiwa.flows.tagged import Tagged
 from taiwa.kernel import Ability, Json, Request, Runtime, ToolResult, ToolSpec
 from taiwa.models.scripted import EVERY_ABILITY, script
@@ -189,7 +189,11 @@ def test_a_model_that_writes_a_recorded_text_is_interrupted_where_the_record_was
         wanted, said = as_put_in(text.replace("Lookup[", "Search["), spoken, names)
         model = script(*[lambda asked, wanted=wanted: rest(wanted, asked)] * 20, chunk=chunk, abilities=abilities)
         tool = Recorded(names[0], [*said])
-        program = reason("?", [tool.spec], protocol=spoken, way="continue", answer_by=(), bounds=Bounds(calls=20))
+        program = solve(
+            "?",
+            [tool.spec],
+            SolveOptions(tool_format=spoken, tool_mode="prefill", answer_by=(), bounds=Bounds(calls=20)),
+        )
         found = Runtime(model, tools=[tool]).run(program)
 
         assert found.text == wanted

@@ -75,9 +75,9 @@ def test_little_evidence_is_said_in_words_and_in_what_is_kept(tmp_path: Path) ->
 
     assert little.text.startswith("The documents may not cover this. The closest passages are:")
     assert isinstance(little.delta, dict)
-    assert little.delta["weak"] is True
+    assert little.delta["is_uncertain"] is True
     assert isinstance(much.delta, dict)
-    assert "weak" not in much.delta
+    assert "is_uncertain" not in much.delta
 
 
 def test_a_turn_that_was_cut_off_goes_on_without_judging_or_looking_again(tmp_path: Path, folder: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: P
     people.put(person_of(str(profile), store))
 
     talk = taiwa.open(
-        "ask", model=Nobody(), store=store, session="s", params={"in": [str(folder)], "person": str(profile)}
+        "ask", model=Nobody(), store=store, session="s", params={"in": [str(folder)], "user": str(profile)}
     )
     talk.say(QUESTION)
 
@@ -231,9 +231,9 @@ def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: P
     ("params", "error", "said"),
     [
         ({"policy": "wisdom"}, InputError, "is no policy"),
-        ({"policy": "two_functions"}, ConfigError, "scores of a model"),
-        ({"judge": "dice"}, InputError, "no way to judge"),
-        ({"person": "nobody"}, InputError, "neither a person"),
+        ({"policy": "functions"}, ConfigError, "scores of a model"),
+        ({"assess_by": "dice"}, InputError, "unknown method of assessment"),
+        ({"user": "nobody"}, InputError, "neither a person"),
         ({"in": ["nowhere"]}, InputError, "neither an index nor a folder"),
     ],
 )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from taiwa.flows.clarify import Manner, clarify
+from taiwa.flows.clarify import ClarifyOptions, clarify
 from taiwa.flows.person import Feedback, Person, Thresholds
 from taiwa.flows.recall import Recall
 from taiwa.kernel import CorruptError, InputError, Passage, Runtime, user
@@ -95,6 +95,6 @@ def test_a_dialogue_before_retrieval_recalls_through_the_store(store: Store) -> 
     shelf = InMemoryRetriever((Passage("a.md", "Osaka closes at six."),))
 
     runtime = Runtime(model, retriever=shelf, handlers=people.handlers)
-    runtime.run(clarify((user("When does Osaka close?"),), Manner(recall=3), person=people.get("ann")))
+    runtime.run(clarify((user("When does Osaka close?"),), ClarifyOptions(recall=3), person=people.get("ann")))
 
     assert "I work at the Osaka office" in model.requests[0].messages[1].text

@@ -34,14 +34,14 @@ def _own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked() -> Program[Rationale]:
-    return taiwa.reason("6*7?", [calculator.spec])
+    return taiwa.solve("6*7?", [calculator.spec])
 
 
 def test_an_answer_is_cut_on_the_wire_and_goes_on_behind_the_result(player: ScriptedServer) -> None:
     found = taiwa.run(asked(), f"{player.base_url}#m", tools=[calculator])
 
     assert found.text == f"{SAID} 42\nThat is all: 42."
-    assert (found.way, found.answer, found.complete) == ("cut", "42", True)
+    assert (found.way, found.answer, found.complete) == ("stop", "42", True)
 
 
 def test_the_words_the_calls_and_the_results_come_as_they_happen(player: ScriptedServer) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from taiwa.apps.shots import built_in
 from taiwa.flows.rationale import Rationale, Way
+from taiwa.flows.reason import SolveOptions
 from taiwa.flows.worked import Step, Worked
 from taiwa.kernel import Ability, Done, InputError, Limits, OverloadedError, Response, TextDelta, assistant
 from taiwa.models.scripted import EVERY_ABILITY, Scripted, script
@@ -13,7 +14,7 @@ from taiwa.shape import Shape
 from taiwa.store import Store
 from taiwa.talk.desk import Desk
 from taiwa.talk.solving import SHOTS, Solving, solve
-from taiwa.talk.turn import Manner, Voice
+from taiwa.talk.turn import TurnOptions, Voice
 from taiwa.tools import builtin, find, tool
 
 TOOLS = tuple(builtin().values())
@@ -29,7 +30,7 @@ def desk() -> Iterator[Desk]:
 
 
 def solved(desk: Desk, model: Scripted, solving: Solving, question: str = "6 × 7?") -> Rationale:
-    events = list(solve(desk, Voice(model), Manner(), solving, question))
+    events = list(solve(desk, Voice(model), TurnOptions(), solving, question))
     done = events[-1]
     assert isinstance(done, Done)
     return done.value
@@ -38,15 +39,15 @@ def solved(desk: Desk, model: Scripted, solving: Solving, question: str = "6 × 
 @pytest.mark.parametrize(
     ("solving", "abilities", "way"),
     [
-        (Solving(TOOLS), EVERY_ABILITY, "continue"),
+        (Solving(TOOLS), EVERY_ABILITY, "prefill"),
         (Solving(TOOLS), {"tools"}, "native"),
-        (Solving(TOOLS), BARE, "cut"),
-        (Solving(TOOLS, shots=3), {"tools"}, "cut"),
-        (Solving(TOOLS, examples=OWN), {"tools"}, "cut"),
-        (Solving(TOOLS, way="text"), {"tools"}, "cut"),
-        (Solving(TOOLS, way="text"), EVERY_ABILITY, "continue"),
-        (Solving(TOOLS, way="native"), EVERY_ABILITY, "native"),
-        (Solving(()), {"tools"}, "cut"),
+        (Solving(TOOLS), BARE, "stop"),
+        (Solving(TOOLS, shots=3), {"tools"}, "stop"),
+        (Solving(TOOLS, examples=OWN), {"tools"}, "stop"),
+        (Solving(TOOLS, text_only=True), {"tools"}, "stop"),
+        (Solving(TOOLS, text_only=True), EVERY_ABILITY, "prefill"),
+        (Solving(TOOLS, SolveOptions(tool_mode="native")), EVERY_ABILITY, "native"),
+        (Solving(()), {"tools"}, "stop"),
     ],
 )
 def test_the_way_follows_from_what_is_wanted_and_what_the_server_can(
@@ -54,14 +55,14 @@ def test_the_way_follows_from_what_is_wanted_and_what_the_server_can(
 ) -> None:
     model = script("So 42.", abilities=frozenset(abilities))
 
-    assert solving.way_for(frozenset(abilities)) == way
+    assert solving.tool_mode(frozenset(abilities)) == way
     assert solved(desk, model, solving).way == way
 
 
 def test_examples_are_shown_in_text_and_not_where_functions_are_called() -> None:
     solving = Solving(TOOLS)
 
-    assert len(solving.chosen("cut")) == SHOTS
+    assert len(solving.chosen("stop")) == SHOTS
     assert solving.chosen("native") == ()
     assert len(Solving(TOOLS, shots=2).chosen("native")) == 2
 
@@ -69,11 +70,11 @@ def test_examples_are_shown_in_text_and_not_where_functions_are_called() -> None
 def test_examples_that_fit_the_tools_come_first() -> None:
     fitting = [worked for worked in built_in() if set(worked.tools) <= {"calculator"}]
 
-    chosen = Solving(CALCULATOR, shots=len(built_in())).chosen("cut")
+    chosen = Solving(CALCULATOR, shots=len(built_in())).chosen("stop")
 
     assert len(chosen) == len(built_in())
     assert set(chosen[: len(fitting)]) == set(fitting)
-    assert Solving(CALCULATOR, shots=20).chosen("cut") == chosen[:20]
+    assert Solving(CALCULATOR, shots=20).chosen("stop") == chosen[:20]
 
 
 def test_what_a_tool_gives_that_is_not_offered_is_stated_in_words() -> None:
@@ -87,32 +88,32 @@ def test_what_a_tool_gives_that_is_not_offered_is_stated_in_words() -> None:
 
 
 def test_there_are_only_so_many_examples() -> None:
-    with pytest.raises(InputError, match=r"there are 34 worked examples, and 35 were asked for"):
-        Solving(TOOLS, shots=35).chosen("cut")
+    with pytest.raises(InputError, match=r"shots must be at most 34"):
+        Solving(TOOLS, shots=35).chosen("stop")
 
 
 def test_tools_that_no_example_calls_are_shown_without_examples() -> None:
-    assert Solving((twice,)).chosen("cut") == ()
-    assert len(Solving((twice, *CALCULATOR)).chosen("cut")) == SHOTS
+    assert Solving((twice,)).chosen("stop") == ()
+    assert len(Solving((twice, *CALCULATOR)).chosen("stop")) == SHOTS
 
 
 def test_one_s_own_examples_keep_their_order() -> None:
     more = (*OWN, *built_in()[:3])
 
     assert Solving(TOOLS, examples=more).chosen("native") == more
-    assert Solving(TOOLS, examples=more, shots=2).chosen("cut") == more[:2]
+    assert Solving(TOOLS, examples=more, shots=2).chosen("stop") == more[:2]
 
 
 def test_what_an_answer_depends_on_is_in_the_options() -> None:
     solving = Solving(TOOLS)
     others = (
         Solving(CALCULATOR), Solving(TOOLS, shots=2), Solving(TOOLS, seed=1), Solving(TOOLS, examples=OWN),
-        Solving(TOOLS, on_error="stop"), Solving(TOOLS, answer=Shape(int)),
+        Solving(TOOLS, options=SolveOptions(on_error="stop")), Solving(TOOLS, options=SolveOptions(output_type=Shape(int))),
     )  # fmt: skip
 
-    assert solving.options("cut") == Solving(TOOLS).options("cut")
-    assert all(solving.options("cut") != other.options("cut") for other in others)
-    assert solving.options("cut") != solving.options("continue")
+    assert solving.recorded("stop") == Solving(TOOLS).recorded("stop")
+    assert all(solving.recorded("stop") != other.recorded("stop") for other in others)
+    assert solving.recorded("stop") != solving.recorded("prefill")
 
 
 def test_the_first_request_is_the_one_that_is_sent(desk: Desk) -> None:
@@ -139,7 +140,7 @@ def test_a_run_that_fails_or_is_left_keeps_what_was_paid(desk: Desk) -> None:
     model = script("It is <<calculator: 6 × 7>>", OverloadedError("busy"), abilities=BARE)
     with pytest.raises(OverloadedError):
         solved(desk, model, Solving(TOOLS))
-    events = solve(desk, Voice(script("So 42.", chunk=1)), Manner(), Solving(TOOLS), "6 × 7?")
+    events = solve(desk, Voice(script("So 42.", chunk=1)), TurnOptions(), Solving(TOOLS), "6 × 7?")
     while not isinstance(next(events), TextDelta):
         pass
     events.close()
@@ -151,7 +152,7 @@ def test_a_run_that_fails_or_is_left_keeps_what_was_paid(desk: Desk) -> None:
 
 def test_limits_of_the_run_hold(desk: Desk) -> None:
     model = script(*["<<calculator: 6 × 7>> "] * 5, abilities=BARE)
-    events = list(solve(desk, Voice(model), Manner(limits=Limits(requests=1)), Solving(TOOLS), "6 × 7?"))
+    events = list(solve(desk, Voice(model), TurnOptions(limits=Limits(requests=1)), Solving(TOOLS), "6 × 7?"))
 
     done = events[-1]
     assert isinstance(done, Done)

@@ -26,16 +26,16 @@ from taiwa.store import Store
 from taiwa.talk.again import replayed, rerun
 from taiwa.talk.desk import SNAPSHOT_EVERY, Desk
 from taiwa.talk.talk import Talk
-from taiwa.talk.turn import Manner, Said, Voice
+from taiwa.talk.turn import TurnOptions, TurnResult, Voice
 
-Face = Callable[[Talk, str], Said]
+Face = Callable[[Talk, str], TurnResult]
 
 
-def blocking(talk: Talk, text: str) -> Said:
+def blocking(talk: Talk, text: str) -> TurnResult:
     return talk.say(text)
 
 
-def awaited(talk: Talk, text: str) -> Said:
+def awaited(talk: Talk, text: str) -> TurnResult:
     return asyncio.run(talk.asay(text))
 
 
@@ -54,11 +54,11 @@ def turn(answer: str, delta: str = "{}") -> str:
     return f"{answer}\n@@delta\n{delta}"
 
 
-def talk_with(store: Store, model: Scripted, session: str = "t", manner: Manner | None = None) -> Talk:
+def talk_with(store: Store, model: Scripted, session: str = "t", options: TurnOptions | None = None) -> Talk:
     desk = Desk(store)
     app = find("translate").opened({"target_lang": "English"})
     start = desk.at(session) if store.refs.has(session) else desk.start(app)
-    return Talk(desk, session, start, Voice(model), manner=manner)
+    return Talk(desk, session, start, Voice(model), options=options)
 
 
 def test_a_turn_answers_folds_its_delta_and_is_kept(store: Store, face: Face) -> None:
@@ -112,7 +112,7 @@ def test_a_retry_replaces_the_answer_and_keeps_the_old_one_in_the_log(store: Sto
 
     *_, new = list(talk.retry())
 
-    assert isinstance(new, Said)
+    assert isinstance(new, TurnResult)
     assert (new.text, new.parent, talk.conversation.count) == ("b", old.parent, 1)
     assert old.node in {moved.old for moved in store.refs.reflog("t")}
 
@@ -209,14 +209,14 @@ def test_streamed_words_come_before_the_committed_turn(store: Store) -> None:
     *words, said = list(talk.stream("go"))
 
     assert "".join(event.text for event in words if isinstance(event, TextDelta)) == "one two three"
-    assert isinstance(said, Said)
+    assert isinstance(said, TurnResult)
 
 
 def test_strict_fails_a_turn_whose_delta_cannot_be_read(store: Store, face: Face) -> None:
     answers = (turn("a", '{"dictionary": 3}'), '{"dictionary": 4}')
 
     with pytest.raises(ShapeError):
-        face(talk_with(store, script(*answers), manner=Manner(strict=True)), "one")
+        face(talk_with(store, script(*answers), options=TurnOptions(strict=True)), "one")
     loose = talk_with(store, script(*answers), session="loose")
     said = face(loose, "one")
 
@@ -228,7 +228,7 @@ def test_strict_fails_a_turn_whose_delta_cannot_be_read(store: Store, face: Face
 def test_a_cost_limit_counts_all_turns_of_a_talk(store: Store) -> None:
     usage = Usage(1000, 1000)
     model = script(*(Response(assistant(turn(word)), usage=usage) for word in "abc"))
-    talk = talk_with(store, model, manner=Manner(limits=Limits(cost=3_000_000)))
+    talk = talk_with(store, model, options=TurnOptions(limits=Limits(cost=3_000_000)))
     talk.voice = Voice(model, Rates("1", "1"))
 
     talk.say("one")
@@ -240,7 +240,7 @@ def test_a_cost_limit_counts_all_turns_of_a_talk(store: Store) -> None:
 
 
 def test_a_cost_limit_does_not_hold_where_a_call_did_not_say_what_it_cost(store: Store, face: Face) -> None:
-    talk = talk_with(store, script(), manner=Manner(limits=Limits(cost=3_000_000)))
+    talk = talk_with(store, script(), options=TurnOptions(limits=Limits(cost=3_000_000)))
     talk.voice = Voice(script(*(Response(assistant(turn(word))) for word in "abc")), Rates("1", "1"))
     face(talk, "one")
     face(talk, "two")
@@ -265,7 +265,7 @@ def test_what_was_cut_off_is_finished_without_asking_again(tmp_path: Path) -> No
     assert events is not None
     assert run == 1
     *_, said = list(events)
-    assert isinstance(said, Said)
+    assert isinstance(said, TurnResult)
     assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
 
 
@@ -276,7 +276,7 @@ def test_a_turn_that_was_stopped_half_way_can_be_resumed_at_once(store: Store) -
 
     *_, said = list(talk.resume() or ())
 
-    assert isinstance(said, Said)
+    assert isinstance(said, TurnResult)
     assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
 
 
@@ -300,7 +300,7 @@ def test_a_retry_or_an_edit_that_was_cut_off_is_finished_too(store: Store, why: 
 
     *_, said = list(talk.resume() or ())
 
-    assert isinstance(said, Said)
+    assert isinstance(said, TurnResult)
     assert (said.text, said.parent, talk.conversation.count) == ("c", old.parent, 2)
     assert store.refs.reflog("t")[0].reason == why
 
@@ -346,7 +346,7 @@ def test_a_rerun_says_everything_again_on_a_new_branch(store: Store) -> None:
     talk.say("one")
     talk.say("two")
 
-    said = list(rerun(talk.desk, "t", "other", Voice(script(turn("x"), turn("y"))), None, Manner()))
+    said = list(rerun(talk.desk, "t", "other", Voice(script(turn("x"), turn("y"))), None, TurnOptions()))
 
     assert [one.text for one in said] == ["x", "y"]
     assert [past.user for past in Desk(store).at("other").turns] == ["one", "two"]
@@ -359,7 +359,7 @@ def test_a_rerun_asks_nobody_when_its_name_is_taken(store: Store) -> None:
     model = script(turn("x"))
 
     with pytest.raises(ConflictError, match="choose another name"):
-        list(rerun(talk.desk, "t", "t", Voice(model), None, Manner()))
+        list(rerun(talk.desk, "t", "t", Voice(model), None, TurnOptions()))
 
     assert not model.requests
 

@@ -46,16 +46,16 @@ def test_a_built_in_tool_is_called_by_name(tmp_path: Path) -> None:
 
 def test_a_tool_of_one_s_own_is_handed_over(tmp_path: Path) -> None:
     model = calling("area", width=6, height=7)
-    manner = taiwa.Manner(tools=(area,))
+    manner = taiwa.TurnOptions(tools=(area,))
 
-    talk = taiwa.open(app("area", "calculator"), model=model, store=tmp_path / "s.db", manner=manner)
+    talk = taiwa.open(app("area", "calculator"), model=model, store=tmp_path / "s.db", options=manner)
 
     assert talk.say("?").text == "It is 42."
     assert [spec.name for spec in model.requests[0].tools] == ["area", "calculator"]
 
 
 @pytest.mark.parametrize(
-    ("name", "mend"), [("calculater", "did you mean 'calculator'"), ("oracle", r"Manner\(tools=\(oracle,\)\)")]
+    ("name", "mend"), [("calculater", "did you mean 'calculator'"), ("oracle", r"TurnOptions\(tools=\(oracle,\)\)")]
 )
 def test_a_tool_that_is_not_there_is_told_before_anything_is_asked(tmp_path: Path, name: str, mend: str) -> None:
     model = script("never")

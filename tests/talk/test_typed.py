@@ -16,7 +16,7 @@ from taiwa.store import Store
 from taiwa.talk import sidebyside
 from taiwa.talk.desk import Desk
 from taiwa.talk.rows import Given
-from taiwa.talk.turn import Manner, Voice
+from taiwa.talk.turn import TurnOptions, Voice
 from taiwa.talk.typed import Typed, TypedRow, Typing, extract_one, first_request
 from tests.database import Database
 
@@ -48,7 +48,7 @@ def rows(
     desk: Desk, model: Scripted, given: Iterable[str], *, resume: bool = False, typing: Typing = TYPING
 ) -> list[TypedRow]:
     async def drained() -> list[TypedRow]:
-        job = Typed(desk, Voice(model, RATES), Manner(), typing=typing, width=2, resume=resume)
+        job = Typed(desk, Voice(model, RATES), TurnOptions(), typing=typing, width=2, resume=resume)
         return [row async for row in job.rows(Given(at, text) for at, text in enumerate(given))]
 
     return asyncio.run(drained())
@@ -84,7 +84,7 @@ def test_two_workers_on_different_machines_share_the_rows_of_a_batch(
         return by_text(request)
 
     async def work(store: Store) -> list[object]:
-        job = Typed(Desk(store), Voice(script(*[answer] * 9)), Manner(), typing=TYPING, width=2, resume=True)
+        job = Typed(Desk(store), Voice(script(*[answer] * 9)), TurnOptions(), typing=TYPING, width=2, resume=True)
         return [row.value async for row in job.rows(Given(at, text) for at, text in enumerate("123456789"))]
 
     async def both() -> list[list[object]]:
@@ -113,7 +113,7 @@ def test_a_row_that_was_cut_off_in_its_repair_goes_on_with_what_was_paid_for(des
 
 def test_a_row_whose_repair_met_the_cost_limit_goes_on_with_a_higher_one(desk: Desk) -> None:
     async def drained(model: Scripted, cost: int) -> list[TypedRow]:
-        manner = Manner(limits=Limits(cost=cost))
+        manner = TurnOptions(limits=Limits(cost=cost))
         job = Typed(desk, Voice(model, RATES), manner, typing=TYPING, width=1, resume=True)
         return [row async for row in job.rows([Given(0, "2")])]
 
@@ -143,7 +143,7 @@ def test_what_a_model_is_shown_is_part_of_the_question(desk: Desk) -> None:
 
 def test_a_row_with_params_is_a_row_with_an_error(desk: Desk) -> None:
     async def drained() -> list[TypedRow]:
-        job = Typed(desk, Voice(script()), Manner(), typing=TYPING)
+        job = Typed(desk, Voice(script()), TurnOptions(), typing=TYPING)
         return [row async for row in job.rows([Given(0, "2", params={"x": 1})])]
 
     (row,) = asyncio.run(drained())
@@ -154,9 +154,9 @@ def test_a_row_with_params_is_a_row_with_an_error(desk: Desk) -> None:
 def test_one_extraction_is_on_the_bill_whether_it_succeeds_or_not(desk: Desk) -> None:
     voice = Voice(script(GOOD, BAD, BAD, usage=Usage(10, 5)), RATES)
 
-    done = extract_one(desk, voice, Manner(), TYPING, "Two.")
+    done = extract_one(desk, voice, TurnOptions(), TYPING, "Two.")
     with pytest.raises(ExtractError):
-        extract_one(desk, voice, Manner(), TYPING, "Three.")
+        extract_one(desk, voice, TurnOptions(), TYPING, "Three.")
 
     (line,) = desk.store.costs("model")
     assert done.value.value == Order(2)

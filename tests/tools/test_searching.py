@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import taiwa
-from taiwa.flows.reason import reason
+from taiwa.flows.reason import solve
 from taiwa.kernel import ConfigError, ToolError
 from taiwa.kernel.values import Passage
 from taiwa.retrieval import InMemoryRetriever
@@ -114,6 +114,6 @@ def test_a_retriever_that_breaks_is_a_failure_of_the_tool() -> None:
 def test_a_model_looks_up_in_the_middle_of_its_reasoning() -> None:
     model = taiwa.script("Look: <<search_documents: last train>>", "So it leaves at 23:10.")
 
-    rationale = taiwa.run(reason("When is the last train?", [TOOL.spec]), model, tools=[TOOL])
+    rationale = taiwa.run(solve("When is the last train?", [TOOL.spec]), model, tools=[TOOL])
 
     assert rationale.calls[0].result.text.startswith("[1] trains.txt")

@@ -24,7 +24,7 @@ PARAM = ("type", "ask", "default")
 KEEP = ("grow", "to", "fold", "pin")
 REPLIES: tuple[str, ...] = get_args(ReplyMode)
 FLOWS: tuple[str, ...] = get_args(Flow)
-ASKED = ("in", "as", "policy", "rounds", "person", "judge")
+ASKED = ("in", "as", "policy", "max_questions", "user", "assess_by")
 """Parameters that the flow `ask` reads itself."""
 RESERVED = ("response",)
 """Field names that another part of a reply already has."""

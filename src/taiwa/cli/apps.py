@@ -1,11 +1,11 @@
-"""`taiwa apps`: listing, making, checking and rendering apps."""
+"""List, create, check and render apps."""
 
 from pathlib import Path
 
 import click
 
-from taiwa.cli.options import Flags, flags
-from taiwa.cli.screen import emit, say_line, table, tell
+from taiwa.cli.options import Flags, flags, open_app
+from taiwa.cli.output import emit, print_preview, say_line, table, tell
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
 
@@ -14,12 +14,12 @@ __all__ = ["apps"]
 
 @click.group()
 def apps() -> None:
-    """List, make, check and render apps: one Markdown file is one app.
+    """List, create, check and render apps: one Markdown file is one app.
 
     \b
     taiwa apps list
-    taiwa apps new tutor           a commented file to begin with, among your own apps
-    taiwa apps check tutor.md      every fault with its line and how to mend it
+    taiwa apps new tutor           create a commented app file
+    taiwa apps check tutor.md      list errors with their lines and remedies
     taiwa apps render translate -p target_lang=English "文(sentence)です。"
     """
 
@@ -27,7 +27,7 @@ def apps() -> None:
 @apps.command("list")
 @flags("json")
 def list_(shared: Flags) -> None:
-    """List the apps that are there: your own and the built-in ones."""
+    """List your own apps and the built-in ones."""
     from taiwa.apps.catalogue import apps as all_apps
 
     found = all_apps()
@@ -40,7 +40,7 @@ def list_(shared: Flags) -> None:
 @apps.command("new")
 @click.argument("name")
 def new_(name: str) -> None:
-    """Write a commented app file NAME to begin with: a path, or a name among your own apps."""
+    """Create a commented app file NAME: a path, or a name in the folder of your apps."""
     from taiwa.apps.catalogue import new, own_folder
 
     path = Path(name) if "/" in name or name.endswith(".md") else own_folder() / f"{name}.md"
@@ -53,7 +53,7 @@ def new_(name: str) -> None:
 @click.argument("name")
 @flags("json")
 def check_(shared: Flags, name: str) -> None:
-    """Check an app file: every fault with its line and how to mend it. A fault gives exit code 2."""
+    """Check an app file: list errors with their lines and remedies. A fault gives exit code 2."""
     from taiwa.apps.catalogue import find_path
     from taiwa.apps.load import check
 
@@ -65,8 +65,8 @@ def check_(shared: Flags, name: str) -> None:
                 "line": fault.line,
                 "column": fault.column,
                 "level": fault.level,
-                "what": fault.message,
-                "mend": fault.mend,
+                "message": fault.message,
+                "remedy": fault.mend,
             }
             for fault in faults
         ]
@@ -76,9 +76,9 @@ def check_(shared: Flags, name: str) -> None:
             say_line(f"{fault.told(str(path))}{'' if fault.level == 'error' else '  (a warning)'}")
     wrong = sum(fault.level == "error" for fault in faults)
     if wrong:
-        raise ConfigError(f"{path}: {wrong} fault(s); it cannot be opened")
+        raise ConfigError(f"{path}: {wrong} error(s); the app cannot be opened")
     if not faults and not shared.as_json:
-        say_line(f"{path}: nothing is wrong")
+        say_line(f"{path}: no errors")
 
 
 @apps.command()
@@ -86,9 +86,8 @@ def check_(shared: Flags, name: str) -> None:
 @click.argument("text", default="Hello")
 @flags("params", "json")
 def render(shared: Flags, name: str, text: str) -> None:
-    """Print the exact request of a first turn with TEXT, and about how many tokens it has."""
-    from taiwa.cli.opening import open_app
-    from taiwa.cli.requests import show_request
+    """Print the request of a first turn with TEXT, and an estimate of its tokens."""
     from taiwa.conversation.history import begin
+    from taiwa.operations.say import preview_turn
 
-    show_request(begin(open_app(name, shared.params)), text, as_json=shared.as_json)
+    print_preview(preview_turn(begin(open_app(name, shared.params)), text), as_json=shared.as_json)

@@ -1,37 +1,52 @@
-"""`taiwa batch`: every line of a file is said."""
+"""Batches of turns, and what batches of extractions share: output, progress, and the summary."""
 
+import json
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from taiwa.cli.options import Flags, flags
+from taiwa.cli.options import Flags, ask_param, flags, read_params, turn_options
+from taiwa.cli.output import bill_line, emit, errors, say_line, tell
+from taiwa.i18n import _, ngettext
+from taiwa.kernel.errors import InputError
 
-__all__ = ["batch"]
+if TYPE_CHECKING:
+    from taiwa.operations.batch import BatchMode, BatchPreview, Counts, OnRow
+
+__all__ = ["MOST_AT_ONCE", "batch", "print_batch_preview", "write_rows"]
 
 MOST_AT_ONCE = 256
+FAILED, INTERRUPTED = 1, 130
 
 
 @click.command()
 @click.argument("app_and_file", nargs=2, metavar="APP FILE")
 @click.option(
     "--mode", type=click.Choice(["fold", "map"]), required=True,
-    help="fold: one conversation whose state is carried on; map: each row on its own.",
+    help="Run one conversation whose state is carried on (fold), or each row on its own (map).",
 )  # fmt: skip
 @click.option(
-    "-j", "width", type=click.IntRange(1, MOST_AT_ONCE), default=4, help="Rows at a time (map); 4 if not said."
+    "-j",
+    "width",
+    type=click.IntRange(1, MOST_AT_ONCE),
+    default=4,
+    show_default=True,
+    help="Run this many rows at a time (map).",
 )
-@click.option(
-    "--resume", "again", is_flag=True, help="Go on where a batch ended; what was answered is not paid for again."
-)
+@click.option("--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows to a file.")
-@flags("model", "params", "session", "json", "verbose", "dry_run", "max_cost", "no_log", "strict", "store")
+@flags("model", "params", "session", "json", "verbose", "dry_run", "max_cost", "no_store", "strict", "store")
 def batch(
-    shared: Flags, app_and_file: tuple[str, str], mode: str, width: int, again: bool, output: Path | None
+    shared: Flags, app_and_file: tuple[str, str], mode: "BatchMode", width: int, resume: bool, output: Path | None
 ) -> None:
-    """Say every line of FILE (`-` for standard input) to APP; print one line of JSON per row, in the order of the file.
+    """Send every line of FILE (`-` for standard input) to APP; print one line of JSON per row, in the order of the file.
 
-    A line is a text, or JSON: {"text": …, "id": …, "params": {…}}. A row that fails has an "error" and stops nothing; the
-    exit code is 1 then. With -o, --json prints a summary. A fold is kept as the conversation -s NAME (APP-FILE otherwise).
+    A line is a text, or JSON: {"text": …, "id": …, "params": {…}}. A row that fails has an "error" and does not stop the batch; the
+    exit code is 1 then. With -o, --json prints a summary. A fold is stored as the conversation -s NAME (default: APP-FILE).
 
     \b
     taiwa batch translate lines.txt --mode fold -p target_lang=English -o out.jsonl
@@ -39,15 +54,148 @@ def batch(
     taiwa batch linguistic sentences.jsonl --mode map -j 16 -o out.jsonl --resume
     taiwa batch linguistic sentences.jsonl --mode map --dry-run
     """
-    from taiwa.cli.batching import Batch
-    from taiwa.cli.rows import read_rows
+    from taiwa.operations.batch import BatchOptions, open_rows, preview_turns, run_turns
 
     app, file = app_and_file
-    with read_rows(file) as rows:
-        job = Batch(shared, app, rows, again, output)
+    options = BatchOptions(app, mode, read_params(shared.params), shared.session, width, resume)
+    with open_rows(file) as rows:
         if shared.dry_run:
-            job.foretell(mode)
-        elif mode == "fold":
-            job.fold()
-        else:
-            job.map(width)
+            more = "" if mode == "map" else ", and before each row the texts of the rows before it"
+            print_batch_preview(preview_turns(options, rows), as_json=shared.as_json, more=more)
+            return
+        chosen = shared.settings()
+        desk, turns = shared.desk(chosen), turn_options(shared, chosen)
+        write_rows(
+            shared,
+            output,
+            rows.count,
+            lambda on_row: run_turns(desk, chosen, turns, options, rows, on_row, ask=ask_param()),
+            resume=resume,
+        )
+
+
+def print_batch_preview(preview: "BatchPreview", *, as_json: bool, more: str = "") -> None:
+    """Print what a batch would send."""
+    for number, message in preview.errors:
+        tell(f"{number}: {message}", "yellow")
+    if as_json:
+        emit({"rows": preview.rows, "bad": len(preview.errors), "tokens": preview.tokens})
+        return
+    say_line(
+        ngettext(
+            "{n} row can be sent, {bad} cannot; about {tokens} tokens to read",
+            "{n} rows can be sent, {bad} cannot; about {tokens} tokens to read",
+            preview.rows,
+            bad=len(preview.errors),
+            tokens=f"{preview.tokens:,}",
+        )
+        + more
+    )
+
+
+def write_rows(
+    shared: Flags,
+    output: Path | None,
+    count: int,
+    run: "Callable[[OnRow], Counts]",
+    *,
+    resume: bool,
+    shorten: bool = False,
+) -> None:
+    """Run a batch: write its rows as they come, and print its summary. `shorten` replaces lists of attempts by their number.
+
+    Raises:
+        Exit: not every row was answered.
+    """
+    from taiwa.operations.results import to_json
+
+    with _opened(output, resume=resume) as out, _progress(count, out) as advance:
+
+        def write(row: Any, counts: "Counts") -> None:  # noqa: ANN401  (a row of either kind)
+            written: Any = to_json(row)
+            if shorten:
+                written["attempts"] = len(written["attempts"])
+            out.write(f"{json.dumps(written, ensure_ascii=False)}\n")
+            out.flush()
+            advance(counts)
+
+        counts = run(write)
+    _print_summary(shared, output, counts)
+    if counts.stopped or counts.failed:
+        raise click.exceptions.Exit(INTERRUPTED if counts.stopped == "interrupted" else FAILED)
+
+
+def _print_summary(shared: Flags, output: Path | None, counts: "Counts") -> None:
+    from taiwa.operations.results import to_json
+
+    why = _reason(counts)
+    if output is not None and shared.as_json:
+        emit(to_json(counts.result(why)))
+        return
+    tell(
+        ngettext(
+            "{n} row answered, {failed} failed, {kept} kept from before",
+            "{n} rows answered, {failed} failed, {kept} kept from before",
+            counts.done,
+            failed=counts.failed,
+            kept=counts.kept,
+        ),
+        "red" if counts.failed else "dim",
+    )
+    tell(bill_line(counts.spent))
+    if why:
+        tell(_("stopped: {why}; finished rows are saved, --resume continues", why=why), "yellow")
+
+
+def _reason(counts: "Counts") -> str:
+    """Say why a batch stopped early."""
+    if counts.stopped == "interrupted":
+        return _("interrupted")
+    if counts.stopped == "cost":
+        return _("the cost limit was reached ({why})", why=counts.reason)
+    if counts.stopped == "unavailable":
+        return ngettext(
+            "the server did not answer {n} row ({error})",
+            "the server did not answer {n} rows in a row ({error})",
+            counts.unavailable,
+            error=counts.reason,
+        )
+    return ""
+
+
+@contextmanager
+def _opened(output: Path | None, *, resume: bool) -> Generator[TextIO]:
+    """Open the file of rows; an existing one is only overwritten when a batch is resumed."""
+    if output is None:
+        yield sys.stdout
+        return
+    try:
+        # A lone surrogate is written as its escape, which means the same in JSON.
+        out = output.open("w" if resume else "x", encoding="utf-8", errors="backslashreplace", newline="\n")
+    except FileExistsError:
+        raise InputError(f"{output} already exists; --resume continues it, or choose another name") from None
+    except OSError as error:
+        raise InputError(f"cannot write {output}: {error.strerror}") from None
+    with out:
+        yield out
+
+
+@contextmanager
+def _progress(count: int, out: TextIO) -> "Generator[Callable[[Counts], None]]":
+    """Show a bar where the rows themselves are not on the terminal."""
+    if not sys.stderr.isatty() or out.isatty():
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from taiwa.observe.prices import money
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=errors(), transient=True) as shown:
+        task = shown.add_task(_("rows"), total=count)
+
+        def advance(counts: "Counts") -> None:
+            more = " · " + _("{failed} failed", failed=counts.failed) if counts.failed else ""
+            shown.update(task, advance=1, description=_("rows") + f"{more} · {money(counts.spent.cost)}")
+
+        yield advance

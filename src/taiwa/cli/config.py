@@ -1,4 +1,4 @@
-"""`taiwa config` and `taiwa keys`: what is set once."""
+"""Settings and API keys: config, keys."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import Flags, flags
-from taiwa.cli.screen import emit, say_line, table, tell
+from taiwa.cli.output import emit, say_line, table, tell
 from taiwa.kernel.errors import AuthError, InputError, ModelError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ __all__ = ["config", "keys"]
 
 @click.group()
 def config() -> None:
-    """Show and change settings. An argument beats a TAIWA_* variable beats the config file beats the default.
+    """Show and change settings. Precedence: argument, TAIWA_* variable, config file, default.
 
     \b
     taiwa config show
@@ -58,16 +58,16 @@ def set_(key: str, value: str) -> None:
 @config.command("unset")
 @click.argument("key")
 def unset_(key: str) -> None:
-    """Take KEY out of the config file."""
+    """Remove KEY from the config file."""
     from taiwa.settings import load, unset
 
     unset(load().path, key)
-    say_line(f"{key} is not set any more")
+    say_line(f"{key} is not set")
 
 
 @config.command("path")
 def path_() -> None:
-    """Print where the config file is."""
+    """Print the path of the config file."""
     from taiwa.settings import load
 
     click.echo(load().path)
@@ -75,10 +75,10 @@ def path_() -> None:
 
 @click.group()
 def keys() -> None:
-    """Keep the keys of providers in a file that only you can read. A key in the environment goes before it.
+    """Store the API keys of providers in a file that only you can read. A key in the environment takes precedence.
 
     \b
-    taiwa keys set openai          asks for the key without showing it, and tries it
+    taiwa keys set openai          ask for the key without showing it, and try it
     taiwa keys list
     taiwa keys remove openai
     """
@@ -88,7 +88,7 @@ def keys() -> None:
 @click.argument("provider")
 @click.option("--no-check", is_flag=True, help="Do not try the key.")
 def set_key_(provider: str, no_check: bool) -> None:
-    """Ask for the key of PROVIDER, keep it, and try it with one cheap call; from a pipe it is read as a line."""
+    """Store the API key of PROVIDER, and try it with one cheap call; from a pipe one line is read."""
     from taiwa.models.keys import key_name, set_key
     from taiwa.settings import load
 
@@ -99,15 +99,15 @@ def set_key_(provider: str, no_check: bool) -> None:
     else:
         text = sys.stdin.readline()
     if not text.strip():
-        raise InputError(f"no key was given for {name}")
+        raise InputError(f"no key given for {name}")
     set_key(chosen, name, text)
-    say_line(f"{name} is kept in {chosen.keys_path}")
+    say_line(f"{name} is stored in {chosen.keys_path}")
     if not no_check:
         _try(name, chosen)
 
 
 def _try(name: str, chosen: "Settings") -> None:
-    """Ask the provider whether it takes the key; a wrong key is an error, an unreachable provider a remark."""
+    """Try a key; a wrong key is an error, an unreachable provider a warning."""
     from taiwa.models.findings import probed
     from taiwa.models.http_api.client import HttpModel
     from taiwa.models.keys import check_key, find_key
@@ -131,7 +131,7 @@ def _try(name: str, chosen: "Settings") -> None:
 @keys.command("list")
 @flags("json")
 def list_(shared: Flags) -> None:
-    """List which keys are there; never any sign of them."""
+    """List which keys are stored, without the keys themselves."""
     from taiwa.models.keys import list_keys
     from taiwa.settings import load
 
@@ -141,14 +141,14 @@ def list_(shared: Flags) -> None:
     elif rows:
         table(("key", "where"), [(row.name, row.place) for row in rows])
     else:
-        tell("no key is there; a local server needs none")
+        tell("no keys are stored; a local server needs none")
 
 
 @keys.command("remove")
 @click.argument("provider")
 def remove(provider: str) -> None:
-    """Take the key of PROVIDER out of the file."""
+    """Delete the key of PROVIDER."""
     from taiwa.models.keys import remove_key
     from taiwa.settings import load
 
-    say_line(f"{remove_key(load(), provider)} is not kept any more")
+    say_line(f"{remove_key(load(), provider)} is deleted")

@@ -1,4 +1,4 @@
-"""`taiwa demo`: the model that comes along at work, through the commands that a person would type."""
+"""Demonstrate the built-in model with ordinary commands: demo."""
 
 import io
 import os
@@ -8,30 +8,182 @@ import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 from unicodedata import category
 
 import click
 
-from taiwa.cli.demosteps import ASKED_BACK, PARTS, Part, Step
 from taiwa.cli.main import BAD_INPUT, FAILED, INTERRUPTED, cli, code_of
-from taiwa.cli.screen import say_line, tell
-from taiwa.i18n import _, ngettext, user_language
+from taiwa.cli.output import say_line, tell
+from taiwa.i18n import _, gettext_noop, ngettext, user_language
 
 __all__ = ["Show", "at_home", "demo"]
 
+ASKED_BACK = 3
+INSTRUCTION = "Solve the problem step by step. End with a line that states the answer; its number comes last."
+"""What the flow of `taiwa solve` begins with: the built-in model knows by it what is wanted."""
+FORMULA = r"((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\."
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command; `{said}` in it stands for a text that the user may replace.
+
+    `shows` must occur in its output, and `code` is its exit code. A `reply` follows only where the step before it asked back.
+    """
+
+    about: str
+    command: str
+    said: str = ""
+    shows: str = ""
+    code: int = 0
+    reply: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Steps that belong together, and the command to try next."""
+
+    title: str
+    steps: tuple[Step, ...]
+    then: str
+
+
+SOLVING = Part(
+    gettext_noop(
+        "Problems: the network writes, is interrupted where it calls a tool, and continues after the exact result."
+    ),
+    (
+        Step(
+            gettext_noop("Chemistry: the name gives the formula, the formula the molar mass."),
+            "taiwa solve {said}",
+            "How many grams do 3 moles of sulfuric acid weigh?",
+            "294.2",
+        ),
+        Step(
+            gettext_noop("A reaction: which of the two is used up first?"),
+            "taiwa solve {said}",
+            "4 mol of methane and 6 mol of oxygen react. How many moles of carbon dioxide are formed?",
+            "answer is 3 mol",
+        ),
+        Step(
+            gettext_noop("Everyday life."),
+            "taiwa solve {said}",
+            "A train travels 210 km in 2.5 hours. What is its average speed in km/h?",
+            "answer is 84 km/h",
+        ),
+    ),
+    'taiwa solve "What is the mass percent of oxygen in water?" --trace',
+)
+DESK = Part(
+    gettext_noop("An order desk: a conversation with typed state. The network writes the reply and the state delta, constrained by a grammar."),
+    (
+        Step(gettext_noop("A first order."), "taiwa say order -s desk {said}", "Two grande lattes with oat milk, please."),
+        Step(gettext_noop("A correction."), "taiwa say -s desk {said}", "Make that three, please."),
+        Step(gettext_noop("In Japanese."), "taiwa say -s desk {said}", "あと、抹茶ラテを一つお願いします。"),
+        Step(
+            gettext_noop("The state is data, checked by its type."),
+            "taiwa state -s desk",
+            shows="matcha latte",
+        ),
+        Step(
+            gettext_noop("Every value can be traced to the turn that set it."),
+            "taiwa why items.1 -s desk",
+            shows="set by turn 2",
+        ),
+        Step(
+            gettext_noop("Undo moves message and state together …"),
+            "taiwa undo -s desk",
+            shows="2",
+        ),
+        Step(
+            gettext_noop("… a fork continues on another branch from there,"),
+            "taiwa fork desk other",
+            shows="other",
+        ),
+        Step(
+            gettext_noop("where the guest finishes the order; a tool computes the total."),
+            "taiwa say -s other {said}",
+            "That's everything, thank you.",
+            "12.6",
+        ),
+        Step(
+            gettext_noop("The first branch is still there."), "taiwa redo -s desk", shows="3"
+        ),
+        Step(
+            gettext_noop("Two branches, compared."),
+            "taiwa diff desk other",
+            shows='status: "open" → "confirmed"',
+        ),
+        Step(gettext_noop("Both histories."), "taiwa log --tree", shows="← other"),
+        Step(
+            gettext_noop("A replay from the records: no model call, every hash checked."),
+            "taiwa replay desk",
+            shows="0 model calls",
+        ),
+        Step(gettext_noop("The bill."), "taiwa cost --by session", shows="desk"),
+    ),
+    "taiwa chat order",
+)  # fmt: skip
+ASKING = Part(
+    gettext_noop(
+        "Questions to documents: the network assesses what is wanted; the program searches, asks back, and quotes."
+    ),
+    (
+        Step(
+            gettext_noop("A question that lacks something: the program asks back,"),
+            "taiwa ask {said}",
+            "I have a question about leave.",
+            code=ASKED_BACK,
+        ),
+        Step(
+            gettext_noop("and with the reply it finds an answer with its source."),
+            "taiwa ask -c {said}",
+            "1",
+            "[1]",
+            reply=True,
+        ),
+        Step(
+            gettext_noop("A clear question is answered at once."),
+            "taiwa ask {said}",
+            "How many days of annual leave do I have in Galway?",
+            "26",
+        ),
+    ),
+    'taiwa ask "What may a hotel in Dublin cost a night?" -v     (your documents: --in FOLDER)',
+)
+HOLDING = Part(
+    gettext_noop("A constraint: at each position only tokens that can still lead to an allowed text are possible."),
+    (
+        Step(
+            gettext_noop("«Forced» tokens cost no pass of the network; it writes the formula itself. (--system is the instruction that it was trained with.)"),
+            f'taiwa generate --system "{INSTRUCTION}" --regex "{FORMULA}" -v {{said}}',
+            "What is the formula of ammonia?",
+            "Ammonia is NH3.",
+        ),
+        Step(
+            gettext_noop("The masks of such a text, position by position, over the vocabulary of this network."),
+            f'taiwa explain --vocab builtin --regex "{FORMULA}" {{said}}',
+            "Ammonia is NH3.",
+            "accepted",
+        ),
+    ),
+    "taiwa explain --regex \"[0-9]{1,3}%\" 42% --html masks.html",
+)  # fmt: skip
+PARTS = (SOLVING, DESK, ASKING, HOLDING)
 PAUSE, PER_LINE, LONGEST_PAUSE = 1.2, 0.12, 3.0
-"""Seconds for a person who watches: for each command, for each line that it printed, and at most; a pipe waits for nothing."""
+"""Seconds to wait on a terminal after a command, after each line that it printed, and at most; there is no pause in a pipe."""
 LONGEST_LINE = 100_000
 
 
 class _EndedError(Exception):
-    """The person wants no more."""
+    """The user ended the input."""
 
 
 class _Copy(io.TextIOBase):
-    """Standard output that remembers what was printed."""
+    """Standard output that records what is printed."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -39,38 +191,38 @@ class _Copy(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
-        """That of the output."""
+        """Return that of the output."""
         return self._out.encoding
 
     @property
     def errors(self) -> str | None:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
-        """That of the output."""
+        """Return that of the output."""
         return self._out.errors
 
     def writable(self) -> bool:
-        """It is."""
+        """Return true."""
         return True
 
     def isatty(self) -> bool:
-        """Whether a person sees it."""
+        """Whether it is a terminal."""
         return self._out.isatty()
 
     def fileno(self) -> int:
-        """That of the output."""
+        """Return that of the output."""
         return self._out.fileno()
 
     def write(self, text: str) -> int:
-        """Print, and remember."""
+        """Print and record."""
         self.text += text
         return self._out.write(text)
 
     def flush(self) -> None:
-        """Print at once."""
+        """Flush the output."""
         self._out.flush()
 
 
 class Show:
-    """Runs the steps, and counts those that went otherwise than was meant."""
+    """Runs the steps, and counts those with unexpected output."""
 
     def __init__(self, *, interactive: bool = False) -> None:
         self._interactive = interactive
@@ -93,7 +245,7 @@ class Show:
         say_line(_("try next: {command}", command=part.then), "green")
 
     def _step(self, step: Step, said: str, *, free: bool) -> int:
-        """Run a command; with a person's own words nothing is expected of it."""
+        """Run a command; with the user's own text its outcome is not checked."""
         command = step.command.replace("{said}", _quoted(said))
         say_line(f"$ {command}", "cyan")
         code, printed = _run(command)
@@ -114,7 +266,7 @@ class Show:
         return code
 
     def _said(self, step: Step) -> str:
-        """What the person types in place of the example, if anything."""
+        """Return what the user types in place of the example, if anything."""
         if not self._interactive or not step.said:
             return step.said
         say_line(_("example: {said}", said=step.said))
@@ -130,7 +282,7 @@ class Show:
                 tell(_("that line is not UTF-8; type it again"), "yellow")
                 continue
             said = "".join(sign for sign in line if category(sign) != "Cc").strip()
-            if not self._lines.isatty():  # nobody has seen it while it was typed
+            if not self._lines.isatty():  # a terminal would have shown it while it was typed
                 say_line(said)
             return said if said.strip("-") else step.said
 
@@ -138,10 +290,10 @@ class Show:
 @click.command()
 @click.option("-i", "--interactive", is_flag=True, help="Type your own questions and orders.")
 def demo(*, interactive: bool) -> None:
-    """Watch the small model that comes along: problems solved with tools, an order desk, questions to a handbook, a constraint.
+    """Watch the built-in model solve problems with tools, take orders, answer from a handbook, and obey a constraint.
 
-    No key, no network, no input needed, about a minute; in a pipe it prints plainly and waits for nothing. It keeps nothing,
-    and touches no conversation of yours. The exit code is 1 if a step went otherwise than was meant.
+    No key, no network and no input is needed; it takes about a minute, and does not pause in a pipe. Nothing is stored, and your
+    conversations are not touched. The exit code is 1 if a step has an unexpected outcome.
 
     \b
     taiwa demo
@@ -197,7 +349,7 @@ def _size() -> str:
 
 
 def _quoted(said: str) -> str:
-    """A text as a word of a shell's line."""
+    """Quote a text for a shell."""
     if said.isalnum():
         return said
     word = shlex.quote(said) if set(said) & set('"$`\\!') else f'"{said}"'
@@ -205,7 +357,7 @@ def _quoted(said: str) -> str:
 
 
 def _run(command: str) -> tuple[int, str]:
-    """Run a command line as `taiwa` would, in this process; its exit code, and what it printed."""
+    """Run a command line in this process; return its exit code and its output."""
     from taiwa.kernel.errors import TaiwaError
 
     sys.stdout.flush()
@@ -228,7 +380,7 @@ def _told(message: str, code: int) -> int:
 
 @contextmanager
 def at_home(folder: Path) -> Generator[None]:
-    """A home of its own: nothing of the person's settings, keys or conversations is read or written, and nothing is asked."""
+    """Use an empty home: settings, keys and conversations of the user are neither read nor written, and nothing is asked."""
     kept, stdin = dict(os.environ), sys.stdin
     for name in [name for name in os.environ if name.startswith("TAIWA_") and name != "TAIWA_LANG"]:
         del os.environ[name]

@@ -144,7 +144,7 @@ def tools_(shared: Flags, data: Path) -> None:
 
 def print_tool_score(shared: Flags, data: Path, found: "ToolScore", name: str = "tools") -> None:
     """Print a score of the tools as JSON or text."""
-    from taiwa.cli.screen import emit, say_line, table
+    from taiwa.cli.output import emit, say_line, table
     from taiwa.evals.report import percent
 
     if shared.as_json:
@@ -182,7 +182,7 @@ def print_tool_score(shared: Flags, data: Path, found: "ToolScore", name: str = 
     "--tool-format", type=click.Choice(TOOL_FORMATS), default="tagged", show_default=True, help="Format of tool calls."
 )
 @click.option(
-    "--tool-mode", type=click.Choice(("auto", "continue", "cut", "native")), default="auto", show_default=True,
+    "--tool-mode", type=click.Choice(("auto", "prefill", "stop", "native")), default="auto", show_default=True,
     help="How tool results are returned to the model.",
 )  # fmt: skip
 @click.option(
@@ -190,7 +190,7 @@ def print_tool_score(shared: Flags, data: Path, found: "ToolScore", name: str = 
     help="Atomic weights; auto is integer for NumGLUE.",
 )  # fmt: skip
 @click.option(
-    "--on-error", type=click.Choice(("tell", "model_writes", "stop")), default="tell", show_default=True,
+    "--on-error", type=click.Choice(("report", "let-model-answer", "stop")), default="report", show_default=True,
     help="What to do when a tool call fails.",
 )  # fmt: skip
 @click.option("--examples", type=FILE, metavar="FILE", help="Read the worked examples from FILE.")
@@ -217,7 +217,7 @@ def reason_(shared: Flags, data: Path, options: EvalOptions, **given: Any) -> No
     taiwa eval reason --data gsm8k.jsonl --shots 0,5 --ablate none,all --limit 100 --json
     taiwa eval reason --data large.jsonl --ray ray://head:10001 -j 64 --out run4
     """
-    from taiwa.cli.screen import emit, say_line, table
+    from taiwa.cli.output import emit, say_line, table
     from taiwa.evals.data import read_questions
     from taiwa.evals.report import reasoning_chart, reasoning_report
     from taiwa.evals.run import Job
@@ -234,8 +234,8 @@ def reason_(shared: Flags, data: Path, options: EvalOptions, **given: Any) -> No
         return
     first = [(name, task.first_request(Job(name, found.items[0]))) for name in task.settings]
     count = len(found.items)
-    from taiwa.apps.render import request_text, request_tokens
     from taiwa.kernel.records import record
+    from taiwa.operations.say import request_text, request_tokens
 
     if shared.as_json:
         rows: list[Json] = [
@@ -272,7 +272,7 @@ def _reasoning(shared: Flags, given: dict[str, Any], items: "DataSet") -> "tuple
     weights: Any = given["weights"] if given["weights"] != "auto" else "integer" if items.numbered else "iupac"
     way: Any = None if given["tool_mode"] == "auto" else given["tool_mode"]
     chosen = ReasoningOptions(
-        tools, given["tool_format"], way, weights, given["on_error"],
+        tools, given["tool_format"], way, weights, given["on_error"].replace("-", "_"),
         Bounds(given["max_tool_calls"], given["max_tokens"]),
         examples=None if given["examples"] is None else read_shots(given["examples"]),
     )  # fmt: skip
@@ -334,11 +334,11 @@ def extract_(
     taiwa eval extract shop:Order --data orders.jsonl -m ollama:qwen3
     taiwa eval extract order.json --data orders.jsonl --mode prompt --out runs/order
     """
-    from taiwa.cli.targets import load_shape
     from taiwa.evals.extraction import EXTRACTION_REPORT, ExtractionTask, read_extractions
     from taiwa.evals.report import set_chart, set_report
     from taiwa.evals.run import Job
     from taiwa.flows.repair import Repair
+    from taiwa.operations.generate import load_output_type
     from taiwa.talk.typed import Typing
 
     found, kinds = read_extractions(data), split_names(options.only)
@@ -346,7 +346,7 @@ def extract_(
     if not items:
         raise InputError(f"--only: {data} holds no text of {', '.join(kinds)}")
     found = replace(found, items=items)
-    task = ExtractionTask(Typing(load_shape(target), Repair(max_repairs), mode), shared.settings())
+    task = ExtractionTask(Typing(load_output_type(target), Repair(max_repairs), mode), shared.settings())
     if shared.dry_run:
         preview_request(shared, task.first_request(Job(task.settings[0], items[0])), len(items))
         return
@@ -419,7 +419,7 @@ def evaluate_sets(
     Raises:
         InputError: a set has no usable row.
     """
-    from taiwa.cli.screen import emit, say_line, table
+    from taiwa.cli.output import emit, say_line, table
     from taiwa.evals.data import DataSet
     from taiwa.evals.retrieval import Corpora, digest_of_sets
 
@@ -460,9 +460,9 @@ def evaluate_sets(
 
 def preview_request(shared: Flags, first: "Request", count: int) -> None:
     """Print the first request and the number of rows; nothing is sent."""
-    from taiwa.apps.render import request_text, request_tokens
-    from taiwa.cli.screen import emit, say_line
+    from taiwa.cli.output import emit, say_line
     from taiwa.kernel.records import record
+    from taiwa.operations.say import request_text, request_tokens
 
     if shared.as_json:
         emit({"rows": count, "tokens": request_tokens(first), "request": record(first)})
@@ -496,8 +496,7 @@ def evaluate(
     """
     import asyncio
 
-    from taiwa.cli.hear import bill_line
-    from taiwa.cli.screen import emit, say_line, table, tell
+    from taiwa.cli.output import bill_line, emit, say_line, table, tell
     from taiwa.evals.report import table_cells
     from taiwa.evals.run import Evaluation, UnansweredError
 
@@ -550,7 +549,7 @@ async def _drain(evaluation: "Evaluation", advance: "Callable[[EvalRow], None]")
 
 
 def _write_files(folder: Path, report: "Report", chart: "Chart") -> list[Path]:
-    from taiwa.cli.screen import tell
+    from taiwa.cli.output import tell
     from taiwa.evals.chart import draw
     from taiwa.evals.report import to_markdown
     from taiwa.evals.run import ROWS_FILE
@@ -580,7 +579,7 @@ def _progress(count: int) -> "Generator[Callable[[EvalRow], None]]":
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from taiwa.cli.screen import errors
+    from taiwa.cli.output import errors
     from taiwa.observe.prices import money
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -617,7 +616,7 @@ def laws(shared: Flags, names: tuple[str, ...], examples: int, seed: int) -> Non
     taiwa laws
     taiwa laws translate ./tutor.md -n 1000
     """
-    from taiwa.cli.screen import emit, say_line, table, tell
+    from taiwa.cli.output import emit, say_line, table, tell
     from taiwa.laws.check import check_laws
 
     started = time.monotonic()

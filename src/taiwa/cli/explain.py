@@ -1,53 +1,74 @@
-"""`taiwa explain`: what a constraint lets through, token by token."""
+"""Explain a constraint: which tokens it allows at each step of a text, as a table or an HTML page."""
 
+from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import Flags, flags
-from taiwa.kernel.errors import InputError
+from taiwa.cli.options import Flags, constraint_options, flags, one_of, read_text
+from taiwa.cli.output import emit, say_line, table, tell
 
 if TYPE_CHECKING:
-    from taiwa.cli.explaining import Subject
-    from taiwa.constraints.explain import GuideTrace
+    from taiwa.constraints.explain import TokenStep
+    from taiwa.operations.results import ExplainResult
 
 __all__ = ["explain"]
 
-ONE = ("--type", "--schema", "--regex", "--grammar", "--choice")
 NEW_FILE = click.Path(path_type=Path, dir_okay=False)
+SHOWN = 72
+MOST_STATES = 60
+MOST_MOVES = 24
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+STYLE = """
+:root { color-scheme: light dark; font: 16px/1.6 system-ui, "Noto Sans CJK JP", sans-serif; --line: #8885; --good: #2a7d46; --bad: #b3362b; --sure: #8a6a00 }
+@media (prefers-color-scheme: dark) { :root { --good: #6fce8f; --bad: #ff8f80; --sure: #e3c15a } }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+h1 { font-size: 1.4rem; overflow-wrap: anywhere }
+h2 { font-size: 1.1rem; margin-top: 2rem }
+code, .token { font-family: ui-monospace, "Noto Sans Mono CJK JP", monospace; font-size: .9rem; white-space: pre-wrap; overflow-wrap: anywhere }
+pre { overflow-x: auto; border: 1px solid var(--line); border-radius: .4rem; padding: .6rem .8rem; max-height: 20rem }
+.strip { line-height: 2.2; margin: 1rem 0 }
+.token { border: 1px solid var(--line); border-radius: .3rem; padding: .1rem .3rem; text-decoration: none; color: inherit }
+.token.forced { border-style: dashed; color: var(--sure) }
+.token.refused { border-color: var(--bad); color: var(--bad); text-decoration: line-through }
+.good { color: var(--good) } .bad { color: var(--bad) }
+.wide { overflow-x: auto }
+table { border-collapse: collapse; width: 100%; font-size: .9rem }
+th, td { text-align: start; vertical-align: top; padding: .35rem .6rem; border-top: 1px solid var(--line) }
+td.number { text-align: end; font-variant-numeric: tabular-nums; white-space: nowrap }
+tr:target { background: #8882 }
+small { opacity: .75 }
+.why { color: var(--bad) }
+"""
+KEY = '<p><small><span class="token">token</span> chosen among several · <span class="token forced">token</span> forced: the only token allowed, so the model is not run · <span class="token refused">token</span> refused</small></p>'
 
 
 @click.command()
 @click.argument("text", required=False)
-@click.option("--type", "kind", metavar="TYPE", help="module:Type, or a JSON Schema in FILE.json.")
-@click.option("--schema", metavar="FILE", help="A JSON Schema, as it is.")
-@click.option("--regex", metavar="PATTERN", help="A regular expression for the whole text.")
-@click.option("--grammar", metavar="FILE", help="A grammar in Lark's notation; it begins with start.")
-@click.option("--choice", metavar="A,B,…", help="One of some words.")
+@constraint_options
 @click.option(
-    "--vocab",
-    metavar="VOCAB",
-    default="small",
-    help="small, builtin (the model's), bytes, or a tokenizer's FILE; small if not said.",
-)
-@click.option(
-    "--engine", type=click.Choice(["reference", "llguidance"]), default="reference",
-    help="Who says it: the plain guides, or the engine that decoding uses.",
+    "--vocab", metavar="VOCAB", default="small", show_default=True,
+    help="Use these tokens: small, builtin (the built-in model's), bytes, or a tokenizer's FILE.",
 )  # fmt: skip
 @click.option(
-    "--whitespace", type=click.Choice(["bounded", "compact"]), default="bounded",
-    help="Between the signs of JSON: a space or a line break with some, or nothing.",
+    "--engine", type=click.Choice(["reference", "llguidance"]), default="reference", show_default=True,
+    help="Use the readable guides, or the engine that decoding uses.",
 )  # fmt: skip
-@click.option("--html", "page", metavar="FILE", type=NEW_FILE, help="Write a page that loads nothing.")
-@click.option("--dot", "drawing", metavar="FILE", type=NEW_FILE, help="Write the automaton for Graphviz.")
+@click.option(
+    "--whitespace", type=click.Choice(["bounded", "compact"]), default="bounded", show_default=True,
+    help="Allow spaces and line breaks in JSON, or none.",
+)  # fmt: skip
+@click.option("--html", "html", metavar="FILE", type=NEW_FILE, help="Write an HTML page that loads nothing.")
+@click.option("--dot", "dot", metavar="FILE", type=NEW_FILE, help="Write the automaton for Graphviz.")
 @flags("json", "verbose")
-def explain(shared: Flags, text: str | None, **given: Any) -> None:  # noqa: ANN401  (click's)
-    """Show how a constraint lets TEXT (`-` for standard input) through: at each place the tokens that may come, and why.
+def explain(shared: Flags, text: str | None, html: Path | None, dot: Path | None, **given: Any) -> None:  # noqa: ANN401
+    """Show how a constraint accepts TEXT (`-` for standard input): the tokens that it allows at each step, and why.
 
-    Without TEXT, show the start and what the whole texts are like. -v shows examples of tokens. The module of module:Type is
-    run, as python -m would. A file of a tokenizer is tekken.json, tiktoken ranks, tokenizer.json, or a JSON list of texts
-    with "<end>" among them.
+    Without TEXT, show the first step and describe the accepted texts. -v shows examples of tokens. The module of module:Type is
+    run, as python -m would. A tokenizer's file is tekken.json, tiktoken ranks, tokenizer.json, or a JSON list of texts that
+    contains "<end>".
 
     \b
     taiwa explain --regex "[0-9]{1,3}%" 42%
@@ -55,43 +76,167 @@ def explain(shared: Flags, text: str | None, **given: Any) -> None:  # noqa: ANN
     taiwa explain --schema order.json --whitespace compact --dot order.dot
     taiwa explain --grammar sum.lark --vocab tekken.json "1 + (2" -v
     """
-    from taiwa.cli.explaining import report, subject, told
-    from taiwa.cli.opening import read_text
-    from taiwa.cli.screen import emit
-    from taiwa.constraints.explain import trace_text
+    from taiwa.operations import generate
+    from taiwa.operations.results import to_json
+    from taiwa.operations.text_files import write_file
 
-    chosen = [name for name in ONE if given["kind" if name == "--type" else name[2:]] is not None]
-    if len(chosen) != 1:
-        raise InputError(f"explain takes one of {', '.join(ONE)}" + (f", not {len(chosen)} of them" if chosen else ""))
-    found = subject(chosen[0][2:], given)
-    walk = trace_text(found.guide, None if text is None else read_text(text))
-    if given["drawing"]:
-        _write(given["drawing"], _drawn(found, walk))
-    if given["page"]:
-        from taiwa.cli.explainpage import page
-
-        _write(given["page"], page(found, walk))
+    kind, source = one_of("explain", given, required=True)
+    options = generate.ExplainOptions(kind, source, given["vocab"], given["engine"], given["whitespace"])
+    found = generate.explain(options, None if text is None else read_text(text))
+    if dot is not None:
+        write_file(dot, generate.draw_automaton(found))
+        tell(f"wrote {dot}")
+    if html is not None:
+        write_file(html, page(found))
+        tell(f"wrote {html}")
     if shared.as_json:
-        emit(told(found, walk))
-    elif not (given["page"] or given["drawing"]):
-        report(found, walk, asked=text is not None, examples=shared.verbose)
+        emit(to_json(found))
+    elif html is None and dot is None:
+        _print(found, is_walked=text is not None, examples=shared.verbose)
 
 
-def _drawn(found: "Subject", walk: "GuideTrace") -> str:
-    from taiwa.constraints.automaton import to_dot
+def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
+    """Print the walk as a table with its outcome; without a text, a description of the accepted texts."""
+    from taiwa.operations.generate import describe_constraint, token_text
+
+    vocabulary = found.guide.vocabulary
+    steps = found.walk.steps if is_walked else found.walk.steps[:1]
+    if not is_walked:
+        for line in describe_constraint(found):
+            say_line(line)
+        say_line("")
+    heads = ("", "token", "allowed", "place", "expected")
+    rows = [
+        (
+            str(number), token_text(vocabulary, step) + (" (forced)" if step.forced and not step.why else ""),
+            f"{step.told.count:,}", _place(step), _short(step.told.expected),
+        )
+        for number, step in enumerate(steps)
+    ]  # fmt: skip
+    table(heads, rows, frozenset({0, 2}))
+    for number, step in enumerate(steps):
+        if examples and step.told.examples:
+            say_line(f"  {number}: allowed: {' '.join(step.told.examples)}")
+    if is_walked:
+        say_line("")
+        say_line(_outcome(found), "green" if found.walk.accepted else "yellow")
+
+
+def _place(step: "TokenStep") -> str:
+    parts = [f"state {step.place}" if step.place else "", step.told.pointer, step.told.keyword]
+    return _short(" ".join(filter(None, parts)))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def _outcome(found: "ExplainResult") -> str:
+    from taiwa.operations.generate import token_text
+
+    vocabulary, last = found.guide.vocabulary, found.walk.steps[-1]
+    if last.why:
+        return f"refused: {token_text(vocabulary, last)} is not allowed at step {len(found.walk.steps) - 1}: {last.why}"
+    if not last.final:
+        return "accepted so far; the text cannot end here"
+    return "accepted: the text is complete" + ("" if last.told.count <= len(vocabulary.end) else "; more may follow")
+
+
+def page(found: "ExplainResult") -> str:
+    """Write a constraint and the walk of a text as one HTML page that loads and runs nothing; all texts are escaped."""
+    title = escape(f"{found.kind} {found.title}")
+    return (
+        f'<!doctype html>\n<html><head><meta charset="utf-8"><title>{title}</title>\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">\n'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n'
+        f"<body><h1>{title}</h1>\n{chr(10).join(_body(found))}\n</body></html>\n"
+    )
+
+
+def _body(found: "ExplainResult") -> Iterator[str]:
+    from taiwa.operations.generate import describe_constraint
+
+    yield from (f"<p>{escape(line)}</p>" for line in list(describe_constraint(found))[:1])
+    if len(found.walk.steps) > 1 or found.walk.refused:
+        yield from _strip(found)
+    yield '<h2>Step by step</h2><div class="wide"><table>'
+    yield "<tr><th></th><th>token</th><th>allowed</th><th>place</th><th>expected</th></tr>"
+    for number, step in enumerate(found.walk.steps):
+        yield _row(found, number, step)
+    yield "</table></div>"
+    yield "<h2>The constraint</h2>"
+    yield from (f"<p><code>{escape(line)}</code></p>" for line in list(describe_constraint(found))[1:])
+    yield f"<details><summary>source</summary><pre><code>{escape(found.source)}</code></pre></details>"
+    yield from _maps(found)
+
+
+def _strip(found: "ExplainResult") -> Iterator[str]:
+    """Write the text as a row of tokens, each a link to its step."""
+    from taiwa.operations.generate import token_text
+
+    vocabulary = found.guide.vocabulary
+    links = [
+        f'<a class="token{_look(step)}" href="#at-{number}">{escape(_seen(token_text(vocabulary, step)))}</a>'
+        for number, step in enumerate(found.walk.steps)
+        if step.token is not None
+    ]
+    yield f'<div class="strip" dir="auto">{" ".join(links)}</div>'
+    yield KEY
+    last = found.walk.steps[-1]
+    if last.why:
+        yield f'<p class="bad">refused: {escape(last.why)}</p>'
+    elif last.final:
+        yield '<p class="good">accepted: the text is complete</p>'
+    else:
+        yield "<p>accepted so far; the text cannot end here</p>"
+
+
+def _look(step: "TokenStep") -> str:
+    return " refused" if step.why else " forced" if step.forced else ""
+
+
+def _seen(shown: str) -> str:
+    """Return a token without its quotes, spaces alone as a visible character."""
+    bare = shown[1:-1] if len(shown) > 2 and shown[0] == shown[-1] and shown[0] in "'\"" else shown
+    return bare if bare.strip() else bare.replace(" ", "␣")
+
+
+def _row(found: "ExplainResult", number: int, step: "TokenStep") -> str:
+    from taiwa.operations.generate import token_text
+
+    shown = token_text(found.guide.vocabulary, step)
+    token = f'<span class="token{_look(step)}">{escape(_seen(shown))}</span>' if shown else "the end of the text"
+    examples = " ".join(f'<span class="token">{escape(_seen(each))}</span>' for each in step.told.examples)
+    lines = (
+        f"state {escape(step.place)}" if step.place else "",
+        f"<code>{escape(step.told.pointer)}</code>" if step.told.pointer else "",
+        f"<small>{escape(step.told.keyword)}</small>" if step.told.keyword else "",
+    )
+    place = "<br>".join(filter(None, lines))
+    why = f'<br><span class="why">{escape(step.why)}</span>' if step.why else ""
+    return (
+        f'<tr id="at-{number}"><td class="number">{number}</td><td>{token}</td><td class="number">{step.told.count:,}</td>'
+        f"<td>{place}</td><td>{escape(step.told.expected)}{why}<br>{examples}</td></tr>"
+    )
+
+
+def _maps(found: "ExplainResult") -> Iterator[str]:
+    """Write the transitions of the automaton by token, if there are few."""
     from taiwa.constraints.readable_guides import RegexGuide
 
-    if not isinstance(found.guide, RegexGuide):
-        raise InputError("--dot draws an automaton: a grammar has none, and --engine llguidance shows none")
-    places = (found.guide.drawn(int(step.place)) for step in walk.steps if step.place and len(walk.steps) > 1)
-    return to_dot(found.guide.chars, found.title, (place for place in places if place is not None))
-
-
-def _write(path: Path, text: str) -> None:
-    from taiwa.cli.screen import tell
-
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from None
-    tell(f"wrote {path}")
+    guide = found.guide
+    if not isinstance(guide, RegexGuide):
+        return
+    if len(guide.automaton.moves) > MOST_STATES:
+        yield f"<p><small>The automaton has {len(guide.automaton.moves):,} states, too many to list here.</small></p>"
+        return
+    yield '<h2>Transitions by tokens</h2><div class="wide"><table><tr><th>state</th><th>token → state</th></tr>'
+    for state, row in guide.states_to_token_maps.items():
+        moves = [
+            f'<span class="token">{escape(_seen(guide.vocabulary.show(token)))}</span>&nbsp;→&nbsp;{there}'
+            for token, there in list(row.items())[:MOST_MOVES]
+        ]
+        more = f" and {len(row) - MOST_MOVES:,} more" if len(row) > MOST_MOVES else ""
+        final = " <small>final</small>" if guide.is_end(state) else ""
+        yield f'<tr><td class="number">{state}{final}</td><td>{"&ensp; ".join(moves)}{more}</td></tr>'
+    yield "</table></div>"

@@ -1,55 +1,73 @@
-"""`taiwa extract`: a value of a type from a text, or from every line of a file."""
+"""Typed answers: extract a value from text, parse an answer, render a type as a schema."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import Flags, flags
-from taiwa.kernel.errors import InputError
+from taiwa.cli.batch import MOST_AT_ONCE, print_batch_preview, write_rows
+from taiwa.cli.options import Flags, flags, read_text, read_whole, turn_options
+from taiwa.cli.output import attempt_lines, bill_line, emit, fix_lines, pretty, print_preview, say_line, table, tell
+from taiwa.kernel.errors import InputError, ShapeError
 
 if TYPE_CHECKING:
-    from taiwa.flows.extract import Extracted
-    from taiwa.kernel.session import Done
-    from taiwa.settings import Settings
+    from taiwa.operations.generate import SchemaStyle
     from taiwa.talk.typed import Typing
 
-__all__ = ["extract"]
+__all__ = ["extract", "parse", "schema"]
 
-MOST_AT_ONCE = 256
-MODES = ("auto", "native", "tool", "offer", "prompt")
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows of a batch, and how they are done."""
-
-    width: int
-    again: bool
-    output: Path | None
+MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 
 
 @click.command()
 @click.argument("target", metavar="TYPE")
 @click.argument("text", required=False)
-@click.option("--file", metavar="FILE", help="Extract from every line of FILE instead; - is standard input.")
+@click.option("--file", metavar="FILE", help="Extract from every line of FILE; - is standard input.")
 @click.option(
-    "--repair", type=click.IntRange(0, 3), default=1, help="Rounds of repair for a bad answer; 1 if not said."
+    "--max-repairs",
+    type=click.IntRange(0, 3),
+    default=1,
+    show_default=True,
+    help="Send an invalid answer back at most N times.",
 )
-@click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="The most tokens for one value.")
-@click.option("--guess", is_flag=True, help="Take what can be read only by a guess.")
-@click.option("--mode", type=click.Choice(MODES), default="auto", help="How to ask: as the server can, if not said.")
-@click.option("-j", "width", type=click.IntRange(1, MOST_AT_ONCE), default=4, help="Rows at a time; 4 if not said.")
-@click.option("--resume", "again", is_flag=True, help="Go on where a batch ended; no row is paid for again.")
+@click.option(
+    "--repair-budget", type=click.IntRange(1), metavar="TOKENS", help="Stop repairs of a value after N tokens."
+)
+@click.option(
+    "--guess/--no-guess", default=False, show_default=True, help="Accept values that can be parsed only by a guess."
+)
+@click.option(
+    "--mode", type=click.Choice(MODES), default="auto", show_default=True, help="Set how the value is requested."
+)
+@click.option(
+    "-j",
+    "width",
+    type=click.IntRange(1, MOST_AT_ONCE),
+    default=4,
+    show_default=True,
+    help="Run this many rows at a time.",
+)
+@click.option("--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows to a file.")
-@flags("model", "json", "verbose", "dry_run", "max_cost", "no_log", "store")
-def extract(shared: Flags, target: str, text: str | None, file: str | None, **given: Any) -> None:  # noqa: ANN401  (click's)
-    """Print what TEXT (`-` for standard input) says as a value of TYPE, in JSON.
+@flags("model", "json", "verbose", "dry_run", "max_cost", "no_store", "store")
+def extract(
+    shared: Flags,
+    target: str,
+    text: str | None,
+    file: str | None,
+    max_repairs: int,
+    repair_budget: int | None,
+    guess: bool,
+    mode: Any,  # noqa: ANN401  (one of MODES)
+    width: int,
+    resume: bool,
+    output: Path | None,
+) -> None:
+    """Extract a value of TYPE from TEXT (`-` for standard input), and print it as JSON.
 
     TYPE is module:Type, whose module is run as python -m would, or a JSON Schema in a file that ends in .json. -v shows the
-    attempts, what was mended and the bill. With --file, one line of JSON per row is printed, in the order of the file; a
-    row that fails has an "error" and stops nothing, the exit code is 1 then.
+    attempts, the repairs and the bill. With --file, one line of JSON per row is printed, in the order of the file; a row that
+    fails has an "error" and does not stop the batch, the exit code is 1 then.
 
     \b
     taiwa extract shop:Order "Two large lattes, please"
@@ -57,41 +75,50 @@ def extract(shared: Flags, target: str, text: str | None, file: str | None, **gi
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --max-cost 0.50
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --resume
     """
-    from taiwa.cli.opening import read_text
-    from taiwa.cli.targets import load_shape
     from taiwa.flows.repair import Repair
+    from taiwa.operations.generate import load_output_type
     from taiwa.talk.typed import Typing
 
-    rows = Rows(given["width"], given["again"], given["output"])
     if (text is None) == (file is None):
         raise InputError("extract takes a TEXT, or --file and the name of a file of texts")
-    if file is None and (rows.again or rows.output):
-        raise InputError("--resume and -o are for the rows of --file")
-    repair = Repair(given["repair"], budget_tokens=given["budget"], guess=given["guess"])
-    typing = Typing(load_shape(target), repair, given["mode"])
+    if file is None and (resume or output):
+        raise InputError("--resume and -o require --file")
+    repair = Repair(max_repairs, budget_tokens=repair_budget, guess=guess)
+    typing = Typing(load_output_type(target), repair, mode)
     if text is not None:
-        _one(shared, typing, read_text(text))
-    else:
-        _many(shared, typing, str(file), rows)
+        _extract_one(shared, typing, read_text(text))
+        return
+    from taiwa.operations.batch import open_rows, preview_extractions, run_extractions
+
+    with open_rows(str(file)) as rows:
+        chosen = shared.settings()
+        if shared.dry_run:
+            print_batch_preview(preview_extractions(chosen, typing, rows), as_json=shared.as_json)
+            return
+        desk, turns = shared.desk(chosen), turn_options(shared, chosen)
+        write_rows(
+            shared,
+            output,
+            rows.count,
+            lambda on_row: run_extractions(desk, chosen, turns, typing, rows, on_row, width=width, resume=resume),
+            resume=resume,
+            shorten=not shared.verbose,
+        )
 
 
-def _one(shared: Flags, typing: "Typing", text: str) -> None:
-    from taiwa.cli.hear import bill_line
-    from taiwa.cli.opening import manner_of
-    from taiwa.cli.screen import tell
-    from taiwa.cli.values import attempt_lines
+def _extract_one(shared: Flags, typing: "Typing", text: str) -> None:
     from taiwa.flows.extract import ExtractError
     from taiwa.kernel.ledger import Spent
-    from taiwa.talk.opening import open_voice
-    from taiwa.talk.typed import extract_one
+    from taiwa.operations.extract import extract as extract_value
+    from taiwa.operations.extract import preview
+    from taiwa.operations.results import to_json
 
     chosen = shared.settings()
     if shared.dry_run:
-        _foretell(shared, chosen, typing, text)
+        print_preview(preview(chosen, typing, text), as_json=shared.as_json)
         return
-    voice = open_voice(None, chosen)
     try:
-        done = extract_one(shared.desk(chosen), voice, manner_of(shared, chosen), typing, text)
+        result = extract_value(shared.desk(chosen), chosen, turn_options(shared, chosen), typing, text)
     except ExtractError as error:
         if shared.verbose:
             for line in attempt_lines(error.tries):
@@ -99,53 +126,87 @@ def _one(shared: Flags, typing: "Typing", text: str) -> None:
             if isinstance(error.spent, Spent):
                 tell(bill_line(error.spent))
         raise
-    _print(shared, typing, done)
-
-
-def _print(shared: Flags, typing: "Typing", done: "Done[Extracted[Any]]") -> None:
-    from taiwa.cli.hear import bill_line, usage_of
-    from taiwa.cli.screen import emit, tell
-    from taiwa.cli.values import attempt_lines, pretty, told_attempt
-    from taiwa.flows.extract import plain_json
-
-    value, attempts, spent = plain_json(typing.shape, done.value.value), done.value.attempts, done.spent
     if shared.as_json:
-        emit(
-            {
-                "value": value, "attempts": [told_attempt(each) for each in attempts], "usage": usage_of(spent),
-                "cost": None if spent.cost is None else spent.cost / 1e9, "seconds": round(spent.seconds, 3),
-            }
-        )  # fmt: skip
+        emit(to_json(result))
     else:
-        click.echo(pretty(value))
+        click.echo(pretty(result.value))
     if shared.verbose:
-        for line in attempt_lines(attempts):
+        for line in attempt_lines(result.attempts):
             tell(line)
-        tell(bill_line(spent))
+        tell(bill_line(result.spent))
 
 
-def _foretell(shared: Flags, chosen: "Settings", typing: "Typing", text: str) -> None:
-    """Print the request that would be sent first; nothing is called."""
-    from taiwa.apps.render import request_text, request_tokens
-    from taiwa.cli.screen import emit, say_line
-    from taiwa.kernel.records import record
-    from taiwa.talk.opening import open_voice
-    from taiwa.talk.typed import first_request
+@click.command()
+@click.argument("file")
+@click.option(
+    "--type", "target", metavar="TYPE", required=True, help="Set the type: module:Type, or a JSON Schema in FILE.json."
+)
+@click.option(
+    "--guess/--no-guess", default=True, show_default=True, help="Accept a value that can be parsed only by a guess."
+)
+@flags("json", "verbose")
+def parse(shared: Flags, file: str, target: str, guess: bool) -> None:
+    """Parse the text of an answer in FILE (`-` for standard input) as TYPE and print its value as JSON. No model is called.
 
-    request = first_request(typing, text, open_voice(None, chosen).model)
+    Text that is almost JSON is repaired, -v shows how. A text that ends before its value does is refused. The module of
+    module:Type is run, as python -m would.
+
+    \b
+    taiwa parse answer.txt --type shop:Order -v
+    taiwa parse - --type schema.json --json < answer.txt
+    """
+    from taiwa.operations import generate
+    from taiwa.operations.results import to_json
+
+    output_type = generate.load_output_type(target)
+    try:
+        found = generate.parse(output_type, read_whole(file), guess=guess)
+    except ShapeError as error:
+        for line in error.diagnostics[1:] if shared.verbose else ():
+            tell(line, "yellow")
+        raise
     if shared.as_json:
-        emit({"digest": request.digest, "request": record(request), "tokens": request_tokens(request)})
-    else:
-        say_line(request_text(request))
+        emit(to_json(found))
+        return
+    click.echo(pretty(found.value))
+    if found.guessed:
+        tell("parsed by a guess; -v shows where, --no-guess refuses it", "yellow")
+    for line in fix_lines(found.fixes) if shared.verbose else ():
+        tell(line)
 
 
-def _many(shared: Flags, typing: "Typing", file: str, rows: Rows) -> None:
-    from taiwa.cli.rows import read_rows
-    from taiwa.cli.typedrows import TypedBatch
+@click.command()
+@click.argument("target", metavar="TYPE")
+@click.option(
+    "--style", type=click.Choice(["typescript", "jsonschema", "openai"]), default="typescript", show_default=True,
+    help="Set the style: as in prompts, as for servers that enforce a schema, or OpenAI's strict form.",
+)  # fmt: skip
+@click.option("--count", is_flag=True, help="Print the estimated tokens of each style.")
+@flags("json")
+def schema(shared: Flags, target: str, style: "SchemaStyle", count: bool) -> None:
+    """Print TYPE as a model sees it.
 
-    with read_rows(file) as given:
-        job = TypedBatch(shared, "", given, rows.again, rows.output)
-        if shared.dry_run:
-            job.foretell_types(typing)
-        else:
-            job.extract(typing, rows.width)
+    TYPE is module:Type, whose module is run as python -m would, or a JSON Schema in a file that ends in .json.
+
+    \b
+    taiwa schema shop:Order
+    taiwa schema shop:Order --style openai         and what this form can state only in descriptions
+    taiwa schema schema.json --count
+    """
+    from taiwa.operations import generate
+    from taiwa.operations.results import to_json
+
+    found = generate.render_schema(generate.load_output_type(target), style)
+    if shared.as_json:
+        emit(to_json(found))
+        return
+    if count:
+        rows = [(name, f"about {number:,}") for name, number in found.tokens.items()]
+        table(("style", "tokens"), rows, frozenset({1}))
+        return
+    say_line(found.texts[style])
+    if style == "openai":
+        for line in found.moved:
+            tell(f"stated in a description: {line}")
+        for line in found.lost:
+            tell(f"cannot be stated, so this form is not used: {line}", "yellow")

@@ -1,50 +1,56 @@
-"""`taiwa generate`: one answer of a model under a constraint."""
+"""Generate answers under a constraint."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import Flags, flags
-from taiwa.kernel.errors import InputError
+from taiwa.cli.options import Flags, constraint_options, flags, one_of, read_text
+from taiwa.cli.output import emit, enforcement_lines, plain, say_line, tell
+from taiwa.i18n import _, ngettext
+
+if TYPE_CHECKING:
+    from taiwa.operations.results import GenerateResult
 
 __all__ = ["generate"]
 
-ONE = ("--type", "--schema", "--regex", "--grammar", "--choice")
 FAILED = 1
 MOST_AT_ONCE = 64
 
 
 @click.command()
 @click.argument("text")
-@click.option("--type", "kind", metavar="TYPE", help="module:Type, or a JSON Schema in FILE.json.")
-@click.option("--schema", metavar="FILE", help="A JSON Schema, as it is.")
-@click.option("--regex", metavar="PATTERN", help="A regular expression for the whole answer.")
-@click.option("--grammar", metavar="FILE", help="A grammar in Lark's notation; it begins with start.")
-@click.option("--choice", metavar="A,B,…", help="One of some words.")
-@click.option("--system", metavar="TEXT", default="", help="Instructions before the text.")
-@click.option("--prefix", metavar="TEXT", default="", help="How the answer begins; the model goes on from there.")
-@click.option("--stop", metavar="TEXT", multiple=True, help="End before this text; may be given again.")
-@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="The most tokens to write.")
+@constraint_options
+@click.option("--system", metavar="TEXT", default="", help="Put instructions before the text.")
+@click.option("--prefix", metavar="TEXT", default="", help="Begin the answer with this text.")
+@click.option("--stop", metavar="TEXT", multiple=True, help="End before this text; may be given several times.")
+@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens.")
 @click.option(
-    "--temperature", type=click.FloatRange(0), metavar="T", default=0.0, help="0, if not said: the likeliest."
+    "--temperature",
+    type=click.FloatRange(0),
+    metavar="T",
+    default=0.0,
+    show_default=True,
+    help="Set the temperature of sampling.",
 )
-@click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), metavar="P", help="Draw from the likeliest only.")
-@click.option("--seed", type=int, metavar="N", help="Draw the same again.")
 @click.option(
-    "--count", type=click.IntRange(1, MOST_AT_ONCE), default=1, help="So many answers side by side; 1 if not said."
+    "--top-p", type=click.FloatRange(0, 1, min_open=True), metavar="P", help="Draw from the most likely tokens only."
 )
-@click.option("--lenient", is_flag=True, help="Leave out what cannot be enforced, and check it afterwards.")
+@click.option("--seed", type=int, metavar="N", help="Make sampling reproducible.")
 @click.option(
-    "--whitespace", type=click.Choice(["bounded", "compact"]), default="bounded",
-    help="Between the signs of JSON: a space or a line break with some, or nothing.",
+    "--count", type=click.IntRange(1, MOST_AT_ONCE), default=1, show_default=True, help="Write this many answers."
+)
+@click.option("--lenient", is_flag=True, help="Check clauses that cannot be enforced afterwards, instead of failing.")
+@click.option(
+    "--whitespace", type=click.Choice(["bounded", "compact"]), default="bounded", show_default=True,
+    help="Allow spaces and line breaks in JSON, or none.",
 )  # fmt: skip
 @flags("model", "json", "verbose", "max_cost")
-def generate(shared: Flags, text: str, **given: Any) -> None:  # noqa: ANN401  (click's)
-    """Print what a model writes to TEXT (`-` for standard input), held to a type, a schema, a pattern, a grammar or words.
+def generate(shared: Flags, text: str, **given: Any) -> None:  # noqa: ANN401  (what click parsed)
+    """Print the answer of a model to TEXT (`-` for standard input), under a type, schema, pattern, grammar or list of words.
 
-    A model in this process (local:FOLDER) is held to it token by token; any other is asked to be, in the words of its server.
-    Either way the answer is checked, and the exit code is 1 if it does not fit. -v shows the tokens that were forced and how
-    often the model was run. No conversation is kept.
+    A model in this process (local:FOLDER) is constrained token by token; of another model the server is asked to. Either
+    way the answer is checked, and the exit code is 1 if it does not fit. -v shows the tokens that were forced and how often
+    the model was run. Nothing is stored.
 
     \b
     taiwa generate -m local:./qwen --type shop:Order "Two large lattes, please" -v
@@ -52,14 +58,62 @@ def generate(shared: Flags, text: str, **given: Any) -> None:  # noqa: ANN401  (
     taiwa generate -m local:./qwen --regex "[0-9]{4}-[0-9]{2}" --count 4 --temperature 1 --seed 1 "When?"
     taiwa generate -m vllm:qwen --grammar sum.lark - < question.txt
     """
-    from taiwa.cli.generating import answers, report, wanted
-    from taiwa.cli.opening import read_text
+    from taiwa.kernel.values import Sampling
+    from taiwa.operations.generate import GenerateOptions
+    from taiwa.operations.generate import generate as generate_answers
+    from taiwa.operations.results import to_json
 
-    chosen = [name for name in ONE if given["kind" if name == "--type" else name[2:]] is not None]
-    if len(chosen) > 1:
-        raise InputError(f"generate takes one of {', '.join(ONE)}, not {len(chosen)} of them")
-    wish = wanted(chosen[0][2:] if chosen else "", read_text(text), given)
-    found = answers(shared, wish, given["count"])
-    report(shared, found)
+    kind, source = one_of("generate", given, required=False)
+    options = GenerateOptions(
+        read_text(text), kind, source, given["system"], given["prefix"], given["stop"],
+        Sampling(given["temperature"], given["top_p"], given["max_tokens"], given["seed"]),
+        given["count"], not given["lenient"], given["whitespace"],
+    )  # fmt: skip
+    live = options.count == 1 and not shared.as_json
+    found = generate_answers(shared.settings(), options, _print_text if live else lambda _: None)
+    for answer in found:
+        if shared.as_json:
+            emit(to_json(answer))
+        else:
+            _print_answer(answer, is_printed=live, verbose=shared.verbose)
     if any(each.fits is False for each in found):
         raise click.exceptions.Exit(FAILED)
+
+
+def _print_text(text: str) -> None:
+    click.echo(plain(text), nl=False)
+
+
+def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) -> None:
+    say_line("" if is_printed else answer.text)
+    if answer.fits is False:
+        tell(f"does not fit: {answer.why}", "yellow")
+    if not verbose:
+        if answer.enforcement is not None and answer.enforcement.checked:
+            tell(f"checked, not enforced: {', '.join(answer.enforcement.checked)}")
+        return
+    for line in enforcement_lines(answer.enforcement):
+        tell(line)
+    if answer.parts:
+        tell("".join(f"«{text}»" if forced else text for text, forced in answer.parts) + "   («forced»)")
+        forced, count = sum(part[1] for part in answer.parts), len(answer.parts)
+        tell(
+            ngettext("{n} token, {forced} of them forced", "{n} tokens, {forced} of them forced", count, forced=forced)
+            + "; "
+            + ngettext(
+                "{n} forward pass, {each} per token, {sparse} with a part of the output head",
+                "{n} forward passes, {each} per token, {sparse} with a part of the output head",
+                answer.forwards,
+                each=f"{answer.forwards / count:.2f}",
+                sparse=answer.sparse,
+            )
+        )
+    if answer.usage is not None:
+        tell(
+            _(
+                "tokens: {input} read ({cached} cached), {output} written",
+                input=f"{answer.usage.input_tokens:,}",
+                cached=f"{answer.usage.cache_read_tokens:,}",
+                output=f"{answer.usage.output_tokens:,}",
+            )
+        )

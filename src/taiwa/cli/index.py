@@ -1,35 +1,45 @@
-"""`taiwa index`: reading a folder of documents, and looking at what is indexed."""
+"""Index folders of documents, look at indexes, and find passages: index, find."""
 
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from copy import copy
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.indexing import as_whom, brought_up_to_date, index_of, open_library
-from taiwa.cli.options import Flags, flags
-from taiwa.cli.screen import emit, say_line, table, tell
+from taiwa.cli.options import Flags, flags, index_option, principal_option
+from taiwa.cli.output import console, emit, errors, plain, say_line, table, tell
 from taiwa.i18n import _, ngettext
-from taiwa.kernel.errors import TaiwaError
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
-    from taiwa.retrieval import Index, Library
-    from taiwa.retrieval.ingest import RefreshReport
+    from taiwa.kernel.values import Passage
+    from taiwa.operations.documents import EmbeddingsResult, Reporter
+    from taiwa.operations.results import MarkedPassage
+    from taiwa.retrieval.ingest import Progress, RefreshReport
     from taiwa.retrieval.types import DocumentListing, IndexSummary
 
-__all__ = ["index"]
+__all__ = ["Cut", "cut", "find", "index", "print_passages", "progress", "reporter"]
 
 SHOWN = 20
 """Problems that are listed after indexing; the rest is counted."""
+Marks = tuple[tuple[int, int], ...]
+LINES = 3
+NARROWEST = 40
+SMALL = 0.1
+LONGEST_QUERY = 80
+"""Characters of a query that are printed again."""
+BEFORE = 0.2
+"""The share of an excerpt before the match."""
 
 
 class OrFolder(click.Group):
-    """A group whose first word may be a folder instead of a command."""
+    """A group whose first argument may be a folder instead of a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the hidden command `folder` in front of what is no command."""
+        """Insert the hidden command `folder` before an argument that is not a command."""
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
             args.insert(0, "folder")
         return super().parse_args(ctx, args)
@@ -37,16 +47,16 @@ class OrFolder(click.Group):
 
 @click.group(cls=OrFolder, subcommand_metavar="FOLDER [--name NAME] | COMMAND [ARGS]...")
 def index() -> None:
-    """Read the documents of FOLDER, so that they can be found: Markdown, text, HTML, PDF, DOCX, CSV.
+    """Index the documents of FOLDER: Markdown, text, HTML, PDF, DOCX, CSV.
 
-    Run it again after changes: only what is new, changed or gone is done, and an interrupted run goes on where it was.
-    A folder that is called like a command is written ./list.
+    Run it again after changes: only new, changed and deleted files are processed, and an interrupted run is continued.
+    A folder that has the name of a command is written ./list.
 
     \b
     taiwa index ~/handbook
     taiwa index ~/handbook --name handbook --language german
-    taiwa index ~/handbook --dense ~/models/all-MiniLM-L6-v2
-    taiwa index handbook --dense http://127.0.0.1:8080/v1#bge-m3
+    taiwa index ~/handbook --embeddings ~/models/all-MiniLM-L6-v2
+    taiwa index handbook --embeddings http://127.0.0.1:8080/v1#bge-m3
     taiwa index list
     taiwa index show handbook
     taiwa find "how many days of leave" --in handbook
@@ -55,35 +65,41 @@ def index() -> None:
 
 @index.command("folder", hidden=True)
 @click.argument("folder", metavar="FOLDER")
-@click.option("--name", default="", metavar="NAME", help="What to call the index; the folder's own name otherwise.")
-@click.option("--language", default="english", show_default=True, help="The language whose words are stemmed.")
+@click.option("--name", default="", metavar="NAME", help="Name a new index.  [default: the folder's name]")
+@click.option("--language", default="english", show_default=True, help="Stem the words of this language.")
 @click.option(
-    "--dense", metavar="DIR|ENDPOINT|off", help="Find by meaning too, with this model, if a check shows a gain."
+    "--embeddings",
+    metavar="DIR|ENDPOINT|off",
+    help="Search with embeddings of this model too, if a check shows a gain.",
 )
-@click.option("--dense-force", is_flag=True, help="Find by meaning too, whatever the check shows.")
+@click.option("--force-embeddings", is_flag=True, help="Search with embeddings too, whatever the check shows.")
 @flags("json", "store")
-def folder_(shared: Flags, folder: str, name: str, language: str, dense: str | None, dense_force: bool) -> None:
-    """Read the documents of FOLDER, or of the folder of an index."""
-    from taiwa.cli.indexdense import choose, dense_row, learn, print_dense, wished
+def folder_(
+    shared: Flags, folder: str, name: str, language: str, embeddings: str | None, force_embeddings: bool
+) -> None:
+    """Index the documents of FOLDER, or refresh an index."""
+    from taiwa.operations import documents
+    from taiwa.operations.results import to_json
 
-    wish, settings = wished(dense, dense_force), shared.settings()
-    with open_library(shared) as library:
-        before = library.names()
-        found = _known(library, folder) or index_of(library, folder, name, language.lower())
-        try:
-            opened = choose(found, wish, settings)
-        except TaiwaError:
-            if found.name not in before:
-                library.drop(found.name)
-            raise
-        done = brought_up_to_date(found)
-        if not shared.as_json:
-            _print_refreshed(found.summary(None), done)
-        made = learn(found, opened, wish, settings)
-        if shared.as_json:
-            emit({**_refreshed(found.summary(None), done), "dense": dense_row(found), "vectors_made": made})
-        else:
-            print_dense(found, made)
+    if embeddings is not None and not embeddings.strip():
+        raise InputError("--embeddings requires the folder of a model, an endpoint (http://HOST:PORT/v1#NAME), or off")
+    settings = shared.settings()
+    options = documents.IndexOptions(folder, name, language, (embeddings or "").strip(), force_embeddings)
+    made: dict[str, Json] = {}
+    with documents.open_library(settings) as library:
+        for step in documents.index_folder(library, settings, options, reporter()):
+            if isinstance(step, tuple):
+                summary, done = step
+                made |= documents.refreshed_to_json(summary, done)
+                if not shared.as_json:
+                    _print_refreshed(summary, done)
+            else:
+                found = None if step is None else to_json(step)
+                made |= {"embeddings": found, "vectors_made": 0 if step is None else step.made}
+                if not shared.as_json:
+                    _print_embeddings(step)
+    if shared.as_json:
+        emit(made)
 
 
 def _contents(summary: "IndexSummary") -> str:
@@ -96,7 +112,7 @@ def _print_refreshed(summary: "IndexSummary", done: "RefreshReport") -> None:
     say_line(f"{summary.name}: {_contents(summary)} (files: {', '.join(parts) or 'none'}; {done.seconds:.1f} s)")
     if done.problems:
         shown = done.problems[:SHOWN]
-        table(("not read", "why"), [(problem.path, problem.why) for problem in shown])
+        table(("not read", "reason"), [(problem.path, problem.why) for problem in shown])
         if len(done.problems) > SHOWN:
             tell(
                 _(
@@ -107,10 +123,10 @@ def _print_refreshed(summary: "IndexSummary", done: "RefreshReport") -> None:
             )
     if done.others:
         kinds = ", ".join(f"{suffix} ({count})" for suffix, count in sorted(done.others.items()))
-        tell(f"left out, of other kinds: {kinds}")
+        tell(f"skipped, of other types: {kinds}")
 
 
-# The help of the group shows what a folder may be given; it is parsed there.
+# The help of the group shows the options of the hidden command; they are parsed there.
 for option in (each for each in folder_.params if isinstance(each, click.Option)):
     shown = copy(option)
     shown.expose_value = False
@@ -118,20 +134,30 @@ for option in (each for each in folder_.params if isinstance(each, click.Option)
 
 
 @index.command("list")
-@as_whom
+@principal_option
 @flags("json", "store")
-def list_(shared: Flags, who: tuple[str, ...]) -> None:
-    """List the indexes, with what everybody may see of them."""
-    with open_library(shared) as library:
-        found = [library.index(name).summary(who) for name in library.names()]
+def list_(shared: Flags, audience: tuple[str, ...]) -> None:
+    """List the indexes, with the numbers of documents that everyone may see."""
+    from taiwa.operations.documents import open_library, summary_to_json
+    from taiwa.operations.results import format_time
+
+    with open_library(shared.settings()) as library:
+        found = [library.index(name).summary(audience) for name in library.names()]
     if shared.as_json:
-        emit([_summary(each) for each in found])
+        emit([summary_to_json(each) for each in found])
         return
     if not found:
-        tell("there is no index yet: make one with `taiwa index FOLDER`")
+        tell("there are no indexes yet; create one with `taiwa index FOLDER`")
         return
     rows = [
-        (each.name, f"{each.documents:,}", f"{each.passages:,}", f"{each.problems:,}", _when(each.at_us), each.root)
+        (
+            each.name,
+            f"{each.documents:,}",
+            f"{each.passages:,}",
+            f"{each.problems:,}",
+            format_time(each.at_us),
+            each.root,
+        )
         for each in found
     ]
     table(("index", "documents", "passages", "not read", "changed", "folder"), rows, frozenset({1, 2, 3}))
@@ -139,24 +165,30 @@ def list_(shared: Flags, who: tuple[str, ...]) -> None:
 
 @index.command("show")
 @click.argument("name")
-@click.option("--all", "keeper", is_flag=True, help="Everything, as the keeper of the index sees it.")
-@as_whom
+@click.option("--all", "is_owner", is_flag=True, help="Show everything, as the owner of the index sees it.")
+@principal_option
 @flags("json", "store")
-def show_(shared: Flags, name: str, keeper: bool, who: tuple[str, ...]) -> None:
-    """Show the documents of the index NAME: size, passages, who may see them, and what could not be read."""
-    from taiwa.cli.indexdense import dense_row, print_dense
+def show_(shared: Flags, name: str, is_owner: bool, audience: tuple[str, ...]) -> None:
+    """Show the documents of the index NAME: size, passages, audience, and what could not be read."""
+    from taiwa.operations.documents import document_to_json, embeddings_of, open_library, summary_to_json
+    from taiwa.operations.results import format_time, to_json
 
-    with open_library(shared) as library:
+    with open_library(shared.settings()) as library:
         found = library.index(name)
-        summary, documents = found.summary(None if keeper else who), found.documents(None if keeper else who)
+        summary, documents = (
+            found.summary(None if is_owner else audience),
+            found.documents(None if is_owner else audience),
+        )
         if shared.as_json:
-            files: list[Json] = [_document(each) for each in documents]
-            emit({**_summary(summary), "dense": dense_row(found, keeper=keeper), "files": files})
+            held = embeddings_of(found, is_owner=is_owner)
+            embeddings: Json = None if held is None else to_json(held)
+            files: list[Json] = [document_to_json(each) for each in documents]
+            emit({**summary_to_json(summary), "embeddings": embeddings, "files": files})
             return
         say_line(f"{summary.name}  {summary.root}", "bold")
         say_line(_contents(summary) + ", " + ngettext("{n} character", "{n} characters", summary.characters))
-        say_line(f"analyzer {summary.analyzer}, changed {_when(summary.at_us)}")
-        print_dense(found, keeper=keeper)
+        say_line(f"analyzer {summary.analyzer}, changed {format_time(summary.at_us)}")
+        _print_embeddings(embeddings_of(found, is_owner=is_owner))
     rows = [(each.path, f"{each.passages:,}", _seen_by(each), each.known.problem or each.title) for each in documents]
     if rows:
         say_line("")
@@ -167,8 +199,10 @@ def show_(shared: Flags, name: str, keeper: bool, who: tuple[str, ...]) -> None:
 @click.argument("name")
 @flags("json", "store")
 def drop_(shared: Flags, name: str) -> None:
-    """Delete the index NAME; the documents themselves stay as they are."""
-    with open_library(shared) as library:
+    """Delete the index NAME; the documents themselves stay."""
+    from taiwa.operations.documents import open_library
+
+    with open_library(shared.settings()) as library:
         library.drop(name)
     if shared.as_json:
         emit({"dropped": name})
@@ -176,44 +210,168 @@ def drop_(shared: Flags, name: str) -> None:
         say_line(f"dropped {name}")
 
 
-def _known(library: "Library", word: str) -> "Index | None":
-    """The index of that name, where there is no such folder."""
-    return library.index(word) if not Path(word).is_dir() and word in library.names() else None
-
-
 def _counts(done: "RefreshReport") -> list[tuple[int, str]]:
     return [(done.added, "new"), (done.changed, "changed"), (done.removed, "gone"), (done.same, "as before")]
 
 
 def _seen_by(listed: "DocumentListing") -> str:
-    return " and ".join(" or ".join(clause) or "nobody" for clause in listed.known.audience) or "everybody"
+    return " and ".join(" or ".join(clause) or "no one" for clause in listed.known.audience) or "everyone"
 
 
-def _when(at_us: int) -> str:
-    return datetime.fromtimestamp(at_us / 1e6, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+def _print_embeddings(found: "EmbeddingsResult | None") -> None:
+    """Print the embeddings of an index, and whether they are used."""
+    from taiwa.operations.documents import describe_embeddings
+
+    if found is None:
+        return
+    new = f" ({found.made:,} new)" if found.made else ""
+    vectors = "" if found.vectors is None else f", {found.vectors:,} vectors{new}"
+    say_line(f"embeddings: {found.meaning.model}{vectors}, from {found.meaning.place}")
+    say_line(describe_embeddings(found))
 
 
-def _refreshed(summary: "IndexSummary", done: "RefreshReport") -> dict[str, Json]:
-    problems: list[Json] = [{"path": each.path, "why": each.why} for each in done.problems]
-    return {
-        **_summary(summary), "added": done.added, "changed": done.changed, "removed": done.removed, "same": done.same,
-        "seconds": round(done.seconds, 3),
-        "problems": problems, "others": dict[str, Json](done.others or {}),
-    }  # fmt: skip
+@click.command()
+@click.argument("query")
+@index_option
+@principal_option
+@click.option(
+    "-k", "limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="Show at most this many passages."
+)
+@flags("json", "store")
+def find(shared: Flags, query: str, indexes: tuple[str, ...], audience: tuple[str, ...], limit: int) -> None:
+    """Find the passages that fit QUERY best. No model is called.
+
+    \b
+    taiwa find "days of leave" --in ~/handbook
+    taiwa find 有給休暇の申請 --in handbook -k 3
+    taiwa find "travel expenses" --json | jq .path
+    """
+    from taiwa.operations import documents
+    from taiwa.operations.results import to_json
+
+    settings = shared.settings()
+    with documents.open_library(settings) as library:
+        found = documents.find(library, settings, documents.FindOptions(query, indexes, audience, limit), reporter())
+    for trouble in found.warnings:
+        tell(trouble, "yellow")
+    if shared.as_json:
+        emit(to_json(found))
+    elif not found.passages:
+        tell(f"no visible passage contains a word of {_short(query)!r}")
+    else:
+        print_passages(found.passages)
 
 
-def _summary(summary: "IndexSummary") -> dict[str, Json]:
-    return {
-        "index": summary.name, "folder": summary.root, "analyzer": summary.analyzer, "documents": summary.documents,
-        "passages": summary.passages, "characters": summary.characters, "not_read": summary.problems,
-    }  # fmt: skip
+def print_passages(found: "tuple[MarkedPassage, ...]") -> None:
+    """Print passages: score and place on one line, then an excerpt."""
+    width = max(console().width - 4, NARROWEST) if sys.stdout.isatty() else 96
+    for number, each in enumerate(found, start=1):
+        passage = each.passage
+        if number > 1:
+            say_line("")
+        # Fused scores of two rankings are small.
+        score = f"{passage.score:.2f}" if passage.score >= SMALL else f"{passage.score:.4f}"
+        say_line(f"{number}. {_place(passage)}  {score}", "bold")
+        _print_excerpt(cut(passage.text, each.marks, width * LINES), width)
 
 
-def _document(listed: "DocumentListing") -> dict[str, Json]:
-    known = listed.known
-    audience: list[Json] = [list[Json](clause) for clause in known.audience]
-    return {
-        "path": listed.path, "title": listed.title, "passages": listed.passages, "characters": listed.characters,
-        "bytes": known.size, "sha256": known.digest, "versions": listed.versions, "reader": known.reader,
-        "audience": audience, "problem": known.problem,
-    }  # fmt: skip
+def _place(passage: "Passage") -> str:
+    """Write where a passage stands: path, headings and page.
+
+    >>> from taiwa.kernel.values import Passage
+    >>> _place(Passage("a.pdf", "", heading=("Leave", "Sick"), page=3))
+    'a.pdf › Leave › Sick, page 3'
+    """
+    page = f", page {passage.page}" if passage.page else ""
+    return " › ".join((passage.source, *passage.heading)) + page
+
+
+class Cut:
+    """A part of a text on one line, and the ranges that match."""
+
+    def __init__(self, text: str, marks: Marks) -> None:
+        self.text = text
+        self.marks = marks
+
+    def bracketed(self) -> str:
+        """Return the text with matches in brackets, where there are no colours."""
+        text = self.text
+        for start, end in reversed(self.marks):
+            text = f"{text[:start]}[{text[start:end]}]{text[end:]}"
+        return text
+
+
+def cut(text: str, marks: Marks, cells: int) -> Cut:
+    """Cut out the part with the most matches, at most `cells` wide; a wide character takes two cells.
+
+    >>> cut("一二三四五六七八九十", ((5, 6),), 9).bracketed()
+    '…五[六]七…'
+    """
+    from rich.cells import cell_len
+
+    line = "".join(" " if sign.isspace() else sign for sign in plain(text))
+    if cell_len(line) <= cells:
+        return Cut(line, marks)
+    start = _begin(marks, len(line), cells)
+    while start and cell_len(line[start:]) < cells - 2:
+        start -= 1
+    end, room = start, cells - 2
+    while end < len(line) and (room := room - cell_len(line[end])) >= 0:
+        end += 1
+    before, after = "…" if start else "", "…" if end < len(line) else ""
+    shift = len(before) - start
+    inside = (
+        (max(first, start) + shift, min(last, end) + shift) for first, last in marks if first < end and last > start
+    )
+    return Cut(before + line[start:end] + after, tuple(inside))
+
+
+def _begin(marks: Marks, length: int, cells: int) -> int:
+    """Return where the part with the most matches begins, with a little text before it."""
+    if not marks:
+        return 0
+    reach = cells // 2
+    best = max(marks, key=lambda mark: sum(end - start for start, end in marks if mark[0] <= start < mark[0] + reach))
+    return max(min(best[0] - int(cells * BEFORE / 2) - 1, length - 1), 0)
+
+
+def _print_excerpt(part: Cut, width: int) -> None:
+    from rich.text import Text
+
+    colours = sys.stdout.isatty()
+    shown = Text(part.text if colours else part.bracketed())
+    for start, end in part.marks if colours else ():
+        shown.stylize("bold yellow", start, end)
+    for line in shown.wrap(console(), width):
+        line.rstrip()
+        if colours:
+            console().print(Text("   ") + line)
+        else:
+            say_line(f"   {line.plain}")
+
+
+def _short(query: str) -> str:
+    return query if len(query) <= LONGEST_QUERY else f"{query[: LONGEST_QUERY - 1]}…"
+
+
+@contextmanager
+def progress() -> "Generator[Progress]":
+    """Show a progress bar on a terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=errors(), transient=True, disable=not errors().is_terminal) as shown:
+        task = shown.add_task("", total=None)
+
+        def moved(done: int, whole: int, what: str) -> None:
+            shown.update(task, completed=done, total=whole, description=plain(what[-40:]))
+
+        yield moved
+
+
+def reporter() -> "Reporter":
+    """Return what prints the progress of indexing."""
+    from taiwa.operations.documents import Reporter
+
+    return Reporter(tell, lambda text: tell(text, "yellow"), progress)

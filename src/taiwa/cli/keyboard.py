@@ -1,4 +1,7 @@
-"""Where the texts of a conversation come from: a person at a terminal, or the lines of a pipe."""
+"""Input of a conversation: a terminal with line editing, or the lines of a pipe.
+
+A module of its own because prompt_toolkit is slow to import.
+"""
 
 import os
 import sys
@@ -11,7 +14,6 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from taiwa.cli.opening import decoded
 from taiwa.i18n import _
 
 __all__ = ["Keyboard", "Pipe", "history_of", "scrub", "unfenced"]
@@ -29,11 +31,11 @@ class Pipe:
     def __init__(self) -> None:
         self._line = 0
 
-    def read(self, offered: str = "") -> str:  # noqa: ARG002  (nobody is there to change it)
+    def read(self, offered: str = "") -> str:  # noqa: ARG002  (nothing can be edited)
         """Return the next text.
 
         Raises:
-            EOFError: there is no more.
+            EOFError: there are no more lines.
             InputError: a line is not UTF-8.
         """
         text = self._next()
@@ -51,10 +53,12 @@ class Pipe:
         if not raw:
             raise EOFError
         self._line += 1
-        return decoded(raw.rstrip(b"\r\n"), f"line {self._line} of standard input")
+        from taiwa.operations.text_files import decode
+
+        return decode(raw.rstrip(b"\r\n"), f"line {self._line} of standard input")
 
     def ask(self, question: str) -> str:  # noqa: ARG002  (the same)
-        """Nobody answers."""
+        """Return no answer."""
         return ""
 
 
@@ -65,7 +69,7 @@ class Slashes(Completer):
         self._helps = helps
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
-        """The commands that begin like the text."""
+        """Yield the commands that begin with the text."""
         text = document.text_before_cursor
         if text.startswith("/") and " " not in text and "\n" not in text:
             for name in self._helps:
@@ -74,7 +78,7 @@ class Slashes(Completer):
 
 
 class Keyboard:
-    """A person at a terminal: lines can be edited, recalled, and go over several lines."""
+    """A terminal: texts can be edited and recalled, and may have several lines."""
 
     live = True
 
@@ -89,17 +93,17 @@ class Keyboard:
         )
 
     def read(self, offered: str = "") -> str:
-        """Return what the person typed."""
+        """Return what the user typed."""
         return unfenced(self._session.prompt(PROMPT, default=offered))
 
     def ask(self, question: str) -> str:
-        """Return the answer to a question, which is not remembered."""
+        """Return the answer to a question; it is not added to the history."""
         session: PromptSession[str] = PromptSession(history=InMemoryHistory())
         return session.prompt(question)
 
 
 def _keys() -> KeyBindings:
-    """Enter sends, unless a block is open; with Alt, or after Escape, it begins a line. Pasted lines stay lines."""
+    """Bind Enter to send, unless a block is open; with Alt, or after Escape, it starts a new line. Pasted lines stay lines."""
     keys = KeyBindings()
 
     @keys.add("enter")
@@ -118,7 +122,7 @@ def _keys() -> KeyBindings:
 
 
 def unfenced(text: str) -> str:
-    '''Take the quotes of a block off.
+    '''Remove the quotes of a block.
 
     >>> unfenced('"""\\nfirst\\n\\nlast\\n"""')
     'first\\n\\nlast'
@@ -130,7 +134,7 @@ def unfenced(text: str) -> str:
 
 
 def history_of(store: Path | None) -> History:
-    """What was typed before, in a file beside the store that only its owner can read; without a store, forgotten."""
+    """Return the input history: a file beside the store that only its owner can read; without a store, memory."""
     if store is None:
         return InMemoryHistory()
     path = _path(store)
@@ -142,7 +146,7 @@ def history_of(store: Path | None) -> History:
 
 
 def scrub(store: Path | None, texts: Iterable[str]) -> int:
-    """Take texts out of what was typed, and return how many there were."""
+    """Remove texts from the input history, and return how many."""
     path = None if store is None else _path(store)
     if path is None or not path.exists():
         return 0

@@ -1,4 +1,7 @@
-"""The group of all commands, and the one place where an error becomes a line and an exit code."""
+"""The table of commands, the group that imports them when they run, and the mapping of errors to exit codes.
+
+Help is printed from the table; nothing of `taiwa.operations` is imported here.
+"""
 
 import errno
 import importlib
@@ -6,18 +9,17 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from taiwa.cli.table import COMMANDS, SECTIONS
-
 if TYPE_CHECKING:
     from taiwa.kernel.errors import TaiwaError
 
-__all__ = ["BAD_INPUT", "FAILED", "INTERRUPTED", "cli", "code_of", "main"]
+__all__ = ["BAD_INPUT", "COMMANDS", "FAILED", "INTERRUPTED", "SECTIONS", "CommandEntry", "cli", "code_of", "main"]
 
 FAILED = 1
 BAD_INPUT = 2
@@ -27,11 +29,99 @@ CLOSED = (errno.EPIPE, errno.ESHUTDOWN)
 COMPLETION = "_TAIWA_COMPLETE"
 
 
+@dataclass(frozen=True, slots=True)
+class CommandEntry:
+    """One command: the module that defines it, the name there, and its help."""
+
+    module: str
+    attribute: str
+    help: str
+
+
+def _entries(module: str, **helps: str) -> dict[str, CommandEntry]:
+    return {name.rstrip("_"): CommandEntry(module, name, text) for name, text in helps.items()}
+
+
+COMMANDS: dict[str, CommandEntry] = {
+    **_entries("chat", chat="converse with an app, line by line"),
+    **_entries(
+        "say",
+        say="send a text and print the answer",
+        retry="send the last text again",
+        edit="go back to a turn and send another text",
+        resume="finish a turn that was cut off, without paying again",
+        replay="repeat a conversation from its recorded calls and check every hash",
+        rerun="repeat a conversation with another model or app, on a new branch",
+        undo="take back the last turn: message, state and window together",
+        redo="restore a turn that was taken back",
+        fork="create a branch of a conversation",
+        switch="make a conversation the current one",
+    ),
+    **_entries("batch", batch="send every line of a file, in one conversation or each on its own"),
+    **_entries(
+        "inspect",
+        log="list conversations, or the turns of one",
+        show="show a turn: texts, state, calls and cost",
+        search="find words in all turns",
+        diff="compare two revisions: state and text",
+        why="show which turn and call set a value",
+        state="show the state, set it, and show its history",
+        export="write a conversation as JSONL, Markdown or HTML",
+        import_="read an exported conversation",
+    ),
+    **_entries(
+        "store",
+        cost="show what was spent, by app, model, day or session",
+        fsck="check every hash in the store",
+        gc="delete what no conversation reaches",
+        delete="delete a conversation permanently",
+    ),
+    **_entries("apps", apps="list, create, check and render apps"),
+    **_entries("models", models="show models and servers", probe="measure what a server enforces"),
+    **_entries(
+        "extract",
+        extract="extract a typed value from a text, or from every line of a file",
+        parse="parse the text of an answer as a type, with repairs; no model is called",
+        schema="print a type as models see it, with its size in tokens",
+    ),
+    **_entries("explain", explain="show which tokens a constraint allows, step by step"),
+    **_entries("generate", generate="generate an answer under a type, pattern, grammar or list of words"),
+    **_entries("solve", solve="solve a question step by step, with tools"),
+    **_entries("tools", tools="list, show and call tools", mcp="serve the tools to MCP clients"),
+    **_entries(
+        "index", index="index a folder of documents", find="find the passages of documents that fit a question best"
+    ),
+    **_entries(
+        "ask",
+        ask="answer a question from documents with citations, or ask back",
+        user="manage user profiles: facts, thresholds and feedback",
+    ),
+    **_entries("evaluate", eval_="evaluate tools and models on questions with known answers"),
+    **_entries("config", config="show and change settings", keys="store the API keys of providers"),
+    **_entries("laws", laws="check the laws of conversations and reducers"),
+    **_entries(
+        "demo", demo="watch the built-in model solve, take orders, answer from documents, and obey a constraint"
+    ),
+}
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Conversations": ("chat", "say", "batch", "resume"),
+    "History": ("undo", "redo", "retry", "edit", "fork", "switch", "rerun", "replay"),
+    "Inspection": ("log", "show", "diff", "why", "state", "search", "cost"),
+    "Store": ("export", "import", "fsck", "gc", "delete", "laws"),
+    "Types": ("extract", "parse", "schema"),
+    "Constraints": ("explain", "generate"),
+    "Tools": ("solve", "tools", "mcp", "eval"),
+    "Documents": ("ask", "index", "find", "user"),
+    "Setup": ("apps", "models", "probe", "keys", "config", "demo"),
+}
+
+
 class Commands(click.Group):
-    """Knows the names and the one-line helps of all commands; imports a command's module when it is run."""
+    """A group that lists commands from the table, and imports a command when it is run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
-        """All names, in the order of the sections."""
+        """Return all names, in the order of the sections."""
         return [name for names in SECTIONS.values() for name in names]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  (the same)
@@ -45,12 +135,12 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the nearest command where there is none of that name."""
+        """Suggest the nearest command for an unknown one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             import difflib
 
             near = difflib.get_close_matches(args[0], COMMANDS, 1)
-            ctx.fail(f"there is no command {args[0]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            ctx.fail(f"unknown command {args[0]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  (the same)
@@ -61,20 +151,20 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error; works everywhere.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error; may stand anywhere.")
 @click.version_option(package_name="taiwa", message="taiwa %(version)s")
 def cli() -> None:
     """Conversations with language models that a program can rely on.
 
     \b
-    taiwa chat                    talk; /help shows what can be done there
+    taiwa chat                    /help lists the commands
     taiwa say translate -p target_lang=English "こんにちは"
     taiwa undo && taiwa why topics
     """
 
 
 def main(arguments: Sequence[str] | None = None, group: click.Group | None = None, name: str = "taiwa") -> NoReturn:
-    """Run a command of a group, by default of `taiwa`, and leave the process with its exit code: 0 done, 1 failed, 2 bad input, 130 interrupted."""
+    """Run a command of a group, by default of `taiwa`, and exit with its code: 0 success, 1 failure, 2 bad input, 130 interrupted."""
     words, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
     if not debug and arguments is None:
         sys.excepthook = _confess
@@ -109,22 +199,22 @@ def main(arguments: Sequence[str] | None = None, group: click.Group | None = Non
 
 
 def _complete() -> NoReturn:
-    """Tell a shell how words go on: `eval "$(_TAIWA_COMPLETE=bash_source taiwa)"` in its start file."""
+    """Print completions for a shell: `eval "$(_TAIWA_COMPLETE=bash_source taiwa)"` in its start file."""
     from click.shell_completion import shell_complete
 
     sys.exit(shell_complete(cli, {}, "taiwa", COMPLETION, os.environ[COMPLETION]))
 
 
 def _without_debug(words: list[str]) -> tuple[list[str], bool]:
-    """Take `--debug` out, wherever it stands among the options."""
+    """Remove `--debug` from the options, wherever it stands."""
     end = words.index("--") if "--" in words else len(words)
     return [word for word in words[:end] if word != "--debug"] + words[end:], "--debug" in words[:end]
 
 
 def _settle_streams() -> None:
-    """See that what is printed goes somewhere, and that a sign that a terminal has not is shown as its number."""
+    """Replace closed streams, and escape characters that the encoding of a stream lacks."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # the caller has closed it
+        if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  (until the process ends)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -132,28 +222,28 @@ def _settle_streams() -> None:
 
 
 def _ours() -> "type[TaiwaError]":
-    """Imported when something was raised: help needs no error of ours."""
+    """Import our errors only when something was raised: help needs none."""
     from taiwa.kernel.errors import TaiwaError
 
     return TaiwaError
 
 
 def code_of(error: "TaiwaError") -> int:
-    """The exit code that an error ends a command with."""
+    """Return the exit code of an error."""
     from taiwa.kernel.errors import ConfigError, InputError, ShapeError, StoreError
 
     return BAD_INPUT if isinstance(error, (InputError, ConfigError, ShapeError, StoreError)) else FAILED
 
 
 def _unwritten(error: OSError) -> int:
-    """Say that the output could not be written; nothing, where its reader has simply gone."""
-    # What is still buffered would be written, and fail, once more when the interpreter ends.
+    """Report that the output cannot be written; silently if its reader has closed it."""
+    # Buffered output would be written, and fail, again when the interpreter exits.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr) if error.errno in CLOSED else (sys.stdout,):
         try:
             os.dup2(nowhere, stream.fileno())
         except (OSError, ValueError):
-            continue  # not a real file: nothing is left in it
+            continue  # not a real file: it has no buffer
     os.close(nowhere)
     if error.errno in CLOSED:
         return PIPE_CLOSED
@@ -169,11 +259,11 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _complain(message: str) -> None:
-    from taiwa.cli.screen import plain
+    from taiwa.cli.output import plain
 
     click.echo(f"taiwa: {plain(message)}", err=True)
 
 
 def _confess(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
-    """What a person sees of a fault in this program."""
-    _complain(f"this is a fault in taiwa itself ({kind.__name__}: {error}); --debug shows where, please report it")
+    """Print an unexpected error as one line."""
+    _complain(f"internal error in taiwa ({kind.__name__}: {error}); --debug shows the traceback, please report it")

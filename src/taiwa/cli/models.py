@@ -1,4 +1,4 @@
-"""`taiwa models` and `taiwa probe`: what is known of models and servers, and finding out."""
+"""Models and servers, and probes of what a server enforces: models, probe."""
 
 import json
 from dataclasses import replace
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from taiwa.cli.options import Flags, flags
-from taiwa.cli.screen import emit, say_line, table, tell
+from taiwa.cli.output import emit, say_line, table, tell
 from taiwa.i18n import ngettext
 from taiwa.kernel.errors import ProtocolError
 from taiwa.kernel.records import Json
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 __all__ = ["models", "probe"]
 
 PLACES = {
-    "builtin": "comes along, in this process",
+    "builtin": "built in, in this process",
     "local": "in this process",
     "gguf": "a llama.cpp server of our own",
 }
 OURS = ("local", "builtin")
-"""Where our own decode loop writes."""
+"""Base URLs of models that our own decode loop runs."""
 
 
 @click.group()
 def models() -> None:
-    """Show the providers that are known, and what a model's server can do.
+    """Show the known providers, and the capabilities of a model's server.
 
     \b
     taiwa models list
@@ -43,7 +43,7 @@ def models() -> None:
 @models.command("list")
 @flags("json")
 def list_(shared: Flags) -> None:
-    """List the providers: how a model of each is named, where it is, and which key it needs."""
+    """List the providers: model names, addresses, and required keys."""
     from taiwa.models.keys import list_keys
     from taiwa.models.names import INSIDE, PROVIDERS
     from taiwa.settings import BUILTIN
@@ -55,7 +55,7 @@ def list_(shared: Flags) -> None:
         for name, provider in PROVIDERS.items()
     ]
     rows += [(f"{name}:MODEL", what, "none") for name, what in INSIDE.items()]
-    rows.append((BUILTIN, "the small model that comes along: `taiwa models show builtin`", "none"))
+    rows.append((BUILTIN, "the built-in small model: `taiwa models show builtin`", "none"))
     if shared.as_json:
         emit([{"name": name, "base_url": address, "key": key} for name, address, key in rows])
         return
@@ -70,14 +70,14 @@ def list_(shared: Flags) -> None:
 def _key(provider: "Provider", there: set[str]) -> str:
     if provider.key_name in there:
         return f"{provider.key_name} (set)"
-    return "as the server wants" if provider.own else f"{provider.key_name} (not set)"
+    return "as the server requires" if provider.own else f"{provider.key_name} (not set)"
 
 
 @models.command()
 @click.argument("name", required=False)
 @flags("json")
 def show(shared: Flags, name: str | None) -> None:
-    """Show what a model's server can do: from the table, corrected by what a probe found and by your settings."""
+    """Show the capabilities of a model's server: from the table, corrected by a probe and by your settings."""
     from taiwa.models.findings import kept, probed
 
     chosen = shared.settings()
@@ -88,10 +88,10 @@ def show(shared: Flags, name: str | None) -> None:
         emit(_record(target, able, None if found is None else found.day))
         return
     say_line(f"{target.name}  {PLACES.get(target.base_url, target.base_url)}", "bold")
-    table(("ability", "can"), [(ability, "yes" if can else "no") for ability, can in able.items()])
+    table(("capability", "supported"), [(ability, "yes" if can else "no") for ability, can in able.items()])
     if target.base_url == "builtin":
         _card()
-    known = "our own decode loop" if target.base_url in OURS else "from the table; `taiwa probe` finds out"
+    known = "our own decode loop" if target.base_url in OURS else "from the table; `taiwa probe` measures them"
     tell(known if found is None else f"probed on {found.day}")
 
 
@@ -100,7 +100,7 @@ def _record(target: "Target", able: dict[str, bool], day: str | None) -> dict[st
 
     abilities: dict[str, Json] = {**able}
     told: dict[str, Json] = {
-        "name": target.name, "base_url": target.base_url, "model": target.model, "abilities": abilities, "probed": day,
+        "name": target.name, "base_url": target.base_url, "model": target.model, "capabilities": abilities, "probed": day,
     }  # fmt: skip
     if target.base_url == "builtin":
         told["card"] = dict(card())
@@ -108,12 +108,12 @@ def _record(target: "Target", able: dict[str, bool], day: str | None) -> dict[st
 
 
 def _card() -> None:
-    """What the model that comes along is for, its figures, and its limits."""
+    """Print the tasks of the built-in model, its figures, and its limits."""
     from taiwa.models.builtin.card import CAN, card, figures
 
     told = card()
     say_line("")
-    table(("it learned", "what"), CAN)
+    table(("task", "description"), CAN)
     say_line("")
     if rows := list(figures(told)):
         table(("figure", "value"), rows)
@@ -127,7 +127,7 @@ def _card() -> None:
 @click.argument("name", required=False)
 @flags("json")
 def remote(shared: Flags, name: str | None) -> None:
-    """List the models that a server offers."""
+    """List the models that a server lists."""
     from taiwa.models.findings import probed
     from taiwa.models.opening import speaking
 
@@ -138,7 +138,7 @@ def remote(shared: Flags, name: str | None) -> None:
         said = json.loads(body)
         names = sorted(str(item["id"]) for item in said["data"])
     except (ValueError, KeyError, TypeError):
-        raise ProtocolError(f"{target.base_url} does not list its models in a form that is known") from None
+        raise ProtocolError(f"{target.base_url} returned an unknown list of models") from None
     if shared.as_json:
         emit(list[Json](names))
     else:
@@ -150,10 +150,10 @@ def remote(shared: Flags, name: str | None) -> None:
 @click.argument("name", required=False)
 @flags("json", "verbose")
 def probe(shared: Flags, name: str | None) -> None:
-    """Find out what a server really enforces: schema keywords, stop strings, prefixes, log-probabilities …
+    """Measure what a server enforces: schema keywords, stop strings, prefixes, log probabilities …
 
-    About thirty short requests whose answers show whether a rule was obeyed; the result is kept and corrects the table of
-    abilities. The model is the configured one when NAME is left out.
+    About thirty short requests show which rules are obeyed; the result is stored and corrects the table of
+    capabilities. NAME defaults to the configured model.
 
     \b
     taiwa probe
@@ -174,7 +174,7 @@ def probe(shared: Flags, name: str | None) -> None:
         emit({"model": report.model, "base_url": report.base_url, "server": report.server, "requests": report.requests,
               "findings": findings})  # fmt: skip
         return
-    table(("check", "verdict", "why"), [(one.name, one.verdict, one.note) for one in report.findings])
+    table(("check", "verdict", "reason"), [(one.name, one.verdict, one.note) for one in report.findings])
     served = f" on {report.server}" if report.server else ""
     tell(
         f"{report.model}{served}: "

@@ -1,176 +1,212 @@
-"""`taiwa solve`: a question reasoned out step by step, interrupted by tools."""
+"""Solve a question step by step, with tools for what can be calculated."""
 
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from taiwa.cli.options import Flags, flags
+from taiwa.cli.options import Flags, flags, index_option, print_default_model, read_text, turn_options
+from taiwa.cli.output import bill_line, emit, plain, pretty, print_preview, say_line, tell
+from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
+    from taiwa.flows.rationale import Called, Ending, Rationale
     from taiwa.flows.worked import Worked
+    from taiwa.kernel.ledger import Spent
     from taiwa.kernel.protocols import Tool
+    from taiwa.kernel.session import Done, Event
+    from taiwa.kernel.values import Note, Response, TextDelta
     from taiwa.settings import Settings
-    from taiwa.talk.solving import Solving
+    from taiwa.talk.solving import Heard, Solving
 
 __all__ = ["solve"]
 
 FAILED, INTERRUPTED = 1, 130
-PROTOCOLS = ("tagged", "inline", "gsm", "react", "fence", "native")
-WAYS = ("auto", "continue", "cut", "native")
-TROUBLE = click.Choice(("tell", "model_writes", "stop"))
+TOOL_FORMATS = ("tagged", "inline", "gsm", "react", "fence", "native")
+TOOL_MODES = ("auto", "prefill", "stop", "native")
+ON_ERROR = click.Choice(("report", "let-model-answer", "stop"))
 NO_TOOLS = "none"
 PASSAGES, PASSAGE_CHARACTERS = 2, 400
-"""What fits into the room that a result has in a text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What was said beside the question and the shared flags."""
-
-    names: str | None
-    mounts: tuple[str, ...]
-    places: tuple[str, ...]
-    protocol: str | None
-    way: str
-    shots: int | None
-    shots_file: Path | None
-    seed: int
-    on_error: Any
-    on_unknown: Any
-    calls: int
-    tokens: int | None
-    target: str | None
-    trace: bool
-    trace_file: Path | None
+"""What fits into the part of a text that a tool result may have."""
+CALLED, GIVEN, BROKEN = "cyan", "green", "red"
+SHOWN_CHARS = 100
+LONGEST_MARK = 30
+"""Characters within which the text of a failed result begins, after what a tool-call format writes before it."""
+ENDINGS: "Mapping[Ending, str]" = {
+    "calls": gettext_noop(
+        "the limit of tool calls was reached before the end; the answer is unreliable (raise the limit with --max-tool-calls)"
+    ),
+    "repeat": gettext_noop("stopped: the model requested the same call repeatedly"),
+    "tool": gettext_noop("stopped because a call failed, as configured"),
+    "stops": gettext_noop("stopped: too many markers did not form a call"),
+    "tokens": gettext_noop("the token limit was reached before the end (raise it with --max-tokens)"),
+    "limit": gettext_noop("a limit was reached before the end"),
+    "length": gettext_noop("the answer was cut off at the length limit"),
+    "interrupted": gettext_noop("stopped; `taiwa cost` lists the calls that were paid for"),
+    "refusal": gettext_noop("the model refused to go on"),
+}
 
 
 @click.command()
 @click.argument("question")
 @click.option(
-    "--tools", "names", metavar="NAMES", help="The tools, with commas between; all if not said, none for none."
+    "--tools", "names", metavar="NAMES", help="Use these tools, separated by commas; none for none.  [default: all]"
 )
 @click.option(
-    "--mount", "mounts", metavar="COMMAND", multiple=True, help="Tools of the MCP server that COMMAND starts."
+    "--mcp-server",
+    "servers",
+    metavar="COMMAND",
+    multiple=True,
+    help="Use the tools of the MCP server that COMMAND starts.",
+)
+@index_option
+@click.option(
+    "--tool-format", type=click.Choice(TOOL_FORMATS), help="Set the text format of tool calls.  [default: tagged]"
 )
 @click.option(
-    "--in", "places", metavar="FOLDER|INDEX", multiple=True, help="Look documents up, too: in an index, or a folder."
+    "--tool-mode",
+    type=click.Choice(TOOL_MODES),
+    default="auto",
+    show_default=True,
+    help="Set how tool results are returned to the model.",
 )
-@click.option("--protocol", type=click.Choice(PROTOCOLS), help="How calls stand in the text; tagged if not said.")
-@click.option("--way", type=click.Choice(WAYS), default="auto", help="How the model goes on behind a result.")
-@click.option("--shots", type=click.IntRange(0), metavar="N", help="Worked examples; 5 if not said, none if native.")
 @click.option(
-    "--shots-file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Your own examples."
+    "--shots", type=click.IntRange(0), metavar="N", help="Show N worked examples.  [default: 5, none if native]"
 )
-@click.option("--seed", type=int, default=0, metavar="N", help="Which of our examples are chosen.")
-@click.option("--on-error", type=TROUBLE, default="tell", help="What follows a failed call; tell if not said.")
-@click.option("--on-unknown", type=TROUBLE, default="tell", help="What follows a call of no tool; tell if not said.")
-@click.option("--calls", type=click.IntRange(0), default=10, metavar="N", help="At most so many calls; 10 if not said.")
-@click.option("--tokens", type=click.IntRange(1), metavar="N", help="At most so many tokens of rationale.")
-@click.option("--type", "target", metavar="TYPE", help="Give the answer as a value of TYPE, as for taiwa extract.")
-@click.option("--trace", is_flag=True, help="Show what happened, with times and tokens.")
 @click.option(
-    "--trace-file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write it as JSONL."
+    "--examples", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Show your own worked examples."
 )
-@flags("model", "json", "verbose", "dry_run", "max_cost", "no_log", "store")
-def solve(shared: Flags, question: str, **given: Any) -> None:  # noqa: ANN401  (click's)
-    """Solve QUESTION (`-` for standard input) step by step; what can be worked out is worked out by tools.
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Select other built-in examples.")
+@click.option(
+    "--on-error", type=ON_ERROR, default="report", show_default=True, help="Set what to do when a tool call fails."
+)
+@click.option(
+    "--on-unknown", type=ON_ERROR, default="report", show_default=True, help="Set what to do when a tool is unknown."
+)
+@click.option(
+    "--max-tool-calls",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Make at most N tool calls.",
+)
+@click.option(
+    "--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens of rationale.  [default: 2000]"
+)
+@click.option("--type", "target", metavar="TYPE", help="Return the answer as a value of TYPE, as for taiwa extract.")
+@click.option("--trace", is_flag=True, help="Show each step with times and tokens.")
+@click.option(
+    "--trace-file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the trace as JSONL."
+)
+@flags("model", "json", "verbose", "dry_run", "max_cost", "no_store", "store")
+def solve(shared: Flags, question: str, trace: bool, trace_file: Path | None, **given: Any) -> None:  # noqa: ANN401
+    """Solve QUESTION (`-` for standard input) step by step; tools calculate what can be calculated.
 
-    The rationale is printed as it comes, and the answer last, on a line of its own. Where there is none, or none of
-    the --type, or the rationale did not come to its end, the exit code is 1. Ctrl-C ends the answer there and keeps what
-    was paid. -v shows the calls and the bill.
+    The rationale is printed while it is written, and the answer last, on a line of its own. The exit code is 1 if there is no
+    answer, or none of the --type, or if the rationale was cut off. Ctrl-C ends the answer and keeps what was paid for. -v
+    shows the calls and the bill.
 
     \b
     taiwa solve "What does a quarter of a mole of Epsom salt weigh?"
     taiwa solve - --tools calculator,molar_mass --shots 8 < question.txt
-    taiwa solve "How many moles of O2 burn 12 mol of NH3 to NO?" --protocol inline --shots-file my_shots.txt
-    taiwa solve "1,000 yen at 3 % for 5 years?" --way native --json
-    taiwa solve "What is 108 km/h in m/s?" --trace --calls 3
-    taiwa solve "Who is on duty tonight?" --tools none --mount "my-mcp-server --stdio"
+    taiwa solve "How many moles of O2 burn 12 mol of NH3 to NO?" --tool-format inline --examples my_shots.txt
+    taiwa solve "1,000 yen at 3 % for 5 years?" --tool-mode native --json
+    taiwa solve "What is 108 km/h in m/s?" --trace --max-tool-calls 3
+    taiwa solve "Who is on duty tonight?" --tools none --mcp-server "my-mcp-server --stdio"
     taiwa solve "How many days of leave do three years give?" --in ~/handbook
     """
-    from taiwa.cli.opening import read_text
-
     text = read_text(question)
     with ExitStack() as stack:
-        options = Given(**given)
-        solving = _solving(shared, options, stack)
         chosen = shared.settings()
+        solving = _solving(chosen, given, stack)
         if shared.dry_run:
-            _foretell(shared, chosen, solving, text)
-        else:
-            _solve(shared, chosen, solving, text, (options, stack))
+            from taiwa.operations.solve import preview
+
+            print_preview(preview(chosen, solving, text), as_json=shared.as_json)
+            return
+        file = stack.enter_context(_opened(trace_file)) if trace_file else None
+        _solve(shared, chosen, solving, text, Trace(file), print_trace=trace)
 
 
-def _solving(shared: Flags, given: Given, stack: ExitStack) -> "Solving":
-    from taiwa.cli.targets import load_shape
+def _solving(chosen: "Settings", given: Mapping[str, Any], stack: ExitStack) -> "Solving":
     from taiwa.flows.protocol import protocol
     from taiwa.flows.rationale import Bounds
+    from taiwa.flows.reason import SolveOptions
+    from taiwa.operations.generate import load_output_type
     from taiwa.talk.solving import Solving
 
-    native = given.protocol == "native"
-    if native and given.way not in ("auto", "native"):
-        raise InputError(f"--protocol native goes the way native, not {given.way}")
-    way: Any = "native" if native else given.way if given.way != "auto" else "text" if given.protocol else None
-    bounds = Bounds(calls=given.calls) if given.tokens is None else Bounds(calls=given.calls, tokens=given.tokens)
-    codec = protocol(given.protocol if given.protocol and not native else "tagged")
-    return Solving(
-        _tools(shared, given, stack), codec, way, given.shots, given.seed, _examples(given), given.on_error, given.on_unknown,
-        bounds, None if given.target is None else load_shape(given.target),
-    )  # fmt: skip
+    form, mode = given["tool_format"], given["tool_mode"]
+    if form == "native" and mode not in ("auto", "native"):
+        raise InputError(f"--tool-format native requires --tool-mode native, not {mode}")
+    calls, tokens = given["max_tool_calls"], given["max_tokens"]
+    options = SolveOptions(
+        tool_format=protocol(form if form and form != "native" else "tagged"),
+        tool_mode="native" if form == "native" else None if mode == "auto" else mode,
+        on_error=given["on_error"].replace("-", "_"),
+        on_unknown=given["on_unknown"].replace("-", "_"),
+        bounds=Bounds(calls=calls) if tokens is None else Bounds(calls=calls, tokens=tokens),
+        output_type=None if given["target"] is None else load_output_type(given["target"]),
+    )
+    text_only = mode == "auto" and form not in (None, "native")
+    tools, examples = _tools(chosen, given, stack), _examples(given["examples"])
+    return Solving(tools, options, given["shots"], given["seed"], examples, text_only)
 
 
-def _tools(shared: Flags, given: Given, stack: ExitStack) -> "tuple[Tool, ...]":
-    """The tools that were named, or all that are set up; those of mounted servers, and one that looks documents up."""
+def _tools(chosen: "Settings", given: Mapping[str, Any], stack: ExitStack) -> "tuple[Tool, ...]":
+    """Return the named tools, or all that are installed; with those of MCP servers, and one that searches documents."""
     from importlib.util import find_spec
 
     from taiwa.tools import builtin, find
 
     tools: tuple[Tool, ...]
-    if given.names is None:
+    names = given["names"]
+    if names is None:
         tools = tuple(tool for name, tool in builtin().items() if name != "unit_conversion" or find_spec("pint"))
-    elif given.names.strip() == NO_TOOLS:
+    elif names.strip() == NO_TOOLS:
         tools = ()
     else:
-        tools = find(name.strip() for name in given.names.split(",") if name.strip())
-    if given.mounts:
+        tools = find(name.strip() for name in names.split(",") if name.strip())
+    if given["servers"]:
         from taiwa.tools.mcp import mounted
 
-        tools = (*tools, *stack.enter_context(mounted(*given.mounts)))
-    if given.places:
-        from taiwa.cli.indexing import chosen, open_library
+        tools = (*tools, *stack.enter_context(mounted(*given["servers"])))
+    if given["indexes"]:
+        from taiwa.cli.index import reporter
+        from taiwa.operations.documents import find_indexes, open_library
         from taiwa.retrieval import ScopedRetriever
         from taiwa.tools import searching
 
-        library = stack.enter_context(open_library(shared))
-        tools = (
-            *tools,
-            searching(ScopedRetriever(chosen(library, given.places, shared.settings())), PASSAGES, PASSAGE_CHARACTERS),
-        )
+        library = stack.enter_context(open_library(chosen))
+        indexes = find_indexes(library, given["indexes"], chosen, reporter())
+        tools = (*tools, searching(ScopedRetriever(indexes), PASSAGES, PASSAGE_CHARACTERS))
     return tools
 
 
-def _examples(given: Given) -> "tuple[Worked, ...] | None":
-    """The examples of a person's own file; a result in it that a tool does not give is told."""
-    if given.shots_file is None:
+def _examples(path: Path | None) -> "tuple[Worked, ...] | None":
+    """Read the user's worked examples; a result that the tool does not return is reported."""
+    if path is None:
         return None
     from taiwa.apps.shots import read_shots, results
     from taiwa.apps.transcripts import differing
-    from taiwa.cli.screen import tell
     from taiwa.flows.tagged import Tagged
-    from taiwa.i18n import _
     from taiwa.tools import builtin
 
-    examples = read_shots(given.shots_file)
+    examples = read_shots(path)
     for worked, step, result in differing(examples, results(builtin().values(), Tagged())):
-        where = f"{given.shots_file}:{worked.id}"
         tell(
             _(
                 "{where}: {call} returns {given}, but the example says {said}",
-                where=where,
+                where=f"{path}:{worked.id}",
                 call=f"{step.tool}: {step.input}",
                 said=step.result,
                 given=result,
@@ -180,60 +216,212 @@ def _examples(given: Given) -> "tuple[Worked, ...] | None":
     return examples
 
 
-def _solve(shared: Flags, chosen: "Settings", solving: "Solving", text: str, rest: tuple[Given, ExitStack]) -> None:
-    from taiwa.cli.opening import manner_of, mention
-    from taiwa.cli.rationale import Trace, answer_text, remark, show, told_rationale
-    from taiwa.cli.screen import emit, say_line, tell
-    from taiwa.cli.stopping import Stopper
-    from taiwa.kernel.values import Note
-    from taiwa.talk import solving as solved
+def _solve(
+    shared: Flags, chosen: "Settings", solving: "Solving", text: str, trace: "Trace", *, print_trace: bool
+) -> None:
+    from taiwa.cli.chat import InterruptHandler
+    from taiwa.operations.results import rationale_to_json
     from taiwa.talk.opening import open_voice
+    from taiwa.talk.solving import solve as run
 
-    given, stack = rest
-    voice, stopper = open_voice(None, chosen), Stopper()
+    voice, interrupts = open_voice(None, chosen), InterruptHandler()
     if shared.verbose:
-        mention(chosen, voice)
-    trace = Trace(stack.enter_context(_opened(given.trace_file)) if given.trace_file else None)
+        print_default_model(chosen, voice)
     notes: list[Note] = []
-    events = solved.solve(
-        shared.desk(chosen), voice, manner_of(shared, chosen, "keep"), solving, text, (stopper.watch, trace.watch)
-    )
+    turns = turn_options(shared, chosen, "keep")
+    events = run(shared.desk(chosen), voice, turns, solving, text, (interrupts.watch, trace.watch))
     try:
-        with stopper.listening(type(voice.model).stream):
-            done = show(events, notes, silent=shared.as_json)
+        with interrupts.listening(type(voice.model).stream):
+            done = _print_rationale(events, notes, silent=shared.as_json)
             trace.end(done.value, done.spent)
     finally:
-        if given.trace:
+        if print_trace:
             for line in trace.lines():
                 tell(line)
     found = done.value
-    remark(done, notes, verbose=shared.verbose)
+    _print_remarks(done, notes, verbose=shared.verbose)
     if shared.as_json:
-        emit(told_rationale(done))
+        emit(rationale_to_json(found, done.spent))
     elif found.answer:
         say_line("")
-        say_line(answer_text(found), "bold")
-    untyped = solving.answer is not None and found.answered_by != "typed"
-    if stopper.pressed or not found.complete or not found.answer or untyped:
-        raise click.exceptions.Exit(INTERRUPTED if stopper.pressed else FAILED)
+        is_json = found.answered_by == "typed" and not isinstance(found.value, str)
+        say_line(pretty(found.value) if is_json else found.answer, "bold")
+    is_untyped = solving.options.output_type is not None and found.answered_by != "typed"
+    if interrupts.pressed or not found.complete or not found.answer or is_untyped:
+        raise click.exceptions.Exit(INTERRUPTED if interrupts.pressed else FAILED)
 
 
-def _opened(path: Path) -> Any:  # noqa: ANN401  (a text file)
+def _opened(path: Path) -> TextIO:
     try:
         return path.open("w", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _foretell(shared: Flags, chosen: "Settings", solving: "Solving", text: str) -> None:
-    """Print the request that would be sent first; nothing is called."""
-    from taiwa.apps.render import request_text, request_tokens
-    from taiwa.cli.screen import emit, say_line
-    from taiwa.kernel.records import record
-    from taiwa.talk.opening import open_voice
+def _print_rationale(events: "Iterable[Heard]", notes: "list[Note]", *, silent: bool) -> "Done[Rationale]":
+    """Print a rationale while it is written, calls and results in colour; other notes go to `notes`."""
+    from taiwa.flows.live import MARKED
+    from taiwa.kernel.session import Done
+    from taiwa.kernel.values import Note
 
-    request = solving.first_request(text, open_voice(None, chosen).model.abilities)
-    if shared.as_json:
-        emit({"digest": request.digest, "request": record(request), "tokens": request_tokens(request)})
+    done: Done[Rationale] | None = None
+    ended = True
+    try:
+        for event in events:
+            if isinstance(event, Done):
+                done = event
+            elif isinstance(event, Note) and event.code not in MARKED:
+                notes.append(event)
+            elif not silent:
+                ended = event.text.endswith("\n") if event.text else ended
+                click.echo(_coloured(event), nl=False)
+                sys.stdout.flush()
+    finally:
+        if not ended:
+            click.echo()
+    assert done is not None, "the events of a run end with Done"
+    return done
+
+
+def _coloured(event: "TextDelta | Note") -> str:
+    from taiwa.kernel.values import TextDelta
+
+    text = plain(event.text)
+    if isinstance(event, TextDelta) or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    if event.code != "result":
+        return click.style(text, fg=CALLED)
+    return click.style(text, fg=BROKEN if "error:" in text[:LONGEST_MARK] else GIVEN)
+
+
+def _print_remarks(done: "Done[Rationale]", notes: "Iterable[Note]", *, verbose: bool) -> None:
+    """Print warnings and how a rationale ended if not by itself; with `verbose` the calls and the bill too."""
+    found = done.value
+    for note in notes:
+        if note.level == "warning" or (verbose and note.code != "way"):
+            tell(note.text, "yellow" if note.level == "warning" else "dim")
+    if not found.complete:
+        tell(_(ENDINGS[found.ending]), "yellow")
+    elif not found.answer:
+        tell(_("no answer was found in the text"), "yellow")
+    if verbose:
+        for line in call_lines(found.calls):
+            tell(line)
+        source = _("answer: {by}", by=found.answered_by)
+        tell(f"{found.way} · {source} · {bill_line(done.spent)}")
+
+
+def call_lines(calls: "Iterable[Called]") -> list[str]:
+    """Describe the result of each call, and its origin if it is not the tool."""
+    lines: list[str] = []
+    for number, called in enumerate(calls, 1):
+        result = called.result
+        mark = "" if result.origin == "tool" and not result.error else f" [{result.error or result.origin}]"
+        mark = " [model]" if result.origin == "model" else mark
+        lines.append(f"call {number}: {called.name}: {_short(called.input)} → {_short(result.text)}{mark}")
+    return lines
+
+
+@dataclass
+class Trace:
+    """A record of what happens in a run, with times and tokens; each row is written to `file` at once."""
+
+    file: TextIO | None = None
+    clock: Callable[[], float] = time.monotonic
+    rows: list[dict[str, Json]] = field(default_factory=list[dict[str, Json]], init=False)
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+
+    def watch(self, event: "Event") -> None:
+        """Observe a run."""
+        from taiwa.kernel.effects import CallTool
+        from taiwa.kernel.session import Got
+        from taiwa.kernel.values import Note, Response, ToolResult
+
+        if isinstance(event, Note):
+            name = (
+                "failure" if event.code == "tool" else event.code or "note"
+            )  # the row of the tool is that of its call
+            self.add({"event": name, "text": event.text})
+        elif isinstance(event, Got):
+            effect, answer, error = event.entry.effect, event.entry.answer, event.entry.error
+            failed: Json = None if error is None else str(error)
+            timed: dict[str, Json] = {"seconds": round(event.entry.seconds, 6), "error": failed}
+            if isinstance(answer, Response):
+                self.add({"event": "model", **_response_to_json(answer), **timed})
+            elif isinstance(effect, CallTool):
+                given = answer.text if isinstance(answer, ToolResult) else ""
+                called: dict[str, Json] = {"tool": effect.name, "arguments": dict(effect.arguments), "text": given}
+                detail: Json = (getattr(error, "trace", "") or None) if error is not None else None
+                self.add({"event": "tool", **called, **timed, "detail": detail})
+
+    def end(self, found: "Rationale", spent: "Spent") -> None:
+        """Record the end of the run."""
+        from taiwa.operations.results import reported_usage_to_json
+
+        self.add(
+            {
+                "event": "end", "ending": found.ending, "tool_mode": found.way, "answer": found.answer,
+                "answered_by": found.answered_by, "usage": reported_usage_to_json(spent),
+            }
+        )  # fmt: skip
+
+    def add(self, row: dict[str, Json]) -> None:
+        """Record a row."""
+        row = {"at": round(self.clock() - self._began, 6), **row}
+        self.rows.append(row)
+        if self.file is not None:
+            self.file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            self.file.flush()
+
+    def lines(self) -> list[str]:
+        """Write the rows as lines; calls and results, which stand in the rationale, are omitted."""
+        from taiwa.flows.live import MARKED
+
+        return [_line(row) for row in self.rows if row["event"] not in MARKED]
+
+
+def _response_to_json(response: "Response") -> dict[str, Json]:
+    usage, bound = response.usage, response.at_most
+    calls: list[Json] = [{"tool": call.name, "arguments": call.arguments} for call in response.message.tool_calls]
+    return {
+        "text": response.text,
+        "calls": calls,
+        "finish": response.finish,
+        "stop": response.stop,
+        "input_tokens": None if usage is None else usage.input_tokens,
+        "cached_tokens": None if usage is None else usage.cache_read_tokens,
+        "output_tokens": None if usage is None else usage.output_tokens,
+        "max_input_tokens": None if bound is None else bound.input_tokens,
+        "max_output_tokens": None if bound is None else bound.output_tokens,
+    }
+
+
+def _line(row: dict[str, Json]) -> str:
+    event = str(row["event"])
+    if event == "model":
+        stop = f" at {row['stop']!r}" if row["stop"] else ""
+        tokens = "tokens not reported"
+        if row["max_input_tokens"] is not None:
+            tokens = f"at most {row['max_input_tokens']:,} in + {row['max_output_tokens']:,} out"
+        if row["input_tokens"] is not None:
+            tokens = f"{row['input_tokens']:,} in ({row['cached_tokens']:,} cached) + {row['output_tokens']:,} out"
+        about = f"{_seconds(row)} · {tokens} · {row['finish']}{stop}"
+    elif event == "tool":
+        given = " ".join(str(part) for part in row["arguments"].values()) if isinstance(row["arguments"], dict) else ""
+        about = f"{_seconds(row)} · {row['tool']}: {_short(given)} → {_short(str(row['error'] or row['text']))}"
+    elif event == "end":
+        about = f"{row['ending']} · {row['tool_mode']} · {row['answer'] or '-'} ({row['answered_by']})"
     else:
-        say_line(request_text(request))
+        about = _short(str(row["text"]))
+    return f"{float(str(row['at'])):7.3f} s  {event:<9} {about}"
+
+
+def _seconds(row: dict[str, Json]) -> str:
+    return f"{float(str(row['seconds'])):.3f} s"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN_CHARS else f"{line[: SHOWN_CHARS - 1]}…"

@@ -1,13 +1,14 @@
-"""`taiwa tools`: listing the built-in tools, reading what a model is told of one, and calling one by hand."""
+"""List, show and call tools, and serve them over MCP: tools, mcp."""
 
+import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from taiwa.cli.options import Flags, flags
-from taiwa.cli.screen import emit, say_line, table
+from taiwa.cli.options import Flags, flags, read_text
+from taiwa.cli.output import emit, say_line, table
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.records import Json
 
@@ -15,22 +16,22 @@ if TYPE_CHECKING:
     from taiwa.kernel.protocols import Tool
     from taiwa.kernel.values import ToolResult
 
-__all__ = ["tools"]
+__all__ = ["mcp", "tools"]
 
 C = TypeVar("C", bound=Callable[..., Any])
 
 
-def mounts(command: C) -> C:
-    """Give a command the flag that mounts servers."""
-    about = "Also the tools of an MCP server, started by this command."
-    return click.option("--mount", "servers", metavar="COMMAND", multiple=True, help=about)(command)
+def server_option(command: C) -> C:
+    """Give a command the option that starts MCP servers."""
+    about = "Use the tools of the MCP server that COMMAND starts too."
+    return click.option("--mcp-server", "servers", metavar="COMMAND", multiple=True, help=about)(command)
 
 
 @click.group()
 def tools() -> None:
-    """List, show and call tools. Those that come with taiwa are exact, and no input keeps them busy.
+    """List, show and call tools. The built-in tools are exact, and their running time is bounded.
 
-    NAME is a built-in tool, one of your own as FILE.py:NAME or MODULE:NAME, or one of a server that --mount starts.
+    NAME is a built-in tool, one of your own as FILE.py:NAME or MODULE:NAME, or one of an MCP server that --mcp-server starts.
 
     \b
     taiwa tools list
@@ -40,18 +41,18 @@ def tools() -> None:
     taiwa tools call stoichiometry "Fe + O2 -> Fe2O3"
     taiwa tools call unit_conversion "108 km/h to m/s"
     taiwa tools call my_tools.py:look_up "a word"
-    taiwa tools list --mount "npx some-server"
+    taiwa tools list --mcp-server "npx some-server"
     """
 
 
 @tools.command("list")
-@mounts
+@server_option
 @flags("json")
 def list_(shared: Flags, servers: tuple[str, ...]) -> None:
     """List the tools."""
     from taiwa.tools import builtin
 
-    with _mounted(servers) as foreign:
+    with _mcp_tools(servers) as foreign:
         specs = [tool.spec for tool in (*builtin().values(), *foreign)]
     if shared.as_json:
         emit([{"tool": spec.name, "about": _first(spec.description)} for spec in specs])
@@ -61,11 +62,11 @@ def list_(shared: Flags, servers: tuple[str, ...]) -> None:
 
 @tools.command("show")
 @click.argument("name")
-@mounts
+@server_option
 @flags("json")
 def show_(shared: Flags, name: str, servers: tuple[str, ...]) -> None:
-    """Show what a model is told of the tool NAME: its description and its parameters."""
-    with _mounted(servers) as foreign:
+    """Show the tool NAME as models see it: its description and its parameters."""
+    with _mcp_tools(servers) as foreign:
         spec = _found(name, foreign).spec
     if shared.as_json:
         emit({"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)})
@@ -76,31 +77,30 @@ def show_(shared: Flags, name: str, servers: tuple[str, ...]) -> None:
     say_line("")
     properties = cast("Mapping[str, Mapping[str, Json]]", spec.parameters["properties"])
     needed = cast("list[str]", spec.parameters.get("required", []))
-    rows = [(each, _kind(part), "needed" if each in needed else _default(part)) for each, part in properties.items()]
-    table(("parameter", "type", "otherwise"), rows)
+    rows = [(each, _kind(part), "required" if each in needed else _default(part)) for each, part in properties.items()]
+    table(("parameter", "type", "default"), rows)
 
 
-# What begins with a minus is an input here: taiwa tools call calculator "-2^2".
+# A word that begins with a minus is an input here: taiwa tools call calculator "-2^2".
 @tools.command("call", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.argument("input", metavar="INPUT")
-@mounts
+@server_option
 @flags("json")
 def call_(shared: Flags, name: str, input: str, servers: tuple[str, ...]) -> None:  # noqa: A002  (what click shows in the help)
     """Call the tool NAME with INPUT.
 
     INPUT is the text that the tool needs, a JSON object of all its parameters, or - for standard input.
     """
-    from taiwa.cli.opening import read_text
     from taiwa.kernel.foreign import Foreign
 
     try:
-        with _mounted(servers) as foreign, Foreign(name):
+        with _mcp_tools(servers) as foreign, Foreign(name):
             result = _called(_found(name, foreign), read_text(input))
     except ToolError as error:
         if shared.as_json:
             emit({"tool": name, "error": error.code, "message": error.message, "hint": error.hint})
-        # Who calls a tool of their own is no model, and may know what went wrong in it.
+        # Unlike a model, the user may see what went wrong inside a tool.
         more = error.hint or next(iter(error.trace.strip().splitlines()[-1:]), "")
         raise InputError(f"{name}: {error.message}" + (f" ({more})" if more else "")) from error
     if shared.as_json:
@@ -110,14 +110,14 @@ def call_(shared: Flags, name: str, input: str, servers: tuple[str, ...]) -> Non
 
 
 def _called(tool: "Tool", text: str) -> "ToolResult":
-    """The same door that a model's text goes through."""
+    """Call a tool with the arguments of a model's text."""
     from taiwa.flows.tagged import Tagged
 
     return tool.call(Tagged().arguments(tool.spec, text))
 
 
 @contextmanager
-def _mounted(servers: tuple[str, ...]) -> "Generator[tuple[Tool, ...]]":
+def _mcp_tools(servers: tuple[str, ...]) -> "Generator[tuple[Tool, ...]]":
     if not servers:
         yield ()
         return
@@ -146,3 +146,29 @@ def _kind(part: Mapping[str, Json]) -> str:
 
 def _default(part: Mapping[str, Json]) -> str:
     return str(part.get("default", ""))
+
+
+@click.command()
+@click.option("--tools", "names", metavar="NAMES", help="Serve only these built-in tools, separated by commas.")
+@click.option("--tool", "own", metavar="FILE.py:NAME", multiple=True, help="Serve your own tool too; also MODULE:NAME.")
+def mcp(names: str | None, own: tuple[str, ...]) -> None:
+    """Serve the tools over MCP on standard input and output, until the input ends.
+
+    A tool named with --tool runs in a process of its own, which is killed at its deadline.
+
+    \b
+    taiwa mcp
+    taiwa mcp --tools calculator,molar_mass
+    taiwa mcp --tool my_tools.py:look_up
+
+    \b
+    In the settings of a program that starts MCP servers:
+    {"mcpServers": {"taiwa": {"command": "taiwa", "args": ["mcp"]}}}
+    """
+    from taiwa.tools import builtin, find
+    from taiwa.tools.mcp import serve
+
+    if sys.stdin.isatty():
+        click.echo("waiting for an MCP client on standard input; Ctrl-D quits", err=True)
+    chosen = list(builtin()) if names is None else [name.strip() for name in names.split(",") if name.strip()]
+    serve(find([*chosen, *own]))

@@ -21,7 +21,7 @@ from taiwa.flows.asking import first_request
 from taiwa.flows.numbers import last_number
 from taiwa.flows.protocol import Call, Protocol, decode, protocol
 from taiwa.flows.rationale import Bounds, Called, Ending, OnTrouble, Rationale, Said, Spliced, Way
-from taiwa.flows.reason import How, reason, ways_for
+from taiwa.flows.reason import SolveOptions, solve, ways_for
 from taiwa.flows.worked import ResultOf, Worked, answer_only, choose, native, render
 from taiwa.kernel.arun import AsyncRuntime
 from taiwa.kernel.effects import Abilities, Complete, Program, perform, tell
@@ -53,7 +53,7 @@ class ReasoningOptions:
     protocol: str = "tagged"
     way: Way | None = None
     weights: Weights = "iupac"
-    on_error: OnTrouble = "tell"
+    on_error: OnTrouble = "report"
     bounds: Bounds = field(default_factory=Bounds)
     sampling: Sampling = Sampling()
     examples: tuple[Worked, ...] | None = None
@@ -169,19 +169,21 @@ class ReasoningTask(ModelTask):
                 job.item.text, steps=setting.style == "steps", sampling=manner.sampling, tokens=manner.bounds.tokens,
                 way=None if manner.way == "native" else manner.way,
             )  # fmt: skip
-        how: How = {
-            "protocol": manner.codec(), "shots": self._messages(setting), "withheld": setting.withheld,
-            "on_error": manner.on_error, "on_unknown": manner.on_error if setting.shown else "model_writes",
-            "bounds": manner.bounds, "sampling": manner.sampling,
-            "guarded": False,  # the same prompt in all settings; in some the model writes results itself
-        }  # fmt: skip
         way: Way | None = manner.way if setting.shown else None
-        if way is not None or "prefix" not in abilities:
-            how["way"] = way or "cut"
-        if setting.style == "direct":
-            how["system"] = DIRECT_ANSWER
+        options = SolveOptions(
+            tool_format=manner.codec(),
+            tool_mode=(way or "stop") if way is not None or "prefix" not in abilities else None,
+            shots=self._messages(setting),
+            system=DIRECT_ANSWER if setting.style == "direct" else None,
+            on_error=manner.on_error,
+            on_unknown=manner.on_error if setting.shown else "let_model_answer",
+            withheld=setting.withheld,
+            guarded=False,  # the same prompt in all settings; in some the model writes results itself
+            bounds=manner.bounds,
+            sampling=manner.sampling,
+        )
         specs = [tool.spec for tool in manner.offered() if tool.spec.name in setting.shown]
-        return reason(job.item.text, specs, **how)
+        return solve(job.item.text, specs, options)
 
     def first_request(self, job: Job) -> Request:
         """Return the first request of a job without sending it."""
@@ -301,15 +303,15 @@ def zero_shot(
 ) -> Program[Rationale]:
     """Answer a question with a number: after reasoning step by step, or directly.
 
-    If the server supports prefill, the cues are prefilled; otherwise, and for the `way` "cut", they are messages. `tokens`
+    If the server supports prefill, the cues are prefilled; otherwise, and for the `way` "stop", they are messages. `tokens`
     limits the reasoning; the answer may take a few more.
 
     Raises (when run):
         RefusalError: the model refused to answer.
-        UnsupportedError: the `way` is "continue", and the model does not support prefill.
+        UnsupportedError: the `way` is "prefill", and the model does not support prefill.
     """
     chosen, *_ = ways_for(way, (yield from perform(Abilities())), natively=False)
-    course = _ZeroShotRun(question, sampling, tokens, chosen == "continue")
+    course = _ZeroShotRun(question, sampling, tokens, chosen == "prefill")
     ending: Ending = "end"
     if steps:
         yield from course.cue(STEP_BY_STEP)

@@ -16,7 +16,7 @@ from taiwa.kernel.records import Json, value
 
 __all__ = ["Carried", "Confirm", "Outcome", "Status", "carry_out"]
 
-Status: TypeAlias = Literal["done", "failed", "declined", "dry", "left out"]
+Status: TypeAlias = Literal["done", "failed", "declined", "dry_run", "skipped"]
 """Ran · ran and failed · was not confirmed · would have run · was not reached, or needed the result of one that did not run."""
 
 
@@ -83,7 +83,7 @@ def carry_out(api: Api, plan: Plan, *, dry: bool = False) -> Program[Outcome]:
             not 0 <= other < at for each in call.arguments for other in references(each)
         ):
             raise InputError(f"call {at} of the plan, {call.function}, is none of {api.signatures.name}")
-    steps = [Carried(call, "left out", {}) for call in plan.calls]
+    steps = [Carried(call, "skipped", {}) for call in plan.calls]
     for level in _levels(api, plan):
         made = yield from gather(_step(api, at, tuple(steps), dry=dry) for at in level)
         for at, step in zip(level, made, strict=True):
@@ -119,7 +119,7 @@ def _step(api: Api, at: int, steps: tuple[Carried, ...], *, dry: bool) -> Progra
     arguments = {name: _filled(each, steps) for name, each in zip(names, step.call.arguments, strict=False)}
     step = replace(step, arguments=arguments)
     if dry and (function.access == "write" or any(each.status != "done" for each in needed)):
-        return replace(step, status="dry")
+        return replace(step, status="dry_run")
     try:
         _check(function, arguments)
         if function.access == "write" and not (yield from perform(Confirm(function.name, arguments, function.about))):

@@ -29,11 +29,11 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import tag_of, value
 from taiwa.kernel.values import Evidence, Message, Passage, user
 
-__all__ = ["Answering", "Clarified", "Judge", "Manner", "Turn", "ask", "clarify"]
+__all__ = ["Answering", "AssessBy", "Clarified", "ClarifyOptions", "Turn", "ask", "clarify"]
 
 A = TypeVar("A")
-Judge: TypeAlias = By | Literal["none"]
-"""How a dialogue is assessed; `none` asks no model, and the documents alone decide."""
+AssessBy: TypeAlias = By | Literal["no-model"]
+"""How a dialogue is assessed; with `no-model` the documents alone decide."""
 Answering: TypeAlias = Callable[[str, tuple[Passage, ...]], Program[A]]
 LOOKED_AT = 10
 PUBLISHED = ("article", "functions")
@@ -44,18 +44,20 @@ FRESH = Thread()
 
 
 @value(tag="clarify-options")
-class Manner:
-    """How a dialogue is carried on.
+class ClarifyOptions:
+    """Options of the dialogue before retrieval.
 
-    `policy` is the name of one of `POLICIES`; `rounds` bounds any policy (None: its own bound). `judge`: how to assess; `none`
-    needs no model, and rewrites nothing either. `k` passages are given to the answer; `seen` is what the rewriting sees, and
-    `several` lets it write several queries. `recall` earlier dialogues of the person are shown to who assesses. `owners` says
-    by a pattern of sources whom a case may concern. `catalogue` and `locale` are those of `Situation`.
+    - `policy`: when to ask back, one of `POLICIES`; `max_questions` bounds any policy (None: its own bound).
+    - `assess_by`: how a model assesses the dialogue; `no-model` needs none, and rewrites nothing either.
+    - `k`: number of passages given to the answer. `seen`: what the rewriting sees; `several` lets it write several queries.
+    - `recall`: number of earlier dialogues of the user that the assessment sees.
+    - `owners`: pairs of a pattern of sources and the contact of a case about them.
+    - `catalogue` and `locale`: those of `Situation`.
     """
 
     policy: str = "look_first"
-    rounds: int | None = None
-    judge: Judge = "auto"
+    max_questions: int | None = None
+    assess_by: AssessBy = "auto"
     k: int = 5
     seen: Seen = "user"
     several: bool = True
@@ -65,7 +67,7 @@ class Manner:
     locale: str = ""
 
 
-DEFAULT = Manner()
+DEFAULT = ClarifyOptions()
 
 
 @value(tag="clarified")
@@ -108,7 +110,7 @@ class Turn(Generic[A]):
 
 def ask(
     dialogue: Sequence[Message],
-    manner: Manner = DEFAULT,
+    options: ClarifyOptions = DEFAULT,
     *,
     thread: Thread = FRESH,
     person: Person = NOBODY,
@@ -119,17 +121,17 @@ def ask(
     Raises (when run):
         InputError: the user said nothing. ShapeError: the assessment or the answer could not be read.
     """
-    found = yield from clarify(dialogue, manner, thread=thread, person=person, policy=policy)
+    found = yield from clarify(dialogue, options, thread=thread, person=person, policy=policy)
     if not isinstance(found.act, Look) or found.queries is None:
         return Turn(found)
-    language = tongue(dialogue, person.language, manner.locale)
+    language = tongue(dialogue, person.language, options.locale)
     asked = found.queries.text
     return Turn(found, (yield from answer(asked, found.passages, language=language, history=tuple(dialogue)[:-1])))
 
 
 def clarify(
     dialogue: Sequence[Message],
-    manner: Manner = DEFAULT,
+    options: ClarifyOptions = DEFAULT,
     *,
     thread: Thread = FRESH,
     person: Person = NOBODY,
@@ -143,7 +145,7 @@ def clarify(
     if not utterances(dialogue):
         raise InputError("there is nothing to assess: the dialogue has no words of the user")
     option = chosen(last_words(dialogue), thread.offered) if thread.offered else None
-    course = _Course(_spelled_out(tuple(dialogue), option), manner, thread, person, policy, option)
+    course = _Course(_spelled_out(tuple(dialogue), option), options, thread, person, policy, option)
     yield from course.look()
     decision = yield from course.decide()
     act = decision.act
@@ -171,7 +173,7 @@ class _Course:
     """A dialogue on its way to an act."""
 
     dialogue: tuple[Message, ...]
-    manner: Manner
+    options: ClarifyOptions
     thread: Thread
     person: Person
     policy: Policy | None
@@ -212,21 +214,21 @@ class _Course:
 
     @property
     def published(self) -> bool:
-        return self.policy is None and self.manner.policy in PUBLISHED
+        return self.policy is None and self.options.policy in PUBLISHED
 
     def look(self) -> Program[None]:
         """Look once with the words as they stand, and measure; policies that judge first do not look."""
         if self.published:
             return
-        self.found = yield from perform(Retrieve(self.words, max(LOOKED_AT, self.manner.k), self.history))
+        self.found = yield from perform(Retrieve(self.words, max(LOOKED_AT, self.options.k), self.history))
         self.evidence = yield from perform(Measure(self.words, self.history))
 
     def decide(self) -> Program[Decision]:
-        policy = self.policy or policy_named(self.manner.policy)
+        policy = self.policy or policy_named(self.options.policy)
         situation = self.situation
         if not self.published and situation.route not in ("", "none"):
             return policy(situation)  # small talk, and a wish for no more questions, are not worth a call
-        if self.manner.judge != "none" and (self.policy is not None or self.manner.policy not in UNJUDGED):
+        if self.options.assess_by != "no-model" and (self.policy is not None or self.options.policy not in UNJUDGED):
             situation = replace(situation, assessment=(yield from self.assess()))
         return policy(situation)
 
@@ -245,17 +247,17 @@ class _Course:
             options=() if focus >= DOMINANT else narrowed(self.found, options),
             focus=round(focus, 4),
             route=self.route,
-            bound=self.manner.rounds,
-            catalogue=self.manner.catalogue,
-            locale=self.manner.locale,
+            bound=self.options.max_questions,
+            catalogue=self.options.catalogue,
+            locale=self.options.locale,
         )
 
     def assess(self) -> Program[Assessment]:
-        if self.manner.recall and self.person.name:
-            self.earlier = yield from perform(Recall(self.person.name, self.words, self.manner.recall))
-        judge = self.manner.judge
-        by: By = "auto" if judge == "none" else judge
-        if self.manner.policy == "functions" and judge == "auto" and self.policy is None:
+        if self.options.recall and self.person.name:
+            self.earlier = yield from perform(Recall(self.person.name, self.words, self.options.recall))
+        assess_by = self.options.assess_by
+        by: By = "auto" if assess_by == "no-model" else assess_by
+        if self.options.policy == "functions" and assess_by == "auto" and self.policy is None:
             by = "functions"
         return (
             yield from assess(
@@ -264,7 +266,7 @@ class _Course:
                 about=self.person.facts,
                 earlier=tuple(each.words for each in self.earlier),
                 needs=self.needs,
-                locale=self.manner.locale,
+                locale=self.options.locale,
             )
         )
 
@@ -277,29 +279,29 @@ class _Course:
 
     def queries(self) -> Program[Queries]:
         """Rewrite what is wanted; without a model its words stand."""
-        if self.manner.judge == "none":
+        if self.options.assess_by == "no-model":
             return Queries(self.words)
-        several = self.manner.several and not self.published
-        return (yield from queries(self.wish, seen=self.manner.seen, several=several, locale=self.manner.locale))
+        several = self.options.several and not self.published
+        return (yield from queries(self.wish, seen=self.options.seen, several=several, locale=self.options.locale))
 
     def retrieve(self, asked: Queries) -> Program[tuple[Passage, ...]]:
         """Look up, and fuse with what the first look found for the words as they stand."""
         if self.published:  # as published: the rewritten question alone
-            return (yield from find((asked.text,), self.manner.k))
+            return (yield from find((asked.text,), self.options.k))
         new = tuple(query for query in asked.all if query != self.words)
         if not new:
-            return self.found[: self.manner.k]
-        return (yield from find(new, self.manner.k, known=(self.found,)))
+            return self.found[: self.options.k]
+        return (yield from find(new, self.options.k, known=(self.found,)))
 
     def meant(self, act: Look, found: tuple[Passage, ...]) -> tuple[Passage, ...]:
         """What was found on the option that was chosen, or is assumed, first; without a model, that alone."""
         option = self.option or (act.options[0] if act.assumption and act.options else None)
         keys = () if option is None else option.passages
         looked = {key_of(passage): passage for passage in (*found, *self.found)}
-        first = tuple(passage for key, passage in looked.items() if key in keys)[: self.manner.k]
-        if not first or self.manner.judge == "none":
+        first = tuple(passage for key, passage in looked.items() if key in keys)[: self.options.k]
+        if not first or self.options.assess_by == "no-model":
             return first or found
-        return (*first, *(passage for passage in found if key_of(passage) not in keys))[: self.manner.k]
+        return (*first, *(passage for passage in found if key_of(passage) not in keys))[: self.options.k]
 
     def case(self, decision: Decision, asked: Queries) -> Case:
         """Everything that a person needs to take over."""
@@ -311,9 +313,9 @@ class _Course:
             dialogue=self.dialogue,
             query=asked.text,
             searched=() if self.published else (self.words,),
-            passages=self.found[: self.manner.k],
+            passages=self.found[: self.options.k],
             missing=tuple(dict.fromkeys(missing)),
-            owner=_owner(self.found, self.manner.owners),
+            owner=_owner(self.found, self.options.owners),
             person=self.person.name,
             reasons=decision.reasons,
         )

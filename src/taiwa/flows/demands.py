@@ -10,7 +10,7 @@ from taiwa.kernel.errors import InputError, LimitError, ToolError, UnknownToolEr
 from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.values import ToolResult, ToolSpec
 
-__all__ = ["NO_CALL_LEFT", "Calls", "Demand", "Policy", "demanded"]
+__all__ = ["NO_CALL_LEFT", "Calls", "Demand", "demanded"]
 
 NO_CALL_LEFT = "error: no call is left; finish without tools"
 LONGEST_FAULT = 8_000
@@ -28,24 +28,25 @@ class Demand:
     discarded: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What follows a tool's failure, what follows an unknown tool, and the tools that are shown and never called."""
-
-    on_error: OnTrouble
-    on_unknown: OnTrouble
-    withheld: Collection[str]
-    bounds: Bounds
-
-
 class Calls:
     """What was called so far; `ending` is set where no further call may come."""
 
-    def __init__(self, tools: Iterable[ToolSpec], policy: Policy) -> None:
+    def __init__(
+        self,
+        tools: Iterable[ToolSpec],
+        bounds: Bounds,
+        *,
+        on_error: OnTrouble = "report",
+        on_unknown: OnTrouble = "report",
+        withheld: Collection[str] = (),
+    ) -> None:
         self.made: list[Called] = []
         self.ending: Ending | None = None
         self.specs = {tool.name: tool for tool in tools}
-        self._policy = policy
+        self._bounds = bounds
+        self._on_error = on_error
+        self._on_unknown = on_unknown
+        self._withheld = withheld
         self._results: dict[bytes, ToolResult | ToolError] = {}
         self._asked: dict[bytes, int] = {}
 
@@ -72,7 +73,7 @@ class Calls:
         taken = self._taken(demands, keys)
         new: dict[bytes, Demand] = {}
         for demand, key in zip(demands[:taken], keys, strict=False):
-            if demand.error is None and key not in self._results and demand.name not in self._policy.withheld:
+            if demand.error is None and key not in self._results and demand.name not in self._withheld:
                 new.setdefault(key, demand)
         fresh = set(new)
         results = yield from _performed(tuple(new.values()))
@@ -96,7 +97,7 @@ class Calls:
 
     def _taken(self, demands: Sequence[Demand], keys: Sequence[bytes]) -> int:
         """How many of the calls are answered: those that are left, up to the first that was asked for too often."""
-        bounds = self._policy.bounds
+        bounds = self._bounds
         left = max(bounds.calls - len(self.made), 0)
         if len(demands) > left:
             self.ending = "calls"
@@ -118,7 +119,7 @@ class Calls:
         """Keep what came of a call."""
         if isinstance(found, ToolError):
             return (yield from self._failed(demand, found))
-        if demand.name in self._policy.withheld:
+        if demand.name in self._withheld:
             return self._kept(demand, ToolResult("", demand.name, error="withheld", origin="model"))
         if found is None:
             return None
@@ -128,15 +129,17 @@ class Calls:
 
     def _failed(self, demand: Demand, error: ToolError) -> Program[Called]:
         unknown = isinstance(error, UnknownToolError)
-        policy = self._policy.on_unknown if unknown else self._policy.on_error
+        policy = self._on_unknown if unknown else self._on_error
         words = f"error: {error.message}" + (f" ({error.hint})" if error.hint else "")
         yield from tell(f"{demand.name}: {error.message}", code="tool")
         code, fault = error.code or "error", (error.trace or words)[-LONGEST_FAULT:]
-        if policy == "model_writes":
+        if policy == "let_model_answer":
             return self._kept(demand, ToolResult("", demand.name, error=code, origin="model"), fault=fault)
         if policy == "stop":
             self.ending = "tool"
-        return self._kept(demand, ToolResult(words, demand.name, error=code), words if policy == "tell" else "", fault)
+        return self._kept(
+            demand, ToolResult(words, demand.name, error=code), words if policy == "report" else "", fault
+        )
 
     def _kept(self, demand: Demand, result: ToolResult, shown: str = "", fault: str = "") -> Called:
         called = Called(demand.name, demand.written, result, shown, fault, demand.discarded)

@@ -166,7 +166,7 @@ class _Course(Generic[T]):
 
     def places(self) -> tuple[str, ...]:
         """What a patch is to correct, none where the whole answer is asked for."""
-        if self.answer is None or any(each.form == "unusable patch" for each in self.attempts):
+        if self.answer is None or any(each.form == "invalid_patch" for each in self.attempts):
             return ()
         return patch_places(self.repair, self.answer, self.text, self.faults)
 
@@ -208,7 +208,7 @@ class _Course(Generic[T]):
             if whole is None and isinstance(inner, dict) and len(inner) == 1:  # an object that only wraps the value
                 whole = patched(next(iter(inner.values())), patch, places)
         if whole is None:
-            self.note(answer, ("the patch is no JSON object of paths that were asked for",), "unusable patch")
+            self.note(answer, ("the patch is no JSON object of paths that were asked for",), "invalid_patch")
             return None
         self.text = json.dumps(whole, ensure_ascii=False)
         return self.read(answer, self.text, "patch")

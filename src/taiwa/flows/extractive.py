@@ -89,7 +89,7 @@ def extractive(
             told.add(span.text)
             cited = citation(passage, span.start, span.end, len(claims) + 1)
             claims.append(Claim(harmless(span.text, passage.text), (cited,)))
-    return Answer(query, tuple(claims), tuple(passages), documented=bool(claims), by="passages")
+    return Answer(query, tuple(claims), tuple(passages), documented=bool(claims), source="extractive")
 
 
 def spans(

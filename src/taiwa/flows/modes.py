@@ -30,7 +30,7 @@ __all__ = ["Answered", "Asking", "Choice", "Mode", "Wanted", "answered", "modes_
 
 T = TypeVar("T")
 
-Mode: TypeAlias = Literal["native", "tool", "offer", "prompt"]
+Mode: TypeAlias = Literal["native", "tool", "tool_optional", "prompt"]
 """Held to the schema by the server · as a call of the one function that must be called · of one that may be · in words."""
 Choice: TypeAlias = Mode | Literal["auto"]
 
@@ -38,7 +38,7 @@ NEEDS: dict[Mode, Ability] = {"native": "json_schema", "tool": "tools"}
 REFUSALS: dict[Mode, str] = {
     "native": "json_schema response_format structured_outputs output_config format schema",
     "tool": "tools tool_choice functions function_call json_schema",
-    "offer": "tools tool_choice functions function_call json_schema",
+    "tool_optional": "tools tool_choice functions function_call json_schema",
 }
 """What a server names when it refuses a mode: the ability, or the parameter of its protocol."""
 TYPED = """\
@@ -149,7 +149,7 @@ class Answered:
     def call(self) -> ToolCall | None:
         """The call that holds the answer: of several the last, as of several values in a text."""
         calls = self.response.message.tool_calls
-        return calls[-1] if calls and self.mode in ("tool", "offer") else None
+        return calls[-1] if calls and self.mode in ("tool", "tool_optional") else None
 
     @property
     def text(self) -> str:

@@ -7,11 +7,11 @@ from taiwa.kernel.values import ToolResult
 
 __all__ = ["AnsweredBy", "Bounds", "Called", "Ending", "OnTrouble", "Rationale", "Said", "Spliced", "Way"]
 
-OnTrouble: TypeAlias = Literal["tell", "model_writes", "stop"]
-"""What follows an unknown tool or a failure: the model reads the error · the model writes the result · the end."""
-Way: TypeAlias = Literal["continue", "cut", "native"]
-"""How a model goes on behind a result: its own text is continued · its text is cut and it is asked anew · the result
-answers a function call."""
+OnTrouble: TypeAlias = Literal["report", "let_model_answer", "stop"]
+"""What follows a failed call: the model reads the error · the model writes the result · the rationale ends."""
+Way: TypeAlias = Literal["prefill", "stop", "native"]
+"""How tool results are returned to the model: its own text continues behind them · its text is stopped and it is asked to
+continue · they answer a function call."""
 Ending: TypeAlias = Literal[
     "end", "calls", "repeat", "tool", "stops", "tokens", "limit", "length", "interrupted", "refusal"
 ]
@@ -77,7 +77,7 @@ class Rationale:
     parts: tuple[Said | Spliced, ...] = ()
     calls: tuple[Called, ...] = ()
     ending: Ending = "end"
-    way: Way = "continue"
+    way: Way = "prefill"
     answer: str = ""
     answered_by: AnsweredBy = "none"
     value: Json = None

@@ -6,11 +6,11 @@ on behind the result. Text and splices joined are the transcript, byte for byte.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, Unpack, get_args
+from typing import Any, get_args
 
 from taiwa.flows.answers import NO_ANSWER, Finding, answer_of
 from taiwa.flows.course import TextCourse, Track
-from taiwa.flows.demands import Calls, Policy
+from taiwa.flows.demands import Calls
 from taiwa.flows.native import NativeCourse
 from taiwa.flows.protocol import Protocol
 from taiwa.flows.rationale import AnsweredBy, Bounds, OnTrouble, Rationale, Way
@@ -20,118 +20,108 @@ from taiwa.kernel.errors import InputError, LimitError, UnsupportedError
 from taiwa.kernel.values import Ability, Message, Request, Sampling, ToolSpec, system, user
 from taiwa.shape import Shape
 
-__all__ = ["How", "course_of", "reason", "ways_for"]
+__all__ = ["SolveOptions", "course_of", "solve", "ways_for"]
 
 STEPS = "Solve the problem step by step. End with a line that states the answer; its number comes last."
 NATIVE = """\
 Use the tools for whatever they can work out; never make up a result of a tool yourself. Calls that do not need each other's \
 results can be made together."""
-NEEDS: dict[Way, Ability] = {"continue": "prefix", "native": "tools"}
+NEEDS: dict[Way, Ability] = {"prefill": "prefix", "native": "tools"}
 ANSWERED = ("end", "calls")
 """The endings after which there is an answer to be read."""
 TYPABLE = frozenset[Ability](("json_schema", "tools"))
 USUAL = Bounds()
 
 
-class How(TypedDict, total=False):
-    """How `reason` goes about it; what is left out is as written here.
+@dataclass(frozen=True, slots=True)
+class SolveOptions:
+    """Options of `solve`.
 
-    - `protocol`: how calls stand in the text (`Tagged()`); `way`: how the model goes on (None: by what its server can do).
-    - `shots`: worked examples, as messages in turn. `system`: first words in place of our own; '' for none. How calls are
-      written follows them.
-    - `on_error`, `on_unknown`: what follows a failed call and one of a tool that is not there ("tell").
-    - `withheld`: tools that are shown and never called: the model writes their results. `guarded`: whether the instructions
-      forbid it to (True).
-    - `bounds`: what it may use. `sampling`: how tokens are drawn.
-    - `answer`: a type for the answer. `answer_by`: the ways to find one ("typed", "line", "prompt").
+    - `tool_format`: the text format of tool calls. `tool_mode`: how tool results are returned to the model (None: the best that
+      its server supports).
+    - `shots`: worked examples, as messages in turn. `system`: instructions in place of ours, "" for none; the description of
+      the tool-call format follows them.
+    - `on_error`, `on_unknown`: what follows a failed call, and a call of an unknown tool.
+    - `withheld`: tools that are described and never called: the model writes their results. `guarded`: whether the
+      instructions forbid the model to write results itself.
+    - `bounds`: limits of one rationale. `sampling`: how tokens are drawn.
+    - `output_type`: a type of the answer. `answer_by`: the ways to find one.
     """
 
-    protocol: Protocol
-    way: Way | None
-    shots: Sequence[Message]
-    system: str | None
-    on_error: OnTrouble
-    on_unknown: OnTrouble
-    withheld: Collection[str]
-    guarded: bool
-    bounds: Bounds
-    sampling: Sampling
-    answer: "type[Any] | Shape[Any] | None"
-    answer_by: Collection[AnsweredBy]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """All that `How` may say, filled in."""
-
-    protocol: Protocol = field(default_factory=Tagged)
-    way: Way | None = None
+    tool_format: Protocol = field(default_factory=Tagged)
+    tool_mode: Way | None = None
     shots: Sequence[Message] = ()
     system: str | None = None
-    on_error: OnTrouble = "tell"
-    on_unknown: OnTrouble = "tell"
+    on_error: OnTrouble = "report"
+    on_unknown: OnTrouble = "report"
     withheld: Collection[str] = ()
     guarded: bool = True
     bounds: Bounds = USUAL
     sampling: Sampling = Sampling()
-    answer: "type[Any] | Shape[Any] | None" = None
+    output_type: "type[Any] | Shape[Any] | None" = None
     answer_by: Collection[AnsweredBy] = ("typed", "line", "prompt")
 
     def check(self) -> None:
-        """See that it can be meant.
+        """Check the options.
 
         Raises:
-            InputError: it cannot.
+            InputError: one has a value that does not exist, or a bound is too small.
         """
         chosen = (
             ("on_error", self.on_error, get_args(OnTrouble)), ("on_unknown", self.on_unknown, get_args(OnTrouble)),
-            ("way", self.way, (None, *get_args(Way))), *(("answer_by", each, get_args(AnsweredBy)) for each in self.answer_by),
+            ("tool_mode", self.tool_mode, (None, *get_args(Way))), *(("answer_by", each, get_args(AnsweredBy)) for each in self.answer_by),
         )  # fmt: skip
         for name, given, known in chosen:
             if given not in known:
-                raise InputError(f"{given!r} is no {name}: choose {', '.join(str(each) for each in known if each)}")
+                raise InputError(
+                    f"unknown {name} {given!r}; choose one of {', '.join(str(each) for each in known if each)}"
+                )
         bounds = self.bounds
         low = {"calls": bounds.calls, "repeats": bounds.repeats - 1, "false_stops": bounds.false_stops}
         for name, number in (*low.items(), ("tokens", 0 if bounds.tokens is None else bounds.tokens - 1)):
             if number < 0:
-                raise InputError(f"the bound on {name} is too small")
+                raise InputError(f"the bound on {name} is too small: {number}")
 
     def finding(self, abilities: frozenset[Ability]) -> Finding:
-        """How the answer is looked for."""
-        shape = self.answer if isinstance(self.answer, Shape) or self.answer is None else Shape(self.answer)
+        """Return how the answer is looked for."""
+        wanted = self.output_type
+        shape = wanted if isinstance(wanted, Shape) or wanted is None else Shape(wanted)
         return Finding(shape, self.answer_by, self.sampling, bool(TYPABLE & abilities))
 
     def request(self, question: str, tools: Sequence[ToolSpec], way: Way) -> Request:
-        """What is asked first."""
+        """Return the first request."""
         parts = [STEPS if self.system is None else self.system]
         if tools:
-            parts.append(NATIVE if way == "native" else self.protocol.instructions(tools, guarded=self.guarded))
+            parts.append(NATIVE if way == "native" else self.tool_format.instructions(tools, guarded=self.guarded))
         head = "\n\n".join(part for part in parts if part)
         messages = (*((system(head),) if head else ()), *self.shots, user(question))
         # With instructions of the caller it is another task than the one that the built-in model learned.
         return Request(messages, sampling=self.sampling, task="solve" if self.system is None else "")
 
 
-def reason(question: str, tools: Iterable[ToolSpec], **how: Unpack[How]) -> Program[Rationale]:
-    """Answer a question in words, with the results of tools put in where the text asks for them.
+DEFAULT = SolveOptions()
 
-    The model goes on in one of three ways, by what its server can do: its text is continued; or, without worked examples
-    and where it takes tools, it calls functions; or its text is cut at a call and it is asked to go on. Where a server can
-    stop at a string it is asked to, which spares tokens; nothing depends on it, because the text is watched and cut here.
+
+def solve(question: str, tools: Iterable[ToolSpec] = (), options: SolveOptions = DEFAULT) -> Program[Rationale]:
+    """Answer a question in words, with the results of tools inserted where the text calls them.
+
+    By what its server supports, the model continues its own text; or, without worked examples, it calls functions; or its text
+    is stopped at a call and it is asked to continue. A server that can stop at a string is asked to, which spares tokens;
+    nothing depends on it, because the text is watched and cut here.
 
     Raises (when run):
-        InputError: something in `how` cannot be meant.
-        UnsupportedError: `way` is set, and the model cannot.
+        InputError: an option has a value that does not exist.
+        UnsupportedError: `tool_mode` is set, and the model does not support it.
         RefusalError: the model refused at once.
     """
-    plan, known = Plan(**how), tuple(tools)
-    plan.check()
+    known = tuple(tools)
+    options.check()
     abilities = yield from perform(Abilities())
-    track, way = yield from _gone(question, known, plan, abilities)
+    track, way = yield from _gone(question, known, options, abilities)
     ending = track.ending or "end"
     answer = NO_ANSWER
     if ending in ANSWERED:
-        answer = yield from answer_of(user(question), track.text, plan.finding(abilities), track.final)
+        answer = yield from answer_of(user(question), track.text, options.finding(abilities), track.final)
     parts, calls = tuple(track.parts), tuple(track.calls.made)
     return Rationale(parts, calls, ending, way, answer.text, answer.by, answer.value)
 
@@ -145,40 +135,48 @@ def ways_for(way: Way | None, abilities: frozenset[Ability], *, natively: bool) 
     if way is not None:
         if way in NEEDS and NEEDS[way] not in abilities:
             able = ", ".join(each for each in get_args(Way) if each not in NEEDS or NEEDS[each] in abilities)
-            raise UnsupportedError(f"the model cannot go the way {way!r}; it can: {able}", ability=NEEDS[way])
+            raise UnsupportedError(
+                f"the model does not support tool mode {way!r}; supported: {able}", ability=NEEDS[way]
+            )
         return (way,)
-    ways: list[Way] = ["continue"] if "prefix" in abilities else []
+    ways: list[Way] = ["prefill"] if "prefix" in abilities else []
     if natively and "tools" in abilities:
         ways.append("native")
-    return (*ways, "cut")
+    return (*ways, "stop")
 
 
 def course_of(
-    request: Request, tools: Sequence[ToolSpec], plan: Plan, way: Way, *, stops: bool
+    request: Request, tools: Sequence[ToolSpec], options: SolveOptions, way: Way, *, stops: bool
 ) -> TextCourse | NativeCourse:
     """Make the course of a rationale."""
-    calls = Calls(tools, Policy(plan.on_error, plan.on_unknown, plan.withheld, plan.bounds))
+    calls = Calls(
+        tools,
+        options.bounds,
+        on_error=options.on_error,
+        on_unknown=options.on_unknown,
+        withheld=options.withheld,
+    )
     if way == "native":
-        return NativeCourse(request, calls, plan.bounds, plan.protocol)
-    course = TextCourse(request, calls, plan.bounds, plan.protocol)
-    course.enable(in_place=way == "continue", stops=stops)
+        return NativeCourse(request, calls, options.bounds, options.tool_format)
+    course = TextCourse(request, calls, options.bounds, options.tool_format)
+    course.enable(in_place=way == "prefill", stops=stops)
     return course
 
 
 def _gone(
-    question: str, tools: Sequence[ToolSpec], plan: Plan, abilities: frozenset[Ability]
+    question: str, tools: Sequence[ToolSpec], options: SolveOptions, abilities: frozenset[Ability]
 ) -> Program[tuple[Track, Way]]:
     """Go the first way that the server does not refuse after all."""
-    ways = ways_for(plan.way, abilities, natively=not plan.shots and bool(tools))
+    ways = ways_for(options.tool_mode, abilities, natively=not options.shots and bool(tools))
     for place, way in enumerate(ways):
-        course = course_of(plan.request(question, tools, way), tools, plan, way, stops="stop" in abilities)
+        course = course_of(options.request(question, tools, way), tools, options, way, stops="stop" in abilities)
         yield from tell(f"way: {way}", code="way")
         try:
             yield from course.run()
         except UnsupportedError as error:
             if course.parts or place + 1 == len(ways):
                 raise
-            yield from tell(f"{way} is refused, {ways[place + 1]} is tried: {error.message}", code="downgrade")
+            yield from tell(f"tool mode {way} was refused; trying {ways[place + 1]}: {error.message}", code="downgrade")
             continue
         except LimitError as error:
             if not course.parts:

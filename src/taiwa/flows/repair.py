@@ -22,7 +22,7 @@ __all__ = [
     "stopped", "unfinished",
 ]  # fmt: skip
 
-Form: TypeAlias = Literal["whole", "patch", "unusable patch"]
+Form: TypeAlias = Literal["whole", "patch", "invalid_patch"]
 """What an answer was asked to be; a patch is unusable where it is no JSON object of known paths."""
 
 MOST_ROUNDS = 3
@@ -94,14 +94,14 @@ def check_repair(repair: Repair) -> None:
 
 def stopped(repair: Repair, attempts: tuple[Attempt, ...]) -> str:
     """Say why the last attempt, which failed, is not sent back; empty where it is."""
-    last, whole = attempts[-1], tuple(each for each in attempts if each.form != "unusable patch")
+    last, whole = attempts[-1], tuple(each for each in attempts if each.form != "invalid_patch")
     if last.finish == "refusal":
         return "the model refused"
     if last.finish in BROKEN_OFF:
         return BROKEN_OFF[last.finish]
     if sum(each.finish == "length" for each in attempts) > 1:
         return "it was cut off at the length limit again"
-    if last.form == "unusable patch":
+    if last.form == "invalid_patch":
         return ""
     if any(set(last.diagnostics) == set(each.diagnostics) for each in whole[:-1]):
         return "the repair changed nothing"

@@ -52,8 +52,8 @@ class Claim:
 class Answer:
     """What the documents say on a question.
 
-    `documented` says whether they answer it at all; where they do not, `missing` may say what was not there. `by` says who
-    worded the claims: a model, or the passages themselves. `refused` counts references that led nowhere: to a number that no
+    `documented` says whether they answer it at all; where they do not, `missing` may say what was not there. `source` says who
+    worded the claims: a model (`generated`), or the passages themselves (`extractive`). `refused` counts references that led nowhere: to a number that no
     passage has, or to words that do not stand there.
     """
 
@@ -62,7 +62,7 @@ class Answer:
     passages: tuple[Passage, ...] = ()
     documented: bool = True
     missing: str = ""
-    by: Literal["model", "passages"] = "model"
+    source: Literal["generated", "extractive"] = "generated"
     refused: int = 0
 
     @property

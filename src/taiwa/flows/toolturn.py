@@ -9,7 +9,7 @@ from taiwa.conversation.app import App
 from taiwa.conversation.layout import DELTA_LINE
 from taiwa.conversation.replies import watcher
 from taiwa.flows.course import TextCourse, Track
-from taiwa.flows.demands import Calls, Policy
+from taiwa.flows.demands import Calls
 from taiwa.flows.native import NativeCourse
 from taiwa.flows.rationale import Bounds, Ending, Said
 from taiwa.flows.scanning import Scanner, Trigger
@@ -42,7 +42,7 @@ def answered_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
         ConfigError: the app's replies are JSON, in whose text nothing can be put, and the model takes no tools.
     """
     abilities = yield from perform(Abilities())
-    calls = Calls(tools, Policy("tell", "tell", (), BOUNDS))
+    calls = Calls(tools, BOUNDS)
     track: NativeCourse | TextCourse
     if "tools" in abilities:
         track = NativeCourse(request, calls, BOUNDS, Tagged(), _Lines(watcher(app)))

@@ -13,7 +13,7 @@ from taiwa.kernel.replay import replay
 from taiwa.kernel.values import Response
 from taiwa.talk.desk import Desk, Stop
 from taiwa.talk.talk import Talk
-from taiwa.talk.turn import Manner, Said, Voice
+from taiwa.talk.turn import TurnOptions, TurnResult, Voice
 
 __all__ = ["Replayed", "replayed", "rerun"]
 
@@ -77,15 +77,16 @@ def _turn_again(desk: Desk, stop: Stop, before: Conversation | None) -> Replayed
 
 def _asked_again(stop: Stop, before: Conversation, entries: Iterable[Entry]) -> str:
     """Look up and decide again from the record; say in what that differs."""
-    from taiwa.flows.askturn import ask_turn, asking_of
+    from taiwa.flows.askresult import options_from_delta
+    from taiwa.flows.askturn import ask_turn
     from taiwa.i18n import dialogue_version
     from taiwa.talk.asking import reader_of
 
-    asking = asking_of(stop.node.delta)
+    asking = options_from_delta(stop.node.delta)
     if asking is None:
-        return "it does not say how it asked"
-    if asking.manner.catalogue > dialogue_version():
-        return f"version {asking.manner.catalogue} of the dialogue catalogue worded it, which is not installed here"
+        return "its options are not recorded"
+    if asking.clarify.catalogue > dialogue_version():
+        return f"version {asking.clarify.catalogue} of the dialogue catalogue worded it, which is not installed here"
     try:
         program = ask_turn(stop.node.user or "", asking, reader_of(asking.terms))(before)
         _, after = replay(program, Journal(entries))
@@ -94,7 +95,9 @@ def _asked_again(stop: Stop, before: Conversation, entries: Iterable[Entry]) -> 
     return "" if after.tip == stop.hash else f"it ends in {after.tip[:12]}"
 
 
-def rerun(desk: Desk, revision: str, name: str, voice: Voice, app: App | None, manner: Manner) -> Iterator[Said]:
+def rerun(
+    desk: Desk, revision: str, name: str, voice: Voice, app: App | None, options: TurnOptions
+) -> Iterator[TurnResult]:
     """Say every utterance of a history again, in a new conversation; the models are asked, the old branch stays.
 
     Raises:
@@ -103,7 +106,7 @@ def rerun(desk: Desk, revision: str, name: str, voice: Voice, app: App | None, m
     if desk.store.refs.has(name):
         raise ConflictError(f"there is a session {name!r} already: choose another name")
     stops = tuple(desk.walk(desk.store.resolve(revision)))
-    talk = Talk(desk, name, desk.start(app or stops[0].after.app), voice, manner=manner)
+    talk = Talk(desk, name, desk.start(app or stops[0].after.app), voice, options=options)
     for stop in stops:
         if stop.node.kind == "turn":
             yield talk.say(stop.node.user or "")

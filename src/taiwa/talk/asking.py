@@ -11,9 +11,10 @@ from taiwa.apps.catalogue import HANDBOOK
 from taiwa.apps.profile import load_profile
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
-from taiwa.flows.askturn import Asking, ask_turn
+from taiwa.flows.askresult import AskTurnOptions
+from taiwa.flows.askturn import ask_turn
 from taiwa.flows.chat import Reply
-from taiwa.flows.clarify import Judge, Manner
+from taiwa.flows.clarify import AssessBy, ClarifyOptions
 from taiwa.flows.extractive import Reader
 from taiwa.flows.person import NOBODY, Person
 from taiwa.flows.policies import policy_named
@@ -38,11 +39,7 @@ __all__ = ["SHIPPED", "Looking", "Nobody", "look", "looking_again", "person_of",
 SHIPPED = "taiwa:handbook"
 """What the handbook that comes with this program is called where an index is named."""
 NOTICE = "there is no index yet: this is from the handbook of a made-up company. Name a folder with --in, or `taiwa index` one"
-JUDGES: Mapping[str, Judge] = {
-    "auto": "auto", "typed": "typed", "functions": "functions", "labels": "labels", "decisions": "decisions", "none": "none",
-}  # fmt: skip
-POLICIES = {"two_functions": "functions"}
-"""Names of policies that a person may use beside their own."""
+ASSESS_BY: tuple[AssessBy, ...] = ("auto", "typed", "functions", "labels", "decisions", "no-model")
 NEEDING = ("article", "functions")
 """Policies that decide nothing without the scores of a model."""
 EARLIER = 3
@@ -60,7 +57,7 @@ class Nobody:
 
     def stream(self, request: Request) -> Iterator[Chunk]:  # noqa: ARG002  (a model's signature)
         """Refuse."""
-        raise ConfigError("no model is set, and this needs one: give -m, or `taiwa config set model NAME`")
+        raise ConfigError("no model is set; pass -m, or `taiwa config set model NAME`")
 
     def astream(self, request: Request) -> "AsyncIterator[Chunk]":
         """Refuse."""
@@ -72,14 +69,14 @@ class Nobody:
 class Looking:
     """The edges of a turn that looks things up, and how it asks; `close` when it is over."""
 
-    asking: Asking
+    options: AskTurnOptions
     retriever: "ScopedRetriever"
     handlers: Mapping[type[Effect[Any]], Handler]
     stack: ExitStack
 
     def program(self, text: str) -> Step[Conversation, Reply]:
         """The turn."""
-        turn = ask_turn(text, self.asking, reader_of(self.asking.terms))
+        turn = ask_turn(text, self.options, reader_of(self.options.terms))
 
         def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
             done = yield from turn(conversation)
@@ -91,7 +88,7 @@ class Looking:
 
     def claim(self, store: "Store", session: str) -> None:
         """Say whose a conversation is, if the store knows who asks."""
-        name = self.asking.person.name
+        name = self.options.person.name
         if name and People(store).has(name):
             store.users.assign_session(session, name)
 
@@ -107,21 +104,21 @@ def look(app: App, desk: "Desk", *, modelless: bool, first: bool = False) -> Loo
         InputError: an index, a folder, a person, a policy or a judge is not there.
         ConfigError: the policy needs a model and there is none, or the profile of the person has a fault.
     """
-    asking = _asking(app, desk, modelless=modelless)
+    options = _options(app, desk, modelless=modelless)
     with ExitStack() as stack:
         indexes = _indexes(_words(app.values.get("in")), desk.place, stack)
         shipped = indexes[0].name == SHIPPED and not app.values.get("in")
-        asking = replace(asking, terms=indexes[0].analyzer.name, notice=NOTICE if shipped and first else "")
-        return _looking(app, desk, asking, indexes, stack)
+        options = replace(options, terms=indexes[0].analyzer.name, notice=NOTICE if shipped and first else "")
+        return _looking(app, desk, options, indexes, stack)
 
 
-def looking_again(app: App, desk: "Desk", asking: Asking) -> Looking:
+def looking_again(app: App, desk: "Desk", options: AskTurnOptions) -> Looking:
     """Open what a turn looked into that was cut off, to go on as it began."""
     with ExitStack() as stack:
-        return _looking(app, desk, asking, _indexes(_words(app.values.get("in")), desk.place, stack), stack)
+        return _looking(app, desk, options, _indexes(_words(app.values.get("in")), desk.place, stack), stack)
 
 
-def _looking(app: App, desk: "Desk", asking: Asking, indexes: "list[Index]", stack: ExitStack) -> Looking:
+def _looking(app: App, desk: "Desk", options: AskTurnOptions, indexes: "list[Index]", stack: ExitStack) -> Looking:
     from taiwa.retrieval import ScopedRetriever
 
     if (settings := desk.settings) is not None:
@@ -129,32 +126,32 @@ def _looking(app: App, desk: "Desk", asking: Asking, indexes: "list[Index]", sta
 
         indexes = [by_meaning(index, settings) for index in indexes]
     within = ScopedRetriever(indexes, _words(app.values.get("as")))
-    return Looking(asking, within, People(desk.store).handlers, stack.pop_all())
+    return Looking(options, within, People(desk.store).handlers, stack.pop_all())
 
 
-def _asking(app: App, desk: "Desk", *, modelless: bool) -> Asking:
-    """How an app asks, by its parameters."""
+def _options(app: App, desk: "Desk", *, modelless: bool) -> AskTurnOptions:
+    """Read the parameters of an app as options of its turns."""
     given = app.values
-    name = str(given.get("policy") or "look_first")
-    policy = POLICIES.get(name, name)
+    policy = str(given.get("policy") or "look_first")
     policy_named(policy)
-    wanted = str(given.get("judge") or "auto")
-    if wanted not in JUDGES:
-        raise InputError(f"{wanted!r} is no way to judge: choose {', '.join(JUDGES)}")
-    judge = JUDGES["none" if modelless else wanted]
-    if policy in NEEDING and (modelless or judge == "none"):
-        raise ConfigError(f"the policy {name} decides by the scores of a model: give -m, or take look_first")
-    rounds = given.get("rounds")
-    manner = Manner(
+    named = str(given.get("assess_by") or "auto")
+    assess_by: dict[str, AssessBy] = {each: each for each in ASSESS_BY}
+    if named not in assess_by:
+        raise InputError(f"unknown method of assessment {named!r}; choose one of {', '.join(ASSESS_BY)}")
+    method: AssessBy = "no-model" if modelless else assess_by[named]
+    if policy in NEEDING and method == "no-model":
+        raise ConfigError(f"policy {policy!r} requires the scores of a model; pass -m, or use look_first")
+    most = given.get("max_questions")
+    clarify = ClarifyOptions(
         policy,
-        rounds if isinstance(rounds, int) else None,
-        judge,
+        most if isinstance(most, int) else None,
+        method,
         GIVEN,
         recall=EARLIER,
         catalogue=dialogue_version(),
         locale=user_language(),
     )
-    return Asking(manner, person_of(str(given.get("person") or ""), desk.store), app.instructions)
+    return AskTurnOptions(clarify, person_of(str(given.get("user") or ""), desk.store), app.instructions)
 
 
 def person_of(word: str, store: "Store") -> Person:

@@ -81,7 +81,7 @@ class Desk:
         unknown = next((name for name in missing if name not in known), None)
         if unknown is not None:
             near = get_close_matches(unknown, known, 1, 0.6)
-            mend = f"did you mean {near[0]!r}?" if near else f"hand it over: Manner(tools=({unknown},))"
+            mend = f"did you mean {near[0]!r}?" if near else f"hand it over: TurnOptions(tools=({unknown},))"
             raise ConfigError(f"the app {app.name!r} uses the tool {unknown!r}, which is not built in; {mend}")
         return tuple(known[name] for name in app.tools)
 
@@ -93,7 +93,7 @@ class Desk:
         """
         found = name or self.store.refs.latest()
         if found is None:
-            raise InputError("there is no conversation yet: begin one with `taiwa chat` or `taiwa say`")
+            raise InputError("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
         self.store.refs.tip(found)
         return found
 

@@ -9,7 +9,7 @@ from taiwa.kernel.records import digest
 from taiwa.talk.desk import Desk
 from taiwa.talk.rows import Given, Row, ends_batch, failed, see_that_limits_hold
 from taiwa.talk.talk import Talk
-from taiwa.talk.turn import Said
+from taiwa.talk.turn import TurnResult
 
 __all__ = ["fold", "said_before"]
 
@@ -31,7 +31,7 @@ def fold(talk: Talk, rows: Iterable[Given], before: Iterable[str] = ()) -> Itera
         elif there:
             yield failed(given, InputError(GONE_ON))
         else:
-            see_that_limits_hold(talk.manner, talk.spent, talk.voice)
+            see_that_limits_hold(talk.options, talk.spent, talk.voice)
             yield _said(talk, given)
 
 
@@ -49,12 +49,12 @@ def _said(talk: Talk, given: Given) -> Row:
     )
 
 
-def _resumed(talk: Talk, text: str) -> Said | None:
+def _resumed(talk: Talk, text: str) -> TurnResult | None:
     """Finish a turn that was cut off, if it says this text; its paid calls are not made again."""
     runs = talk.desk.store.runs.open_runs(talk.session)
     if not runs or runs[-1].text != text:
         return None
-    return next((event for event in talk.resume() or () if isinstance(event, Said)), None)
+    return next((event for event in talk.resume() or () if isinstance(event, TurnResult)), None)
 
 
 def _kept(talk: Talk, given: Given, node: str) -> Row:

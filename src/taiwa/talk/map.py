@@ -29,12 +29,12 @@ class Map(SideBySide[tuple[Reply, Conversation], Row]):
     def asking(self, given: Given) -> Asking[tuple[Reply, Conversation]]:
         """Say what a row says, to its app."""
         app = self.opened(given.params)
-        options = self.manner.options()
+        options = self.options.to_json()
         name = item_key(given.text, app.hash, self.voice.model.name, options)
         self.desk.store.nodes.put_app(app.source)
         tools = self.desk.tools_of(app)
         specs = [tool.spec for tool in tools]
-        program = say(given.text, strict=self.manner.strict, repairs=self.manner.repairs, tools=specs)(begin(app))
+        program = say(given.text, strict=self.options.strict, repairs=self.options.repairs, tools=specs)(begin(app))
         return Asking(name, program, app.hash, options, tools)
 
     def answered(self, given: Given, done: Done[tuple[Reply, Conversation]]) -> Row:

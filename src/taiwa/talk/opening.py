@@ -15,7 +15,7 @@ from taiwa.settings import Settings
 from taiwa.store import Store
 from taiwa.talk.desk import Desk
 from taiwa.talk.talk import Talk
-from taiwa.talk.turn import Manner, Speaker, Voice
+from taiwa.talk.turn import Speaker, TurnOptions, Voice
 
 __all__ = ["open", "open_store", "open_voice"]
 
@@ -29,7 +29,7 @@ def open(
     session: str = "",
     store: str | Path | Store | None = None,
     params: Mapping[str, Json] | None = None,
-    manner: Manner | None = None,
+    options: TurnOptions | None = None,
 ) -> Talk:
     """Open a conversation: the session of that name where there is one, else a new one with the app.
 
@@ -47,7 +47,7 @@ def open(
     else:
         start = desk.start((find(app) if isinstance(app, str) else app).opened(params or {}))
     voice = open_voice(None if isinstance(model, str) else model, chosen, start.app)
-    return Talk(desk, session, start, voice, manner=manner)
+    return Talk(desk, session, start, voice, options=options)
 
 
 def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:

@@ -9,7 +9,7 @@ from typing import Protocol
 from taiwa.kernel.errors import AuthError, ConfigError, LimitError, StoreError, TaiwaError
 from taiwa.kernel.ledger import Spent
 from taiwa.kernel.records import Json, value
-from taiwa.talk.turn import Manner, Voice
+from taiwa.talk.turn import TurnOptions, Voice
 
 __all__ = ["Counted", "Given", "Row", "ends_batch", "failed", "see_that_limits_hold"]
 
@@ -67,13 +67,13 @@ def failed(given: Given, error: TaiwaError) -> Row:
     return Row(given, error=told, spent=error.spent if isinstance(error.spent, Spent) else Spent())
 
 
-def see_that_limits_hold(manner: Manner, spent: Spent, voice: Voice) -> None:
+def see_that_limits_hold(options: TurnOptions, spent: Spent, voice: Voice) -> None:
     """Refuse to go on where a cost limit is reached, or where nobody can say any more whether it is.
 
     Raises:
         LimitError, ConfigError: so it is.
     """
-    limit = manner.limits.cost
+    limit = options.limits.cost
     if limit is None:
         return
     if spent.cost is None:

@@ -18,7 +18,7 @@ from taiwa.kernel.records import Json
 from taiwa.kernel.session import Done
 from taiwa.talk.desk import Desk
 from taiwa.talk.rows import Given, ends_batch, see_that_limits_hold
-from taiwa.talk.turn import Manner, Voice, sink
+from taiwa.talk.turn import TurnOptions, Voice, sink
 
 __all__ = ["Asking", "SideBySide"]
 
@@ -47,7 +47,7 @@ class SideBySide(ABC, Generic[A, R]):
 
     desk: Desk
     voice: Voice
-    manner: Manner
+    options: TurnOptions
     width: int = field(default=4, kw_only=True)
     resume: bool = field(default=False, kw_only=True)
     spent: Spent = field(default_factory=Spent, init=False)
@@ -118,7 +118,7 @@ class SideBySide(ABC, Generic[A, R]):
                 if self._fatal is not None:
                     return None
                 try:
-                    see_that_limits_hold(self.manner, self.spent, self.voice)
+                    see_that_limits_hold(self.options, self.spent, self.voice)
                     row = await self._answered(given, waited=waited)
                 except TaiwaError as error:
                     if not ends_batch(error):
@@ -158,7 +158,7 @@ class SideBySide(ABC, Generic[A, R]):
         return row
 
     async def _asked(self, asking: Asking[A], journal: Journal) -> Done[A]:
-        limits, known = self.manner.limits, self.spent.cost
+        limits, known = self.options.limits, self.spent.cost
         if limits.cost is not None and known is not None:
             limits = replace(limits, cost=limits.cost - known)
         runtime = AsyncRuntime(self.voice.model, tools=asking.tools, limits=limits, price=self.voice.price)

@@ -2,15 +2,14 @@
 
 from collections.abc import Generator, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from taiwa.apps.shots import built_in, results, usable
 from taiwa.flows.asking import first_request
-from taiwa.flows.protocol import Protocol
-from taiwa.flows.rationale import Bounds, OnTrouble, Rationale, Way
-from taiwa.flows.reason import reason, ways_for
-from taiwa.flows.tagged import Tagged
+from taiwa.flows.rationale import Rationale, Way
+from taiwa.flows.reason import SolveOptions, ways_for
+from taiwa.flows.reason import solve as flow
 from taiwa.flows.worked import ResultOf, Worked, choose, native, render
 from taiwa.kernel.effects import Complete, Program
 from taiwa.kernel.errors import InputError, StoreError, TaiwaError, ToolError
@@ -22,7 +21,7 @@ from taiwa.kernel.session import Asked, Done, Event, Observer
 from taiwa.kernel.values import Ability, Message, Note, Request, TextDelta
 from taiwa.shape import Shape
 from taiwa.talk.desk import Desk
-from taiwa.talk.turn import Manner, Voice, sink
+from taiwa.talk.turn import TurnOptions, Voice, sink
 from taiwa.tools import builtin
 
 __all__ = ["SHOTS", "Heard", "Solving", "solve"]
@@ -34,54 +33,42 @@ Heard: TypeAlias = TextDelta | Note | Done[Rationale]
 
 @dataclass(frozen=True, slots=True)
 class Solving:
-    """How questions are solved.
+    """A question's tools, options and worked examples.
 
-    `examples` are worked examples to show; None chooses `shots` of our own, by the `seed`: first those whose tools are
-    offered, then others, in which the other tools' results are stated in words.
-    `shots` None means five where calls stand in the text, and none where the model calls functions, which it knows how to, or
-    where no example of ours calls any of the tools.
-    `way` "text" is the better of continuing and cutting.
+    `examples` are worked examples to show; None selects `shots` of ours, by the `seed`: first those whose tools are offered,
+    then others, in which the results of other tools are stated in words. `shots` None means five where calls stand in the
+    text, and none where the model calls functions, or where none of our examples calls any of the tools. `text_only`
+    excludes function calling where `options.tool_mode` is None.
     """
 
     tools: tuple[Tool, ...]
-    protocol: Protocol = field(default_factory=Tagged)
-    way: Way | Literal["text"] | None = None
+    options: SolveOptions = field(default_factory=SolveOptions)
     shots: int | None = None
     seed: int = 0
     examples: tuple[Worked, ...] | None = None
-    on_error: OnTrouble = "tell"
-    on_unknown: OnTrouble = "tell"
-    bounds: Bounds = field(default_factory=Bounds)
-    answer: Shape[Any] | None = None
+    text_only: bool = False
 
     def program(self, question: str, abilities: frozenset[Ability]) -> Program[Rationale]:
         """Solve a question with a model that has these abilities.
 
         Raises:
-            InputError: the question is empty, there are too few examples, or one cannot be worked out.
+            InputError: the question is empty, there are too few examples, or one cannot be evaluated.
         """
         if not question.strip():
-            raise InputError("there is nothing to solve: the question is empty")
-        way = self.way_for(abilities)
-        return reason(
-            question,
-            [tool.spec for tool in self.tools],
-            protocol=self.protocol,
-            way=way if self.way is not None and (self.way != "text" or way == "cut") else None,
-            shots=self._messages(way),
-            on_error=self.on_error,
-            on_unknown=self.on_unknown,
-            bounds=self.bounds,
-            answer=self.answer,
-        )
+            raise InputError("the question is empty")
+        mode = self.tool_mode(abilities)
+        # Without a mode the program may still fall back from one to another.
+        is_fixed = self.options.tool_mode is not None or (self.text_only and mode == "stop")
+        options = replace(self.options, tool_mode=mode if is_fixed else None, shots=self._messages(mode))
+        return flow(question, [tool.spec for tool in self.tools], options)
 
-    def way_for(self, abilities: frozenset[Ability]) -> Way:
-        """Choose the way: to continue the model's text where its server can; else functions, where neither a way nor
-        examples are asked for; else to cut the text.
+    def tool_mode(self, abilities: frozenset[Ability]) -> Way:
+        """Choose the tool mode: prefill where the server supports it; else function calling, where neither a mode nor
+        examples are asked for; else stop.
         """
-        if self.way is not None and self.way != "text":
-            return self.way
-        free = self.way is None and not self.shots and self.examples is None
+        if self.options.tool_mode is not None:
+            return self.options.tool_mode
+        free = not self.text_only and not self.shots and self.examples is None
         return ways_for(None, abilities, natively=free and bool(self.tools))[0]
 
     def chosen(self, way: Way) -> tuple[Worked, ...]:
@@ -92,7 +79,9 @@ class Solving:
         """
         if self.examples is not None:
             if self.shots is not None and not 0 <= self.shots <= len(self.examples):
-                raise InputError(f"there are {len(self.examples)} worked examples, and {self.shots} were asked for")
+                raise InputError(
+                    f"shots must be at most {len(self.examples)}, the number of worked examples; got {self.shots}"
+                )
             return self.examples[: self.shots]
         if self.shots == 0 or (self.shots is None and way == "native"):
             return ()
@@ -102,21 +91,23 @@ class Solving:
         others = [worked for worked in able if worked not in fitting]
         order = (*choose(fitting, len(fitting), self.seed), *choose(others, len(others), self.seed))
         if self.shots is not None and self.shots > len(order):
-            raise InputError(f"there are {len(order)} worked examples, and {self.shots} were asked for")
+            raise InputError(f"shots must be at most {len(order)}, the number of worked examples; got {self.shots}")
         if self.shots is None and offered and not any(worked.tools for worked in fitting):
             return ()  # examples that call none of the tools would teach a model to do without them
         return order[: min(SHOTS, len(fitting)) if self.shots is None else self.shots]
 
-    def options(self, way: Way) -> dict[str, Json]:
-        """All that an answer depends on beside the question and the model."""
+    def recorded(self, way: Way) -> dict[str, Json]:
+        """Return all that an answer depends on beside the question and the model."""
+        wanted = self.options.output_type
+        output_type = wanted if wanted is None or isinstance(wanted, Shape) else Shape(wanted)
         return {
             "tools": [tool.spec.name for tool in self.tools],
-            "protocol": self.protocol.name,
-            "way": way,
+            "tool_format": self.options.tool_format.name,
+            "tool_mode": way,
             "shots": digest(self._messages(way)),
-            "policy": [self.on_error, self.on_unknown],
-            "bounds": record(self.bounds),
-            "type": None if self.answer is None else digest(self.answer.schema()),
+            "policy": [self.options.on_error, self.options.on_unknown],
+            "bounds": record(self.options.bounds),
+            "type": None if output_type is None else digest(output_type.schema()),
         }
 
     def first_request(self, question: str, abilities: frozenset[Ability]) -> Request:
@@ -133,21 +124,23 @@ class Solving:
         for worked in self.chosen(way):
             try:
                 if way == "native":
-                    messages += native(worked, given, lambda name, text: self.protocol.arguments(known[name], text))
+                    messages += native(
+                        worked, given, lambda name, text: self.options.tool_format.arguments(known[name], text)
+                    )
                 else:
-                    messages += render(worked, self.protocol, given, {tool.spec.name for tool in self.tools})
+                    messages += render(worked, self.options.tool_format, given, {tool.spec.name for tool in self.tools})
             except ToolError as error:
                 where = f"worked example {worked.id} ({worked.question[:40]!r})"
-                raise InputError(f"{where} cannot be worked: {error.message}") from error
+                raise InputError(f"{where} cannot be evaluated: {error.message}") from error
         return tuple(messages)
 
     def _results(self) -> ResultOf:
         """What tools give: those that are offered, and our own for examples in which they are only spoken of."""
-        return results((*builtin().values(), *self.tools), self.protocol)
+        return results((*builtin().values(), *self.tools), self.options.tool_format)
 
 
 def solve(
-    desk: Desk, voice: Voice, manner: Manner, solving: Solving, question: str, observers: Iterable[Observer] = ()
+    desk: Desk, voice: Voice, turns: TurnOptions, solving: Solving, question: str, observers: Iterable[Observer] = ()
 ) -> Generator[Heard]:
     """Solve a question and give out what is said as it is said, last `Done`. Its calls are written down as they are
     answered, whatever becomes of it.
@@ -155,16 +148,16 @@ def solve(
     Raises:
         TaiwaError: it cannot be solved so, or a call failed; `spent` holds the bill.
     """
-    program, way = solving.program(question, voice.model.abilities), solving.way_for(voice.model.abilities)
+    program, way = solving.program(question, voice.model.abilities), solving.tool_mode(voice.model.abilities)
     runs = desk.store.runs
-    run = runs.begin("", None, None, question, solving.options(way))
+    run = runs.begin("", None, None, question, solving.recorded(way))
 
     def note(event: Event) -> None:
         if isinstance(event, Asked) and isinstance(event.effect, Complete):
             runs.count_request(run, voice.model.name)
 
     runtime = Runtime(
-        voice.model, tools=solving.tools, limits=manner.limits, price=voice.price, interrupts=manner.interrupts,
+        voice.model, tools=solving.tools, limits=turns.limits, price=voice.price, interrupts=turns.interrupts,
         observers=(note, *observers),
     )  # fmt: skip
     try:

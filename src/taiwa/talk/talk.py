@@ -16,11 +16,11 @@ from taiwa.kernel.run import Runtime
 from taiwa.kernel.session import Done, Observer
 from taiwa.kernel.values import Note, TextDelta, Usage
 from taiwa.talk.desk import Desk
-from taiwa.talk.turn import Manner, Said, Turn, Utterance, Voice, begin_turn, resume_turn
+from taiwa.talk.turn import Turn, TurnOptions, TurnResult, Utterance, Voice, begin_turn, resume_turn
 
 __all__ = ["Talk"]
 
-Heard: TypeAlias = TextDelta | Note | Said
+Heard: TypeAlias = TextDelta | Note | TurnResult
 Turned: TypeAlias = tuple[Reply, Conversation]
 
 
@@ -37,7 +37,7 @@ class Talk:
         conversation: Conversation,
         voice: Voice,
         *,
-        manner: Manner | None = None,
+        options: TurnOptions | None = None,
         observers: Iterable[Observer] = (),
     ) -> None:
         self.desk = desk
@@ -45,8 +45,8 @@ class Talk:
         self._given = session
         self.conversation = conversation
         self.voice = voice
-        self.manner = manner or Manner()
-        desk.tools.update({tool.spec.name: tool for tool in self.manner.tools})
+        self.options = options or TurnOptions()
+        desk.tools.update({tool.spec.name: tool for tool in self.options.tools})
         self.spent = Spent()
         """The bill of this talk, failed turns included."""
         self._observers = tuple(observers)
@@ -61,7 +61,7 @@ class Talk:
         """The app of the conversation."""
         return self.conversation.app
 
-    def say(self, text: str) -> Said:
+    def say(self, text: str) -> TurnResult:
         """Have one turn.
 
         Raises:
@@ -76,7 +76,7 @@ class Talk:
         """Have one turn and give out the answer as it comes, last the committed turn."""
         return self._play(self._turn(Utterance(self.conversation, text)))
 
-    async def asay(self, text: str) -> Said:
+    async def asay(self, text: str) -> TurnResult:
         """As `say`, on an event loop."""
         turn = self._turn(Utterance(self.conversation, text))
         with self._billed(turn):
@@ -155,8 +155,8 @@ class Talk:
         """Go on from here under a second name; neither branch can change the other."""
         self._begun()
         self.desk.fork(self.conversation.tip, name)
-        manner, observers = self.manner, self._observers
-        return Talk(self.desk, name, self.conversation, self.voice, manner=manner, observers=observers)
+        options, observers = self.options, self._observers
+        return Talk(self.desk, name, self.conversation, self.voice, options=options, observers=observers)
 
     def _to(self, tip: str) -> Conversation:
         self.conversation = self.desk.checkout(tip)
@@ -165,7 +165,7 @@ class Talk:
     def _turn(self, said: Utterance) -> Turn:
         self._limits()
         name = self._given if said.base.fresh else self.session
-        turn = begin_turn(self.desk, name, said, self.voice, self.manner)
+        turn = begin_turn(self.desk, name, said, self.voice, self.options)
         self.session = turn.session
         return turn
 
@@ -175,7 +175,7 @@ class Talk:
         Raises:
             ConfigError: the model never says what was used, so nothing would ever reach the limit of cost.
         """
-        limits = self.manner.limits
+        limits = self.options.limits
         if limits.cost is None:
             return limits
         known = self.spent.cost
@@ -188,7 +188,7 @@ class Talk:
         return replace(limits, cost=max(limits.cost - known, 0))
 
     def _runtime(self, turn: Turn) -> Runtime:
-        observers, interrupts = (*self._observers, turn.observe), self.manner.interrupts
+        observers, interrupts = (*self._observers, turn.observe), self.options.interrupts
         return Runtime(
             self.voice.model,
             tools=turn.tools,
@@ -226,7 +226,7 @@ class Talk:
                         yield event
         yield self._settle(turn, done[0])
 
-    def _settle(self, turn: Turn, done: "Done[Turned]") -> Said:
+    def _settle(self, turn: Turn, done: "Done[Turned]") -> TurnResult:
         self.spent = self.spent + done.spent
         reply, after = done.value
         said, self.conversation = turn.commit(reply, after, done.spent)

@@ -20,9 +20,10 @@ from taiwa.store import Run, check_name, conflict_message
 from taiwa.talk.desk import Desk
 
 if TYPE_CHECKING:
+    from taiwa.flows.askresult import AskResult
     from taiwa.talk.asking import Looking
 
-__all__ = ["Manner", "Said", "Turn", "Utterance", "Voice", "begin_turn", "resume_turn", "sink"]
+__all__ = ["Turn", "TurnOptions", "TurnResult", "Utterance", "Voice", "begin_turn", "resume_turn", "sink"]
 
 
 class Edges(TypedDict, total=False):
@@ -51,11 +52,13 @@ class Voice:
 
 
 @value(tag="turn-options")
-class Manner:
-    """How turns are done: rounds of repair, whether a broken delta fails the turn, what may be spent in all, and what
-    a KeyboardInterrupt does to an answer that is streaming (`keep`: the turn is committed with what it has).
+class TurnOptions:
+    """Options of the turns of a session.
 
-    `tools` are what an app may name beside the built-in ones.
+    - `strict`: a state delta that cannot be read fails the turn. `repairs`: how often a bad delta is sent back.
+    - `limits`: usage limits of the whole session.
+    - `interrupts`: what a KeyboardInterrupt does to a streaming answer (`keep`: the turn is committed with what it has).
+    - `tools`: tools that an app may name beside the built-in ones.
     """
 
     strict: bool = False
@@ -64,8 +67,8 @@ class Manner:
     interrupts: Interrupts = "raise"
     tools: tuple[Tool, ...] = ()
 
-    def options(self) -> dict[str, Json]:
-        """What a later process must know to do the same turn."""
+    def to_json(self) -> dict[str, Json]:
+        """Return what another process needs to resume the turn."""
         return {"strict": self.strict, "repairs": self.repairs}
 
 
@@ -88,14 +91,17 @@ class Utterance:
         """Where the session must stand, None where there must be none."""
         return self.leaving or self.follows
 
-    def options(self) -> dict[str, Json]:
-        """What a later process must know to commit the same turn."""
+    def to_json(self) -> dict[str, Json]:
+        """Return what another process needs to commit the turn."""
         return {"why": self.why, "leaving": self.leaving}
 
 
 @value
-class Said:
-    """A committed turn: what was answered, what it changed, where it is, and its bill."""
+class TurnResult:
+    """A committed turn: the answer, its state delta, its place in the store, and its bill.
+
+    `ask` is the typed result of a turn that looked things up.
+    """
 
     text: str
     delta: Json
@@ -104,6 +110,7 @@ class Said:
     node: str
     parent: str
     spent: Spent
+    ask: "AskResult | None" = None
 
 
 @dataclass(slots=True)
@@ -148,7 +155,7 @@ class Turn:
         if isinstance(event, Asked) and isinstance(event.effect, Complete):
             self.desk.store.runs.count_request(self.run, self.model)
 
-    def commit(self, reply: Reply, after: Conversation, spent: Spent) -> tuple[Said, Conversation]:
+    def commit(self, reply: Reply, after: Conversation, spent: Spent) -> tuple[TurnResult, Conversation]:
         """Write the turn; the session moves to it.
 
         Raises:
@@ -159,10 +166,20 @@ class Turn:
         if self.looking is not None:
             self.looking.claim(self.desk.store, self.session)
         parent = said.follows or after.fresh[0].hash
-        return Said(reply.text, reply.delta, reply.warnings, self.session, settled.tip, parent, spent), settled
+        result = TurnResult(
+            reply.text, reply.delta, reply.warnings, self.session, settled.tip, parent, spent, self._ask(reply)
+        )
+        return result, settled
+
+    def _ask(self, reply: Reply) -> "AskResult | None":
+        if self.looking is None:
+            return None
+        from taiwa.flows.askresult import AskResult  # a conversation that does not look things up does without it
+
+        return AskResult.from_delta(reply.delta)
 
 
-def begin_turn(desk: Desk, session: str, said: Utterance, voice: Voice, manner: Manner) -> Turn:
+def begin_turn(desk: Desk, session: str, said: Utterance, voice: Voice, options: TurnOptions) -> Turn:
     """Begin a turn; from here on nothing that is paid for can be lost. Without a name, a new session takes a free one.
 
     Raises:
@@ -181,11 +198,11 @@ def begin_turn(desk: Desk, session: str, said: Utterance, voice: Voice, manner: 
             raise ConflictError(conflict_message(session, tip, said.expected))
         if base.fresh:
             store.nodes.put_app(base.app.source)
-        asked: dict[str, Json] = {} if looking is None else {"asking": record(looking.asking)}
-        options = manner.options() | said.options() | asked
-        run = store.runs.begin(session, said.follows, base.app.hash, said.text, options)
+        asked: dict[str, Json] = {} if looking is None else {"turn_options": record(looking.options)}
+        recorded = options.to_json() | said.to_json() | asked
+        run = store.runs.begin(session, said.follows, base.app.hash, said.text, recorded)
     name = voice.model.name
-    program = _program(said.text, manner, base, tools, looking)
+    program = _program(said.text, options, base, tools, looking)
     return Turn(desk, session, said, run, Journal((), sink(desk, run, voice)), program, name, tools, looking)
 
 
@@ -197,8 +214,8 @@ def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
     """
     store = desk.store
     run = store.runs.claim(found.id)
-    options = run.options if isinstance(run.options, dict) else {}
-    leaving = options.get("leaving")
+    recorded = run.options if isinstance(run.options, dict) else {}
+    leaving = recorded.get("leaving")
     leaving = leaving if isinstance(leaving, str) else None
     if _tip(desk, run.ref) != (leaving or run.base):
         store.runs.abandon(run.id)
@@ -206,13 +223,13 @@ def resume_turn(desk: Desk, found: Run, voice: Voice) -> Turn:
     if run.app is None:
         raise InputError(f"run {run.id} has no app to resume with")
     base = desk.start(desk.app(run.app)) if run.base is None else desk.checkout(run.base)
-    repairs = options.get("repairs")
-    manner = Manner(bool(options.get("strict")), repairs if isinstance(repairs, int) else 1)
+    repairs = recorded.get("repairs")
+    options = TurnOptions(bool(recorded.get("strict")), repairs if isinstance(repairs, int) else 1)
     journal = Journal(store.runs.journal(run.id), sink(desk, run.id, voice))
-    said = Utterance(base, run.text, str(options.get("why") or "turn"), leaving)
+    said = Utterance(base, run.text, str(recorded.get("why") or "turn"), leaving)
     tools = desk.tools_of(base.app)
-    looking = _looking_again(desk, base, options)
-    program = _program(run.text, manner, base, tools, looking)
+    looking = _looking_again(desk, base, recorded)
+    program = _program(run.text, options, base, tools, looking)
     return Turn(desk, run.ref, said, run.id, journal, program, voice.model.name, tools, looking)
 
 
@@ -221,12 +238,12 @@ def _tip(desk: Desk, session: str) -> str | None:
 
 
 def _program(
-    text: str, manner: Manner, base: Conversation, tools: tuple[Tool, ...], looking: "Looking | None"
+    text: str, options: TurnOptions, base: Conversation, tools: tuple[Tool, ...], looking: "Looking | None"
 ) -> Program[tuple[Reply, Conversation]]:
     if looking is not None:
         return looking.program(text)(base)
     specs = [tool.spec for tool in tools]
-    return say(text, strict=manner.strict, repairs=manner.repairs, tools=specs)(base)
+    return say(text, strict=options.strict, repairs=options.repairs, tools=specs)(base)
 
 
 @contextmanager
@@ -245,15 +262,15 @@ def _looking(desk: Desk, base: Conversation, voice: Voice) -> "Generator[Looking
         raise
 
 
-def _looking_again(desk: Desk, base: Conversation, options: dict[str, Json]) -> "Looking | None":
+def _looking_again(desk: Desk, base: Conversation, recorded: dict[str, Json]) -> "Looking | None":
     """Open what a turn looked into that was cut off."""
     if base.app.flow != "ask":
         return None
-    from taiwa.flows.askturn import asking_of
+    from taiwa.flows.askresult import options_from_delta
     from taiwa.talk.asking import looking_again
 
-    asking = asking_of(options)
-    return None if asking is None else looking_again(base.app, desk, asking)
+    options = options_from_delta(recorded)
+    return None if options is None else looking_again(base.app, desk, options)
 
 
 def sink(desk: Desk, run: int, voice: Voice) -> Callable[[Entry], None]:

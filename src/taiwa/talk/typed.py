@@ -22,7 +22,7 @@ from taiwa.store import item_key
 from taiwa.talk.desk import Desk
 from taiwa.talk.rows import Given
 from taiwa.talk.sidebyside import Asking, SideBySide
-from taiwa.talk.turn import Manner, Speaker, Voice, sink
+from taiwa.talk.turn import Speaker, TurnOptions, Voice, sink
 
 __all__ = ["Typed", "TypedRow", "Typing", "extract_one", "first_request"]
 
@@ -72,7 +72,7 @@ class TypedRow:
     kept: bool = False
 
 
-def extract_one(desk: Desk, voice: Voice, manner: Manner, typing: Typing, text: str) -> Done[Extracted[Any]]:
+def extract_one(desk: Desk, voice: Voice, options: TurnOptions, typing: Typing, text: str) -> Done[Extracted[Any]]:
     """Extract from one text; its calls are written down as they are answered, whatever becomes of it.
 
     Raises:
@@ -80,7 +80,7 @@ def extract_one(desk: Desk, voice: Voice, manner: Manner, typing: Typing, text: 
     """
     program, runs = typing.program(text), desk.store.runs
     run = runs.begin("", None, None, text, typing.options)
-    runtime = Runtime(voice.model, limits=manner.limits, price=voice.price)
+    runtime = Runtime(voice.model, limits=options.limits, price=voice.price)
     try:
         events = list(runtime.stream(program, Journal((), sink(desk, run, voice))))
     except TaiwaError as error:

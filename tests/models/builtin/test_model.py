@@ -14,7 +14,7 @@ from taiwa.conversation.layout import DELTA_LINE, EARLIER, ENVIRONMENT, STATE, t
 from taiwa.flows.answers import NAMED
 from taiwa.flows.askwords import ONE, WHOLE
 from taiwa.flows.gsm import Gsm
-from taiwa.flows.reason import Plan
+from taiwa.flows.reason import SolveOptions
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.values import (
     Chunk,
@@ -45,7 +45,9 @@ TOKENS = tokens()
 
 def solving(question: str, *names: str, prefix: str = "", most: int = 40) -> Request:
     tools: Iterable[ToolSpec] = [tool.spec for name, tool in builtin().items() if name in names]
-    made = Plan(sampling=Sampling(temperature=1.0, max_tokens=most, seed=5)).request(question, list(tools), "continue")
+    made = SolveOptions(sampling=Sampling(temperature=1.0, max_tokens=most, seed=5)).request(
+        question, list(tools), "prefill"
+    )
     return replace(made, prefix=prefix, stop=(">>",))
 
 
@@ -98,7 +100,7 @@ def test_a_beginning_that_could_not_be_written_is_refused() -> None:
 
 
 def test_other_ways_to_call_tools_are_refused_in_one_line() -> None:
-    for plan, way in ((Plan(protocol=Gsm()), "continue"), (Plan(), "native")):
+    for plan, way in ((SolveOptions(tool_format=Gsm()), "prefill"), (SolveOptions(), "native")):
         request = plan.request(QUESTION, [calculator.spec], way)
         with pytest.raises(UnsupportedError, match="tagged protocol") as caught:
             said(request)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import taiwa
-from taiwa.flows.reason import reason
+from taiwa.flows.reason import solve
 from taiwa.kernel import ConfigError, InputError, ToolError
 from taiwa.kernel.protocols import Tool
 from taiwa.tools import ProcessLimits, calculator
@@ -198,7 +198,7 @@ def test_a_program_calls_a_mounted_tool_beside_a_built_in_one(genuine: dict[str,
     tools = (calculator, genuine["add"])
     model = taiwa.script('Sum: <<add: {"a": 20, "b": 1}>>', "Twice: <<calculator: 21 * 2>>", "The answer is 42.")
 
-    rationale = taiwa.run(reason("What?", [each.spec for each in tools]), model, tools=tools)
+    rationale = taiwa.run(solve("What?", [each.spec for each in tools]), model, tools=tools)
 
     assert [call.result.text for call in rationale.calls] == ["21", "42"]
     assert rationale.answer == "42"

@@ -1,10 +1,10 @@
 import pytest
 
 from taiwa.apps.load import load_text
-from taiwa.apps.render import render_request, request_text, request_tokens
 from taiwa.conversation.derive import tokens_of
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.values import JsonSchema, Request, Text, ToolSpec, user
+from taiwa.operations.say import render_request, request_text, request_tokens
 
 TEXT = """\
 ---

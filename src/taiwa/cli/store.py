@@ -1,4 +1,4 @@
-"""Looking after the store."""
+"""The bill, and maintenance of the store: cost, fsck, gc, delete."""
 
 import sys
 from contextlib import suppress
@@ -7,21 +7,25 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import Flags, flags
-from taiwa.cli.screen import emit, say_line, table
+from taiwa.cli.output import emit, say_line, table, tell
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
+    from taiwa.store import Axis
     from taiwa.talk.desk import Desk
 
-__all__ = ["forget", "fsck", "gc"]
+__all__ = ["AXES", "cost", "delete", "fsck", "gc"]
+
+AXES = ("app", "model", "day", "session")
+"""The values of `store.Axis`; the store itself is opened when the command runs."""
 
 
 @click.command()
 @flags("json", "store")
 def fsck(shared: Flags) -> None:
-    """Check every hash, parent, name and word of the store. Nothing is changed; faults give exit code 2.
+    """Check every hash, parent, name and text of the store; the exit code is 2 if there are faults. Nothing is changed.
 
     \b
     taiwa fsck
@@ -47,12 +51,18 @@ def fsck(shared: Flags) -> None:
 
 @click.command()
 @click.option(
-    "--keep", type=click.IntRange(min=0), default=200, show_default=True, help="Moves of names that still count."
+    "--keep",
+    type=click.IntRange(min=0),
+    default=200,
+    show_default=True,
+    help="Keep the nodes of this many moves of session names.",
 )
-@click.option("--snapshots", is_flag=True, help="Delete the snapshots of states too; they are made anew when needed.")
+@click.option(
+    "--snapshots", is_flag=True, help="Delete the snapshots of states too; they are created again when needed."
+)
 @flags("json", "dry_run", "store")
 def gc(shared: Flags, keep: int, snapshots: bool) -> None:
-    """Delete what neither a conversation nor one of the newest moves leads to.
+    """Delete nodes that neither a conversation nor one of the newest moves reaches.
 
     \b
     taiwa gc --dry-run
@@ -81,23 +91,23 @@ def gc(shared: Flags, keep: int, snapshots: bool) -> None:
 
 @click.command()
 @click.argument("name", required=False, default="")
-@click.option("--batches", is_flag=True, help="Delete instead what was kept of the rows of batches (map).")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--batches", is_flag=True, help="Delete the stored rows of batches (map) instead.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @flags("json", "store")
-def forget(shared: Flags, name: str, batches: bool, yes: bool) -> None:
-    """Delete the conversation NAME for good: turns, calls, bill and words. There is no undo.
+def delete(shared: Flags, name: str, batches: bool, yes: bool) -> None:
+    """Delete the conversation NAME permanently: turns, calls, bill and texts. There is no undo.
 
     \b
-    taiwa forget chat-1
-    taiwa forget --batches         a batch with --resume asks for its rows anew
+    taiwa delete chat-1
+    taiwa delete --batches         a batch with --resume pays for its rows again
     """
     from taiwa.cli.keyboard import scrub
 
     if bool(name) == batches:
-        raise InputError("forget takes the name of a conversation, or --batches")
+        raise InputError("delete takes the name of a conversation, or --batches")
     desk = shared.desk()
     if batches:
-        _forget_rows(desk, shared, yes=yes)
+        _delete_rows(desk, shared, yes=yes)
         return
     path = desk.store.nodes.path(desk.store.refs.tip(name)) if desk.store.refs.has(name) else ()
     said = [node.user or "" for _, node in path if node.kind == "turn"]
@@ -133,10 +143,10 @@ def forget(shared: Flags, name: str, batches: bool, yes: bool) -> None:
         )
 
 
-def _forget_rows(desk: "Desk", shared: Flags, *, yes: bool) -> None:
+def _delete_rows(desk: "Desk", shared: Flags, *, yes: bool) -> None:
     _confirm("the rows of all batches", yes=yes)
     rows, runs = desk.store.batches.clear(), 0
-    with suppress(InputError):  # no row was ever said on its own
+    with suppress(InputError):  # no row was ever sent on its own
         runs = desk.store.delete_session("").runs
     if shared.as_json:
         emit({"rows": rows, "runs": runs})
@@ -149,5 +159,44 @@ def _confirm(what: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InputError(f"forgetting {what} cannot be undone: add --yes")
-    click.confirm(f"delete {what} for good?", abort=True, err=True)
+        raise InputError(f"deleting {what} cannot be undone; add --yes")
+    click.confirm(f"delete {what} permanently?", abort=True, err=True)
+
+
+@click.command()
+@click.option("--by", type=click.Choice(AXES), default="model", show_default=True, help="Add up by this.")
+@flags("json", "store")
+def cost(shared: Flags, by: "Axis") -> None:
+    """Add up what was spent, failed turns included. Unknown costs are shown as unknown, never as zero.
+
+    \b
+    taiwa cost
+    taiwa cost --by day --json
+    """
+    from taiwa.observe.prices import money
+    from taiwa.operations.results import CostResult, to_json
+
+    lines = shared.desk().store.costs(by)
+    if shared.as_json:
+        emit(to_json(CostResult(by, tuple(lines))))
+        return
+    if not lines:
+        tell("nothing was spent yet")
+        return
+    rows = [
+        (
+            line.name or "(in no conversation)", str(line.requests), str(line.failed), f"{line.usage.input_tokens:,}",
+            f"{line.usage.cache_read_tokens:,}", f"{line.usage.output_tokens:,}", money(line.cost_nano),
+        )
+        for line in lines
+    ]  # fmt: skip
+    table((by, "requests", "failed", "input", "cached", "output", "cost"), rows, frozenset(range(1, 7)))
+    unmetered = sum(line.unmetered for line in lines)
+    if unmetered:
+        tell(
+            ngettext(
+                "{n} call reported no usage; its tokens and cost are unknown",
+                "{n} calls reported no usage; their tokens and cost are unknown",
+                unmetered,
+            )
+        )

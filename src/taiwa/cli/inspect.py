@@ -1,0 +1,434 @@
+"""Look at conversations: log, show, search, state, diff, why, export, import."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from taiwa.cli.options import Flags, flags, read_whole
+from taiwa.cli.output import emit, inert, plain, say_line, table, tell
+from taiwa.i18n import _, ngettext
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json
+
+if TYPE_CHECKING:
+    from taiwa.conversation.history import Conversation
+    from taiwa.conversation.node import Node
+    from taiwa.conversation.places import Change
+    from taiwa.store import CallRecord, Excerpt
+    from taiwa.talk.desk import Desk
+
+__all__ = [
+    "diff", "export", "import_", "log", "print_changes", "print_diff", "print_log", "print_why", "save", "search", "show", "state", "why",
+]  # fmt: skip
+
+EXCERPT = 60
+FORMATS = {".jsonl": "jsonl", ".md": "md", ".html": "html"}
+STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
+
+
+@click.command()
+@click.argument("revision", required=False, default="")
+@click.option("--tree", is_flag=True, help="Show all conversations as branches of one tree.")
+@click.option("-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many.")
+@flags("json", "store")
+def log(shared: Flags, revision: str, tree: bool, limit: int) -> None:
+    """List all conversations, or the turns of one.
+
+    \b
+    taiwa log                list all conversations, the latest first
+    taiwa log chat-1         list its turns
+    taiwa log chat-1~3 -n 5  list the five turns up to that revision
+    taiwa log --tree         show branches
+    """
+    desk = shared.desk()
+    if tree:
+        _print_tree(desk, as_json=shared.as_json)
+    elif revision:
+        print_log(desk, revision, limit, as_json=shared.as_json)
+    else:
+        _print_sessions(desk, limit, as_json=shared.as_json)
+
+
+def _print_sessions(desk: "Desk", limit: int, *, as_json: bool) -> None:
+    from taiwa.operations.results import format_time, to_json
+
+    refs = desk.store.refs.list()[:limit]
+    if as_json:
+        emit(to_json(refs))
+    elif not refs:
+        tell("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
+    else:
+        rows = [(ref.name, ref.app, str(ref.turns), ref.tip[:12], format_time(ref.at_us)) for ref in refs]
+        table(("session", "app", "turns", "node", "last"), rows, frozenset({2}))
+
+
+def print_log(desk: "Desk", revision: str, limit: int, *, as_json: bool = False) -> None:
+    """List the turns up to a revision."""
+    from taiwa.operations import inspect
+    from taiwa.operations.results import to_json
+
+    entries = inspect.log(desk, revision, limit)
+    if as_json:
+        emit(to_json(entries))
+        return
+    lines = [(str(each.turn), each.hash[:12], each.node.kind, _excerpt(each.node)) for each in entries]
+    table(("turn", "node", "kind", "text"), lines, frozenset({0}))
+
+
+def _print_tree(desk: "Desk", *, as_json: bool) -> None:
+    """Print all histories as one forest: a node with one child is continued, with more it branches."""
+    from taiwa.operations import inspect
+    from taiwa.operations.results import to_json
+
+    found = inspect.tree(desk)
+    if as_json:
+        emit(to_json(found))
+        return
+    stack = [(name, node, "", "") for name, node in reversed(list(found.children.get(None, {}).items()))]
+    while stack:
+        name, node, lead, stem = stack.pop()
+        text = _excerpt(node) or desk.app(node.app).name
+        label = f"  ← {', '.join(found.names[name])}" if name in found.names else ""
+        say_line(f"{lead}{name[:12]} {node.kind:4} {text}{label}")
+        stack += _branches(list(found.children.get(name, {}).items()), stem)
+
+
+def _branches(kin: "list[tuple[str, Node]]", stem: str) -> "list[tuple[str, Node, str, str]]":
+    """Return the children of a node, the first one last, each with what is drawn before it and before its own children."""
+    if len(kin) < 2:
+        return [(name, node, stem, stem) for name, node in kin]
+    signs = [("├─ ", "│  ")] * (len(kin) - 1) + [("└─ ", "   ")]
+    return [
+        (name, node, stem + here, stem + below) for (name, node), (here, below) in zip(kin, signs, strict=True)
+    ][::-1]  # fmt: skip
+
+
+def _excerpt(node: "Node") -> str:
+    from taiwa.operations.inspect import format_value
+
+    text = node.user if node.kind == "turn" else format_value(node.delta) if node.kind == "edit" else node.answer
+    line = " ".join((text or "").split())
+    return line if len(line) <= EXCERPT else f"{line[: EXCERPT - 1]}…"
+
+
+@click.command()
+@click.argument("revision", required=False, default="")
+@flags("json", "store")
+def show(shared: Flags, revision: str) -> None:
+    """Show the turn at REVISION: texts, delta, state, calls and cost.
+
+    \b
+    taiwa show             the last turn of the latest conversation
+    taiwa show chat-1~2    two turns earlier
+    taiwa show 3f9a12      by the beginning of its hash
+    """
+    from taiwa.operations import inspect
+    from taiwa.operations.results import to_json
+
+    found = inspect.show(shared.desk(), revision)
+    if shared.as_json:
+        emit(to_json(found))
+        return
+    node, here = found.node, found.conversation
+    say_line(f"{found.hash}  {node.kind}, turn {here.count}, app {here.app.name}", "bold")
+    if node.user is not None:
+        say_line(f"\nyou: {node.user}")
+    if node.answer is not None:
+        say_line(f"\n{here.app.name}: {node.answer}")
+    if node.delta:
+        say_line(f"\ndelta: {inspect.format_value(node.delta)}")
+    for field, held in here.state.items():
+        say_line(f"  {field}: {inspect.format_value(held)}")
+    for call in found.calls:
+        say_line(f"call: {_describe_call(call)}", "dim")
+
+
+@click.command()
+@click.argument("text")
+@click.option("-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many.")
+@flags("json", "store")
+def search(shared: Flags, text: str, limit: int) -> None:
+    """Find the newest turns that contain all words of TEXT, in any language.
+
+    \b
+    taiwa search 会議
+    taiwa search "apple pie" -n 5
+    """
+    from taiwa.operations.results import to_json
+
+    hits = shared.desk().store.search(text, limit)
+    if shared.as_json:
+        emit(to_json(hits))
+    elif not hits:
+        tell(f"no turn contains {text!r}")
+    else:
+        rows = [(hit.hash[:12], ", ".join(hit.refs[:3]), _marked(hit.excerpt)) for hit in hits]
+        table(("node", "session", "text"), rows)
+
+
+def _marked(excerpt: "Excerpt") -> str:
+    """Return an excerpt with the matches in brackets."""
+    text = excerpt.text
+    for start, end in reversed(excerpt.marks):
+        text = f"{text[:start]}[{text[start:end]}]{text[end:]}"
+    return text
+
+
+@click.command()
+@click.argument("before")
+@click.argument("after", required=False, default="")
+@flags("json", "store")
+def diff(shared: Flags, before: str, after: str) -> None:
+    """Compare two revisions: their states, and the texts of their turns.
+
+    AFTER defaults to the current conversation.
+
+    \b
+    taiwa diff chat-1~2            what the last two turns of chat-1 changed, if it is the current one
+    taiwa diff chat-1 plan-b       two branches
+    """
+    print_diff(shared.desk(), before, after, as_json=shared.as_json)
+
+
+def print_diff(desk: "Desk", before: str, after: str, *, as_json: bool = False) -> None:
+    """Print what differs between two revisions."""
+    import difflib
+
+    from taiwa.operations import inspect
+    from taiwa.operations.results import to_json
+
+    found = inspect.diff(desk, before, after)
+    if as_json:
+        emit(to_json(found))
+        return
+    print_changes(found.changes)
+    one, other = found.before_lines, found.after_lines
+    for line in difflib.unified_diff(one, other, before or "latest", after or "latest", lineterm="", n=0):
+        if not line.startswith(("---", "+++", "@@")):
+            say_line(f"{line[0]} {line[1:]}", "green" if line.startswith("+") else "red")
+    if not found.changes and one == other:
+        say_line(_("nothing changed"))
+
+
+def print_changes(changes: "Iterable[Change]") -> None:
+    """Print changes of a state, a line each."""
+    from taiwa.operations.inspect import describe_change
+
+    for change in changes:
+        say_line(describe_change(change), STYLES[change.kind])
+
+
+@click.command()
+@click.argument("path")
+@click.argument("revision", required=False, default="")
+@flags("session", "json", "store")
+def why(shared: Flags, path: str, revision: str) -> None:
+    """Show which turn, and which model call, set the value at PATH last.
+
+    \b
+    taiwa why topics
+    taiwa why dictionary.文
+    taiwa why 'order[0].size' chat-1~3
+    """
+    print_why(shared.desk(), path, revision or shared.session, as_json=shared.as_json)
+
+
+def print_why(desk: "Desk", path: str, revision: str, *, as_json: bool = False) -> None:
+    """Print the turn that set a value."""
+    from taiwa.conversation.places import write_place
+    from taiwa.operations import inspect
+    from taiwa.operations.results import to_json
+
+    found = inspect.why(desk, path, revision)
+    if as_json:
+        emit(to_json(found))
+        return
+    origin, node, shown = found.origin, found.origin.node, inspect.format_value
+    by = {"turn": f"turn {origin.turn}", "edit": "an edit by hand", "app": "a change of app"}.get(
+        node.kind, "the app's start"
+    )
+    before = f", before: {shown(origin.before)}" if origin.before is not None else ""
+    say_line(f"{write_place(found.path)} = {shown(origin.after)}", "bold")
+    say_line(f"  set by {by} ({origin.hash[:12]}){before}")
+    if node.user is not None:
+        say_line(f"  you:         {node.user}")
+        say_line(f"  answer:      {node.answer}")
+    if node.delta is not None:
+        say_line(f"  delta:       {shown(node.delta)}")
+    for call in found.calls:
+        say_line(f"  call:        {_describe_call(call)}")
+
+
+def _describe_call(call: "CallRecord") -> str:
+    """Describe a call on one line: model, tokens and duration."""
+    tokens = "tokens not reported"
+    if call.usage is not None:
+        tokens = f"{call.usage.input_tokens} in + {call.usage.output_tokens} out tokens"
+    return ", ".join((*((call.model, tokens) if call.model else (call.kind,)), f"{call.ms} ms"))
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+@flags("session", "json", "store")
+def state(shared: Flags, ctx: click.Context) -> None:
+    """Show the state, or part of it; set it by hand; show its history.
+
+    \b
+    taiwa state                            the state of the latest conversation
+    taiwa state get dictionary.文
+    taiwa state set topics '["tea"]'       an edit is a node of its own, shown by why and reverted by undo
+    taiwa state history topics             every value that the field had
+    """
+    if ctx.invoked_subcommand is None:
+        _print_state(shared.desk().at(shared.session), as_json=shared.as_json)
+
+
+@state.command()
+@click.argument("path", default="")
+@click.argument("revision", default="")
+@flags("session", "json", "store")
+def get(shared: Flags, path: str, revision: str) -> None:
+    """Show the value at PATH, or the whole state."""
+    from taiwa.operations import inspect
+
+    here = shared.desk().at(revision or shared.session)
+    if not path:
+        _print_state(here, as_json=shared.as_json)
+        return
+    held = inspect.value_at(dict(here.state), path)
+    emit(held) if shared.as_json else say_line(inspect.format_value(held))
+
+
+@state.command("set")
+@click.argument("path")
+@click.argument("value")
+@flags("session", "json", "store")
+def set_(shared: Flags, path: str, value: str) -> None:
+    """Set the value at PATH to JSON; a word that is not JSON is taken as text."""
+    from taiwa.operations import inspect
+    from taiwa.operations.results import to_json
+
+    try:
+        held: Json = json.loads(value)
+    except ValueError:
+        held = value
+    found, changes = inspect.set_value(shared.desk(), shared.session, path, held)
+    if shared.as_json:
+        emit(to_json(found))
+    else:
+        print_changes(changes)
+
+
+@state.command()
+@click.argument("path")
+@flags("session", "json", "store")
+def history(shared: Flags, path: str) -> None:
+    """Show every value that PATH had, oldest first."""
+    from taiwa.operations import inspect
+    from taiwa.operations.results import to_json
+
+    entries = inspect.value_history(shared.desk(), path, shared.session)
+    if shared.as_json:
+        emit(to_json(entries))
+    elif not entries:
+        tell(f"{path} never had a value")
+    else:
+        table(
+            ("node", "by", "value"), [(each.hash[:12], each.by, inspect.format_value(each.value)) for each in entries]
+        )
+
+
+def _print_state(here: "Conversation", *, as_json: bool) -> None:
+    from taiwa.operations.inspect import format_value
+    from taiwa.operations.results import StateResult, to_json
+
+    if as_json:
+        emit(to_json(StateResult(here)))
+        return
+    if not here.state:
+        tell(_("app {app} has no state", app=here.app.name))
+    for name, held in here.state.items():
+        say_line(f"{name}: {format_value(held)}")
+
+
+@click.command()
+@click.argument("revision", required=False, default="")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write a file; its suffix sets the format."
+)
+@click.option(
+    "--format", "form", type=click.Choice(["jsonl", "md", "html"]), help="Set the format; import reads jsonl."
+)
+@click.option("--calls", is_flag=True, help="Include the bill of each turn (jsonl).")
+@flags("store")
+def export(shared: Flags, revision: str, output: Path | None, form: str | None, calls: bool) -> None:
+    """Write the conversation at REVISION as JSONL (for import), Markdown or one HTML page.
+
+    \b
+    taiwa export chat-1 > chat-1.jsonl
+    taiwa export chat-1 -o chat-1.html
+    """
+    from taiwa.operations.text_files import write_file
+
+    desk = shared.desk()
+    form = form or (_format_of(output) if output else "jsonl")
+    text = _exported(desk, revision, form, calls=calls)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    write_file(output, text)
+    tell(_("written to {path}", path=output))
+
+
+def save(desk: "Desk", revision: str, path: Path) -> None:
+    """Write a conversation to a file, in the format of its suffix.
+
+    Raises:
+        InputError: the suffix is unknown, or the file cannot be written.
+    """
+    from taiwa.operations.text_files import write_file
+
+    write_file(path, _exported(desk, revision, _format_of(path)))
+
+
+def _exported(desk: "Desk", revision: str, form: str, *, calls: bool = False) -> str:
+    from taiwa.operations import inspect
+
+    text = inspect.export(desk, revision, form, calls=calls)
+    return inert(text) if form == "jsonl" else plain(text)
+
+
+def _format_of(path: Path) -> str:
+    if path.suffix not in FORMATS:
+        raise InputError(f"{path}: unknown suffix {path.suffix!r}; use one of {', '.join(FORMATS)}")
+    return FORMATS[path.suffix]
+
+
+@click.command("import")
+@click.argument("file")
+@click.argument("name", required=False)
+@flags("json", "store")
+def import_(shared: Flags, file: str, name: str | None) -> None:
+    """Read an exported conversation from FILE (`-` for standard input): all or nothing, every hash checked.
+
+    \b
+    taiwa import chat-1.jsonl
+    taiwa import chat-1.jsonl chat-from-home
+    """
+    desk = shared.desk()
+    here = desk.import_lines(read_whole(file).split("\n"), name)  # `splitlines` splits at more than line feeds
+    sessions: list[Json] = [ref.name for ref in desk.store.refs.list() if ref.tip == here.tip]
+    if shared.as_json:
+        emit({"node": here.tip, "turns": here.count, "sessions": sessions})
+    else:
+        say_line(
+            ngettext(
+                "{names}: {n} turn, every hash is right",
+                "{names}: {n} turns, every hash is right",
+                here.count,
+                names=", ".join(map(str, sessions)),
+            )
+        )

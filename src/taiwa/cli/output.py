@@ -1,0 +1,291 @@
+"""Terminal output: results, notices, tables, streamed answers, bills and typed values.
+
+Output is plain when piped, aligned for wide characters, and free of control codes from models and files.
+"""
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+
+from taiwa.i18n import _, gettext_noop, ngettext
+from taiwa.kernel.records import Json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from taiwa.flows.repair import Attempt
+    from taiwa.kernel.ledger import Spent
+    from taiwa.kernel.values import Enforcement, Note
+    from taiwa.operations.results import RequestPreview
+    from taiwa.shape import Fix
+    from taiwa.talk.talk import Heard
+    from taiwa.talk.turn import TurnResult
+
+__all__ = [
+    "attempt_lines", "bill_line", "console", "emit", "enforcement_lines", "errors", "fix_lines", "inert", "plain", "pretty",
+    "print_preview", "print_stream", "say_line", "table", "tell", "wait_for_turn",
+]  # fmt: skip
+
+INTERRUPTED = "the answer was interrupted"
+STATE_UNCHANGED = "the state was left as it was: "
+WARNINGS = (
+    gettext_noop("the answer was cut off at the length limit"),
+    gettext_noop("the model refused to go on"),
+    gettext_noop("the old turns could not be summarised; they stay in the prompt"),
+)
+"""Warnings of a turn that have a translation."""
+MOST_PLACES = 5
+MOST_CLAUSES = 6
+SHOWN_CHARS = 200
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def plain(text: str) -> str:
+    """Make text safe to print: control codes and direction overrides become visible characters.
+
+    >>> plain("a\\x1b[2Jb\\r")
+    'a␛[2Jb␍'
+    """
+    return CONTROL.sub(lambda match: chr(0x2400 + ord(match[0])) if ord(match[0]) < 0x20 else "\ufffd", text)
+
+
+@cache
+def console() -> "Console":
+    """Return the console of results; colours only on a terminal."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
+
+
+@cache
+def errors() -> "Console":
+    """Return the console of notices and progress."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, soft_wrap=True, emoji=False, markup=False)
+
+
+def emit(item: Json) -> None:
+    """Print one JSON object on one line, for programs."""
+    click.echo(inert(json.dumps(item, ensure_ascii=False)))
+
+
+def inert(text: str) -> str:
+    """Escape control codes in JSON text; it is parsed to the same value."""
+    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def say_line(text: str, style: str = "") -> None:
+    """Print a line of a result."""
+    if not style or not sys.stdout.isatty():
+        click.echo(plain(text))
+    else:
+        console().print(plain(text), style=style)
+
+
+def tell(text: str, style: str = "dim") -> None:
+    """Print a notice to standard error."""
+    if sys.stderr.isatty():
+        errors().print(plain(text), style=style)
+    else:
+        click.echo(plain(text), err=True)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> None:
+    """Print aligned columns; wide characters count two cells. Columns `right` are right-aligned; without heads there is no head line."""
+    from rich.cells import cell_len
+
+    lines = [tuple(plain(cell).replace("\n", " ") for cell in row) for row in ((heads, *rows) if heads else rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    for number, line in enumerate(lines):
+        cells: list[str] = []
+        for column, cell in enumerate(line):
+            pad = " " * (widths[column] - cell_len(cell))
+            cells.append(pad + cell if column in right else cell + pad)
+        say_line("  ".join(cells).rstrip(), "bold" if heads and number == 0 else "")
+
+
+def print_stream(events: "Iterable[Heard]", *, as_json: bool = False, verbose: bool = False) -> "TurnResult":
+    """Print an answer while it is written, then its warnings; with JSON only the committed turn."""
+    from taiwa.flows.live import MARKED
+    from taiwa.kernel.values import TextDelta
+    from taiwa.operations.results import to_json
+    from taiwa.talk.turn import TurnResult
+
+    started, first = time.monotonic(), 0.0
+    turn: TurnResult | None = None
+    notes: list[Note] = []
+    try:
+        for event in events:
+            if isinstance(event, TextDelta):
+                first = first or time.monotonic() - started
+                if not as_json:
+                    click.echo(plain(event.text), nl=False)
+                    sys.stdout.flush()
+            elif isinstance(event, TurnResult):
+                turn = event
+            elif event.code in MARKED:  # a tool call and its result stand in the text
+                if not as_json:
+                    click.echo(_dimmed(event.text), nl=False)
+            else:
+                notes.append(event)
+    except KeyboardInterrupt:
+        tell("\n" + _("the turn was cut off; taiwa resume finishes it without paying again"))
+        raise
+    finally:
+        if turn is None and first and not as_json:
+            click.echo()
+    assert turn is not None, "the events of a turn end with its result"
+    if as_json:
+        emit(to_json(turn))
+    else:
+        click.echo("" if first else plain(turn.text))
+    _print_notes([note for note in notes if turn.text or note.text != INTERRUPTED], verbose=verbose)
+    if verbose:
+        waited = _("first word after {seconds} s", seconds=f"{first:.2f}")
+        tell(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)} · {waited}")
+    return turn
+
+
+def wait_for_turn(events: "Iterable[Heard]") -> "tuple[TurnResult, list[Note]]":
+    """Return the result of a turn and its notes; its text is not printed."""
+    from taiwa.kernel.values import TextDelta
+    from taiwa.talk.turn import TurnResult
+
+    turn: TurnResult | None = None
+    notes: list[Note] = []
+    for event in events:
+        if isinstance(event, TurnResult):
+            turn = event
+        elif not isinstance(event, TextDelta):
+            notes.append(event)
+    assert turn is not None, "the events of a turn end with its result"
+    return turn, notes
+
+
+def print_preview(preview: "RequestPreview", *, as_json: bool) -> None:
+    """Print the request that would be sent."""
+    from taiwa.operations.results import to_json
+    from taiwa.operations.say import request_text
+
+    if as_json:
+        emit(to_json(preview))
+        return
+    say_line(request_text(preview.request))
+    if preview.cached_tokens:
+        tell(f"about {preview.cached_tokens:,} of them are the prefix of the last request, which a prefix cache holds")
+
+
+def _dimmed(text: str) -> str:
+    colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return click.style(plain(text), dim=True) if colours else plain(text)
+
+
+def _print_notes(notes: "list[Note]", *, verbose: bool) -> None:
+    """Print the warnings of a turn; that an interrupted answer has no delta is not one of them."""
+    interrupted = any(note.text == INTERRUPTED for note in notes)
+    for note in notes:
+        if interrupted and note.code == "turn" and note.text != INTERRUPTED:
+            continue
+        if note.level == "warning" or verbose:
+            tell(_warning(note.text), "yellow")
+
+
+def _warning(text: str) -> str:
+    """Translate a warning of a turn; an unknown one stays as it is."""
+    if text == INTERRUPTED:
+        return _("stopped; the answer so far is kept")
+    if text.startswith(STATE_UNCHANGED):
+        return _("the state was left as it was: {why}", why=text.removeprefix(STATE_UNCHANGED))
+    return _(text)
+
+
+def bill_line(spent: "Spent") -> str:
+    """Write a bill on one line."""
+    from taiwa.observe.prices import money
+
+    usage = spent.usage
+    tokens = _("{input} in ({cached} cached) + {output} out tokens",
+        input=f"{usage.input_tokens:,}", cached=f"{usage.cache_read_tokens:,}", output=f"{usage.output_tokens:,}",
+    )  # fmt: skip
+    most, cost = spent.usage + spent.estimated, money(spent.cost)
+    if spent.unmetered and spent.estimated.input_tokens:  # a call that was cut is known from above
+        tokens = _(
+            "at most {input} in + {output} out tokens", input=f"{most.input_tokens:,}", output=f"{most.output_tokens:,}"
+        )
+        cost = f"≤ {money(spent.cost_at_most)}" if spent.cost_at_most else money(spent.cost_at_most)
+    elif spent.unmetered and not usage.input_tokens:
+        tokens = _("tokens not reported")
+    return _(
+        "{calls} · {tokens} · {cost} · {seconds} s",
+        calls=ngettext("{n} call", "{n} calls", spent.requests),
+        tokens=tokens,
+        cost=cost,
+        seconds=f"{spent.seconds:.2f}",
+    )
+
+
+def pretty(value: Json) -> str:
+    """Write a value as JSON on several lines, with control codes escaped.
+
+    >>> pretty(["a\\x9b", 1])
+    '[\\n  "a\\\\u009b",\\n  1\\n]'
+    """
+    return inert(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def fix_lines(fixes: "Iterable[Fix]") -> list[str]:
+    """Describe repairs, a line for each kind."""
+    lines: list[str] = []
+    kinds = sorted(fixes, key=lambda fix: (fix.level, fix.code, fix.position))
+    for (level, code), group in groupby(kinds, key=lambda fix: (fix.level, fix.code)):
+        places = [f"{fix.position:,}" for fix in group]
+        more = f" and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
+        lines.append(f"repaired ({level}): {code} at character {', '.join(places[:MOST_PLACES])}{more}")
+    return lines
+
+
+def attempt_lines(attempts: "Sequence[Attempt]") -> list[str]:
+    """Describe attempts: the output mode, the usage, repairs and errors of each."""
+    lines: list[str] = []
+    for number, each in enumerate(attempts, 1):
+        usage = each.usage
+        tokens = "tokens not reported" if usage is None else f"{usage.input_tokens:,} in + {usage.output_tokens:,} out"
+        asked = each.mode if each.form == "whole" else f"{each.mode}, {each.form}"
+        lines += [f"downgrade: {why}" for why in each.downgrades]
+        lines.append(f"attempt {number} ({asked}): {'invalid' if each.diagnostics else 'valid'} · {tokens}")
+        lines += [f"  {line}" for line in enforcement_lines(each.enforcement)]
+        lines += [f"  {line}" for line in fix_lines(each.fixes)]
+        if each.diagnostics:
+            text = " ".join(each.text.split())
+            lines.append(f"  text: {text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + '…'}")
+            lines += [f"  {line}" for line in each.diagnostics]
+    return lines
+
+
+def enforcement_lines(enforcement: "Enforcement | None") -> list[str]:
+    """Describe which clauses of a constraint were enforced while decoding, and which were checked: by JSON pointer and keyword."""
+    if enforcement is None:
+        return []
+    told = f"sent as {enforcement.way}" if enforcement.way else "not sent to the server"
+    lines = [f"enforced: {_listed(enforcement.enforced)} · {told}"]
+    if enforcement.promised:
+        lines.append(f"promised by the server, not probed: {_listed(enforcement.promised)}")
+    if enforcement.checked:
+        lines.append(f"only checked: {_listed(enforcement.checked)}")
+    if enforcement.broken:
+        lines.append(f"violated by the answer: {_listed(enforcement.broken)}")
+    return lines
+
+
+def _listed(clauses: Sequence[str]) -> str:
+    more = f" and {len(clauses) - MOST_CLAUSES} more" if len(clauses) > MOST_CLAUSES else ""
+    return (", ".join(clauses[:MOST_CLAUSES]) or "nothing") + more

@@ -1,0 +1,56 @@
+"""Questions to documents: the app that answers them, with its options as parameters."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from taiwa.apps.catalogue import find
+from taiwa.conversation.app import App
+from taiwa.kernel.records import Json
+from taiwa.operations.documents import SILENT, Reporter, find_indexes, open_library
+from taiwa.settings import Settings
+from taiwa.talk.asking import SHIPPED
+
+__all__ = ["AskOptions", "open_ask_app"]
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """Where a question is searched for, for whom, and when to ask back.
+
+    - `indexes`: names of indexes, or folders, which are indexed first; all indexes without any.
+    - `audience`: the principals for whom documents are searched (`user:ann`, `group:hr`).
+    - `user`: a user of the store, or the file of a profile.
+    - `policy`: when to ask back ("": `look_first`). `assess_by`: how a model assesses the dialogue ("": `auto`).
+    - `max_questions`: the most questions back in a row (None: as the policy and the user set it).
+    """
+
+    indexes: tuple[str, ...] = ()
+    audience: tuple[str, ...] = ()
+    user: str = ""
+    policy: str = ""
+    assess_by: str = ""
+    max_questions: int | None = None
+
+
+def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = SILENT) -> App:
+    """Open the app `ask` with options as its parameters; folders are indexed first.
+
+    Raises:
+        InputError: an index or a parameter is not found or not valid.
+    """
+    own = [name for name in options.indexes if name != SHIPPED]
+    names = list(options.indexes)
+    if own:
+        with open_library(settings) as library:
+            found = [index.name for index in find_indexes(library, own, settings, reporter)]
+        names = found + [SHIPPED] * (SHIPPED in options.indexes)
+    is_file = options.user != "" and Path(options.user).is_file()
+    values: dict[str, Json] = {
+        "in": list[Json](names),
+        "as": list[Json](options.audience),
+        "user": str(Path(options.user).absolute()) if is_file else options.user,
+        "policy": options.policy,
+        "assess_by": options.assess_by,
+        "max_questions": options.max_questions,
+    }
+    return find("ask").opened({name: each for name, each in values.items() if each not in (None, "", [])})

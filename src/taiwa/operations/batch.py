@@ -1,0 +1,368 @@
+"""Batches: rows from a file, each a turn of one conversation, a conversation of its own, or an extraction.
+
+Rows are read one by one, and a row that cannot be read or answered becomes a row with its error.
+"""
+
+import asyncio
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Self, TypeAlias, cast
+
+from taiwa.apps.catalogue import find
+from taiwa.apps.params import convert_params
+from taiwa.conversation.app import App
+from taiwa.conversation.history import begin
+from taiwa.conversation.layout import turn_request
+from taiwa.flows.chat import TEXT_LIMIT
+from taiwa.kernel.errors import InputError, LimitError
+from taiwa.kernel.ledger import Spent
+from taiwa.kernel.records import Json, digest
+from taiwa.kernel.values import Request
+from taiwa.operations.results import BatchResult
+from taiwa.operations.say import AskParam, open_app, request_tokens
+from taiwa.settings import Settings
+from taiwa.talk.desk import Desk
+from taiwa.talk.fold import fold, said_before
+from taiwa.talk.map import Map
+from taiwa.talk.opening import open_voice
+from taiwa.talk.rows import Counted, Given
+from taiwa.talk.sidebyside import SideBySide
+from taiwa.talk.talk import Talk
+from taiwa.talk.turn import TurnOptions
+from taiwa.talk.typed import Typed, Typing, first_request
+
+__all__ = [
+    "BatchMode", "BatchOptions", "BatchPreview", "Counts", "OnRow", "RowFile", "Stopped", "open_rows", "preview_extractions",
+    "preview_turns", "run_extractions", "run_turns",
+]  # fmt: skip
+
+BatchMode: TypeAlias = Literal["fold", "map"]
+Stopped: TypeAlias = Literal["", "interrupted", "unavailable", "cost"]
+MOST_BYTES = 4 * TEXT_LIMIT
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+JSONL = frozenset({".jsonl", ".ndjson"})
+MOST_OPENED = 256
+MOST_UNAVAILABLE = 10
+UNAVAILABLE = frozenset({"overloaded", "timeout", "rate-limit"})
+"""Errors of a server that cannot be reached; `MOST_UNAVAILABLE` rows in a row with one of them end a batch."""
+UNFIT = re.compile(r"[~@{}\s\x00-\x1f\x7f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """How a batch of turns is run.
+
+    - `app`: its name or file. `params`: its parameters, as text.
+    - `mode`: `fold` for one conversation whose state is carried on; `map` for each row on its own.
+    - `session`: the conversation of a fold ("": named after the app and the file).
+    - `width`: rows at a time (map). `resume`: keep the rows that were answered before.
+    """
+
+    app: str
+    mode: BatchMode
+    params: Mapping[str, str] = field(default_factory=dict[str, str])
+    session: str = ""
+    width: int = 4
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPreview:
+    """What a batch would send: rows that can be sent, rows that cannot with their errors, and an estimate of the tokens."""
+
+    rows: int
+    tokens: int
+    errors: tuple[tuple[int, str], ...]
+
+
+@dataclass
+class Counts:
+    """The counts and the bill of the rows so far."""
+
+    done: int = 0
+    failed: int = 0
+    kept: int = 0
+    spent: Spent = field(default_factory=Spent)
+    session: str = ""
+    stopped: Stopped = ""
+    reason: str = ""
+    unavailable: int = 0
+
+    def add(self, row: Counted) -> None:
+        """Count a row."""
+        self.kept += row.kept
+        self.failed += row.error is not None
+        self.done += row.error is None and not row.kept
+        if not row.kept:
+            self.spent = self.spent + row.spent
+        error = row.error if isinstance(row.error, dict) else {}
+        self.unavailable = self.unavailable + 1 if error.get("type") in UNAVAILABLE else 0
+        if self.unavailable >= MOST_UNAVAILABLE:
+            self.stopped, self.reason = "unavailable", str(error.get("message", ""))
+
+    def result(self, stopped: str) -> BatchResult:
+        """Return the counts as the result of the batch."""
+        return BatchResult(self.session, self.done, self.failed, self.kept, self.spent, stopped)
+
+
+OnRow: TypeAlias = Callable[[Any, Counts], None]
+"""Called with each row (`Row` or `TypedRow`) and the counts so far, in the order of the file."""
+
+
+class _StoppedError(Exception):
+    """The server answered none of the last rows."""
+
+
+def run_turns(
+    desk: Desk,
+    settings: Settings,
+    turns: TurnOptions,
+    options: BatchOptions,
+    rows: "RowFile",
+    on_row: OnRow,
+    *,
+    ask: AskParam | None = None,
+) -> Counts:
+    """Run a batch of turns; the counts say why it stopped early.
+
+    Raises:
+        TaiwaError: the batch cannot begin, or an error that every further row would have.
+    """
+    counts = Counts()
+    if options.mode == "map":
+        opened = _Opening(options.app, options.params)
+        if not rows.as_json:
+            opened(None)  # a parameter that is missing is missing in every row
+        voice = open_voice(None, settings, opened.app)
+        job = Map(desk, voice, turns, opened=opened, width=options.width, resume=options.resume)
+        return _run(counts, on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
+    app = open_app(options.app, options.params, ask)
+    counts.session = options.session or _session_of(desk, app, rows, resume=options.resume)
+    here = desk.at(counts.session) if desk.store.refs.has(counts.session) else desk.start(app)
+    if here.app.hash != app.hash:
+        raise InputError(f"session {counts.session!r} has another app or other parameters; choose another -s NAME")
+    talk = Talk(desk, counts.session, here, open_voice(None, settings, app), options=turns)
+    before = said_before(talk, rows) if options.resume else ()
+
+    def run(add: Callable[[Counted], None]) -> None:
+        for row in fold(talk, rows, before):
+            add(row)
+
+    return _run(counts, on_row, run)
+
+
+def run_extractions(
+    desk: Desk,
+    settings: Settings,
+    turns: TurnOptions,
+    typing: Typing,
+    rows: "RowFile",
+    on_row: OnRow,
+    *,
+    width: int = 4,
+    resume: bool = False,
+) -> Counts:
+    """Run a batch of extractions; the counts say why it stopped early.
+
+    Raises:
+        TaiwaError: an error that every further row would have.
+    """
+    job: SideBySide[Any, Any] = Typed(
+        desk, open_voice(None, settings), turns, typing=typing, width=width, resume=resume
+    )  # fmt: skip
+    return _run(Counts(), on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
+
+
+def _run(counts: Counts, on_row: OnRow, run: Callable[[Callable[[Counted], None]], None]) -> Counts:
+    def add(row: Counted) -> None:
+        counts.add(row)
+        on_row(row, counts)
+        if counts.stopped:
+            raise _StoppedError
+
+    try:
+        run(add)
+    except KeyboardInterrupt:
+        counts.stopped = "interrupted"
+    except _StoppedError:
+        pass
+    except LimitError as error:
+        counts.stopped, counts.reason = "cost", error.message
+    return counts
+
+
+async def _drain(rows: AsyncGenerator[Counted], add: Callable[[Counted], None]) -> None:
+    async with aclosing(rows):
+        async for row in rows:
+            add(row)
+
+
+def preview_turns(options: BatchOptions, rows: "RowFile") -> BatchPreview:
+    """Estimate what a batch of turns would send; nothing is sent.
+
+    Raises:
+        TaiwaError: the app cannot be opened.
+    """
+    opened = _Opening(options.app, options.params)
+
+    def request(given: Given) -> Request:
+        return turn_request(begin(opened(given.params if options.mode == "map" else None)), given.text)
+
+    return _preview(rows, request)
+
+
+def preview_extractions(settings: Settings, typing: Typing, rows: "RowFile") -> BatchPreview:
+    """Estimate what a batch of extractions would send; nothing is sent.
+
+    Raises:
+        TaiwaError: the model cannot be opened.
+    """
+    model: Any = open_voice(None, settings).model
+    return _preview(rows, lambda given: first_request(typing, given.text, model))
+
+
+def _preview(rows: "RowFile", request: Callable[[Given], Request]) -> BatchPreview:
+    good = tokens = 0
+    errors: list[tuple[int, str]] = []
+    for given in rows:
+        try:
+            if given.error:
+                raise InputError(given.error)
+            tokens += request_tokens(request(given))
+            good += 1
+        except InputError as error:
+            errors.append((given.index, error.message))
+    return BatchPreview(good, tokens, tuple(errors))
+
+
+def _session_of(desk: Desk, app: App, rows: "RowFile", *, resume: bool) -> str:
+    """Name the conversation of a fold after its file, so that resuming with the file finds it."""
+    if rows.name == "-":
+        if resume:
+            raise InputError("--resume of rows from standard input requires the name of their session: -s NAME")
+        return desk.new_name(app)
+    name = f"{app.name}-{UNFIT.sub('-', Path(rows.name).stem)[:60]}"
+    if desk.store.refs.has(name) and not resume:
+        raise InputError(f"session {name} already exists; --resume continues it, -s NAME creates another")
+    return name
+
+
+class _Opening:
+    """Open an app with the parameters of a row on top of those of the batch."""
+
+    def __init__(self, name: str, params: Mapping[str, str]) -> None:
+        self.app = find(name)
+        self._params = convert_params(self.app, params)
+        self._opened: dict[str, App] = {}
+
+    def __call__(self, params: Json) -> App:
+        """Return the app of a row; rows with the same parameters share it.
+
+        Raises:
+            InputError: a parameter is unknown, missing or has the wrong type.
+        """
+        if params is None:
+            params = {}
+        if not isinstance(params, dict):
+            raise InputError("params must be an object of names and values")
+        name = digest(params)
+        if name not in self._opened:
+            if len(self._opened) >= MOST_OPENED:
+                self._opened.clear()
+            self._opened[name] = self.app.opened(self._params | params)
+        return self._opened[name]
+
+
+@dataclass(frozen=True)
+class RowFile:
+    """A file of rows that can be read again and again; none of it is kept in memory."""
+
+    name: str
+    stream: BinaryIO
+    as_json: bool
+    count: int
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.close()
+
+    def __iter__(self) -> Iterator[Given]:
+        """Yield every row that is not blank; a row has the number of its line."""
+        for number, raw in _lines(self.stream):
+            if raw is None:
+                yield Given(number, error=f"line {number} is longer than {MOST_BYTES:,} bytes")
+            elif raw.strip():
+                yield _given(number, raw, as_json=self.as_json)
+
+
+def open_rows(file: str) -> RowFile:
+    """Open a file of rows (`-` for standard input): lines of text, or of JSON where its name or its first line says so.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    if file == "-":
+        stream: BinaryIO = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  (a RowFile closes it)
+        shutil.copyfileobj(sys.stdin.buffer, stream)
+    else:
+        try:
+            stream = Path(file).open("rb")  # noqa: SIM115  (the same)
+        except OSError as error:
+            raise InputError(f"{file}: {error.strerror}") from None
+    count, first = 0, b""
+    for _, raw in _lines(stream):
+        if raw is None or raw.strip():
+            first = first or raw or b"?"
+            count += 1
+    return RowFile(file, stream, Path(file).suffix.lower() in JSONL or _is_row(first), count)
+
+
+def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """Yield each line with its number; None for one that is too long to be read."""
+    stream.seek(0)
+    number = 0
+    while raw := stream.readline(MOST_BYTES + 1):
+        number += 1
+        too_long = len(raw) > MOST_BYTES
+        while len(raw) > MOST_BYTES and not raw.endswith(b"\n"):
+            raw = stream.readline(MOST_BYTES + 1)
+        yield number, None if too_long else raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw
+
+
+def _is_row(raw: bytes) -> bool:
+    try:
+        found: object = json.loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and "text" in found
+
+
+def _given(number: int, raw: bytes, *, as_json: bool) -> Given:
+    try:
+        line = raw.decode().rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        return Given(number, error=f"line {number} is not UTF-8 at byte {error.start}")
+    return _from_json(number, line) if as_json else Given(number, line)
+
+
+def _from_json(number: int, line: str) -> Given:
+    try:
+        found: object = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return Given(number, error=f"line {number} is not JSON ({error})")
+    if not isinstance(found, dict):
+        return Given(number, error=f'line {number} is not an object such as {{"text": …}}')
+    row = cast("dict[str, Json]", found)
+    name, text = row.get("id"), row.get("text")
+    if not isinstance(text, str):
+        return Given(number, id=name, error=f'line {number} has no "text"')
+    return Given(number, text, name, row.get("params"))

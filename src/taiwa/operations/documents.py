@@ -1,0 +1,363 @@
+"""Index folders of documents, choose embeddings for an index, and find passages."""
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
+from taiwa.kernel.records import Json
+from taiwa.models.http_api.embeddings import Endpoint, by_meaning, caught_up, open_embedder
+from taiwa.operations.results import FindResult, MarkedPassage, to_json
+from taiwa.retrieval import Index, Library, ScopedRetriever
+from taiwa.retrieval.types import ENOUGH, DocumentListing, EmbedderChoice, Gain, IndexSummary
+from taiwa.settings import Settings
+
+if TYPE_CHECKING:
+    from taiwa.retrieval.embedding import Embedder
+    from taiwa.retrieval.hybrid import HybridIndex
+    from taiwa.retrieval.ingest import Progress, RefreshReport
+
+__all__ = [
+    "EMBEDDINGS_OFF", "EmbeddingsResult", "FindOptions", "IndexOptions", "Reporter", "describe_embeddings", "document_to_json",
+    "embeddings_of", "find", "find_indexes", "index_folder", "open_library",
+    "refreshed_to_json", "summary_to_json",
+]  # fmt: skip
+
+EMBEDDINGS_OFF = "off"
+WAIT = 600.0
+"""Seconds to wait for another process that is indexing the same folder."""
+MOST_NAMES = 1_000
+PART = 0.1
+"""The share of an index that must be new before the check of its embeddings is repeated."""
+
+
+def _ignore(_: str) -> None:
+    """Report nothing."""
+
+
+def _no_progress() -> "AbstractContextManager[Progress]":
+    return nullcontext(lambda _done, _whole, _what: None)
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """Where indexing reports to: `notice` and `warning` get lines, `progress` opens a progress bar."""
+
+    notice: Callable[[str], None] = _ignore
+    warning: Callable[[str], None] = _ignore
+    progress: "Callable[[], AbstractContextManager[Progress]]" = _no_progress
+
+
+SILENT = Reporter()
+
+
+@dataclass(frozen=True, slots=True)
+class FindOptions:
+    """What to find, and where.
+
+    - `indexes`: names of indexes, or folders, which are indexed first; all indexes without any.
+    - `audience`: the principals for whom passages are shown (`user:ann`, `group:hr`); without any, what everyone may see.
+    - `limit`: the most passages.
+    """
+
+    query: str
+    indexes: tuple[str, ...] = ()
+    audience: tuple[str, ...] = ()
+    limit: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOptions:
+    """What to index, and how.
+
+    - `folder`: a folder, or the name of an index. `name`: of a new index ("": the folder's own name).
+    - `language`: whose words are stemmed.
+    - `embeddings`: the folder of a model, an endpoint (http://HOST:PORT/v1#NAME), `off`, or "" for what the index has.
+    - `force_embeddings`: use them whatever the check of their gain shows.
+    """
+
+    folder: str
+    name: str = ""
+    language: str = "english"
+    embeddings: str = ""
+    force_embeddings: bool = False
+
+    def __post_init__(self) -> None:
+        if self.force_embeddings and self.embeddings == EMBEDDINGS_OFF:
+            raise InputError(
+                f"--embeddings {EMBEDDINGS_OFF} and --force-embeddings contradict each other; pass one of them"
+            )
+
+    @property
+    def embedder(self) -> str:
+        """The embedder, the path of a folder made absolute."""
+        folder = Path(self.embeddings).expanduser()
+        is_folder = self.embeddings not in ("", EMBEDDINGS_OFF) and folder.is_dir()
+        return str(folder.resolve()) if is_folder else self.embeddings
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingsResult:
+    """The embeddings of an index: the model, its vectors, and whether they improve the ranking.
+
+    `vectors` is None where the reader of the index may not know their number; `made` counts those that are new.
+    """
+
+    meaning: EmbedderChoice
+    gain: Gain | None
+    vectors: int | None
+    made: int = field(default=0)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether rankings by words and by embeddings are fused."""
+        return self.meaning.always or (self.gain is not None and self.gain.helps)
+
+
+@contextmanager
+def open_library(settings: Settings) -> Generator[Library]:
+    """Open the library that stands beside the store, or on the same server."""
+    store = settings.store
+    place = store.with_name(f"{store.stem}-library.db") if isinstance(store, Path) else store
+    with Library.open(place) as library:
+        yield library
+
+
+def find(library: Library, settings: Settings, options: FindOptions, reporter: Reporter = SILENT) -> FindResult:
+    """Find the passages that fit a query best. No model is called.
+
+    Raises:
+        InputError: the query is empty, or an index is not found.
+    """
+    if not options.query.strip():
+        raise InputError("the query is empty; give at least one word")
+    indexes = find_indexes(library, options.indexes, settings, reporter)
+    within = ScopedRetriever(indexes, options.audience)
+    found = within.find(options.query, options.limit)
+    analyzer = indexes[0].analyzer
+    terms = frozenset(term for index in indexes for term in index.analyzer.asked(options.query))
+    marked = tuple(MarkedPassage(passage, tuple(analyzer.marks(passage.text, terms))) for passage in found)
+    return FindResult(marked, tuple(within.troubles))
+
+
+def find_indexes(
+    library: Library, names: Iterable[str], settings: Settings, reporter: Reporter = SILENT
+) -> list[Index]:
+    """Return the indexes of names and folders, all without any; a folder is indexed first.
+
+    Embeddings are used too where an index has them and they improve its ranking.
+
+    Raises:
+        InputError: a word is neither an index nor a folder, or there is no index.
+    """
+    found = [_index(library, name, settings, reporter) for name in dict.fromkeys(names)] or [
+        by_meaning(library.index(name), settings) for name in library.names()
+    ]
+    if not found:
+        raise InputError("no index found; create one with `taiwa index FOLDER`, or name a folder with --in")
+    return found
+
+
+def _index(library: Library, name: str, settings: Settings, reporter: Reporter) -> Index:
+    # As with commands, a folder that has the name of an index is written ./name.
+    if name in library.names():
+        return by_meaning(library.index(name), settings)
+    if not Path(name).is_dir():
+        raise InputError(f"{name!r} is neither an index nor a folder; see `taiwa index list`")
+    index = _index_of(library, name)
+    for problem in _refresh(index, reporter).problems:
+        reporter.notice(f"{problem.path}: {problem.why}")
+    found = by_meaning(index, settings)
+    if trouble := caught_up(found):
+        reporter.warning(trouble)
+    return found
+
+
+def index_folder(
+    library: Library, settings: Settings, options: IndexOptions, reporter: Reporter = SILENT
+) -> "Iterator[tuple[IndexSummary, RefreshReport] | EmbeddingsResult | None]":
+    """Index a folder, or refresh an index; first the summary of the index with what changed, then its embeddings (or None).
+
+    Raises:
+        ConflictError: the name belongs to the index of another folder.
+        TaiwaError: the embedder cannot be opened; a new index is removed again.
+    """
+    before = library.names()
+    word = options.folder
+    known = library.index(word) if not Path(word).is_dir() and word in before else None
+    index = known or _index_of(library, word, options.name, options.language.lower())
+    try:
+        embedder = _choose_embedder(index, options, settings)
+    except TaiwaError:
+        if index.name not in before:
+            library.drop(index.name)
+        raise
+    done = _refresh(index, reporter)
+    yield index.summary(None), done
+    made = _embed(index, embedder, options, settings, reporter)
+    yield embeddings_of(index, made=made)
+
+
+def _index_of(library: Library, folder: str, name: str = "", language: str = "english") -> Index:
+    """Return the index of a folder, a new one under a free name if it has none."""
+    known = library.of(folder)
+    if known is not None:
+        if name and name != known.name:
+            raise InputError(f"{folder} is indexed as {known.name!r}; `taiwa index drop` it to rename it")
+        return known
+    if name:
+        return library.make(folder, name, language)
+    base = Path(folder).resolve().name or "root"
+    for number in range(1, MOST_NAMES):
+        free = base if number == 1 else f"{base}-{number}"
+        if free in library.names():
+            continue
+        try:
+            return library.make(folder, free, language)
+        except ConflictError:
+            # Another process took the name first; if for the same folder, its index will do.
+            if (made := library.of(folder)) is not None:
+                return made
+    raise ConflictError(f"{MOST_NAMES} indexes are named like {base!r}; choose another --name")
+
+
+def _refresh(index: Index, reporter: Reporter) -> "RefreshReport":
+    try:
+        with index.backend.writing(0.0):
+            pass
+    except ConflictError:
+        reporter.notice(f"another process is indexing {index.name!r}; waiting for it")
+    with reporter.progress() as moved:
+        return index.refresh(WAIT, moved)
+
+
+def _choose_embedder(index: Index, options: IndexOptions, settings: Settings) -> "Embedder | None":
+    """Open the embedder that is asked for and store it as that of the index; None where the index keeps its own."""
+    before, place = index.backend.meaning(), options.embedder
+    if place == EMBEDDINGS_OFF:
+        index.backend.choose(None)
+        return None
+    if not place:
+        if options.force_embeddings and before is None:
+            raise InputError("--force-embeddings requires --embeddings")
+        return None
+    return _open_embedder(index, place, before, settings, always=options.force_embeddings)
+
+
+def _embed(
+    index: Index, embedder: "Embedder | None", options: IndexOptions, settings: Settings, reporter: Reporter
+) -> int:
+    """Make the vectors that are missing, and check whether they improve the ranking; return how many were made."""
+    before = index.backend.meaning()
+    if before is None:
+        return 0
+    from taiwa.retrieval.hybrid import HybridIndex, gain_of, own_sentences
+
+    always = options.force_embeddings or (before.always and not options.embedder)
+    embedder = embedder or _open_embedder(index, before.place, before, settings, always=always)
+    fused = HybridIndex(index, embedder, always=always)
+    whole = index.summary(None).passages
+    missing = whole - index.backend.vectors(embedder.name)
+    with reporter.progress() as moved:
+        made = fused.make_vectors(lambda done: moved(done, missing, "vectors"))
+    index.backend.keep_vectors(embedder.name)
+    if whole and (options.embedder or made >= PART * whole or _is_unchecked(fused)):
+        with suppress(InputError):  # too few questions: the last check holds, and `describe_embeddings` says so
+            gain_of(fused, asked=own_sentences(fused.backend))
+    return made
+
+
+def _open_embedder(
+    index: Index, place: str, before: "EmbedderChoice | None", settings: Settings, *, always: bool
+) -> "Embedder":
+    embedder = open_embedder(place, settings)
+    probe: tuple[float, ...] = ()
+    if isinstance(embedder, Endpoint):
+        embedder.meet(before if before is not None and before.place == place else None)
+        probe = embedder.probe
+    index.backend.choose(EmbedderChoice(place, embedder.name, probe, always))
+    return embedder
+
+
+def _is_unchecked(fused: "HybridIndex") -> bool:
+    """Whether no check was made, or users have meanwhile given enough feedback to check with their questions."""
+    gain = fused.backend.gain(fused.embedder.name)
+    if gain is None:
+        return True
+    return gain.of != "people" and len({each.query for each in fused.backend.told() if each.good}) >= ENOUGH
+
+
+def embeddings_of(index: Index, *, is_owner: bool = True, made: int = 0) -> EmbeddingsResult | None:
+    """Return the embeddings of an index; None where it has none. The number of vectors is for its owner."""
+    meaning = index.backend.meaning()
+    if meaning is None:
+        return None
+    vectors = index.backend.vectors(meaning.model) if is_owner else None
+    return EmbeddingsResult(meaning, index.backend.gain(meaning.model), vectors, made)
+
+
+def describe_embeddings(found: EmbeddingsResult) -> str:
+    """Say whether both rankings are fused, and why.
+
+    >>> from taiwa.retrieval.types import Gain, EmbedderChoice
+    >>> describe_embeddings(EmbeddingsResult(EmbedderChoice("m", "m-1"), Gain(50, 0.5, 0.52, -0.01, 0.05), 9))
+    'not fused: nDCG@10 0.500 by words, 0.520 by both, on 50 questions of users: no significant gain (+0.020; 95 %: -0.010 to +0.050)'
+    """
+    gain = found.gain
+    if gain is None:
+        figures = "not checked: too few documents of several passages, and too few questions with good feedback"
+    else:
+        whose = "questions of users" if gain.of == "people" else "sentences of the documents"
+        change = f"({gain.fused - gain.words:+.3f}; 95 %: {gain.low:+.3f} to {gain.high:+.3f})"
+        figures = (
+            f"nDCG@10 {gain.words:.3f} by words, {gain.fused:.3f} by both, on {gain.questions} {whose}:"
+            f" {'a gain' if gain.helps else 'no significant gain'} {change}"
+        )
+    if gain is not None and gain.helps:
+        return f"fused: {figures}"
+    return f"fused, because of --force-embeddings; {figures}" if found.meaning.always else f"not fused: {figures}"
+
+
+@to_json.register(EmbeddingsResult)
+def _embeddings(found: EmbeddingsResult) -> Json:
+    gain = found.gain
+    checked: dict[str, Json] | None = None
+    if gain is not None:
+        checked = {
+            "questions": gain.questions, "of": gain.of, "words": round(gain.words, 4), "fused": round(gain.fused, 4),
+            "low": round(gain.low, 4), "high": round(gain.high, 4),
+        }  # fmt: skip
+    return {
+        "place": found.meaning.place, "model": found.meaning.model, "vectors": found.vectors, "fused": found.is_used,
+        "forced": found.meaning.always, "gain": checked,
+    }  # fmt: skip
+
+
+def refreshed_to_json(summary: IndexSummary, done: "RefreshReport") -> dict[str, Json]:
+    """Return the result of indexing as JSON."""
+    problems: list[Json] = [{"path": each.path, "why": each.why} for each in done.problems]
+    return {
+        **summary_to_json(summary), "added": done.added, "changed": done.changed, "removed": done.removed, "same": done.same,
+        "seconds": round(done.seconds, 3), "problems": problems, "others": dict[str, Json](done.others or {}),
+    }  # fmt: skip
+
+
+def summary_to_json(summary: IndexSummary) -> dict[str, Json]:
+    """Return the summary of an index as JSON."""
+    return {
+        "index": summary.name, "folder": summary.root, "analyzer": summary.analyzer, "documents": summary.documents,
+        "passages": summary.passages, "characters": summary.characters, "not_read": summary.problems,
+    }  # fmt: skip
+
+
+def document_to_json(listed: DocumentListing) -> dict[str, Json]:
+    """Return a document of an index as JSON."""
+    known = listed.known
+    audience: list[Json] = [list[Json](clause) for clause in known.audience]
+    return {
+        "path": listed.path, "title": listed.title, "passages": listed.passages, "characters": listed.characters,
+        "bytes": known.size, "sha256": known.digest, "versions": listed.versions, "reader": known.reader,
+        "audience": audience, "problem": known.problem,
+    }  # fmt: skip

@@ -1,0 +1,432 @@
+"""Output types by name, generation under a constraint, and the explanation of a constraint."""
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeGuard, cast
+
+from taiwa.flows.extract import plain_json
+from taiwa.kernel.errors import ConfigError, DeadEndError, InputError, ShapeError, TaiwaError
+from taiwa.kernel.records import Json
+from taiwa.kernel.values import (
+    Constraint,
+    Grammar,
+    JsonSchema,
+    OneOf,
+    Regex,
+    Request,
+    Sampling,
+    TextDelta,
+    system,
+    user,
+)
+from taiwa.operations.results import ExplainResult, GenerateResult, ParseResult, SchemaResult
+from taiwa.operations.text_files import read_file, read_json_object
+from taiwa.settings import Settings
+from taiwa.shape import Rules, Shape
+
+if TYPE_CHECKING:
+    from taiwa.constraints.explain import TokenStep
+    from taiwa.constraints.guide import Guide, Whitespace
+    from taiwa.constraints.vocabulary import Vocabulary
+    from taiwa.models.decoding.inside import InsideModel
+    from taiwa.models.decoding.scribe import Loaded, Written
+    from taiwa.talk.turn import Voice
+
+__all__ = [
+    "CONSTRAINT_KINDS", "ConstraintKind", "ExplainOptions", "GenerateOptions", "SchemaStyle", "describe_constraint", "draw_automaton",
+    "explain", "generate", "load_output_type", "parse", "render_schema", "token_text",
+]  # fmt: skip
+
+ConstraintKind: TypeAlias = Literal["", "type", "schema", "regex", "grammar", "choice"]
+CONSTRAINT_KINDS: tuple[ConstraintKind, ...] = ("type", "schema", "regex", "grammar", "choice")
+SchemaStyle: TypeAlias = Literal["typescript", "jsonschema", "openai"]
+MOST_PARSED_CHARS = 64 << 20
+SPACES = {"bounded": "( |\\n {0,24})?", "compact": ""}
+SHOWN_PATTERN = 400
+SHOWN_RULES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateOptions:
+    """One answer, or several, under a constraint.
+
+    - `kind` and `source`: a type (`module:Type` or FILE.json), a JSON Schema file, a regular expression, a Lark grammar file,
+      or words with commas between them; "" for no constraint.
+    - `system`: instructions before the text; `prefix`: how the answer begins; `stop`: texts before which it ends.
+    - `count`: answers side by side. `strict`: fail where a clause cannot be enforced, instead of checking it afterwards.
+    - `whitespace`: between the tokens of JSON.
+    """
+
+    text: str
+    kind: ConstraintKind = ""
+    source: str = ""
+    system: str = ""
+    prefix: str = ""
+    stop: tuple[str, ...] = ()
+    sampling: Sampling = Sampling(temperature=0.0)
+    count: int = 1
+    strict: bool = True
+    whitespace: "Whitespace" = "bounded"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainOptions:
+    """A constraint to explain.
+
+    - `kind` and `source`: as for `GenerateOptions`.
+    - `vocabulary`: `small`, `builtin` (that of the built-in model), `bytes`, or the file of a tokenizer.
+    - `engine`: `reference` for the readable guides, `llguidance` for the one that decoding uses.
+    - `whitespace`: between the tokens of JSON.
+    """
+
+    kind: ConstraintKind
+    source: str
+    vocabulary: str = "small"
+    engine: Literal["reference", "llguidance"] = "reference"
+    whitespace: "Whitespace" = "bounded"
+
+
+def load_output_type(target: str) -> Shape[Any]:
+    """Find an output type: `module:Type`, whose module is imported from the current folder, or a JSON Schema in FILE.json.
+
+    Raises:
+        InputError: the type is not found or not supported, or its module failed.
+    """
+    if target.endswith(".json"):
+        return _type_of_schema(Path(target))
+    module, sign, path = target.partition(":")
+    if not sign or not module or not path:
+        raise InputError(
+            f"invalid type {target!r}; expected module:Type, or a JSON Schema in a file that ends in .json"
+        )
+    found: Any = _import(module)
+    for name in path.split("."):
+        if not hasattr(found, name):
+            here = getattr(found, "__name__", module)
+            raise InputError(f"{here} has no {name!r}{_suggestion(found, name)}")
+        found = getattr(found, name)
+    return found if _is_output_type(found) else Shape[Any](found)
+
+
+def _is_output_type(found: object) -> TypeGuard[Shape[Any]]:
+    return isinstance(found, Shape)
+
+
+def _import(module: str) -> object:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    with _ImportBoundary(module):
+        return importlib.import_module(module)
+    raise AssertionError  # the boundary always raises
+
+
+def _suggestion(found: object, name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [each for each in dir(found) if not each.startswith("_")], 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _type_of_schema(path: Path) -> Shape[Any]:
+    schema = read_json_object(path)
+    name = "".join(word.capitalize() for word in "".join(c if c.isalnum() else " " for c in path.stem).split())
+    try:
+        return Shape.from_json_schema(schema, name=name if "title" not in schema and name.isidentifier() else "")
+    except InputError as error:
+        raise InputError(f"{path}: {error.message}") from error
+
+
+class _ImportBoundary:
+    """Map errors that a user's module raises while it is imported to `InputError`."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, (KeyboardInterrupt, TaiwaError)):
+            return
+        root = self._module.partition(".")[0]
+        if isinstance(error, ModuleNotFoundError) and error.name in (self._module, root):
+            raise InputError(f"module {self._module!r} not found, here ({Path.cwd()}) or installed") from error
+        words = " ".join(str(error).split())
+        raise InputError(f"cannot import {self._module}: {type(error).__name__}: {words}") from error
+
+
+def parse(output_type: Shape[Any], text: str, *, guess: bool = True) -> ParseResult:
+    """Read the text of an answer as a type; without `guess` only repairs that cannot change its meaning are made.
+
+    Raises:
+        ShapeError: the text does not hold a value of the type.
+    """
+    found = output_type.read(text, Rules(guess=guess, most_chars=MOST_PARSED_CHARS))
+    return ParseResult(plain_json(output_type, found.value), tuple(found.fixes), found.guessed)
+
+
+def render_schema(output_type: Shape[Any], style: SchemaStyle) -> SchemaResult:
+    """Render a type as models see it: TypeScript in prompts, JSON Schema for servers, OpenAI's strict form."""
+    from taiwa.conversation.derive import tokens_of
+
+    strict = output_type.native("openai")
+    texts = {
+        "typescript": output_type.render(),
+        "jsonschema": output_type.render("jsonschema"),
+        "openai": json.dumps(strict.schema, ensure_ascii=False, separators=(",", ":")),
+    }
+    tokens = {name: tokens_of(text) for name, text in texts.items()}
+    return SchemaResult(style, texts, tokens, tuple(strict.moved), tuple(strict.lost))
+
+
+def generate(settings: Settings, options: GenerateOptions, on_text: Callable[[str], None]) -> list[GenerateResult]:
+    """Ask the model under the constraint; a single answer is passed to `on_text` while it is written.
+
+    Raises:
+        InputError: the constraint cannot be read.
+        TaiwaError: the model does not support it, or failed.
+    """
+    from taiwa.models.decoding.inside import InsideModel
+    from taiwa.models.opening import holding
+    from taiwa.talk.opening import open_voice
+
+    output_type, constraint = _constraint(options.kind, options.source)
+    messages = ((system(options.system),) if options.system else ()) + (user(options.text),)
+    request = Request(
+        messages, prefix=options.prefix, stop=options.stop, sampling=options.sampling, constraint=constraint
+    )  # fmt: skip
+    voice = open_voice(None, settings)
+    if isinstance(voice.model, InsideModel):
+        found = list(_decode(cast("InsideModel[Loaded]", voice.model), request, options, on_text))
+    else:
+        model: Any = voice.model
+        voice = replace(voice, model=holding(model, "strict" if options.strict else "lenient"))
+        found = [_complete(voice, request, settings.max_cost_nano, on_text) for _ in range(options.count)]
+    return [_checked(each, request, output_type) for each in found]
+
+
+def _constraint(kind: ConstraintKind, source: str) -> tuple[Shape[Any] | None, Constraint | None]:
+    """Read a constraint; with the type that checks answers, where there is one."""
+    if not kind:
+        return None, None
+    if kind == "choice":
+        return None, OneOf(_choices(source))
+    if kind == "regex":
+        return None, Regex(source)
+    if kind == "grammar":
+        return None, Grammar(read_file(Path(source)))
+    if kind == "type":
+        output_type = load_output_type(source)
+        return output_type, JsonSchema(output_type.schema(), output_type.name)
+    schema = read_json_object(Path(source))
+    try:
+        return Shape.from_json_schema(schema), JsonSchema(schema)
+    except ConfigError:  # without the extra that validates schemas, the guide alone checks whether an answer fits
+        return None, JsonSchema(schema)
+
+
+def _choices(given: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in given.split(",") if word.strip())
+    if not words:
+        raise InputError("--choice requires words with commas between them")
+    return words
+
+
+def _decode(
+    model: "InsideModel[Loaded]", request: Request, options: GenerateOptions, on_text: Callable[[str], None]
+) -> Iterator[GenerateResult]:
+    from taiwa.models.decoding.scribe import Wish
+
+    scribe = model.scribe()
+    compiled = Wish(options.strict, options.whitespace)
+    vocabulary = scribe.loaded.network.vocabulary
+    if options.count > 1:
+        yield from (_decoded(each, vocabulary) for each in scribe.together(request, options.count, compiled))
+        return
+    for piece in scribe.pieces(request, compiled):
+        if isinstance(piece, str):
+            on_text(piece)
+        else:
+            yield _decoded(piece, vocabulary)
+
+
+def _decoded(written: "Written", vocabulary: "Vocabulary") -> GenerateResult:
+    ending = written.ending
+    texts = (vocabulary.tokens[token].decode("utf-8", "replace") for token in ending.tokens)
+    parts = tuple(zip(texts, ending.marks, strict=True))
+    return GenerateResult(
+        written.text, ending.finish, ending.stop, written.usage, parts=parts, forwards=ending.forwards,
+        sparse=ending.sparse, enforcement=written.enforcement,
+    )  # fmt: skip
+
+
+def _complete(voice: "Voice", request: Request, max_cost: int | None, on_text: Callable[[str], None]) -> GenerateResult:
+    from taiwa.kernel.effects import Complete, perform
+    from taiwa.kernel.ledger import Limits
+    from taiwa.kernel.run import Runtime
+    from taiwa.kernel.session import Done
+
+    runtime = Runtime(voice.model, price=voice.price, limits=Limits(cost=max_cost))
+    for event in runtime.stream(perform(Complete(request))):
+        if isinstance(event, TextDelta):
+            on_text(event.text)
+        elif isinstance(event, Done):
+            answer = event.value
+            return GenerateResult(answer.text, answer.finish, answer.stop, answer.usage, enforcement=answer.enforcement)
+    raise AssertionError("a run ends with Done")
+
+
+def _checked(answer: GenerateResult, request: Request, output_type: Shape[Any] | None) -> GenerateResult:
+    """Check whether the whole answer fits; one that a stop string or a limit cut off does not."""
+    if request.constraint is None:
+        return answer
+    text = request.prefix + answer.text
+    if output_type is not None:
+        try:
+            output_type.check(json.loads(text))
+        except ShapeError as error:
+            return replace(answer, fits=False, why=error.message)
+        except (ValueError, RecursionError) as error:
+            return replace(answer, fits=False, why=f"not JSON: {error}")
+        return replace(answer, fits=True)
+    from taiwa import constraints
+    from taiwa.constraints.vocabulary import Vocabulary
+
+    try:
+        fits = constraints.compile(request.constraint, Vocabulary.of_bytes(), strict=False).accepts(text.encode())
+    except ConfigError:
+        return answer
+    return replace(answer, fits=fits, why="" if fits else "the answer does not match the constraint")
+
+
+def explain(options: ExplainOptions, text: str | None) -> ExplainResult:
+    """Compile a constraint and walk a text under it; without a text only its start.
+
+    Raises:
+        InputError: the constraint cannot be read, or is not supported by this engine.
+    """
+    from taiwa.constraints.explain import trace_text
+
+    vocabulary = _vocabulary(options.vocabulary)
+    kind, name = options.kind, options.source
+    source, constraint, schema = _source(kind, name)
+    try:
+        if options.engine == "llguidance":
+            from taiwa import constraints
+
+            made: Guide = constraints.compile(constraint, vocabulary, whitespace=options.whitespace)
+        else:
+            made = _reference_guide(kind, source, vocabulary, schema, SPACES[options.whitespace])
+    except DeadEndError as error:
+        raise InputError(error.message) from error
+    title = name if kind != "grammar" else Path(name).stem
+    return ExplainResult(title, kind, source, made, options.engine, trace_text(made, text))
+
+
+def _reference_guide(kind: str, source: str, vocabulary: "Vocabulary", schema: Json, space: str) -> "Guide":
+    from taiwa.constraints.earley import GrammarGuide
+    from taiwa.constraints.guide import UnsupportedConstraintError
+    from taiwa.constraints.readable_guides import RegexGuide
+
+    if kind == "grammar":
+        return GrammarGuide(source, vocabulary)
+    if kind == "choice":
+        return RegexGuide.of_choice(_choices(source), vocabulary)
+    if kind == "regex":
+        return RegexGuide(source, vocabulary)
+    try:
+        return RegexGuide.of_schema(schema, vocabulary, space)
+    except UnsupportedConstraintError as error:
+        raise InputError(f"{error.message}; --engine llguidance supports more than the readable guides") from error
+
+
+def _source(kind: str, name: str) -> "tuple[str, Constraint | Any, Json]":
+    """Return the source as text, as a constraint, and as a schema where it is one."""
+    if kind == "regex":
+        return name, Regex(name), None
+    if kind == "choice":
+        return name, OneOf(_choices(name)), None
+    if kind == "grammar":
+        text = read_file(Path(name))
+        return text, Grammar(text), None
+    schema = load_output_type(name).schema() if kind == "type" else read_json_object(Path(name))
+    return json.dumps(schema, ensure_ascii=False, indent=2), JsonSchema(schema, "Answer"), schema
+
+
+def _vocabulary(name: str) -> "Vocabulary":
+    from taiwa.constraints.vocabulary import Vocabulary, read_vocabulary, small_vocabulary
+
+    if name == "small":
+        return small_vocabulary()
+    if name == "builtin":
+        from taiwa.models.builtin.tokens import tokens
+
+        return tokens().vocabulary
+    if name == "bytes":
+        return Vocabulary.of_bytes()
+    if not Path(name).exists():
+        raise InputError(
+            f"unknown vocabulary {name!r}; use small, builtin, bytes, or the file of a tokenizer (none is downloaded)"
+        )
+    return read_vocabulary(name)
+
+
+def token_text(vocabulary: "Vocabulary", step: "TokenStep") -> str:
+    """Return the token of a step for display; "" at the last place."""
+    return "" if step.token is None else vocabulary.show(step.token)
+
+
+def describe_constraint(found: ExplainResult) -> Iterator[str]:
+    """Describe the texts that a constraint accepts, line by line."""
+    from taiwa.constraints.earley import GrammarGuide
+    from taiwa.constraints.readable_guides import RegexGuide
+
+    guide, vocabulary = found.guide, found.guide.vocabulary
+    name = vocabulary.name or "vocabulary"
+    yield f"{found.kind} {found.title} over {len(vocabulary):,} tokens ({name}), by {found.engine}"
+    if isinstance(guide, RegexGuide):
+        if found.kind != "regex":
+            short = guide.pattern if len(guide.pattern) <= SHOWN_PATTERN else guide.pattern[: SHOWN_PATTERN - 1] + "…"
+            yield f"as a regular expression: {short}"
+        count, least, most = guide.chars.extent
+        yield f"an automaton of {len(guide.chars.moves):,} states over characters, {len(guide.automaton.moves):,} over bytes"
+        many = "infinitely many texts" if count is None else "one text" if count == 1 else f"{_amount(count)} texts"
+        upper = "" if most == least else f" to {most:,}" if most is not None else " or more"
+        yield f"{many}, of {least:,}{upper} characters"
+    elif isinstance(guide, GrammarGuide):
+        symbols = len({rule.name for rule in guide.rules.rules[1:]})
+        yield f"a grammar: {len(guide.rules.rules) - 1} rules for {symbols} symbols, {len(guide.rules.terminals)} terminals"
+        rules = list(guide.described())
+        yield from (f"  {rule}" for rule in rules[:SHOWN_RULES])
+        if len(rules) > SHOWN_RULES:
+            yield f"  and {len(rules) - SHOWN_RULES} more"
+    for clause in (*guide.coverage.relaxed, *guide.coverage.ignored):
+        yield f"not enforced: {clause}"
+
+
+def _amount(count: int) -> str:
+    return f"{count:,}" if count < 10**9 else f"about 10^{len(str(count)) - 1}"
+
+
+def draw_automaton(found: ExplainResult) -> str:
+    """Write the automaton of a constraint for Graphviz, with the walk of the text marked.
+
+    Raises:
+        InputError: the guide is not an automaton.
+    """
+    from taiwa.constraints.automaton import to_dot
+    from taiwa.constraints.readable_guides import RegexGuide
+
+    guide, walk = found.guide, found.walk
+    if not isinstance(guide, RegexGuide):
+        raise InputError("--dot requires an automaton; a grammar and --engine llguidance have none")
+    places = (guide.drawn(int(step.place)) for step in walk.steps if step.place and len(walk.steps) > 1)
+    return to_dot(guide.chars, found.title, (place for place in places if place is not None))

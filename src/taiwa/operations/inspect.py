@@ -1,0 +1,239 @@
+"""Inspect conversations: log, show, search, diff, why, state, and export as Markdown or HTML."""
+
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from taiwa.conversation.node import Node
+from taiwa.conversation.places import ABSENT, Absent, Change, changes, look, read_place, write_place
+from taiwa.kernel.effects import Abilities
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json, tag_of
+from taiwa.operations.results import (
+    DiffResult,
+    SessionTree,
+    ShowResult,
+    StateResult,
+    TurnEntry,
+    ValueEntry,
+    WhyResult,
+)
+from taiwa.talk.desk import Desk, Stop
+
+__all__ = [
+    "EXPORT_FORMATS", "as_html", "as_markdown", "describe_change", "diff", "export", "format_value", "log", "put_value", "set_value",
+    "show", "tree", "value_at", "value_history", "why",
+]  # fmt: skip
+
+SIGNS = {"added": "+", "removed": "-", "changed": "~"}
+EXPORT_FORMATS = ("jsonl", "md", "html")
+STYLE = """
+:root { color-scheme: light dark; font: 16px/1.6 system-ui, sans-serif }
+body { max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
+article { margin: 1.2rem 0 }
+.you { border-inline-start: .25rem solid #4a7; padding-inline-start: .8rem; white-space: pre-wrap }
+.answer { white-space: pre-wrap; margin: .6rem 0 }
+pre { font-size: .85rem; opacity: .8; white-space: pre-wrap; margin: 0 }
+footer, time { opacity: .6; font-size: .85rem }
+"""
+
+
+def log(desk: Desk, revision: str, limit: int) -> tuple[TurnEntry, ...]:
+    """Return the newest nodes up to a revision, oldest first."""
+    path = list(desk.store.nodes.path(desk.store.resolve(revision)))
+    number = sum(1 for _, node in path if node.kind == "turn")
+    entries: list[TurnEntry] = []
+    for name, node in path[:limit]:
+        entries.append(TurnEntry(name, node, number))
+        number -= node.kind == "turn"
+    return tuple(reversed(entries))
+
+
+def tree(desk: Desk) -> SessionTree:
+    """Return all histories that sessions name as one forest."""
+    names: dict[str, list[str]] = {}
+    for ref in desk.store.refs.list():
+        names.setdefault(ref.tip, []).append(ref.name)
+    children: dict[str | None, dict[str, Node]] = {}
+    for tip in reversed(names):
+        for name, node in desk.store.nodes.path(tip):
+            known = children.setdefault(node.parent, {})
+            if name in known:
+                break
+            known[name] = node
+    return SessionTree(children, names)
+
+
+def show(desk: Desk, revision: str) -> ShowResult:
+    """Return one node with the conversation after it and the calls that made it."""
+    name = desk.store.resolve(revision)
+    return ShowResult(name, desk.store.nodes.get(name), desk.checkout(name), _model_calls(desk.store.runs.calls(name)))
+
+
+def diff(desk: Desk, before: str, after: str) -> DiffResult:
+    """Compare two revisions: their states, and the texts of their turns."""
+    left, right = desk.store.resolve(before), desk.store.resolve(after)
+    old, new = desk.checkout(left), desk.checkout(right)
+    found = tuple(changes(dict(old.state), dict(new.state)))
+    return DiffResult(left, right, found, _texts(desk, left), _texts(desk, right))
+
+
+def why(desk: Desk, path: str, revision: str) -> WhyResult:
+    """Return the node that set a value of the state last, and its calls.
+
+    Raises:
+        InputError: the path is not one, or the state never had a value there.
+    """
+    where = read_place(path)
+    origin = desk.origin(desk.store.resolve(revision), where)
+    return WhyResult(where, origin, _model_calls(desk.store.runs.calls(origin.hash)))
+
+
+def value_at(state: Json, path: str) -> Json:
+    """Return the value at a path of a state.
+
+    Raises:
+        InputError: the state has no value there.
+    """
+    held = dict(state) if isinstance(state, dict) else {}
+    found = look(held, read_place(path))
+    if isinstance(found, Absent):
+        raise InputError(f"no value at {path}; fields: {', '.join(held) or 'none'}")
+    return found
+
+
+def value_history(desk: Desk, path: str, revision: str) -> tuple[ValueEntry, ...]:
+    """Return every value that a path of the state had, oldest first."""
+    where = read_place(path)
+    entries: list[ValueEntry] = []
+    last: Json | Absent = ABSENT
+    for stop in desk.walk(desk.store.resolve(revision)):
+        held = look(dict(stop.after.state), where)
+        if not isinstance(held, Absent) and held != last:
+            entries.append(ValueEntry(stop.hash, f"{stop.node.kind} {stop.after.count}", held))
+        last = held
+    return tuple(entries)
+
+
+def set_value(desk: Desk, session: str, path: str, given: Json) -> tuple[StateResult, tuple[Change, ...]]:
+    """Set a value of the state by hand: a node of its own; return the new state and what changed.
+
+    Raises:
+        InputError: the path does not exist, or the value does not fit the field.
+    """
+    session = desk.session(session)
+    before = desk.at(session)
+    where = read_place(path)
+    field = str(where[0])
+    after = desk.set_state(session, {field: put_value(before.state.get(field), where[1:], given)})
+    return StateResult(after, session, before.tip), tuple(changes(dict(before.state), dict(after.state)))
+
+
+def put_value(held: Json, path: Sequence[str | int], given: Json) -> Json:
+    """Return a value with another one put at a path inside it.
+
+    Raises:
+        InputError: the path does not exist.
+    """
+    if not path:
+        return given
+    step, rest = path[0], path[1:]
+    if isinstance(held, dict):
+        return held | {str(step): put_value(held.get(str(step)), rest, given)}
+    if isinstance(held, list) and isinstance(step, int) and -len(held) <= step < len(held):
+        at = step % len(held)
+        return [*held[:at], put_value(held[at], rest, given), *held[at + 1 :]]
+    raise InputError(f"{step!r} not found in {format_value(held)[:60]}")
+
+
+def format_value(held: Json) -> str:
+    """Write a value as JSON on one line."""
+    return json.dumps(held, ensure_ascii=False)
+
+
+def describe_change(change: Change) -> str:
+    """Write a change of the state on one line."""
+    sign, where = SIGNS[change.kind], write_place(change.place)
+    if change.kind == "changed":
+        return f"{sign} {where}: {format_value(change.before)} → {format_value(change.after)}"
+    return f"{sign} {where}: {format_value(change.after if change.kind == 'added' else change.before)}"
+
+
+def export(desk: Desk, revision: str, form: str, *, calls: bool = False) -> str:
+    """Write a conversation as `jsonl` (which can be imported; with `calls` the bill of each turn too), `md` or `html`."""
+    if form == "jsonl":
+        return "".join(f"{line}\n" for line in desk.store.export(revision, calls=calls))
+    stops = tuple(desk.walk(desk.store.resolve(revision)))
+    return as_markdown(stops, revision) if form == "md" else as_html(stops, revision)
+
+
+def _model_calls(calls: Iterable[CallRecord]) -> tuple[CallRecord, ...]:
+    """Leave out recorded look-ups of capabilities."""
+    return tuple(call for call in calls if call.kind != tag_of(Abilities))
+
+
+def _texts(desk: Desk, tip: str) -> tuple[str, ...]:
+    """Return the texts of all turns on the way to a node, by line."""
+    lines: list[str] = []
+    for _, node in reversed(tuple(desk.store.nodes.path(tip))):
+        if node.kind == "turn":
+            lines += [f"> {line}" for line in (node.user or "").splitlines()]
+            lines += [f"  {line}" for line in (node.answer or "").splitlines()]
+    return tuple(lines)
+
+
+def as_markdown(stops: Sequence[Stop], title: str) -> str:
+    """Write a history as Markdown; a fence is longer than any inside it."""
+    lines = [f"# {title or 'Conversation'}", ""]
+    for stop, delta in _with_changes(stops):
+        node = stop.node
+        if node.kind == "turn":
+            quoted = "\n".join(f"> {line}" for line in (node.user or "").splitlines())
+            lines += [f"## {stop.after.count}", "", quoted, "", node.answer or "", ""]
+        elif node.kind == "summary":
+            lines += [f"*earlier turns, in short:* {node.answer}", ""]
+        if delta:
+            fence = "`" * max(3, *(line.count("`") + 1 for line in delta))
+            lines += [f"{fence}diff", *delta, fence, ""]
+    if stops:
+        state = json.dumps(stops[-1].after.state, ensure_ascii=False, indent=1)
+        lines += ["## State", "", "~~~json", state, "~~~", ""]
+    return "\n".join(lines)
+
+
+def as_html(stops: Sequence[Stop], title: str) -> str:
+    """Write a history as one HTML page without scripts; texts of users and models are escaped."""
+    body: list[str] = []
+    for stop, delta in _with_changes(stops):
+        node = stop.node
+        parts: list[str] = []
+        if node.kind == "turn":
+            parts += [f'<div class="you" dir="auto">{escape(node.user or "")}</div>']
+            parts += [f'<div class="answer" dir="auto">{escape(node.answer or "")}</div>']
+        elif node.kind == "summary":
+            parts += [f"<p><em>{escape(node.answer or '')}</em></p>"]
+        if delta:
+            parts += [f"<pre>{escape(chr(10).join(delta))}</pre>"]
+        if parts:
+            body += [f'<article id="{stop.hash[:12]}">', *parts, "</article>"]
+    state = escape(json.dumps(stops[-1].after.state, ensure_ascii=False, indent=1)) if stops else ""
+    head = escape(title or "Conversation")
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    return (
+        f'<!doctype html>\n<html><head><meta charset="utf-8"><title>{head}</title>\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n'
+        f"<body><h1>{head}</h1>\n{chr(10).join(body)}\n"
+        f"<details><summary>State</summary><pre>{state}</pre></details></body></html>\n"
+    )
+
+
+def _with_changes(stops: Sequence[Stop]) -> list[tuple[Stop, list[str]]]:
+    rows: list[tuple[Stop, list[str]]] = []
+    before: dict[str, Json] = {}
+    for stop in stops:
+        after = dict(stop.after.state)
+        moved = () if stop.node.kind == "root" else changes(before, after)
+        rows.append((stop, [describe_change(change) for change in moved]))
+        before = after
+    return rows

@@ -1,0 +1,234 @@
+"""Open a conversation from options, preview the request of a turn, resume a turn, and describe requests.
+
+The events of a turn are those of the opened session: `TextDelta` and `Note` while the answer is written, `TurnResult` last.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from taiwa.apps.catalogue import find
+from taiwa.apps.params import convert_param, convert_params
+from taiwa.conversation.app import App, Param
+from taiwa.conversation.derive import tokens_of
+from taiwa.conversation.history import Conversation, begin
+from taiwa.conversation.layout import stable_bytes, turn_request
+from taiwa.flows.chat import check
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.session import Observer
+from taiwa.kernel.values import JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
+from taiwa.models.wire import Target
+from taiwa.operations.results import RequestPreview
+from taiwa.settings import Settings
+from taiwa.talk.desk import Desk
+from taiwa.talk.opening import open_voice
+from taiwa.talk.talk import Talk
+from taiwa.talk.turn import TurnOptions
+
+__all__ = [
+    "SayOptions", "find_or_create_session", "find_turn", "open_app", "open_interrupted", "open_session", "preview_turn",
+    "render_request", "request_text", "request_tokens",
+]  # fmt: skip
+
+MESSAGE_TOKENS = 4
+"""Tokens of a message beside its words: its role and its ends."""
+AskParam = Callable[[Param], str]
+
+
+@dataclass(frozen=True, slots=True)
+class SayOptions:
+    """Which conversation a turn belongs to.
+
+    - `app`: its name, a file, or an app whose parameters are filled in ("": `chat`).
+    - `session`: its name; a new one is created under it ("": a free name).
+    - `continue_latest`: whether to continue the latest conversation.
+    - `params`: parameters of a new conversation, as text.
+    """
+
+    app: str | App = ""
+    session: str = ""
+    continue_latest: bool = False
+    params: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def open_session(
+    desk: Desk,
+    settings: Settings,
+    options: SayOptions,
+    turns: TurnOptions,
+    *,
+    observers: Iterable[Observer] = (),
+    ask: AskParam | None = None,
+) -> Talk:
+    """Open the conversation that the options name, or create one; `ask` is called for parameters that are missing.
+
+    Raises:
+        TaiwaError: the app, the model or the store cannot be opened, or the options contradict the conversation.
+    """
+    desk.place, desk.settings = settings.store, settings
+    session, conversation = find_or_create_session(desk, options, ask)
+    voice = open_voice(None, settings, conversation.app)
+    return Talk(desk, session, conversation, voice, options=turns, observers=observers)
+
+
+def find_or_create_session(desk: Desk, options: SayOptions, ask: AskParam | None = None) -> tuple[str, Conversation]:
+    """Return a session name ("" for one that is still to be chosen) and the conversation that it holds or will hold.
+
+    Raises:
+        InputError: the conversation exists and has another app, or parameters were given for it.
+    """
+    name = options.session or (desk.session() if options.continue_latest else "")
+    app = options.app
+    if name and desk.store.refs.has(name):
+        found = desk.at(name)
+        if app and (app if isinstance(app, str) else app.name) != found.app.name:
+            raise InputError(f"session {name!r} has the app {found.app.name!r}; change it with /app in taiwa chat")
+        if options.params:
+            raise InputError(f"session {name!r} exists and has its parameters; -p requires a new session")
+        return name, found
+    opened = app if isinstance(app, App) else open_app(app or "chat", options.params, ask)
+    return name, desk.start(opened)
+
+
+def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) -> App:
+    """Open an app with its parameters; `ask` is called for a required parameter that is missing.
+
+    Raises:
+        ConfigError: the app is not found, or has an error.
+        InputError: a parameter is unknown, missing or has the wrong type.
+    """
+    app = find(name)
+    values = convert_params(app, params)
+    for param in app.params:
+        if ask is not None and param.name not in values and param.default is None and param.required:
+            values[param.name] = convert_param(param, ask(param))
+    return app.opened(values)
+
+
+def find_turn(desk: Desk, revision: str) -> tuple[str, int]:
+    """Return the session of a revision, and how many turns back it is (1 is the last turn).
+
+    Raises:
+        InputError: the revision is not a turn of a session.
+    """
+    session = revision.partition("~")[0].partition("@")[0]
+    tip = desk.store.resolve(revision)
+    if session and not desk.store.refs.has(session):
+        refs = desk.store.refs.list()
+        session = next(
+            (ref.name for ref in refs if any(name == tip for name, _ in desk.store.nodes.path(ref.tip))), session
+        )
+    session = desk.session(session)
+    turns = [name for name, node in desk.store.nodes.path(desk.at(session).tip) if node.kind == "turn"]
+    if tip not in turns:
+        raise InputError(f"{revision!r} is not a turn of {session}; give a session and a distance, such as chat-1~2")
+    return session, turns.index(tip) + 1
+
+
+def open_interrupted(
+    desk: Desk, settings: Settings, turns: TurnOptions, session: str = ""
+) -> tuple[Talk, tuple[str, ...]]:
+    """Open the latest turn that was cut off, to resume it; with the names of other sessions that have one.
+
+    Raises:
+        InputError: no turn was cut off.
+    """
+    runs = [run for run in desk.store.runs.open_runs(session or None) if run.ref]
+    if not runs:
+        raise InputError("nothing to resume: no turn was cut off")
+    run, others = runs[-1], {run.ref for run in runs} - {runs[-1].ref}
+    here = desk.at(run.ref) if desk.store.refs.has(run.ref) else desk.start(desk.app(run.app or ""))
+    talk = Talk(desk, run.ref, here, open_voice(None, settings, here.app), options=turns)
+    return talk, tuple(sorted(others))
+
+
+def preview_turn(conversation: Conversation, text: str, target: Target | None = None) -> RequestPreview:
+    """Return the request that a turn would send; nothing is sent. With a target it holds the body that would go over the wire.
+
+    Raises:
+        InputError: the text is empty or too large.
+        UnsupportedError: the model does not support the request.
+    """
+    check(text)
+    constrained = target is None or "json_schema" in target.abilities
+    request = turn_request(conversation, text, constrained=constrained)
+    preview = RequestPreview(request, request_tokens(request), _cached_tokens(conversation, request))
+    if target is None:
+        return preview
+    call = target.codec.encode(request)
+    return replace(preview, url=f"{target.base_url}/{call.path.lstrip('/')}", body=json.loads(call.body))
+
+
+def _cached_tokens(conversation: Conversation, request: Request) -> int:
+    """Estimate the tokens of the prefix that the request shares with the one of the last turn."""
+    if not conversation.turns:
+        return 0
+    before = replace(conversation, turns=conversation.turns[:-1])
+    now = stable_bytes(request).decode()
+    last = stable_bytes(turn_request(before, conversation.turns[-1].user)).decode()
+    shared = next((at for at, (a, b) in enumerate(zip(now, last, strict=False)) if a != b), min(len(now), len(last)))
+    return tokens_of(now[:shared])
+
+
+def render_request(app: App, text: str) -> Request:
+    """Return the request of the first turn with an app; with its tools, as for a model that supports them.
+
+    Raises:
+        InputError: a required parameter is missing.
+    """
+    opened = app if app.values or not app.params else app.opened({})
+    request = turn_request(begin(opened), text, constrained=opened.reply == "json" and not opened.tools)
+    return replace(request, tools=_specs(opened)) if opened.tools else request
+
+
+def _specs(app: App) -> tuple[ToolSpec, ...]:
+    """Return the built-in tools of an app; tools that a program passes are not known here."""
+    from taiwa.tools import builtin
+
+    return tuple(builtin()[name].spec for name in app.tools if name in builtin())
+
+
+def request_text(request: Request) -> str:
+    """Write a request as text: every message with its role and an estimate of its tokens.
+
+    A part marked “not kept” is sent with this request only; everything above it begins the next request too.
+    """
+    blocks = [_message(message) for message in request.messages]
+    if isinstance(request.constraint, JsonSchema):
+        blocks.append(f"── constraint: JSON Schema {request.constraint.name!r} ──")
+    if request.tools:
+        blocks.append(f"── tools: {', '.join(tool.name for tool in request.tools)} ──")
+    blocks.append(f"── {_about(request_tokens(request))} in {_counted(len(request.messages), 'message')} ──")
+    return "\n\n".join(blocks)
+
+
+def request_tokens(request: Request) -> int:
+    """Estimate the tokens of a request without a tokenizer."""
+    return sum(MESSAGE_TOKENS + sum(tokens_of(_words(part)) for part in message.parts) for message in request.messages)
+
+
+def _message(message: Message) -> str:
+    kept = [part for part in message.parts if not _transient(part)]
+    blocks = [(message.role, kept), (f"{message.role}, not kept", [part for part in message.parts if _transient(part)])]
+    lines: list[str] = []
+    for title, parts in blocks:
+        if parts or title == message.role:
+            lines.append(f"── {title} ({_about(sum(tokens_of(_words(part)) for part in parts))}) ──")
+            lines += [_words(part) for part in parts]
+    return "\n".join(lines)
+
+
+def _transient(part: Part) -> bool:
+    return isinstance(part, Text) and part.transient
+
+
+def _about(tokens: int) -> str:
+    return f"about {_counted(tokens, 'token')}"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _words(part: Part) -> str:
+    return f"{part.name} {part.arguments}" if isinstance(part, ToolCall) else part.text

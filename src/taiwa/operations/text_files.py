@@ -1,0 +1,61 @@
+"""Read text and JSON files of the user, with errors that name the file and the byte."""
+
+import json
+from pathlib import Path
+from typing import cast
+
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json
+
+__all__ = ["decode", "read_file", "read_json_object", "write_file"]
+
+
+def read_file(path: Path) -> str:
+    """Read a text file in UTF-8, with or without a byte order mark.
+
+    Raises:
+        InputError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        return decode(path.read_bytes(), str(path))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+
+
+def decode(raw: bytes, where: str) -> str:
+    """Decode UTF-8, with or without a byte order mark.
+
+    Raises:
+        InputError: the bytes are not UTF-8.
+    """
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where} is not UTF-8 at byte {error.start:,}; convert it, for instance with iconv") from None
+
+
+def read_json_object(path: Path) -> dict[str, Json]:
+    """Read a file that holds a JSON object, such as a JSON Schema.
+
+    Raises:
+        InputError: it cannot be read, or holds anything else.
+    """
+    try:
+        found: object = json.loads(read_file(path))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path} is not a JSON Schema; it must hold an object")
+    return cast("dict[str, Json]", found)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a text file.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None

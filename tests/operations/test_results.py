@@ -1,0 +1,167 @@
+"""Every result of an operation has one JSON form, and it is JSON."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from taiwa.kernel import Usage
+from taiwa.kernel.ledger import Spent
+from taiwa.kernel.records import Json
+from taiwa.models.scripted import script
+from taiwa.operations import inspect, say
+from taiwa.operations.ask import AskOptions, open_ask_app
+from taiwa.operations.batch import BatchOptions, Counts, open_rows, preview_turns, run_turns
+from taiwa.operations.documents import FindOptions, IndexOptions, find, index_folder, open_library
+from taiwa.operations.generate import ExplainOptions, explain, load_output_type, parse, render_schema
+from taiwa.operations.results import (
+    CostResult,
+    StateResult,
+    ask_to_json,
+    reported_usage_to_json,
+    to_json,
+    turn_to_json,
+    usage_to_json,
+)
+from taiwa.settings import Settings, load
+from taiwa.store import Store
+from taiwa.talk.desk import Desk
+from taiwa.talk.talk import Talk
+from taiwa.talk.turn import TurnOptions, Voice
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return load({"store": str(tmp_path / "taiwa.db")})
+
+
+@pytest.fixture
+def desk(settings: Settings) -> Desk:
+    return Desk(Store.open(settings.store))
+
+
+def opened(desk: Desk, *answers: str, session: str = "s") -> Talk:
+    name, conversation = say.find_or_create_session(desk, say.SayOptions(session=session))
+    return Talk(desk, name, conversation, Voice(script(*answers)), options=TurnOptions())
+
+
+def keys(found: Json) -> list[str]:
+    assert isinstance(found, dict)
+    json.dumps(found)
+    return list(found)
+
+
+def test_a_turn_has_its_place_and_its_bill(desk: Desk) -> None:
+    turn = opened(desk, 'Hello!\n@@delta\n{"topics": ["tea"]}').say("Hi")
+
+    assert keys(to_json(turn)) == [
+        "session", "node", "parent", "text", "delta", "warnings", "usage", "cost", "seconds",
+    ]  # fmt: skip
+    assert turn_to_json(turn)["text"] == "Hello!"
+    assert turn.ask is None
+
+
+def test_what_is_inspected_is_json(desk: Desk) -> None:
+    talk = opened(desk, 'Hello!\n@@delta\n{"topics": ["tea"]}', 'Yes.\n@@delta\n{"topics": ["milk"]}')
+    talk.say("Hi")
+    talk.say("And milk?")
+
+    assert [each.turn for each in inspect.log(desk, "s", 9)] == [0, 1, 2]
+    assert keys(to_json(inspect.show(desk, "s")))[-2:] == ["state", "calls"]
+    assert keys(to_json(inspect.diff(desk, "s~1", "s"))) == ["before", "after", "state", "text"]
+    assert keys(to_json(inspect.why(desk, "topics", "s")))[:3] == ["path", "node", "kind"]
+    assert keys(to_json(StateResult(desk.at("s")))) == ["node", "turn", "app", "state"]
+    assert json.dumps(to_json(inspect.tree(desk)))
+    assert json.dumps(to_json(inspect.value_history(desk, "topics", "s")))
+    assert json.dumps(to_json(CostResult("app", desk.store.bill("app"))))
+    found, changes = inspect.set_value(desk, "s", "topics", ["coffee"])
+    assert keys(to_json(found)) == ["session", "node", "parent", "state"]
+    assert [inspect.describe_change(change) for change in changes]
+    for form in inspect.EXPORT_FORMATS:
+        assert "And milk?" in inspect.export(desk, "s", form)
+
+
+def test_a_preview_knows_what_a_cache_holds(desk: Desk) -> None:
+    talk = opened(desk, "Hello!\n@@delta\n{}")
+
+    assert say.preview_turn(talk.conversation, "Hi").cached_tokens == 0
+    talk.say("Hi")
+    preview = say.preview_turn(talk.conversation, "And?")
+    assert preview.cached_tokens is not None
+    assert 0 < preview.cached_tokens < preview.tokens
+    assert keys(to_json(preview)) == ["digest", "tokens", "cached_tokens", "messages"]
+
+
+def test_a_question_to_documents_is_one_object(desk: Desk, settings: Settings, tmp_path: Path) -> None:
+    folder = tmp_path / "rules"
+    folder.mkdir()
+    (folder / "leave.md").write_text("# Leave\n\nEverybody has ten days of paid leave.\n")
+    with open_library(settings) as library:
+        (summary, _done), embeddings = index_folder(library, settings, IndexOptions(str(folder)))  # type: ignore[misc]
+        found = find(library, settings, FindOptions("paid leave"))
+    assert (summary.documents, embeddings) == (1, None)
+    assert found.passages[0].passage.source == "leave.md"
+    assert found.passages[0].marks
+    app = open_ask_app(settings, AskOptions((str(folder),), assess_by="no-model", max_questions=0))
+    assert app.values["max_questions"] == 0
+    desk.place, desk.settings = settings.store, settings
+    turn = Talk(desk, "q", desk.start(app), Voice(script())).say("how many days of paid leave does everybody have")
+
+    assert turn.ask is not None
+    assert turn.ask.is_answered
+    told = ask_to_json("how many days", turn)
+    assert (told["act"], told["answer"], told["source"]) == (
+        "search",
+        "Everybody has ten days of paid leave.",
+        "extractive",
+    )
+    assert told["is_uncertain"] is None
+
+
+def test_types_and_constraints_are_json(tmp_path: Path) -> None:
+    path = tmp_path / "order.json"
+    path.write_text('{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}')
+    order = load_output_type(str(path))
+
+    assert to_json(parse(order, 'Sure: {"n": 3,}'))["value"] == {"n": 3}  # type: ignore[call-overload, index]
+    assert keys(to_json(render_schema(order, "typescript"))) == ["style", "text", "tokens", "moved", "lost"]
+    walked = to_json(explain(ExplainOptions("regex", "[0-9]{1,3}%"), "42%"))
+    assert isinstance(walked, dict)
+    assert walked["accepted"] is True
+
+
+def test_rows_of_a_batch_are_json(
+    desk: Desk, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text("one\ntwo\n")
+    model = script("1\n@@delta\n{}", "2\n@@delta\n{}")
+    monkeypatch.setattr("taiwa.operations.batch.open_voice", lambda *_: Voice(model))
+    rows: list[Json] = []
+
+    def add(row: object, _: Counts) -> None:
+        rows.append(to_json(row))
+
+    with open_rows(str(file)) as given:
+        assert preview_turns(BatchOptions("chat", "fold"), given).rows == 2
+        counts = run_turns(desk, settings, TurnOptions(), BatchOptions("chat", "fold"), given, add)
+
+    assert [row["answer"] for row in rows if isinstance(row, dict)] == ["1", "2"]
+    assert to_json(counts.result("")) == {
+        "session": "chat-lines", "done": 2, "failed": 0, "kept": 0, "usage": usage_to_json(counts.spent),
+        "cost": None, "stopped": None,
+    }  # fmt: skip
+
+
+def test_usage_that_a_call_did_not_report_is_not_known() -> None:
+    cut = Spent(2, usage=Usage(3, 4), unmetered=1, cost=None, estimated=Usage(5, 6))
+
+    assert usage_to_json(cut) is None
+    told = reported_usage_to_json(cut)
+    assert (told["input_tokens"], told["calls_without_usage"], told["max_unreported_output_tokens"]) == (3, 1, 6)
+
+
+def test_anything_else_is_not_a_result() -> None:
+    with pytest.raises(TypeError, match="int is not a result"):
+        to_json(3)
