@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from taiwa.kernel import Journal, Limits, Program, gather, perform, replay, tell
+from taiwa.kernel import Journal, Program, UsageLimits, gather, notify, perform, replay
 from tests.kernel.fakes import Double, Drive, Echo, ask
 
 
@@ -40,7 +40,7 @@ def test_a_thousand_programs_run_at_most_four_at_a_time(drive: Drive) -> None:
     model = Echo(on_chunk=four.wait) if drive.kind == "blocking" else Echo()
     programs = [ask(str(number)) for number in range(1000)]
 
-    answers = drive.run(gather(programs), model=model, width=4, limits=Limits(requests=None))
+    answers = drive.run(gather(programs), model=model, width=4, limits=UsageLimits(requests=None))
 
     assert answers == tuple(f"{number}!" for number in range(1000))
     assert model.open_most == 4
@@ -172,7 +172,7 @@ def test_a_program_that_has_not_begun_is_never_begun_after_a_failure(drive: Driv
 
 def test_the_error_of_a_program_that_has_no_effects_is_raised_where_they_were_gathered(drive: Drive) -> None:
     def broken() -> Program[str]:
-        yield from tell("about to break")
+        yield from notify("about to break")
         raise KeyError("broken")
 
     def program() -> Program[str]:

@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from taiwa.conversation.node import Node
+from taiwa.conversation.history import Node
 from taiwa.store import Store
 from tests.store.turns import APP, answered, begin
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel import ToolError
 from taiwa.tools import balance, stoichiometry
-from taiwa.tools.equation import Equation, Term, equation
-from taiwa.tools.linear import null_space, positive_solution
+from taiwa.tools.stoichiometry import Equation, Term, equation, null_space, positive_solution
 
 
 @pytest.mark.parametrize(

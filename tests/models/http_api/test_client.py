@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from taiwa.kernel.errors import (
-    AuthError,
+    AuthenticationError,
     ConfigError,
     ModelError,
     OverloadedError,
@@ -21,11 +21,11 @@ from taiwa.kernel.errors import (
     RateLimitError,
     TimeoutError,
 )
-from taiwa.kernel.values import Finished, Request, TextDelta, Usage, fold, user
+from taiwa.kernel.messages import Request, StreamEnd, TextDelta, Usage, collect_response, user
 from taiwa.models.http_api import client
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.retries import RequestLimits
-from taiwa.models.names import resolve
+from taiwa.models.registry import resolve
 from tests.models.conftest import Face, Sleeps
 from tests.peers.faults import (
     CERTIFICATE,
@@ -175,7 +175,7 @@ def test_a_reader_that_stops_at_the_end_leaves_a_connection_that_can_be_used_aga
 
     for _ in range(3):
         chunks = model.stream(ASK)
-        next(chunk for chunk in chunks if isinstance(chunk, Finished))
+        next(chunk for chunk in chunks if isinstance(chunk, StreamEnd))
         chunks.close()
 
     assert len({seen.connection for seen in faults.seen}) == 1
@@ -310,8 +310,8 @@ BUSY = b'data: {"error": {"type": "overloaded_error", "message": "overloaded"}}\
 @pytest.mark.parametrize(
     ("act", "kind", "words_of_it"),
     [
-        (status(401, f'{{"error": {{"message": "bad key {KEY}"}}}}'.encode()), AuthError, "taiwa keys set"),
-        (status(403, b"{}"), AuthError, "taiwa keys set"),
+        (status(401, f'{{"error": {{"message": "bad key {KEY}"}}}}'.encode()), AuthenticationError, "taiwa keys set"),
+        (status(403, b"{}"), AuthenticationError, "taiwa keys set"),
         (status(404, b'{"error": {"message": "no such route"}}'), ModelError, "/v1"),
         (status(400, f'{{"error": {{"message": "odd {KEY}"}}}}'.encode()), ModelError, "does not accept the request"),
         (status(307, location="http://elsewhere.example/v1"), ModelError, "elsewhere.example"),
@@ -468,7 +468,7 @@ def test_a_header_with_a_line_break_is_refused(faults: FaultServer) -> None:
     target = replace(resolve(f"{faults.base_url}#m"), headers=(("x-team", "one\r\nauthorization: stolen"),))
 
     with pytest.raises(ConfigError, match="x-team") as caught:
-        fold(HttpModel(target).stream(ASK))
+        collect_response(HttpModel(target).stream(ASK))
 
     assert "stolen" not in str(caught.value)
 
@@ -600,7 +600,7 @@ def test_calls_one_after_another_share_one_connection(model: HttpModel, faults: 
             assert [chunk async for chunk in model.astream(ASK)]
 
     for _ in range(3):
-        fold(model.stream(ASK))
+        collect_response(model.stream(ASK))
     asyncio.run(thrice())
 
     assert len({seen.connection for seen in faults.seen[:3]}) == 1
@@ -624,7 +624,7 @@ def test_an_event_loop_that_is_simply_dropped_does_no_harm(model: HttpModel, fau
     faults.plays(speech("x"))
 
     async def once() -> str:
-        return fold([chunk async for chunk in model.astream(ASK)]).text
+        return collect_response([chunk async for chunk in model.astream(ASK)]).text
 
     loop = asyncio.new_event_loop()
     assert loop.run_until_complete(once()) == "x"
@@ -638,7 +638,7 @@ def test_a_hundred_asynchronous_calls_at_once_all_answer(model: HttpModel, fault
     faults.plays(speech("here", wait=0.1))
 
     async def one() -> str:
-        return fold([chunk async for chunk in model.astream(ASK)]).text
+        return collect_response([chunk async for chunk in model.astream(ASK)]).text
 
     async def hundred() -> list[str]:
         return await asyncio.gather(*(one() for _ in range(100)))
@@ -654,7 +654,7 @@ def test_many_threads_share_one_model(model: HttpModel, faults: FaultServer) -> 
     faults.plays(speech("here", wait=0.05))
 
     with ThreadPoolExecutor(20) as threads:
-        answers = list(threads.map(lambda _: fold(model.stream(ASK)).text, range(60)))
+        answers = list(threads.map(lambda _: collect_response(model.stream(ASK)).text, range(60)))
 
     assert answers == ["here"] * 60
     assert len({seen.connection for seen in faults.seen}) <= 20
@@ -662,10 +662,10 @@ def test_many_threads_share_one_model(model: HttpModel, faults: FaultServer) -> 
 
 def test_a_child_process_does_not_write_into_its_parents_connections(model: HttpModel, faults: FaultServer) -> None:
     faults.plays(speech("x"))
-    fold(model.stream(ASK))
+    collect_response(model.stream(ASK))
 
     client._forget_background_loop()  # as after a fork
-    fold(model.stream(ASK))
+    collect_response(model.stream(ASK))
 
     assert len({seen.connection for seen in faults.seen}) == 2
 
@@ -674,7 +674,7 @@ def test_a_blocking_call_can_be_made_inside_an_event_loop(model: HttpModel, faul
     faults.plays(speech("x"))
 
     async def blocking() -> str:
-        return fold(model.stream(ASK)).text
+        return collect_response(model.stream(ASK)).text
 
     assert asyncio.run(blocking()) == "x"
 
@@ -691,10 +691,10 @@ def test_every_chunk_before_a_failure_is_given_out(model: HttpModel, faults: Fau
 
 def test_a_closed_model_opens_anew(model: HttpModel, faults: FaultServer) -> None:
     faults.plays(speech("x"))
-    fold(model.stream(ASK))
+    collect_response(model.stream(ASK))
     model.close()
 
-    assert fold(model.stream(ASK)).text == "x"
+    assert collect_response(model.stream(ASK)).text == "x"
     assert len({seen.connection for seen in faults.seen}) == 2
 
 

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import taiwa
-from taiwa.flows.reason import solve
+from taiwa.flows.solve.solve import solve
 from taiwa.kernel import ConfigError, InputError, ToolError
-from taiwa.kernel.protocols import Tool
+from taiwa.kernel.runtime import Tool
+from taiwa.kernel.text import clean_untrusted
 from taiwa.tools import ProcessLimits, calculator
-from taiwa.tools.foreign import harmless, harmless_schema
-from taiwa.tools.mcp import mount, mounted
+from taiwa.tools.mcp import connect_mcp_server, mcp_tools
+from taiwa.tools.mcp_client import harmless_schema
 
 HERE = Path(__file__).parent
 GENUINE = [sys.executable, str(HERE / "genuine_server.py")]
@@ -27,13 +28,13 @@ SHORT = ProcessLimits(seconds=0.6, characters=1_000)
 
 @pytest.fixture(scope="module")
 def genuine() -> Iterator[dict[str, Tool]]:
-    with mounted(GENUINE) as tools:
+    with mcp_tools(GENUINE) as tools:
         yield {each.spec.name: each for each in tools}
 
 
 @pytest.fixture(scope="module")
 def hostile() -> Iterator[dict[str, Tool]]:
-    with mounted(HOSTILE, limits=SHORT) as tools:
+    with mcp_tools(HOSTILE, limits=SHORT) as tools:
         yield {each.spec.name: each for each in tools}
 
 
@@ -87,7 +88,7 @@ def test_what_is_no_text_is_named(genuine: dict[str, Tool]) -> None:
 def test_a_server_gets_none_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
 
-    with mounted(GENUINE) as tools:
+    with mcp_tools(GENUINE) as tools:
         told = next(each for each in tools if each.spec.name == "environment").call({}).text
 
     assert "PATH" in told
@@ -95,7 +96,7 @@ def test_a_server_gets_none_of_the_environment(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_server_that_ends_is_a_tool_error_for_every_call() -> None:
-    with mount(GENUINE) as server:
+    with connect_mcp_server(GENUINE) as server:
         tools = {each.spec.name: each for each in server.tools}
 
         first, second = failure(tools["leave"]), failure(tools["add"], a=1, b=2)
@@ -147,7 +148,7 @@ def test_calls_from_several_threads_do_not_wait_for_each_other(hostile: dict[str
 
 
 def test_a_gigabyte_is_never_held() -> None:
-    with mount(HOSTILE, SHORT) as server:
+    with connect_mcp_server(HOSTILE, SHORT) as server:
         error = failure(next(each for each in server.tools if each.spec.name == "gigabyte"))
 
     assert error.code == "crashed"
@@ -155,7 +156,7 @@ def test_a_gigabyte_is_never_held() -> None:
 
 
 def test_a_server_is_stopped_with_all_that_it_started() -> None:
-    with mounted(HOSTILE, limits=SHORT) as tools:
+    with mcp_tools(HOSTILE, limits=SHORT) as tools:
         pids = next(each for each in tools if each.spec.name == "child").call({}).text.split()
         assert all(map(running, pids))
 
@@ -175,7 +176,7 @@ def test_a_server_is_stopped_with_all_that_it_started() -> None:
 )
 def test_a_server_that_does_not_start_says_why_in_one_line(command: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
-        mount(command)
+        connect_mcp_server(command)
 
     assert "\n" not in caught.value.message
 
@@ -183,11 +184,11 @@ def test_a_server_that_does_not_start_says_why_in_one_line(command: Any, words: 
 @pytest.mark.parametrize("command", ["", "'open", []])
 def test_a_command_that_is_none_is_bad_input(command: Any) -> None:
     with pytest.raises(InputError):
-        mount(command)
+        connect_mcp_server(command)
 
 
 def test_two_servers_of_the_same_tools_are_both_there() -> None:
-    with mounted(GENUINE, GENUINE) as tools:
+    with mcp_tools(GENUINE, GENUINE) as tools:
         names = [each.spec.name for each in tools]
 
     assert len(names) == len(set(names))
@@ -196,7 +197,9 @@ def test_two_servers_of_the_same_tools_are_both_there() -> None:
 
 def test_a_program_calls_a_mounted_tool_beside_a_built_in_one(genuine: dict[str, Tool]) -> None:
     tools = (calculator, genuine["add"])
-    model = taiwa.script('Sum: <<add: {"a": 20, "b": 1}>>', "Twice: <<calculator: 21 * 2>>", "The answer is 42.")
+    model = taiwa.scripted_model(
+        'Sum: <<add: {"a": 20, "b": 1}>>', "Twice: <<calculator: 21 * 2>>", "The answer is 42."
+    )
 
     rationale = taiwa.run(solve("What?", [each.spec for each in tools]), model, tools=tools)
 
@@ -206,10 +209,10 @@ def test_a_program_calls_a_mounted_tool_beside_a_built_in_one(genuine: dict[str,
 
 @given(st.text(), st.integers(1, 50))
 def test_harmless_words_stay_so_and_are_short(text: str, longest: int) -> None:
-    words = harmless(text, longest)
+    words = clean_untrusted(text, longest)
 
     assert len(words) <= longest
-    assert harmless(words, longest) == words
+    assert clean_untrusted(words, longest) == words
 
 
 JSON = st.recursive(

@@ -22,15 +22,15 @@ from urllib.parse import quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError, TaiwaError
-from taiwa.kernel.values import Ability, Chunk, Finished, Request, user
+from taiwa.kernel.messages import Capability, Chunk, Request, StreamEnd, user
 from taiwa.models.http_api.errors import Endpoint, Stage, map_fault, quoted, wait_asked
+from taiwa.models.http_api.provider_interface import Codec, Enforce, Target, WireRequest
 from taiwa.models.http_api.retries import Clock, Deadline, RequestLimits, RetryPolicy
-from taiwa.models.wire import Call, Codec, Hold, Target
 
 if TYPE_CHECKING:
     import httpx2
 
-    from taiwa.models.keeping import Keeping
+    from taiwa.models.http_api.constraint_encoding import ConstraintCheck
 
 __all__ = ["BaseUrl", "HttpModel", "Secret", "mask_error", "mask_text", "parse_base_url"]
 
@@ -340,18 +340,18 @@ class HttpModel:
         return self.target.name
 
     @property
-    def abilities(self) -> frozenset[Ability]:
+    def capabilities(self) -> frozenset[Capability]:
         """What its server can do."""
-        return self.target.abilities
+        return self.target.capabilities
 
-    def holding(self, hold: Hold) -> "HttpModel":
+    def holding(self, hold: Enforce) -> "HttpModel":
         """Return the same model with another way to treat what its server does not enforce; it has its own connections."""
-        from taiwa.models.openai import held_so
+        from taiwa.models.http_api.openai_chat import held_so
 
         return HttpModel(held_so(self.target, hold), self._key, limits=self.limits, retry=self.retry, clock=self.clock)
 
     def stream(self, request: Request) -> Generator[Chunk]:
-        """Yield the answer in chunks, the last one `Finished`; closing the iterator closes the connection at once.
+        """Yield the answer in chunks, the last one `StreamEnd`; closing the iterator closes the connection at once.
 
         Raises:
             ModelError: the call failed.
@@ -378,7 +378,7 @@ class HttpModel:
         own = tuple(header for header in call.headers if header[0] != "content-type")
         return _wait(self._whole(self._outgoing("GET", path, own)))
 
-    def send(self, call: Call) -> bytes:
+    def send(self, call: WireRequest) -> bytes:
         """Return the response to a call as it comes, for calls that no `Request` expresses.
 
         Raises:
@@ -416,7 +416,7 @@ class HttpModel:
                     raise
             await self.clock.sleep(wait)
 
-    def _post(self, call: Call, request: Request | None = None) -> _Outgoing:
+    def _post(self, call: WireRequest, request: Request | None = None) -> _Outgoing:
         return self._outgoing("POST", call.path, call.headers, call.body, request)
 
     def _outgoing(
@@ -554,7 +554,7 @@ class _Attempt:
         return self._unpaid and self._stage != "given" and self.headers.get("x-should-retry") != "false"
 
     async def answer(self, transport: "httpx2.AsyncHTTPTransport") -> AsyncGenerator[Chunk]:
-        """Yield the chunks of an answer; `Finished` comes when the connection is free again, as no reader reads on after it.
+        """Yield the chunks of an answer; `StreamEnd` comes when the connection is free again, as no reader reads on after it.
 
         Raises:
             ModelError: the call failed.
@@ -563,7 +563,7 @@ class _Attempt:
             await self._open(transport)
             request = self._call.request
             decoder = self._call.codec.decoder(self.headers.get("content-type", ""), request.prefix if request else "")
-            finished: Finished | None = None
+            finished: StreamEnd | None = None
             ended = False
             while not ended and finished is None:
                 try:
@@ -580,7 +580,7 @@ class _Attempt:
                         raise self._error(fault) from None
                 for chunk in chunks:
                     self._stage = "given"
-                    if isinstance(chunk, Finished):
+                    if isinstance(chunk, StreamEnd):
                         finished = chunk
                     else:
                         yield chunk
@@ -706,9 +706,9 @@ class _Attempt:
         )
 
 
-def _checked(call: Call, request: Request) -> "Keeping | None":
+def _checked(call: WireRequest, request: Request) -> "ConstraintCheck | None":
     if call.enforcement is None:
         return None
-    from taiwa.models.keeping import Keeping
+    from taiwa.models.http_api.constraint_encoding import ConstraintCheck
 
-    return Keeping(call.enforcement, request)
+    return ConstraintCheck(call.enforcement, request)
