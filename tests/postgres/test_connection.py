@@ -112,7 +112,7 @@ def test_two_that_wait_for_each_other_do_not_wait_for_ever(db: Connection, serve
         try:
             with db.transaction():
                 db.hold(first)
-                both.wait(10)
+                both.wait(300)
                 db.hold(second)
             outcomes.append("done")
         except ConflictError as error:
