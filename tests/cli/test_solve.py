@@ -405,7 +405,7 @@ def test_a_key_ends_the_answer_and_keeps_what_was_paid(taiwa: Taiwa, speaker: Sp
     while b"Three" not in shown:
         shown += os.read(process.stdout.fileno(), 4096)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=300)
 
     assert process.returncode == 130
     assert b"stopped; `taiwa cost` lists the calls that were paid for" in err

@@ -33,7 +33,7 @@ class Model:
             if number == self.press_at:
                 press()
             if number == self.silent_at:
-                assert Event().wait(10), "nobody ended this"
+                assert Event().wait(300), "nobody ended this"
             try:
                 yield TextDelta(f"{word} ")
             except GeneratorExit:

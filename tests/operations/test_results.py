@@ -139,7 +139,7 @@ def test_rows_of_a_batch_are_json(
     file = tmp_path / "lines.txt"
     file.write_text("one\ntwo\n")
     model = scripted_model("1\n@@delta\n{}", "2\n@@delta\n{}")
-    monkeypatch.setattr("taiwa.operations.batch.open_voice", lambda *_: PricedModel(model))
+    monkeypatch.setattr("taiwa.operations.batch.open_priced_model", lambda *_: PricedModel(model))
     rows: list[Json] = []
 
     def add(row: object, _: Counts) -> None:

@@ -111,7 +111,7 @@ def race(children: list[subprocess.Popen[str]]) -> list[str]:
         assert child.stdin is not None
         child.stdin.write("\n")
         child.stdin.flush()
-    return [child.communicate(timeout=30)[0].strip() for child in children]
+    return [child.communicate(timeout=300)[0].strip() for child in children]
 
 
 def test_of_several_writers_to_one_session_one_wins_and_the_others_lose_nothing(place: str) -> None:

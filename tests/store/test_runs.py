@@ -211,7 +211,7 @@ def test_what_was_answered_before_a_kill_is_kept_and_the_run_can_be_resumed(plac
 
 def gone(store: Store) -> tuple[Run, ...]:
     """The runs that were cut off; a server needs a moment to see that its client is gone."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 300
     while not (found := store.runs.open_runs("main")) and time.monotonic() < deadline:
         time.sleep(0.01)
     return found

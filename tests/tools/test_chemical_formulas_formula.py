@@ -142,7 +142,7 @@ def test_a_formula_is_read_as_chemists_mean_it(text: str, atoms: str) -> None:
     ],
 )
 def test_what_is_no_formula_or_two_is_refused_at_once(text: str, code: str, hint: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
 
     with pytest.raises(ToolError) as caught:
         formula(text)
@@ -151,7 +151,7 @@ def test_what_is_no_formula_or_two_is_refused_at_once(text: str, code: str, hint
     assert hint in caught.value.hint
     assert "\n" not in caught.value.message
     assert len(caught.value.message) < 300
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 def test_the_electron_is_a_species_without_atoms() -> None:

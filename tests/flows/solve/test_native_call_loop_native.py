@@ -59,7 +59,7 @@ class Meeting:
     spec = ToolSpec("adder", "Meet.", ADDER.spec.parameters)
 
     def __init__(self, size: int) -> None:
-        self._barrier = threading.Barrier(size, timeout=10)
+        self._barrier = threading.Barrier(size, timeout=300)
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
         self._barrier.wait()

@@ -68,8 +68,8 @@ def test_any_text_is_read(text: str) -> None:
 
 @pytest.mark.parametrize("piece", ["1", "1,", "1 ", "1/", "-", "1万", "×10^", "½"])
 def test_a_long_line_costs_no_more_than_a_short_one(piece: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
 
     last_number(piece * 200_000)
 
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1

@@ -1,4 +1,4 @@
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -83,10 +83,10 @@ def test_a_result_is_written_so_that_nothing_begins_or_ends_with_it(result: str,
 
 
 def test_of_a_huge_result_only_the_start_is_looked_at() -> None:
-    start = perf_counter()
+    start = process_time()
 
     assert shown("<" * 50_000_000).startswith("‹‹")
-    assert perf_counter() - start < 0.5
+    assert process_time() - start < 0.5
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -156,7 +156,7 @@ def test_the_instructions_show_every_tool_as_it_is_called() -> None:
 @pytest.mark.parametrize("piece", ["1", " ", "A", "(", "x", "= ", "- ", "is", "·", "(aq)", "1. ", "は"])
 @pytest.mark.parametrize("title", ["Calculator", "Molar mass", "Stoichiometry", "Web search"])
 def test_no_line_takes_long_to_read(piece: str, title: str) -> None:
-    start = perf_counter()
+    start = process_time()
 
     assert first(f"{piece * 2000}?\n{piece * 2000}! << {title} >>")
-    assert perf_counter() - start < 0.5
+    assert process_time() - start < 0.5

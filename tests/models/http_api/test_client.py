@@ -3,6 +3,7 @@ import gzip
 import logging
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ from tests.peers.faults import (
     CERTIFICATE,
     Act,
     FaultServer,
+    Scene,
     body_of,
     drip,
     event,
@@ -39,13 +41,14 @@ from tests.peers.faults import (
     silence,
     speech,
     status,
+    together,
     words,
 )
 
 KEY = "canary-0123456789-key"
 ASK = Request((user("hello"),))
-PATIENT = RequestLimits(connect=10.0, first_byte=20.0, between=20.0, total=30.0)
-HASTY = RequestLimits(connect=10.0, first_byte=0.25, between=0.25, total=30.0)
+PATIENT = RequestLimits(connect=300.0, first_byte=300.0, between=300.0, total=600.0)
+HASTY = RequestLimits(connect=300.0, first_byte=0.25, between=0.25, total=600.0)
 
 
 @pytest.fixture
@@ -165,7 +168,7 @@ def test_what_comes_after_the_end_is_not_waited_for(face: Face, model: HttpModel
     begun = time.monotonic()
 
     assert face.ask(model, ASK).text == "that is all"
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < PATIENT.total / 2
 
 
 def test_a_reader_that_stops_at_the_end_leaves_a_connection_that_can_be_used_again(
@@ -390,7 +393,7 @@ def test_the_time_for_a_whole_call_ends_it_even_while_words_come(
 
     assert isinstance(error, TimeoutError)
     assert "0.4 s" in str(error)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < PATIENT.total / 2
 
 
 def test_a_server_that_drips_its_head_cannot_hold_a_call(face: Face, hasty: HttpModel, faults: FaultServer) -> None:
@@ -398,7 +401,7 @@ def test_a_server_that_drips_its_head_cannot_hold_a_call(face: Face, hasty: Http
     begun = time.monotonic()
 
     assert isinstance(error_of(face, hasty), TimeoutError)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < HASTY.total / 2
 
 
 def test_a_server_that_is_not_there_is_named_with_its_address(face: Face, sleeps: Sleeps) -> None:
@@ -450,7 +453,7 @@ def test_over_tls_too_a_stall_ends_and_a_closed_iterator_hangs_up(
 
         assert "stalled" in str(error_of(face, model))
         server.plays(silence(head() + words("I will")))
-        assert face.begin(model, ASK, lambda: server.seen[0].closed.wait(2))
+        assert face.begin(model, ASK, lambda: server.seen[0].closed.wait(300))
 
 
 # --- where keys go ----------------------------------------------------------------------------------------------------
@@ -557,7 +560,7 @@ def test_the_key_is_in_no_log_and_no_repr(
 def test_closing_the_iterator_closes_the_connection_at_once(face: Face, model: HttpModel, faults: FaultServer) -> None:
     faults.plays(silence(head() + words("I will")))
 
-    assert face.begin(model, ASK, lambda: faults.seen[0].closed.wait(2))
+    assert face.begin(model, ASK, lambda: faults.seen[0].closed.wait(300))
 
 
 def test_cancelling_the_task_closes_the_connection_at_once(model: HttpModel, faults: FaultServer) -> None:
@@ -575,19 +578,28 @@ def test_cancelling_the_task_closes_the_connection_at_once(model: HttpModel, fau
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return await asyncio.to_thread(faults.seen[0].closed.wait, 2)
+        return await asyncio.to_thread(faults.seen[0].closed.wait, 300)
 
     assert asyncio.run(cancelled())
 
 
 def test_a_call_is_cancelled_before_its_first_byte_too(model: HttpModel, faults: FaultServer) -> None:
-    faults.plays(silence())
+    arrived = threading.Event()
+
+    async def hold(scene: Scene) -> None:
+        arrived.set()
+        await silence()(scene)
 
     async def cancelled() -> bool:
-        with pytest.raises(asyncio.TimeoutError):
-            async with asyncio.timeout(0.1), aclosing(model.astream(ASK)) as chunks:
-                await anext(chunks)
-        return await asyncio.to_thread(faults.seen[0].closed.wait, 2)
+        async with aclosing(model.astream(ASK)) as chunks:
+            task = asyncio.ensure_future(anext(chunks))
+            await asyncio.to_thread(arrived.wait, 300)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        return await asyncio.to_thread(faults.seen[0].closed.wait, 300)
+
+    faults.plays(hold)
 
     assert asyncio.run(cancelled())
 
@@ -635,7 +647,7 @@ def test_an_event_loop_that_is_simply_dropped_does_no_harm(model: HttpModel, fau
 
 
 def test_a_hundred_asynchronous_calls_at_once_all_answer(model: HttpModel, faults: FaultServer) -> None:
-    faults.plays(speech("here", wait=0.1))
+    faults.plays(together(100, speech("here")))  # one after the other would never get an answer
 
     async def one() -> str:
         return collect_response([chunk async for chunk in model.astream(ASK)]).text
@@ -643,11 +655,7 @@ def test_a_hundred_asynchronous_calls_at_once_all_answer(model: HttpModel, fault
     async def hundred() -> list[str]:
         return await asyncio.gather(*(one() for _ in range(100)))
 
-    begun = time.monotonic()
-    answers = asyncio.run(hundred())
-
-    assert answers == ["here"] * 100
-    assert time.monotonic() - begun < 10  # one after the other would take ten and more
+    assert asyncio.run(hundred()) == ["here"] * 100
 
 
 def test_many_threads_share_one_model(model: HttpModel, faults: FaultServer) -> None:

@@ -90,7 +90,7 @@ def process_of(model: GgufModel) -> int:
 
 def until(condition: Callable[[], bool]) -> bool:
     """Wait for something that another process does."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 300
     while not condition() and time.monotonic() < end:
         time.sleep(0.01)
     return condition()

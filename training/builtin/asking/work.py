@@ -12,13 +12,13 @@ __all__ = [
     "bare",
     "chat",
     "condition",
+    "dangling",
     "group",
     "injected",
     "person",
     "question",
     "topic",
     "trouble",
-    "dangling",
     "wish",
 ]
 
@@ -110,7 +110,7 @@ def group(stage: Stage) -> Scene:
     return Scene(stage.language, [("user", said)], Levels(4.6, 2.4, 4.9, 1.4, 4.7), back=back)
 
 
-def unresolved_references(stage: Stage) -> Scene:
+def dangling(stage: Stage) -> Scene:
     """Words that point at something nobody has named."""
     text = stage.words("dangling")
     said = [("user", stage.said(text))]

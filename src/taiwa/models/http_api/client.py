@@ -357,7 +357,7 @@ class HttpModel:
             ModelError: the call failed.
             ConfigError: a header cannot be sent.
         """
-        return _iterate(self.astream(request))
+        yield from _iterate(self.astream(request))  # a frame of its own, in which an interrupt finds it
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         """As `stream`; cancelling the task closes the connection at once."""
