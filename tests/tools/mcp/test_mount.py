@@ -134,7 +134,7 @@ def test_a_value_without_words_is_written_as_json(hostile: dict[str, Tool]) -> N
 def test_a_server_that_does_not_answer_is_late_and_lives() -> None:
     texts: list[str] = []
     for seconds in (0.3, 3.0, 30.0, 300.0):  # on a busy machine nothing is answered soon
-        with mounted(HOSTILE, limits=replace(BOUNDS, seconds=seconds)) as tools:
+        with mcp_tools(HOSTILE, limits=replace(BOUNDS, seconds=seconds)) as tools:
             named = {each.spec.name: each for each in tools}
 
             assert failure(named["silent"]).code == "timeout"
@@ -148,7 +148,7 @@ def test_a_server_that_does_not_answer_is_late_and_lives() -> None:
 
 def test_calls_from_several_threads_do_not_wait_for_each_other() -> None:
     with ThreadPoolExecutor(4) as pool:
-        with mounted(HOSTILE, limits=BOUNDS) as tools:
+        with mcp_tools(HOSTILE, limits=BOUNDS) as tools:
             named = {each.spec.name: each for each in tools}
             late = [pool.submit(failure, named["silent"]) for _ in range(4)]
 
