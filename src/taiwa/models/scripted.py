@@ -118,7 +118,7 @@ def scripted_model(
 
     >>> from taiwa.kernel.messages import collect_response, user
     >>> model = scripted_model("Hello", "Bye")
-    >>> fold(model.stream(Request((user("Hi"),)))).text
+    >>> collect_response(model.stream(Request((user("Hi"),)))).text
     'Hello'
     """
     return ScriptedModel(entries, name, capabilities, chunk, usage)

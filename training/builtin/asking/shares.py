@@ -17,7 +17,7 @@ SCENES: Mapping[str, tuple[Make, float]] = {
     "thread": (threads.thread, 13),
     "bare": (work.bare, 7),
     "group": (work.group, 5),
-    "dangling": (work.unresolved_references, 8),
+    "dangling": (work.dangling, 8),
     "action": (work.action, 8),
     "trouble": (work.trouble, 6),
     "advice": (work.advice, 9),
