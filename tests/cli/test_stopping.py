@@ -58,7 +58,7 @@ def turn(model: Model, *, press_at: str = "") -> tuple[TurnResult, InterruptHand
         options=TurnOptions(interrupts="keep"), observers=(stopper.watch,),
     )  # fmt: skip
     said: TurnResult | None = None
-    with stopper.listening(Model.stream):
+    with stopper.listening():
         for event in talk.stream("Count"):
             if isinstance(event, TextDelta) and press_at and press_at in event.text:
                 press()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import AuthError, ConfigError, ModelError, ProtocolError
-from taiwa.models.http_api.client import mask_error, mask_text
+from taiwa.models.http_api.secrets import mask_error, mask_text
 from taiwa.models.keys import KeyRow, Secret, check_key, find_key, key_name, list_keys, remove_key, set_key
 from taiwa.models.names import resolve
 from taiwa.settings import Settings, load

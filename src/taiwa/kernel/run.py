@@ -15,7 +15,7 @@ from taiwa.kernel.runtime import BaseRuntime
 from taiwa.kernel.session import Done, Session, Wish
 from taiwa.kernel.values import Chunk, Note, Request, TextDelta
 
-__all__ = ["Runtime"]
+__all__ = ["Runtime", "answer_chunks"]
 
 T = TypeVar("T")
 Posted: TypeAlias = tuple[Callable[..., object], tuple[object, ...]]
@@ -84,9 +84,8 @@ class Runtime(BaseRuntime[Model]):
 
     def _complete(self, session: Session[T], wish: Wish, request: Request) -> Iterator[None]:
         wish.begin()
-        chunks: Iterator[Chunk] | None = None
+        chunks = answer_chunks(self, request)
         try:
-            chunks = self.the_model().stream(request)
             for chunk in chunks:
                 going = session.feed(wish, chunk)
                 yield
@@ -100,7 +99,7 @@ class Runtime(BaseRuntime[Model]):
             return
         finally:
             try:
-                _close(chunks)
+                chunks.close()
             except KeyboardInterrupt:  # a second key, or one that came late: the answer has ended already
                 if self.interrupts != "keep":
                     raise
@@ -119,6 +118,19 @@ class Runtime(BaseRuntime[Model]):
                 f"the handler of {type(effect).__name__} is asynchronous: run the program on an AsyncRuntime"
             )
         return answer
+
+
+def answer_chunks(runtime: Runtime, request: Request) -> Generator[Chunk]:
+    """Yield the chunks of an answer.
+
+    A KeyboardInterrupt that is raised inside, while the answer is waited for, ends the answer and nothing else: a handler of
+    SIGINT recognises that by the frames of this function, whatever the model behind it.
+    """
+    chunks = runtime.the_model().stream(request)
+    try:
+        yield from chunks
+    finally:
+        _close(chunks)
 
 
 class _Side:

@@ -12,8 +12,10 @@ from typing import Literal, cast
 
 from taiwa.kernel.errors import AuthError, ConfigError, ModelError
 from taiwa.kernel.values import Request, Sampling, user
-from taiwa.models.http_api.client import HttpModel, Secret, parse_base_url
+from taiwa.models.http_api.base_url import parse_base_url
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.retries import RequestLimits
+from taiwa.models.http_api.secrets import Secret
 from taiwa.models.names import PROVIDERS, resolve
 from taiwa.models.wire import Target
 from taiwa.settings import Settings
