@@ -21,7 +21,7 @@ from taiwa.cli.eval import (
 )
 from taiwa.cli.main import main
 from taiwa.cli.options import Flags, flags
-from taiwa.cli.screen import emit, say_line, table
+from taiwa.cli.output import emit, say_line, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,7 +113,7 @@ def clarify(shared: Flags, policies: str, assess_by: Any, options: EvalOptions, 
         policy_named(name)
 
     def task(corpora: "Corpora", settings: "Settings | None", _: "Sequence[Item]") -> "CorpusTask":
-        return ClarifyingTask(corpora, settings, policies=named, judge=assess_by)
+        return ClarifyingTask(corpora, settings, policies=named, assess_by=assess_by)
 
     run_sets(shared, options, given, clarify_items, task, "says whether it must be asked back")
 

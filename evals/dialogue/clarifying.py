@@ -11,7 +11,7 @@ from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, QuestionSet, read_sample, sample_item
 from taiwa.evals.run import Job, Measurement
 from taiwa.flows.acts import Ask, Thread
-from taiwa.flows.clarify import Clarified, Judge, Manner, clarify
+from taiwa.flows.clarify import AssessBy, Clarified, ClarifyOptions, clarify
 from taiwa.flows.lookfirst import answerable
 from taiwa.kernel.effects import Program
 from taiwa.kernel.ledger import Limits
@@ -33,7 +33,7 @@ class ClarifyingTask(CorpusTask):
     """The task of `clarify`; `policies` decide on the scores of the model."""
 
     policies: tuple[str, ...] = ("look_first", "article")
-    judge: Judge = "auto"
+    assess_by: AssessBy = "auto"
     name: str = "clarify"
 
     @property
@@ -44,14 +44,18 @@ class ClarifyingTask(CorpusTask):
     @property
     def options(self) -> Mapping[str, Json]:
         """Everything that a decision depends on besides setting, turn and model."""
-        return {**super().options, "judge": self.judge if self.voice is not None else None}
+        return {**super().options, "assess_by": self.assess_by if self.voice is not None else None}
 
     async def measure(self, job: Job, limits: Limits) -> Measurement:
         """Decide on one turn."""
         sample = read_sample(job.item)
         if job.setting in SIGNALS:
             return Measurement({"should": sample.ask, "score": self._signal(job.setting, job.item, sample)})
-        manner = Manner(judge="none") if job.setting == NO_MODEL else Manner(job.setting, judge=self.judge)
+        manner = (
+            ClarifyOptions(assess_by="no-model")
+            if job.setting == NO_MODEL
+            else ClarifyOptions(job.setting, assess_by=self.assess_by)
+        )
         finder = self.corpora.finder(job.item.kind)
         done = await self.run_program(_run_rounds(sample, manner), finder, limits)
         acts = done.value
@@ -69,7 +73,7 @@ class ClarifyingTask(CorpusTask):
         return float(len(evidence.dangling))
 
 
-def _run_rounds(sample: DialogueSample, manner: Manner) -> Program[tuple[Clarified, ...]]:
+def _run_rounds(sample: DialogueSample, manner: ClarifyOptions) -> Program[tuple[Clarified, ...]]:
     """Decide, and after a clarifying question decide again with the recorded reply, if there is one."""
     dialogue, thread, acts = sample.dialogue, Thread(), list[Clarified]()
     for reply in (*sample.replies, None)[:MAX_ROUNDS]:
@@ -85,14 +89,14 @@ def _count_questions(acts: Sequence[Clarified]) -> int:
     return sum(isinstance(each.act, Ask) for each in acts)
 
 
-def _decision_json(found: Clarified, manner: Manner) -> Found:
+def _decision_json(found: Clarified, manner: ClarifyOptions) -> Found:
     """Return the decision on the turn itself; `chance` is the estimated probability that it is unclear."""
     asked, decision = isinstance(found.act, Ask), found.decision
     numbers, assessment = dict(decision.numbers), decision.situation.assessment
     chance = numbers.get("unclear")
     if chance is None and assessment is not None:
         chance = assessment.unlikely("clarity", decision.situation.person.limits.unclear)
-    weighed = chance is not None and (assessment is not None or manner.judge == "none")
+    weighed = chance is not None and (assessment is not None or manner.assess_by == "no-model")
     decided: Found = {"asked": asked, "act": tag_of(type(found.act)), "why": "+".join(decision.reasons)}
     if weighed and chance is not None:
         # Without any passage the policy asks regardless of the probability: the highest score.

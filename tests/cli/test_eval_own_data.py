@@ -56,7 +56,7 @@ def test_a_history_is_a_second_setting(taiwa: Taiwa, questions: str, place: Plac
     [
         (("--only", "other"), "--only: unknown set 'other'; choose among leave"),
         (("--passages", "nowhere.jsonl"), "nowhere.jsonl: No such file"),
-        (("--language", "klingon"), "no stemmer for 'klingon'"),
+        (("--language", "klingon"), "unknown stemmer language 'klingon'"),
     ],
 )
 def test_what_cannot_be_measured_is_one_line_and_exit_2(

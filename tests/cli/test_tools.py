@@ -127,7 +127,7 @@ def test_a_place_that_is_not_there_is_bad_input(taiwa: Taiwa, address: str) -> N
 
 
 def test_the_tools_of_a_server_are_listed_and_called_like_others(taiwa: Taiwa, own: Path) -> None:
-    server = f"{sys.executable} -m taiwa mcp --tools calculator --from {own}:shout"
+    server = f"{sys.executable} -m taiwa mcp --tools calculator --tool {own}:shout"
 
     assert [row["tool"] for row in taiwa.ok("tools", "list", "--mcp-server", server, "--json").json][-2:] == [
         "taiwa_calculator",

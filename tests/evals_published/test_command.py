@@ -86,7 +86,7 @@ def test_what_would_be_measured_is_told_before(evals: Evals, questions: str) -> 
         (("rewrite",), "leave: no row has turns before the last"),
         (("retrieve", "--only", "other"), "--only: unknown set 'other'; choose among leave"),
         (("retrieve", "--passages", "nowhere.jsonl"), "nowhere.jsonl: No such file"),
-        (("retrieve", "--language", "klingon"), "no stemmer for 'klingon'"),
+        (("retrieve", "--language", "klingon"), "unknown stemmer language 'klingon'"),
         (("clarify", "--policies", "guess"), "'guess' is no policy"),
     ],
 )

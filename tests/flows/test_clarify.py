@@ -216,7 +216,7 @@ class Measured:
     heard: list[tuple[Message, ...]] = field(default_factory=list)
 
     def find(self, query: str, k: int) -> tuple[Passage, ...]:
-        return self.backend.find(query, k)
+        return self.shelf.find(query, k)
 
     def evidence(self, query: str) -> Evidence:
         return self.measured

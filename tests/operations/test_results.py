@@ -74,7 +74,7 @@ def test_what_is_inspected_is_json(desk: Desk) -> None:
     assert keys(to_json(StateResult(desk.at("s")))) == ["node", "turn", "app", "state"]
     assert json.dumps(to_json(inspect.tree(desk)))
     assert json.dumps(to_json(inspect.value_history(desk, "topics", "s")))
-    assert json.dumps(to_json(CostResult("app", desk.store.bill("app"))))
+    assert json.dumps(to_json(CostResult("app", desk.store.costs("app"))))
     found, changes = inspect.set_value(desk, "s", "topics", ["coffee"])
     assert keys(to_json(found)) == ["session", "node", "parent", "state"]
     assert [inspect.describe_change(change) for change in changes]

@@ -96,9 +96,12 @@ COMMANDS: dict[str, CommandEntry] = {
         ask="answer a question from documents with citations, or ask back",
         user="manage user profiles: facts, thresholds and feedback",
     ),
-    **_entries("evaluate", eval_="evaluate tools and models on questions with known answers"),
+    **_entries(
+        "eval",
+        eval_="evaluate tools, models and retrieval on questions with known answers",
+        laws="check the laws of conversations and reducers",
+    ),
     **_entries("config", config="show and change settings", keys="store the API keys of providers"),
-    **_entries("laws", laws="check the laws of conversations and reducers"),
     **_entries(
         "demo", demo="watch the built-in model solve, take orders, answer from documents, and obey a constraint"
     ),

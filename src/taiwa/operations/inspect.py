@@ -18,6 +18,7 @@ from taiwa.operations.results import (
     ValueEntry,
     WhyResult,
 )
+from taiwa.store import CallRecord
 from taiwa.talk.desk import Desk, Stop
 
 __all__ = [

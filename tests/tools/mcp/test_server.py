@@ -20,7 +20,7 @@ from taiwa.tools.mcp.server import server
 
 R = TypeVar("R")
 PROCESS = StdioServerParameters(
-    command=sys.executable, args=["-m", "taiwa", "mcp", "--from", "tests.tools.playthings:double"]
+    command=sys.executable, args=["-m", "taiwa", "mcp", "--tool", "tests.tools.playthings:double"]
 )
 
 
