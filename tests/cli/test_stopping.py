@@ -97,6 +97,17 @@ def test_pressed_again_while_the_answer_is_closed_it_keeps_what_was_said() -> No
     assert stopper.pressed
 
 
+def test_a_model_whose_stream_returns_the_iterator_of_another_is_stopped_too() -> None:
+    class Returning(Model):
+        def stream(self, request: Request) -> Iterator[Chunk]:
+            return Model(press_at=2).stream(request)
+
+    said, stopper = turn(Returning())
+
+    assert said.text == "one two"
+    assert stopper.pressed
+
+
 def test_not_pressed_the_whole_answer_comes_and_the_key_is_given_back() -> None:
     before = signal.getsignal(signal.SIGINT)
 

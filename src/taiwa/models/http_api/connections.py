@@ -1,7 +1,7 @@
 """Connections to one server, kept for later calls: pools of httpx2 per event loop, TLS and proxies."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable
+import time
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -53,18 +53,12 @@ def _proxy(base: BaseUrl) -> "httpx2.Proxy | None":
 
 
 class Pool:
-    """A connection pool, and how many calls use it."""
+    """A connection pool, the number of calls that use it, and when the last one ended."""
 
-    def __init__(self, transport: "httpx2.AsyncHTTPTransport", clock: Callable[[], float]) -> None:
+    def __init__(self, transport: "httpx2.AsyncHTTPTransport") -> None:
         self.transport = transport
         self.calls = 0
-        self._clock = clock
-        self._used = clock()
-
-    @property
-    def is_old(self) -> bool:
-        """Whether all its connections have been idle for too long."""
-        return not self.calls and self._clock() - self._used > KEPT_SECONDS
+        self.used = time.monotonic()
 
     def __enter__(self) -> "httpx2.AsyncHTTPTransport":
         self.calls += 1
@@ -72,7 +66,7 @@ class Pool:
 
     def __exit__(self, *_: object) -> None:
         self.calls -= 1
-        self._used = self._clock()
+        self.used = time.monotonic()
 
     async def aclose(self) -> None:
         """Close its connections."""
@@ -113,14 +107,15 @@ class Connections:
         """Return a pool with room for a call."""
         if not self._pools:
             await anext(self._keeper, None)
-        old = [pool for pool in self._pools[1:] if pool.is_old]
+        latest = time.monotonic() - KEPT_SECONDS
+        old = [pool for pool in self._pools[1:] if not pool.calls and pool.used < latest]
         self._pools[:] = [pool for pool in self._pools if pool not in old]
         for pool in old:
             await pool.aclose()
         for pool in self._pools:
             if pool.calls < POOL_CALLS:
                 return pool
-        self._pools.append(Pool(self._open(), asyncio.get_running_loop().time))
+        self._pools.append(Pool(self._open()))
         return self._pools[-1]
 
     async def aclose(self) -> None:
