@@ -3,32 +3,41 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+CORE_READY := $(VENV)/.core-ready
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 DOCUMENTS = $(wildcard README*.md CONTRIBUTING.md docs/*.md)
+# Whole files per worker: a server or a document's namespace is set up once.
+PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 COG := $(BIN)/cog -I docs -I .
 CATALOGUES := $(wildcard src/taiwa/locale/*/LC_MESSAGES/*.po)
+MESSAGES := $(CATALOGUES:.po=.mo)
 BABEL := --no-location --no-wrap --sort-output --keyword=gettext_noop --keyword=sentence
 # What is compiled once is kept, whatever the environment says: to compile it anew takes each test worker seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench docs messages builtin lock clean
+.PHONY: help setup demo test explore check house bench docs messages builtin lock clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
 
-setup: $(READY) $(CATALOGUES:.po=.mo) ## make the virtual environment .venv (again only when its inputs change)
+setup: $(READY) $(MESSAGES) ## make the virtual environment .venv (again only when its inputs change)
 
+# First the package alone, which is all that `make demo` needs; then, in the same environment, what develops it.
 # pip comes from the constraints too, so that every machine resolves alike; hatchling builds without a second, unpinned
-# download (--no-build-isolation).
-$(READY): pyproject.toml constraints.txt hatch_build.py
+# download (--no-build-isolation). Bytecode is written on first use: most modules of numpy are never imported.
+$(CORE_READY): pyproject.toml constraints.txt hatch_build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "taiwa needs Python 3.11 or newer, and '$(PYTHON)' is not: try  make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "'$(PYTHON) -m venv' failed: on Debian, install the package python3-venv, then run make again" >&2; exit 1; }
-	$(PIP) install --constraint constraints.txt pip hatchling editables babel
+	$(PIP) install --no-compile --constraint constraints.txt pip hatchling editables babel
+	$(PIP) install --no-compile --constraint constraints.txt --no-build-isolation --editable .
+	@touch $@
+
+$(READY): $(CORE_READY)
 	$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	@touch $@
 
@@ -36,12 +45,15 @@ $(BENCH_READY): $(READY)
 	$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev,bench]'
 	@touch $@
 
-demo: setup ## watch the small model that comes along: solving, an order desk, a handbook, a constraint
+demo: $(CORE_READY) $(MESSAGES) ## watch the small model that comes along: solving, an order desk, a handbook, a constraint
 	@$(BIN)/python -m taiwa demo
 
-# Whole files per worker: a server or a document's namespace is set up once.
+# The examples of Hypothesis are the same in every run (conftest.py).
 test: setup ## run every test, the documents' examples included
-	@$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	@$(PYTEST)
+
+explore: setup ## run every test on new random examples, and on more of them than `make test` tries
+	@$(PYTEST) --hypothesis-profile explore
 
 check: setup ## lint, types, layers, dependencies, budgets, documents (changes nothing)
 	$(BIN)/ruff check
@@ -53,6 +65,9 @@ check: setup ## lint, types, layers, dependencies, budgets, documents (changes n
 	$(COG) --check --diff $(DOCUMENTS)
 	$(BIN)/towncrier build --draft --version next >/dev/null
 
+house: setup ## print the figures of the code: its size, import cycles, and what commands load and cost
+	@$(BIN)/python -m tests.house.figures
+
 bench: $(BENCH_READY) ## run the benchmarks beside their peers and write benches/results
 	@$(BIN)/python -m benches
 
@@ -60,13 +75,13 @@ docs: setup ## record the sessions anew, and write the generated parts of the do
 	$(BIN)/python docs/record.py
 	$(COG) -r $(DOCUMENTS)
 
-%.mo: %.po | $(READY)
+%.mo: %.po | $(CORE_READY)
 	$(BIN)/pybabel --quiet compile --input-file $< --output-file $@
 
 messages: setup ## update the catalogues in src/taiwa/locale from the texts in the code
 	mkdir -p build
 	$(BIN)/pybabel --quiet extract $(BABEL) --output build/cli.pot src/taiwa/cli
-	$(BIN)/pybabel --quiet extract $(BABEL) --output build/dialogue.pot src/taiwa/flows src/taiwa/models
+	$(BIN)/pybabel --quiet extract $(BABEL) --output build/dialogue.pot src/taiwa/ask src/taiwa/flows src/taiwa/models
 	for domain in cli dialogue; do $(BIN)/pybabel --quiet update --domain $$domain --input-file build/$$domain.pot \
 	  --output-dir src/taiwa/locale --no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date; done
 

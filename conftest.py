@@ -22,10 +22,11 @@ IN_CI = bool(os.environ.get("CI"))
 ALLOWED_SKIP = "shared data absent"
 skips: list[tuple[str, str]] = []
 
-# A run for everybody repeats exactly and is never failed by a slow machine; a run at the desk tries new examples.
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100, print_blob=True)
-settings.register_profile("quick", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("ci" if IN_CI else "quick")
+# A run repeats exactly, at the desk as in CI, and no slow machine fails it; `make explore` looks for new examples.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("deterministic", PATIENT, derandomize=True, database=None, max_examples=100)
+settings.register_profile("explore", PATIENT, derandomize=False, max_examples=1_000, print_blob=True)
+settings.load_profile("deterministic")
 
 # What collecting makes stays to the end: looking for garbage in it, again and again, would be a third of that time.
 gc.disable()

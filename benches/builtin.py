@@ -16,7 +16,7 @@ from benches.measure import Subject, fresh
 
 if TYPE_CHECKING:
     from taiwa.models.builtin.model import BuiltinModel
-    from taiwa.models.decoding.source import Source
+    from taiwa.models.inprocess.decode_loop import Backend
 
 __all__ = ["main", "measured"]
 
@@ -60,8 +60,7 @@ def measured() -> str:
 
 
 def _ours(take: Take) -> None:
-    from taiwa.models.builtin.loading import load
-    from taiwa.models.builtin.model import BuiltinModel
+    from taiwa.models.builtin.model import BuiltinModel, load
 
     loaded = load()
     ids = _ids(len(loaded.tokens))
@@ -84,7 +83,7 @@ def _ids(size: int) -> list[int]:
     return [number * 7 % (size - 300) + 270 for number in range(LONG)]
 
 
-def _free(network: "Source") -> int:
+def _free(network: "Backend") -> int:
     """Write tokens behind a prompt, one a pass."""
     track, ids = network.start(), _ids(len(network.vocabulary))
     track.read(ids[:PROMPT])
@@ -95,10 +94,10 @@ def _free(network: "Source") -> int:
 
 def _answer(model: "BuiltinModel", question: str) -> int:
     """Solve a question as `taiwa solve` does; gives how many tokens were written."""
-    from taiwa.flows.rationale import Bounds
-    from taiwa.flows.reason import SolveOptions, solve
-    from taiwa.kernel.run import Runtime
-    from taiwa.kernel.values import Sampling
+    from taiwa.flows.solve.rationale import SolveLimits
+    from taiwa.flows.solve.solve import SolveOptions, solve
+    from taiwa.kernel.messages import Sampling
+    from taiwa.kernel.runtime import Runtime
     from taiwa.tools import builtin
 
     model.scribe().shelf.clear()
@@ -106,7 +105,7 @@ def _answer(model: "BuiltinModel", question: str) -> int:
     program = solve(
         question,
         [tool.spec for tool in tools],
-        SolveOptions(sampling=Sampling(max_tokens=MOST), bounds=Bounds(calls=3)),
+        SolveOptions(sampling=Sampling(max_tokens=MOST), bounds=SolveLimits(calls=3)),
     )
     done = Runtime(model, tools=tools).done(program)
     return done.spent.usage.output_tokens
@@ -117,8 +116,8 @@ def _theirs(take: Take) -> None:
     import torch
 
     from benches.peers.eager import Eager
-    from taiwa.models.builtin.loading import DATA, load
-    from taiwa.models.builtin.weights import loaded
+    from taiwa.models.builtin.model import DATA, load
+    from taiwa.models.builtin.network import loaded
 
     torch.set_num_threads(1)
     weights, ours = loaded(DATA / "weights.safetensors"), load().network

@@ -16,12 +16,11 @@ from benches.networks import Bonus, Script, ScriptedTrack, network, vocabulary
 from benches.peers.constrainers import PEERS
 from taiwa import constraints
 from taiwa.constraints import Vocabulary
+from taiwa.kernel.messages import JsonSchema, Sampling
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import JsonSchema, Sampling
-from taiwa.models.decoding.driving import decode, decode_together
-from taiwa.models.decoding.shelf import Shelf
-from taiwa.models.decoding.writing import Ending, Job
-from taiwa.models.local.network import Network
+from taiwa.models.inprocess.decode_loop import Ending, Job, decode, decode_together
+from taiwa.models.inprocess.prefix_cache import PrefixCache
+from taiwa.models.inprocess.transformers_network import Network
 
 PROMPT = 64
 BASE = "transformers generate(), no constraint"
@@ -165,7 +164,7 @@ def pipelines(source: Network) -> dict[str, Pipeline]:
 
 
 def masked(source: Network, schema: dict[str, Json]) -> Any:
-    from taiwa.models.local.masking import GuideMask
+    from taiwa.models.inprocess.logits_processors import GuideMask
 
     return GuideMask(constraints.compile(JsonSchema(schema), source.vocabulary, whitespace="compact"))
 
@@ -247,12 +246,12 @@ def _behind(source: Network, prompt: tuple[int, ...]) -> tuple[list[float], list
     on: list[float] = []
     again: list[float] = []
     for _ in range(5):
-        shelf = Shelf(source, made.encode)
+        shelf = PrefixCache(source, made.encode)
         opened = shelf.open(prompt, "")
         opened.track.read((*opened.unread, *made.encode(said)))
         shelf.keep(opened.track, opened.prompt)
 
-        def go_on(shelf: Shelf = shelf) -> None:
+        def go_on(shelf: PrefixCache = shelf) -> None:
             going = shelf.open(prompt, whole)
             going.track.read(going.unread)
 

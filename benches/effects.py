@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Generator, Iterator
 
 from benches.measure import Subject, timed
-from taiwa.kernel import AsyncRuntime, Complete, Limits, Program, Retrieve, Runtime, gather, perform, tell
-from taiwa.kernel.values import Chunk, Finished, Passage, Request, TextDelta, user
+from taiwa.kernel import AsyncRuntime, Complete, Program, Retrieve, Runtime, UsageLimits, gather, notify, perform
+from taiwa.kernel.messages import Chunk, Passage, Request, StreamEnd, TextDelta, user
 
 EFFECTS = 5_000
 ROUNDS = 15
-LIMITS = Limits(requests=None, tool_calls=None)
+LIMITS = UsageLimits(requests=None, tool_calls=None)
 REQUEST = Request((user("x"),))
 
 
@@ -24,15 +24,15 @@ class Yes:
     """A model that says one word, at once."""
 
     name = "yes"
-    abilities = frozenset[str]()
+    capabilities = frozenset[str]()
 
     def stream(self, request: Request) -> Iterator[Chunk]:  # noqa: ARG002  (a model's signature)
         yield TextDelta("yes")
-        yield Finished()
+        yield StreamEnd()
 
     async def astream(self, request: Request) -> AsyncIterator[Chunk]:  # noqa: ARG002  (a model's signature)
         yield TextDelta("yes")
-        yield Finished()
+        yield StreamEnd()
 
 
 def many() -> Program[int]:
@@ -49,7 +49,7 @@ def many_calls() -> Program[int]:
 
 def many_notes() -> Program[int]:
     for _ in range(EFFECTS):
-        yield from tell("x")
+        yield from notify("x")
     return EFFECTS
 
 

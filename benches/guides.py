@@ -24,8 +24,8 @@ from taiwa.constraints import Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherGuide
 from taiwa.constraints.compile import clear_cache
 from taiwa.constraints.guide import empty_mask
-from taiwa.kernel.values import JsonSchema, Sampling
-from taiwa.models.decoding.sampling import Sampler
+from taiwa.kernel.messages import JsonSchema, Sampling
+from taiwa.models.inprocess.decode_loop import Sampler
 
 PEERS = ("xgrammar==0.2.8", "outlines-core==0.2.14", "lm-format-enforcer==0.11.3", "torch==2.13.0", "numpy")
 WORD: dict[str, Any] = {"type": "string"}
@@ -97,7 +97,7 @@ import resource, sys
 import numpy as np
 from evals.maskbench import coverage_report
 from taiwa import constraints
-from taiwa.kernel.values import JsonSchema
+from taiwa.kernel.messages import JsonSchema
 vocabulary = constraints.Vocabulary.from_tekken(sys.argv[1])
 state = constraints.compile(JsonSchema({"type": "object", "properties": {"a": {"type": "integer"}}}), vocabulary).start()
 state.mask(np.zeros((len(vocabulary) + 31) // 32, dtype=np.uint32))

@@ -11,17 +11,17 @@ from itertools import count
 from typing import ClassVar
 
 from benches.measure import Subject, timed
-from taiwa.flows.rationale import Bounds, Way
-from taiwa.flows.reason import SolveOptions, solve
+from taiwa.flows.solve.rationale import SolveLimits, ToolMode
+from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.kernel import Runtime
-from taiwa.kernel.values import Message, Response, ToolCall
-from taiwa.models.scripted import script
+from taiwa.kernel.messages import Message, Response, ToolCall
+from taiwa.models.scripted import scripted_model
 from taiwa.tools import tool
 
 CALLS = 8
 ROUNDS = 15
 REPEATS = 6
-WAYS: tuple[Way, ...] = ("prefill", "stop", "native")
+WAYS: tuple[ToolMode, ...] = ("prefill", "stop", "native")
 MOST_US = 2_000
 Dialogue = Callable[[int], str]
 """Has a dialogue with so many calls and returns the answer."""
@@ -35,8 +35,8 @@ def echo(number: int) -> str:
     return str(number)
 
 
-def taiwa(way: Way) -> Dialogue:
-    bounds = Bounds(calls=CALLS + 1, tokens=None)
+def taiwa(way: ToolMode) -> Dialogue:
+    bounds = SolveLimits(calls=CALLS + 1, tokens=None)
 
     def turn(number: int) -> str | Response:
         if way != "native":
@@ -45,7 +45,7 @@ def taiwa(way: Way) -> Dialogue:
         return Response(Message("assistant", (call,)), "tool_calls")
 
     def talk(calls: int) -> str:
-        model = script(*map(turn, range(calls)), LAST, chunk=len(WORDS))
+        model = scripted_model(*map(turn, range(calls)), LAST, chunk=len(WORDS))
         found = Runtime(model, tools=(echo,)).run(solve("?", (echo.spec,), SolveOptions(tool_mode=way, bounds=bounds)))
         assert len(found.calls) == calls
         return found.text

@@ -29,7 +29,7 @@ print(json.dumps((tracemalloc.get_traced_memory()[0] if traced else resident() -
 """
 OWN = """
 from dataclasses import replace
-from taiwa.apps.catalogue import find
+from taiwa.apps.catalog import find
 from taiwa.conversation.history import begin, take
 app = find("{app}").opened({params})
 start = begin(app)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from taiwa.constraints import Vocabulary
-from taiwa.models.local.network import Network, NetworkTrack
+from taiwa.models.inprocess.transformers_network import Network, NetworkTrack
 
 __all__ = ["SHAPES", "Bonus", "Script", "ScriptedTrack", "network", "vocabulary"]
 

@@ -11,21 +11,21 @@ from dataclasses import dataclass
 
 from benches.measure import Subject
 from benches.tokens import PrefixCache, encoder
-from taiwa.apps.shots import built_in, results
-from taiwa.flows.protocol import protocol
-from taiwa.flows.rationale import Way
-from taiwa.flows.reason import SolveOptions, solve
-from taiwa.flows.worked import Step, Worked, choose, render, steps
+from taiwa.apps.examples import built_in, results
+from taiwa.flows.solve.examples import ExampleCall, WorkedExample, render, select_examples, steps
+from taiwa.flows.solve.rationale import ToolMode
+from taiwa.flows.solve.solve import SolveOptions, solve
+from taiwa.flows.solve.tool_call_formats import tool_call_format
 from taiwa.kernel import Runtime
+from taiwa.kernel.messages import Message, Request, Response, Text, ToolCall
 from taiwa.kernel.records import Json, canonical, record
-from taiwa.kernel.values import Message, Request, Response, Text, ToolCall
-from taiwa.models.scripted import script
+from taiwa.models.scripted import scripted_model
 from taiwa.tools import builtin
 
 SHOTS = (0, 5, 20)
-WAYS: tuple[Way, ...] = ("prefill", "stop", "native")
+WAYS: tuple[ToolMode, ...] = ("prefill", "stop", "native")
 MOST_TIMES = 1.05
-TAGGED = protocol("tagged")
+TAGGED = tool_call_format("tagged")
 RESULT_OF = results(builtin().values(), TAGGED)
 
 
@@ -44,7 +44,7 @@ class Bill:
     repeated: int = 0
 
 
-def replies(worked: Worked, way: Way) -> Iterator[str | Response]:
+def replies(worked: WorkedExample, way: ToolMode) -> Iterator[str | Response]:
     """What the model says of an example: the words up to each call with the call, and the words after the last."""
     words = ""
     for part in steps(worked, RESULT_OF):
@@ -59,7 +59,7 @@ def replies(worked: Worked, way: Way) -> Iterator[str | Response]:
     yield words or "Done."
 
 
-def called(words: str, step: Step) -> Response:
+def called(words: str, step: ExampleCall) -> Response:
     """A call of a function."""
     arguments = TAGGED.arguments(builtin()[step.tool].spec, step.input)
     call = ToolCall(step.tool, canonical(arguments).decode())
@@ -67,9 +67,9 @@ def called(words: str, step: Step) -> Response:
     return Response(Message("assistant", (*spoken, call)), "tool_calls")
 
 
-def shots(worked: Worked, number: int) -> tuple[Message, ...]:
+def shots(worked: WorkedExample, number: int) -> tuple[Message, ...]:
     """Other examples, in the same order for every question but for the one that it is itself."""
-    chosen = [each for each in choose(built_in(), len(built_in())) if each.id != worked.id][:number]
+    chosen = [each for each in select_examples(built_in(), len(built_in())) if each.id != worked.id][:number]
     return tuple(message for each in chosen for message in render(each, TAGGED, RESULT_OF))
 
 
@@ -96,17 +96,17 @@ def shared(one: list[int], other: list[int]) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def answered(questions: Iterable[Worked], way: Way, number: int) -> Bill:
+def answered(questions: Iterable[WorkedExample], way: ToolMode, number: int) -> Bill:
     """Answer all questions one after the other."""
     bill, held, before = Bill(), PrefixCache(), list[int]()
     specs = [tool.spec for tool in builtin().values()]
     for worked in questions:
-        model = script(*replies(worked, way))
+        model = scripted_model(*replies(worked, way))
         program = solve(
             worked.question, specs, SolveOptions(tool_mode=way, shots=shots(worked, number), answer_by=("line",))
         )
         found = Runtime(model, tools=tuple(builtin().values())).run(program)
-        assert len(found.calls) == sum(isinstance(part, Step) for part in worked.parts), (worked.id, found)
+        assert len(found.calls) == sum(isinstance(part, ExampleCall) for part in worked.parts), (worked.id, found)
         bill.questions += 1
         for turn, request in enumerate(model.requests):
             tokens = sent(request)

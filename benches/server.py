@@ -13,12 +13,12 @@ from pathlib import Path
 from benches.measure import Subject, median
 from benches.retrieval import SETS, drawn, passages_of, rows
 from benches.storing import appended, each, english
-from taiwa.apps.catalogue import find
+from taiwa.apps.catalog import load_app
 from taiwa.kernel.records import Json
 from taiwa.retrieval import Library
 from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts
+from taiwa.sessions.checkout import Repository
 from taiwa.store import Store
-from taiwa.talk.desk import Desk
 from tests.database import serving
 
 TURNS = 500
@@ -33,24 +33,24 @@ def beside(value: float, of_file: float | None) -> str:
 
 def talking(subject: Subject, kind: str, place: str, file: dict[str, float]) -> None:
     """Append, check out, undo."""
-    desk, app = Desk(Store.open(place)), find("chat").opened({})
-    here = desk.commit("s", desk.start(app), expected=None)
+    repository, app = Repository(Store.open(place)), load_app("chat").opened({})
+    here = repository.commit("s", repository.start(app), expected=None)
     walls: list[float] = []
     for number in range(TURNS):
         delta: Json = {"topics": [f"topic {number % 97}"], "confidence": 0.9}
-        here, wall = appended(desk, here, english(number, 80), english(number, 400), delta)
+        here, wall = appended(repository, here, english(number, 80), english(number, 400), delta)
         walls.append(wall)
-    tips = random.Random(1).sample([name for name, _ in desk.store.nodes.path(here.tip)], TURNS // 2)
+    tips = random.Random(1).sample([name for name, _ in repository.store.nodes.path(here.tip)], TURNS // 2)
     measured = {
         "append: run, journal of a call, nodes, name, log": walls,
-        f"check out any of {TURNS:,} turns": each(lambda n: desk.checkout(tips[n]), len(tips)),
-        "undo": each(lambda _: desk.store.undo("s"), 100),
-        "search two words": each(lambda _: desk.store.search("the function"), 50),
+        f"check out any of {TURNS:,} turns": each(lambda n: repository.checkout(tips[n]), len(tips)),
+        "undo": each(lambda _: repository.store.undo("s"), 100),
+        "search two words": each(lambda _: repository.store.search("the function"), 50),
     }
     for what, values in measured.items():
         subject.median(f"{what}, {kind}", values, "ms", beside(median(values), file.get(what)))
         file.setdefault(what, median(values))
-    desk.store.close()
+    repository.store.close()
 
 
 def finding(

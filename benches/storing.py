@@ -12,16 +12,15 @@ from pathlib import Path
 from pydoc_data.topics import topics  # type: ignore[import-untyped]  # prose that every Python has
 
 from benches.measure import ROOT, Subject, median
-from taiwa.apps.catalogue import find
-from taiwa.conversation.history import Conversation, cut, take
-from taiwa.conversation.layout import turn_request
-from taiwa.conversation.window import kept_turns
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.history import Conversation, add_turn, summarize_window, turns_to_keep
+from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.effects import Complete
 from taiwa.kernel.journal import Entry
+from taiwa.kernel.messages import Response, Usage, assistant
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import Response, Usage, assistant
+from taiwa.sessions.checkout import Repository
 from taiwa.store import Store
-from taiwa.talk.desk import Desk
 
 TURNS = 5_000
 SAMPLE = 500
@@ -44,27 +43,29 @@ def japanese(turn: int, size: int) -> str:
     return "".join(random.Random(turn).choices(KANJI, k=size // 3))
 
 
-def begun(folder: Path, name: str) -> tuple[Desk, Conversation]:
+def begun(folder: Path, name: str) -> tuple[Repository, Conversation]:
     """A new store with a session of the built-in chat."""
-    desk, app = Desk(Store.open(folder / name)), find("chat").opened({})
-    return desk, desk.commit("s", desk.start(app), expected=None)
+    repository, app = Repository(Store.open(folder / name)), load_app("chat").opened({})
+    return repository, repository.commit("s", repository.start(app), expected=None)
 
 
-def appended(desk: Desk, here: Conversation, user: str, answer: str, delta: Json) -> tuple[Conversation, float]:
+def appended(
+    repository: Repository, here: Conversation, user: str, answer: str, delta: Json
+) -> tuple[Conversation, float]:
     """One turn as `Talk` writes it: the run is begun, its call is journaled, nodes, name and log are committed.
 
     Returns the milliseconds that the store took; the turn itself is made outside of the clock.
     """
-    store, tip = desk.store, here.tip
-    staying = kept_turns(here)
-    here = here if staying is None else cut(here, [past.hash for past in staying], SUMMARY)
+    store, tip = repository.store, here.tip
+    staying = turns_to_keep(here)
+    here = here if staying is None else summarize_window(here, [past.hash for past in staying], SUMMARY)
     entry = Entry((), 0, Complete(turn_request(here, user)), Response(assistant(answer), usage=Usage(100, 50)))
     assert entry.key
-    after = take(here, user, answer, delta)
+    after = add_turn(here, user, answer, delta)
     started = time.perf_counter()
     run = store.runs.begin("s", tip, here.app.hash, user, {"strict": False, "repairs": 1})
     store.runs.sink(run, model="bench")(entry)
-    settled = desk.commit("s", after, expected=tip, run=run)
+    settled = repository.commit("s", after, expected=tip, run=run)
     return settled, (time.perf_counter() - started) * 1e3
 
 
@@ -80,17 +81,17 @@ def each(act: Callable[[int], object], times: int) -> list[float]:
 
 def speed(subject: Subject, folder: Path) -> None:
     """Append, and look back from the end of a long session."""
-    desk, here = begun(folder, "speed.db")
+    repository, here = begun(folder, "speed.db")
     walls: list[float] = []
     for number in range(TURNS):
         delta: Json = {"topics": [f"topic {number % 97}"], "confidence": 0.9}
-        here, wall = appended(desk, here, english(number, 80), english(number, 400), delta)
+        here, wall = appended(repository, here, english(number, 80), english(number, 400), delta)
         walls.append(wall)
     for start in (0, 500, 1_000, 2_500, TURNS - 500):
         subject.median(f"append, turns {start:,} to {start + 500:,}", walls[start : start + 500], "ms")
     whole = subject.median("append: run, journal of a call, nodes, name, log", walls, "ms", "three transactions")
     started = time.perf_counter()
-    desk.store.search("xyzzy")
+    repository.store.search("xyzzy")
     words = subject.row(
         "search words, when a search asks for them, per turn", (time.perf_counter() - started) * 1e3 / TURNS, "ms"
     )
@@ -98,37 +99,37 @@ def speed(subject: Subject, folder: Path) -> None:
     subject.target(
         "append stays flat: the last 500 turns against the first", median(walls[-500:]) / median(walls[:500]), 1.25, "x"
     )
-    back_and_forth(subject, desk, here.tip)
+    back_and_forth(subject, repository, here.tip)
 
 
-def back_and_forth(subject: Subject, desk: Desk, tip: str) -> None:
+def back_and_forth(subject: Subject, repository: Repository, tip: str) -> None:
     """Check out, undo, redo, fork."""
-    tips = random.Random(1).sample([name for name, _ in desk.store.nodes.path(tip)], SAMPLE)
+    tips = random.Random(1).sample([name for name, _ in repository.store.nodes.path(tip)], SAMPLE)
     found = subject.median(
-        f"check out any of {TURNS:,} turns", takes := each(lambda n: desk.checkout(tips[n]), SAMPLE), "ms"
+        f"check out any of {TURNS:,} turns", takes := each(lambda n: repository.checkout(tips[n]), SAMPLE), "ms"
     )
     subject.row("check out, the slowest of a hundred", sorted(takes)[SAMPLE - SAMPLE // 100], "ms")
-    desk.store.snapshots.clear()
-    first = each(lambda _: desk.checkout(tip), 1)[0]
+    repository.store.snapshots.clear()
+    first = each(lambda _: repository.checkout(tip), 1)[0]
     subject.row(
         f"check out after {TURNS:,} turns when all snapshots were dropped", first, "ms", "once; it makes one anew"
     )
-    subject.median("undo", each(lambda _: desk.store.undo("s"), 200), "ms")
-    subject.median("redo", each(lambda _: desk.store.redo("s"), 200), "ms")
-    subject.median("fork", each(lambda n: desk.fork(tips[n], f"fork-{n}"), 200), "ms")
+    subject.median("undo", each(lambda _: repository.store.undo("s"), 200), "ms")
+    subject.median("redo", each(lambda _: repository.store.redo("s"), 200), "ms")
+    subject.median("fork", each(lambda n: repository.fork(tips[n], f"fork-{n}"), 200), "ms")
     subject.target(f"check out any of {TURNS:,} turns", found, 2, "ms")
 
 
 def sized(folder: Path, name: str, words: Callable[[int, int], str]) -> tuple[float, Path, list[tuple[str, str]]]:
     """MB on disk after 200 turns and a search, the log emptied; and what was said."""
-    desk, here = begun(folder, f"{name}.db")
+    repository, here = begun(folder, f"{name}.db")
     size = SIZED_BYTES // SIZED_TURNS
     said = [(words(2 * n, size // 5), words(2 * n + 1, size * 4 // 5)) for n in range(SIZED_TURNS)]
     for number, (user, answer) in enumerate(said):
-        here, _ = appended(desk, here, user, answer, {"topics": [f"topic {number}"], "confidence": 0.9})
-    desk.store.search("xyzzy")
-    path = desk.store.path
-    desk.store.close()
+        here, _ = appended(repository, here, user, answer, {"topics": [f"topic {number}"], "confidence": 0.9})
+    repository.store.search("xyzzy")
+    path = repository.store.path
+    repository.store.close()
     assert path is not None
     return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*")) / 1e6, path, said
 

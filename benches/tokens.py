@@ -14,15 +14,15 @@ from hashlib import blake2b
 from random import Random
 
 from benches.measure import Subject
-from taiwa.apps.catalogue import find
-from taiwa.conversation.app import App, Keep, ReplyMode
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.app import App, ReplyMode, WindowPolicy
 from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.chat import say
 from taiwa.kernel import Runtime
+from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import Request
-from taiwa.models.names import resolve
-from taiwa.models.scripted import script
+from taiwa.models.registry import resolve
+from taiwa.models.scripted import scripted_model
 
 TURNS = 50
 USER, ANSWER, SUMMARY = 40, 150, 120
@@ -32,7 +32,7 @@ TOPICS = (
     "maple garden train morning temple ticket river autumn bridge market season castle island harbour valley".split()
 )
 WORDS = "the a one we you they go come see take make find know think early late warm cold near far new old and but or".split()
-FIFO = Keep(grow=11, to=10)
+FIFO = WindowPolicy(grow=11, to=10)
 """Ten turns in every prompt, one dropped every turn: what was published."""
 FIELDS = ("topics", "confidence", "ambiguity", "language")
 
@@ -65,9 +65,9 @@ def noted(turn: int) -> dict[str, Json]:
     return {"topics": [topic(turn)], "confidence": 0.9, "ambiguity": 0.1}
 
 
-def app(reply: ReplyMode, keep: Keep, *fields: str) -> App:
+def app(reply: ReplyMode, keep: WindowPolicy, *fields: str) -> App:
     """The built-in chat with another reply mode, window and choice of fields."""
-    chat = find("chat").opened({})
+    chat = load_app("chat").opened({})
     kept = tuple(field for field in chat.fields if not fields or field.name in fields)
     examples = tuple(
         replace(each, delta={name: held for name, held in each.delta.items() if not fields or name in fields})
@@ -149,7 +149,7 @@ def talk(layout: Layout, turns: int = TURNS) -> Bill:
         replies = [layout.written(here, turn)]
         if folds(here):
             replies.insert(0, filler(SUMMARY, turn))
-        model = script(*replies)
+        model = scripted_model(*replies)
         said, here = Runtime(model).run(say(filler(USER, turn))(here))
         assert not said.warnings, said.warnings
         here = replace(here, fresh=())
@@ -169,13 +169,13 @@ def folds(here: Conversation) -> bool:
 
 def layouts(*fields: str, extra: dict[str, Json]) -> dict[str, Layout]:
     """The ways that are compared, the published one first."""
-    ways: dict[str, tuple[ReplyMode, Keep]] = {
+    ways: dict[str, tuple[ReplyMode, WindowPolicy]] = {
         "environment, FIFO of 10 turns (as published)": ("environment", FIFO),
         "json, FIFO of 10 turns": ("json", FIFO),
         "text+delta, FIFO of 10 turns": ("text+delta", FIFO),
-        "text+delta, all turns": ("text+delta", Keep()),
-        "text+delta, grow to 20, then drop to 10": ("text+delta", Keep(grow=20, to=10)),
-        "text+delta, grow to 20, then summarise to 10": ("text+delta", Keep(grow=20, to=10, fold="summary")),
+        "text+delta, all turns": ("text+delta", WindowPolicy()),
+        "text+delta, grow to 20, then drop to 10": ("text+delta", WindowPolicy(grow=20, to=10)),
+        "text+delta, grow to 20, then summarise to 10": ("text+delta", WindowPolicy(grow=20, to=10, fold="summary")),
     }
     return {name: Layout(app(reply, keep, *fields), extra) for name, (reply, keep) in ways.items()}
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from benches.measure import ROOT, Subject, median
 from benches.model_server import LATENCY
-from taiwa.apps.catalogue import find
+from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import begin
-from taiwa.conversation.layout import turn_request
+from taiwa.conversation.turn_prompt import turn_request
 
 ROUNDS = 5
 SIZES = {10: 100, 100: 500}
@@ -108,7 +108,7 @@ def report(subject: Subject, when: str, runs: dict[str, list[tuple[float, float]
 
 def words_before() -> str:
     """What taiwa's `chat` says before the first turn: the others send as much."""
-    request = turn_request(begin(find("chat").opened({})), "x")
+    request = turn_request(begin(load_app("chat").opened({})), "x")
     return "\n\n".join(message.text for message in request.messages[:-1])
 
 

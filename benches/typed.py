@@ -17,10 +17,10 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_mode
 
 from benches.measure import Subject, timed
 from benches.tokens import encoder
-from taiwa.kernel import ShapeError
-from taiwa.shape import Reading, Rules, Shape, Stream
+from taiwa.kernel import OutputValidationError
+from taiwa.structured import OutputType, ParseOptions, ParseResult, PartialParser
 from tests.conftest import SHARED_DATA
-from tests.shape.recorded import rows, same
+from tests.structured.recorded import rows, same
 
 PEERS = ("json_repair", "jiter", "instructor", "langchain-core", "pydantic-ai-slim", "baml-py")
 Parser = Callable[[str, dict[str, Any]], object]
@@ -36,13 +36,13 @@ class NothingError(Exception):
 
 
 @cache
-def shape(schema: str) -> Shape[Any]:
-    return Shape.from_json_schema(json.loads(schema))
+def shape(schema: str) -> OutputType[Any]:
+    return OutputType.from_json_schema(json.loads(schema))
 
 
 def ours(text: str, schema: dict[str, Any]) -> object:
     """As an extraction reads: what can only be guessed is no value, and is asked for again."""
-    return shape(json.dumps(schema)).read(text, Rules(guess=False)).value
+    return shape(json.dumps(schema)).read(text, ParseOptions(guess=False)).value
 
 
 def ours_guessing(text: str, schema: dict[str, Any]) -> object:
@@ -173,7 +173,7 @@ def verdict(parser: Parser, row: dict[str, Any]) -> str:
     warned = False
     try:
         value: Any = parser(row["input"], row["schema"])
-        if isinstance(value, Reading):
+        if isinstance(value, ParseResult):
             value, warned = value.value, value.guessed
         json.dumps(value)
         if same(value, row.get("expected", ...)):
@@ -248,7 +248,7 @@ RECORD = {
     "lines": {"type": "array", "items": {"type": "object", "properties": LINE, "required": list(LINE)}},
 }  # fmt: skip
 SCHEMA: dict[str, Any] = {"type": "array", "items": {"type": "object", "properties": RECORD, "required": list(RECORD)}}
-RECORDS = Shape(list[Record])
+RECORDS = OutputType(list[Record])
 ADAPTER = TypeAdapter(list[Record])
 
 
@@ -271,7 +271,7 @@ def broken(text: str) -> str:
 
 
 def speed(subject: Subject) -> None:
-    wide = Rules(most_chars=1 << 26)
+    wide = ParseOptions(most_chars=1 << 26)
     for size, times in ((1_000, 200), (100_000, 20), (10_000_000, 3)):
         text = document(size)
         name = f"valid, {size // 1000:,} KB"
@@ -308,7 +308,7 @@ def streaming(subject: Subject) -> None:
     pieces = [text[at : at + 16] for at in range(0, len(text), 16)]
 
     def own() -> None:
-        stream = Stream(RECORDS)
+        stream = PartialParser(RECORDS)
         for piece in pieces:
             stream.feed(piece)
             _ = stream.view
@@ -354,7 +354,7 @@ def bombs(subject: Subject) -> None:
 def refused(text: str) -> None:
     try:
         RECORDS.read(text)
-    except ShapeError:
+    except OutputValidationError:
         return
 
 
@@ -484,7 +484,7 @@ def size(text: str) -> int:
 
 
 def tokens(subject: Subject) -> None:
-    shown = sum(size(Shape(model).render()) for model in MODELS)
+    shown = sum(size(OutputType(model).render()) for model in MODELS)
     compact = sum(size(json.dumps(model.model_json_schema(), separators=(",", ":"))) for model in MODELS)
     indented = sum(size(json.dumps(model.model_json_schema(), indent=2)) for model in MODELS)
     subject.row("ten types as TypeScript, with everything that is checked", shown, "tokens")
@@ -499,8 +499,8 @@ def diagnostics(subject: Subject) -> None:
     own = theirs = 0
     for model, data in FAULTY:
         try:
-            Shape(model).check(json.loads(json.dumps(data)))
-        except ShapeError as error:
+            OutputType(model).check(json.loads(json.dumps(data)))
+        except OutputValidationError as error:
             own += size("\n".join(error.diagnostics))
         try:
             model.model_validate(data, strict=True)

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from taiwa.conversation.derive import tokens_of
+from taiwa.kernel.text import estimate_tokens
 
 __all__ = ["ScriptedExchange", "ScriptedServer"]
 
@@ -66,7 +66,7 @@ class ScriptedServer:
         if missing:
             return f"the dialogue expects {missing[0]!r} in the last message"
         says = self._lines.pop(0).says
-        return says, {"prompt_tokens": sum(map(tokens_of, messages)), "completion_tokens": tokens_of(says)}
+        return says, {"prompt_tokens": sum(map(estimate_tokens, messages)), "completion_tokens": estimate_tokens(says)}
 
 
 def _events(says: str, usage: Mapping[str, int]) -> Iterator[Mapping[str, Any]]:

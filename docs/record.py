@@ -30,11 +30,11 @@ from typing import Any
 from unittest.mock import patch
 
 from taiwa.cli import main as main_of_taiwa
-from taiwa.models.builtin.loading import DATA
+from taiwa.models.builtin.model import DATA
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))  # for the llama.cpp server of the tests, and for evals/
-from docs.player import ScriptedExchange, ScriptedServer  # noqa: E402  (the folder is on the path now)
+from docs.player import ScriptedExchange, ScriptedServer  # noqa: E402
 
 SESSIONS = HERE / "sessions"
 MODEL = "written:script"

@@ -10,18 +10,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from taiwa.apps.catalogue import HANDBOOK
-from taiwa.flows.acts import Ask
-from taiwa.flows.askturn import other_meanings
-from taiwa.flows.clarify import Clarified, ClarifyOptions, clarify
-from taiwa.flows.extractive import Reader, extractive
+from taiwa.apps.catalog import HANDBOOK
+from taiwa.ask.conversation_step import other_meanings
+from taiwa.ask.dialogue_step import Clarified, ClarifyOptions, clarify
+from taiwa.ask.extractive import TermWeights, extractive
+from taiwa.ask.types import Ask
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Message, Passage, assistant, user
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.run import Runtime
-from taiwa.kernel.values import Message, Passage, assistant, user
+from taiwa.kernel.runtime import Runtime
 from taiwa.retrieval import Index, Library, ScopedRetriever
-from taiwa.talk.asking import reader_of
+from taiwa.sessions.stored_ask import reader_of
 
 __all__ = [
     "QUESTIONS",
@@ -115,7 +115,7 @@ def read_questions(path: Path = QUESTIONS) -> tuple[Question, ...]:
     return tuple(found)
 
 
-def ask_handbook(index: Index, rows: Iterable[Question], reader: Reader) -> tuple[HandbookAnswer, ...]:
+def ask_handbook(index: Index, rows: Iterable[Question], reader: TermWeights) -> tuple[HandbookAnswer, ...]:
     """Ask every question, without a model."""
     return tuple(_ask(index, row, reader) for row in rows)
 
@@ -155,7 +155,7 @@ def _counts(name: str, rows: Sequence[HandbookAnswer]) -> HandbookCounts:
     )
 
 
-def _ask(index: Index, row: Question, reader: Reader) -> HandbookAnswer:
+def _ask(index: Index, row: Question, reader: TermWeights) -> HandbookAnswer:
     found = index.find(row.turns[-1], DEPTH, row.who, row.history)
     rank = next((at for at, passage in enumerate(found, 1) if any(gold.within(passage) for gold in row.gold)), 0)
     quoted = extractive(row.turns[-1], found, row.history, reader).citations

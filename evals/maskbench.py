@@ -17,8 +17,8 @@ from taiwa.constraints.allowed_tokens import MatcherGuide, MatcherState
 from taiwa.json_schema.document import Document, SchemaLocation
 from taiwa.json_schema.keywords import Schema, is_object
 from taiwa.kernel.errors import TaiwaError
+from taiwa.kernel.messages import JsonSchema
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.values import JsonSchema
 
 __all__ = ["SchemaCoverage", "check_schemas", "coverage_report", "is_writable"]
 

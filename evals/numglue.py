@@ -13,9 +13,7 @@ from types import MappingProxyType
 from taiwa.evals.tools import Verdict
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.records import Json, value
-from taiwa.tools.elements import elements
-from taiwa.tools.formula import formula
-from taiwa.tools.molar_mass import mass, mass_percent
+from taiwa.tools.chemical_formulas import elements, formula, mass, mass_percent
 from taiwa.tools.stoichiometry import balance
 
 __all__ = ["LABEL_ERRORS", "Decision", "DecisionCounts", "compare_label", "count_decisions", "decide_question"]

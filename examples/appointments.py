@@ -49,9 +49,9 @@ class Cancel(BaseModel):
     which: Which
 
 
-def changes(text: str) -> taiwa.Program[taiwa.Extracted[list[Add | Move | Invite | Cancel]]]:
+def changes(text: str) -> taiwa.Program[taiwa.Extraction[list[Add | Move | Invite | Cancel]]]:
     """Read what is to be changed, in the order in which it was said."""
-    return taiwa.extract(taiwa.Shape(list[Add | Move | Invite | Cancel], name="Changes"), text)
+    return taiwa.extract(taiwa.OutputType(list[Add | Move | Invite | Cancel], name="Changes"), text)
 
 
 if __name__ == "__main__":

@@ -46,9 +46,9 @@ class Order(BaseModel):
     items: list[Annotated[Coffee | Tea | Bakery | Unclear, Field(discriminator="kind")]]
 
 
-def order(text: str) -> taiwa.Program[taiwa.Extracted[Order]]:
+def order(text: str) -> taiwa.Program[taiwa.Extraction[Order]]:
     """Read an order."""
-    return taiwa.extract(taiwa.Shape(Order), text)
+    return taiwa.extract(taiwa.OutputType(Order), text)
 
 
 if __name__ == "__main__":

@@ -29,10 +29,12 @@ class Crossword(BaseModel):
     down: list[Clue]
 
 
-def clues(page: str) -> taiwa.Program[taiwa.Extracted[Crossword]]:
+def clues(page: str) -> taiwa.Program[taiwa.Extraction[Crossword]]:
     """Read the clues; of a long list only the faulty places are asked for again."""
     return taiwa.extract(
-        taiwa.Shape(Crossword), (system(INSTRUCTIONS), user(page)), repair=taiwa.Repair(rounds=2, patch_above=200)
+        taiwa.OutputType(Crossword),
+        (system(INSTRUCTIONS), user(page)),
+        repair=taiwa.RepairPolicy(rounds=2, patch_above=200),
     )
 
 

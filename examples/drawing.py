@@ -46,9 +46,9 @@ def _part(part: Box | Circle) -> str:
     return f'<circle cx="{part.x}" cy="{part.y}" r="{part.radius}" fill="{part.fill}"/>'
 
 
-def draw(text: str) -> taiwa.Program[taiwa.Extracted[Drawing]]:
+def draw(text: str) -> taiwa.Program[taiwa.Extraction[Drawing]]:
     """Read what is to be drawn."""
-    return taiwa.extract(taiwa.Shape(Drawing), text)
+    return taiwa.extract(taiwa.OutputType(Drawing), text)
 
 
 if __name__ == "__main__":

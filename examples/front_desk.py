@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.flows.route import AskBack, Routed
+from taiwa.flows.route import NeedsClarification, Routed
 
 
 class Booking(BaseModel):
@@ -43,7 +43,7 @@ class Bill:
 DESK: dict[str, object] = {"booking": Booking, "complaint": Complaint, "bill": taiwa.Api(Bill, undeclared="read")}
 
 
-def desk(text: str) -> taiwa.Program[Routed | AskBack]:
+def desk(text: str) -> taiwa.Program[Routed | NeedsClarification]:
     """Find out what a guest wants."""
     return taiwa.route(DESK, text)
 
@@ -52,5 +52,5 @@ if __name__ == "__main__":
     match taiwa.run(desk(" ".join(sys.argv[1:]) or "It is cold in my room")):
         case Routed(to, value):
             print(f"{to}: {value}")
-        case AskBack(question):
+        case NeedsClarification(question):
             print(question)

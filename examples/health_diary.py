@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.flows.route import AskBack, Routed
+from taiwa.flows.route import NeedsClarification, Routed
 from taiwa.kernel import Message, system, user
 
 INSTRUCTIONS = "Entries of a health diary. Write down what was said and nothing else; give no advice."
@@ -42,7 +42,7 @@ class Entry(BaseModel):
     measures: list[Measure] = []
 
 
-def entry(said: Sequence[str]) -> taiwa.Program[Routed | AskBack]:
+def entry(said: Sequence[str]) -> taiwa.Program[Routed | NeedsClarification]:
     """Read an entry from all that was said so far, or ask for what it lacks."""
     talk: tuple[Message, ...] = (system(INSTRUCTIONS), *(user(words) for words in said))
     return taiwa.route({"entry": Entry}, talk)

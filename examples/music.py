@@ -10,8 +10,8 @@ from typing import Annotated, Literal, Protocol
 from pydantic import Field
 
 import taiwa
-from taiwa.flows.carry import Outcome, carry_out
-from taiwa.flows.signatures import reads, writes
+from taiwa.flows.api import PlanResult, execute_plan
+from taiwa.flows.call_plan import reads, writes
 
 
 @dataclass
@@ -48,10 +48,10 @@ class Player(Protocol):
 PLAYER = taiwa.Api(Player)
 
 
-def obey(text: str, *, dry: bool = False) -> taiwa.Program[Outcome]:
+def obey(text: str, *, dry: bool = False) -> taiwa.Program[PlanResult]:
     """Do what is asked; a dry run shows what would be saved."""
     plan = yield from taiwa.extract(PLAYER, text)
-    return (yield from carry_out(PLAYER, plan.value, dry=dry))
+    return (yield from execute_plan(PLAYER, plan.value, dry=dry))
 
 
 if __name__ == "__main__":

@@ -37,9 +37,9 @@ class Table(BaseModel):
     not_understood: list[str] = []
 
 
-def table(text: str) -> taiwa.Program[taiwa.Extracted[Table]]:
+def table(text: str) -> taiwa.Program[taiwa.Extraction[Table]]:
     """Read what a table wants."""
-    return taiwa.extract(taiwa.Shape(Table), text)
+    return taiwa.extract(taiwa.OutputType(Table), text)
 
 
 def kitchen(wanted: Table) -> list[str]:

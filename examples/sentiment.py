@@ -16,9 +16,9 @@ class Mood(BaseModel):
     mood: Literal["good", "neutral", "bad", "mixed"]
 
 
-def mood(text: str) -> taiwa.Program[taiwa.Extracted[Mood]]:
+def mood(text: str) -> taiwa.Program[taiwa.Extraction[Mood]]:
     """Read the mood of a text; the reason comes first, so that the model thinks before it judges."""
-    return taiwa.extract(taiwa.Shape(Mood), text)
+    return taiwa.extract(taiwa.OutputType(Mood), text)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ python examples/sums.py "What are 12 boxes of 24 eggs, less 5 percent that break
 import sys
 
 import taiwa
-from taiwa.flows.carry import Outcome, carry_out
+from taiwa.flows.api import PlanResult, execute_plan
 
 
 class Sums:
@@ -36,10 +36,10 @@ class Sums:
 SUMS = taiwa.Api(Sums, undeclared="read")
 
 
-def solve(text: str) -> taiwa.Program[Outcome]:
+def solve(text: str) -> taiwa.Program[PlanResult]:
     """Plan a calculation, check it, and carry it out."""
     plan = yield from taiwa.extract(SUMS, text)
-    return (yield from carry_out(SUMS, plan.value))
+    return (yield from execute_plan(SUMS, plan.value))
 
 
 if __name__ == "__main__":

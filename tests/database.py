@@ -37,7 +37,7 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._sql = psycopg.connect(url, autocommit=True, options="-c lock_timeout=10s")
+        self._sql = psycopg.connect(url, autocommit=True, options="-c lock_timeout=300s")
 
     def run(self, statement: str) -> list[tuple[object, ...]]:
         """Say something as the server's keeper."""

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.records import value
-from taiwa.tools.catalogue import builtin
+from taiwa.tools.registry import builtin
 
 __all__ = ["EXPENSIVE_INPUTS", "VALID_INPUTS", "FuzzResult", "fuzz_tools", "inputs"]
 

@@ -4,23 +4,19 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from taiwa.conversation.app import App, Example, Keep, ReplyMode
-from taiwa.conversation.derive import DERIVED
-from taiwa.conversation.fields import Field
-from taiwa.conversation.node import AppSource
+from taiwa.conversation.app import App, AppSource, Example, ReplyMode, WindowPolicy
+from taiwa.conversation.state import DERIVED, Field
 from taiwa.kernel import errors
-from taiwa.kernel.effects import Abilities, CallTool, Complete, Effect, Retrieve, Tell
+from taiwa.kernel.effects import CallTool, Complete, Effect, GetCapabilities, Notify, Retrieve
 from taiwa.kernel.errors import TaiwaError
-from taiwa.kernel.records import Json
-from taiwa.kernel.values import (
+from taiwa.kernel.messages import (
     Chunk,
     Constraint,
-    Finish,
-    Finished,
+    FinishReason,
     Grammar,
     JsonSchema,
     Message,
-    Note,
+    Notice,
     Part,
     Passage,
     Regex,
@@ -28,15 +24,17 @@ from taiwa.kernel.values import (
     Response,
     Role,
     Sampling,
+    StreamEnd,
     Text,
     TextDelta,
-    Thought,
-    ThoughtDelta,
+    Thinking,
+    ThinkingDelta,
     ToolCall,
     ToolResult,
     ToolSpec,
     Usage,
 )
+from taiwa.kernel.records import Json
 
 __all__ = [
     "apps",
@@ -69,11 +67,11 @@ tool_calls = st.builds(ToolCall, texts, texts, texts)
 origins = st.sampled_from(["tool", "model", "memo"])
 tool_results = st.builds(ToolResult, texts, texts, texts, json_values, texts, origins)
 parts: st.SearchStrategy[Part] = st.one_of(
-    st.builds(Text, texts, st.booleans()), st.builds(Thought, texts), tool_calls, tool_results
+    st.builds(Text, texts, st.booleans()), st.builds(Thinking, texts), tool_calls, tool_results
 )
 roles: st.SearchStrategy[Role] = st.sampled_from(get_args(Role))
 messages = st.builds(Message, roles, st.lists(parts, max_size=3).map(tuple))
-finishes: st.SearchStrategy[Finish] = st.sampled_from(get_args(Finish))
+finishes: st.SearchStrategy[FinishReason] = st.sampled_from(get_args(FinishReason))
 responses = st.builds(Response, messages, finishes, st.none() | texts, st.none() | usages, texts)
 constraints: st.SearchStrategy[Constraint] = st.one_of(
     st.builds(JsonSchema, json_objects, texts), st.builds(Regex, texts), st.builds(Grammar, texts, texts)
@@ -94,27 +92,29 @@ requests = st.builds(
 )
 chunks: st.SearchStrategy[Chunk] = st.one_of(
     st.builds(TextDelta, texts),
-    st.builds(ThoughtDelta, texts),
+    st.builds(ThinkingDelta, texts),
     st.builds(
-        Finished, finishes, st.none() | texts, st.none() | usages, texts, st.lists(tool_calls, max_size=2).map(tuple)
+        StreamEnd, finishes, st.none() | texts, st.none() | usages, texts, st.lists(tool_calls, max_size=2).map(tuple)
     ),
 )
 passages = st.builds(
     Passage, texts, texts, st.floats(0, 1), counts, st.lists(texts, max_size=2).map(tuple), counts, texts, texts
 )
-notes = st.builds(Note, texts, st.sampled_from(["note", "warning"]), texts)
+notes = st.builds(Notice, texts, st.sampled_from(["note", "warning"]), texts)
 effects: st.SearchStrategy[Effect[object]] = st.one_of(
     st.builds(Complete, requests),
     st.builds(CallTool, texts, json_objects),
     st.builds(Retrieve, texts, st.integers(1, 9)),
-    st.builds(Tell, notes),
-    st.just(Abilities()),
+    st.builds(Notify, notes),
+    st.just(GetCapabilities()),
 )  # pyright: ignore[reportAssignmentType]  # an effect of any answer
 
 
 def raised_errors() -> st.SearchStrategy[TaiwaError]:
     """One error of every class, with all its details."""
-    plain = st.sampled_from(sorted(set(errors.__all__) - {"LimitError", "UnsupportedError", "revive_error"}))
+    plain = st.sampled_from(
+        sorted(set(errors.__all__) - {"LimitError", "UnsupportedError", "ToolErrorBoundary", "restore_error"})
+    )
     details = {
         "ShapeError": {
             "text": texts,
@@ -128,7 +128,7 @@ def raised_errors() -> st.SearchStrategy[TaiwaError]:
         "UnknownToolError": {"code": texts, "hint": texts},
     }
     limits = st.builds(errors.LimitError, texts, st.floats(0, 1e6), st.floats(0, 1e6))
-    unsupported = st.builds(errors.UnsupportedError, texts, ability=texts, status=st.none() | counts)
+    unsupported = st.builds(errors.UnsupportedError, texts, capability=texts, status=st.none() | counts)
     return (
         limits
         | unsupported
@@ -195,7 +195,7 @@ def apps(draw: st.DrawFn) -> App:
     made = tuple(draw(fields(name)) for name in draw(st.lists(names, max_size=4, unique=True)))
     reply = draw(st.sampled_from(get_args(ReplyMode)))
     grow = draw(st.sampled_from([None, 1, 2, 4]))
-    keep = Keep(
+    keep = WindowPolicy(
         grow,
         draw(st.integers(0, 3)) if grow else 0,
         draw(st.sampled_from(["drop", "summary"])),

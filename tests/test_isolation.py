@@ -8,7 +8,7 @@ from taiwa.isolation import IsolatedProcess, ProcessLimits
 from taiwa.kernel import ToolError
 
 ENTRY = "tests.isolation_entries:echo"
-LIMITS = ProcessLimits(seconds=5.0, memory_mb=512, characters=1_000)
+LIMITS = ProcessLimits(seconds=300.0, memory_mb=512, characters=1_000)
 
 
 @pytest.fixture

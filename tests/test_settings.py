@@ -45,11 +45,11 @@ def test_mappings_of_several_places_are_joined_key_by_key(path: Path) -> None:
     write(path, "base_urls: {openai: http://file/v1, ollama: http://file:1}\n")
 
     settings = load(
-        {"abilities": {"m": {"stop": False}}}, HOME | {"TAIWA_BASE_URLS": "{openai: http://variable/v1/}"}, path
+        {"capabilities": {"m": {"stop": False}}}, HOME | {"TAIWA_BASE_URLS": "{openai: http://variable/v1/}"}, path
     )
 
     assert settings.base_urls == {"openai": "http://variable/v1", "ollama": "http://file:1"}
-    assert settings.abilities == {"m": {"stop": False}}
+    assert settings.capabilities == {"m": {"stop": False}}
 
 
 def test_prices_and_limits_are_exact(path: Path) -> None:
@@ -65,7 +65,7 @@ def test_prices_and_limits_are_exact(path: Path) -> None:
     ("text", "complaint"),
     [
         ("# mine\nmodle: x\n", ":2: unknown key 'modle'; did you mean 'model'?"),
-        ("abilities:\n  m:\n    stopp: true\n", ":3: unknown key 'stopp' in abilities; did you mean 'stop'?"),
+        ("capabilities:\n  m:\n    stopp: true\n", ":3: unknown key 'stopp' in capabilities; did you mean 'stop'?"),
         ("zzz: 1\n", ":1: unknown key 'zzz'; the keys are model, store"),
         ("model: a\nmodel: b\n", ":2: 'model' is set twice"),
         ("timeout: soon\n", ":1: timeout must be a number"),
@@ -159,20 +159,20 @@ def test_setting_a_value_keeps_comments_order_and_everything_else(path: Path) ->
 
     set_value(path, "prices.m.output", "2.50")
     set_value(path, "model", "http://127.0.0.1:8080/v1#b")
-    set_value(path, "abilities.openai:gpt-4.1.stop", "false")
+    set_value(path, "capabilities.openai:gpt-4.1.stop", "false")
 
     assert path.read_text() == (
         "# mine\nmodel: http://127.0.0.1:8080/v1#b  # the best\nprices:\n  # dear\n  m:\n    input: 1 # dollars\n"
-        "    output: 2.50\nabilities:\n  openai:gpt-4.1:\n    stop: false\n\n# the end\n"
+        "    output: 2.50\ncapabilities:\n  openai:gpt-4.1:\n    stop: false\n\n# the end\n"
     )
-    assert load({}, HOME, path).abilities == {"openai:gpt-4.1": {"stop": False}}
+    assert load({}, HOME, path).capabilities == {"openai:gpt-4.1": {"stop": False}}
 
 
 def test_a_taken_out_value_leaves_no_empty_section(path: Path) -> None:
     set_value(path, "model", "a")
-    set_value(path, "abilities.openai:gpt-4.1.stop", "false")
+    set_value(path, "capabilities.openai:gpt-4.1.stop", "false")
 
-    unset(path, "abilities.openai:gpt-4.1.stop")
+    unset(path, "capabilities.openai:gpt-4.1.stop")
 
     assert path.read_text() == "model: a\n"
     with pytest.raises(ConfigError, match="store is not set there"):
@@ -188,7 +188,7 @@ def test_all_that_is_set_for_one_name_is_taken_out_at_once(path: Path) -> None:
 
 
 def test_every_shown_value_can_be_set_again_and_shows_the_same(path: Path) -> None:
-    write(path, "model: m\nmax_cost: 0.05\nabilities: {m: {stop: no}}\nprices: {m: {input: 0.10, currency: EUR}}\n")
+    write(path, "model: m\nmax_cost: 0.05\ncapabilities: {m: {stop: no}}\nprices: {m: {input: 0.10, currency: EUR}}\n")
     rows = show(load({}, HOME, path))
 
     for row in rows:
@@ -228,11 +228,11 @@ def test_a_wrong_value_is_refused_before_the_file_is_touched(path: Path, key: st
 
 
 def test_a_file_that_only_a_person_can_edit_is_left_alone(path: Path) -> None:
-    text = "abilities:\n  b:\n    ? stop\n    : true\n"
+    text = "capabilities:\n  b:\n    ? stop\n    : true\n"
     write(path, text)
 
     with pytest.raises(ConfigError, match="edit it by hand"):
-        set_value(path, "abilities.b.tools", "true")
+        set_value(path, "capabilities.b.tools", "true")
 
     assert path.read_text() == text
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from taiwa.models.builtin.weights import Weights
+from taiwa.models.builtin.network import Weights
 
 __all__ = ["Eager"]
 

@@ -6,13 +6,13 @@ from itertools import count
 from pathlib import Path
 
 from benches.peers import Begin
-from taiwa.apps.catalogue import find
+from taiwa.apps.catalog import load_app
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.names import resolve
+from taiwa.models.registry import resolve
+from taiwa.sessions.checkout import Repository
+from taiwa.sessions.durable_turn import PricedModel
+from taiwa.sessions.session import Session
 from taiwa.store import Store
-from taiwa.talk.desk import Desk
-from taiwa.talk.talk import Talk
-from taiwa.talk.turn import Voice
 
 MODEL = os.environ.get("BENCH_MODEL", "with-delta")
 
@@ -20,7 +20,7 @@ MODEL = os.environ.get("BENCH_MODEL", "with-delta")
 class Own:
     """A session of a store; many conversations share the store, the model and the app."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: Session) -> None:
         self._talk = talk
 
     async def say(self, text: str) -> str:
@@ -31,11 +31,11 @@ class Own:
 
 def open_talks(address: str, opening: str) -> Begin:  # noqa: ARG001  (the app brings the same words)
     folder = tempfile.TemporaryDirectory()
-    desk, app = Desk(Store.open(Path(folder.name) / "store.db")), find("chat").opened({})
-    voice, numbers = Voice(HttpModel(resolve(f"{address}#{MODEL}"))), count()
+    repository, app = Repository(Store.open(Path(folder.name) / "store.db")), load_app("chat").opened({})
+    priced_model, numbers = PricedModel(HttpModel(resolve(f"{address}#{MODEL}"))), count()
 
     def begin() -> Own:
         assert folder.name
-        return Own(Talk(desk, f"chat-{next(numbers)}", desk.start(app), voice))
+        return Own(Session(repository, f"chat-{next(numbers)}", repository.start(app), priced_model))
 
     return begin

@@ -1,5 +1,5 @@
 # An answer that is held to a form: the server is asked to hold it, and it is checked here all the same.
-#@ taiwa config set abilities.written:script.json_schema true
+#@ taiwa config set capabilities.written:script.json_schema true
 #== generate
 cat > order.json <<'END'
 {"type": "object", "required": ["drink", "cups"], "additionalProperties": false,

@@ -9,21 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
 
+from taiwa.ask.answer import Answer, answer_with_citations
+from taiwa.ask.check_citations import find_quotation
+from taiwa.ask.conversation_step import LITTLE
+from taiwa.ask.decide_search_or_clarify import answerable
+from taiwa.ask.dialogue_text import reply_language
+from taiwa.ask.extractive import TermWeights, extractive
 from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, Finder, QuestionSet, read_sample, sample_item
 from taiwa.evals.run import Job, Measurement
-from taiwa.flows.askturn import LITTLE
-from taiwa.flows.cited import cite
-from taiwa.flows.extractive import Reader, extractive
-from taiwa.flows.lookfirst import answerable
-from taiwa.flows.material import tongue
-from taiwa.flows.quoting import stands
-from taiwa.flows.sourced import Answer
-from taiwa.kernel.ledger import Limits, Spent
 from taiwa.kernel.records import Json
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.retrieval.analyzer import DENSE
 from taiwa.retrieval.index import LOOKED_AT
-from taiwa.talk.asking import reader_of
+from taiwa.sessions.stored_ask import reader_of
 
 __all__ = ["CITED", "EXTRACTIVE", "WITHOUT", "AnsweringTask", "answer_items", "normalized_words", "word_f1"]
 
@@ -60,7 +59,7 @@ class AnsweringTask(CorpusTask):
     @property
     def settings(self) -> tuple[str, ...]:
         """Extractive answers and, with a model, cited ones; each with the relevant passages and without."""
-        ways = (EXTRACTIVE, *((CITED,) if self.voice is not None else ()))
+        ways = (EXTRACTIVE, *((CITED,) if self.priced_model is not None else ()))
         return tuple(setting for way in ways for setting in (way, WITHOUT.format(way)))
 
     @property
@@ -68,7 +67,7 @@ class AnsweringTask(CorpusTask):
         """Everything that an answer depends on besides setting, question and model."""
         return {**super().options, "given": PASSAGES_GIVEN}
 
-    async def measure(self, job: Job, limits: Limits) -> Measurement:
+    async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Answer one question."""
         sample = read_sample(job.item)
         withheld = job.setting in (WITHOUT.format(EXTRACTIVE), WITHOUT.format(CITED))
@@ -79,13 +78,15 @@ class AnsweringTask(CorpusTask):
         finder = self.corpora.finder(job.item.kind, sample.relevant if withheld else (), sample.history)
         passages = finder.find(sample.last, PASSAGES_GIVEN)
         chance = answerable(finder.evidence(sample.last), len(finder.find(sample.last, LOOKED_AT)))
-        spent = Spent()
+        spent = RunUsage()
         if job.setting.startswith(CITED):
-            done = await self.run_program(cite(sample.last, passages, language=tongue(sample.dialogue)), finder, limits)
+            done = await self.run_program(
+                answer_with_citations(sample.last, passages, language=reply_language(sample.dialogue)), finder, limits
+            )
             answer, spent = done.value, done.spent
             refused = not answer.documented
         else:
-            reader: Reader = reader_of(finder.index.analyzer.name)
+            reader: TermWeights = reader_of(finder.index.analyzer.name)
             answer = extractive(sample.last, passages, sample.history, reader)
             refused = not answer.documented or chance < LITTLE
         found |= {"refused": refused, "chance": round(chance, 6)}
@@ -118,7 +119,7 @@ def judge_answer(answer: Answer, sample: DialogueSample, finder: Finder) -> dict
 
 def _quotation_stands(words: str, finder: Finder, name: str) -> bool:
     passage = finder.passages.get(name)
-    return passage is not None and stands(words, passage.text) is not None
+    return passage is not None and find_quotation(words, passage.text) is not None
 
 
 def _contains(part: Sequence[str], whole: Sequence[str]) -> bool:

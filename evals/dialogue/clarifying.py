@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from taiwa.ask.decide_search_or_clarify import answerable
+from taiwa.ask.dialogue_step import AssessBy, Clarified, ClarifyOptions, clarify
+from taiwa.ask.types import Ask, ClarificationState
 from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, QuestionSet, read_sample, sample_item
 from taiwa.evals.run import Job, Measurement
-from taiwa.flows.acts import Ask, Thread
-from taiwa.flows.clarify import AssessBy, Clarified, ClarifyOptions, clarify
-from taiwa.flows.lookfirst import answerable
 from taiwa.kernel.effects import Program
-from taiwa.kernel.ledger import Limits
+from taiwa.kernel.messages import assistant, user
 from taiwa.kernel.records import Json, tag_of
-from taiwa.kernel.values import assistant, user
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.retrieval.index import LOOKED_AT
 
 __all__ = ["NO_MODEL", "SIGNALS", "ClarifyingTask", "clarify_items"]
@@ -39,14 +39,14 @@ class ClarifyingTask(CorpusTask):
     @property
     def settings(self) -> tuple[str, ...]:
         """The policy without a model, the signals and, with a model, each policy."""
-        return (NO_MODEL, *SIGNALS, *(self.policies if self.voice is not None else ()))
+        return (NO_MODEL, *SIGNALS, *(self.policies if self.priced_model is not None else ()))
 
     @property
     def options(self) -> Mapping[str, Json]:
         """Everything that a decision depends on besides setting, turn and model."""
-        return {**super().options, "assess_by": self.assess_by if self.voice is not None else None}
+        return {**super().options, "assess_by": self.assess_by if self.priced_model is not None else None}
 
-    async def measure(self, job: Job, limits: Limits) -> Measurement:
+    async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Decide on one turn."""
         sample = read_sample(job.item)
         if job.setting in SIGNALS:
@@ -70,12 +70,12 @@ class ClarifyingTask(CorpusTask):
         evidence = finder.evidence(sample.last)
         if setting == "weak evidence":
             return 1 - answerable(evidence, len(finder.find(sample.last, LOOKED_AT)))
-        return float(len(evidence.dangling))
+        return float(len(evidence.unresolved_references))
 
 
 def _run_rounds(sample: DialogueSample, manner: ClarifyOptions) -> Program[tuple[Clarified, ...]]:
     """Decide, and after a clarifying question decide again with the recorded reply, if there is one."""
-    dialogue, thread, acts = sample.dialogue, Thread(), list[Clarified]()
+    dialogue, thread, acts = sample.dialogue, ClarificationState(), list[Clarified]()
     for reply in (*sample.replies, None)[:MAX_ROUNDS]:
         found = yield from clarify(dialogue, manner, thread=thread)
         acts.append(found)

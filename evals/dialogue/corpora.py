@@ -14,8 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
-from taiwa.apps.catalogue import HANDBOOK
-from taiwa.apps.files import bounded
+from taiwa.apps.catalog import HANDBOOK
+from taiwa.apps.problems import bounded
 from taiwa.evals.data import MAX_FILE_BYTES, Fields, read_rows
 from taiwa.evals.retrieval import (
     DialogueSample,
@@ -29,8 +29,8 @@ from taiwa.evals.retrieval import (
     unique_passages,
 )
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Passage
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.values import Passage
 from taiwa.retrieval.readers import split_into_chunks
 from taiwa.retrieval.types import ParsedDocument
 

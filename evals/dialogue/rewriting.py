@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from taiwa.ask.rewrite import Queries, find, queries
 from taiwa.evals.retrieval import DEPTH, CorpusTask, DialogueSample, Finder, ranking_scores, read_sample
 from taiwa.evals.run import Job, Measurement
-from taiwa.flows.finding import find
-from taiwa.flows.rewrite import Queries, queries
 from taiwa.kernel.effects import Program, Retrieve, perform
-from taiwa.kernel.ledger import Limits, Spent
+from taiwa.kernel.messages import Passage
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import Passage
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 
 __all__ = ["HUMAN_REWRITE", "LAST_TURN", "WEIGHTED_HISTORY", "RewritingTask"]
 
@@ -33,10 +32,10 @@ class RewritingTask(CorpusTask):
     @property
     def settings(self) -> tuple[str, ...]:
         """The ways without a model, those with the model if there is one, and the human rewrite."""
-        written = (MODEL_REWRITE, MODEL_REWRITE_FUSED) if self.voice is not None else ()
+        written = (MODEL_REWRITE, MODEL_REWRITE_FUSED) if self.priced_model is not None else ()
         return (LAST_TURN, ALL_USER_TURNS, WEIGHTED_HISTORY, *written, *((HUMAN_REWRITE,) if self.gold else ()))
 
-    async def measure(self, job: Job, limits: Limits) -> Measurement:
+    async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Make a query of one dialogue and retrieve."""
         sample = read_sample(job.item)
         finder = self.corpora.finder(job.item.kind, sample.excluded)
@@ -48,16 +47,16 @@ class RewritingTask(CorpusTask):
         query = {LAST_TURN: sample.last, ALL_USER_TURNS: "\n".join(texts), HUMAN_REWRITE: sample.rewrite}[job.setting]
         return Measurement(ranking_scores(finder.find(query, DEPTH), sample))
 
-    async def _by_model(self, job: Job, sample: DialogueSample, finder: Finder, limits: Limits) -> Measurement:
+    async def _by_model(self, job: Job, sample: DialogueSample, finder: Finder, limits: UsageLimits) -> Measurement:
         """Retrieve with the model's rewriting alone or fused with the last turn; both share one request."""
-        spent = Spent()
+        spent = RunUsage()
         asked = self._written.get(job.item.id)
         if asked is None:
             done = await self.run_program(queries(sample.dialogue), finder, limits)
             asked = self._written[job.item.id] = done.value
             spent = done.spent
         looked = await self.run_program(
-            _retrieve_queries(asked, sample, fused=job.setting == MODEL_REWRITE_FUSED), finder, Limits()
+            _retrieve_queries(asked, sample, fused=job.setting == MODEL_REWRITE_FUSED), finder, UsageLimits()
         )
         fields: dict[str, Json] = {"query": asked.text, "lost": len(asked.lost), "discarded": bool(asked.discarded)}
         return Measurement({**ranking_scores(looked.value, sample), **fields}, spent)

@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from evals.ordering.order_lines import OrderLine
-from taiwa.apps.faults import Faults, nearest
-from taiwa.apps.files import bounded
+from taiwa.apps.problems import Problems, bounded, suggest
 from taiwa.kernel.errors import InputError
 from taiwa.yamlfile import Entry, Items, Location, Scalar, Table, Tree, parse_yaml
 
@@ -55,7 +54,7 @@ def read_key(path: Path) -> OrderKey:
         InputError: the file cannot be used; the message names the line.
     """
     raw, text = bounded(path, MAX_KEY_BYTES, f"is larger than {MAX_KEY_BYTES >> 20} MB")
-    faults = Faults()
+    faults = Problems()
     tree = parse_yaml(text.replace("\r\n", "\n"), faults.error)
     if faults.fatal:
         raise InputError(faults.sorted()[0].told(str(path)))
@@ -98,7 +97,7 @@ class _KeyReader:
     def _known(self, table: Table, names: tuple[str, ...]) -> None:
         for entry in table.entries:
             if entry.key not in names:
-                self._fault(entry.at, f"unknown field {entry.key!r}; {nearest(entry.key, names, 'fields')}")
+                self._fault(entry.at, f"unknown field {entry.key!r}; {suggest(entry.key, names, 'fields')}")
 
     def _readings(self, entry: Entry, table: Table) -> Readings:
         also = table.get("also")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evals.ordering.key import OrderKey, Readings
 from evals.ordering.order_lines import OrderLine, match_lines, merge_lines, order_lines
-from taiwa.apps.catalogue import find
+from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, begin
 from taiwa.evals.chart import Bar, Chart
@@ -29,17 +29,17 @@ from taiwa.evals.report import (
 from taiwa.evals.rows import EvalRow
 from taiwa.evals.run import Evaluation, Job, Measurement, ModelTask
 from taiwa.evals.statistics import Proportion
-from taiwa.flows.asking import first_request
 from taiwa.flows.chat import Reply, say
-from taiwa.kernel.arun import AsyncRuntime
+from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.ledger import Limits
-from taiwa.kernel.protocols import Tool
+from taiwa.kernel.execution import first_request
+from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, canonical
-from taiwa.kernel.values import Request
+from taiwa.kernel.runtime import Tool
+from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.sessions.durable_turn import AnyModel, PricedModel
 from taiwa.settings import Settings
-from taiwa.talk.turn import Speaker, Voice
 from taiwa.tools import find as find_tools
 
 __all__ = [
@@ -66,9 +66,9 @@ class OrderTask(ModelTask):
     key: str
     model_settings: Settings | None = None
     repairs: int = 0
-    given_model: Speaker | None = None
+    given_model: AnyModel | None = None
     name: str = "order"
-    _opened: Voice | None = field(default=None, init=False, repr=False)
+    _opened: PricedModel | None = field(default=None, init=False, repr=False)
     _app: App | None = field(default=None, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
@@ -79,11 +79,11 @@ class OrderTask(ModelTask):
     def app(self) -> App:
         """The order desk."""
         if self._app is None:
-            self._app = find(APP).opened({})
+            self._app = load_app(APP).opened({})
         return self._app
 
     @property
-    def voice(self) -> Voice:
+    def priced_model(self) -> PricedModel:
         """The model with its prices, opened at first use."""
         found = self.open(self.app)
         assert found is not None, "an evaluation of orders requires a model or settings"
@@ -111,11 +111,11 @@ class OrderTask(ModelTask):
 
     def first_request(self, job: Job) -> Request:
         """Return the first request of a job without sending it."""
-        return first_request(self.program(job), self.voice.model.abilities)
+        return first_request(self.program(job), self.priced_model.model.capabilities)
 
-    async def measure(self, job: Job, limits: Limits) -> Measurement:
+    async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Send one request, and compare the resulting state with the key."""
-        runtime = AsyncRuntime(self.voice.model, tools=self.tools, limits=limits, price=self.voice.price)
+        runtime = AsyncRuntime(self.priced_model.model, tools=self.tools, limits=limits, price=self.priced_model.price)
         done = await runtime.done(self.program(job))
         reply, after = done.value
         written = order_lines(after.state.get("items"))

@@ -2,10 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from taiwa.flows.fence import Fence
-from taiwa.flows.gsm import Gsm
-from taiwa.flows.protocol import Protocol
-from taiwa.flows.react import ReAct
+from taiwa.flows.solve.tool_call_formats import Fence, Gsm, ReAct, ToolCallFormat
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, value
 
@@ -18,7 +15,7 @@ class Transcript:
 
     id: str
     text: str
-    protocol: Protocol
+    protocol: ToolCallFormat
     names: tuple[str, ...]
 
 

@@ -8,10 +8,9 @@ from typing import TypeAlias, cast
 from evals.recorded.corpora import Conversation
 from evals.recorded.sums import RecordedSum, check_recorded_sum
 from taiwa.kernel.errors import ModelError
-from taiwa.kernel.records import Json, value
-from taiwa.kernel.values import Message, Request, Text, ToolCall, ToolResult, fold, user
-from taiwa.models.loose import item_at, items_at, text_at
-from taiwa.models.names import resolve
+from taiwa.kernel.messages import Message, Request, Text, ToolCall, ToolResult, collect_response, user
+from taiwa.kernel.records import Json, item_at, items_at, text_at, value
+from taiwa.models.registry import resolve
 
 __all__ = ["Cut", "ReplayedConversation", "replay_conversation"]
 
@@ -83,7 +82,7 @@ def _read(packets: Iterable[bytes]) -> Message | None:
     decoder = resolve(MODEL).codec.decoder("text/event-stream")
     try:
         chunks = [chunk for packet in packets for chunk in decoder.feed(packet)]
-        return fold([*chunks, *decoder.close()]).message
+        return collect_response([*chunks, *decoder.close()]).message
     except ModelError:
         return None
 

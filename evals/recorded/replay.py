@@ -15,8 +15,8 @@ from types import MappingProxyType
 from evals.recorded.corpora import Conversation, Transcript, read_recordings
 from evals.recorded.native import Cut, ReplayedConversation, replay_conversation
 from evals.recorded.sums import RecordedSum, check_recorded_sum
-from taiwa.flows.interrupting import Interrupt
-from taiwa.flows.protocol import Call, Event, Result, Said, decode, encode
+from taiwa.flows.solve.text_loop import StopAtCall
+from taiwa.flows.solve.tool_call_formats import CallText, ResultText, ScanEvent, TextSegment, decode, encode
 from taiwa.kernel.records import Json, value
 
 __all__ = ["CHUNKERS", "ReplayCounts", "replay_rows"]
@@ -120,26 +120,26 @@ def _replay_transcript(recording: Transcript, cuts: Mapping[str, Cut]) -> Replay
     differing = [name for name, cut in cuts.items() if list(_streamed_calls(recording, cut)) != list(_calls(events))]
     if encode(events) != recording.text:
         differing.append("the events written again")
-    results = sum(isinstance(event, Result) for event in events)
-    calls = sum(isinstance(event, Call) for event in events)
+    results = sum(isinstance(event, ResultText) for event in events)
+    calls = sum(isinstance(event, CallText) for event in events)
     return ReplayedConversation(
         calls, results, tuple(differing), _hazards(recording, events), tuple(_sums(recording, events))
     )
 
 
-def _calls(events: Iterable[Event]) -> Iterator[tuple[int, str, str, bool]]:
+def _calls(events: Iterable[ScanEvent]) -> Iterator[tuple[int, str, str, bool]]:
     """Yield the end, name, input and finality of each call."""
     at = 0
     for event in events:
         at += len(event.text)
-        if isinstance(event, Call):
+        if isinstance(event, CallText):
             yield at, event.name, event.input, event.final
 
 
 def _streamed_calls(recording: Transcript, cut: Cut) -> Iterator[tuple[int, str, str, bool]]:
     """Yield the same from streamed answers, each cut by its watcher and followed by the recorded result."""
     text, scanner, at = recording.text, recording.protocol.scanner(recording.names), 0
-    while (length := _watch(Interrupt(scanner), cut(text[at:]))) is not None:
+    while (length := _watch(StopAtCall(scanner), cut(text[at:]))) is not None:
         call = scanner.feed(text[at : at + length])
         if call is None or call.end != length:
             return
@@ -150,7 +150,7 @@ def _streamed_calls(recording: Transcript, cut: Cut) -> Iterator[tuple[int, str,
         at = end
 
 
-def _watch(watch: Interrupt, pieces: Iterable[str]) -> int | None:
+def _watch(watch: StopAtCall, pieces: Iterable[str]) -> int | None:
     """Return where an answer is cut; None if it is not, or if the text shown differs from the text kept."""
     shown, said = 0, 0
     for piece in pieces:
@@ -161,16 +161,16 @@ def _watch(watch: Interrupt, pieces: Iterable[str]) -> int | None:
     return None
 
 
-def _hazards(recording: Transcript, events: Sequence[Event]) -> Mapping[str, int]:
+def _hazards(recording: Transcript, events: Sequence[ScanEvent]) -> Mapping[str, int]:
     found = Counter[str]()
     for place, event in enumerate(events):
         last = place + 1 == len(events)
-        if isinstance(event, Said):
+        if isinstance(event, TextSegment):
             found.update({name: len(form.findall(event.text)) for name, form in CALL_OPENINGS[recording.protocol.name]})
             if last and _is_open(recording, event.text):
                 found[CALL_OPENINGS[recording.protocol.name][0][0]] -= 1
                 found["a call with which the text ends"] += 1
-        elif isinstance(event, Call) and (last or not isinstance(events[place + 1], Result)):
+        elif isinstance(event, CallText) and (last or not isinstance(events[place + 1], ResultText)):
             found["a call without a result"] += 1
     return {name: count for name, count in found.items() if count}
 
@@ -180,9 +180,9 @@ def _is_open(recording: Transcript, text: str) -> bool:
     return scanner.feed(text) is None and scanner.open
 
 
-def _sums(recording: Transcript, events: Sequence[Event]) -> Iterator[RecordedSum]:
+def _sums(recording: Transcript, events: Sequence[ScanEvent]) -> Iterator[RecordedSum]:
     """Yield the calculations with recorded results."""
     if recording.protocol.name == "gsm":
         for event, after in pairwise(events):
-            if isinstance(event, Call) and isinstance(after, Result):
+            if isinstance(event, CallText) and isinstance(after, ResultText):
                 yield check_recorded_sum(event.input, after.text.removesuffix(">>"))

@@ -1,118 +1,155 @@
 """Conversations with language models that a program can rely on.
 
 >>> import taiwa
->>> talk = taiwa.open("chat", model=taiwa.script("Hello!\\n@@delta\\n{}"), store=":memory:")
->>> talk.say("Hi").text
+>>> session = taiwa.open("chat", model=taiwa.scripted_model("Hello!\\n@@delta\\n{}"), store=":memory:")
+>>> session.say("Hi").text
 'Hello!'
 
-Everything is imported when it is first used: `import taiwa` loads neither the HTTP client nor the store.
+Public names are imported when they are first used: `import taiwa` loads neither the HTTP client nor the store.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from taiwa.apps.catalogue import find as find_app
+    from taiwa.apps.catalog import load_app
     from taiwa.flows.api import Api
     from taiwa.flows.chat import Reply, say
-    from taiwa.flows.extract import Extracted, extract
-    from taiwa.flows.rationale import Rationale
-    from taiwa.flows.reason import SolveOptions, solve
-    from taiwa.flows.repair import Repair
+    from taiwa.flows.extract import Extraction, extract
+    from taiwa.flows.retry_invalid_output import RepairPolicy
     from taiwa.flows.route import route
-    from taiwa.kernel.arun import AsyncRuntime
+    from taiwa.flows.solve.rationale import Rationale
+    from taiwa.flows.solve.solve import SolveOptions, solve
+    from taiwa.kernel.async_runtime import AsyncRuntime
     from taiwa.kernel.effects import Program, gather, perform
     from taiwa.kernel.errors import TaiwaError
+    from taiwa.kernel.execution import RunResult, replay
     from taiwa.kernel.journal import Journal
-    from taiwa.kernel.ledger import Limits, Spent
-    from taiwa.kernel.replay import replay
-    from taiwa.kernel.run import Runtime
-    from taiwa.kernel.session import Done
-    from taiwa.kernel.values import Message, Note, Request, Response, TextDelta, Usage
-    from taiwa.models.scripted import script
-    from taiwa.shape import Shape, read
-    from taiwa.talk.opening import open
-    from taiwa.talk.running import arun, astream, run, stream
-    from taiwa.talk.talk import Talk
-    from taiwa.talk.turn import TurnOptions, TurnResult
+    from taiwa.kernel.messages import Message, Notice, Request, Response, TextDelta, Usage
+    from taiwa.kernel.runtime import Runtime
+    from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+    from taiwa.models.scripted import scripted_model
+    from taiwa.sessions.durable_turn import TurnOptions, TurnResult
+    from taiwa.sessions.session import Session, arun, astream, open, run, stream
+    from taiwa.structured import OutputType, parse
 
 __all__ = [
     "Api",
     "AsyncRuntime",
-    "Done",
-    "Extracted",
+    "Extraction",
     "Journal",
-    "Limits",
     "Message",
-    "Note",
+    "Notice",
+    "OutputType",
     "Program",
     "Rationale",
-    "Repair",
+    "RepairPolicy",
     "Reply",
     "Request",
     "Response",
+    "RunResult",
+    "RunUsage",
     "Runtime",
-    "Shape",
+    "Session",
     "SolveOptions",
-    "Spent",
     "TaiwaError",
-    "Talk",
     "TextDelta",
     "TurnOptions",
     "TurnResult",
     "Usage",
+    "UsageLimits",
     "arun",
     "astream",
     "extract",
-    "find_app",
     "gather",
+    "load_app",
     "open",
+    "parse",
     "perform",
-    "read",
     "replay",
     "route",
     "run",
     "say",
-    "script",
+    "scripted_model",
     "solve",
     "stream",
 ]
 
 __version__ = "0.1.0"
 
-PLACES = {
-    "apps.catalogue": ("find_app",),
+MODULES = {
+    "apps.catalog": ("load_app",),
     "flows.api": ("Api",),
-    "flows.chat": ("Reply", "say"),
-    "flows.extract": ("Extracted", "extract"),
-    "flows.rationale": ("Rationale",),
-    "flows.reason": ("SolveOptions", "solve"),
-    "flows.repair": ("Repair",),
+    "flows.chat": (
+        "Reply",
+        "say",
+    ),
+    "flows.extract": (
+        "Extraction",
+        "extract",
+    ),
+    "flows.retry_invalid_output": ("RepairPolicy",),
     "flows.route": ("route",),
-    "kernel.arun": ("AsyncRuntime",),
-    "kernel.effects": ("Program", "gather", "perform"),
+    "flows.solve.rationale": ("Rationale",),
+    "flows.solve.solve": (
+        "SolveOptions",
+        "solve",
+    ),
+    "kernel.async_runtime": ("AsyncRuntime",),
+    "kernel.effects": (
+        "Program",
+        "gather",
+        "perform",
+    ),
     "kernel.errors": ("TaiwaError",),
+    "kernel.execution": (
+        "RunResult",
+        "replay",
+    ),
     "kernel.journal": ("Journal",),
-    "kernel.ledger": ("Limits", "Spent"),
-    "kernel.replay": ("replay",),
-    "kernel.run": ("Runtime",),
-    "kernel.session": ("Done",),
-    "kernel.values": ("Message", "Note", "Request", "Response", "TextDelta", "Usage"),
-    "models.scripted": ("script",),
-    "shape": ("Shape", "read"),
-    "talk.opening": ("open",),
-    "talk.running": ("arun", "astream", "run", "stream"),
-    "talk.talk": ("Talk",),
-    "talk.turn": ("TurnOptions", "TurnResult"),
+    "kernel.messages": (
+        "Message",
+        "Notice",
+        "Request",
+        "Response",
+        "TextDelta",
+        "Usage",
+    ),
+    "kernel.runtime": ("Runtime",),
+    "kernel.usage_limits": (
+        "RunUsage",
+        "UsageLimits",
+    ),
+    "models.scripted": ("scripted_model",),
+    "sessions.durable_turn": (
+        "TurnOptions",
+        "TurnResult",
+    ),
+    "sessions.session": (
+        "Session",
+        "arun",
+        "astream",
+        "open",
+        "run",
+        "stream",
+    ),
+    "structured": (
+        "OutputType",
+        "parse",
+    ),
 }
-MODULES = {name: module for module, names in PLACES.items() for name in names}
-RENAMED = {"find_app": "find"}
+PLACES = {name: module for module, names in MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
-    if name not in MODULES:
+    if name not in PLACES:
         raise AttributeError(f"module 'taiwa' has no attribute {name!r}")
-    found: object = getattr(import_module(f"taiwa.{MODULES[name]}"), RENAMED.get(name, name))
+    found: object = getattr(import_module(f"taiwa.{PLACES[name]}"), name)
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported or not."""
+    return sorted({*globals(), *__all__})

@@ -16,11 +16,11 @@ from typing import cast, get_args
 from urllib.parse import urlsplit
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.kernel.values import Ability
+from taiwa.kernel.messages import Capability
 from taiwa.sql import PostgresUrl, is_postgres_url
 from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting, write_private
 
-__all__ = ["BUILTIN", "Row", "Settings", "config_path", "load", "set_value", "show", "unset"]
+__all__ = ["BUILTIN", "SettingLine", "Settings", "config_path", "load", "set_value", "show", "unset"]
 
 NANO = 10**9
 LARGEST = 10**12
@@ -44,7 +44,7 @@ class Settings:
     timeout: float = 600.0
     attempts: int = 3
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
-    abilities: Mapping[str, Mapping[str, bool]] = field(default_factory=dict[str, Mapping[str, bool]])
+    capabilities: Mapping[str, Mapping[str, bool]] = field(default_factory=dict[str, Mapping[str, bool]])
     prices: Mapping[str, Mapping[str, Decimal | str]] = field(default_factory=dict[str, Mapping[str, Decimal | str]])
     origins: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
@@ -64,7 +64,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SettingLine:
     """One line of `show`: a dotted key, its value as a person would write it, and where it came from."""
 
     key: str
@@ -167,14 +167,14 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "timeout": Setting("seconds that one answer may take in all", _seconds),
         "attempts": Setting("how often a call is tried before it fails", _count),
         "base_urls": Setting("the address of a provider, by its name", _url, NAMED),
-        "abilities": Setting("what a model can do, by its name", _flag, TABLE, (*get_args(Ability), "sampling")),
+        "capabilities": Setting("what a model can do, by its name", _flag, TABLE, (*get_args(Capability), "sampling")),
         "prices": Setting("prices of a model, by its name", _price, TABLE, PRICES),
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SourcedValue:
     """A leaf from one of the places, with the words that say where."""
 
     text: str
@@ -225,11 +225,11 @@ def load(
     return Settings(path=path, origins=origins, **values)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (SETTINGS types them)
 
 
-def _from_file(path: Path) -> dict[Keys, Found]:
+def _from_file(path: Path) -> dict[Keys, SourcedValue]:
     leaves = read_settings(_file_text(path), str(path))
     for keys, leaf in leaves.items():
         _check_key(keys, f"{path}:{leaf.at.line}")
-    return {keys: Found(leaf.text, f"{path}:{leaf.at.line}") for keys, leaf in leaves.items()}
+    return {keys: SourcedValue(leaf.text, f"{path}:{leaf.at.line}") for keys, leaf in leaves.items()}
 
 
 def _file_text(path: Path) -> str:
@@ -244,8 +244,8 @@ def _file_text(path: Path) -> str:
         raise ConfigError(f"{path}:{line}: not UTF-8; save the file as UTF-8") from None
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[Keys, Found]:
-    found: dict[Keys, Found] = {}
+def _from_environment(environ: Mapping[str, str]) -> dict[Keys, SourcedValue]:
+    found: dict[Keys, SourcedValue] = {}
     variables = {PREFIX + name.upper(): name for name in SETTINGS}
     for variable, text in environ.items():
         if not variable.startswith(PREFIX) or not text:
@@ -258,8 +258,8 @@ def _from_environment(environ: Mapping[str, str]) -> dict[Keys, Found]:
     return found
 
 
-def _from_arguments(arguments: Mapping[str, object]) -> dict[Keys, Found]:
-    found: dict[Keys, Found] = {}
+def _from_arguments(arguments: Mapping[str, object]) -> dict[Keys, SourcedValue]:
+    found: dict[Keys, SourcedValue] = {}
     for name, given in arguments.items():
         if given is None:
             continue
@@ -274,24 +274,24 @@ def _from_arguments(arguments: Mapping[str, object]) -> dict[Keys, Found]:
     return found
 
 
-def _flat(given: Mapping[str, object], above: Keys) -> list[tuple[Keys, Found]]:
-    leaves: list[tuple[Keys, Found]] = []
+def _flat(given: Mapping[str, object], above: Keys) -> list[tuple[Keys, SourcedValue]]:
+    leaves: list[tuple[Keys, SourcedValue]] = []
     for key, inner in given.items():
         if isinstance(inner, Mapping):
             leaves += _flat(cast("Mapping[str, object]", inner), (*above, key))
         else:
-            leaves.append(((*above, key), Found(str(inner), "argument")))
+            leaves.append(((*above, key), SourcedValue(str(inner), "argument")))
     return leaves
 
 
-def _spread(name: str, text: str, origin: str) -> dict[Keys, Found]:
+def _spread(name: str, text: str, origin: str) -> dict[Keys, SourcedValue]:
     """Read a setting that came as one text; a mapping is written as YAML: `{openai: http://…}`."""
     if SETTINGS[name].depth == ONE:
-        return {(name,): Found(text, origin)}
+        return {(name,): SourcedValue(text, origin)}
     leaves = {(name, *keys): leaf for keys, leaf in read_settings(text, origin).items()}
     for keys in leaves:
         _check_key(keys, origin)
-    return {keys: Found(leaf.text, origin) for keys, leaf in leaves.items()}
+    return {keys: SourcedValue(leaf.text, origin) for keys, leaf in leaves.items()}
 
 
 def _check_key(keys: Keys, place: str) -> None:
@@ -316,7 +316,7 @@ def _form(name: str) -> str:
     return f"{name}: NAME: KEY: VALUE" if SETTINGS[name].depth == TABLE else f"{name}: NAME: VALUE"
 
 
-def _value(keys: Keys, found: Found) -> object:
+def _value(keys: Keys, found: SourcedValue) -> object:
     setting = SETTINGS[keys[0]]
     if len(keys) != setting.depth:
         raise ConfigError(f"{found.origin}: {'.'.join(keys)} is a mapping; write {_form(keys[0])}")
@@ -341,14 +341,14 @@ def _keys(key: str) -> Keys:
 
 
 def set_value(path: Path, key: str, value: str) -> None:
-    """Write one setting into the config file; `key` is dotted: `model`, `base_urls.openai`, `abilities.NAME.stop`.
+    """Write one setting into the config file; `key` is dotted: `model`, `base_urls.openai`, `capabilities.NAME.stop`.
 
     Raises:
         ConfigError: the key is unknown, the value does not fit, or the file cannot be changed.
     """
     keys = _keys(key)
     _check_key(keys, "config")
-    _value(keys, Found(value, "config"))
+    _value(keys, SourcedValue(value, "config"))
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -357,7 +357,7 @@ def set_value(path: Path, key: str, value: str) -> None:
 
 
 def unset(path: Path, key: str) -> None:
-    """Take one setting, or all that is set for a name (`abilities.NAME`), out of the config file.
+    """Take one setting, or all that is set for a name (`capabilities.NAME`), out of the config file.
 
     Raises:
         ConfigError: the key is unknown or not set there.
@@ -370,9 +370,9 @@ def unset(path: Path, key: str) -> None:
     write_private(path, remove_setting(text, keys, str(path)))
 
 
-def show(settings: Settings) -> tuple[Row, ...]:
+def show(settings: Settings) -> tuple[SettingLine, ...]:
     """List every value with its origin, in the order of the documentation."""
-    rows: list[Row] = []
+    rows: list[SettingLine] = []
     for name in SETTINGS:
         if name == "max_cost":
             nano = settings.max_cost_nano
@@ -385,6 +385,8 @@ def show(settings: Settings) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _row(settings: Settings, key: str, value: object) -> Row:
+def _row(settings: Settings, key: str, value: object) -> SettingLine:
     words = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-    return Row(key, words.lower() if words in ("True", "False") else words, settings.origins.get(key, "default"))
+    return SettingLine(
+        key, words.lower() if words in ("True", "False") else words, settings.origins.get(key, "default")
+    )

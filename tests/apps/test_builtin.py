@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.apps.catalogue import BUILT_IN
-from taiwa.apps.load import check, load, load_source, with_reply
-from taiwa.conversation.app import App, Keep, ReplyMode
-from taiwa.conversation.history import begin, follow, take
-from taiwa.conversation.layout import turn_request
+from taiwa.apps.catalog import BUILT_IN, check, load, load_source, with_reply
+from taiwa.conversation.app import App, ReplyMode, WindowPolicy
+from taiwa.conversation.history import add_turn, apply_nodes, begin
 from taiwa.conversation.replies import read_reply
+from taiwa.conversation.turn_prompt import turn_request
 
 ASK = BUILT_IN / "ask.md"
 FILES = sorted(path for path in BUILT_IN.iterdir() if path != ASK)
@@ -52,7 +51,7 @@ def test_the_seventh_looks_things_up() -> None:
         "assess_by": "auto",
         "user": "",
     }
-    assert (app.keep, app.fields) == (Keep(20, 10), ())
+    assert (app.keep, app.fields) == (WindowPolicy(20, 10), ())
     assert load_source(app.source).hash == app.hash
 
 
@@ -74,8 +73,8 @@ def test_every_field_that_the_model_writes_says_what_belongs_there(app: App) -> 
 
 def test_its_window_grows_to_twenty_turns_and_is_cut_to_ten(app: App) -> None:
     assert (app.keep.grow, app.keep.to) == (20, 10)
-    assert bool(app.folding) == (app.keep.fold == "summary")
-    assert app.keep == Keep(20, 10, app.keep.fold)
+    assert bool(app.summary_prompt) == (app.keep.fold == "summary")
+    assert app.keep == WindowPolicy(20, 10, app.keep.fold)
 
 
 def test_it_comes_back_from_its_source(app: App) -> None:
@@ -95,20 +94,20 @@ def test_the_replies_of_its_examples_read_back_in_every_mode(app: App, mode: Rep
         read = read_reply(shown, messages[2 + 2 * number].text)
         assert read.faults == ()
         assert read.answer == example.answer
-        conversation = take(conversation, example.user, read.answer, read.delta)
+        conversation = add_turn(conversation, example.user, read.answer, read.delta)
 
     expected = begin(app)
     for example in app.examples:
-        expected = take(expected, example.user, example.answer, example.delta)
+        expected = add_turn(expected, example.user, example.answer, example.delta)
     assert conversation.state == expected.state
 
 
 def test_its_examples_fold_into_a_state_that_replays(app: App) -> None:
     conversation = begin(app)
     for example in app.examples:
-        conversation = take(conversation, example.user, example.answer, example.delta)
+        conversation = add_turn(conversation, example.user, example.answer, example.delta)
 
-    again = follow(begin(app), ((node.hash, node) for node in conversation.fresh[1:]), lambda _: app)
+    again = apply_nodes(begin(app), ((node.hash, node) for node in conversation.fresh[1:]), lambda _: app)
 
     assert again.state_hash == conversation.state_hash
     assert conversation.state["turns"] == len(app.examples)
@@ -126,7 +125,7 @@ def test_every_bracket_of_a_parse_is_closed() -> None:
     shown = re.findall(r"`(.*?)`", app.body) + [example.answer for example in app.examples if "[" in example.answer]
     conversation = begin(app)
     for example in app.examples:
-        conversation = take(conversation, example.user, example.answer, example.delta)
+        conversation = add_turn(conversation, example.user, example.answer, example.delta)
     parses = conversation.state["parses"]
     assert isinstance(parses, list)
     kept = [str(entry["parse"]) for entry in parses if isinstance(entry, dict)]

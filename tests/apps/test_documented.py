@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.apps import front
-from taiwa.apps.read import read_app
+from taiwa.apps import front_matter
+from taiwa.apps.parse import read_app
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "apps.md"
 
@@ -28,7 +28,18 @@ def test_the_complete_example_is_an_app_without_a_fault(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", [*front.TOP, *front.FIELD, *front.PARAM, *front.KEEP, "user", "answer", "delta", "first", "setting"]
+    "key",
+    [
+        *front_matter.TOP,
+        *front_matter.FIELD,
+        *front_matter.PARAM,
+        *front_matter.KEEP,
+        "user",
+        "answer",
+        "delta",
+        "first",
+        "setting",
+    ],
 )
 def test_every_key_is_explained(text: str, key: str) -> None:
     explained = text.partition("## The parts")[2]

@@ -13,7 +13,7 @@ from typing import Self
 __all__ = ["Terminal"]
 
 SIGNS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|\x1b[=>78]|\r")
-PATIENCE = 20.0
+PATIENCE = 300.0
 
 
 class Terminal:

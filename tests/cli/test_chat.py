@@ -273,7 +273,7 @@ def test_talks_that_begin_at_once_take_different_names(taiwa: Taiwa, speaker: Sp
     speaker.plays(act)
     talks = [taiwa.start("say", f"Hi {number}") for number in range(4)]
 
-    ends = [(talk.communicate(timeout=30), talk.returncode) for talk in talks]
+    ends = [(talk.communicate(timeout=300), talk.returncode) for talk in talks]
 
     assert [code for _, code in ends] == [0] * 4, ends
     assert sorted(row["session"] for row in taiwa.ok("log", "--json").json) == [f"chat-{n}" for n in (1, 2, 3, 4)]
@@ -297,7 +297,7 @@ def test_a_name_that_another_program_took_is_told(taiwa: Taiwa, speaker: Speaker
     waiting.stdout.readline()
     taiwa.ok("say", "one")
 
-    _, err = waiting.communicate(b"two\n", timeout=20)
+    _, err = waiting.communicate(b"two\n", timeout=300)
 
     assert b"this conversation is named chat-2" in err
     assert taiwa.ok("show", "chat-2", "--json").json["user"] == "two"

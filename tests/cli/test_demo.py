@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from taiwa.cli.demo import INSTRUCTION, PARTS, Part, Show, Step, at_home
-from taiwa.flows.reason import STEPS as STEPS_OF_SOLVE
+from taiwa.flows.solve.solve import STEPS as STEPS_OF_SOLVE
 from tests.cli.conftest import Place, Result, Taiwa
 from tests.cli.terminal import Terminal
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.models.builtin.tokens import tokens
+from taiwa.models.builtin.tokenizer import tokens
 from tests.cli.conftest import Place, Taiwa
 
 SHOP = """

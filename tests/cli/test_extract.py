@@ -174,7 +174,7 @@ def test_a_budget_of_tokens_ends_repairs(taiwa: Taiwa, speaker: Speaker, shop: s
 
 @pytest.mark.parametrize("mode", ["tool", "native"])
 def test_the_mode_may_be_chosen(taiwa: Taiwa, speaker: Speaker, shop: str, mode: str) -> None:
-    speaker(GOOD, abilities={speaker.model: {"json_schema": True, "tools": True}})
+    speaker(GOOD, capabilities={speaker.model: {"json_schema": True, "tools": True}})
 
     taiwa.ok("extract", f"{shop}:Order", "A latte.", "--mode", mode)
 

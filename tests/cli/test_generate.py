@@ -112,7 +112,7 @@ def test_what_cannot_be_enforced_is_refused_or_left_out_and_told(
 def test_a_server_is_asked_in_its_words_and_its_answer_is_checked(
     taiwa: Taiwa, speaker: Speaker, file: Callable[[str, object], str]
 ) -> None:
-    speaker(json.dumps(RECORD), '{"name": 1}', abilities={speaker.model: {"json_schema": True}})
+    speaker(json.dumps(RECORD), '{"name": 1}', capabilities={speaker.model: {"json_schema": True}})
     path = file("drink.json", SCHEMA)
 
     good = taiwa("generate", "--schema", path, "hello")

@@ -3,9 +3,9 @@
 import importlib
 import json
 import re
+import resource
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import click
@@ -93,15 +93,21 @@ def test_help_loads_nothing_heavy() -> None:
     assert loaded.isdisjoint(HEAVY), loaded & set(HEAVY)
 
 
+def processor_seconds() -> float:
+    """What the processes that this one started, and waited for, have taken."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_help_is_quick() -> None:
-    """The quickest of several runs each, in turns, so that a busy machine slows both alike."""
+    """In processor time, which other processes take nothing of: the least of several runs each, in turns."""
     best = {"ours": 9.0, "theirs": 9.0}
     commands = {"ours": ("-m", "taiwa", "--help"), "theirs": ("-c", "import click, rich")}
     for round_ in range(20):
         for name, words in commands.items():
-            started = time.perf_counter()
+            before = processor_seconds()
             subprocess.run([sys.executable, *words], check=True, capture_output=True)
-            best[name] = min(best[name], time.perf_counter() - started)
+            best[name] = min(best[name], processor_seconds() - before)
         if round_ > 3 and best["ours"] <= SPEED_OF_HELP * best["theirs"]:
             break
 
@@ -134,8 +140,8 @@ def test_an_error_is_one_line_without_debug_and_has_its_traceback_with_it(taiwa:
     speaker()
     command = ("say", "-s", "x y", "Hi")
 
-    plain = taiwa.start(*command).communicate(timeout=20)[1].decode()
-    debugged = taiwa.start(*command, "--debug").communicate(timeout=20)[1].decode()
+    plain = taiwa.start(*command).communicate(timeout=300)[1].decode()
+    debugged = taiwa.start(*command, "--debug").communicate(timeout=300)[1].decode()
 
     assert plain.count("\n") == 1
     assert plain.startswith("taiwa: ")
@@ -191,7 +197,7 @@ def test_a_reader_that_has_gone_is_no_error(place: Place) -> None:
     assert process.stderr is not None
     with process.stderr:
         assert process.stderr.read() == b""
-    assert process.wait(20) == 141
+    assert process.wait(300) == 141
 
 
 def test_streams_that_are_closed_are_no_error(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
@@ -207,7 +213,7 @@ def test_streams_that_are_closed_are_no_error(taiwa: Taiwa, speaker: Speaker, pl
 def test_a_terminal_without_a_sign_for_a_character_gets_its_number(taiwa: Taiwa, speaker: Speaker) -> None:
     speaker(delta("文"))
 
-    out, err = taiwa.start("say", "Hi", PYTHONIOENCODING="latin-1").communicate(timeout=20)
+    out, err = taiwa.start("say", "Hi", PYTHONIOENCODING="latin-1").communicate(timeout=300)
 
     assert out == b"\\u6587\n"
     assert err == b""

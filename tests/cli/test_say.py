@@ -359,7 +359,7 @@ def test_of_two_writers_one_wins_and_the_other_loses_nothing(
         os.sched_yield()
 
     taiwa.ok("say", "-s", "chat-1", "Quick")
-    _, err = slow.communicate(timeout=20)
+    _, err = slow.communicate(timeout=300)
 
     assert slow.returncode == 2
     assert b"another program changed it first" in err

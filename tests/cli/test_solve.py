@@ -10,8 +10,8 @@ from typing import get_args
 import pytest
 
 from taiwa.cli.solve import ENDINGS, TOOL_FORMATS, TOOL_MODES
-from taiwa.flows import protocol
-from taiwa.flows.rationale import Ending, Way
+from taiwa.flows.solve import tool_call_formats
+from taiwa.flows.solve.rationale import EndReason, ToolMode
 from tests.cli.conftest import Place, Speaker, Taiwa
 from tests.peers.faults import DONE, event, raw, speech, status
 from tests.peers.llama import KEY, LlamaServer
@@ -28,7 +28,7 @@ TEXT = (
 
 def no_tools(speaker: Speaker, *answers: object) -> Speaker:
     """A server that can neither continue a text nor call functions."""
-    return speaker(*answers, abilities={speaker.model: {"prefix": False, "tools": False}})  # type: ignore[arg-type]
+    return speaker(*answers, capabilities={speaker.model: {"prefix": False, "tools": False}})  # type: ignore[arg-type]
 
 
 def test_a_rationale_comes_with_its_results_and_the_answer_last(taiwa: Taiwa, speaker: Speaker) -> None:
@@ -105,7 +105,7 @@ def test_for_programs_everything_is_one_object(taiwa: Taiwa, speaker: Speaker) -
 def test_a_server_that_calls_functions_is_asked_natively_and_without_examples(taiwa: Taiwa, speaker: Speaker) -> None:
     call = {"index": 0, "id": "c9", "function": {"name": "calculator", "arguments": '{"expression": "6 × 7"}'}}
     asks = raw(_head(), event({"tool_calls": [call]}), event({}, finish="tool_calls"), DONE)
-    speaker(asks, "The answer is 42.", abilities={speaker.model: {"prefix": False, "tools": True}})
+    speaker(asks, "The answer is 42.", capabilities={speaker.model: {"prefix": False, "tools": True}})
 
     found = taiwa.ok("solve", "Six times seven?", "--json").json
 
@@ -116,7 +116,7 @@ def test_a_server_that_calls_functions_is_asked_natively_and_without_examples(ta
 
 
 def test_examples_are_native_where_the_way_is(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker("The answer is 42.", abilities={speaker.model: {"tools": True}})
+    speaker("The answer is 42.", capabilities={speaker.model: {"tools": True}})
 
     taiwa.ok("solve", "Six times seven?", "--tool-format", "native", "--shots", "4")
 
@@ -147,9 +147,9 @@ def test_calls_stand_in_the_text_as_the_protocol_has_it(taiwa: Taiwa, speaker: S
 
 
 def test_names_of_protocols_and_ways_are_those_that_there_are() -> None:
-    assert (*protocol.PROTOCOLS, "native") == TOOL_FORMATS
-    assert set(TOOL_MODES) == {"auto", *get_args(Way)}
-    assert set(get_args(Ending)) - set(ENDINGS) == {"end"}
+    assert (*tool_call_formats.PROTOCOLS, "native") == TOOL_FORMATS
+    assert set(TOOL_MODES) == {"auto", *get_args(ToolMode)}
+    assert set(get_args(EndReason)) - set(ENDINGS) == {"end"}
 
 
 def test_v_shows_the_calls_and_the_bill(taiwa: Taiwa, speaker: Speaker) -> None:
@@ -319,7 +319,7 @@ def test_a_dry_run_shows_the_request_and_calls_nothing(taiwa: Taiwa, speaker: Sp
 
 def test_a_cost_limit_ends_a_rationale_and_keeps_what_there_is(taiwa: Taiwa, speaker: Speaker) -> None:
     able = {speaker.model: {"prefix": False, "tools": False}}
-    speaker(FIRST, SECOND, abilities=able, prices={"*": {"input": "1", "output": "1"}})
+    speaker(FIRST, SECOND, capabilities=able, prices={"*": {"input": "1", "output": "1"}})
 
     done = taiwa("solve", QUESTION, "--max-cost", "0.000001", "--json")
 
@@ -405,7 +405,7 @@ def test_a_key_ends_the_answer_and_keeps_what_was_paid(taiwa: Taiwa, speaker: Sp
     while b"Three" not in shown:
         shown += os.read(process.stdout.fileno(), 4096)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=300)
 
     assert process.returncode == 130
     assert b"stopped; `taiwa cost` lists the calls that were paid for" in err

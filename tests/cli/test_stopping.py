@@ -9,10 +9,10 @@ import pytest
 
 import taiwa
 from taiwa.cli.chat import InterruptHandler
-from taiwa.kernel.values import Chunk, Request, TextDelta
+from taiwa.kernel.messages import Chunk, Request, TextDelta
 from taiwa.models.scripted import EVERY_ABILITY
-from taiwa.talk.talk import Talk
-from taiwa.talk.turn import TurnOptions, TurnResult
+from taiwa.sessions.durable_turn import TurnOptions, TurnResult
+from taiwa.sessions.session import Session
 
 ANSWER = "one two three four\n@@delta\n{}"
 
@@ -21,7 +21,7 @@ class Model:
     """Plays words, and presses the key at one of its own words if it is told to."""
 
     name = "words"
-    abilities = EVERY_ABILITY
+    capabilities = EVERY_ABILITY
 
     def __init__(self, press_at: int = -1, silent_at: int = -1, *, press_at_close: bool = False) -> None:
         self.press_at_close = press_at_close
@@ -33,7 +33,7 @@ class Model:
             if number == self.press_at:
                 press()
             if number == self.silent_at:
-                assert Event().wait(10), "nobody ended this"
+                assert Event().wait(300), "nobody ended this"
             try:
                 yield TextDelta(f"{word} ")
             except GeneratorExit:
@@ -52,9 +52,9 @@ def press() -> None:
 def turn(model: Model, *, press_at: str = "") -> tuple[TurnResult, InterruptHandler]:
     """Have a turn; the key is pressed while the reader of the answer holds a certain word."""
     stopper = InterruptHandler()
-    first = taiwa.open("chat", model=taiwa.script(), store=":memory:")
-    talk = Talk(
-        first.desk, "chat-1", first.conversation, taiwa.open("chat", model=model, store=":memory:").voice,
+    first = taiwa.open("chat", model=taiwa.scripted_model(), store=":memory:")
+    talk = Session(
+        first.repository, "chat-1", first.conversation, taiwa.open("chat", model=model, store=":memory:").priced_model,
         options=TurnOptions(interrupts="keep"), observers=(stopper.watch,),
     )  # fmt: skip
     said: TurnResult | None = None

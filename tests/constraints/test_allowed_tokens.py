@@ -7,8 +7,8 @@ from taiwa import constraints
 from taiwa.constraints import Guide, GuideState, Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherState, matcher_of
 from taiwa.constraints.guide import empty_mask, mask_tokens
-from taiwa.kernel import DeadEndError, InputError
-from taiwa.kernel.values import JsonSchema, OneOf, Regex
+from taiwa.kernel import InputError, NoValidTokenError
+from taiwa.kernel.messages import JsonSchema, OneOf, Regex
 
 BYTES = Vocabulary.of_bytes()
 END = 256
@@ -141,7 +141,7 @@ def test_what_the_vocabulary_cannot_write_is_a_dead_end_where_it_is_met() -> Non
     state = constraints.compile(Regex("ab|ac+"), Vocabulary((b"a", b"x", b"<end>"), 2)).start().advance(0)
 
     assert state.is_dead
-    with pytest.raises(DeadEndError, match="after 'a'") as caught:
+    with pytest.raises(NoValidTokenError, match="after 'a'") as caught:
         state.allowed()
     assert caught.value.state == "a"
 

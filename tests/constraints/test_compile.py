@@ -9,9 +9,9 @@ from taiwa import constraints
 from taiwa.constraints import UnsupportedConstraintError, Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherGuide, MatcherState
 from taiwa.constraints.tool_call_grammar import check_samples
-from taiwa.kernel import DeadEndError, InputError
-from taiwa.kernel.values import Calls, Grammar, JsonSchema, OneOf, Regex, ToolSpec
-from taiwa.shape import Shape
+from taiwa.kernel import InputError, NoValidTokenError
+from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText, ToolSpec
+from taiwa.structured import OutputType
 
 BYTES = Vocabulary.of_bytes()
 
@@ -43,7 +43,7 @@ def after(compiled: MatcherGuide, text: str) -> MatcherState:
         (OneOf(("no", "not", "無")), "not", "nope"),
         (JsonSchema({"type": "object", "properties": {"a": {"type": "integer"}}}), '{"a": 1}', '{"a": "1"}'),
         (int, '{"value": 3}', '{"value": "3"}'),
-        (Shape(list[int]), '{"value": [1, 2]}', "[1, 2]"),
+        (OutputType(list[int]), '{"value": [1, 2]}', "[1, 2]"),
         (Literal["yes", "no"], '{"value":"yes"}', '{"value":"maybe"}'),
     ],
 )
@@ -94,7 +94,7 @@ def test_what_cannot_be_read_is_refused_with_its_place(source: object, fault: st
     ],
 )
 def test_a_schema_that_nothing_fits_names_the_part_that_nothing_fits(source: JsonSchema, place: str) -> None:
-    with pytest.raises(DeadEndError) as caught:
+    with pytest.raises(NoValidTokenError) as caught:
         made(source)
 
     assert caught.value.state == place
@@ -102,7 +102,7 @@ def test_a_schema_that_nothing_fits_names_the_part_that_nothing_fits(source: Jso
 
 @pytest.mark.parametrize("source", [JsonSchema({"$ref": "#"}), Grammar("start: start"), Regex("[^\\x00-\\U0010ffff]")])
 def test_what_never_ends_or_never_begins_is_a_dead_end(source: object) -> None:
-    with pytest.raises(DeadEndError):
+    with pytest.raises(NoValidTokenError):
         made(source)
 
 
@@ -110,7 +110,7 @@ def test_a_word_that_cannot_be_spelled_is_refused_when_compiling() -> None:
     few = Vocabulary((b"y", b"es", b"<end>"), 2)
 
     assert constraints.compile(OneOf(("yes",)), few).start().allowed() == (0,)
-    with pytest.raises(DeadEndError, match="no sequence of tokens spells 'yess'") as caught:
+    with pytest.raises(NoValidTokenError, match="no sequence of tokens spells 'yess'") as caught:
         constraints.compile(OneOf(("yes", "yess")), few)
     assert caught.value.state == "yess"
 
@@ -257,30 +257,30 @@ def test_in_free_text_only_calls_of_known_tools_in_their_own_syntax_can_be_writt
         "<<look_up: >>",
     ]
 
-    assert passing(Calls(TOOLS), [*good, *bad]) == good
+    assert passing(ToolCallsInText(TOOLS), [*good, *bad]) == good
 
 
 def test_a_call_is_captured_and_completes_the_text() -> None:
-    state = after(made(Calls(TOOLS)), 'I ask: <<mass: {"formula": "H2O", "digits": 2}>>')
+    state = after(made(ToolCallsInText(TOOLS)), 'I ask: <<mass: {"formula": "H2O", "digits": 2}>>')
 
     assert state.captures() == (("mass", b'{"formula": "H2O", "digits": 2}'),)
     assert state.is_complete
 
 
 def test_an_input_without_quotes_is_captured_without_the_mark_that_closes_it() -> None:
-    state = after(made(Calls(TOOLS)), "<<calculator: (1+2)>>")
+    state = after(made(ToolCallsInText(TOOLS)), "<<calculator: (1+2)>>")
 
     assert state.captures() == (("calculator", b"(1+2)"),)
 
 
 def test_without_free_text_nothing_but_a_call_can_be_written() -> None:
-    assert passing(Calls(TOOLS[:1], free_text=False), ["<<calculator: 1>>", "so <<calculator: 1>>", "so"]) == [
-        "<<calculator: 1>>"
-    ]
+    assert passing(
+        ToolCallsInText(TOOLS[:1], free_text=False), ["<<calculator: 1>>", "so <<calculator: 1>>", "so"]
+    ) == ["<<calculator: 1>>"]
 
 
 def test_a_call_may_stand_between_other_marks() -> None:
-    tools = Calls((tool("f", x={"type": "string"}),), opening="<call>{name}(", closing=")</call>")
+    tools = ToolCallsInText((tool("f", x={"type": "string"}),), opening="<call>{name}(", closing=")</call>")
 
     assert passing(tools, ["so <call>f(g(1))</call>", "<call>g(1)</call>", "f(1)"]) == [
         "so <call>f(g(1))</call>",
@@ -291,20 +291,20 @@ def test_a_call_may_stand_between_other_marks() -> None:
 @pytest.mark.parametrize(
     ("tools", "fault"),
     [
-        (Calls(()), "at least one tool"),
-        (Calls((TOOLS[0], TOOLS[0])), "the same name"),
-        (Calls(TOOLS, opening="{name}("), "markers on one line"),
-        (Calls((tool("f", x={"type": "string", "pattern": "^a|b$"}),)), "has ends on one side"),
-        (Calls((tool("f", x={"enum": ["a>>b"]}),)), "'<<f: a>>b>>'|contains the marker"),
+        (ToolCallsInText(()), "at least one tool"),
+        (ToolCallsInText((TOOLS[0], TOOLS[0])), "the same name"),
+        (ToolCallsInText(TOOLS, opening="{name}("), "markers on one line"),
+        (ToolCallsInText((tool("f", x={"type": "string", "pattern": "^a|b$"}),)), "has ends on one side"),
+        (ToolCallsInText((tool("f", x={"enum": ["a>>b"]}),)), "'<<f: a>>b>>'|contains the marker"),
     ],
 )
-def test_tools_that_contradict_their_examples_are_refused_when_compiling(tools: Calls, fault: str) -> None:
+def test_tools_that_contradict_their_examples_are_refused_when_compiling(tools: ToolCallsInText, fault: str) -> None:
     with pytest.raises(InputError, match=fault):
         made(tools)
 
 
 def test_a_grammar_that_contradicts_a_sample_is_refused() -> None:
-    compiled = made(Calls(TOOLS))
+    compiled = made(ToolCallsInText(TOOLS))
 
     def accepts(text: str) -> bool:
         return compiled.accepts(text.encode())
@@ -316,7 +316,7 @@ def test_a_grammar_that_contradicts_a_sample_is_refused() -> None:
 
 
 def test_a_tool_schema_that_cannot_be_enforced_is_refused_by_its_place() -> None:
-    tools = Calls((tool("f", a={"type": "array", "uniqueItems": True}, b={"type": "string"}),))
+    tools = ToolCallsInText((tool("f", a={"type": "array", "uniqueItems": True}, b={"type": "string"}),))
 
     with pytest.raises(UnsupportedConstraintError, match="/f/properties/a: uniqueItems"):
         made(tools)

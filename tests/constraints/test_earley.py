@@ -7,7 +7,7 @@ from lark.exceptions import LarkError
 from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.guide import Guide, GuideState
 from taiwa.constraints.readable_guides import Generate, Write
-from taiwa.kernel import DeadEndError, InputError
+from taiwa.kernel import InputError, NoValidTokenError
 from tests.constraints.vocabularies import BYTES, spelled, vocabulary, with_bytes
 
 ARITHMETIC = r"""
@@ -110,7 +110,7 @@ def test_what_these_tokens_could_never_finish_is_not_begun() -> None:
 
 def test_a_grammar_that_nothing_can_write_is_refused() -> None:
     for grammar in ('start: "a" start', 'start: "x"'):
-        with pytest.raises(DeadEndError, match="no sequence of tokens"):
+        with pytest.raises(NoValidTokenError, match="no sequence of tokens"):
             GrammarGuide(grammar, vocabulary("a", "b"))
 
 

@@ -2,14 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.constraints import Vocabulary, compile  # noqa: A004
+from taiwa.constraints import Vocabulary, compile
 from taiwa.constraints.gbnf import tool_calls_to_gbnf
 from taiwa.kernel import InputError
+from taiwa.kernel.messages import ToolCallsInText, ToolSpec
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import (
-    Calls,
-    ToolSpec,
-)
 from tests.constraints.gbnf_reader import Gbnf
 
 
@@ -34,22 +31,22 @@ PIECES = st.lists(
     max_size=5,
 ).map("".join)  # fmt: skip
 BYTES = Vocabulary.of_bytes()
-GUIDE = compile(Calls(EACH), BYTES)
-BARE = compile(Calls(EACH, free_text=False), BYTES)
+GUIDE = compile(ToolCallsInText(EACH), BYTES)
+BARE = compile(ToolCallsInText(EACH, free_text=False), BYTES)
 
 
 @given(PIECES)
 def test_the_grammar_says_what_the_engine_s_own_does(text: str) -> None:
-    made = tool_calls_to_gbnf(Calls(EACH))
+    made = tool_calls_to_gbnf(ToolCallsInText(EACH))
 
     assert made.accepts(text) == GUIDE.accepts(text.encode())
-    assert tool_calls_to_gbnf(Calls(EACH, free_text=False)).accepts(text) == BARE.accepts(text.encode())
+    assert tool_calls_to_gbnf(ToolCallsInText(EACH, free_text=False)).accepts(text) == BARE.accepts(text.encode())
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("<<{name}: ", ">>"), ("[{name}: ", "]"), ("<{name}: ", "aba")])
 @given(body=st.text("<>ab1] ", max_size=6))
 def test_both_grammars_end_a_call_at_the_first_closing_marker(opening: str, closing: str, body: str) -> None:
-    calls = Calls((CALC,), opening, closing)
+    calls = ToolCallsInText((CALC,), opening, closing)
     text = f"{opening.format(name='calc')}{body}{closing}"
 
     accepted = compile(calls, BYTES).accepts(text.encode())
@@ -60,25 +57,25 @@ def test_both_grammars_end_a_call_at_the_first_closing_marker(opening: str, clos
 
 def test_a_call_whose_input_overlaps_its_closing_marker_is_refused() -> None:
     assert not GUIDE.accepts(b"<<calc: >>>")
-    assert not tool_calls_to_gbnf(Calls(EACH)).accepts("<<calc: >>>")
+    assert not tool_calls_to_gbnf(ToolCallsInText(EACH)).accepts("<<calc: >>>")
 
 
 @given(PIECES)
 def test_what_is_written_is_what_was_built(text: str) -> None:
-    made = tool_calls_to_gbnf(Calls((CALC, UNIT)))
+    made = tool_calls_to_gbnf(ToolCallsInText((CALC, UNIT)))
 
     assert Gbnf(made.text).accepts(text) == made.accepts(text)
 
 
 def test_a_begun_answer_is_gone_on_with() -> None:
-    grammar = Gbnf(tool_calls_to_gbnf(Calls((UNIT,)), "How far? <<calc2: k").text)
+    grammar = Gbnf(tool_calls_to_gbnf(ToolCallsInText((UNIT,)), "How far? <<calc2: k").text)
 
     assert grammar.accepts("m>>")
     assert not grammar.accepts("km>>")
 
 
 def test_marks_of_another_protocol_are_kept() -> None:
-    made = tool_calls_to_gbnf(Calls((CALC,), opening="<tool:{name}>", closing="</tool>"))
+    made = tool_calls_to_gbnf(ToolCallsInText((CALC,), opening="<tool:{name}>", closing="</tool>"))
 
     assert made.accepts("a <tool:calc>1<2</tool>")
     assert not made.accepts("a <tool:calc>1</tool>2</tool>")
@@ -88,7 +85,7 @@ def test_what_an_automaton_cannot_keep_of_a_tool_s_schema_is_told() -> None:
     far = tool("far", a={"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, b={"type": "string"})
     word = tool("word", text={"type": "string", "pattern": "(?=x)"})
 
-    made = tool_calls_to_gbnf(Calls((far, word)))
+    made = tool_calls_to_gbnf(ToolCallsInText((far, word)))
 
     assert [(clause.pointer, clause.keyword) for clause in made.missed] == [
         ("/far/properties/a", "uniqueItems"),
@@ -100,12 +97,12 @@ def test_what_an_automaton_cannot_keep_of_a_tool_s_schema_is_told() -> None:
 @pytest.mark.parametrize(
     "tools",
     [
-        Calls(()),
-        Calls((CALC, CALC)),
-        Calls((CALC,), opening="{name}: "),
-        Calls((tool("none", x={"enum": [1]}),)),
+        ToolCallsInText(()),
+        ToolCallsInText((CALC, CALC)),
+        ToolCallsInText((CALC,), opening="{name}: "),
+        ToolCallsInText((tool("none", x={"enum": [1]}),)),
     ],
 )
-def test_tools_that_cannot_be_used_are_refused(tools: Calls) -> None:
+def test_tools_that_cannot_be_used_are_refused(tools: ToolCallsInText) -> None:
     with pytest.raises(InputError):
         tool_calls_to_gbnf(tools)

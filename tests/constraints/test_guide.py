@@ -11,7 +11,7 @@ from taiwa import constraints
 from taiwa.constraints.guide import empty_mask, intersection
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.values import Regex
+from taiwa.kernel.messages import Regex
 
 LETTERS = Vocabulary([b"a", b"b", b"ab", b"ba", b"<end>"], 4)
 PATTERNS = ("a*", "(ab)*", "a[ab]{0,3}", "[ab]*b", "b?a+", "(a|ba)*")

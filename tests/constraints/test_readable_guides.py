@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from taiwa.constraints.guide import Guide, GuideState, mask_words
 from taiwa.constraints.readable_guides import Generate, RegexGuide, Write, choice_regex
 from taiwa.constraints.vocabulary import Vocabulary
-from taiwa.kernel import DeadEndError, InputError
+from taiwa.kernel import InputError, NoValidTokenError
 from tests.constraints.patterns import matches, patterns
 from tests.constraints.vocabularies import BYTES, pieces, vocabulary, with_bytes
 
@@ -59,7 +59,7 @@ def test_a_token_is_allowed_just_where_some_match_goes_on_with_it(pattern: str, 
 def test_no_state_is_a_dead_end_whatever_the_vocabulary(texts: list[str], pattern: str) -> None:
     try:
         guide = RegexGuide(pattern, vocabulary(*texts))
-    except DeadEndError:
+    except NoValidTokenError:
         return
 
     maps = guide.states_to_token_maps
@@ -96,11 +96,11 @@ def test_a_path_that_cannot_be_finished_is_not_begun() -> None:
 
 
 def test_a_word_that_cannot_be_spelled_is_refused() -> None:
-    with pytest.raises(DeadEndError, match="no sequence of tokens spells 'maybe'") as caught:
+    with pytest.raises(NoValidTokenError, match="no sequence of tokens spells 'maybe'") as caught:
         RegexGuide.of_choice(["yes", "maybe"], YES_NO)
 
     assert caught.value.state == "maybe"
-    with pytest.raises(DeadEndError):
+    with pytest.raises(NoValidTokenError):
         RegexGuide("maybe", YES_NO)
 
 

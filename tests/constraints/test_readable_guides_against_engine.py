@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.constraints import compile  # noqa: A004  (called constraints.compile)
+from taiwa.constraints import compile
 from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.guide import GuideState
 from taiwa.constraints.readable_guides import RegexGuide
-from taiwa.kernel.values import Grammar, JsonSchema
-from taiwa.kernel.values import Regex as Pattern
+from taiwa.kernel.messages import Grammar, JsonSchema
+from taiwa.kernel.messages import Regex as Pattern
 from tests.constraints.schemas import schemas
 from tests.constraints.vocabularies import BYTES, pieces, with_bytes
 

@@ -7,7 +7,7 @@ from jsonschema.validators import validator_for
 from taiwa import constraints
 from taiwa.constraints import Vocabulary
 from taiwa.constraints.schema_rewriter import rewrite_schema
-from taiwa.kernel.values import JsonSchema
+from taiwa.kernel.messages import JsonSchema
 
 BYTES = Vocabulary.of_bytes()
 VALUES: list[Any] = [

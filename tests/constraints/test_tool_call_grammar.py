@@ -3,8 +3,8 @@ import pytest
 from taiwa import constraints
 from taiwa.constraints import Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherGuide
+from taiwa.kernel.messages import ToolCallsInText, ToolSpec
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import Calls, ToolSpec
 
 BYTES = Vocabulary.of_bytes()
 TEXT: dict[str, Json] = {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]}
@@ -30,7 +30,7 @@ def captured(compiled: MatcherGuide, text: str) -> tuple[tuple[str, bytes], ...]
     ],
 )
 def test_a_bracket_that_ends_a_call_is_the_one_that_closes_its_own(text: str, call: tuple[str, bytes]) -> None:
-    compiled = constraints.compile(Calls((CALCULATOR, MASS, NOW), opening="<<{name}>>(", closing=")"), BYTES)
+    compiled = constraints.compile(ToolCallsInText((CALCULATOR, MASS, NOW), opening="<<{name}>>(", closing=")"), BYTES)
 
     assert captured(compiled, text) == (call,)
     assert compiled.start().go(text.encode()).is_complete
@@ -40,7 +40,7 @@ def test_a_bracket_that_ends_a_call_is_the_one_that_closes_its_own(text: str, ca
     "text", ["<<Calculator>>((1+1)", "<<Calculator>>(1))", "<<mass>>(H2O", "<<mass>>(h)", "<<sum>>(1)"]
 )
 def test_brackets_that_do_not_close_are_no_call(text: str) -> None:
-    compiled = constraints.compile(Calls((CALCULATOR, MASS, NOW), opening="<<{name}>>(", closing=")"), BYTES)
+    compiled = constraints.compile(ToolCallsInText((CALCULATOR, MASS, NOW), opening="<<{name}>>(", closing=")"), BYTES)
 
     assert captured(compiled, text) is None
 
@@ -50,7 +50,7 @@ def test_brackets_that_do_not_close_are_no_call(text: str) -> None:
     [("<<{name}: ", ">>", "At <<now: >>"), ("[{name}: ", "]", "[now: ]"), ("<<{name}>>(", ")", "At <<now>>()")],
 )
 def test_a_call_without_an_input_is_captured_too(opening: str, closing: str, text: str) -> None:
-    compiled = constraints.compile(Calls((CALCULATOR, NOW), opening=opening, closing=closing), BYTES)
+    compiled = constraints.compile(ToolCallsInText((CALCULATOR, NOW), opening=opening, closing=closing), BYTES)
 
     assert captured(compiled, text) == (("now", b""),)
 
@@ -59,4 +59,4 @@ def test_a_call_without_an_input_is_captured_too(opening: str, closing: str, tex
     "text", ["<<Calculator: >>", "<<Calculator: >>x>>", "<<Calculator: >><<Calculator: >>", "<<Calculator: 1>>>"]
 )
 def test_no_input_holds_the_mark_that_closes_a_call(text: str) -> None:
-    assert captured(constraints.compile(Calls((CALCULATOR,)), BYTES), text) is None
+    assert captured(constraints.compile(ToolCallsInText((CALCULATOR,)), BYTES), text) is None

@@ -14,7 +14,7 @@ from taiwa import constraints
 from taiwa.constraints import Vocabulary
 from taiwa.constraints.vocabulary import PROBES, split_text
 from taiwa.kernel import InputError
-from taiwa.kernel.values import Regex
+from taiwa.kernel.messages import Regex
 
 BYTES = Vocabulary.of_bytes()
 RANKS = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256, b"abc": 257, b" a": 258}

@@ -4,12 +4,11 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from taiwa.conversation.app import ALL, App, Example, Keep, ReplyMode
-from taiwa.conversation.fields import Field
-from taiwa.conversation.history import Conversation, begin, follow, take
-from taiwa.conversation.layout import turn_request
-from taiwa.conversation.node import AppSource, Node
-from taiwa.kernel.records import Json, canonical, record, revive
+from taiwa.conversation.app import ALL, App, AppSource, Example, ReplyMode, WindowPolicy
+from taiwa.conversation.history import Conversation, Node, add_turn, apply_nodes, begin
+from taiwa.conversation.state import Field
+from taiwa.conversation.turn_prompt import turn_request
+from taiwa.kernel.records import Json, canonical, record, restore
 
 TOPICS = Field("topics", "list[str]", reduce="union", say="what the talk is about")
 DICTIONARY = Field("dictionary", "dict[str, str | null]", reduce="table")
@@ -20,7 +19,7 @@ TURNS = Field("turns", derive="turn_count")
 def app(
     *fields: Field,
     reply: ReplyMode = "text+delta",
-    keep: Keep = ALL,
+    keep: WindowPolicy = ALL,
     body: str = "You are a friend.",
     examples: tuple[Example, ...] = (),
     **more: Any,
@@ -34,13 +33,13 @@ def talked(of: App, *turns: tuple[str, str, Json]) -> Conversation:
     """A conversation after some turns."""
     conversation = begin(of)
     for user, answer, delta in turns:
-        conversation = take(conversation, user, answer, delta)
+        conversation = add_turn(conversation, user, answer, delta)
     return conversation
 
 
 def stored(node: Node) -> Node:
     """A node as it comes back from a store or an export: its JSON has the canonical order of keys."""
-    return revive(json.loads(canonical(record(node))))
+    return restore(json.loads(canonical(record(node))))
 
 
 def named(nodes: Iterable[Node]) -> Iterator[tuple[str, Node]]:
@@ -54,7 +53,7 @@ def reloaded(conversation: Conversation) -> Conversation:
     apps = {conversation.app.hash: conversation.app}
     start = begin(apps[root.app])
     assert start.tip == root.hash
-    return follow(start, named(rest), apps.__getitem__)
+    return apply_nodes(start, named(rest), apps.__getitem__)
 
 
 def asked(conversation: Conversation, text: str = "next") -> str:

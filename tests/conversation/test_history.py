@@ -6,11 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.conversation.fields import Field
-from taiwa.conversation.history import Conversation, adopt, advance, begin, change, cut, follow, take
-from taiwa.conversation.node import AppSource, Node
+from taiwa.conversation.app import AppSource
+from taiwa.conversation.history import (
+    Conversation,
+    Node,
+    add_turn,
+    advance,
+    apply_nodes,
+    begin,
+    change_app,
+    edit_state,
+    summarize_window,
+)
+from taiwa.conversation.state import Field
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.records import record, revive
+from taiwa.kernel.records import record, restore
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, asked, named, reloaded, talked
 from tests.strategies import texts
 
@@ -33,7 +43,7 @@ def no_app(name: str) -> None:
 def test_a_turn_moves_state_window_and_tip_together() -> None:
     before = begin(FRIEND)
 
-    after = take(before, "tea?", "Yes!", {"topics": ["tea"]})
+    after = add_turn(before, "tea?", "Yes!", {"topics": ["tea"]})
 
     assert after.state == {"topics": ["tea"], "dictionary": {}, "mood": None, "turns": 1}
     assert [past.user for past in after.turns] == ["tea?"]
@@ -47,7 +57,7 @@ def test_what_came_before_a_turn_is_unchanged_by_it() -> None:
     before = talked(FRIEND, ("a", "b", {"topics": ["tea"]}))
     kept = repr(before)
 
-    take(before, "c", "d", {"topics": ["go"], "dictionary": {"x": "y"}})
+    add_turn(before, "c", "d", {"topics": ["go"], "dictionary": {"x": "y"}})
 
     assert repr(before) == kept
 
@@ -73,20 +83,20 @@ def test_what_comes_back_from_a_store_is_the_same_conversation(said: list[tuple[
 def test_an_edit_is_a_node_of_its_own() -> None:
     before = talked(FRIEND, ("a", "b", {"topics": ["tea"]}))
 
-    after = change(before, {"topics": ["go"], "mood": "fine"})
+    after = edit_state(before, {"topics": ["go"], "mood": "fine"})
 
     assert (after.state["topics"], after.state["mood"]) == (["go"], "fine")
     assert after.fresh[-1].kind == "edit"
     assert (after.turns, after.count) == (before.turns, before.count)
     with pytest.raises(InputError, match="no field"):
-        change(before, {"nothing": 1})
+        edit_state(before, {"nothing": 1})
 
 
 def test_a_fold_keeps_the_state_and_the_turns_it_names() -> None:
     before = talked(FRIEND, ("a", "1", {"mood": "fine"}), ("b", "2", {}), ("c", "3", {}))
     first, _, last = before.turns
 
-    after = cut(before, [last.hash, first.hash, "unknown"], "they said b")
+    after = summarize_window(before, [last.hash, first.hash, "unknown"], "they said b")
 
     assert after.turns == (first, last)
     assert (after.summary, after.state, after.count) == ("they said b", before.state, 3)
@@ -97,26 +107,26 @@ def test_a_change_of_app_is_a_node_and_keeps_what_fits() -> None:
     before = talked(FRIEND, ("a", "1", {"mood": "fine", "topics": ["tea"]}))
     other = app(MOOD, Field("topics", "int"), body="Be short.")
 
-    after = adopt(before, other)
+    after = change_app(before, other)
 
     assert after.state == {"mood": "fine", "topics": None}
     assert after.app is other
     assert after.turns == before.turns
     apps = {FRIEND.hash: FRIEND, other.hash: other}
     root, *rest = after.fresh
-    assert follow(begin(FRIEND), named(rest), apps.__getitem__).state == after.state
+    assert apply_nodes(begin(FRIEND), named(rest), apps.__getitem__).state == after.state
     assert root.app == FRIEND.hash
 
 
 def test_following_nodes_leaves_nothing_fresh() -> None:
     live = talked(FRIEND, ("a", "b", {}))
 
-    assert follow(replace(begin(FRIEND), fresh=()), named(live.fresh[1:]), no_app).fresh == ()
+    assert apply_nodes(replace(begin(FRIEND), fresh=()), named(live.fresh[1:]), no_app).fresh == ()
 
 
 def grown() -> tuple[Conversation, Node]:
     before = begin(FRIEND)
-    return before, take(before, "a", "b", {"topics": ["tea"]}).fresh[-1]
+    return before, add_turn(before, "a", "b", {"topics": ["tea"]}).fresh[-1]
 
 
 @pytest.mark.parametrize(
@@ -143,5 +153,5 @@ def test_a_node_that_was_tampered_with_is_not_followed(damage: dict[str, object]
 def test_an_app_is_known_by_its_text_and_its_parameters() -> None:
     source = AppSource("a", "text")
 
-    assert source.hash == revive(record(source)).hash
+    assert source.hash == restore(record(source)).hash
     assert len({source.hash, AppSource("b", "text").hash, AppSource("a", "text", {"x": 1}).hash}) == 3

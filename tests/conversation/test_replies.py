@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.conversation.app import App, ReplyMode
-from taiwa.conversation.fields import Field
-from taiwa.conversation.layout import DELTA_LINE, ENVIRONMENT, MARKERS, said
 from taiwa.conversation.replies import AnswerWatcher, read_delta, read_reply, watcher
-from taiwa.kernel.effects import Hidden
+from taiwa.conversation.state import Field
+from taiwa.conversation.turn_prompt import DELTA_LINE, ENVIRONMENT, MARKERS, format_reply
+from taiwa.kernel.effects import HideOutput
 from taiwa.kernel.records import Json
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app
 from tests.models.pieces import PLACES, cut
@@ -49,21 +49,21 @@ def shown(of: App, pieces: Iterable[str]) -> str:
 
 @given(answers, deltas)
 def test_what_was_said_is_read_back_and_only_trailing_space_is_lost(answer: str, delta: dict[str, Json]) -> None:
-    read = read_reply(TEXT, said(TEXT, answer, delta))
+    read = read_reply(TEXT, format_reply(TEXT, answer, delta))
 
     assert (read.answer, read.delta, read.faults) == (answer.rstrip(), delta, ())
 
 
 @given(answers, deltas)
 def test_what_was_said_as_json_is_read_back_whole(answer: str, delta: dict[str, Json]) -> None:
-    read = read_reply(JSON, said(JSON, answer, delta))
+    read = read_reply(JSON, format_reply(JSON, answer, delta))
 
     assert (read.answer, read.delta, read.faults) == (answer, delta, ())
 
 
 @given(answers)
 def test_an_app_without_fields_has_no_form_of_reply(answer: str) -> None:
-    read = read_reply(PLAIN, said(PLAIN, answer, None))
+    read = read_reply(PLAIN, format_reply(PLAIN, answer, None))
 
     assert (read.answer, read.delta, read.faults) == (answer, {}, ())
     assert watcher(PLAIN) is None
@@ -84,7 +84,7 @@ def test_wherever_a_reply_is_cut_its_answer_is_shown_and_nothing_else(
     answer: str, delta: dict[str, Json], places: list[int]
 ) -> None:
     for of in (TEXT, JSON):
-        reply = said(of, answer, delta)
+        reply = format_reply(of, answer, delta)
 
         assert shown(of, cut(reply, places)) == read_reply(of, reply).answer
 
@@ -273,6 +273,6 @@ def test_a_long_reply_in_small_chunks_costs_no_more_than_its_length(reply: str) 
 
 
 def test_what_only_the_program_reads_is_not_shown() -> None:
-    hidden = Hidden()
+    hidden = HideOutput()
 
     assert (hidden.feed("x").show, hidden.close().show) == ("", "")

@@ -4,15 +4,22 @@ import copy
 
 import pytest
 
-from taiwa.conversation.derive import Moment
-from taiwa.conversation.fields import Field
-from taiwa.conversation.state import edited, initial, migrated, replaced, state_hash, stepped
+from taiwa.conversation.state import (
+    Field,
+    TurnContext,
+    apply_delta,
+    apply_edit,
+    initial,
+    migrate_state,
+    replace_state,
+    state_hash,
+)
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS
 
 FIELDS = (TOPICS, DICTIONARY, MOOD, TURNS)
-NOW = Moment(3, "hi", "hello", None)
+NOW = TurnContext(3, "hi", "hello", None)
 
 
 def test_a_state_begins_with_what_its_fields_say() -> None:
@@ -27,7 +34,7 @@ def test_a_delta_moves_the_fields_that_it_names_and_derived_fields_always_move()
     before = initial(FIELDS)
     kept = copy.deepcopy(before)
 
-    after = stepped(FIELDS, before, {"topics": ["tea"]}, NOW)
+    after = apply_delta(FIELDS, before, {"topics": ["tea"]}, NOW)
 
     assert after == {"topics": ["tea"], "dictionary": {}, "mood": None, "turns": 3}
     assert list(after) == ["topics", "dictionary", "mood", "turns"]
@@ -37,19 +44,21 @@ def test_a_delta_moves_the_fields_that_it_names_and_derived_fields_always_move()
 def test_a_whole_environment_takes_the_place_of_the_old_one() -> None:
     before = initial(FIELDS) | {"topics": ["tea"]}
 
-    after = replaced(FIELDS, before, {"response": "hello", "topics": ["go"], "dictionary": {}, "mood": "fine"}, NOW)
+    after = replace_state(
+        FIELDS, before, {"response": "hello", "topics": ["go"], "dictionary": {}, "mood": "fine"}, NOW
+    )
 
     assert after == {"topics": ["go"], "dictionary": {}, "mood": "fine", "turns": 3}
 
 
 def test_a_model_cannot_write_what_the_program_derives() -> None:
-    after = replaced(FIELDS, initial(FIELDS), {"turns": 99, "mood": "fine"}, NOW)
+    after = replace_state(FIELDS, initial(FIELDS), {"turns": 99, "mood": "fine"}, NOW)
 
     assert after["turns"] == 3
 
 
 def test_a_hand_may_set_a_value_of_the_fields_type() -> None:
-    after = edited(FIELDS, initial(FIELDS), {"topics": ["go", "go"], "mood": None})
+    after = apply_edit(FIELDS, initial(FIELDS), {"topics": ["go", "go"], "mood": None})
 
     assert after["topics"] == ["go", "go"]
     assert after["mood"] is None
@@ -66,14 +75,14 @@ bad_edits: list[tuple[dict[str, Json], str]] = [
 @pytest.mark.parametrize(("changes", "complaint"), bad_edits)
 def test_a_hand_cannot_set_what_does_not_fit(changes: dict[str, Json], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
-        edited(FIELDS, initial(FIELDS), changes)
+        apply_edit(FIELDS, initial(FIELDS), changes)
 
 
 def test_another_app_keeps_the_values_that_fit_it() -> None:
     state: dict[str, Json] = {"topics": ["tea"], "mood": "fine", "gone": 1}
     fields = (Field("topics", "list[str]", reduce="append"), Field("mood", "int"), TURNS)
 
-    assert migrated(fields, state) == {"topics": ["tea"], "mood": None, "turns": 0}
+    assert migrate_state(fields, state) == {"topics": ["tea"], "mood": None, "turns": 0}
 
 
 def test_the_hash_of_a_state_does_not_depend_on_the_order_of_its_keys() -> None:

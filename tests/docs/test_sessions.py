@@ -10,7 +10,7 @@ import click
 import pytest
 
 from taiwa.cli.main import COMMANDS, SECTIONS, cli
-from taiwa.observe.prices import Rates, price_list
+from taiwa.models.pricing import Prices, find_prices
 from taiwa.settings import load
 from tests.house.source import ROOT
 
@@ -87,7 +87,7 @@ def test_the_settings_that_are_shown_can_be_read(tmp_path: Path) -> None:
     chosen = load(environ={"HOME": str(tmp_path)}, path=path)
 
     assert chosen.model == "openai:gpt-x"
-    assert price_list(chosen.prices, chosen.model) == Rates("0.25", "2.00", "0.025")
+    assert find_prices(chosen.prices, chosen.model) == Prices("0.25", "2.00", "0.025")
 
 
 def test_every_command_stands_in_one_section() -> None:

@@ -13,10 +13,10 @@ from taiwa.evals.reasoning import STEP_BY_STEP, THEREFORE, ReasoningOptions, Rea
 from taiwa.evals.report import NO_FIGURE, reasoning_chart, reasoning_lines, reasoning_report, to_markdown
 from taiwa.evals.rows import EvalRow
 from taiwa.evals.run import Evaluation, Job, RunOptions
-from taiwa.flows.rationale import Bounds
+from taiwa.flows.solve.rationale import SolveLimits
 from taiwa.kernel.errors import InputError, UnsupportedError
-from taiwa.kernel.values import Request
-from taiwa.models.scripted import EVERY_ABILITY, Scripted, script
+from taiwa.kernel.messages import Request
+from taiwa.models.scripted import EVERY_ABILITY, ScriptedModel, scripted_model
 
 TOOLS = ("calculator", "stoichiometry", "molar_mass")
 ITEMS = tuple(
@@ -38,9 +38,9 @@ def pupil(request: Request) -> str:
     return f"<<calculator: {count} * 18>>" if shown else "It is 18."
 
 
-def work(grid: Grid, model: Scripted | None = None, **manner: Any) -> ReasoningTask:
+def work(grid: Grid, model: ScriptedModel | None = None, **manner: Any) -> ReasoningTask:
     return ReasoningTask(
-        ReasoningOptions(TOOLS, **manner), grid.settings(), given_model=model or script(*[pupil] * 1000)
+        ReasoningOptions(TOOLS, **manner), grid.settings(), given_model=model or scripted_model(*[pupil] * 1000)
     )
 
 
@@ -56,10 +56,10 @@ def evaluated(evaluation: Evaluation) -> list[EvalRow]:
 
 
 def test_without_examples_the_two_cues_of_zero_shot_chain_of_thought_lead() -> None:
-    model = script(" 17.", " One mole weighs 18 g.", " 18.", abilities=EVERY_ABILITY)
+    model = scripted_model(" 17.", " One mole weighs 18 g.", " 18.", capabilities=EVERY_ABILITY)
     one = DataSet("water.jsonl", "d" * 64, ITEMS[:1])
     with Evaluation(
-        work(Grid(TOOLS, (0,), ("none",)), model, bounds=Bounds(tokens=100)), one, RunOptions(width=1)
+        work(Grid(TOOLS, (0,), ("none",)), model, bounds=SolveLimits(tokens=100)), one, RunOptions(width=1)
     ) as evaluation:
         found = {row.setting: (row.found["answer"], row.found["right"]) for row in evaluated(evaluation)}
 
@@ -132,7 +132,9 @@ def test_settings_with_functions_show_their_examples_as_calls() -> None:
 
 def test_a_tool_without_examples_of_its_own_is_shown_those_of_others_in_words() -> None:
     reasoning = ReasoningTask(
-        ReasoningOptions(("molar_mass",)), Grid(("molar_mass",), (20,), ("all",)).settings(), given_model=script("x")
+        ReasoningOptions(("molar_mass",)),
+        Grid(("molar_mass",), (20,), ("all",)).settings(),
+        given_model=scripted_model("x"),
     )
 
     text = str(first(reasoning, "+ALL@20"))
@@ -188,7 +190,7 @@ def test_the_report_of_a_model_has_classes_spread_and_a_chart(tmp_path: Path, mo
 
 
 def test_a_grown_grid_goes_on_with_the_rows_that_are_there(tmp_path: Path) -> None:
-    model = script(*[pupil] * 1000)
+    model = scripted_model(*[pupil] * 1000)
     for ablations in (("none",), ("none", "all")):
         grid = Grid(TOOLS, (0,), ablations)
         with Evaluation(work(grid, model), DATA, RunOptions(folder=tmp_path)) as evaluation:
@@ -208,7 +210,7 @@ def test_fewer_items_are_measured_of_the_rows_that_are_there(tmp_path: Path) -> 
 
 
 def test_a_way_that_the_model_cannot_go_ends_it_at_once() -> None:
-    model = script(*[pupil] * 50, abilities=frozenset())
+    model = scripted_model(*[pupil] * 50, capabilities=frozenset())
     grid = Grid(TOOLS, (2,), ("all",))
 
     with (

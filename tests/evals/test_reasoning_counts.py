@@ -6,21 +6,21 @@ from typing import Any
 import pytest
 
 from taiwa.evals.reasoning import count_rationale
-from taiwa.flows.rationale import Called, Rationale, Said, Spliced
-from taiwa.flows.reason import SolveOptions, solve
-from taiwa.flows.tagged import Tagged
-from taiwa.kernel.run import Runtime
-from taiwa.kernel.values import ToolResult
-from taiwa.models.scripted import script
+from taiwa.flows.solve.rationale import ExecutedCall, InsertedText, Rationale, TextPart
+from taiwa.flows.solve.solve import SolveOptions, solve
+from taiwa.flows.solve.tool_call_formats import Tagged
+from taiwa.kernel.messages import ToolResult
+from taiwa.kernel.runtime import Runtime
+from taiwa.models.scripted import scripted_model
 from taiwa.tools import calculator, molar_mass, stoichiometry
 
 TOOLS = (calculator, molar_mass, stoichiometry)
 NAMES = [tool.spec.name for tool in TOOLS]
 
 
-def reasoned(*answers: str, abilities: frozenset[str] = frozenset({"prefix", "stop"}), **how: Any) -> Rationale:
+def reasoned(*answers: str, capabilities: frozenset[str] = frozenset({"prefix", "stop"}), **how: Any) -> Rationale:
     """Reason for real, with a model that says these answers."""
-    model = script(*answers, abilities=abilities)
+    model = scripted_model(*answers, capabilities=capabilities)
     return Runtime(model, tools=TOOLS).run(solve("Q", [tool.spec for tool in TOOLS], SolveOptions(**how)))
 
 
@@ -97,7 +97,9 @@ def test_only_a_rationale_that_came_to_its_end_can_be_right(ending: Any) -> None
 
 
 def test_a_result_behind_which_nothing_is_written_is_not_counted() -> None:
-    called = Called("calculator", "1+1", ToolResult("2", "calculator"), shown="2")
-    found = counted(Rationale((Said("<<calculator: 1+1>>"), Spliced(" 2"), Said(" so.")), (called,), answer="2"))
+    called = ExecutedCall("calculator", "1+1", ToolResult("2", "calculator"), shown="2")
+    found = counted(
+        Rationale((TextPart("<<calculator: 1+1>>"), InsertedText(" 2"), TextPart(" so.")), (called,), answer="2")
+    )
 
     assert (found["next_of"], found["last_kept"]) == (0, 1)

@@ -11,20 +11,20 @@ from taiwa.evals.report import (
 )
 from taiwa.evals.rows import EvalRow, RowError
 from taiwa.evals.statistics import PairedComparison, Proportion
-from taiwa.kernel.ledger import Spent
-from taiwa.kernel.values import Usage
+from taiwa.kernel.messages import Usage
+from taiwa.kernel.usage_limits import RunUsage
 
 
 def row(setting: str, name: str, share_marked: bool | None = True, **found: object) -> EvalRow:
     """A row with a verdict; None for one that failed."""
     if share_marked is None:
-        return EvalRow(setting, name, spent=Spent(1), error=RowError("timeout", "late"))
+        return EvalRow(setting, name, spent=RunUsage(1), error=RowError("timeout", "late"))
     return EvalRow(
         setting,
         name,
         "k",
         {"right": share_marked, **found},
-        Spent(2, 1, Usage(100, 10, 60), cost=5, cost_at_most=5, seconds=0.5),
+        RunUsage(2, 1, Usage(100, 10, 60), cost=5, max_cost=5, seconds=0.5),
     )
 
 
@@ -72,9 +72,9 @@ def test_a_bill_holds_what_replaced_rows_cost_and_counts_their_time_to_nobody() 
 
 
 def test_what_a_server_did_not_tell_is_not_zero() -> None:
-    cut = EvalRow("a", "1", spent=Spent(1, 0, Usage(), 1, None, 0.1, Usage(40, 9), 7))
+    cut = EvalRow("a", "1", spent=RunUsage(1, 0, Usage(), 1, None, 0.1, Usage(40, 9), 7))
 
     found = usage_and_cost([cut])
 
     assert (found["input_tokens"], found["output_tokens"], found["cost"]) == (None, None, None)
-    assert (found["tokens_at_most"], found["cost_at_most"]) == (49, 7e-9)
+    assert (found["tokens_at_most"], found["max_cost"]) == (49, 7e-9)

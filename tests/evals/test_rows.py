@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from taiwa.evals.rows import EvalRow, Header, RowError, RowFile
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.ledger import Spent
-from taiwa.kernel.values import Usage
+from taiwa.kernel.messages import Usage
+from taiwa.kernel.usage_limits import RunUsage
 
 HEADER = Header("reason", "d.jsonl", "ab", "tiny", "2026-01-01T00:00:00Z", "0.1", ("a", "b"), {"shots": [0, 5]})
-BILL = Spent(2, 1, Usage(10, 5, 4, 0, 1), 1, None, 0.25, Usage(9), 1_500)
+BILL = RunUsage(2, 1, Usage(10, 5, 4, 0, 1), 1, None, 0.25, Usage(9), 1_500)
 RIGHT = EvalRow("a", "1", "speed", {"right": True, "text": "速さは 5\u2028 m/s"}, BILL)
-FAILED = EvalRow("a", "2", "", {}, Spent(1, 0, Usage(), 1, None, 3.0), RowError("timeout", "no answer"))
+FAILED = EvalRow("a", "2", "", {}, RunUsage(1, 0, Usage(), 1, None, 3.0), RowError("timeout", "no answer"))
 AGAIN = EvalRow("a", "2", "", {"right": False}, BILL)
 
 

@@ -9,7 +9,7 @@ from taiwa.evals.data import Item
 from taiwa.evals.rows import EvalRow
 from taiwa.evals.run import MAX_UNANSWERED, Job, Measurement, Runner, UnansweredError, Worker
 from taiwa.kernel.errors import (
-    AuthError,
+    AuthenticationError,
     ConfigError,
     LimitError,
     OverloadedError,
@@ -17,7 +17,7 @@ from taiwa.kernel.errors import (
     ToolError,
     UnsupportedError,
 )
-from taiwa.kernel.ledger import Limits, Spent
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 
 
 def jobs(count: int) -> Iterator[Job]:
@@ -44,8 +44,8 @@ def until(running: Runner) -> tuple[list[EvalRow], TaiwaError]:
     return rows, raised.value
 
 
-def failing(error: TaiwaError, spent: Spent | None = None) -> Worker:
-    async def perform(job: Job, limits: Limits) -> Measurement:
+def failing(error: TaiwaError, spent: RunUsage | None = None) -> Worker:
+    async def perform(job: Job, limits: UsageLimits) -> Measurement:
         error.spent = spent
         raise error
 
@@ -56,13 +56,13 @@ def failing(error: TaiwaError, spent: Spent | None = None) -> Worker:
 def test_every_job_is_done_once_and_no_more_at_a_time_than_asked(width: int) -> None:
     busy = most = 0
 
-    async def perform(job: Job, limits: Limits) -> Measurement:
+    async def perform(job: Job, limits: UsageLimits) -> Measurement:
         nonlocal busy, most
         busy += 1
         most = max(most, busy)
         await asyncio.sleep(0)
         busy -= 1
-        return Measurement({"said": job.item.id}, Spent(requests=1))
+        return Measurement({"said": job.item.id}, RunUsage(requests=1))
 
     running = Runner(perform, jobs(20), width)
     rows = run(running)
@@ -73,14 +73,14 @@ def test_every_job_is_done_once_and_no_more_at_a_time_than_asked(width: int) -> 
 
 
 def test_a_failure_is_a_row_with_its_code_and_its_bill() -> None:
-    rows = run(Runner(failing(ToolError("no", code="syntax"), Spent(requests=1)), jobs(3)))
+    rows = run(Runner(failing(ToolError("no", code="syntax"), RunUsage(requests=1)), jobs(3)))
 
     assert [row.error.code for row in rows if row.error] == ["tool/syntax"] * 3
     assert sum(row.spent.requests for row in rows) == 3
 
 
 @pytest.mark.parametrize(
-    "error", [AuthError("wrong key"), ConfigError("no price"), UnsupportedError("no", ability="tools")]
+    "error", [AuthenticationError("wrong key"), ConfigError("no price"), UnsupportedError("no", capability="tools")]
 )
 def test_what_would_fail_every_row_ends_the_run_without_a_row(error: TaiwaError) -> None:
     rows, raised = until(Runner(failing(error), jobs(100), 1))
@@ -98,9 +98,9 @@ def test_a_server_that_never_answers_ends_the_run() -> None:
 def test_a_limit_on_cost_ends_the_run_and_keeps_what_was_paid_for() -> None:
     lefts: list[int | None] = []
 
-    async def perform(job: Job, limits: Limits) -> Measurement:
+    async def perform(job: Job, limits: UsageLimits) -> Measurement:
         lefts.append(limits.cost)
-        return Measurement({}, Spent(requests=1, cost_at_most=40))
+        return Measurement({}, RunUsage(requests=1, max_cost=40))
 
     rows, raised = until(Runner(perform, jobs(100), 1, cost=100))
 
@@ -110,14 +110,14 @@ def test_a_limit_on_cost_ends_the_run_and_keeps_what_was_paid_for() -> None:
 
 
 def test_a_row_that_a_limit_cut_off_is_kept_with_its_bill() -> None:
-    rows, _ = until(Runner(failing(LimitError("cost", 1, 1), Spent(1, cost_at_most=100)), jobs(9), 1, cost=100))
+    rows, _ = until(Runner(failing(LimitError("cost", 1, 1), RunUsage(1, max_cost=100)), jobs(9), 1, cost=100))
 
-    assert [row.spent.cost_at_most for row in rows] == [100]
+    assert [row.spent.max_cost for row in rows] == [100]
 
 
 def test_a_bill_that_nobody_knows_ends_a_run_with_a_limit_and_no_other() -> None:
-    async def perform(job: Job, limits: Limits) -> Measurement:
-        return Measurement({}, Spent(1, cost_at_most=None))
+    async def perform(job: Job, limits: UsageLimits) -> Measurement:
+        return Measurement({}, RunUsage(1, max_cost=None))
 
     rows, raised = until(Runner(perform, jobs(9), 1, cost=100))
 
@@ -129,7 +129,7 @@ def test_a_bill_that_nobody_knows_ends_a_run_with_a_limit_and_no_other() -> None
 def test_whoever_stops_listening_stops_what_is_under_way() -> None:
     cancelled = 0
 
-    async def perform(job: Job, limits: Limits) -> Measurement:
+    async def perform(job: Job, limits: UsageLimits) -> Measurement:
         nonlocal cancelled
         if job.item.id == "0":
             return Measurement({})

@@ -1,14 +1,14 @@
 import pytest
 
 from taiwa.evals.reasoning import STEP_BY_STEP, THEREFORE, zero_shot
-from taiwa.kernel import Ability, RefusalError, Response, UnsupportedError, Usage, assistant, user
-from taiwa.models.scripted import EVERY_ABILITY, script
-from tests.flows.abacus import BARE
+from taiwa.kernel import Capability, RefusalError, Response, UnsupportedError, Usage, assistant, user
+from taiwa.models.scripted import EVERY_ABILITY, scripted_model
 from tests.flows.driving import Drive
+from tests.flows.solve.abacus import BARE
 
 
 def test_the_cues_stand_in_the_model_s_own_text(drive: Drive) -> None:
-    model = script(" Two and two make four.", " 4.", abilities=EVERY_ABILITY)
+    model = scripted_model(" Two and two make four.", " 4.", capabilities=EVERY_ABILITY)
 
     done = drive(lambda: zero_shot("2+2?"), model)
 
@@ -22,7 +22,7 @@ def test_the_cues_stand_in_the_model_s_own_text(drive: Drive) -> None:
 
 
 def test_a_server_that_cannot_continue_reads_the_cues_in_the_conversation(drive: Drive) -> None:
-    model = script("Two and two make four.", "4\nThat is 2 times 2.", abilities=BARE)
+    model = scripted_model("Two and two make four.", "4\nThat is 2 times 2.", capabilities=BARE)
 
     done = drive(lambda: zero_shot("2+2?"), model)
 
@@ -33,9 +33,9 @@ def test_a_server_that_cannot_continue_reads_the_cues_in_the_conversation(drive:
     assert done.transcript == done.value.text
 
 
-@pytest.mark.parametrize("abilities", [EVERY_ABILITY, BARE])
-def test_an_answer_at_once_is_one_request(drive: Drive, abilities: frozenset[Ability]) -> None:
-    model = script("4.", abilities=abilities)
+@pytest.mark.parametrize("capabilities", [EVERY_ABILITY, BARE])
+def test_an_answer_at_once_is_one_request(drive: Drive, capabilities: frozenset[Capability]) -> None:
+    model = scripted_model("4.", capabilities=capabilities)
 
     done = drive(lambda: zero_shot("2+2?", steps=False), model)
 
@@ -43,13 +43,13 @@ def test_an_answer_at_once_is_one_request(drive: Drive, abilities: frozenset[Abi
 
 
 def test_what_breaks_off_has_no_answer(drive: Drive) -> None:
-    done = drive(lambda: zero_shot("2+2?"), script(Response(assistant("It is 4"), "length")))
+    done = drive(lambda: zero_shot("2+2?"), scripted_model(Response(assistant("It is 4"), "length")))
 
     assert (done.value.ending, done.value.answer, done.value.complete) == ("length", "", False)
 
 
 def test_a_thought_is_bounded_and_its_answer_may_take_a_few_tokens_more(drive: Drive) -> None:
-    model = script(Response(assistant(" Four."), usage=Usage(5, 37)), " 4.", abilities=EVERY_ABILITY)
+    model = scripted_model(Response(assistant(" Four."), usage=Usage(5, 37)), " 4.", capabilities=EVERY_ABILITY)
 
     done = drive(lambda: zero_shot("2+2?", tokens=40), model)
 
@@ -60,17 +60,17 @@ def test_a_thought_is_bounded_and_its_answer_may_take_a_few_tokens_more(drive: D
 def test_a_thought_that_reaches_its_bound_says_so(drive: Drive) -> None:
     found = Response(assistant("It is 4"), "length", usage=Usage(5, 7))
 
-    assert drive(lambda: zero_shot("2+2?", tokens=8), script(found)).value.ending == "tokens"
+    assert drive(lambda: zero_shot("2+2?", tokens=8), scripted_model(found)).value.ending == "tokens"
 
 
 def test_a_way_may_be_asked_for(drive: Drive) -> None:
-    done = drive(lambda: zero_shot("2+2?", way="stop"), script("4", "4", abilities=EVERY_ABILITY))
+    done = drive(lambda: zero_shot("2+2?", way="stop"), scripted_model("4", "4", capabilities=EVERY_ABILITY))
 
     assert done.value.way == "stop"
     with pytest.raises(UnsupportedError):
-        drive(lambda: zero_shot("2+2?", way="prefill"), script("4", abilities=BARE))
+        drive(lambda: zero_shot("2+2?", way="prefill"), scripted_model("4", capabilities=BARE))
 
 
 def test_a_refusal_at_once_is_an_error(drive: Drive) -> None:
     with pytest.raises(RefusalError):
-        drive(lambda: zero_shot("?"), script(Response(assistant(""), "refusal")))
+        drive(lambda: zero_shot("?"), scripted_model(Response(assistant(""), "refusal")))

@@ -17,8 +17,8 @@ from taiwa.evals.report import NO_FIGURE, Report, to_markdown
 from taiwa.evals.retrieval import Corpora, DialogueSample, QuestionSet, RetrievalTask, passage_of, retrieval_items
 from taiwa.evals.run import Evaluation, RunOptions, Task
 from taiwa.kernel.errors import ModelError
-from taiwa.kernel.values import Passage, Request
-from taiwa.models.scripted import script
+from taiwa.kernel.messages import Passage, Request
+from taiwa.models.scripted import scripted_model
 
 PASSAGES = (
     passage_of("paid", "Paid leave is asked for in the portal, two weeks before.", "Paid leave"),
@@ -72,7 +72,7 @@ def test_without_a_model_it_is_asked_where_words_point_at_nothing(corpora: Corpo
     assert (line["n"], line["to_ask"], line["asked"], line["f1"], line["auc"]) == (3, 1, 1, 1.0, 1.0)
     assert (line["cost_3"], line["never_ask_cost_3"], line["always_ask_cost_3"]) == (0.0, 1.0, 0.666667)
     assert line["rounds"] == pytest.approx(1 / 3, abs=1e-5)
-    assert line["why"] == {"dangling+options": 1}
+    assert line["why"] == {"unresolved_references+options": 1}
     assert found["pointing at nothing"]["f1"] is None
     assert NO_FIGURE not in to_markdown(report)
     assert {bar.label for bar in dialogue_chart(report).bars} == {f"leave: {name}" for name in found}
@@ -90,7 +90,7 @@ def test_a_models_scores_go_to_every_policy(corpora: Corpora) -> None:
         }
         return json.dumps(told | {"ask_missing_info": "What is it?" if unclear else ""})
 
-    model = script(*[scores] * 40, abilities=frozenset())
+    model = scripted_model(*[scores] * 40, capabilities=frozenset())
     work = ClarifyingTask(corpora, given_model=model, policies=("look_first", "article"))
 
     report = reported(work, tuple(item for item in clarify_items([ONE]) if len(item.more["turns"]) == 1))  # type: ignore[arg-type]
@@ -104,7 +104,7 @@ def test_a_models_scores_go_to_every_policy(corpora: Corpora) -> None:
 
 
 def test_a_row_that_failed_counts_as_not_asked(corpora: Corpora) -> None:
-    model = script(*[ModelError("down")] * 9, abilities=frozenset())
+    model = scripted_model(*[ModelError("down")] * 9, capabilities=frozenset())
     work = ClarifyingTask(corpora, given_model=model, policies=("article",))
 
     line = by_setting(reported(work, clarify_items([ONE])))["article"]
@@ -129,7 +129,7 @@ def test_ways_to_a_query_are_compared_by_what_they_find(corpora: Corpora) -> Non
 
 
 def test_a_rewriting_is_written_once_and_looked_up_alone_and_fused(corpora: Corpora) -> None:
-    model = script("Zebra crossings")
+    model = scripted_model("Zebra crossings")
 
     found = by_setting(reported(RewritingTask(corpora, given_model=model), retrieval_items([ONE], rewritten=True)))
 
@@ -178,7 +178,7 @@ def test_a_model_is_held_to_what_it_quotes(corpora: Corpora) -> None:
         quotes = [{"passage": at, "words": "120 euro a night"}, {"passage": 1, "words": "nothing of this kind"}]
         return json.dumps({"in_documents": True, "statements": [{"text": "120 euro", "quotations": quotes}]})
 
-    model = script(*[told] * 4, abilities=frozenset())
+    model = scripted_model(*[told] * 4, capabilities=frozenset())
     items = tuple(item for item in answer_items([ONE]) if item.id == "leave/hotel")
 
     found = by_setting(reported(AnsweringTask(corpora, given_model=model), items))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from evals.handbook import HandbookAnswer, ask_handbook, count_answers, read_questions
-from taiwa.apps.catalogue import HANDBOOK
+from taiwa.apps.catalog import HANDBOOK
 from taiwa.retrieval import Index, Library
-from taiwa.talk.asking import reader_of
+from taiwa.sessions.stored_ask import reader_of
 
 ROWS = read_questions()
 LINK = re.compile(r"\]\(([^)#]+)\)")
@@ -53,7 +53,14 @@ def test_its_cross_references_lead_somewhere() -> None:
 def test_there_are_sixty_questions_of_every_kind_in_three_languages() -> None:
     assert len(ROWS) == len({row.id for row in ROWS}) == 60
     assert set(Counter(row.language for row in ROWS)) == {"en", "ja", "zh"}
-    assert set(Counter(row.kind for row in ROWS)) == {"clear", "follow_up", "broad", "dangling", "absent", "restricted"}
+    assert set(Counter(row.kind for row in ROWS)) == {
+        "clear",
+        "follow_up",
+        "broad",
+        "dangling",
+        "absent",
+        "restricted",
+    }
     assert all(row.ask == (row.kind in ("broad", "dangling")) for row in ROWS)
     assert all(bool(row.gold) == (row.kind not in ("dangling", "absent")) for row in ROWS)
 

@@ -5,7 +5,7 @@ import pytest
 
 from evals.maskbench import BYTES, check_schemas, coverage_report, is_writable
 from taiwa import constraints
-from taiwa.kernel.values import JsonSchema
+from taiwa.kernel.messages import JsonSchema
 
 NAMES = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a"]}
 ROWS = [

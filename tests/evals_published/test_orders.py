@@ -13,7 +13,7 @@ from taiwa.evals.report import NO_FIGURE, table_cells
 from taiwa.evals.rows import EvalRow
 from taiwa.evals.run import Evaluation, RunOptions
 from taiwa.kernel.errors import InputError, ModelError
-from taiwa.models.scripted import Scripted, script
+from taiwa.models.scripted import ScriptedModel, scripted_model
 
 KEY = """\
 requests:
@@ -59,7 +59,7 @@ def requests(tmp_path: Path) -> Path:
 
 
 def rows_of(
-    model: Scripted, requests: Path, key: OrderKey, folder: Path | None = None
+    model: ScriptedModel, requests: Path, key: OrderKey, folder: Path | None = None
 ) -> tuple[Evaluation, list[EvalRow]]:
     data, _ = read_requests(requests, key)
 
@@ -72,7 +72,7 @@ def rows_of(
 
 
 def test_what_the_desk_holds_is_compared_with_the_key(requests: Path, key: OrderKey) -> None:
-    model = script(RIGHT, said("Two.", {"name": "tea", "quantity": 2}), said("Isn't it?"))
+    model = scripted_model(RIGHT, said("Two.", {"name": "tea", "quantity": 2}), said("Isn't it?"))
 
     _, rows = rows_of(model, requests, key)
 
@@ -91,7 +91,7 @@ def test_what_the_desk_holds_is_compared_with_the_key(requests: Path, key: Order
 
 def test_any_reading_that_is_right_counts(requests: Path, key: OrderKey) -> None:
     both = said("Yes.", {"name": "tea", "quantity": 1}, {"name": "milk", "quantity": 1})
-    _, rows = rows_of(script(RIGHT, both, said("Hm.")), requests, key)
+    _, rows = rows_of(scripted_model(RIGHT, both, said("Hm.")), requests, key)
     assert [(row.found["whole"], row.found["wanted"]) for row in rows] == [(True, 2), (True, 2), (True, 0)]
 
 
@@ -104,7 +104,7 @@ def test_the_same_words_count_once(requests: Path, key: OrderKey) -> None:
 
 
 def test_a_reply_without_a_delta_is_not_sound_and_is_not_asked_for_again(requests: Path, key: OrderKey) -> None:
-    model = script("Sure!", 'Sure!\n@@delta\n{"items": 3}', said("Hello."))
+    model = scripted_model("Sure!", 'Sure!\n@@delta\n{"items": 3}', said("Hello."))
 
     evaluation, rows = rows_of(model, requests, key)
 
@@ -114,7 +114,7 @@ def test_a_reply_without_a_delta_is_not_sound_and_is_not_asked_for_again(request
 
 
 def test_a_row_that_failed_counts_as_lines_that_were_missed(requests: Path, key: OrderKey) -> None:
-    model = script(RIGHT, ModelError("no"), ModelError("no"))
+    model = scripted_model(RIGHT, ModelError("no"), ModelError("no"))
 
     evaluation, _ = rows_of(model, requests, key)
 
@@ -128,12 +128,12 @@ def test_a_row_that_failed_counts_as_lines_that_were_missed(requests: Path, key:
 
 def test_the_desk_may_reckon_the_sum(requests: Path, key: OrderKey) -> None:
     sum_ = "Yes. That is <<calculator: 2*4.20+2.80>>"
-    model = script(
+    model = scripted_model(
         sum_,
         f" dollars.\n{RIGHT.partition(chr(10))[2]}",
         said("Tea.", {"name": "tea", "quantity": 1}),
         said("So it is."),
-        abilities=frozenset({"prefix", "stop"}),
+        capabilities=frozenset({"prefix", "stop"}),
     )
 
     _, rows = rows_of(model, requests, key)
@@ -146,19 +146,21 @@ def test_rows_are_gone_on_with_and_another_key_is_another_evaluation(
     requests: Path, key: OrderKey, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    rows_of(script(RIGHT, said("Tea.", {"name": "tea", "quantity": 1}), ModelError("no")), requests, key, folder)
+    rows_of(
+        scripted_model(RIGHT, said("Tea.", {"name": "tea", "quantity": 1}), ModelError("no")), requests, key, folder
+    )
 
-    evaluation, rows = rows_of(script(said("Yes.")), requests, key, folder)
+    evaluation, rows = rows_of(scripted_model(said("Yes.")), requests, key, folder)
 
     assert [row.id for row in rows] == ["none"]
     assert evaluation.kept == 2
     (tmp_path / "key.yaml").write_text(KEY + "  four: { items: [] }\n")
     with pytest.raises(InputError, match=r"with another options: key was"):
-        rows_of(script(), requests, read_key(tmp_path / "key.yaml"), folder)
+        rows_of(scripted_model(), requests, read_key(tmp_path / "key.yaml"), folder)
 
 
 def test_a_scripted_model_has_no_figures(requests: Path, key: OrderKey) -> None:
-    evaluation, _ = rows_of(script(RIGHT, said("Tea."), said("Hm.")), requests, key)
+    evaluation, _ = rows_of(scripted_model(RIGHT, said("Tea."), said("Hm.")), requests, key)
 
     report = order_report(evaluation)
 

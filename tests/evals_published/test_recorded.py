@@ -15,9 +15,9 @@ import pytest
 from evals.recorded import replay
 from evals.recorded.replay import CHUNKERS, ReplayCounts, replay_rows
 from evals.recorded.sums import RecordedSum, check_recorded_sum
-from taiwa.flows.interrupting import Interrupt
-from taiwa.flows.scanning import Scanner
-from taiwa.kernel import InputError, Seen
+from taiwa.flows.solve.find_tool_calls import Scanner
+from taiwa.flows.solve.text_loop import StopAtCall
+from taiwa.kernel import InputError, WatchResult
 
 CORPORA = (
     "gsm8k_gpt3_calculator",
@@ -110,12 +110,12 @@ class Forgetful:
     def __init__(self, scanner: Scanner) -> None:
         self._scanner = scanner
 
-    def feed(self, text: str) -> Seen:
-        return Interrupt(self._scanner).feed(text)
+    def feed(self, text: str) -> WatchResult:
+        return StopAtCall(self._scanner).feed(text)
 
 
 def test_a_difference_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "Interrupt", Forgetful)
+    monkeypatch.setattr(replay, "StopAtCall", Forgetful)
 
     tally = replay_rows([{"model": {"solution": "It is <<12*3=36>>36."}}])
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import taiwa
-from taiwa.flows.api import Api
-from taiwa.flows.carry import Confirm
-from taiwa.flows.route import AskBack, Routed
+from taiwa.flows.api import Api, Confirm
+from taiwa.flows.route import NeedsClarification, Routed
 from taiwa.kernel.records import Json
 from tests.house.source import ROOT
 
@@ -31,7 +30,7 @@ def steps(*calls: tuple[str, *tuple[Json, ...]]) -> Json:
 def ran(program: taiwa.Program[Any], *answers: Json, **more: Any) -> Any:
     """Run a program with these answers; a text is played as it is."""
     words = [answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False) for answer in answers]
-    return taiwa.run(program, taiwa.script(*words), **more)
+    return taiwa.run(program, taiwa.scripted_model(*words), **more)
 
 
 def test_there_is_one_for_each_of_ten_domains() -> None:
@@ -55,7 +54,7 @@ def test_every_type_of_it_can_be_shown_to_a_model(path: Any) -> None:
     own = [part for part in vars(module).values() if isinstance(part, type) and part.__module__ == module.__name__]
 
     for part in own:
-        shown = Api(part) if part.__name__ in ("Sums", "Player", "Bill") else taiwa.Shape[Any](part)
+        shown = Api(part) if part.__name__ in ("Sums", "Player", "Bill") else taiwa.OutputType[Any](part)
         assert part.__name__ in shown.render()
 
 
@@ -112,7 +111,9 @@ def test_a_mood_is_read_after_its_reason() -> None:
     found = ran(sentiment.mood("late, but lovely"), {"reason": "'late' and 'lovely'", "mood": "mixed"})
 
     assert found.value.mood == "mixed"
-    assert taiwa.Shape(sentiment.Mood).render().index("reason") < taiwa.Shape(sentiment.Mood).render().index("mood:")
+    assert taiwa.OutputType(sentiment.Mood).render().index("reason") < taiwa.OutputType(sentiment.Mood).render().index(
+        "mood:"
+    )
 
 
 def test_a_table_becomes_lines_for_the_kitchen() -> None:
@@ -204,7 +205,7 @@ def test_a_diary_asks_back_or_writes_down() -> None:
         "content": {"symptoms": [{"what": "headache", "strength": "light", "since": "morning"}]},
     }
 
-    assert ran(diary.entry(["My head hurts"]), question) == AskBack("Since when?")
+    assert ran(diary.entry(["My head hurts"]), question) == NeedsClarification("Since when?")
     found = ran(diary.entry(["My head hurts a little", "Since the morning"]), entry)
     assert found.value.symptoms[0].since == "morning"
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from taiwa.flows.api import Api
-from taiwa.flows.signatures import reads, writes
+from taiwa.flows.call_plan import reads, writes
 from taiwa.kernel.records import Json
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
-from taiwa.flows.live import MARKED
-from taiwa.kernel import AsyncRuntime, Done, Journal, Note, Program, Runtime, TaiwaError, TextDelta, replay
+from taiwa.flows.solve.text_loop import MARKED
+from taiwa.kernel import AsyncRuntime, Journal, Notice, Program, RunResult, Runtime, TaiwaError, TextDelta, replay
 from taiwa.kernel.journal import Entry
-from taiwa.kernel.protocols import Retriever, Tool
-from taiwa.models.scripted import Scripted, script
+from taiwa.kernel.runtime import Retriever, Tool
+from taiwa.models.scripted import ScriptedModel, scripted_model
 
 T = TypeVar("T")
-Events: TypeAlias = list[TextDelta | Note | Done[T]]
+Events: TypeAlias = list[TextDelta | Notice | RunResult[T]]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Driven(Generic[T]):
     value: T
     journal: Journal
     shown: str
-    notes: tuple[Note, ...]
+    notes: tuple[Notice, ...]
     transcript: str = ""
 
 
@@ -39,12 +39,12 @@ class Drive:
     def __call__(
         self,
         program: Callable[[], Program[T]],
-        model: Scripted | None = None,
+        model: ScriptedModel | None = None,
         *,
         tools: Iterable[Tool] = (),
         retriever: Retriever | None = None,
     ) -> Driven[T]:
-        model = script() if model is None else model
+        model = scripted_model() if model is None else model
         journal = Journal()
         events: Events[T] = []
         error: TaiwaError | None = None
@@ -56,21 +56,21 @@ class Drive:
         except TaiwaError as raised:
             error = raised
         asked = len(model.requests)
-        value = next((event.value for event in events if isinstance(event, Done)), None)
+        value = next((event.value for event in events if isinstance(event, RunResult)), None)
         for kept in (journal, stored(journal)):
             assert outcome(program, kept) == (value, error and error.record())
         assert len(model.requests) == asked == len(journal.requests())
         if error is not None:
             raise error
         shown = "".join(event.text for event in events if isinstance(event, TextDelta))
-        notes = tuple(event for event in events if isinstance(event, Note))
+        notes = tuple(event for event in events if isinstance(event, Notice))
         return Driven(cast("T", value), journal, shown, notes, transcript(events))
 
 
-def transcript(events: Iterable[TextDelta | Note | Done[Any]]) -> str:
+def transcript(events: Iterable[TextDelta | Notice | RunResult[Any]]) -> str:
     """The words and the marked notes, as they came."""
     seen = (event for event in events if isinstance(event, TextDelta) or getattr(event, "code", "") in MARKED)
-    return "".join(event.text for event in seen if isinstance(event, (TextDelta, Note)))
+    return "".join(event.text for event in seen if isinstance(event, (TextDelta, Notice)))
 
 
 async def collect(runtime: AsyncRuntime, program: Program[T], journal: Journal, events: Events[T]) -> None:

@@ -5,32 +5,32 @@ from dataclasses import replace
 
 import pytest
 
-from taiwa.conversation.app import App, Keep, ReplyMode
-from taiwa.conversation.fields import Field
+from taiwa.conversation.app import App, ReplyMode, WindowPolicy
 from taiwa.conversation.history import Conversation, begin
 from taiwa.conversation.reducers import Reducer, known_reducers
+from taiwa.conversation.state import Field
 from taiwa.flows.chat import Reply, say
 from taiwa.kernel import (
     Complete,
     InputError,
     Journal,
     JsonSchema,
-    Limits,
     Message,
     ModelError,
-    Note,
+    Notice,
+    OutputValidationError,
     OverloadedError,
     RefusalError,
     Response,
     Runtime,
-    ShapeError,
     Text,
-    Thought,
+    Thinking,
     Usage,
+    UsageLimits,
     assistant,
 )
-from taiwa.kernel.values import Finish
-from taiwa.models.scripted import Entry, Scripted, script
+from taiwa.kernel.messages import FinishReason
+from taiwa.models.scripted import Entry, ScriptedModel, scripted_model
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, reloaded, talked
 from tests.flows.driving import Drive, Driven
 
@@ -50,15 +50,15 @@ def reply(mode: ReplyMode, answer: str, **delta: object) -> str:
     return forms[mode]
 
 
-def ended(text: str, finish: Finish) -> Response:
+def ended(text: str, finish: FinishReason) -> Response:
     return Response(assistant(text), finish, usage=Usage(10, 10))
 
 
 def turn(
     drive: Drive, of: App | Conversation, *entries: Entry, text: str = "Hello?", strict: bool = False, repairs: int = 1
-) -> tuple[Driven[Turned], Scripted]:
+) -> tuple[Driven[Turned], ScriptedModel]:
     conversation = begin(of) if isinstance(of, App) else of
-    model = script(*entries)
+    model = scripted_model(*entries)
     return drive(lambda: say(text, strict=strict, repairs=repairs)(conversation), model), model
 
 
@@ -120,7 +120,7 @@ def test_if_the_repair_fails_the_turn_is_committed_without_change_and_with_a_war
     assert after.state == before.state | {"turns": 2}
     assert len(said.warnings) == 1
     assert said.warnings[0].startswith("the state was left as it was: ")
-    assert driven.notes == (Note(said.warnings[0], "warning", "turn"),)
+    assert driven.notes == (Notice(said.warnings[0], "warning", "turn"),)
     assert len(model.requests) == 2
 
 
@@ -134,7 +134,7 @@ def test_an_answer_is_kept_when_its_delta_cannot_be_asked_for_again(drive: Drive
 
 
 def test_an_answer_is_kept_when_a_limit_forbids_to_ask_again() -> None:
-    runtime = Runtime(script(reply("text+delta", "Hi!", mood=3)), limits=Limits(requests=1))
+    runtime = Runtime(scripted_model(reply("text+delta", "Hi!", mood=3)), limits=UsageLimits(requests=1))
 
     said, _ = runtime.run(say("hello")(begin(app(*FIELDS))))
 
@@ -143,16 +143,16 @@ def test_an_answer_is_kept_when_a_limit_forbids_to_ask_again() -> None:
 
 
 def test_a_strict_turn_whose_delta_cannot_be_asked_for_again_fails() -> None:
-    model = script(reply("text+delta", "Hi!", mood=3), OverloadedError("too busy"))
+    model = scripted_model(reply("text+delta", "Hi!", mood=3), OverloadedError("too busy"))
 
-    with pytest.raises(ShapeError) as caught:
+    with pytest.raises(OutputValidationError) as caught:
         Runtime(model).run(say("hello", strict=True)(begin(app(*FIELDS))))
 
     assert "too busy" in caught.value.diagnostics[0]
 
 
 def test_a_summary_that_is_refused_does_not_end_the_conversation(drive: Drive) -> None:
-    full = talked(app(*FIELDS, keep=Keep(2, 1, "summary")), ("a", "b", {}), ("c", "d", {}))
+    full = talked(app(*FIELDS, keep=WindowPolicy(2, 1, "summary")), ("a", "b", {}), ("c", "d", {}))
 
     driven, _ = turn(drive, full, RefusalError("not that"), reply("text+delta", "Hi!"))
 
@@ -165,7 +165,7 @@ def test_a_summary_that_is_refused_does_not_end_the_conversation(drive: Drive) -
     ("finish", "warning"),
     [("stop", "the model said nothing"), ("tool_calls", "the model asked for a tool, and this conversation has none")],
 )
-def test_an_answer_without_words_is_told(drive: Drive, finish: Finish, warning: str) -> None:
+def test_an_answer_without_words_is_told(drive: Drive, finish: FinishReason, warning: str) -> None:
     driven, _ = turn(drive, app(), ended("", finish))
 
     assert driven.value[0].warnings == (warning,)
@@ -200,7 +200,7 @@ def test_a_strict_turn_fails_and_the_conversation_has_not_moved(drive: Drive) ->
     before = talked(app(*FIELDS), ("a", "b", {"mood": "fine"}))
     kept = repr(before)
 
-    with pytest.raises(ShapeError, match="the reply's state cannot be used") as caught:
+    with pytest.raises(OutputValidationError, match="the reply's state cannot be used") as caught:
         turn(drive, before, reply("text+delta", "Hi!", mood=3), "I cannot.", strict=True)
 
     assert repr(before) == kept
@@ -228,7 +228,9 @@ def test_an_environment_that_cannot_be_used_leaves_the_state_as_it_was(drive: Dr
         ("refusal", "the model refused to go on"),
     ],
 )
-def test_an_answer_that_did_not_end_well_is_kept_and_not_repaired(drive: Drive, finish: Finish, warning: str) -> None:
+def test_an_answer_that_did_not_end_well_is_kept_and_not_repaired(
+    drive: Drive, finish: FinishReason, warning: str
+) -> None:
     driven, model = turn(drive, app(*FIELDS), ended("Once upon a", finish))
 
     said, after = driven.value
@@ -255,7 +257,7 @@ def test_an_error_of_the_model_fails_the_turn(drive: Drive) -> None:
     [(" \n", "the text is empty"), ("x" * 2_000_001, "2,000,001 characters"), ("half \ud83d", "half a character")],
 )
 def test_a_text_that_cannot_be_said_costs_nothing(text: str, complaint: str) -> None:
-    model = script("never")
+    model = scripted_model("never")
 
     with pytest.raises(InputError, match=complaint):
         Runtime(model).run(say(text)(begin(app(*FIELDS))))
@@ -267,7 +269,7 @@ class TestWindows:
     """What happens when the window of turns is full."""
 
     def full(self, fold: str) -> Conversation:
-        of = app(*FIELDS, keep=Keep(3, 1, "summary" if fold == "summary" else "drop"))
+        of = app(*FIELDS, keep=WindowPolicy(3, 1, "summary" if fold == "summary" else "drop"))
         return talked(of, *((f"user {n}", f"answer {n}", {"topics": [f"t{n}"]}) for n in (1, 2, 3)))
 
     def test_a_full_window_is_cut_before_the_turn(self, drive: Drive) -> None:
@@ -365,13 +367,13 @@ def test_a_server_is_asked_for_its_abilities_only_where_a_schema_would_be_sent(
 ) -> None:
     journal = Journal()
 
-    Runtime(script(reply(mode, "Hi."))).run(say("Hello?")(begin(app(*FIELDS, reply=mode))), journal)
+    Runtime(scripted_model(reply(mode, "Hi."))).run(say("Hello?")(begin(app(*FIELDS, reply=mode))), journal)
 
     assert [entry.kind for entry in journal.entries] == kinds
 
 
 def test_a_thought_is_no_part_of_the_answer(drive: Drive) -> None:
-    thinking = Response(Message("assistant", (Thought("@@delta\n{}"), Text(reply("text+delta", "Hi!", mood="x")))))
+    thinking = Response(Message("assistant", (Thinking("@@delta\n{}"), Text(reply("text+delta", "Hi!", mood="x")))))
 
     driven, _ = turn(drive, app(*FIELDS), thinking)
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from taiwa.flows.extract import Extracted, ExtractError, extract
-from taiwa.flows.repair import Repair
+from taiwa.flows.extract import ExtractError, Extraction, extract
+from taiwa.flows.retry_invalid_output import RepairPolicy
 from taiwa.kernel import Response, Runtime, assistant
-from taiwa.models.scripted import script
-from taiwa.shape import Shape
-from tests.shape.recorded import rows, same
+from taiwa.models.scripted import scripted_model
+from taiwa.structured import OutputType
+from tests.structured.recorded import rows, same
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +20,10 @@ def mutations(shared_data: Path) -> list[dict[str, Any]]:
     return rows(shared_data / "malformed_mutations.jsonl")
 
 
-def extracted(row: dict[str, Any], repair: Repair, finish: Any = "stop") -> Extracted[Any]:
+def extracted(row: dict[str, Any], repair: RepairPolicy, finish: Any = "stop") -> Extraction[Any]:
     truth = json.dumps(row.get("expected"), ensure_ascii=False)
-    model = script(Response(assistant(row["input"]), finish), truth, truth)
-    return Runtime(model).run(extract(Shape.from_json_schema(row["schema"]), "…", repair=repair))
+    model = scripted_model(Response(assistant(row["input"]), finish), truth, truth)
+    return Runtime(model).run(extract(OutputType.from_json_schema(row["schema"]), "…", repair=repair))
 
 
 def is_cut(row: dict[str, Any]) -> bool:
@@ -36,14 +36,14 @@ def has_lost_a_bracket(row: dict[str, Any]) -> bool:
 
 def test_a_fault_that_loses_nothing_is_mended_without_a_call(mutations: list[dict[str, Any]]) -> None:
     free = [row for row in mutations if not is_cut(row) and not has_lost_a_bracket(row)]
-    calls = Counter(len(extracted(row, Repair()).attempts) for row in free)
+    calls = Counter(len(extracted(row, RepairPolicy()).attempts) for row in free)
 
     assert len(free) > 100
     assert calls[1] >= 0.98 * len(free), calls
 
 
 def test_a_round_mends_the_rest_and_nothing_wrong_is_taken(mutations: list[dict[str, Any]]) -> None:
-    found = {row["id"]: same(extracted(row, Repair()).value, row["expected"]) for row in mutations}
+    found = {row["id"]: same(extracted(row, RepairPolicy()).value, row["expected"]) for row in mutations}
 
     wrong = [name for name, right in found.items() if not right]
     assert len(wrong) <= 0.005 * len(found), wrong
@@ -55,7 +55,7 @@ def test_no_answer_that_was_cut_passes_for_a_whole_one(mutations: list[dict[str,
     kept = 0
     for row in cut:
         with pytest.raises(ExtractError) as caught:
-            extracted(row, Repair(0), finish)
+            extracted(row, RepairPolicy(0), finish)
         kept += caught.value.best is not None
 
     assert len(cut) >= 10

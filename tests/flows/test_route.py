@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 
 from taiwa.flows.api import Api
+from taiwa.flows.call_plan import Plan, PlannedCall, reads
 from taiwa.flows.extract import ExtractError, extract
-from taiwa.flows.programs import Call, Plan
-from taiwa.flows.repair import Repair
-from taiwa.flows.route import AskBack, Routed, Routes, route
-from taiwa.flows.signatures import reads
-from taiwa.kernel import InputError, JsonSchema, ShapeError
+from taiwa.flows.retry_invalid_output import RepairPolicy
+from taiwa.flows.route import NeedsClarification, Routed, Routes, route
+from taiwa.kernel import InputError, JsonSchema, OutputValidationError
 from taiwa.kernel.records import Json
-from taiwa.models.scripted import script
-from taiwa.shape import Rules, Shape
+from taiwa.models.scripted import scripted_model
+from taiwa.structured import OutputType, ParseOptions
 from tests.flows.driving import Drive
 
 
@@ -39,7 +38,7 @@ class Sums:
         return a + b
 
 
-RAW = Shape.from_json_schema(
+RAW = OutputType.from_json_schema(
     {"type": "object", "properties": {"mood": {"enum": ["good", "bad"]}}, "required": ["mood"]}
 )
 TARGETS: dict[str, object] = {
@@ -59,14 +58,14 @@ def to(name: str, content: Json) -> str:
         (to("bookings", [{"people": 2}]), Routed("bookings", [Booking(2)])),
         (to("bookings", {"value": [{"people": 2}]}), Routed("bookings", [Booking(2)])),
         (to("count", 7), Routed("count", 7)),
-        (to("sums", ADD), Routed("sums", Plan((Call("add", (1, 2), 0),)))),
+        (to("sums", ADD), Routed("sums", Plan((PlannedCall("add", (1, 2), 0),)))),
         (to("mood", {"mood": "good"}), Routed("mood", {"mood": "good"})),
-        ('{"to": "none", "question": "For how many?"}', AskBack("For how many?")),
+        ('{"to": "none", "question": "For how many?"}', NeedsClarification("For how many?")),
         ("Sure:\n```json\n{'to': 'count', 'content': 7,}\n```", Routed("count", 7)),
     ],
 )
 def test_one_call_gives_a_value_of_the_type_that_was_meant(drive: Drive, answer: str, way: object) -> None:
-    model = script(answer)
+    model = scripted_model(answer)
 
     done = drive(lambda: route(TARGETS, "…"), model)
 
@@ -88,25 +87,25 @@ def test_one_call_gives_a_value_of_the_type_that_was_meant(drive: Drive, answer:
     ],
 )  # fmt: skip
 def test_a_fault_has_its_place_in_the_whole_answer(answer: str, fault: str) -> None:
-    with pytest.raises(ShapeError) as caught:
-        Routes(TARGETS).read(answer, Rules())
+    with pytest.raises(OutputValidationError) as caught:
+        Routes(TARGETS).read(answer, ParseOptions())
 
     assert caught.value.diagnostics == (fault,)
 
 
 def test_a_bad_answer_is_sent_back_and_a_large_one_can_be_patched(drive: Drive) -> None:
     bad = to("order", {"drink": "tea", "cups": "two"})
-    whole = script(bad, to("order", {"drink": "tea", "cups": 2}))
-    patch = script(bad, '{"$.content.cups": 2}')
+    whole = scripted_model(bad, to("order", {"drink": "tea", "cups": 2}))
+    patch = scripted_model(bad, '{"$.content.cups": 2}')
 
     first = drive(lambda: route(TARGETS, "…"), whole)
-    second = drive(lambda: route(TARGETS, "…", repair=Repair(patch_above=0)), patch)
+    second = drive(lambda: route(TARGETS, "…", repair=RepairPolicy(patch_above=0)), patch)
 
     assert first.value == second.value == Routed("order", Order("tea", 2))
 
 
 def test_the_model_sees_every_target_and_the_way_out(drive: Drive) -> None:
-    model = script(to("count", 1))
+    model = scripted_model(to("count", 1))
 
     drive(lambda: route(TARGETS, "…"), model)
 
@@ -118,7 +117,7 @@ def test_the_model_sees_every_target_and_the_way_out(drive: Drive) -> None:
 
 def test_the_schema_admits_what_can_be_read_and_nothing_else() -> None:
     routes = Routes(TARGETS)
-    shape = Shape.from_json_schema(routes.schema())
+    shape = OutputType.from_json_schema(routes.schema())
 
     for good in (
         to("order", {"drink": "tea", "cups": 2}), to("bookings", [{"people": 2}]), to("sums", ADD),
@@ -126,7 +125,7 @@ def test_the_schema_admits_what_can_be_read_and_nothing_else() -> None:
     ):  # fmt: skip
         shape.read(good)
     for bad in (to("order", [{"people": 2}]), to("tea", 1), '{"to": "none"}', to("sums", [])):
-        with pytest.raises(ShapeError):
+        with pytest.raises(OutputValidationError):
             shape.check(json.loads(bad))
 
 
@@ -151,11 +150,11 @@ def test_types_of_one_name_are_told_apart(drive: Drive) -> None:
         items: list[Item]
 
     routes = Routes({"shelf": Shelf, "basket": another()})
-    shape = Shape.from_json_schema(routes.schema())
+    shape = OutputType.from_json_schema(routes.schema())
 
     shape.check({"to": "shelf", "content": {"items": [{"name": "a"}]}})
     shape.check({"to": "basket", "content": {"items": [{"size": 1}]}})
-    with pytest.raises(ShapeError):
+    with pytest.raises(OutputValidationError):
         shape.check({"to": "basket", "content": {"items": [{"name": "a"}]}})
     assert "type Item = {\n  name" in routes.render()
     assert "type Item2 = {\n  size" in routes.render()
@@ -169,14 +168,14 @@ def test_types_that_are_used_twice_are_shown_once() -> None:
 
 
 def test_the_attempts_are_there_for_who_asks_for_them(drive: Drive) -> None:
-    done = drive(lambda: extract(Routes(TARGETS), "…"), script("no", to("count", 1)))
+    done = drive(lambda: extract(Routes(TARGETS), "…"), scripted_model("no", to("count", 1)))
 
     assert [bool(each.diagnostics) for each in done.value.attempts] == [True, False]
 
 
 def test_without_an_answer_that_can_be_read_the_error_has_all_that_was_said(drive: Drive) -> None:
     with pytest.raises(ExtractError, match="no Route could be read") as caught:
-        drive(lambda: route(TARGETS, "…", repair=Repair(0)), script("I would rather talk."))
+        drive(lambda: route(TARGETS, "…", repair=RepairPolicy(0)), scripted_model("I would rather talk."))
 
     assert caught.value.attempts == ("I would rather talk.",)
 
@@ -188,7 +187,7 @@ def test_a_route_needs_targets_beside_none(targets: dict[str, object]) -> None:
 
 
 def test_a_server_that_is_able_gets_the_schema(drive: Drive) -> None:
-    model = script(to("count", 1))
+    model = scripted_model(to("count", 1))
 
     drive(lambda: route(TARGETS, "…"), model)
 

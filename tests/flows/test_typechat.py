@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from taiwa.conversation.derive import tokens_of
-from taiwa.flows.api import Api
-from taiwa.flows.carry import carry_out
+from taiwa.flows.api import Api, execute_plan
 from taiwa.flows.extract import extract
 from taiwa.flows.route import Routed, Routes, route
 from taiwa.kernel import Runtime
-from taiwa.models.scripted import script
-from taiwa.models.strict import strict_form
-from taiwa.shape import Shape
+from taiwa.kernel.text import estimate_tokens
+from taiwa.models.scripted import scripted_model
+from taiwa.structured import OutputType
+from taiwa.structured.rendering import strict_form
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -40,17 +39,19 @@ def inputs(shared_data: Path) -> list[dict[str, Any]]:
 
 def test_every_type_is_shown_in_fewer_tokens_than_its_schema(schemas: dict[str, Any]) -> None:
     for domain, schema in schemas.items():
-        shown = Shape.from_json_schema(schema).render()
+        shown = OutputType.from_json_schema(schema).render()
 
-        assert tokens_of(shown) < 0.75 * tokens_of(json.dumps(schema, separators=(",", ":"))), domain
+        assert estimate_tokens(shown) < 0.75 * estimate_tokens(json.dumps(schema, separators=(",", ":"))), domain
 
 
 def test_every_request_is_asked_in_its_own_words(schemas: dict[str, Any], inputs: list[dict[str, Any]]) -> None:
     asked = [row for row in inputs if row["domain"] in schemas and "input" in row]
     for row in asked:
-        model = script("{}")
+        model = scripted_model("{}")
         with pytest.raises(Exception, match=r"script of 'scripted' is exhausted|no .* could be read"):
-            Runtime(model).run(extract(Shape.from_json_schema(schemas[row["domain"]], name="Wanted"), row["input"]))
+            Runtime(model).run(
+                extract(OutputType.from_json_schema(schemas[row["domain"]], name="Wanted"), row["input"])
+            )
 
         assert model.requests[0].messages[-1].text == row["input"]
 
@@ -65,10 +66,10 @@ def test_what_was_expected_is_read_whatever_stands_around_it(
 ) -> None:
     expected = [row for row in inputs if "expected" in row and row["domain"] in schemas]
     for row in expected:
-        shape = Shape.from_json_schema(schemas[row["domain"]])
+        shape = OutputType.from_json_schema(schemas[row["domain"]])
         answer = around.replace("ANSWER", json.dumps(row["expected"]))
 
-        found = Runtime(script(answer)).run(extract(shape, row["input"]))
+        found = Runtime(scripted_model(answer)).run(extract(shape, row["input"]))
 
         assert found.value == row["expected"]
         assert len(found.attempts) == 1
@@ -77,10 +78,10 @@ def test_what_was_expected_is_read_whatever_stands_around_it(
 
 
 def test_all_domains_are_one_route(schemas: dict[str, Any], inputs: list[dict[str, Any]]) -> None:
-    targets: dict[str, object] = {domain: Shape.from_json_schema(schema) for domain, schema in schemas.items()}
+    targets: dict[str, object] = {domain: OutputType.from_json_schema(schema) for domain, schema in schemas.items()}
     row = next(row for row in inputs if "expected" in row and row["domain"] in schemas)
 
-    found = Runtime(script(json.dumps({"to": row["domain"], "content": row["expected"]}))).run(
+    found = Runtime(scripted_model(json.dumps({"to": row["domain"], "content": row["expected"]}))).run(
         route(targets, row["input"])
     )
 
@@ -114,7 +115,7 @@ def test_sums_in_words_are_programs_over_an_api(inputs: list[dict[str, Any]]) ->
     }
 
     for words in asked:
-        plan = Runtime(script(json.dumps(answer))).run(extract(api, words)).value
-        assert Runtime(tools=api.bind(Sums())).run(carry_out(api, plan)).result == 15
+        plan = Runtime(scripted_model(json.dumps(answer))).run(extract(api, words)).value
+        assert Runtime(tools=api.bind(Sums())).run(execute_plan(api, plan)).result == 15
 
     assert asked

@@ -8,29 +8,29 @@ from taiwa.flows.vote import Vote, vote
 from taiwa.kernel import (
     Complete,
     InputError,
+    OutputValidationError,
     OverloadedError,
     Program,
     Request,
     Runtime,
     Sampling,
-    ShapeError,
     perform,
     user,
 )
-from taiwa.models.scripted import Scripted, script
+from taiwa.models.scripted import ScriptedModel, scripted_model
 from tests.flows.driving import Drive
 
 
-def answers(*words: str) -> Scripted:
+def answers(*words: str) -> ScriptedModel:
     """A model that answers by seed, because ballots run side by side in any order."""
-    return script(*[lambda request: words[request.sampling.seed or 0]] * len(words))
+    return scripted_model(*[lambda request: words[request.sampling.seed or 0]] * len(words))
 
 
 def ballot(seed: int) -> Program[str]:
     request = Request((user("Which one?"),), sampling=Sampling(1.0, seed=seed))
     text = (yield from perform(Complete(request))).text
     if text == "?":
-        raise ShapeError("no answer", text=text)
+        raise OutputValidationError("no answer", text=text)
     return text
 
 
@@ -59,12 +59,12 @@ def test_a_ballot_that_cannot_be_read_is_spoilt(drive: Drive) -> None:
 
 
 def test_when_every_ballot_is_spoilt_the_error_comes_out(drive: Drive) -> None:
-    with pytest.raises(ShapeError, match="no answer"):
+    with pytest.raises(OutputValidationError, match="no answer"):
         drive(lambda: vote(ballot, 2), answers("?", "?"))
 
 
 def test_any_other_failure_ends_the_vote() -> None:
-    model = script("a", OverloadedError("busy"), "a")
+    model = scripted_model("a", OverloadedError("busy"), "a")
 
     with pytest.raises(OverloadedError):
         Runtime(model).run(vote(ballot, 3))

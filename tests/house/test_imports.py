@@ -10,11 +10,11 @@ import pytest
 from tests.house.source import Source, sources
 
 PLACES = {
-    "pydantic": ("taiwa.shape",),
-    "pydantic_core": ("taiwa.shape",),
-    "typing_extensions": ("taiwa.shape",),
-    "jsonschema": ("taiwa.shape",),
-    "json_repair": ("taiwa.shape",),
+    "pydantic": ("taiwa.structured",),
+    "pydantic_core": ("taiwa.structured",),
+    "typing_extensions": ("taiwa.structured",),
+    "jsonschema": ("taiwa.structured",),
+    "json_repair": ("taiwa.structured",),
     "pint": ("taiwa.tools",),
     "mcp": ("taiwa.tools",),
     "anyio": ("taiwa.tools",),
@@ -72,11 +72,11 @@ def loaded_by(statement: str) -> set[str]:
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("taiwa.kernel.values", "import pydantic"),
+        ("taiwa.kernel.messages", "import pydantic"),
         ("taiwa.flows.chat", "from httpx2 import Client"),
-        ("taiwa.shapes", "import pydantic"),
+        ("taiwa.structureds", "import pydantic"),
         ("taiwa.models.http_api.client", "def f():\n    import sqlite3"),
-        ("taiwa.apps.load", "import requests"),
+        ("taiwa.apps.catalog", "import requests"),
         ("taiwa.store.open", "import importlib\nimportlib.import_module('rich.table')"),
     ],
 )
@@ -87,10 +87,10 @@ def test_a_library_out_of_its_place_is_seen(module: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("taiwa.shape", "import pydantic"),
-        ("taiwa.shape.read", "from pydantic_core import ValidationError"),
+        ("taiwa.structured", "import pydantic"),
+        ("taiwa.structured.parse", "from pydantic_core import ValidationError"),
         ("taiwa.sql.sqlite", "import sqlite3"),
-        ("taiwa.kernel.run", "import json\nfrom taiwa.kernel import values"),
+        ("taiwa.kernel.runtime", "import json\nfrom taiwa.kernel import values"),
     ],
 )
 def test_a_library_in_its_place_passes(module: str, text: str) -> None:

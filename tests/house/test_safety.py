@@ -8,7 +8,7 @@ import pytest
 from tests.house.source import Source, called, sources
 
 # A handler's error is thrown into the program, by either driver; a program's error is its outcome, for its parent.
-KEEPERS = {"taiwa.kernel.run", "taiwa.kernel.arun", "taiwa.kernel.session"}
+KEEPERS = {"taiwa.kernel.runtime", "taiwa.kernel.async_runtime", "taiwa.kernel.execution"}
 EVALUATORS = {"eval", "exec", "compile", "__import__"}
 EVERYTHING = {"Exception", "BaseException"}
 LOADERS = {"pickle", "marshal", "shelve", "dill", "code", "codeop"}

@@ -12,13 +12,13 @@ from taiwa.kernel import (
     AsyncRuntime,
     CallTool,
     Complete,
-    Done,
     Effect,
     Journal,
-    Note,
+    Notice,
     Program,
     Request,
     Response,
+    RunResult,
     Runtime,
     TextDelta,
     ToolResult,
@@ -27,13 +27,13 @@ from taiwa.kernel import (
     user,
     value,
 )
-from taiwa.kernel.ledger import Ledger
-from taiwa.kernel.session import Session
-from taiwa.kernel.values import Ability, Chunk, Finished
+from taiwa.kernel.execution import Execution
+from taiwa.kernel.messages import Capability, Chunk, StreamEnd
+from taiwa.kernel.usage_limits import UsageLedger
 
 T = TypeVar("T")
 Kind = Literal["blocking", "asynchronous"]
-Heard = TextDelta | Note | Done[Any]
+Heard = TextDelta | Notice | RunResult[Any]
 
 
 @value(tag="double")
@@ -68,7 +68,7 @@ class Echo:
     chunk: int = 100
     finish: bool = True
     on_chunk: Callable[[], object] = lambda: None
-    abilities: frozenset[Ability] = frozenset({"stop"})
+    capabilities: frozenset[Capability] = frozenset({"stop"})
     asked: list[str] = field(default_factory=list[str])
     closed: list[str] = field(default_factory=list[str])
     open_now: int = 0
@@ -114,7 +114,7 @@ class Echo:
         if "fail" in text:
             raise ValueError(text)
         if self.finish:
-            yield Finished(usage=self.usage, model=self.name)
+            yield StreamEnd(usage=self.usage, model=self.name)
 
 
 @dataclass
@@ -132,10 +132,10 @@ class _Timed:
 
     clock: Clock
 
-    def session(self, program: Program[T], journal: Journal | None) -> Session[T]:
+    def session(self, program: Program[T], journal: Journal | None) -> Execution[T]:
         limits, price, observers = self.limits, self.price, self.observers  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
         name = str(getattr(self.model, "name", ""))  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
-        return Session(program, Ledger(limits, name, price, self.clock), journal, observers)
+        return Execution(program, UsageLedger(limits, name, price, self.clock), journal, observers)
 
 
 class _TimedRuntime(_Timed, Runtime):
@@ -158,7 +158,7 @@ class Drive:
             return self._blocking(clock, edges).run(program, journal)
         return asyncio.run(self._asynchronous(clock, edges).run(program, journal))
 
-    def done(self, program: Program[T], **edges: Any) -> Done[T]:
+    def done(self, program: Program[T], **edges: Any) -> RunResult[T]:
         """Run a program to its value, its bill and its journal."""
         if self.kind == "blocking":
             return self._blocking(None, edges).done(program)

@@ -13,9 +13,9 @@ from taiwa.kernel.errors import (
     TaiwaError,
     ToolError,
     UnknownToolError,
-    revive_error,
+    restore_error,
 )
-from taiwa.kernel.records import canonical, record, revive
+from taiwa.kernel.records import canonical, record, restore
 from tests.strategies import raised_errors
 
 
@@ -23,7 +23,7 @@ from tests.strategies import raised_errors
 def test_an_error_survives_its_record(error: TaiwaError) -> None:
     written = json.loads(canonical(record(error.record())))
 
-    revived = revive_error(revive(written))
+    revived = restore_error(restore(written))
 
     assert type(revived) is type(error)
     assert str(revived) == str(error)
@@ -32,7 +32,7 @@ def test_an_error_survives_its_record(error: TaiwaError) -> None:
     }
 
 
-@pytest.mark.parametrize("name", sorted(set(errors.__all__) - {"revive_error"}))
+@pytest.mark.parametrize("name", sorted(set(errors.__all__) - {"restore_error", "ToolErrorBoundary"}))
 def test_every_error_is_one_of_ours_and_says_what_it_is(name: str) -> None:
     cls = getattr(errors, name)
 
@@ -42,7 +42,7 @@ def test_every_error_is_one_of_ours_and_says_what_it_is(name: str) -> None:
 
 
 def test_an_unknown_error_comes_back_as_the_root_with_its_message() -> None:
-    revived = revive_error({"type": "old", "message": "it was so", "detail": 1})
+    revived = restore_error({"type": "old", "message": "it was so", "detail": 1})
 
     assert type(revived) is TaiwaError
     assert revived.message == "it was so"
@@ -58,7 +58,7 @@ def test_errors_are_caught_by_their_kind() -> None:
 
 
 def test_a_detail_that_an_old_record_lacks_is_none() -> None:
-    revived = revive_error({"type": "rate-limit", "message": "slow down"})
+    revived = restore_error({"type": "rate-limit", "message": "slow down"})
 
     assert isinstance(revived, RateLimitError)
     assert revived.retry_after is None

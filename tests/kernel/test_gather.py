@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from taiwa.kernel import Journal, Limits, Program, gather, perform, replay, tell
+from taiwa.kernel import Journal, Program, UsageLimits, gather, notify, perform, replay
 from tests.kernel.fakes import Double, Drive, Echo, ask
 
 
@@ -36,11 +36,11 @@ def test_programs_without_effects_can_be_gathered(drive: Drive) -> None:
 
 
 def test_a_thousand_programs_run_at_most_four_at_a_time(drive: Drive) -> None:
-    four = threading.Barrier(4, timeout=5)
+    four = threading.Barrier(4, timeout=300)
     model = Echo(on_chunk=four.wait) if drive.kind == "blocking" else Echo()
     programs = [ask(str(number)) for number in range(1000)]
 
-    answers = drive.run(gather(programs), model=model, width=4, limits=Limits(requests=None))
+    answers = drive.run(gather(programs), model=model, width=4, limits=UsageLimits(requests=None))
 
     assert answers == tuple(f"{number}!" for number in range(1000))
     assert model.open_most == 4
@@ -48,7 +48,7 @@ def test_a_thousand_programs_run_at_most_four_at_a_time(drive: Drive) -> None:
 
 def test_programs_of_a_gather_really_run_side_by_side(drive: Drive) -> None:
     if drive.kind == "blocking":
-        both = threading.Barrier(2, timeout=5)
+        both = threading.Barrier(2, timeout=300)
         assert sorted(
             drive.run(gather([perform(Double(1)), perform(Double(2))]), handlers={Double: lambda _: both.wait()})
         ) == [0, 1]
@@ -127,10 +127,10 @@ class Stuck:
         self.handle = self.block if drive.kind == "blocking" else self.wait
 
     def block(self, _: Double) -> None:
-        self.over.wait(5)
+        self.over.wait(300)
 
     async def wait(self, _: Double) -> None:
-        await asyncio.sleep(60)
+        await asyncio.sleep(300)
 
 
 def test_when_one_fails_the_others_are_stopped_and_the_program_may_go_on(drive: Drive) -> None:
@@ -172,7 +172,7 @@ def test_a_program_that_has_not_begun_is_never_begun_after_a_failure(drive: Driv
 
 def test_the_error_of_a_program_that_has_no_effects_is_raised_where_they_were_gathered(drive: Drive) -> None:
     def broken() -> Program[str]:
-        yield from tell("about to break")
+        yield from notify("about to break")
         raise KeyError("broken")
 
     def program() -> Program[str]:

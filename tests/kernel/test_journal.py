@@ -6,31 +6,31 @@ from collections.abc import Callable
 import pytest
 
 from taiwa.kernel import (
-    Abilities,
     Complete,
-    Done,
     Entry,
+    GetCapabilities,
     InputError,
     Journal,
-    Limits,
     Program,
     ReplayError,
     Request,
     Response,
-    Seen,
+    RunResult,
     StoreError,
     TaiwaError,
     ToolError,
     ToolResult,
+    UsageLimits,
+    WatchResult,
     canonical,
     gather,
+    notify,
     perform,
     replay,
-    tell,
     user,
 )
 from taiwa.kernel.effects import CallTool
-from taiwa.models.scripted import script
+from taiwa.models.scripted import scripted_model
 from tests.kernel.fakes import Double, Drive, Echo, ask, call, shown
 
 TOOLS = {CallTool: lambda effect: ToolResult(effect.name.upper())}
@@ -38,9 +38,9 @@ TOOLS = {CallTool: lambda effect: ToolResult(effect.name.upper())}
 
 def dialogue() -> Program[str]:
     """Effects of several kinds in one strand and in others."""
-    able = yield from perform(Abilities())
+    able = yield from perform(GetCapabilities())
     first = yield from ask("one")
-    yield from tell("told")
+    yield from notify("told")
     pair = yield from gather([ask("two"), branch()])
     result = yield from call("tool", text=first)
     last = yield from ask("three")
@@ -255,7 +255,7 @@ def test_partial_answers_are_kept_with_their_error(drive: Drive) -> None:
 def test_an_error_before_the_first_chunk_has_no_answer(drive: Drive) -> None:
     journal = Journal()
     with pytest.raises(StoreError):
-        drive.run(ask("a"), journal, model=script(StoreError("down")))
+        drive.run(ask("a"), journal, model=scripted_model(StoreError("down")))
 
     (entry,) = journal.entries
     assert entry.answer is None
@@ -267,17 +267,17 @@ def test_a_resumed_run_shows_again_what_had_been_answered(drive: Drive) -> None:
     heard = drive.hear(dialogue(), Journal(entries[:2]), model=Echo(), handlers=TOOLS)
 
     assert shown(heard).startswith("one!")
-    assert isinstance(heard[-1], Done)
+    assert isinstance(heard[-1], RunResult)
     assert heard[-1].value == SAID
 
 
 def test_a_resumed_run_shows_an_answer_as_its_watcher_would(drive: Drive) -> None:
     class Quiet:
-        def feed(self, text: str) -> Seen:
-            return Seen(text.replace("secret", "..."))
+        def feed(self, text: str) -> WatchResult:
+            return WatchResult(text.replace("secret", "..."))
 
-        def close(self) -> Seen:
-            return Seen(".")
+        def close(self) -> WatchResult:
+            return WatchResult(".")
 
     def program() -> Program[str]:
         response = yield from perform(Complete(Request((user("a secret"),)), Quiet))
@@ -301,9 +301,9 @@ def test_a_replay_shows_nothing_and_tells_nobody(drive: Drive) -> None:
 def test_a_resumed_run_counts_what_was_asked_before(drive: Drive) -> None:
     entries = stored(recorded(drive))
 
-    heard = drive.hear(dialogue(), Journal(entries[:4]), model=Echo(), handlers=TOOLS, limits=Limits(requests=5))
+    heard = drive.hear(dialogue(), Journal(entries[:4]), model=Echo(), handlers=TOOLS, limits=UsageLimits(requests=5))
 
-    assert isinstance(heard[-1], Done)
+    assert isinstance(heard[-1], RunResult)
     assert heard[-1].spent.requests == 5
     assert heard[-1].spent.tool_calls == 1
 

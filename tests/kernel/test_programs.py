@@ -6,21 +6,20 @@ from itertools import repeat
 import pytest
 
 from taiwa.kernel import (
-    Abilities,
     CallTool,
     Complete,
     ConfigError,
     Effect,
+    GetCapabilities,
+    GetPrice,
     InputError,
     Journal,
     Json,
     LimitError,
-    Limits,
     ModelError,
-    Note,
+    Notice,
     Passage,
     Program,
-    Quote,
     Request,
     Response,
     Retrieve,
@@ -31,14 +30,15 @@ from taiwa.kernel import (
     ToolSpec,
     UnknownToolError,
     Usage,
+    UsageLimits,
     assistant,
+    notify,
     perform,
     replay,
-    tell,
     user,
 )
-from taiwa.kernel.ledger import Spent
-from taiwa.models.scripted import script
+from taiwa.kernel.usage_limits import RunUsage
+from taiwa.models.scripted import scripted_model
 from tests.kernel.fakes import Double, Drive, Echo, ask, call
 
 
@@ -87,14 +87,14 @@ def test_tools_and_passages_come_from_their_edges(drive: Drive) -> None:
 
 def test_abilities_are_those_of_the_model(drive: Drive) -> None:
     def program() -> Program[frozenset[str]]:
-        return (yield from perform(Abilities()))
+        return (yield from perform(GetCapabilities()))
 
     assert drive.run(program(), model=Echo()) == {"stop"}
 
 
 def test_a_quote_is_the_price_of_a_usage_and_unknown_without_prices(drive: Drive) -> None:
     def program() -> Program[int | None]:
-        return (yield from perform(Quote(Usage(3, 4))))
+        return (yield from perform(GetPrice(Usage(3, 4))))
 
     def price(model: str, usage: Usage) -> int:
         return 10 * usage.input_tokens + usage.output_tokens if model == "echo" else 0
@@ -107,11 +107,11 @@ def test_what_is_told_reaches_observers_and_the_program_goes_on(drive: Drive) ->
     seen: list[object] = []
 
     def program() -> Program[str]:
-        yield from tell("look", code="test", warning=True)
+        yield from notify("look", code="test", warning=True)
         return "done"
 
     assert drive.run(program(), observers=[seen.append]) == "done"
-    assert seen == [Note("look", "warning", "test")]
+    assert seen == [Notice("look", "warning", "test")]
 
 
 def test_a_handler_answers_an_effect_of_ones_own(drive: Drive) -> None:
@@ -131,7 +131,7 @@ def test_a_handler_takes_the_place_of_an_edge(drive: Drive) -> None:
     ("program", "complaint"),
     [
         (lambda: ask("hi"), "give `model=`"),
-        (lambda: perform(Abilities()), "give `model=`"),
+        (lambda: perform(GetCapabilities()), "give `model=`"),
         (lambda: perform(Retrieve("hi")), "`retriever=`"),
         (lambda: perform(Double(1)), "nothing handles Double"),
         (lambda: repeat_effect("no effect"), "nothing handles str"),
@@ -206,7 +206,7 @@ def test_the_error_of_a_model_in_mid_answer_is_thrown_into_the_program(drive: Dr
 
 
 def test_an_error_that_no_program_catches_ends_the_run(drive: Drive) -> None:
-    model = script(ModelError("down"))
+    model = scripted_model(ModelError("down"))
 
     with pytest.raises(ModelError, match="down"):
         drive.run(ask("hi"), model=model)
@@ -242,7 +242,7 @@ def test_an_error_carries_the_bill_of_its_run(drive: Drive) -> None:
         drive.run(program(), model=Echo(usage=Usage(3, 4)), tools=[Shout()], price=lambda _, usage: usage.output_tokens)
 
     spent = caught.value.spent
-    assert isinstance(spent, Spent)
+    assert isinstance(spent, RunUsage)
     assert (spent.requests, spent.tool_calls, spent.usage, spent.cost) == (1, 2, Usage(3, 4), 4)
 
 
@@ -288,7 +288,7 @@ def test_a_model_that_says_nothing_gives_an_empty_answer_of_unknown_cost(drive: 
     def program() -> Program[Response]:
         return (yield from perform(Complete(Request((user(""),)))))
 
-    response = drive.run(program(), model=script(""))
+    response = drive.run(program(), model=scripted_model(""))
 
     assert (response.text, response.usage, response.finish) == ("", None, "stop")
 
@@ -300,7 +300,7 @@ def test_an_endless_program_is_ended_by_its_limits(drive: Drive) -> None:
         return "never"
 
     with pytest.raises(LimitError, match="limit on requests is reached: 7 of 7"):
-        drive.run(program(), model=Echo(), limits=Limits(requests=7))
+        drive.run(program(), model=Echo(), limits=UsageLimits(requests=7))
 
 
 def test_a_call_that_names_a_tool_is_counted_before_it_is_known(drive: Drive) -> None:
@@ -311,7 +311,7 @@ def test_a_call_that_names_a_tool_is_counted_before_it_is_known(drive: Drive) ->
         return "done"
 
     with pytest.raises(LimitError, match="tool calls"):
-        drive.run(program(), limits=Limits(tool_calls=2))
+        drive.run(program(), limits=UsageLimits(tool_calls=2))
 
 
 def test_an_asynchronous_handler_has_no_place_in_a_blocking_run() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.records import Json, canonical, digest, record, revive, value
-from taiwa.kernel.values import Request, Text, ToolResult, Usage, user
+from taiwa.kernel.messages import Request, Text, ToolResult, Usage, user
+from taiwa.kernel.records import Json, canonical, digest, record, restore, value
 from tests.strategies import effects, json_values, messages, requests, responses, shuffled, texts
 
 
@@ -17,14 +17,14 @@ from tests.strategies import effects, json_values, messages, requests, responses
 def test_what_is_revived_equals_what_was_recorded(item: object) -> None:
     written = record(item)
 
-    assert revive(written) == item
+    assert restore(written) == item
 
 
 @given(st.one_of(requests, responses, json_values))
 def test_a_record_survives_being_text(item: object) -> None:
     through = json.loads(canonical(record(item)))
 
-    assert revive(through) == item
+    assert restore(through) == item
     assert canonical(through) == canonical(record(item))
 
 
@@ -58,7 +58,7 @@ def test_lists_tuples_and_objects_that_look_like_records_stay_apart() -> None:
     names = [digest(item) for item in items]
 
     assert len(set(names)) == len(items)
-    assert [revive(record(item)) for item in items] == items
+    assert [restore(record(item)) for item in items] == items
 
 
 def test_a_field_that_equals_its_default_is_no_part_of_the_digest() -> None:
@@ -117,13 +117,13 @@ def test_what_is_no_value_is_refused_by_name() -> None:
 )
 def test_a_record_that_fits_no_class_is_corrupt(damaged: Json) -> None:
     with pytest.raises(CorruptError):
-        revive(damaged)
+        restore(damaged)
 
 
 def test_a_read_only_mapping_is_recorded_as_an_object() -> None:
     frozen = MappingProxyType({"a": (1,)})
 
-    assert revive(record(frozen)) == {"a": (1,)}
+    assert restore(record(frozen)) == {"a": (1,)}
 
 
 def test_a_text_of_a_class_of_its_own_is_recorded_as_text() -> None:
@@ -139,15 +139,15 @@ def test_two_classes_of_one_tag_are_refused_when_the_second_is_made() -> None:
     with pytest.raises(TypeError, match=r"the tag 'usage' of taiwa\.kernel\.elsewhere\.Spending is taken by .*\.Usage"):
         value(tag="usage")(first)
 
-    assert revive(record(Usage(1))) == Usage(1)
+    assert restore(record(Usage(1))) == Usage(1)
 
 
 def test_classes_of_one_name_live_side_by_side_under_tags_of_their_own() -> None:
     made = type("Usage", (), {"__module__": "taiwa.elsewhere", "__annotations__": {"tokens": int}})
     one = value(tag="usage-elsewhere")(made)
 
-    assert revive(record(one(3))) == one(3)  # type: ignore[call-arg]
-    assert revive(record(Usage(1))) == Usage(1)
+    assert restore(record(one(3))) == one(3)  # type: ignore[call-arg]
+    assert restore(record(Usage(1))) == Usage(1)
 
 
 def test_the_tags_of_containers_are_refused() -> None:
@@ -158,5 +158,5 @@ def test_the_tags_of_containers_are_refused() -> None:
 def test_the_task_of_a_request_is_recorded_and_changes_no_digest() -> None:
     plain, marked = Request((user("Hi"),)), Request((user("Hi"),), task="chat")
 
-    assert revive(record(marked)) == marked != plain
+    assert restore(record(marked)) == marked != plain
     assert marked.digest == plain.digest

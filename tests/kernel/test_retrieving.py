@@ -9,7 +9,7 @@ from taiwa.kernel import (
     AsyncRuntime,
     ConfigError,
     Evidence,
-    Measure,
+    GetEvidence,
     Message,
     Passage,
     Program,
@@ -48,7 +48,7 @@ class Whole(Plain):
 
 def both() -> Program[tuple[tuple[Passage, ...], Evidence | None]]:
     found = yield from perform(Retrieve("nursing", 3, SAID))
-    measured = yield from perform(Measure("nursing", SAID))
+    measured = yield from perform(GetEvidence("nursing", SAID))
     return found, measured
 
 
@@ -72,7 +72,7 @@ def test_a_retriever_that_only_finds_is_asked_for_the_query_alone() -> None:
 
 def test_without_a_retriever_nothing_can_be_measured() -> None:
     with pytest.raises(ConfigError, match="retriever"):
-        Runtime().run(perform(Measure("nursing")))
+        Runtime().run(perform(GetEvidence("nursing")))
 
 
 def test_a_lookup_without_history_keeps_its_name() -> None:

@@ -7,30 +7,30 @@ from dataclasses import dataclass, field
 import pytest
 
 from taiwa.kernel import (
-    Asked,
     Complete,
     ConfigError,
-    Done,
+    EffectFinished,
+    EffectStarted,
     Event,
-    Got,
     InputError,
     Journal,
-    Note,
+    Notice,
     Program,
     Request,
     Response,
+    RunResult,
     Runtime,
-    Seen,
     TextDelta,
     Usage,
     Watcher,
+    WatchResult,
     gather,
+    notify,
     perform,
-    tell,
     user,
 )
-from taiwa.kernel.values import Chunk, Finished, Thought, ThoughtDelta
-from taiwa.models.scripted import script
+from taiwa.kernel.messages import Chunk, StreamEnd, Thinking, ThinkingDelta
+from taiwa.models.scripted import scripted_model
 from tests.kernel.fakes import Double, Drive, Echo, ask, shown
 
 
@@ -46,42 +46,42 @@ class CutAt:
     held: str = ""
     kept: int = 0
 
-    def feed(self, text: str) -> Seen:
+    def feed(self, text: str) -> WatchResult:
         self.held += text
         at = self.held.find(self.word)
         if at >= 0:
-            return Seen(self.held[:at], self.kept + at)
+            return WatchResult(self.held[:at], self.kept + at)
         keep = max(len(self.held) - len(self.word) + 1, 0)
         show, self.held = self.held[:keep], self.held[keep:]
         self.kept += keep
-        return Seen(show)
+        return WatchResult(show)
 
-    def close(self) -> Seen:
-        return Seen(self.held)
+    def close(self) -> WatchResult:
+        return WatchResult(self.held)
 
 
 class Upper:
     """Shows nothing until the end, then that there was an answer."""
 
-    def feed(self, text: str) -> Seen:
-        return Seen()
+    def feed(self, text: str) -> WatchResult:
+        return WatchResult()
 
-    def close(self) -> Seen:
-        return Seen("(answered)")
+    def close(self) -> WatchResult:
+        return WatchResult("(answered)")
 
 
 def test_words_come_as_they_are_said_and_done_comes_last(drive: Drive) -> None:
     def program() -> Program[str]:
         first = yield from ask("one")
-        yield from tell("between")
+        yield from notify("between")
         return first + (yield from ask("two"))
 
     heard = drive.hear(program(), model=Echo(chunk=2))
 
-    words = [TextDelta("on"), TextDelta("e!"), Note("between"), TextDelta("tw"), TextDelta("o!")]
+    words = [TextDelta("on"), TextDelta("e!"), Notice("between"), TextDelta("tw"), TextDelta("o!")]
     assert heard[:-1] == words
     done = heard[-1]
-    assert isinstance(done, Done)
+    assert isinstance(done, RunResult)
     assert done.value == "one!two!"
     assert done.spent.requests == 2
     assert len(done.journal.entries) == 2
@@ -89,7 +89,7 @@ def test_words_come_as_they_are_said_and_done_comes_last(drive: Drive) -> None:
 
 def test_who_only_waits_for_the_end_gets_the_value_the_bill_and_the_journal(drive: Drive) -> None:
     def program() -> Program[str]:
-        yield from tell("nobody hears this")
+        yield from notify("nobody hears this")
         return (yield from ask("one"))
 
     done = drive.done(program(), model=Echo())
@@ -107,7 +107,7 @@ def test_a_note_is_heard_before_the_effect_that_follows_it(drive: Drive) -> None
         return 1
 
     def program() -> Program[int]:
-        yield from tell("looking it up")
+        yield from notify("looking it up")
         return (yield from perform(Double(1)))
 
     drive.hear(program(), most=1, handlers={Double: slow})
@@ -117,23 +117,23 @@ def test_a_note_is_heard_before_the_effect_that_follows_it(drive: Drive) -> None
 
 def test_notes_of_a_program_without_other_effects_are_heard(drive: Drive) -> None:
     def program() -> Program[str]:
-        yield from tell("a")
-        yield from tell("b")
+        yield from notify("a")
+        yield from notify("b")
         return "done"
 
     heard = drive.hear(program())
 
-    assert heard[:-1] == [Note("a"), Note("b")]
+    assert heard[:-1] == [Notice("a"), Notice("b")]
 
 
 def test_thoughts_are_kept_and_not_shown(drive: Drive) -> None:
-    response = Response(user("").__class__("assistant", (Thought("hm"), *user("yes").parts)))
+    response = Response(user("").__class__("assistant", (Thinking("hm"), *user("yes").parts)))
 
-    heard = drive.hear(perform(Complete(Request((user("?"),)))), model=script(response))
+    heard = drive.hear(perform(Complete(Request((user("?"),)))), model=scripted_model(response))
 
     assert shown(heard) == "yes"
-    assert isinstance(heard[-1], Done)
-    assert heard[-1].value.message.parts[0] == Thought("hm")
+    assert isinstance(heard[-1], RunResult)
+    assert heard[-1].value.message.parts[0] == Thinking("hm")
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, 100])
@@ -143,7 +143,7 @@ def test_a_watcher_cuts_an_answer_wherever_its_chunks_end(drive: Drive, chunk: i
     heard = drive.hear(watched("say <stop> never said", lambda: CutAt("<stop>")), model=model)
 
     assert shown(heard) == "say "
-    assert isinstance(heard[-1], Done)
+    assert isinstance(heard[-1], RunResult)
     response = heard[-1].value
     assert (response.text, response.finish) == ("say ", "cut")
     assert model.closed == ["say <stop> never said"]
@@ -152,15 +152,15 @@ def test_a_watcher_cuts_an_answer_wherever_its_chunks_end(drive: Drive, chunk: i
 def test_an_answer_that_was_cut_is_of_unknown_cost(drive: Drive) -> None:
     heard = drive.hear(watched("a <stop> b", lambda: CutAt("<stop>")), model=Echo(chunk=2))
 
-    assert isinstance(heard[-1], Done)
-    assert heard[-1].spent.unmetered == 1
+    assert isinstance(heard[-1], RunResult)
+    assert heard[-1].spent.calls_without_usage == 1
     assert heard[-1].spent.cost is None
 
 
 def test_what_came_behind_a_cut_in_the_same_piece_is_kept_apart(drive: Drive) -> None:
     heard = drive.hear(watched("a <stop> b", lambda: CutAt("<stop>")), model=Echo())
 
-    assert isinstance(heard[-1], Done)
+    assert isinstance(heard[-1], RunResult)
     assert (heard[-1].value.text, heard[-1].value.discarded) == ("a ", "<stop> b!")
 
 
@@ -169,12 +169,12 @@ def test_what_a_cut_answer_used_at_most_is_bounded_by_what_was_sent_and_received
         watched("問い <stop> b", lambda: CutAt("<stop>")), model=Echo(), price=lambda _, u: u.output_tokens
     )
 
-    assert isinstance(heard[-1], Done)
+    assert isinstance(heard[-1], RunResult)
     at_most = heard[-1].value.at_most
     assert at_most.input_tokens > len("問い <stop> b".encode())
     assert at_most.output_tokens == len("問い <stop> b!".encode())
     spent = heard[-1].spent
-    assert (spent.estimated, spent.cost_at_most, spent.cost) == (at_most, at_most.output_tokens, None)
+    assert (spent.estimated, spent.max_cost, spent.cost) == (at_most, at_most.output_tokens, None)
 
 
 def test_what_a_watcher_held_back_is_shown_at_the_end(drive: Drive) -> None:
@@ -187,7 +187,7 @@ def test_a_watcher_decides_what_is_shown_and_not_what_was_answered(drive: Drive)
     heard = drive.hear(watched("secret", Upper), model=Echo())
 
     assert shown(heard) == "(answered)"
-    assert isinstance(heard[-1], Done)
+    assert isinstance(heard[-1], RunResult)
     assert heard[-1].value.text == "secret!"
 
 
@@ -203,7 +203,7 @@ def test_each_answer_has_its_own_watcher(drive: Drive) -> None:
 @pytest.mark.parametrize("side_by_side", [False, True])
 def test_the_error_of_a_watcher_is_thrown_into_the_program(drive: Drive, side_by_side: bool) -> None:
     class Broken(Upper):
-        def feed(self, text: str) -> Seen:
+        def feed(self, text: str) -> WatchResult:
             raise KeyError(text)
 
     def program() -> Program[str]:
@@ -265,12 +265,12 @@ def test_observers_hear_every_event_in_the_order_in_which_they_were_given(drive:
         return lambda event: heard.append((name, type(event).__name__))
 
     def program() -> Program[str]:
-        yield from tell("hello")
+        yield from notify("hello")
         return (yield from ask("hi"))
 
     drive.run(program(), model=Echo(), observers=[observer("first"), observer("second")])
 
-    kinds = ["Note", "Asked", "TextDelta", "Got"]
+    kinds = ["Notice", "EffectStarted", "TextDelta", "EffectFinished"]
     assert heard == [(name, kind) for kind in kinds for name in ("first", "second")]
 
 
@@ -280,13 +280,13 @@ def test_observers_are_told_where_an_effect_stands_and_what_came_of_it(drive: Dr
     drive.run(gather([ask("a")]), model=Echo(), observers=[heard.append])
 
     asked, got = heard[0], heard[-1]
-    assert isinstance(asked, Asked)
-    assert isinstance(got, Got)
+    assert isinstance(asked, EffectStarted)
+    assert isinstance(got, EffectFinished)
     assert (asked.strand, asked.index) == (got.entry.strand, got.entry.index) == ((0, 0), 0)
     assert isinstance(got.entry.answer, Response)
 
 
-@pytest.mark.parametrize("kind", [Asked, Got, TextDelta, Note])
+@pytest.mark.parametrize("kind", [EffectStarted, EffectFinished, TextDelta, Notice])
 def test_an_observer_that_refuses_ends_the_run_and_no_program_catches_it(drive: Drive, kind: type) -> None:
     def observer(event: Event) -> None:
         if isinstance(event, kind):
@@ -294,7 +294,7 @@ def test_an_observer_that_refuses_ends_the_run_and_no_program_catches_it(drive: 
 
     def program() -> Program[str]:
         try:
-            yield from tell("hello")
+            yield from notify("hello")
             yield from ask("a")
         except InputError:
             pass
@@ -313,7 +313,7 @@ class Interrupted(Echo):
     def stream(self, request: Request) -> Iterator[Chunk]:
         try:
             yield TextDelta("half ")
-            yield ThoughtDelta("an")
+            yield ThinkingDelta("an")
             raise KeyboardInterrupt
         finally:
             self.closed.append("interrupted")
@@ -383,24 +383,24 @@ def test_the_usage_of_a_whole_answer_is_on_the_bill(drive: Drive) -> None:
     heard = drive.hear(ask("a"), model=Echo(usage=Usage(2, 3)), price=lambda _, usage: usage.input_tokens)
 
     done = heard[-1]
-    assert isinstance(done, Done)
-    assert (done.spent.usage, done.spent.cost, done.spent.unmetered) == (Usage(2, 3), 2, 0)
+    assert isinstance(done, RunResult)
+    assert (done.spent.usage, done.spent.cost, done.spent.calls_without_usage) == (Usage(2, 3), 2, 0)
 
 
 def test_what_comes_after_the_end_of_an_answer_is_not_lost(drive: Drive) -> None:
     class Late(Upper):
-        def close(self) -> Seen:
-            return Seen("last words")
+        def close(self) -> WatchResult:
+            return WatchResult("last words")
 
     heard = drive.hear(watched("x", Late), model=Echo(finish=False))
 
     assert shown(heard) == "last words"
-    assert isinstance(heard[-1], Done)
+    assert isinstance(heard[-1], RunResult)
     assert heard[-1].value.finish == "interrupted"
 
 
 def test_chunks_without_words_show_nothing(drive: Drive) -> None:
-    heard = drive.hear(ask(""), model=script(""))
+    heard = drive.hear(ask(""), model=scripted_model(""))
 
-    assert [type(event) for event in heard] == [Done]
-    assert Finished() == Finished("stop")
+    assert [type(event) for event in heard] == [RunResult]
+    assert StreamEnd() == StreamEnd("stop")

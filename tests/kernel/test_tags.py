@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.kernel.errors import RateLimitError, TaiwaError, revive_error
-from taiwa.kernel.records import digest, record, registry, revive, value
+from taiwa.kernel.errors import RateLimitError, TaiwaError, restore_error
+from taiwa.kernel.records import digest, record, registry, restore, value
 
 TAGS = Path(__file__).with_name("tags.json")
 LIST = """
@@ -82,7 +82,7 @@ def test_a_renamed_class_reads_the_records_of_the_old_one(monkeypatch: pytest.Mo
         name: str
         parts: tuple[str, ...] = ()
 
-    assert revive(written) == After("a", ("b",))
+    assert restore(written) == After("a", ("b",))
     assert record(After("a", ("b",))) == written
     assert digest(After("a")) == named
     registry.pop("scratch")
@@ -104,7 +104,7 @@ def test_an_error_is_recorded_by_its_tag_and_not_by_its_name() -> None:
     written = SlowDownError("slow down", retry_after=2.0).record()
 
     assert written["type"] == "rate-limit"
-    assert type(revive_error(written)) is RateLimitError
+    assert type(restore_error(written)) is RateLimitError
 
 
 def test_two_errors_of_one_tag_are_refused() -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from hypothesis import given
 
 from taiwa.kernel import AsyncRuntime, Event, Journal, Request, Runtime, TaiwaError
-from taiwa.kernel.values import Chunk, Finished, TextDelta
+from taiwa.kernel.messages import Chunk, StreamEnd, TextDelta
 from taiwa.laws.programs import USAGE, Oracle, ProgramRun, ProgramTerm, run_program, step_of
 from taiwa.laws.strategies import oracles, small_values, terms
 
@@ -16,14 +16,14 @@ class Speaking:
     """An oracle behind both faces of a model."""
 
     name = "oracle"
-    abilities = frozenset[str]()
+    capabilities = frozenset[str]()
 
     def __init__(self, oracle: Oracle) -> None:
         self.oracle = oracle
 
     def stream(self, request: Request) -> Iterator[Chunk]:
         yield TextDelta(self.oracle.answer(request))
-        yield Finished(usage=USAGE, model="oracle")
+        yield StreamEnd(usage=USAGE, model="oracle")
 
     async def astream(self, request: Request) -> AsyncIterator[Chunk]:
         for chunk in self.stream(request):

@@ -10,18 +10,17 @@ from typing import Any
 
 import pytest
 
-from taiwa.apps.catalogue import BUILT_IN as BUILT_IN_APPS
+from taiwa.apps.catalog import BUILT_IN as BUILT_IN_APPS
 from taiwa.conversation import reducers
-from taiwa.conversation.app import App
-from taiwa.conversation.fields import Field
-from taiwa.conversation.history import Conversation, take
-from taiwa.conversation.layout import turn_request
-from taiwa.conversation.node import AppSource
+from taiwa.conversation.app import App, AppSource
+from taiwa.conversation.history import Conversation, add_turn
 from taiwa.conversation.reducers import Reducer, known_reducers
+from taiwa.conversation.state import Field
+from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.effects import Program, Step
 from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import Request
 from taiwa.laws import laws
 from taiwa.laws.check import check_laws
 from taiwa.laws.law import Law, LawResult, check_law
@@ -222,7 +221,7 @@ SAMPLE = App(AppSource("sample", ""), "Talk.", (Field("topics", "list[str]", red
 def test_a_clock_in_the_head_of_the_prompt_breaks_the_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    from taiwa.kernel.values import system
+    from taiwa.kernel.messages import system
 
     ticks = count()
 
@@ -237,11 +236,11 @@ def test_a_clock_in_the_head_of_the_prompt_breaks_the_prefix(monkeypatch: pytest
 
 def test_a_turn_that_changes_the_state_in_place_breaks_undo_and_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     def in_place(before: Conversation, user: str, answer: str, delta: Json) -> Conversation:
-        after = take(before, user, answer, delta)
+        after = add_turn(before, user, answer, delta)
         before.state.update(after.state)
         return after
 
-    monkeypatch.setattr(laws, "take", in_place)
+    monkeypatch.setattr(laws, "add_turn", in_place)
 
     assert not law_of(laws.conversation_laws(SAMPLE), "undo after a commit").ok
     assert not law_of(laws.conversation_laws(SAMPLE), "a fork leaves the other branch unchanged").ok
@@ -256,14 +255,14 @@ def test_a_clock_in_the_state_breaks_undo(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_watcher_that_shows_the_delta_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    from taiwa.kernel.effects import Seen
+    from taiwa.kernel.effects import WatchResult
 
     class Blunt:
-        def feed(self, text: str) -> Seen:
-            return Seen(text)
+        def feed(self, text: str) -> WatchResult:
+            return WatchResult(text)
 
-        def close(self) -> Seen:
-            return Seen()
+        def close(self) -> WatchResult:
+            return WatchResult()
 
     monkeypatch.setattr(laws, "watcher", lambda app: Blunt)
 

@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taiwa.apps.load import load_source
-from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, begin, change, cut, take
-from taiwa.conversation.layout import turn_request
-from taiwa.conversation.node import AppSource
+from taiwa.apps.catalog import load_source
+from taiwa.conversation.app import App, AppSource
+from taiwa.conversation.history import Conversation, add_turn, begin, edit_state, summarize_window
+from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.records import Json
+from taiwa.sessions import checkout as desks
+from taiwa.sessions.checkout import Repository
 from taiwa.store import Store
-from taiwa.talk import desk as desks
-from taiwa.talk.desk import Desk
 from tests.strategies import texts
 
 FILE = """---
@@ -51,12 +50,12 @@ def app(reply: str = "text+delta") -> App:
 
 def moved(before: Conversation, kind: str, text: str, delta: dict[str, Json]) -> Conversation:
     if kind == "edit":
-        return change(before, delta)
+        return edit_state(before, delta)
     if kind == "fold":
-        return cut(before, [past.hash for past in before.turns[1:]], text)
+        return summarize_window(before, [past.hash for past in before.turns[1:]], text)
     if before.app.reply == "environment":
         delta = {"topics": [], "dictionary": {}, "mood": "x"} | delta
-    return take(before, text, f"about {text}", delta)
+    return add_turn(before, text, f"about {text}", delta)
 
 
 def same(left: Conversation, right: Conversation) -> bool:
@@ -75,7 +74,7 @@ def test_undo_after_a_commit_is_where_one_was_and_redo_where_one_came_from(
     reply: str, said: list[tuple[str, str, dict[str, Json]]]
 ) -> None:
     with Store.open(":memory:") as store:
-        desk, of = Desk(store), app(reply)
+        desk, of = Repository(store), app(reply)
         conversation = desk.commit("main", begin(of), expected=None)
         places = [conversation]
         for kind, text, delta in said:
@@ -83,7 +82,7 @@ def test_undo_after_a_commit_is_where_one_was_and_redo_where_one_came_from(
             places.append(conversation)
 
         for place in places:
-            assert same(Desk(store).checkout(place.tip), place)
+            assert same(Repository(store).checkout(place.tip), place)
         for steps in range(1, len(places)):
             tip = store.refs.tip("main")
             assert tip == places[-1].tip
@@ -98,7 +97,7 @@ def test_a_snapshot_changes_nothing_but_the_time_it_takes(
     reply: str, said: list[tuple[str, str, dict[str, Json]]], more: list[tuple[str, str, dict[str, Json]]]
 ) -> None:
     with Store.open(":memory:") as store:
-        desk = Desk(store)
+        desk = Repository(store)
         live = desk.commit("main", begin(app(reply)), expected=None)
         for kind, text, delta in said:
             live = desk.commit("main", moved(live, kind, text, delta), expected=live.tip)
@@ -106,20 +105,20 @@ def test_a_snapshot_changes_nothing_but_the_time_it_takes(
         for kind, text, delta in more:
             live = desk.commit("main", moved(live, kind, text, delta), expected=live.tip)
 
-        assert same(Desk(store).checkout(live.tip), live)
+        assert same(Repository(store).checkout(live.tip), live)
         store.snapshots.clear()
-        assert same(Desk(store).checkout(live.tip), live)
+        assert same(Repository(store).checkout(live.tip), live)
 
 
 def test_a_table_comes_back_from_a_snapshot_with_its_newest_entries_last() -> None:
     with Store.open(":memory:") as store:
-        desk = Desk(store)
+        desk = Repository(store)
         live = desk.commit("main", begin(app()), expected=None)
         for key in "zab":
-            live = desk.commit("main", take(live, "x", "y", {"dictionary": {key: "entry"}}), expected=live.tip)
+            live = desk.commit("main", add_turn(live, "x", "y", {"dictionary": {key: "entry"}}), expected=live.tip)
         store.snapshots.put(live.tip, desks._snapshot(live))
 
-        assert same(Desk(store).checkout(live.tip), live)
+        assert same(Repository(store).checkout(live.tip), live)
 
 
 @settings(max_examples=25)
@@ -130,7 +129,7 @@ def test_work_on_a_fork_changes_nothing_that_the_other_branch_can_reach(
     right: list[tuple[str, str, dict[str, Json]]],
 ) -> None:
     with Store.open(":memory:") as store:
-        desk = Desk(store)
+        desk = Repository(store)
         here = desk.commit("main", begin(app()), expected=None)
         for kind, text, delta in said:
             here = desk.commit("main", moved(here, kind, text, delta), expected=here.tip)

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 import pytest
 
-from taiwa.kernel.values import Request, Response, fold
+from taiwa.kernel.messages import Request, Response, collect_response
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.retries import Clock
 from tests.peers.faults import FaultServer
@@ -29,7 +29,7 @@ class Face(Protocol):
 
 class Blocking:
     def ask(self, model: HttpModel, request: Request) -> Response:
-        return fold(model.stream(request))
+        return collect_response(model.stream(request))
 
     def begin(self, model: HttpModel, request: Request, then: Callable[[], T]) -> T:
         chunks = model.stream(request)
@@ -41,7 +41,7 @@ class Blocking:
 class Asynchronous:
     def ask(self, model: HttpModel, request: Request) -> Response:
         async def whole() -> Response:
-            return fold([chunk async for chunk in model.astream(request)])
+            return collect_response([chunk async for chunk in model.astream(request)])
 
         return asyncio.run(whole())
 

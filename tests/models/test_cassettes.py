@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ModelError
-from taiwa.kernel.values import (
+from taiwa.kernel.messages import (
     Message,
     Part,
     Request,
@@ -17,15 +17,15 @@ from taiwa.kernel.values import (
     Role,
     Sampling,
     Text,
-    Thought,
+    Thinking,
     ToolCall,
     ToolResult,
     ToolSpec,
     Usage,
-    fold,
+    collect_response,
 )
-from taiwa.models.names import resolve
-from taiwa.models.wire import Codec
+from taiwa.models.http_api.provider_interface import Codec
+from taiwa.models.registry import resolve
 from tests.conftest import SHARED_DATA
 from tests.models.pieces import cut
 
@@ -103,7 +103,7 @@ def each(*, answered: bool = True, protocol: str = "") -> pytest.MarkDecorator:
 def decode(exchange: Exchange, *pieces: bytes) -> Response:
     decoder = exchange.codec.decoder(exchange.content_type)
     chunks = [chunk for piece in pieces or (exchange.body,) for chunk in decoder.feed(piece)]
-    return fold(chunks + decoder.close())
+    return collect_response(chunks + decoder.close())
 
 
 def events(exchange: Exchange) -> list[dict[str, Any]]:
@@ -116,7 +116,7 @@ def calls_of(response: Response) -> list[tuple[str, Any]]:
 
 
 def thoughts_of(response: Response) -> str:
-    return "".join(part.text for part in response.message.parts if isinstance(part, Thought))
+    return "".join(part.text for part in response.message.parts if isinstance(part, Thinking))
 
 
 def chat_message(exchange: Exchange) -> dict[str, Any]:

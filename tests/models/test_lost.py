@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from taiwa.kernel.messages import Enforcement, JsonSchema, Request, Sampling, collect_response, user
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import Enforcement, JsonSchema, Request, Sampling, fold, user
-from taiwa.models.enforcing import clause
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.names import resolve
+from taiwa.models.http_api.constraint_encoding import clause
+from taiwa.models.registry import resolve
 from tests.peers.llama import KEY, LlamaServer
 
 SEEDS = 6
@@ -95,7 +95,7 @@ def asked(model: HttpModel, schema: dict[str, Json]) -> list[tuple[object, Enfor
     request = Request((user("hi"),), constraint=JsonSchema(schema))
     found: list[tuple[object, Enforcement]] = []
     for seed in range(SEEDS):
-        answer = fold(model.stream(replace(request, sampling=Sampling(1.0, None, 160, seed))))
+        answer = collect_response(model.stream(replace(request, sampling=Sampling(1.0, None, 160, seed))))
         assert answer.enforcement is not None
         if answer.finish == "stop":
             found.append((json.loads(answer.text), answer.enforcement))
@@ -146,7 +146,7 @@ def test_no_real_schema_is_broken_where_it_was_said_to_be_held(llama: LlamaServe
     with HttpModel(resolve("llamacpp:tiny", base_urls={"llamacpp": llama.base_url}), KEY) as model:
         for schema in (json.loads(line)["schema"] for line in lines[::8]):
             request = Request((user("hi"),), constraint=JsonSchema(schema), sampling=Sampling(1.0, None, 120, 1))
-            answer = fold(model.stream(request))
+            answer = collect_response(model.stream(request))
             assert answer.enforcement is not None
             if answer.finish == "stop":
                 judged += 1

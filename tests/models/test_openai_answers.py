@@ -6,20 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ModelError, OverloadedError, ProtocolError, RateLimitError
-from taiwa.kernel.values import (
+from taiwa.kernel.messages import (
     Chunk,
-    Finished,
     Response,
+    StreamEnd,
     Text,
     TextDelta,
-    Thought,
-    ThoughtDelta,
+    Thinking,
+    ThinkingDelta,
     ToolCall,
     Usage,
     assistant,
-    fold,
+    collect_response,
 )
-from taiwa.models.names import resolve
+from taiwa.models.registry import resolve
 from tests.models.pieces import PLACES, cut
 
 
@@ -39,7 +39,7 @@ def chunks_of(body: bytes, name: str = "openai:gpt-4o", prefix: str = "") -> lis
 
 
 def read(body: bytes, name: str = "openai:gpt-4o", prefix: str = "") -> Response:
-    return fold(chunks_of(body, name, prefix))
+    return collect_response(chunks_of(body, name, prefix))
 
 
 def whole(message: dict[str, Any], **more: Any) -> bytes:
@@ -54,7 +54,7 @@ def test_a_stream_is_read_as_it_comes() -> None:
     first, second = body[: body.index(b"it is")], body[body.index(b"it is") :]
 
     assert decoder.feed(first) == [TextDelta("so ")]
-    assert decoder.feed(second) == [TextDelta("it is"), Finished("stop", model="m")]
+    assert decoder.feed(second) == [TextDelta("it is"), StreamEnd("stop", model="m")]
     assert decoder.close() == []
 
 
@@ -82,7 +82,7 @@ def test_thoughts_are_kept_apart_from_words() -> None:
         delta(reasoning_content="hm "), delta(reasoning="well"), delta(content="4", reasoning=None), delta("stop")
     )
 
-    assert chunks_of(body)[:3] == [ThoughtDelta("hm "), ThoughtDelta("well"), TextDelta("4")]
+    assert chunks_of(body)[:3] == [ThinkingDelta("hm "), ThinkingDelta("well"), TextDelta("4")]
 
 
 def test_content_in_parts_is_read_as_words_and_thoughts() -> None:
@@ -90,7 +90,7 @@ def test_content_in_parts_is_read_as_words_and_thoughts() -> None:
 
     response = read(sse(delta(content=parts), delta("stop")), "mistral:x")
 
-    assert response.message.parts == (Thought("hm"), Text("4"))
+    assert response.message.parts == (Thinking("hm"), Text("4"))
 
 
 def test_a_refusal_is_shown_and_named() -> None:
@@ -295,7 +295,7 @@ def test_a_server_may_send_the_other_kind_of_answer(kind: str) -> None:
 
     for body in (b"  \n" + whole({"content": "a"}), sse(delta(content="a"), delta("stop"))):
         decoder = codec.decoder(kind)
-        answers.append(fold(decoder.feed(body) + decoder.close()).text)
+        answers.append(collect_response(decoder.feed(body) + decoder.close()).text)
 
     assert answers == ["a", "a"]
 
@@ -371,10 +371,12 @@ def test_an_answer_reads_the_same_however_it_is_cut(said: list[str], thought: li
     body = sse(*events, delta("stop")).replace(b"\n", line_break.encode())
     decoder = resolve("openai:gpt-4o").codec.decoder("text/event-stream")
 
-    response = fold([chunk for piece in cut(body, places) for chunk in decoder.feed(piece)] + decoder.close())
+    response = collect_response(
+        [chunk for piece in cut(body, places) for chunk in decoder.feed(piece)] + decoder.close()
+    )
 
     assert response.text == "".join(said)
-    assert "".join(part.text for part in response.message.parts if isinstance(part, Thought)) == "".join(thought)
+    assert "".join(part.text for part in response.message.parts if isinstance(part, Thinking)) == "".join(thought)
     assert response.message.tool_calls == (ToolCall("dice", arguments if arguments.strip() else "{}", "a"),)
 
 
@@ -387,4 +389,4 @@ def test_any_bytes_end_in_an_answer_or_in_one_of_our_errors(body: bytes, places:
     except ModelError:
         return
 
-    assert isinstance(chunks[-1], Finished)
+    assert isinstance(chunks[-1], StreamEnd)

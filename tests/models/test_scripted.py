@@ -4,72 +4,72 @@ from collections.abc import Generator
 import pytest
 
 from taiwa.kernel.errors import ModelError, RateLimitError
-from taiwa.kernel.protocols import AsyncModel, Model
-from taiwa.kernel.values import (
-    Finished,
+from taiwa.kernel.messages import (
     Message,
     Request,
     Response,
+    StreamEnd,
     Text,
     TextDelta,
-    Thought,
-    ThoughtDelta,
+    Thinking,
+    ThinkingDelta,
     ToolCall,
     Usage,
-    fold,
+    collect_response,
     user,
 )
-from taiwa.models.scripted import EVERY_ABILITY, Scripted, script
+from taiwa.kernel.runtime import AsyncModel, Model
+from taiwa.models.scripted import EVERY_ABILITY, ScriptedModel, scripted_model
 
 ASK = Request((user("How are you?"),))
 
 
-async def afold(model: Scripted, request: Request = ASK) -> Response:
-    return fold([chunk async for chunk in model.astream(request)])
+async def afold(model: ScriptedModel, request: Request = ASK) -> Response:
+    return collect_response([chunk async for chunk in model.astream(request)])
 
 
 def test_answers_come_in_the_order_of_the_script() -> None:
-    model = script("one", "two")
+    model = scripted_model("one", "two")
 
-    answers = [fold(model.stream(ASK)).text, fold(model.stream(ASK)).text]
+    answers = [collect_response(model.stream(ASK)).text, collect_response(model.stream(ASK)).text]
 
     assert answers == ["one", "two"]
 
 
 def test_a_scripted_model_is_a_model_on_both_drivers() -> None:
-    sync: Model = script("fine")
-    both: AsyncModel = script("fine")
+    sync: Model = scripted_model("fine")
+    both: AsyncModel = scripted_model("fine")
 
-    assert isinstance(both, Scripted)
-    assert fold(sync.stream(ASK)) == asyncio.run(afold(both))
+    assert isinstance(both, ScriptedModel)
+    assert collect_response(sync.stream(ASK)) == asyncio.run(afold(both))
 
 
 def test_an_answer_streams_in_pieces_of_the_chosen_size() -> None:
-    model = script("abcdefgh", chunk=3)
+    model = scripted_model("abcdefgh", chunk=3)
 
     chunks = list(model.stream(ASK))
 
-    assert chunks == [TextDelta("abc"), TextDelta("def"), TextDelta("gh"), Finished(model="scripted")]
+    assert chunks == [TextDelta("abc"), TextDelta("def"), TextDelta("gh"), StreamEnd(model="scripted")]
 
 
 def test_what_it_was_asked_is_kept() -> None:
-    model = script("one", "two")
+    model = scripted_model("one", "two")
     later = Request((user("And now?"),))
 
-    fold(model.stream(ASK))
+    collect_response(model.stream(ASK))
     asyncio.run(afold(model, later))
 
     assert model.requests == [ASK, later]
 
 
 def test_an_exhausted_script_says_so_in_one_line() -> None:
-    model = script("one", name="oracle")
-    fold(model.stream(ASK))
+    model = scripted_model("one", name="oracle")
+    collect_response(model.stream(ASK))
 
     with pytest.raises(
         ModelError, match="'oracle' is exhausted: it has 1 answers and was asked for answer 2"
     ) as caught:
-        fold(model.stream(ASK))
+        collect_response(model.stream(ASK))
 
     assert "How are you?" in caught.value.message
     assert "\n" not in caught.value.message
@@ -77,58 +77,58 @@ def test_an_exhausted_script_says_so_in_one_line() -> None:
 
 
 def test_an_error_in_the_script_is_raised_before_any_word() -> None:
-    model = script(RateLimitError("slow down", retry_after=2.0), "better")
+    model = scripted_model(RateLimitError("slow down", retry_after=2.0), "better")
 
     with pytest.raises(RateLimitError, match="slow down"):
         next(iter(model.stream(ASK)))
 
-    assert fold(model.stream(ASK)).text == "better"
+    assert collect_response(model.stream(ASK)).text == "better"
 
 
 def test_a_function_in_the_script_sees_the_request() -> None:
-    model = script(lambda request: request.messages[-1].text.upper())
+    model = scripted_model(lambda request: request.messages[-1].text.upper())
 
-    assert fold(model.stream(ASK)).text == "HOW ARE YOU?"
+    assert collect_response(model.stream(ASK)).text == "HOW ARE YOU?"
 
 
 def test_a_whole_response_is_played_as_it_is() -> None:
-    parts = (Thought("a tool, then"), Text("Let me see."), ToolCall("clock", "{}", "call_0"))
+    parts = (Thinking("a tool, then"), Text("Let me see."), ToolCall("clock", "{}", "call_0"))
     response = Response(Message("assistant", parts), "tool_calls", None, Usage(3, 4), "m")
-    model = script(response)
+    model = scripted_model(response)
 
     chunks = list(model.stream(Request(ASK.messages, stop=("see",))))
 
-    assert fold(chunks) == response
-    assert isinstance(chunks[0], ThoughtDelta)
+    assert collect_response(chunks) == response
+    assert isinstance(chunks[0], ThinkingDelta)
 
 
 def test_a_plain_answer_ends_at_the_earliest_stop_string() -> None:
-    model = script("Question: 2+2=4\nEnd")
+    model = scripted_model("Question: 2+2=4\nEnd")
     request = Request(ASK.messages, stop=("\n", "="))
 
-    response = fold(model.stream(request))
+    response = collect_response(model.stream(request))
 
     assert (response.text, response.finish, response.stop) == ("Question: 2+2", "stop", "=")
 
 
 def test_a_model_without_the_ability_to_stop_runs_on() -> None:
-    model = script("2+2=4", abilities=EVERY_ABILITY - {"stop"})
+    model = scripted_model("2+2=4", capabilities=EVERY_ABILITY - {"stop"})
 
-    response = fold(model.stream(Request(ASK.messages, stop=("=",))))
+    response = collect_response(model.stream(Request(ASK.messages, stop=("=",))))
 
     assert (response.text, response.stop) == ("2+2=4", None)
 
 
 def test_usage_is_unknown_unless_the_script_says_it() -> None:
-    silent = fold(script("a").stream(ASK))
-    telling = fold(script("a", usage=Usage(10, 1)).stream(ASK))
+    silent = collect_response(scripted_model("a").stream(ASK))
+    telling = collect_response(scripted_model("a", usage=Usage(10, 1)).stream(ASK))
 
     assert silent.usage is None
     assert telling.usage == Usage(10, 1)
 
 
 def test_closing_a_stream_ends_the_call() -> None:
-    model = script("a long answer indeed", "next")
+    model = scripted_model("a long answer indeed", "next")
     stream = model.stream(ASK)
     next(stream)
 
@@ -136,11 +136,11 @@ def test_closing_a_stream_ends_the_call() -> None:
     stream.close()
 
     assert list(stream) == []
-    assert fold(model.stream(ASK)).text == "next"
+    assert collect_response(model.stream(ASK)).text == "next"
 
 
 def test_two_tasks_take_turns_between_chunks() -> None:
-    model = script("aaaa", "bbbb", chunk=1)
+    model = scripted_model("aaaa", "bbbb", chunk=1)
     heard = ""
 
     async def listen() -> None:
@@ -157,7 +157,7 @@ def test_two_tasks_take_turns_between_chunks() -> None:
 
 
 def test_its_repr_tells_how_far_the_script_is() -> None:
-    model = script("one", "two")
-    fold(model.stream(ASK))
+    model = scripted_model("one", "two")
+    collect_response(model.stream(ASK))
 
     assert repr(model) == "Scripted('scripted', 1 of 2 answers given)"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from taiwa.kernel import Usage
-from taiwa.kernel.ledger import Spent
 from taiwa.kernel.records import Json
-from taiwa.models.scripted import script
+from taiwa.kernel.usage_limits import RunUsage
+from taiwa.models.scripted import scripted_model
 from taiwa.operations import inspect, say
 from taiwa.operations.ask import AskOptions, open_ask_app
 from taiwa.operations.batch import BatchOptions, Counts, open_rows, preview_turns, run_turns
@@ -23,11 +23,11 @@ from taiwa.operations.results import (
     turn_to_json,
     usage_to_json,
 )
+from taiwa.sessions.checkout import Repository
+from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+from taiwa.sessions.session import Session
 from taiwa.settings import Settings, load
 from taiwa.store import Store
-from taiwa.talk.desk import Desk
-from taiwa.talk.talk import Talk
-from taiwa.talk.turn import TurnOptions, Voice
 
 
 @pytest.fixture
@@ -37,13 +37,13 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 @pytest.fixture
-def desk(settings: Settings) -> Desk:
-    return Desk(Store.open(settings.store))
+def repository(settings: Settings) -> Repository:
+    return Repository(Store.open(settings.store))
 
 
-def opened(desk: Desk, *answers: str, session: str = "s") -> Talk:
-    name, conversation = say.find_or_create_session(desk, say.SayOptions(session=session))
-    return Talk(desk, name, conversation, Voice(script(*answers)), options=TurnOptions())
+def opened(repository: Repository, *answers: str, session: str = "s") -> Session:
+    name, conversation = say.find_or_create_session(repository, say.SayOptions(session=session))
+    return Session(repository, name, conversation, PricedModel(scripted_model(*answers)), options=TurnOptions())
 
 
 def keys(found: Json) -> list[str]:
@@ -52,8 +52,8 @@ def keys(found: Json) -> list[str]:
     return list(found)
 
 
-def test_a_turn_has_its_place_and_its_bill(desk: Desk) -> None:
-    turn = opened(desk, 'Hello!\n@@delta\n{"topics": ["tea"]}').say("Hi")
+def test_a_turn_has_its_place_and_its_bill(repository: Repository) -> None:
+    turn = opened(repository, 'Hello!\n@@delta\n{"topics": ["tea"]}').say("Hi")
 
     assert keys(to_json(turn)) == [
         "session", "node", "parent", "text", "delta", "warnings", "usage", "cost", "seconds",
@@ -62,28 +62,28 @@ def test_a_turn_has_its_place_and_its_bill(desk: Desk) -> None:
     assert turn.ask is None
 
 
-def test_what_is_inspected_is_json(desk: Desk) -> None:
-    talk = opened(desk, 'Hello!\n@@delta\n{"topics": ["tea"]}', 'Yes.\n@@delta\n{"topics": ["milk"]}')
+def test_what_is_inspected_is_json(repository: Repository) -> None:
+    talk = opened(repository, 'Hello!\n@@delta\n{"topics": ["tea"]}', 'Yes.\n@@delta\n{"topics": ["milk"]}')
     talk.say("Hi")
     talk.say("And milk?")
 
-    assert [each.turn for each in inspect.log(desk, "s", 9)] == [0, 1, 2]
-    assert keys(to_json(inspect.show(desk, "s")))[-2:] == ["state", "calls"]
-    assert keys(to_json(inspect.diff(desk, "s~1", "s"))) == ["before", "after", "state", "text"]
-    assert keys(to_json(inspect.why(desk, "topics", "s")))[:3] == ["path", "node", "kind"]
-    assert keys(to_json(StateResult(desk.at("s")))) == ["node", "turn", "app", "state"]
-    assert json.dumps(to_json(inspect.tree(desk)))
-    assert json.dumps(to_json(inspect.value_history(desk, "topics", "s")))
-    assert json.dumps(to_json(CostResult("app", desk.store.costs("app"))))
-    found, changes = inspect.set_value(desk, "s", "topics", ["coffee"])
+    assert [each.turn for each in inspect.log(repository, "s", 9)] == [0, 1, 2]
+    assert keys(to_json(inspect.show(repository, "s")))[-2:] == ["state", "calls"]
+    assert keys(to_json(inspect.diff(repository, "s~1", "s"))) == ["before", "after", "state", "text"]
+    assert keys(to_json(inspect.why(repository, "topics", "s")))[:3] == ["path", "node", "kind"]
+    assert keys(to_json(StateResult(repository.at("s")))) == ["node", "turn", "app", "state"]
+    assert json.dumps(to_json(inspect.tree(repository)))
+    assert json.dumps(to_json(inspect.value_history(repository, "topics", "s")))
+    assert json.dumps(to_json(CostResult("app", repository.store.costs("app"))))
+    found, changes = inspect.set_value(repository, "s", "topics", ["coffee"])
     assert keys(to_json(found)) == ["session", "node", "parent", "state"]
     assert [inspect.describe_change(change) for change in changes]
     for form in inspect.EXPORT_FORMATS:
-        assert "And milk?" in inspect.export(desk, "s", form)
+        assert "And milk?" in inspect.export(repository, "s", form)
 
 
-def test_a_preview_knows_what_a_cache_holds(desk: Desk) -> None:
-    talk = opened(desk, "Hello!\n@@delta\n{}")
+def test_a_preview_knows_what_a_cache_holds(repository: Repository) -> None:
+    talk = opened(repository, "Hello!\n@@delta\n{}")
 
     assert say.preview_turn(talk.conversation, "Hi").cached_tokens == 0
     talk.say("Hi")
@@ -93,7 +93,7 @@ def test_a_preview_knows_what_a_cache_holds(desk: Desk) -> None:
     assert keys(to_json(preview)) == ["digest", "tokens", "cached_tokens", "messages"]
 
 
-def test_a_question_to_documents_is_one_object(desk: Desk, settings: Settings, tmp_path: Path) -> None:
+def test_a_question_to_documents_is_one_object(repository: Repository, settings: Settings, tmp_path: Path) -> None:
     folder = tmp_path / "rules"
     folder.mkdir()
     (folder / "leave.md").write_text("# Leave\n\nEverybody has ten days of paid leave.\n")
@@ -105,8 +105,10 @@ def test_a_question_to_documents_is_one_object(desk: Desk, settings: Settings, t
     assert found.passages[0].marks
     app = open_ask_app(settings, AskOptions((str(folder),), assess_by="no-model", max_questions=0))
     assert app.values["max_questions"] == 0
-    desk.place, desk.settings = settings.store, settings
-    turn = Talk(desk, "q", desk.start(app), Voice(script())).say("how many days of paid leave does everybody have")
+    repository.place, repository.settings = settings.store, settings
+    turn = Session(repository, "q", repository.start(app), PricedModel(scripted_model())).say(
+        "how many days of paid leave does everybody have"
+    )
 
     assert turn.ask is not None
     assert turn.ask.is_answered
@@ -132,12 +134,12 @@ def test_types_and_constraints_are_json(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_batch_are_json(
-    desk: Desk, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    repository: Repository, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "lines.txt"
     file.write_text("one\ntwo\n")
-    model = script("1\n@@delta\n{}", "2\n@@delta\n{}")
-    monkeypatch.setattr("taiwa.operations.batch.open_voice", lambda *_: Voice(model))
+    model = scripted_model("1\n@@delta\n{}", "2\n@@delta\n{}")
+    monkeypatch.setattr("taiwa.operations.batch.open_priced_model", lambda *_: PricedModel(model))
     rows: list[Json] = []
 
     def add(row: object, _: Counts) -> None:
@@ -145,7 +147,7 @@ def test_rows_of_a_batch_are_json(
 
     with open_rows(str(file)) as given:
         assert preview_turns(BatchOptions("chat", "fold"), given).rows == 2
-        counts = run_turns(desk, settings, TurnOptions(), BatchOptions("chat", "fold"), given, add)
+        counts = run_turns(repository, settings, TurnOptions(), BatchOptions("chat", "fold"), given, add)
 
     assert [row["answer"] for row in rows if isinstance(row, dict)] == ["1", "2"]
     assert to_json(counts.result("")) == {
@@ -155,7 +157,7 @@ def test_rows_of_a_batch_are_json(
 
 
 def test_usage_that_a_call_did_not_report_is_not_known() -> None:
-    cut = Spent(2, usage=Usage(3, 4), unmetered=1, cost=None, estimated=Usage(5, 6))
+    cut = RunUsage(2, usage=Usage(3, 4), calls_without_usage=1, cost=None, estimated=Usage(5, 6))
 
     assert usage_to_json(cut) is None
     told = reported_usage_to_json(cut)

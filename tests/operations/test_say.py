@@ -1,9 +1,9 @@
 import pytest
 
-from taiwa.apps.load import load_text
-from taiwa.conversation.derive import tokens_of
+from taiwa.apps.catalog import load_text
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.values import JsonSchema, Request, Text, ToolSpec, user
+from taiwa.kernel.messages import JsonSchema, Request, Text, ToolSpec, user
+from taiwa.kernel.text import estimate_tokens
 from taiwa.operations.say import render_request, request_text, request_tokens
 
 TEXT = """\
@@ -61,7 +61,7 @@ def test_tokens_are_those_of_all_words_and_a_few_for_each_message() -> None:
     request = render_request(APP, "文" * 30)
 
     words = sum(
-        tokens_of(part.text) for message in request.messages for part in message.parts if isinstance(part, Text)
+        estimate_tokens(part.text) for message in request.messages for part in message.parts if isinstance(part, Text)
     )
     assert request_tokens(request) == words + 4 * 2
 

@@ -28,6 +28,7 @@ __all__ = [
     "silence",
     "speech",
     "status",
+    "together",
     "words",
 ]
 
@@ -164,6 +165,21 @@ def drip(piece: bytes, gap: float, *before: bytes) -> Act:
     return act
 
 
+def together(count: int, act: Act) -> Act:
+    """Answer each request only when `count` of them are here."""
+    here: list[Scene] = []
+    all_here = asyncio.Event()
+
+    async def wait(scene: Scene) -> None:
+        here.append(scene)
+        if len(here) == count:
+            all_here.set()
+        await all_here.wait()
+        await act(scene)
+
+    return wait
+
+
 class FaultServer:
     """The server: each request gets the next act, the last act is repeated."""
 
@@ -191,12 +207,12 @@ class FaultServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(300)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(300)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -124,7 +124,7 @@ class LlamaServer:
         raise RuntimeError(f"the llama.cpp server did not start:\n{self.log.read_text(errors='replace')[-2000:]}")
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=300)
 
 
 def serve(model: str, *, embeddings: bool = False) -> None:

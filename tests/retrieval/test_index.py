@@ -85,9 +85,9 @@ def test_evidence_says_nothing_of_what_may_not_be_seen(filled: Index) -> None:
 
 
 def test_evidence_names_what_points_at_nothing(filled: Index) -> None:
-    assert filled.evidence("how much is it?").dangling == ("it",)
-    assert filled.evidence("how much is it?", history=[user("the gym")]).dangling == ()
-    assert ScopedRetriever([filled], history=[user("the gym")]).evidence("how much is it?").dangling == ()
+    assert filled.evidence("how much is it?").unresolved_references == ("it",)
+    assert filled.evidence("how much is it?", history=[user("the gym")]).unresolved_references == ()
+    assert ScopedRetriever([filled], history=[user("the gym")]).evidence("how much is it?").unresolved_references == ()
     assert ScopedRetriever([]).evidence("anything") == Evidence()
 
 

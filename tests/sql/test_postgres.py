@@ -118,7 +118,7 @@ def test_two_that_wait_for_each_other_do_not_wait_for_ever(
         try:
             with db.transaction():
                 db.lock(first)
-                both.wait(10)
+                both.wait(300)
                 db.lock(second)
             outcomes.append("done")
         except ConflictError as error:

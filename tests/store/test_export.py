@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.conversation.node import Node
+from taiwa.conversation.history import Node
 from taiwa.kernel.errors import ConflictError, InputError, StoreError
 from taiwa.kernel.records import Json, canonical
 from taiwa.store import Store

@@ -14,7 +14,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from taiwa.conversation.node import Node
+from taiwa.conversation.history import Node
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.store import Store
 from tests.database import Database

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.conversation.node import AppSource, Node
+from taiwa.conversation.app import AppSource
+from taiwa.conversation.history import Node
 from taiwa.kernel.errors import InputError
 from taiwa.sql import sqlite as module
 from taiwa.store import DeleteResult, GcResult, Store

@@ -13,11 +13,11 @@ from tests.store.turns import begin, turn
 
 RACE = """
 import sys
-from taiwa.conversation.node import Node
+from taiwa.conversation.history import Node
 from taiwa.kernel.effects import Complete
 from taiwa.kernel.errors import ConflictError
 from taiwa.kernel.journal import Entry
-from taiwa.kernel.values import Request, Response, assistant, user
+from taiwa.kernel.messages import Request, Response, assistant, user
 from taiwa.store import Store
 
 path, me = sys.argv[1:]
@@ -44,7 +44,7 @@ print("opened")
 """
 WRITE = """
 import sys
-from taiwa.conversation.node import Node
+from taiwa.conversation.history import Node
 from taiwa.store import Store
 store = Store.open(sys.argv[1])
 tip = store.refs.tip("main")
@@ -59,7 +59,7 @@ for number in range(10**6):
 
 APPEND = """
 import sys
-from taiwa.conversation.node import Node
+from taiwa.conversation.history import Node
 from taiwa.kernel.errors import ConflictError
 from taiwa.store import Store
 
@@ -85,7 +85,7 @@ print(len(store.search(me, 1000)))
 """
 HALF = """
 import sys, time
-from taiwa.conversation.node import Node
+from taiwa.conversation.history import Node
 from taiwa.store import Store
 store = Store.open(sys.argv[1])
 tip = store.refs.tip("main")
@@ -111,7 +111,7 @@ def race(children: list[subprocess.Popen[str]]) -> list[str]:
         assert child.stdin is not None
         child.stdin.write("\n")
         child.stdin.flush()
-    return [child.communicate(timeout=30)[0].strip() for child in children]
+    return [child.communicate(timeout=300)[0].strip() for child in children]
 
 
 def test_of_several_writers_to_one_session_one_wins_and_the_others_lose_nothing(place: str) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from taiwa.conversation.node import Node
+from taiwa.conversation.history import Node
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.store import Store
 from tests.store.turns import APP, begin, root, turn

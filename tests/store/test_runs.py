@@ -11,9 +11,9 @@ import pytest
 from taiwa.kernel.effects import CallTool, Program, perform
 from taiwa.kernel.errors import ConflictError, InputError, RateLimitError, StoreError
 from taiwa.kernel.journal import Entry, Journal
-from taiwa.kernel.ledger import Price
-from taiwa.kernel.run import Runtime
-from taiwa.kernel.values import Response, ToolResult, Usage, assistant
+from taiwa.kernel.messages import Response, ToolResult, Usage, assistant
+from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.usage_limits import Price
 from taiwa.store import Run, Store
 from taiwa.store.sqlite import is_alive, start_of_process
 from tests.store.turns import APP, USAGE, answered, begin, turn
@@ -156,8 +156,8 @@ CUT_OFF = """
 import sys, time
 from taiwa.kernel.effects import Complete, perform
 from taiwa.kernel.journal import Journal
-from taiwa.kernel.run import Runtime
-from taiwa.kernel.values import Finished, Request, TextDelta, Usage, user
+from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.messages import Request, StreamEnd, TextDelta, Usage, user
 from taiwa.store import Store
 
 class Slow:
@@ -169,7 +169,7 @@ class Slow:
             print("in the third call", flush=True)
             time.sleep(600)
         yield TextDelta("answer " + said)
-        yield Finished(usage=Usage(10, 5))
+        yield StreamEnd(usage=Usage(10, 5))
 
 def program():
     for number in range(3):
@@ -211,7 +211,7 @@ def test_what_was_answered_before_a_kill_is_kept_and_the_run_can_be_resumed(plac
 
 def gone(store: Store) -> tuple[Run, ...]:
     """The runs that were cut off; a server needs a moment to see that its client is gone."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 300
     while not (found := store.runs.open_runs("main")) and time.monotonic() < deadline:
         time.sleep(0.01)
     return found

@@ -2,11 +2,12 @@
 
 import pytest
 
-from taiwa.conversation.node import AppSource, Node
+from taiwa.conversation.app import AppSource
+from taiwa.conversation.history import Node
 from taiwa.kernel.effects import CallTool
 from taiwa.kernel.errors import RateLimitError
 from taiwa.kernel.journal import Entry
-from taiwa.kernel.values import ToolResult, Usage
+from taiwa.kernel.messages import ToolResult, Usage
 from taiwa.store import Axis, CostLine, Store
 from tests.store.turns import APP, answered, begin, turn
 
@@ -34,11 +35,11 @@ def test_an_unknown_price_or_usage_makes_the_sum_unknown_and_is_counted(store: S
     run = store.runs.begin("main", None, APP.hash, "x")
     store.runs.sink(run, model="m", price=lambda *_: 5)(answered("x", "priced"))
     store.runs.sink(run, model="m", price=lambda *_: None)(answered("x", "unpriced", place=1))
-    store.runs.sink(run, model="m", price=lambda *_: 5)(answered("x", "unmetered", usage=None, place=2))
+    store.runs.sink(run, model="m", price=lambda *_: 5)(answered("x", "calls_without_usage", usage=None, place=2))
 
     (line,) = store.costs("model")
 
-    assert (line.requests, line.unpriced, line.unmetered) == (3, 1, 1)
+    assert (line.requests, line.unpriced, line.calls_without_usage) == (3, 1, 1)
     assert line.cost_nano is None
     assert line.known_nano == 5
 

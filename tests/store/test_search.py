@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.conversation.node import Node
+from taiwa.conversation.history import Node
 from taiwa.kernel.errors import InputError
 from taiwa.store import Excerpt, Store
 from taiwa.store.search import PIECE, excerpt, fold

@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from taiwa.conversation.node import Node
+from taiwa.conversation.history import Node
 from taiwa.store import Store
 from tests.store.turns import APP, answered, begin
 
@@ -42,8 +42,8 @@ def test_a_turn_costs_the_same_after_thousands(tmp_path: Path) -> None:
         late: list[float] = []
         for number in range(2500):
             node = Node(tip, "turn", APP.hash, f"text {number}", "answer " * 20)
-            started = time.perf_counter()
+            started = time.process_time()
             tip = store.commit("main", [node], expected=tip)
-            (early if number < 250 else late).append(time.perf_counter() - started)
+            (early if number < 250 else late).append(time.process_time() - started)
 
         assert sorted(late[-250:])[125] < 3 * sorted(early)[125]

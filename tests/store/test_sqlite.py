@@ -241,7 +241,7 @@ def test_threads_share_a_store(tmp_path: Path) -> None:
 
 FORKS = """
 import os, sys
-from taiwa.conversation.node import Node
+from taiwa.conversation.history import Node
 from taiwa.store import Store
 store = Store.open(sys.argv[1])
 tip = store.refs.tip("main")

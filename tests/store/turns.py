@@ -1,9 +1,10 @@
 """Small conversations for tests."""
 
-from taiwa.conversation.node import AppSource, Node
+from taiwa.conversation.app import AppSource
+from taiwa.conversation.history import Node
 from taiwa.kernel.effects import Complete
 from taiwa.kernel.journal import Entry
-from taiwa.kernel.values import Request, Response, Usage, assistant, user
+from taiwa.kernel.messages import Request, Response, Usage, assistant, user
 from taiwa.store import Store
 
 APP = AppSource("chat", "---\ntaiwa: 1\nname: chat\n---\nYou talk.\n", {"lang": "日本語"})

@@ -38,9 +38,9 @@ def sleeps(seconds: float) -> str:
 @tool
 def leaves_a_child(marker: str) -> str:
     """Start a process that lives on, and never end."""
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(900)"])
     Path(marker).write_text(str(child.pid), encoding="utf-8")
-    time.sleep(60)
+    time.sleep(900)
     return ""
 
 

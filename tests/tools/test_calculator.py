@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel import ToolError, ToolResult
 from taiwa.tools import calculate, calculator
-from taiwa.tools.numbers import spell
+from taiwa.tools.exact_numbers import spell
 
 # A tree of operations, as (its text, its value): the text is written with every parenthesis.
 Tree = tuple[str, Fraction]
@@ -196,14 +196,14 @@ def test_the_spellings_of_models_are_read_exactly(text: str, result: Fraction | 
     ],
 )
 def test_what_is_no_safe_expression_is_refused_at_once(text: str, code: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
 
     with pytest.raises(ToolError) as caught:
         calculate(text)
 
     assert caught.value.code == code
     assert "\n" not in caught.value.message
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 def test_depth_is_counted_by_level_not_by_length() -> None:
@@ -251,7 +251,7 @@ def test_a_written_tree_has_the_value_of_the_tree(tree: Tree) -> None:
 
 @given(st.text(st.characters(max_codepoint=0x2FFF)) | st.text("0123456789.,+-*/^%()x eE$", max_size=60))
 def test_any_text_gives_a_number_or_a_tool_error(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
 
     try:
         result: Fraction | ToolError = calculate(text)
@@ -259,7 +259,7 @@ def test_any_text_gives_a_number_or_a_tool_error(text: str) -> None:
         result = error
 
     assert isinstance(result, (Fraction, ToolError))
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 @pytest.mark.parametrize(

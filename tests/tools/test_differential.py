@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from taiwa.kernel import ToolError
 from taiwa.tools import balance, calculate, formula, mass
-from taiwa.tools.elements import elements, nuclides, weight
-from taiwa.tools.equation import equation
+from taiwa.tools.chemical_formulas import elements, nuclides, weight
+from taiwa.tools.stoichiometry import equation
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

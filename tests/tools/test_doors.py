@@ -10,15 +10,13 @@ from typing import Any, cast
 import pytest
 
 from taiwa.evals.tools import ToolAnswer, ToolCaller, solve_exercise
-from taiwa.flows.protocol import Protocol
-from taiwa.flows.react import ReAct
-from taiwa.flows.tagged import Tagged
+from taiwa.flows.solve.tool_call_formats import ReAct, Tagged, ToolCallFormat
 from taiwa.kernel import CallTool, Program, Runtime, ToolError, ToolResult, perform
-from taiwa.kernel.values import Message, Request, fold, user
-from taiwa.models.names import resolve
-from taiwa.models.wire import Codec
-from taiwa.tools import Isolated, builtin, isolated, strict
-from taiwa.tools.mcp import mounted
+from taiwa.kernel.messages import Message, Request, collect_response, user
+from taiwa.models.http_api.provider_interface import Codec
+from taiwa.models.registry import resolve
+from taiwa.tools import IsolatedTool, builtin, isolated, strict
+from taiwa.tools.mcp import mcp_tools
 
 EXERCISES = [
     {"id": "a", "kind": "arithmetic", "input": "1,000 × (2 + 1/2)%", "gold": 25},
@@ -49,7 +47,7 @@ def by_python(name: str, text: str) -> ToolResult:
     return ToolResult(plain.text, name, value=plain.value)
 
 
-def in_text(protocol: Protocol) -> ToolCaller:
+def in_text(protocol: ToolCallFormat) -> ToolCaller:
     """A call as a model writes it in its reasoning."""
 
     def call(name: str, text: str) -> ToolResult:
@@ -141,7 +139,7 @@ def by_wire(model: str, stream: Callable[[str, str], bytes]) -> ToolCaller:
         assert schema["required"] == list(schema["properties"])
         written = json.dumps({each: text if each == needed(name) else None for each in schema["required"]})
         decoder = codec.decoder("text/event-stream")
-        response = fold([*decoder.feed(stream(name, written)), *decoder.close()])
+        response = collect_response([*decoder.feed(stream(name, written)), *decoder.close()])
         (wish,) = response.message.tool_calls
 
         result = by_runtime(wish.name, json.loads(wish.arguments))
@@ -169,8 +167,8 @@ DOORS: dict[str, ToolCaller] = {"python": by_python, **TEXT, **NATIVE}
 @pytest.fixture(scope="module")
 def apart() -> Iterator[dict[str, ToolCaller]]:
     """The doors behind which another process works: a worker, and a server that speaks MCP."""
-    workers: dict[str, Isolated] = {name: isolated(tool) for name, tool in builtin().items()}
-    with mounted([sys.executable, "-m", "taiwa", "mcp"]) as tools:
+    workers: dict[str, IsolatedTool] = {name: isolated(tool) for name, tool in builtin().items()}
+    with mcp_tools([sys.executable, "-m", "taiwa", "mcp"]) as tools:
         served = {tool.spec.name.removeprefix("taiwa_"): tool for tool in tools}
         yield {
             "worker": lambda name, text: workers[name].call({needed(name): text}),

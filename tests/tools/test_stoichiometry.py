@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel import ToolError
 from taiwa.tools import balance, stoichiometry
-from taiwa.tools.equation import Equation, Term, equation
-from taiwa.tools.linear import null_space, positive_solution
+from taiwa.tools.stoichiometry import Equation, Term, equation, null_space, positive_solution
 
 
 @pytest.mark.parametrize(
@@ -130,13 +129,13 @@ def test_the_tool_gives_every_coefficient() -> None:
     ],
 )
 def test_what_is_no_equation_is_refused(text: str, code: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
 
     with pytest.raises(ToolError) as caught:
         balance(text)
 
     assert caught.value.code == code
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 def conserved(whole: Equation) -> bool:

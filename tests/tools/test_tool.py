@@ -7,7 +7,7 @@ import pytest
 from pydantic import Field
 
 from taiwa.kernel import InputError, Json, LimitError, ToolError, ToolResult
-from taiwa.kernel.protocols import Tool
+from taiwa.kernel.runtime import Tool
 from taiwa.tools import FunctionTool, tool
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.models.builtin.tokens import END, Tokens
+from taiwa.models.builtin.tokenizer import END, Tokens
 from training.builtin import check
 from training.builtin.corpus import DOMAINS, LONGEST, SCORED, WHOLE, Corpus, laid_out, samples
 from training.builtin.overlap import Overlap

@@ -9,8 +9,8 @@ from timeit import timeit
 
 import pytest
 
-from taiwa.models.builtin.figures import figures
-from taiwa.models.builtin.plain import plain
+from taiwa.models.builtin.copy_constraint import figures
+from taiwa.models.builtin.prompt_text import plain
 from taiwa.tools import calculate, calculator
 from training.builtin.quantities import CONSTANTS, MAKERS, MISSING, REFUSAL, SHARES
 from training.builtin.quantities.telling import Ask, Teller, Thing

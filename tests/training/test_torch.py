@@ -8,9 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from taiwa.models.builtin.network import Network  # noqa: E402  (torch may not be here)
-from taiwa.models.builtin.tokens import Tokens  # noqa: E402
-from taiwa.models.builtin.weights import loaded  # noqa: E402
+from taiwa.models.builtin.network import Network, loaded  # noqa: E402
+from taiwa.models.builtin.tokenizer import Tokens  # noqa: E402
 from training.builtin.export import export  # noqa: E402
 from training.builtin.model import Config, Transformer  # noqa: E402
 from training.builtin.optimise import Optimiser, orthogonal  # noqa: E402

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.models.builtin.tokens import BYTES, Tokens
+from taiwa.models.builtin.tokenizer import BYTES, Tokens
 from training.builtin.vocabulary import ELEMENTS, SPECIAL, train, write
 
 TEXTS = [

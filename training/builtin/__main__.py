@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from taiwa.models.builtin.tokens import Tokens
+    from taiwa.models.builtin.tokenizer import Tokens
     from training.builtin.model import Transformer
 
     Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  (it has no public name)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from taiwa.models.builtin.tokens import Tokens
+from taiwa.models.builtin.tokenizer import Tokens
 from training.builtin.corpus import Corpus, samples
 from training.builtin.overlap import Overlap
 from training.builtin.samples import Sample

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from taiwa.models.builtin.tokens import END, Tokens
+from taiwa.models.builtin.tokenizer import END, Tokens
 from training.builtin.asking import SHARES as ASKING
 from training.builtin.chemistry import SHARES as CHEMISTRY
 from training.builtin.desk import SHARES as DESK

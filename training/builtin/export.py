@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from taiwa.models.builtin.tokens import tokenizer
+from taiwa.models.builtin.tokenizer import tokenizer
 
 __all__ = ["FORMAT", "export"]
 

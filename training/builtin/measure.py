@@ -12,7 +12,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from taiwa.models.builtin.tokens import Tokens
+from taiwa.models.builtin.tokenizer import Tokens
 from training.builtin.corpus import WHOLE, laid_out, samples
 from training.builtin.model import Transformer
 from training.builtin.samples import Sample

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from taiwa.models.builtin.tokens import Tokens
+from taiwa.models.builtin.tokenizer import Tokens
 from training.builtin.corpus import Corpus
 from training.builtin.model import Config, Transformer
 from training.builtin.optimise import Optimiser

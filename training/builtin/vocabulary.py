@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from taiwa.models.builtin.tokens import END, Tokens, runs
+from taiwa.models.builtin.tokenizer import END, Tokens, runs
 
 __all__ = ["ANSWER", "SCORES", "SPECIAL", "TASKS", "train", "write"]
 

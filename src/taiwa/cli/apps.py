@@ -28,7 +28,7 @@ def apps() -> None:
 @flags("json")
 def list_(shared: Flags) -> None:
     """List your own apps and the built-in ones."""
-    from taiwa.apps.catalogue import apps as all_apps
+    from taiwa.apps.catalog import apps as all_apps
 
     found = all_apps()
     if shared.as_json:
@@ -41,7 +41,7 @@ def list_(shared: Flags) -> None:
 @click.argument("name")
 def new_(name: str) -> None:
     """Create a commented app file NAME: a path, or a name in the folder of your apps."""
-    from taiwa.apps.catalogue import new, own_folder
+    from taiwa.apps.catalog import new, own_folder
 
     path = Path(name) if "/" in name or name.endswith(".md") else own_folder() / f"{name}.md"
     made = new(path, path.stem)
@@ -54,8 +54,7 @@ def new_(name: str) -> None:
 @flags("json")
 def check_(shared: Flags, name: str) -> None:
     """Check an app file: list errors with their lines and remedies. A fault gives exit code 2."""
-    from taiwa.apps.catalogue import find_path
-    from taiwa.apps.load import check
+    from taiwa.apps.catalog import check, find_path
 
     path = find_path(name)
     faults = check(path)

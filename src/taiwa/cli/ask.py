@@ -15,12 +15,12 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
+    from taiwa.ask.result import AskResult
+    from taiwa.ask.types import UserProfile
     from taiwa.conversation.app import App
-    from taiwa.flows.askresult import AskResult
-    from taiwa.flows.person import Person
     from taiwa.operations.ask import AskOptions
-    from taiwa.talk.people import People
-    from taiwa.talk.talk import Talk
+    from taiwa.sessions.session import Session
+    from taiwa.sessions.users import People
 
 __all__ = ["ask", "user"]
 
@@ -86,7 +86,7 @@ def _app(shared: Flags, options: "AskOptions") -> "App | str":
     """Return the app with the options as its parameters; an existing conversation keeps those that it has."""
     from taiwa.operations.ask import AskOptions, open_ask_app
 
-    if shared.go_on or (shared.session and shared.desk().store.refs.has(shared.session)):
+    if shared.go_on or (shared.session and shared.repository().store.refs.has(shared.session)):
         if options != AskOptions():
             raise InputError("an existing conversation keeps its indexes, user and policy; remove these options")
         return "ask"
@@ -95,7 +95,7 @@ def _app(shared: Flags, options: "AskOptions") -> "App | str":
     return open_ask_app(shared.settings(), options, reporter())
 
 
-def _turn(talk: "Talk", text: str, shared: Flags) -> "AskResult":
+def _turn(talk: "Session", text: str, shared: Flags) -> "AskResult":
     """Make one turn and print its result."""
     from taiwa.operations.results import ask_to_json
 
@@ -167,16 +167,16 @@ def user() -> None:
 
 
 def _people(shared: Flags) -> "People":
-    from taiwa.talk.people import People
+    from taiwa.sessions.users import People
 
-    return People(shared.desk().store)
+    return People(shared.repository().store)
 
 
 @user.command("list")
 @flags("json", "store")
 def list_(shared: Flags) -> None:
     """List the users."""
-    kept = shared.desk().store.users.list()
+    kept = shared.repository().store.users.list()
     if shared.as_json:
         emit([{"user": each.name, "verdicts": each.feedback, "sessions": each.sessions} for each in kept])
     elif not kept:
@@ -217,11 +217,11 @@ def show_(shared: Flags, name: str) -> None:
 @flags("json", "store")
 def set_(shared: Flags, name: str, facts: tuple[str, ...], file: Path | None) -> None:
     """Set facts of NAME, `language`, or thresholds such as `asking`. `KEY=` deletes a fact."""
-    from taiwa.apps.profile import changed, load_profile
-    from taiwa.flows.person import Person
+    from taiwa.ask.types import UserProfile
+    from taiwa.sessions.users import changed, load_profile
 
     people = _people(shared)
-    found = people.get(name) if people.has(name) else Person(name)
+    found = people.get(name) if people.has(name) else UserProfile(name)
     if file is not None:
         found = load_profile(file)
     found = replace(found, name=name)
@@ -241,7 +241,7 @@ def set_(shared: Flags, name: str, facts: tuple[str, ...], file: Path | None) ->
 @flags("json", "store")
 def tell_(shared: Flags, name: str, verdict: str, asked: bool) -> None:
     """Store a verdict of NAME on the last act: good, bad, should_have_asked or should_not_have_asked."""
-    from taiwa.flows.person import Feedback, read_verdict
+    from taiwa.ask.types import Feedback, read_verdict
 
     meant = read_verdict(verdict)
     asked = asked or meant == "should_not_have_asked"
@@ -257,7 +257,7 @@ def tell_(shared: Flags, name: str, verdict: str, asked: bool) -> None:
 @flags("json", "store")
 def reset_(shared: Flags, name: str) -> None:
     """Delete the verdicts of NAME, and so what they changed; the profile stays."""
-    count = shared.desk().store.users.clear_feedback(name)
+    count = shared.repository().store.users.clear_feedback(name)
     if shared.as_json:
         emit({"user": name, "deleted": count})
     else:
@@ -269,7 +269,7 @@ def reset_(shared: Flags, name: str) -> None:
 @flags("json", "store")
 def remove_(shared: Flags, name: str) -> None:
     """Delete NAME with profile and feedback; the conversations stay, without a user."""
-    shared.desk().store.users.delete(name)
+    shared.repository().store.users.delete(name)
     if shared.as_json:
         emit({"removed": name})
     else:
@@ -281,7 +281,7 @@ def remove_(shared: Flags, name: str) -> None:
 @flags("json", "store")
 def export_(shared: Flags, name: str) -> None:
     """Write the profile of NAME as YAML, which `set --file` reads; with --json everything that is stored, feedback too."""
-    from taiwa.apps.profile import write_profile
+    from taiwa.sessions.users import write_profile
 
     people = _people(shared)
     found = people.get(name)
@@ -289,18 +289,18 @@ def export_(shared: Flags, name: str) -> None:
         verdicts: list[Json] = [
             {"verdict": each.verdict, "asked": each.asked, "decision": each.decision} for each in people.feedback(name)
         ]
-        sessions: list[Json] = list(shared.desk().store.users.sessions(name))
+        sessions: list[Json] = list(shared.repository().store.users.sessions(name))
         emit({**_profile(found), "verdicts": verdicts, "sessions": sessions})
     else:
         say_line(write_profile(found).rstrip("\n"))
 
 
-def _thresholds(found: "Person") -> dict[str, float]:
+def _thresholds(found: "UserProfile") -> dict[str, float]:
     own = found.thresholds
     return {name: float(getattr(own, name)) for name in type(own).__dataclass_fields__}
 
 
-def _profile(found: "Person") -> dict[str, Json]:
+def _profile(found: "UserProfile") -> dict[str, Json]:
     thresholds: dict[str, Json] = {**_thresholds(found)}
     return {
         "user": found.name,
@@ -310,5 +310,5 @@ def _profile(found: "Person") -> dict[str, Json]:
     }
 
 
-def _learnt(found: "Person") -> dict[str, Json]:
+def _learnt(found: "UserProfile") -> dict[str, Json]:
     return {"welcome": round(found.patience.mean, 4), "unclear": round(found.limits.unclear, 4)}

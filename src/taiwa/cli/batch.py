@@ -64,12 +64,12 @@ def batch(
             print_batch_preview(preview_turns(options, rows), as_json=shared.as_json, more=more)
             return
         chosen = shared.settings()
-        desk, turns = shared.desk(chosen), turn_options(shared, chosen)
+        repository, turns = shared.repository(chosen), turn_options(shared, chosen)
         write_rows(
             shared,
             output,
             rows.count,
-            lambda on_row: run_turns(desk, chosen, turns, options, rows, on_row, ask=ask_param()),
+            lambda on_row: run_turns(repository, chosen, turns, options, rows, on_row, ask=ask_param()),
             resume=resume,
         )
 
@@ -188,7 +188,7 @@ def _progress(count: int, out: TextIO) -> "Generator[Callable[[Counts], None]]":
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from taiwa.observe.prices import money
+    from taiwa.models.pricing import format_cost
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=errors(), transient=True) as shown:
@@ -196,6 +196,6 @@ def _progress(count: int, out: TextIO) -> "Generator[Callable[[Counts], None]]":
 
         def advance(counts: "Counts") -> None:
             more = " · " + _("{failed} failed", failed=counts.failed) if counts.failed else ""
-            shown.update(task, advance=1, description=_("rows") + f"{more} · {money(counts.spent.cost)}")
+            shown.update(task, advance=1, description=_("rows") + f"{more} · {format_cost(counts.spent.cost)}")
 
         yield advance

@@ -19,12 +19,11 @@ from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import App
-    from taiwa.conversation.fields import Field
-    from taiwa.conversation.places import Change
-    from taiwa.conversation.state import State
-    from taiwa.kernel.session import Event
-    from taiwa.talk.talk import Heard, Talk
-    from taiwa.talk.turn import Voice
+    from taiwa.conversation.state import Field, State
+    from taiwa.conversation.state_paths import Change
+    from taiwa.kernel.execution import Event
+    from taiwa.sessions.durable_turn import PricedModel
+    from taiwa.sessions.session import Session, TurnEvent
 
 __all__ = ["SLASHES", "InterruptHandler", "Lines", "Repl", "chat", "moved"]
 
@@ -50,29 +49,29 @@ def chat(shared: Flags, app: str) -> None:
     printf '%s\\n' Hello /state | taiwa chat
     """
     from taiwa.cli.keyboard import Keyboard, Pipe, history_of
-    from taiwa.talk.opening import open_voice
+    from taiwa.sessions.session import open_priced_model
 
     live = sys.stdin.isatty() and sys.stdout.isatty() and not shared.as_json
     interrupts = InterruptHandler()
     talk = open_session(shared, app, interrupts="keep" if live else "raise", observers=(interrupts.watch,))
     lines = (
-        Keyboard(history_of(talk.desk.store.path), {name: slash.help for name, slash in SLASHES.items()})
+        Keyboard(history_of(talk.repository.store.path), {name: slash.help for name, slash in SLASHES.items()})
         if live
         else Pipe()
     )
     repl = Repl(talk, lines, interrupts, as_json=shared.as_json, verbose=shared.verbose)
-    repl.voice_of = lambda new: open_voice(None, shared.settings(), new)
+    repl.voice_of = lambda new: open_priced_model(None, shared.settings(), new)
     if live:
         tell(
             _(
                 "{app} · {model} · {session}   /help lists the commands, Ctrl-D quits",
                 app=talk.app.name,
-                model=talk.voice.model.name,
+                model=talk.priced_model.model.name,
                 session=talk.session,
             )
         )
         if not shared.verbose:
-            print_default_model(shared.settings(), talk.voice)
+            print_default_model(shared.settings(), talk.priced_model)
     repl.run()
     if live and not repl.talk.conversation.fresh and not shared.no_store:
         tell(_("saved as {session}; continue with: taiwa chat -s {session}", session=repl.talk.session))
@@ -95,7 +94,7 @@ class InterruptHandler:
 
     def watch(self, event: "Event") -> None:
         """Observe a turn, and end the answer if the key was pressed outside its stream."""
-        from taiwa.kernel.values import TextDelta
+        from taiwa.kernel.messages import TextDelta
 
         if self._waiting and isinstance(event, TextDelta):
             self._waiting = False
@@ -107,7 +106,7 @@ class InterruptHandler:
 
         Signals reach the main thread only; in any other one nothing is handled.
         """
-        from taiwa.kernel.run import answer_chunks
+        from taiwa.kernel.runtime import answer_chunks
 
         self.pressed = self._waiting = False
         if threading.current_thread() is not threading.main_thread():
@@ -159,10 +158,10 @@ class Lines(Protocol):
 class Repl:
     """An interactive conversation; slash commands change it."""
 
-    talk: "Talk"
+    talk: "Session"
     lines: Lines
     interrupts: InterruptHandler = field(default_factory=InterruptHandler)
-    voice_of: "Callable[[App], Voice] | None" = None
+    voice_of: "Callable[[App], PricedModel] | None" = None
     """Opens the model that an app names; without it the session keeps its model."""
     as_json: bool = False
     verbose: bool = False
@@ -202,7 +201,7 @@ class Repl:
         except TaiwaError as error:
             tell(f"taiwa: {error.message}", "red")
 
-    def turn(self, events: "Iterator[Heard]", text: str) -> None:
+    def turn(self, events: "Iterator[TurnEvent]", text: str) -> None:
         """Make a turn; if it fails, its text is offered again."""
         from taiwa.operations.inspect import describe_change
 
@@ -212,7 +211,7 @@ class Repl:
         except TaiwaError as error:
             self.offered, self.failed = text, True
             if isinstance(error, ConflictError):
-                self.talk.conversation = self.talk.desk.at(self.talk.session)
+                self.talk.conversation = self.talk.repository.at(self.talk.session)
             raise
         except KeyboardInterrupt:
             if not self.lines.live:
@@ -242,13 +241,13 @@ class Repl:
     def _return_to(self, tip: str, node: str) -> None:
         """Take back an empty turn; its bill stays."""
         talk = self.talk
-        if talk.desk.store.refs.back(node, 1) == tip or not talk.desk.store.nodes.has(tip):
+        if talk.repository.store.refs.back(node, 1) == tip or not talk.repository.store.nodes.has(tip):
             talk.undo()
         else:
-            talk.desk.store.refs.move(talk.session, tip, node, "interrupted")
-            talk.conversation = talk.desk.checkout(tip)
+            talk.repository.store.refs.move(talk.session, tip, node, "interrupted")
+            talk.conversation = talk.repository.checkout(tip)
 
-    def _stoppable(self, events: "Iterator[Heard]") -> "Iterator[Heard]":
+    def _stoppable(self, events: "Iterator[TurnEvent]") -> "Iterator[TurnEvent]":
         if not self.lines.live:
             yield from events
             return
@@ -257,7 +256,7 @@ class Repl:
 
     def _finish_cut_off(self) -> None:
         """Offer to finish a turn of this session that was cut off."""
-        runs = self.talk.desk.store.runs
+        runs = self.talk.repository.store.runs
         found = runs.open_runs(self.talk.session)
         others = [run for run in runs.open_runs() if run.ref not in ("", self.talk.session)] if self.lines.live else []
         if others:
@@ -287,10 +286,10 @@ class Repl:
                 runs.abandon(run.id)
             tell(_("the turn was abandoned"))
 
-    def voice(self, app: "App") -> "Voice":
+    def priced_model(self, app: "App") -> "PricedModel":
         """Return the model for an app: another one only where the app names another."""
         if self.voice_of is None or app.model == self.talk.app.model:
-            return self.talk.voice
+            return self.talk.priced_model
         return self.voice_of(app)
 
     def undo(self, steps: int) -> None:
@@ -320,10 +319,10 @@ def moved(
     fields: "Iterable[Field]", before: "State", after: "State", *, everything: bool = False
 ) -> "Iterator[Change]":
     """Return the changes of a turn that are shown: those of computed fields are omitted."""
-    from taiwa.conversation.places import changes
+    from taiwa.conversation.state_paths import diff_states
 
     counted = {field.name for field in fields if field.derive and not everything}
-    return (change for change in changes(before, after) if change.place[0] not in counted)
+    return (change for change in diff_states(before, after) if change.place[0] not in counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,12 +403,14 @@ def _fork(repl: Repl, rest: str) -> None:
 
 
 def _switch(repl: Repl, rest: str) -> None:
-    from taiwa.talk.talk import Talk
+    from taiwa.sessions.session import Session
 
-    old, desk = repl.talk, repl.talk.desk
-    here = desk.at(desk.session(rest))
-    desk.store.refs.move(rest, here.tip, here.tip, "switch")
-    repl.talk = Talk(desk, rest, here, repl.voice(here.app), options=old.options, observers=(repl.interrupts.watch,))
+    old, repository = repl.talk, repl.talk.repository
+    here = repository.at(repository.session(rest))
+    repository.store.refs.move(rest, here.tip, here.tip, "switch")
+    repl.talk = Session(
+        repository, rest, here, repl.priced_model(here.app), options=old.options, observers=(repl.interrupts.watch,)
+    )
     repl.talk.spent, repl.expected = old.spent, ""
     tell(_("now on {session}, turn {turn}", session=rest, turn=here.count))
 
@@ -422,9 +423,9 @@ def _app(repl: Repl, rest: str) -> None:
         app = open_app(name, tuple(params))
     except Abort:
         raise InputError(_("nothing changed")) from None
-    voice = repl.voice(app)
+    priced_model = repl.priced_model(app)
     repl.talk.change_app(app)
-    repl.talk.voice = voice
+    repl.talk.priced_model = priced_model
     repl.report_name()
     tell(_("switched to app {app}; state that fits it was kept", app=repl.talk.app.name))
 
@@ -447,13 +448,13 @@ def _state(repl: Repl, rest: str) -> None:
 def _why(repl: Repl, rest: str) -> None:
     from taiwa.cli.inspect import print_why
 
-    print_why(repl.talk.desk, rest, repl.talk.session, as_json=repl.as_json)
+    print_why(repl.talk.repository, rest, repl.talk.session, as_json=repl.as_json)
 
 
 def _log(repl: Repl, _: str) -> None:
     from taiwa.cli.inspect import print_log
 
-    print_log(repl.talk.desk, repl.talk.session, LOGGED, as_json=repl.as_json)
+    print_log(repl.talk.repository, repl.talk.session, LOGGED, as_json=repl.as_json)
 
 
 def _cost(repl: Repl, _: str) -> None:
@@ -464,7 +465,7 @@ def _save(repl: Repl, rest: str) -> None:
     from taiwa.cli.inspect import save
 
     path = Path(rest).expanduser()
-    save(repl.talk.desk, repl.talk.session, path)
+    save(repl.talk.repository, repl.talk.session, path)
     tell(_("written to {path}", path=path))
 
 
@@ -478,9 +479,9 @@ def _bad(repl: Repl, rest: str) -> None:
 
 def _verdict(repl: Repl, text: str) -> None:
     """Store the user's verdict on the last turn, and print its effect."""
-    from taiwa.flows.askresult import AskResult
-    from taiwa.flows.person import Feedback, read_verdict
-    from taiwa.talk.people import People
+    from taiwa.ask.result import AskResult
+    from taiwa.ask.types import Feedback, read_verdict
+    from taiwa.sessions.users import People
 
     talk = repl.talk
     verdict = read_verdict(text)
@@ -488,7 +489,7 @@ def _verdict(repl: Repl, text: str) -> None:
     name = str(talk.app.values.get("user") or "")
     if ask is None:
         raise InputError(_("only turns of an app that searches documents can be rated: taiwa chat ask"))
-    people = People(talk.desk.store)
+    people = People(talk.repository.store)
     if not people.has(name):
         raise InputError(_("feedback is stored for a user: taiwa user set NAME, then taiwa chat ask -p user=NAME"))
     person = people.tell(name, Feedback(verdict, ask.act_name == "ask", talk.conversation.tip))

@@ -7,7 +7,7 @@ import click
 
 from taiwa.cli.options import Flags, flags
 from taiwa.cli.output import emit, say_line, table, tell
-from taiwa.kernel.errors import AuthError, InputError, ModelError
+from taiwa.kernel.errors import AuthenticationError, InputError, ModelError
 
 if TYPE_CHECKING:
     from taiwa.settings import Settings
@@ -89,7 +89,7 @@ def keys() -> None:
 @click.option("--no-check", is_flag=True, help="Do not try the key.")
 def set_key_(provider: str, no_check: bool) -> None:
     """Store the API key of PROVIDER, and try it with one cheap call; from a pipe one line is read."""
-    from taiwa.models.keys import key_name, set_key
+    from taiwa.models.http_api.api_keys import key_name, set_key
     from taiwa.settings import load
 
     chosen = load()
@@ -108,10 +108,10 @@ def set_key_(provider: str, no_check: bool) -> None:
 
 def _try(name: str, chosen: "Settings") -> None:
     """Try a key; a wrong key is an error, an unreachable provider a warning."""
-    from taiwa.models.findings import probed
+    from taiwa.models.http_api.api_keys import check_key, find_key
     from taiwa.models.http_api.client import HttpModel
-    from taiwa.models.keys import check_key, find_key
-    from taiwa.models.names import PROVIDERS
+    from taiwa.models.http_api.probe_server import probed
+    from taiwa.models.registry import PROVIDERS
 
     for prefix, provider in PROVIDERS.items():
         if provider.key_name == name:
@@ -119,7 +119,7 @@ def _try(name: str, chosen: "Settings") -> None:
             key = find_key(target, chosen)
             try:
                 check_key(target, key, HttpModel(target, key))
-            except AuthError:
+            except AuthenticationError:
                 raise
             except ModelError as error:
                 tell(f"the key could not be tried: {error.message}", "yellow")
@@ -132,7 +132,7 @@ def _try(name: str, chosen: "Settings") -> None:
 @flags("json")
 def list_(shared: Flags) -> None:
     """List which keys are stored, without the keys themselves."""
-    from taiwa.models.keys import list_keys
+    from taiwa.models.http_api.api_keys import list_keys
     from taiwa.settings import load
 
     rows = list_keys(load())
@@ -148,7 +148,7 @@ def list_(shared: Flags) -> None:
 @click.argument("provider")
 def remove(provider: str) -> None:
     """Delete the key of PROVIDER."""
-    from taiwa.models.keys import remove_key
+    from taiwa.models.http_api.api_keys import remove_key
     from taiwa.settings import load
 
     say_line(f"{remove_key(load(), provider)} is deleted")

@@ -123,7 +123,7 @@ DESK = Part(
             "taiwa replay desk",
             shows="0 model calls",
         ),
-        Step(gettext_noop("The bill."), "taiwa cost --by session", shows="desk"),
+        Step(gettext_noop("The bill."), "taiwa cost --by session", shows="repository"),
     ),
     "taiwa chat order",
 )  # fmt: skip
@@ -341,8 +341,8 @@ def _size() -> str:
     Raises:
         ConfigError: it is not there, or broken.
     """
-    from taiwa.models.builtin.loading import DATA
-    from taiwa.models.builtin.weights import loaded
+    from taiwa.models.builtin.model import DATA
+    from taiwa.models.builtin.network import loaded
 
     count = loaded(DATA / "weights.safetensors").count
     return f"{count / 1e6:.1f} million" if user_language() == "en" else f"{count / 1e4:,.0f} 万"

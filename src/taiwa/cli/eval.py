@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from taiwa.evals.rows import EvalRow
     from taiwa.evals.run import Evaluation, RunOptions
     from taiwa.evals.tools import ToolScore
-    from taiwa.kernel.values import Request
+    from taiwa.kernel.messages import Request
     from taiwa.settings import Settings
 
 __all__ = [
@@ -254,10 +254,10 @@ def reason_(shared: Flags, data: Path, options: EvalOptions, **given: Any) -> No
 
 
 def _reasoning(shared: Flags, given: dict[str, Any], items: "DataSet") -> "tuple[Grid, ReasoningTask]":
-    from taiwa.apps.shots import read_shots
+    from taiwa.apps.examples import read_shots
     from taiwa.evals.grid import Grid, parse_ablations, parse_modes, parse_shots
     from taiwa.evals.reasoning import ReasoningOptions, ReasoningTask
-    from taiwa.flows.rationale import Bounds
+    from taiwa.flows.solve.rationale import SolveLimits
     from taiwa.tools import builtin
 
     tools = split_names(given["tools"])
@@ -273,7 +273,7 @@ def _reasoning(shared: Flags, given: dict[str, Any], items: "DataSet") -> "tuple
     way: Any = None if given["tool_mode"] == "auto" else given["tool_mode"]
     chosen = ReasoningOptions(
         tools, given["tool_format"], way, weights, given["on_error"].replace("-", "_"),
-        Bounds(given["max_tool_calls"], given["max_tokens"]),
+        SolveLimits(given["max_tool_calls"], given["max_tokens"]),
         examples=None if given["examples"] is None else read_shots(given["examples"]),
     )  # fmt: skip
     return grid, ReasoningTask(chosen, grid.settings(), shared.settings())
@@ -337,16 +337,16 @@ def extract_(
     from taiwa.evals.extraction import EXTRACTION_REPORT, ExtractionTask, read_extractions
     from taiwa.evals.report import set_chart, set_report
     from taiwa.evals.run import Job
-    from taiwa.flows.repair import Repair
+    from taiwa.flows.retry_invalid_output import RepairPolicy
     from taiwa.operations.generate import load_output_type
-    from taiwa.talk.typed import Typing
+    from taiwa.sessions.stored_extract import ExtractRun
 
     found, kinds = read_extractions(data), split_names(options.only)
     items = tuple(item for item in found.items if not kinds or item.kind in kinds)[: options.limit]
     if not items:
         raise InputError(f"--only: {data} holds no text of {', '.join(kinds)}")
     found = replace(found, items=items)
-    task = ExtractionTask(Typing(load_output_type(target), Repair(max_repairs), mode), shared.settings())
+    task = ExtractionTask(ExtractRun(load_output_type(target), RepairPolicy(max_repairs), mode), shared.settings())
     if shared.dry_run:
         preview_request(shared, task.first_request(Job(task.settings[0], items[0])), len(items))
         return
@@ -580,7 +580,7 @@ def _progress(count: int) -> "Generator[Callable[[EvalRow], None]]":
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from taiwa.cli.output import errors
-    from taiwa.observe.prices import money
+    from taiwa.models.pricing import format_cost
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=errors(), transient=True) as shown:
@@ -591,10 +591,10 @@ def _progress(count: int) -> "Generator[Callable[[EvalRow], None]]":
         def advance(row: "EvalRow") -> None:
             nonlocal failed, cost, known
             failed += row.error is not None
-            known = known and row.spent.cost_at_most is not None
-            cost += row.spent.cost_at_most or 0
+            known = known and row.spent.max_cost is not None
+            cost += row.spent.max_cost or 0
             more = " · " + _("{failed} failed", failed=failed) if failed else ""
-            shown.update(task, advance=1, description=f"{row.setting}{more} · {money(cost if known else None)}")
+            shown.update(task, advance=1, description=f"{row.setting}{more} · {format_cost(cost if known else None)}")
 
         yield advance
 

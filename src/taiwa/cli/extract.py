@@ -8,11 +8,11 @@ import click
 from taiwa.cli.batch import MOST_AT_ONCE, print_batch_preview, write_rows
 from taiwa.cli.options import Flags, flags, read_text, read_whole, turn_options
 from taiwa.cli.output import attempt_lines, bill_line, emit, fix_lines, pretty, print_preview, say_line, table, tell
-from taiwa.kernel.errors import InputError, ShapeError
+from taiwa.kernel.errors import InputError, OutputValidationError
 
 if TYPE_CHECKING:
     from taiwa.operations.generate import SchemaStyle
-    from taiwa.talk.typed import Typing
+    from taiwa.sessions.stored_extract import ExtractRun
 
 __all__ = ["extract", "parse", "schema"]
 
@@ -75,16 +75,16 @@ def extract(
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --max-cost 0.50
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --resume
     """
-    from taiwa.flows.repair import Repair
+    from taiwa.flows.retry_invalid_output import RepairPolicy
     from taiwa.operations.generate import load_output_type
-    from taiwa.talk.typed import Typing
+    from taiwa.sessions.stored_extract import ExtractRun
 
     if (text is None) == (file is None):
         raise InputError("extract takes a TEXT, or --file and the name of a file of texts")
     if file is None and (resume or output):
         raise InputError("--resume and -o require --file")
-    repair = Repair(max_repairs, budget_tokens=repair_budget, guess=guess)
-    typing = Typing(load_output_type(target), repair, mode)
+    repair = RepairPolicy(max_repairs, budget_tokens=repair_budget, guess=guess)
+    typing = ExtractRun(load_output_type(target), repair, mode)
     if text is not None:
         _extract_one(shared, typing, read_text(text))
         return
@@ -95,20 +95,20 @@ def extract(
         if shared.dry_run:
             print_batch_preview(preview_extractions(chosen, typing, rows), as_json=shared.as_json)
             return
-        desk, turns = shared.desk(chosen), turn_options(shared, chosen)
+        repository, turns = shared.repository(chosen), turn_options(shared, chosen)
         write_rows(
             shared,
             output,
             rows.count,
-            lambda on_row: run_extractions(desk, chosen, turns, typing, rows, on_row, width=width, resume=resume),
+            lambda on_row: run_extractions(repository, chosen, turns, typing, rows, on_row, width=width, resume=resume),
             resume=resume,
             shorten=not shared.verbose,
         )
 
 
-def _extract_one(shared: Flags, typing: "Typing", text: str) -> None:
+def _extract_one(shared: Flags, typing: "ExtractRun", text: str) -> None:
     from taiwa.flows.extract import ExtractError
-    from taiwa.kernel.ledger import Spent
+    from taiwa.kernel.usage_limits import RunUsage
     from taiwa.operations.extract import extract as extract_value
     from taiwa.operations.extract import preview
     from taiwa.operations.results import to_json
@@ -118,12 +118,12 @@ def _extract_one(shared: Flags, typing: "Typing", text: str) -> None:
         print_preview(preview(chosen, typing, text), as_json=shared.as_json)
         return
     try:
-        result = extract_value(shared.desk(chosen), chosen, turn_options(shared, chosen), typing, text)
+        result = extract_value(shared.repository(chosen), chosen, turn_options(shared, chosen), typing, text)
     except ExtractError as error:
         if shared.verbose:
             for line in attempt_lines(error.tries):
                 tell(line)
-            if isinstance(error.spent, Spent):
+            if isinstance(error.spent, RunUsage):
                 tell(bill_line(error.spent))
         raise
     if shared.as_json:
@@ -161,7 +161,7 @@ def parse(shared: Flags, file: str, target: str, guess: bool) -> None:
     output_type = generate.load_output_type(target)
     try:
         found = generate.parse(output_type, read_whole(file), guess=guess)
-    except ShapeError as error:
+    except OutputValidationError as error:
         for line in error.diagnostics[1:] if shared.verbose else ():
             tell(line, "yellow")
         raise

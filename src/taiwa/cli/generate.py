@@ -58,7 +58,7 @@ def generate(shared: Flags, text: str, **given: Any) -> None:  # noqa: ANN401  (
     taiwa generate -m local:./qwen --regex "[0-9]{4}-[0-9]{2}" --count 4 --temperature 1 --seed 1 "When?"
     taiwa generate -m vllm:qwen --grammar sum.lark - < question.txt
     """
-    from taiwa.kernel.values import Sampling
+    from taiwa.kernel.messages import Sampling
     from taiwa.operations.generate import GenerateOptions
     from taiwa.operations.generate import generate as generate_answers
     from taiwa.operations.results import to_json

@@ -15,7 +15,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
-    from taiwa.kernel.values import Passage
+    from taiwa.kernel.messages import Passage
     from taiwa.operations.documents import EmbeddingsResult, Reporter
     from taiwa.operations.results import MarkedPassage
     from taiwa.retrieval.ingest import Progress, RefreshReport
@@ -278,7 +278,7 @@ def print_passages(found: "tuple[MarkedPassage, ...]") -> None:
 def _place(passage: "Passage") -> str:
     """Write where a passage stands: path, headings and page.
 
-    >>> from taiwa.kernel.values import Passage
+    >>> from taiwa.kernel.messages import Passage
     >>> _place(Passage("a.pdf", "", heading=("Leave", "Sick"), page=3))
     'a.pdf › Leave › Sick, page 3'
     """

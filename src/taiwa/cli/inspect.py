@@ -14,11 +14,10 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
-    from taiwa.conversation.history import Conversation
-    from taiwa.conversation.node import Node
-    from taiwa.conversation.places import Change
+    from taiwa.conversation.history import Conversation, Node
+    from taiwa.conversation.state_paths import Change
+    from taiwa.sessions.checkout import Repository
     from taiwa.store import CallRecord, Excerpt
-    from taiwa.talk.desk import Desk
 
 __all__ = [
     "diff", "export", "import_", "log", "print_changes", "print_diff", "print_log", "print_why", "save", "search", "show", "state", "why",
@@ -43,19 +42,19 @@ def log(shared: Flags, revision: str, tree: bool, limit: int) -> None:
     taiwa log chat-1~3 -n 5  list the five turns up to that revision
     taiwa log --tree         show branches
     """
-    desk = shared.desk()
+    repository = shared.repository()
     if tree:
-        _print_tree(desk, as_json=shared.as_json)
+        _print_tree(repository, as_json=shared.as_json)
     elif revision:
-        print_log(desk, revision, limit, as_json=shared.as_json)
+        print_log(repository, revision, limit, as_json=shared.as_json)
     else:
-        _print_sessions(desk, limit, as_json=shared.as_json)
+        _print_sessions(repository, limit, as_json=shared.as_json)
 
 
-def _print_sessions(desk: "Desk", limit: int, *, as_json: bool) -> None:
+def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> None:
     from taiwa.operations.results import format_time, to_json
 
-    refs = desk.store.refs.list()[:limit]
+    refs = repository.store.refs.list()[:limit]
     if as_json:
         emit(to_json(refs))
     elif not refs:
@@ -65,12 +64,12 @@ def _print_sessions(desk: "Desk", limit: int, *, as_json: bool) -> None:
         table(("session", "app", "turns", "node", "last"), rows, frozenset({2}))
 
 
-def print_log(desk: "Desk", revision: str, limit: int, *, as_json: bool = False) -> None:
+def print_log(repository: "Repository", revision: str, limit: int, *, as_json: bool = False) -> None:
     """List the turns up to a revision."""
     from taiwa.operations import inspect
     from taiwa.operations.results import to_json
 
-    entries = inspect.log(desk, revision, limit)
+    entries = inspect.log(repository, revision, limit)
     if as_json:
         emit(to_json(entries))
         return
@@ -78,19 +77,19 @@ def print_log(desk: "Desk", revision: str, limit: int, *, as_json: bool = False)
     table(("turn", "node", "kind", "text"), lines, frozenset({0}))
 
 
-def _print_tree(desk: "Desk", *, as_json: bool) -> None:
+def _print_tree(repository: "Repository", *, as_json: bool) -> None:
     """Print all histories as one forest: a node with one child is continued, with more it branches."""
     from taiwa.operations import inspect
     from taiwa.operations.results import to_json
 
-    found = inspect.tree(desk)
+    found = inspect.tree(repository)
     if as_json:
         emit(to_json(found))
         return
     stack = [(name, node, "", "") for name, node in reversed(list(found.children.get(None, {}).items()))]
     while stack:
         name, node, lead, stem = stack.pop()
-        text = _excerpt(node) or desk.app(node.app).name
+        text = _excerpt(node) or repository.app(node.app).name
         label = f"  ← {', '.join(found.names[name])}" if name in found.names else ""
         say_line(f"{lead}{name[:12]} {node.kind:4} {text}{label}")
         stack += _branches(list(found.children.get(name, {}).items()), stem)
@@ -128,7 +127,7 @@ def show(shared: Flags, revision: str) -> None:
     from taiwa.operations import inspect
     from taiwa.operations.results import to_json
 
-    found = inspect.show(shared.desk(), revision)
+    found = inspect.show(shared.repository(), revision)
     if shared.as_json:
         emit(to_json(found))
         return
@@ -159,7 +158,7 @@ def search(shared: Flags, text: str, limit: int) -> None:
     """
     from taiwa.operations.results import to_json
 
-    hits = shared.desk().store.search(text, limit)
+    hits = shared.repository().store.search(text, limit)
     if shared.as_json:
         emit(to_json(hits))
     elif not hits:
@@ -190,17 +189,17 @@ def diff(shared: Flags, before: str, after: str) -> None:
     taiwa diff chat-1~2            what the last two turns of chat-1 changed, if it is the current one
     taiwa diff chat-1 plan-b       two branches
     """
-    print_diff(shared.desk(), before, after, as_json=shared.as_json)
+    print_diff(shared.repository(), before, after, as_json=shared.as_json)
 
 
-def print_diff(desk: "Desk", before: str, after: str, *, as_json: bool = False) -> None:
+def print_diff(repository: "Repository", before: str, after: str, *, as_json: bool = False) -> None:
     """Print what differs between two revisions."""
     import difflib
 
     from taiwa.operations import inspect
     from taiwa.operations.results import to_json
 
-    found = inspect.diff(desk, before, after)
+    found = inspect.diff(repository, before, after)
     if as_json:
         emit(to_json(found))
         return
@@ -233,16 +232,16 @@ def why(shared: Flags, path: str, revision: str) -> None:
     taiwa why dictionary.文
     taiwa why 'order[0].size' chat-1~3
     """
-    print_why(shared.desk(), path, revision or shared.session, as_json=shared.as_json)
+    print_why(shared.repository(), path, revision or shared.session, as_json=shared.as_json)
 
 
-def print_why(desk: "Desk", path: str, revision: str, *, as_json: bool = False) -> None:
+def print_why(repository: "Repository", path: str, revision: str, *, as_json: bool = False) -> None:
     """Print the turn that set a value."""
-    from taiwa.conversation.places import write_place
+    from taiwa.conversation.state_paths import format_path
     from taiwa.operations import inspect
     from taiwa.operations.results import to_json
 
-    found = inspect.why(desk, path, revision)
+    found = inspect.why(repository, path, revision)
     if as_json:
         emit(to_json(found))
         return
@@ -251,7 +250,7 @@ def print_why(desk: "Desk", path: str, revision: str, *, as_json: bool = False) 
         node.kind, "the app's start"
     )
     before = f", before: {shown(origin.before)}" if origin.before is not None else ""
-    say_line(f"{write_place(found.path)} = {shown(origin.after)}", "bold")
+    say_line(f"{format_path(found.path)} = {shown(origin.after)}", "bold")
     say_line(f"  set by {by} ({origin.hash[:12]}){before}")
     if node.user is not None:
         say_line(f"  you:         {node.user}")
@@ -283,7 +282,7 @@ def state(shared: Flags, ctx: click.Context) -> None:
     taiwa state history topics             every value that the field had
     """
     if ctx.invoked_subcommand is None:
-        _print_state(shared.desk().at(shared.session), as_json=shared.as_json)
+        _print_state(shared.repository().at(shared.session), as_json=shared.as_json)
 
 
 @state.command()
@@ -294,7 +293,7 @@ def get(shared: Flags, path: str, revision: str) -> None:
     """Show the value at PATH, or the whole state."""
     from taiwa.operations import inspect
 
-    here = shared.desk().at(revision or shared.session)
+    here = shared.repository().at(revision or shared.session)
     if not path:
         _print_state(here, as_json=shared.as_json)
         return
@@ -315,7 +314,7 @@ def set_(shared: Flags, path: str, value: str) -> None:
         held: Json = json.loads(value)
     except ValueError:
         held = value
-    found, changes = inspect.set_value(shared.desk(), shared.session, path, held)
+    found, changes = inspect.set_value(shared.repository(), shared.session, path, held)
     if shared.as_json:
         emit(to_json(found))
     else:
@@ -330,7 +329,7 @@ def history(shared: Flags, path: str) -> None:
     from taiwa.operations import inspect
     from taiwa.operations.results import to_json
 
-    entries = inspect.value_history(shared.desk(), path, shared.session)
+    entries = inspect.value_history(shared.repository(), path, shared.session)
     if shared.as_json:
         emit(to_json(entries))
     elif not entries:
@@ -373,9 +372,9 @@ def export(shared: Flags, revision: str, output: Path | None, form: str | None, 
     """
     from taiwa.operations.text_files import write_file
 
-    desk = shared.desk()
+    repository = shared.repository()
     form = form or (_format_of(output) if output else "jsonl")
-    text = _exported(desk, revision, form, calls=calls)
+    text = _exported(repository, revision, form, calls=calls)
     if output is None:
         click.echo(text, nl=False)
         return
@@ -383,7 +382,7 @@ def export(shared: Flags, revision: str, output: Path | None, form: str | None, 
     tell(_("written to {path}", path=output))
 
 
-def save(desk: "Desk", revision: str, path: Path) -> None:
+def save(repository: "Repository", revision: str, path: Path) -> None:
     """Write a conversation to a file, in the format of its suffix.
 
     Raises:
@@ -391,13 +390,13 @@ def save(desk: "Desk", revision: str, path: Path) -> None:
     """
     from taiwa.operations.text_files import write_file
 
-    write_file(path, _exported(desk, revision, _format_of(path)))
+    write_file(path, _exported(repository, revision, _format_of(path)))
 
 
-def _exported(desk: "Desk", revision: str, form: str, *, calls: bool = False) -> str:
+def _exported(repository: "Repository", revision: str, form: str, *, calls: bool = False) -> str:
     from taiwa.operations import inspect
 
-    text = inspect.export(desk, revision, form, calls=calls)
+    text = inspect.export(repository, revision, form, calls=calls)
     return inert(text) if form == "jsonl" else plain(text)
 
 
@@ -418,9 +417,9 @@ def import_(shared: Flags, file: str, name: str | None) -> None:
     taiwa import chat-1.jsonl
     taiwa import chat-1.jsonl chat-from-home
     """
-    desk = shared.desk()
-    here = desk.import_lines(read_whole(file).split("\n"), name)  # `splitlines` splits at more than line feeds
-    sessions: list[Json] = [ref.name for ref in desk.store.refs.list() if ref.tip == here.tip]
+    repository = shared.repository()
+    here = repository.import_lines(read_whole(file).split("\n"), name)  # `splitlines` splits at more than line feeds
+    sessions: list[Json] = [ref.name for ref in repository.store.refs.list() if ref.tip == here.tip]
     if shared.as_json:
         emit({"node": here.tip, "turns": here.count, "sessions": sessions})
     else:

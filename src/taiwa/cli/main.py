@@ -233,9 +233,9 @@ def _ours() -> "type[TaiwaError]":
 
 def code_of(error: "TaiwaError") -> int:
     """Return the exit code of an error."""
-    from taiwa.kernel.errors import ConfigError, InputError, ShapeError, StoreError
+    from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, StoreError
 
-    return BAD_INPUT if isinstance(error, (InputError, ConfigError, ShapeError, StoreError)) else FAILED
+    return BAD_INPUT if isinstance(error, (InputError, ConfigError, OutputValidationError, StoreError)) else FAILED
 
 
 def _unwritten(error: OSError) -> int:

@@ -11,12 +11,12 @@ from taiwa.cli.options import Flags, flags
 from taiwa.cli.output import emit, say_line, table, tell
 from taiwa.i18n import ngettext
 from taiwa.kernel.errors import ProtocolError
+from taiwa.kernel.messages import Capability
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import Ability
 
 if TYPE_CHECKING:
-    from taiwa.models.names import Provider
-    from taiwa.models.wire import Target
+    from taiwa.models.http_api.provider_interface import Target
+    from taiwa.models.registry import Provider
 
 __all__ = ["models", "probe"]
 
@@ -44,8 +44,8 @@ def models() -> None:
 @flags("json")
 def list_(shared: Flags) -> None:
     """List the providers: model names, addresses, and required keys."""
-    from taiwa.models.keys import list_keys
-    from taiwa.models.names import INSIDE, PROVIDERS
+    from taiwa.models.http_api.api_keys import list_keys
+    from taiwa.models.registry import INSIDE, PROVIDERS
     from taiwa.settings import BUILTIN
 
     chosen = shared.settings()
@@ -78,17 +78,17 @@ def _key(provider: "Provider", there: set[str]) -> str:
 @flags("json")
 def show(shared: Flags, name: str | None) -> None:
     """Show the capabilities of a model's server: from the table, corrected by a probe and by your settings."""
-    from taiwa.models.findings import kept, probed
+    from taiwa.models.http_api.probe_server import kept, probed
 
     chosen = shared.settings()
     target = probed(name or chosen.chosen_model(), chosen)
     found = kept(chosen, target)
-    able: dict[str, bool] = {ability: ability in target.abilities for ability in get_args(Ability)}
+    able: dict[str, bool] = {capability: capability in target.capabilities for capability in get_args(Capability)}
     if shared.as_json:
         emit(_record(target, able, None if found is None else found.day))
         return
     say_line(f"{target.name}  {PLACES.get(target.base_url, target.base_url)}", "bold")
-    table(("capability", "supported"), [(ability, "yes" if can else "no") for ability, can in able.items()])
+    table(("capability", "supported"), [(capability, "yes" if can else "no") for capability, can in able.items()])
     if target.base_url == "builtin":
         _card()
     known = "our own decode loop" if target.base_url in OURS else "from the table; `taiwa probe` measures them"
@@ -96,11 +96,11 @@ def show(shared: Flags, name: str | None) -> None:
 
 
 def _record(target: "Target", able: dict[str, bool], day: str | None) -> dict[str, Json]:
-    from taiwa.models.builtin.card import card
+    from taiwa.models.builtin.model import card
 
-    abilities: dict[str, Json] = {**able}
+    capabilities: dict[str, Json] = {**able}
     told: dict[str, Json] = {
-        "name": target.name, "base_url": target.base_url, "model": target.model, "capabilities": abilities, "probed": day,
+        "name": target.name, "base_url": target.base_url, "model": target.model, "capabilities": capabilities, "probed": day,
     }  # fmt: skip
     if target.base_url == "builtin":
         told["card"] = dict(card())
@@ -109,7 +109,7 @@ def _record(target: "Target", able: dict[str, bool], day: str | None) -> dict[st
 
 def _card() -> None:
     """Print the tasks of the built-in model, its figures, and its limits."""
-    from taiwa.models.builtin.card import CAN, card, figures
+    from taiwa.models.builtin.model import CAN, card, figures
 
     told = card()
     say_line("")
@@ -128,8 +128,8 @@ def _card() -> None:
 @flags("json")
 def remote(shared: Flags, name: str | None) -> None:
     """List the models that a server lists."""
-    from taiwa.models.findings import probed
-    from taiwa.models.opening import speaking
+    from taiwa.models.http_api.probe_server import probed
+    from taiwa.models.open_model import speaking
 
     chosen = shared.settings()
     target = probed(name or chosen.chosen_model(), chosen)
@@ -159,13 +159,12 @@ def probe(shared: Flags, name: str | None) -> None:
     taiwa probe
     taiwa probe http://127.0.0.1:8080/v1#qwen --json
     """
-    from taiwa.models.findings import keep
-    from taiwa.models.opening import speaking
-    from taiwa.models.probe import open_wide
-    from taiwa.models.probe import probe as probe_model
+    from taiwa.models.http_api.probe_server import keep, resolve_permissive
+    from taiwa.models.http_api.probe_server import probe as probe_model
+    from taiwa.models.open_model import speaking
 
     chosen = shared.settings()
-    target = open_wide(name or chosen.chosen_model(), chosen)
+    target = resolve_permissive(name or chosen.chosen_model(), chosen)
     report = probe_model(speaking(target, chosen), tell if shared.verbose else lambda _: None)
     report = replace(report, base_url=target.base_url)  # a server of our own has another port each time
     keep(chosen, report, datetime.now(UTC).date().isoformat())

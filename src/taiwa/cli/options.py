@@ -12,12 +12,12 @@ from taiwa.kernel.errors import InputError
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import App, Param
+    from taiwa.kernel.execution import Observer
     from taiwa.kernel.runtime import Interrupts
-    from taiwa.kernel.session import Observer
+    from taiwa.sessions.checkout import Repository
+    from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+    from taiwa.sessions.session import Session
     from taiwa.settings import Settings
-    from taiwa.talk.desk import Desk
-    from taiwa.talk.talk import Talk
-    from taiwa.talk.turn import TurnOptions, Voice
 
 __all__ = [
     "Flags", "ask_param", "constraint_options", "flags", "index_option", "one_of", "open_app", "open_session", "principal_option", "print_default_model", "read_params",
@@ -67,17 +67,17 @@ class Flags:
 
     def settings(self) -> "Settings":
         """Read the settings, with these options on top."""
-        from taiwa import settings as configured  # `--help` must not pay for YAML
+        from taiwa import settings as configured
 
         given = {"model": self.model, "store": self.store, "max_cost": self.max_cost}
         return configured.load({name: str(item) for name, item in given.items() if item is not None})
 
-    def desk(self, chosen: "Settings | None" = None) -> "Desk":
+    def repository(self, chosen: "Settings | None" = None) -> "Repository":
         """Open the store: in memory with `--no-store`."""
+        from taiwa.sessions.checkout import Repository
         from taiwa.store import Store
-        from taiwa.talk.desk import Desk
 
-        return Desk(Store.open(":memory:" if self.no_store else (chosen or self.settings()).store))
+        return Repository(Store.open(":memory:" if self.no_store else (chosen or self.settings()).store))
 
 
 def flags(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -138,10 +138,10 @@ def one_of(command: str, given: dict[str, Any], *, required: bool) -> tuple[Any,
 
 def turn_options(shared: Flags, chosen: "Settings", interrupts: "Interrupts" = "raise") -> "TurnOptions":
     """Return the options of turns under the shared options."""
-    from taiwa.kernel.ledger import Limits
-    from taiwa.talk.turn import TurnOptions
+    from taiwa.kernel.usage_limits import UsageLimits
+    from taiwa.sessions.durable_turn import TurnOptions
 
-    return TurnOptions(strict=shared.strict, limits=Limits(cost=chosen.max_cost_nano), interrupts=interrupts)
+    return TurnOptions(strict=shared.strict, limits=UsageLimits(cost=chosen.max_cost_nano), interrupts=interrupts)
 
 
 def open_session(
@@ -151,7 +151,7 @@ def open_session(
     latest: bool = False,
     interrupts: "Interrupts" = "raise",
     observers: "tuple[Observer, ...]" = (),
-) -> "Talk":
+) -> "Session":
     """Open the conversation that the shared options name, or create one; with `latest` only one that exists.
 
     Raises:
@@ -160,13 +160,13 @@ def open_session(
     from taiwa.operations import say
 
     chosen = shared.settings()
-    desk = shared.desk(chosen)
-    session = desk.session(shared.session) if latest else shared.session
+    repository = shared.repository(chosen)
+    session = repository.session(shared.session) if latest else shared.session
     options = say.SayOptions(app, session, shared.go_on, read_params(shared.params))
     turns = turn_options(shared, chosen, interrupts)
-    talk = say.open_session(desk, chosen, options, turns, observers=observers, ask=ask_param())
+    talk = say.open_session(repository, chosen, options, turns, observers=observers, ask=ask_param())
     if shared.verbose:
-        print_default_model(chosen, talk.voice)
+        print_default_model(chosen, talk.priced_model)
     return talk
 
 
@@ -184,13 +184,13 @@ def ask_param() -> "Callable[[Param], str] | None":
     return lambda param: click.prompt(param.ask or param.name, err=True)
 
 
-def print_default_model(chosen: "Settings", voice: "Voice") -> None:
+def print_default_model(chosen: "Settings", priced_model: "PricedModel") -> None:
     """Tell that the built-in model answers, where no model is set, and how to set one."""
     from taiwa.cli.output import tell
     from taiwa.i18n import _
     from taiwa.settings import BUILTIN
 
-    if chosen.model is None and voice.model.name == BUILTIN:
+    if chosen.model is None and priced_model.model.name == BUILTIN:
         tell(
             _(
                 "no model is set, so the built-in small model answers; to set a larger one: taiwa config set model NAME (see `taiwa models`)"

@@ -21,13 +21,13 @@ from taiwa.kernel.records import Json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from taiwa.flows.repair import Attempt
-    from taiwa.kernel.ledger import Spent
-    from taiwa.kernel.values import Enforcement, Note
+    from taiwa.flows.retry_invalid_output import Attempt
+    from taiwa.kernel.messages import Enforcement, Notice
+    from taiwa.kernel.usage_limits import RunUsage
     from taiwa.operations.results import RequestPreview
-    from taiwa.shape import Fix
-    from taiwa.talk.talk import Heard
-    from taiwa.talk.turn import TurnResult
+    from taiwa.sessions.durable_turn import TurnResult
+    from taiwa.sessions.session import TurnEvent
+    from taiwa.structured import Fix
 
 __all__ = [
     "attempt_lines", "bill_line", "console", "emit", "enforcement_lines", "errors", "fix_lines", "inert", "plain", "pretty",
@@ -113,16 +113,16 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[
         say_line("  ".join(cells).rstrip(), "bold" if heads and number == 0 else "")
 
 
-def print_stream(events: "Iterable[Heard]", *, as_json: bool = False, verbose: bool = False) -> "TurnResult":
+def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbose: bool = False) -> "TurnResult":
     """Print an answer while it is written, then its warnings; with JSON only the committed turn."""
-    from taiwa.flows.live import MARKED
-    from taiwa.kernel.values import TextDelta
+    from taiwa.flows.solve.text_loop import MARKED
+    from taiwa.kernel.messages import TextDelta
     from taiwa.operations.results import to_json
-    from taiwa.talk.turn import TurnResult
+    from taiwa.sessions.durable_turn import TurnResult
 
     started, first = time.monotonic(), 0.0
     turn: TurnResult | None = None
-    notes: list[Note] = []
+    notes: list[Notice] = []
     try:
         for event in events:
             if isinstance(event, TextDelta):
@@ -155,13 +155,13 @@ def print_stream(events: "Iterable[Heard]", *, as_json: bool = False, verbose: b
     return turn
 
 
-def wait_for_turn(events: "Iterable[Heard]") -> "tuple[TurnResult, list[Note]]":
+def wait_for_turn(events: "Iterable[TurnEvent]") -> "tuple[TurnResult, list[Notice]]":
     """Return the result of a turn and its notes; its text is not printed."""
-    from taiwa.kernel.values import TextDelta
-    from taiwa.talk.turn import TurnResult
+    from taiwa.kernel.messages import TextDelta
+    from taiwa.sessions.durable_turn import TurnResult
 
     turn: TurnResult | None = None
-    notes: list[Note] = []
+    notes: list[Notice] = []
     for event in events:
         if isinstance(event, TurnResult):
             turn = event
@@ -189,7 +189,7 @@ def _dimmed(text: str) -> str:
     return click.style(plain(text), dim=True) if colours else plain(text)
 
 
-def _print_notes(notes: "list[Note]", *, verbose: bool) -> None:
+def _print_notes(notes: "list[Notice]", *, verbose: bool) -> None:
     """Print the warnings of a turn; that an interrupted answer has no delta is not one of them."""
     interrupted = any(note.text == INTERRUPTED for note in notes)
     for note in notes:
@@ -208,21 +208,21 @@ def _warning(text: str) -> str:
     return _(text)
 
 
-def bill_line(spent: "Spent") -> str:
+def bill_line(spent: "RunUsage") -> str:
     """Write a bill on one line."""
-    from taiwa.observe.prices import money
+    from taiwa.models.pricing import format_cost
 
     usage = spent.usage
     tokens = _("{input} in ({cached} cached) + {output} out tokens",
         input=f"{usage.input_tokens:,}", cached=f"{usage.cache_read_tokens:,}", output=f"{usage.output_tokens:,}",
     )  # fmt: skip
-    most, cost = spent.usage + spent.estimated, money(spent.cost)
-    if spent.unmetered and spent.estimated.input_tokens:  # a call that was cut is known from above
+    most, cost = spent.usage + spent.estimated, format_cost(spent.cost)
+    if spent.calls_without_usage and spent.estimated.input_tokens:  # a call that was cut is known from above
         tokens = _(
             "at most {input} in + {output} out tokens", input=f"{most.input_tokens:,}", output=f"{most.output_tokens:,}"
         )
-        cost = f"≤ {money(spent.cost_at_most)}" if spent.cost_at_most else money(spent.cost_at_most)
-    elif spent.unmetered and not usage.input_tokens:
+        cost = f"≤ {format_cost(spent.max_cost)}" if spent.max_cost else format_cost(spent.max_cost)
+    elif spent.calls_without_usage and not usage.input_tokens:
         tokens = _("tokens not reported")
     return _(
         "{calls} · {tokens} · {cost} · {seconds} s",

@@ -10,7 +10,7 @@ from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
 
 if TYPE_CHECKING:
-    from taiwa.talk.desk import Desk
+    from taiwa.sessions.checkout import Repository
 
 __all__ = ["edit", "fork", "redo", "replay", "rerun", "resume", "retry", "say", "switch", "undo"]
 
@@ -41,12 +41,12 @@ def say(shared: Flags, words: tuple[str, ...]) -> None:
 
 
 def _preview(shared: Flags, app: str, text: str) -> None:
-    from taiwa.models.findings import probed
+    from taiwa.models.http_api.probe_server import probed
     from taiwa.operations.say import SayOptions, find_or_create_session, preview_turn
 
     chosen = shared.settings()
     options = SayOptions(app, shared.session, shared.go_on, read_params(shared.params))
-    _session, conversation = find_or_create_session(shared.desk(chosen), options, ask_param())
+    _session, conversation = find_or_create_session(shared.repository(chosen), options, ask_param())
     model = chosen.model or conversation.app.model
     print_preview(preview_turn(conversation, text, probed(model, chosen) if model else None), as_json=shared.as_json)
 
@@ -80,7 +80,7 @@ def edit(shared: Flags, revision: str, text: str, name: str | None) -> None:
 
     from taiwa.operations.say import find_turn
 
-    session, turns = find_turn(shared.desk(), revision)
+    session, turns = find_turn(shared.repository(), revision)
     talk = open_session(replace(shared, session=session))
     text = read_text(text)
     talk = talk.fork(name) if name else talk
@@ -99,7 +99,7 @@ def resume(shared: Flags) -> None:
     from taiwa.operations.say import open_interrupted
 
     chosen = shared.settings()
-    talk, others = open_interrupted(shared.desk(chosen), chosen, turn_options(shared, chosen), shared.session)
+    talk, others = open_interrupted(shared.repository(chosen), chosen, turn_options(shared, chosen), shared.session)
     print_stream(talk.resume() or (), as_json=shared.as_json, verbose=shared.verbose)
     if others:
         tell(f"turns of {', '.join(others)} were cut off too; finish them with taiwa resume -s NAME")
@@ -116,9 +116,9 @@ def replay(shared: Flags, revision: str) -> None:
     taiwa replay chat-1~3 -v
     """
     from taiwa.operations.results import to_json
-    from taiwa.talk.again import replayed
+    from taiwa.sessions.replay import replayed
 
-    rows = tuple(replayed(shared.desk(), revision))
+    rows = tuple(replayed(shared.repository(), revision))
     wrong = [row for row in rows if row.fault]
     if shared.as_json:
         emit(to_json(rows))
@@ -156,17 +156,17 @@ def rerun(shared: Flags, revision: str, name: str, app: str) -> None:
     taiwa rerun chat-1 --app tutor -p level=2 -o with-tutor
     """
     from taiwa.operations.results import to_json
-    from taiwa.talk.again import rerun as run_again
-    from taiwa.talk.opening import open_voice
+    from taiwa.sessions.replay import rerun as run_again
+    from taiwa.sessions.session import open_priced_model
 
     if shared.params and not app:
         raise InputError("-p requires --app; the present app has its parameters")
     chosen = shared.settings()
-    desk = shared.desk(chosen)
-    before = revision or desk.session()
+    repository = shared.repository(chosen)
+    before = revision or repository.session()
     other = open_app(app, shared.params) if app else None
-    voice = open_voice(None, chosen, other or desk.at(before).app)
-    for turn in run_again(desk, before, name, voice, other, turn_options(shared, chosen)):
+    priced_model = open_priced_model(None, chosen, other or repository.at(before).app)
+    for turn in run_again(repository, before, name, priced_model, other, turn_options(shared, chosen)):
         if shared.as_json:
             emit(to_json(turn))
         else:
@@ -188,10 +188,10 @@ def undo(shared: Flags, turns: int) -> None:
     taiwa undo               take back the last turn of the latest conversation
     taiwa undo 3 -s chat-1   take back three turns of chat-1
     """
-    desk = shared.desk()
-    session = desk.session(shared.session)
-    desk.store.undo(session, turns)
-    _print_position(desk, session, _("back to turn {turn}"), as_json=shared.as_json)
+    repository = shared.repository()
+    session = repository.session(shared.session)
+    repository.store.undo(session, turns)
+    _print_position(repository, session, _("back to turn {turn}"), as_json=shared.as_json)
 
 
 @click.command()
@@ -203,10 +203,10 @@ def redo(shared: Flags, turns: int) -> None:
     \b
     taiwa redo               restore the turn that was taken back last
     """
-    desk = shared.desk()
-    session = desk.session(shared.session)
-    desk.store.redo(session, turns)
-    _print_position(desk, session, _("forward to turn {turn}"), as_json=shared.as_json)
+    repository = shared.repository()
+    session = repository.session(shared.session)
+    repository.store.redo(session, turns)
+    _print_position(repository, session, _("forward to turn {turn}"), as_json=shared.as_json)
 
 
 @click.command()
@@ -223,9 +223,9 @@ def fork(shared: Flags, revision: str, name: str | None) -> None:
     taiwa fork chat-1~2 plan-b      fork chat-1 two turns before its last one
     """
     where, called = ("", revision) if name is None else (revision, name)
-    desk = shared.desk()
-    desk.fork(where, called)
-    _print_position(desk, called, _("now on {session}, turn {turn}"), as_json=shared.as_json)
+    repository = shared.repository()
+    repository.fork(where, called)
+    _print_position(repository, called, _("now on {session}, turn {turn}"), as_json=shared.as_json)
 
 
 @click.command()
@@ -237,14 +237,14 @@ def switch(shared: Flags, name: str) -> None:
     \b
     taiwa switch chat-1
     """
-    desk = shared.desk()
-    tip = desk.store.refs.tip(name)
-    desk.store.refs.move(name, tip, tip, "switch")
-    _print_position(desk, name, _("now on {session}, turn {turn}"), as_json=shared.as_json)
+    repository = shared.repository()
+    tip = repository.store.refs.tip(name)
+    repository.store.refs.move(name, tip, tip, "switch")
+    _print_position(repository, name, _("now on {session}, turn {turn}"), as_json=shared.as_json)
 
 
-def _print_position(desk: "Desk", session: str, text: str, *, as_json: bool) -> None:
-    here = desk.at(session)
+def _print_position(repository: "Repository", session: str, text: str, *, as_json: bool) -> None:
+    here = repository.at(session)
     if as_json:
         emit({"session": session, "node": here.tip, "turn": here.count, "state": here.state})
     else:

@@ -19,14 +19,14 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
-    from taiwa.flows.rationale import Called, Ending, Rationale
-    from taiwa.flows.worked import Worked
-    from taiwa.kernel.ledger import Spent
-    from taiwa.kernel.protocols import Tool
-    from taiwa.kernel.session import Done, Event
-    from taiwa.kernel.values import Note, Response, TextDelta
+    from taiwa.flows.solve.examples import WorkedExample
+    from taiwa.flows.solve.rationale import EndReason, ExecutedCall, Rationale
+    from taiwa.kernel.execution import Event, RunResult
+    from taiwa.kernel.messages import Notice, Response, TextDelta
+    from taiwa.kernel.runtime import Tool
+    from taiwa.kernel.usage_limits import RunUsage
+    from taiwa.sessions.stored_solve import Heard, ReasonRun
     from taiwa.settings import Settings
-    from taiwa.talk.solving import Heard, Solving
 
 __all__ = ["solve"]
 
@@ -41,7 +41,7 @@ CALLED, GIVEN, BROKEN = "cyan", "green", "red"
 SHOWN_CHARS = 100
 LONGEST_MARK = 30
 """Characters within which the text of a failed result begins, after what a tool-call format writes before it."""
-ENDINGS: "Mapping[Ending, str]" = {
+ENDINGS: "Mapping[EndReason, str]" = {
     "calls": gettext_noop(
         "the limit of tool calls was reached before the end; the answer is unreliable (raise the limit with --max-tool-calls)"
     ),
@@ -138,28 +138,28 @@ def solve(shared: Flags, question: str, trace: bool, trace_file: Path | None, **
         _solve(shared, chosen, solving, text, Trace(file), print_trace=trace)
 
 
-def _solving(chosen: "Settings", given: Mapping[str, Any], stack: ExitStack) -> "Solving":
-    from taiwa.flows.protocol import protocol
-    from taiwa.flows.rationale import Bounds
-    from taiwa.flows.reason import SolveOptions
+def _solving(chosen: "Settings", given: Mapping[str, Any], stack: ExitStack) -> "ReasonRun":
+    from taiwa.flows.solve.rationale import SolveLimits
+    from taiwa.flows.solve.solve import SolveOptions
+    from taiwa.flows.solve.tool_call_formats import tool_call_format
     from taiwa.operations.generate import load_output_type
-    from taiwa.talk.solving import Solving
+    from taiwa.sessions.stored_solve import ReasonRun
 
     form, mode = given["tool_format"], given["tool_mode"]
     if form == "native" and mode not in ("auto", "native"):
         raise InputError(f"--tool-format native requires --tool-mode native, not {mode}")
     calls, tokens = given["max_tool_calls"], given["max_tokens"]
     options = SolveOptions(
-        tool_format=protocol(form if form and form != "native" else "tagged"),
+        tool_format=tool_call_format(form if form and form != "native" else "tagged"),
         tool_mode="native" if form == "native" else None if mode == "auto" else mode,
         on_error=given["on_error"].replace("-", "_"),
         on_unknown=given["on_unknown"].replace("-", "_"),
-        bounds=Bounds(calls=calls) if tokens is None else Bounds(calls=calls, tokens=tokens),
+        bounds=SolveLimits(calls=calls) if tokens is None else SolveLimits(calls=calls, tokens=tokens),
         output_type=None if given["target"] is None else load_output_type(given["target"]),
     )
     text_only = mode == "auto" and form not in (None, "native")
     tools, examples = _tools(chosen, given, stack), _examples(given["examples"])
-    return Solving(tools, options, given["shots"], given["seed"], examples, text_only)
+    return ReasonRun(tools, options, given["shots"], given["seed"], examples, text_only)
 
 
 def _tools(chosen: "Settings", given: Mapping[str, Any], stack: ExitStack) -> "tuple[Tool, ...]":
@@ -177,28 +177,27 @@ def _tools(chosen: "Settings", given: Mapping[str, Any], stack: ExitStack) -> "t
     else:
         tools = find(name.strip() for name in names.split(",") if name.strip())
     if given["servers"]:
-        from taiwa.tools.mcp import mounted
+        from taiwa.tools.mcp import mcp_tools
 
-        tools = (*tools, *stack.enter_context(mounted(*given["servers"])))
+        tools = (*tools, *stack.enter_context(mcp_tools(*given["servers"])))
     if given["indexes"]:
         from taiwa.cli.index import reporter
         from taiwa.operations.documents import find_indexes, open_library
         from taiwa.retrieval import ScopedRetriever
-        from taiwa.tools import searching
+        from taiwa.tools import search_tool
 
         library = stack.enter_context(open_library(chosen))
         indexes = find_indexes(library, given["indexes"], chosen, reporter())
-        tools = (*tools, searching(ScopedRetriever(indexes), PASSAGES, PASSAGE_CHARACTERS))
+        tools = (*tools, search_tool(ScopedRetriever(indexes), PASSAGES, PASSAGE_CHARACTERS))
     return tools
 
 
-def _examples(path: Path | None) -> "tuple[Worked, ...] | None":
+def _examples(path: Path | None) -> "tuple[WorkedExample, ...] | None":
     """Read the user's worked examples; a result that the tool does not return is reported."""
     if path is None:
         return None
-    from taiwa.apps.shots import read_shots, results
-    from taiwa.apps.transcripts import differing
-    from taiwa.flows.tagged import Tagged
+    from taiwa.apps.examples import differing, read_shots, results
+    from taiwa.flows.solve.tool_call_formats import Tagged
     from taiwa.tools import builtin
 
     examples = read_shots(path)
@@ -217,19 +216,19 @@ def _examples(path: Path | None) -> "tuple[Worked, ...] | None":
 
 
 def _solve(
-    shared: Flags, chosen: "Settings", solving: "Solving", text: str, trace: "Trace", *, print_trace: bool
+    shared: Flags, chosen: "Settings", solving: "ReasonRun", text: str, trace: "Trace", *, print_trace: bool
 ) -> None:
     from taiwa.cli.chat import InterruptHandler
     from taiwa.operations.results import rationale_to_json
-    from taiwa.talk.opening import open_voice
-    from taiwa.talk.solving import solve as run
+    from taiwa.sessions.session import open_priced_model
+    from taiwa.sessions.stored_solve import solve_and_store as run
 
-    voice, interrupts = open_voice(None, chosen), InterruptHandler()
+    priced_model, interrupts = open_priced_model(None, chosen), InterruptHandler()
     if shared.verbose:
-        print_default_model(chosen, voice)
-    notes: list[Note] = []
+        print_default_model(chosen, priced_model)
+    notes: list[Notice] = []
     turns = turn_options(shared, chosen, "keep")
-    events = run(shared.desk(chosen), voice, turns, solving, text, (interrupts.watch, trace.watch))
+    events = run(shared.repository(chosen), priced_model, turns, solving, text, (interrupts.watch, trace.watch))
     try:
         with interrupts.listening():
             done = _print_rationale(events, notes, silent=shared.as_json)
@@ -258,19 +257,19 @@ def _opened(path: Path) -> TextIO:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _print_rationale(events: "Iterable[Heard]", notes: "list[Note]", *, silent: bool) -> "Done[Rationale]":
+def _print_rationale(events: "Iterable[Heard]", notes: "list[Notice]", *, silent: bool) -> "RunResult[Rationale]":
     """Print a rationale while it is written, calls and results in colour; other notes go to `notes`."""
-    from taiwa.flows.live import MARKED
-    from taiwa.kernel.session import Done
-    from taiwa.kernel.values import Note
+    from taiwa.flows.solve.text_loop import MARKED
+    from taiwa.kernel.execution import RunResult
+    from taiwa.kernel.messages import Notice
 
-    done: Done[Rationale] | None = None
+    done: RunResult[Rationale] | None = None
     ended = True
     try:
         for event in events:
-            if isinstance(event, Done):
+            if isinstance(event, RunResult):
                 done = event
-            elif isinstance(event, Note) and event.code not in MARKED:
+            elif isinstance(event, Notice) and event.code not in MARKED:
                 notes.append(event)
             elif not silent:
                 ended = event.text.endswith("\n") if event.text else ended
@@ -283,8 +282,8 @@ def _print_rationale(events: "Iterable[Heard]", notes: "list[Note]", *, silent: 
     return done
 
 
-def _coloured(event: "TextDelta | Note") -> str:
-    from taiwa.kernel.values import TextDelta
+def _coloured(event: "TextDelta | Notice") -> str:
+    from taiwa.kernel.messages import TextDelta
 
     text = plain(event.text)
     if isinstance(event, TextDelta) or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
@@ -294,7 +293,7 @@ def _coloured(event: "TextDelta | Note") -> str:
     return click.style(text, fg=BROKEN if "error:" in text[:LONGEST_MARK] else GIVEN)
 
 
-def _print_remarks(done: "Done[Rationale]", notes: "Iterable[Note]", *, verbose: bool) -> None:
+def _print_remarks(done: "RunResult[Rationale]", notes: "Iterable[Notice]", *, verbose: bool) -> None:
     """Print warnings and how a rationale ended if not by itself; with `verbose` the calls and the bill too."""
     found = done.value
     for note in notes:
@@ -311,7 +310,7 @@ def _print_remarks(done: "Done[Rationale]", notes: "Iterable[Note]", *, verbose:
         tell(f"{found.way} · {source} · {bill_line(done.spent)}")
 
 
-def call_lines(calls: "Iterable[Called]") -> list[str]:
+def call_lines(calls: "Iterable[ExecutedCall]") -> list[str]:
     """Describe the result of each call, and its origin if it is not the tool."""
     lines: list[str] = []
     for number, called in enumerate(calls, 1):
@@ -336,15 +335,15 @@ class Trace:
     def watch(self, event: "Event") -> None:
         """Observe a run."""
         from taiwa.kernel.effects import CallTool
-        from taiwa.kernel.session import Got
-        from taiwa.kernel.values import Note, Response, ToolResult
+        from taiwa.kernel.execution import EffectFinished
+        from taiwa.kernel.messages import Notice, Response, ToolResult
 
-        if isinstance(event, Note):
+        if isinstance(event, Notice):
             name = (
                 "failure" if event.code == "tool" else event.code or "note"
             )  # the row of the tool is that of its call
             self.add({"event": name, "text": event.text})
-        elif isinstance(event, Got):
+        elif isinstance(event, EffectFinished):
             effect, answer, error = event.entry.effect, event.entry.answer, event.entry.error
             failed: Json = None if error is None else str(error)
             timed: dict[str, Json] = {"seconds": round(event.entry.seconds, 6), "error": failed}
@@ -356,7 +355,7 @@ class Trace:
                 detail: Json = (getattr(error, "trace", "") or None) if error is not None else None
                 self.add({"event": "tool", **called, **timed, "detail": detail})
 
-    def end(self, found: "Rationale", spent: "Spent") -> None:
+    def end(self, found: "Rationale", spent: "RunUsage") -> None:
         """Record the end of the run."""
         from taiwa.operations.results import reported_usage_to_json
 
@@ -377,7 +376,7 @@ class Trace:
 
     def lines(self) -> list[str]:
         """Write the rows as lines; calls and results, which stand in the rationale, are omitted."""
-        from taiwa.flows.live import MARKED
+        from taiwa.flows.solve.text_loop import MARKED
 
         return [_line(row) for row in self.rows if row["event"] not in MARKED]
 

@@ -13,8 +13,8 @@ from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
+    from taiwa.sessions.checkout import Repository
     from taiwa.store import Axis
-    from taiwa.talk.desk import Desk
 
 __all__ = ["AXES", "cost", "delete", "fsck", "gc"]
 
@@ -30,15 +30,17 @@ def fsck(shared: Flags) -> None:
     \b
     taiwa fsck
     """
-    desk = shared.desk()
-    faults = desk.fsck()
+    repository = shared.repository()
+    faults = repository.fsck()
     if shared.as_json:
         rows: list[Json] = [{"where": fault.where, "what": fault.what} for fault in faults]
-        emit({"nodes": desk.store.nodes.count(), "faults": rows})
+        emit({"nodes": repository.store.nodes.count(), "faults": rows})
     elif faults:
         table(("where", "what"), [(fault.where, fault.what) for fault in faults])
     else:
-        say_line(ngettext("{n} node: every hash is right", "{n} nodes: every hash is right", desk.store.nodes.count()))
+        say_line(
+            ngettext("{n} node: every hash is right", "{n} nodes: every hash is right", repository.store.nodes.count())
+        )
     if faults:
         raise CorruptError(
             ngettext(
@@ -67,7 +69,7 @@ def gc(shared: Flags, keep: int, snapshots: bool) -> None:
     \b
     taiwa gc --dry-run
     """
-    store = shared.desk().store
+    store = shared.repository().store
     swept = store.gc(keep, dry_run=shared.dry_run)
     dropped = store.snapshots.clear() if snapshots and not shared.dry_run else 0
     if shared.as_json:
@@ -105,15 +107,15 @@ def delete(shared: Flags, name: str, batches: bool, yes: bool) -> None:
 
     if bool(name) == batches:
         raise InputError("delete takes the name of a conversation, or --batches")
-    desk = shared.desk()
+    repository = shared.repository()
     if batches:
-        _delete_rows(desk, shared, yes=yes)
+        _delete_rows(repository, shared, yes=yes)
         return
-    path = desk.store.nodes.path(desk.store.refs.tip(name)) if desk.store.refs.has(name) else ()
+    path = repository.store.nodes.path(repository.store.refs.tip(name)) if repository.store.refs.has(name) else ()
     said = [node.user or "" for _, node in path if node.kind == "turn"]
     _confirm(ngettext("{name} ({n} turn)", "{name} ({n} turns)", len(said), name=name), yes=yes)
-    gone = desk.store.delete_session(name)
-    scrub(desk.store.path, said)
+    gone = repository.store.delete_session(name)
+    scrub(repository.store.path, said)
     if shared.as_json:
         emit(
             {
@@ -138,16 +140,16 @@ def delete(shared: Flags, name: str, batches: bool, yes: bool) -> None:
     if not gone.log_emptied:
         say_line(
             "another program uses the store: until it ends, its log may still hold what was deleted"
-            if desk.store.path
+            if repository.store.path
             else "the server's log and its backups hold what was deleted until its keeper lets go of them"
         )
 
 
-def _delete_rows(desk: "Desk", shared: Flags, *, yes: bool) -> None:
+def _delete_rows(repository: "Repository", shared: Flags, *, yes: bool) -> None:
     _confirm("the rows of all batches", yes=yes)
-    rows, runs = desk.store.batches.clear(), 0
+    rows, runs = repository.store.batches.clear(), 0
     with suppress(InputError):  # no row was ever sent on its own
-        runs = desk.store.delete_session("").runs
+        runs = repository.store.delete_session("").runs
     if shared.as_json:
         emit({"rows": rows, "runs": runs})
     else:
@@ -173,10 +175,10 @@ def cost(shared: Flags, by: "Axis") -> None:
     taiwa cost
     taiwa cost --by day --json
     """
-    from taiwa.observe.prices import money
+    from taiwa.models.pricing import format_cost
     from taiwa.operations.results import CostResult, to_json
 
-    lines = shared.desk().store.costs(by)
+    lines = shared.repository().store.costs(by)
     if shared.as_json:
         emit(to_json(CostResult(by, tuple(lines))))
         return
@@ -186,17 +188,17 @@ def cost(shared: Flags, by: "Axis") -> None:
     rows = [
         (
             line.name or "(in no conversation)", str(line.requests), str(line.failed), f"{line.usage.input_tokens:,}",
-            f"{line.usage.cache_read_tokens:,}", f"{line.usage.output_tokens:,}", money(line.cost_nano),
+            f"{line.usage.cache_read_tokens:,}", f"{line.usage.output_tokens:,}", format_cost(line.cost_nano),
         )
         for line in lines
     ]  # fmt: skip
     table((by, "requests", "failed", "input", "cached", "output", "cost"), rows, frozenset(range(1, 7)))
-    unmetered = sum(line.unmetered for line in lines)
-    if unmetered:
+    calls_without_usage = sum(line.calls_without_usage for line in lines)
+    if calls_without_usage:
         tell(
             ngettext(
                 "{n} call reported no usage; its tokens and cost are unknown",
                 "{n} calls reported no usage; their tokens and cost are unknown",
-                unmetered,
+                calls_without_usage,
             )
         )

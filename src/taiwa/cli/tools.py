@@ -13,8 +13,8 @@ from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
-    from taiwa.kernel.protocols import Tool
-    from taiwa.kernel.values import ToolResult
+    from taiwa.kernel.messages import ToolResult
+    from taiwa.kernel.runtime import Tool
 
 __all__ = ["mcp", "tools"]
 
@@ -92,10 +92,10 @@ def call_(shared: Flags, name: str, input: str, servers: tuple[str, ...]) -> Non
 
     INPUT is the text that the tool needs, a JSON object of all its parameters, or - for standard input.
     """
-    from taiwa.kernel.foreign import Foreign
+    from taiwa.kernel.errors import ToolErrorBoundary
 
     try:
-        with _mcp_tools(servers) as foreign, Foreign(name):
+        with _mcp_tools(servers) as foreign, ToolErrorBoundary(name):
             result = _called(_found(name, foreign), read_text(input))
     except ToolError as error:
         if shared.as_json:
@@ -111,7 +111,7 @@ def call_(shared: Flags, name: str, input: str, servers: tuple[str, ...]) -> Non
 
 def _called(tool: "Tool", text: str) -> "ToolResult":
     """Call a tool with the arguments of a model's text."""
-    from taiwa.flows.tagged import Tagged
+    from taiwa.flows.solve.tool_call_formats import Tagged
 
     return tool.call(Tagged().arguments(tool.spec, text))
 
@@ -121,9 +121,9 @@ def _mcp_tools(servers: tuple[str, ...]) -> "Generator[tuple[Tool, ...]]":
     if not servers:
         yield ()
         return
-    from taiwa.tools.mcp import mounted
+    from taiwa.tools.mcp import mcp_tools
 
-    with mounted(*servers) as foreign:
+    with mcp_tools(*servers) as foreign:
         yield foreign
 
 
@@ -166,9 +166,9 @@ def mcp(names: str | None, own: tuple[str, ...]) -> None:
     {"mcpServers": {"taiwa": {"command": "taiwa", "args": ["mcp"]}}}
     """
     from taiwa.tools import builtin, find
-    from taiwa.tools.mcp import serve
+    from taiwa.tools.mcp import serve_mcp
 
     if sys.stdin.isatty():
         click.echo("waiting for an MCP client on standard input; Ctrl-D quits", err=True)
     chosen = list(builtin()) if names is None else [name.strip() for name in names.split(",") if name.strip()]
-    serve(find([*chosen, *own]))
+    serve_mcp(find([*chosen, *own]))

@@ -1,6 +1,6 @@
 """Constraints compiled for a vocabulary: the tokens that may come next so that a text fits a type, a pattern or a grammar."""
 
-from taiwa.constraints.compile import compile  # noqa: A004  (called constraints.compile)
+from taiwa.constraints.compile import compile
 from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.guide import (
     Coverage,

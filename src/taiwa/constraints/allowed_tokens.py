@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from taiwa.constraints.guide import LIMIT, Coverage, Explanation, mask_address, mask_tokens, mask_words
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance, split_text
-from taiwa.kernel.errors import DeadEndError, InputError
+from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class MatcherState:
             return False
         try:
             return self.allowed(1) == ()
-        except DeadEndError:
+        except NoValidTokenError:
             return True
 
     def mask(self, out: "Mask") -> None:
@@ -374,11 +374,11 @@ class MatcherState:
         told = self.explain(token)
         return told.why or f"token {token} {self.vocabulary.show(token)} may not come here"
 
-    def _dead(self, matcher: "LLMatcher") -> DeadEndError:
+    def _dead(self, matcher: "LLMatcher") -> NoValidTokenError:
         place = self.text[-SHOWN:].decode("utf-8", "backslashreplace")
         reason = matcher.stop_reason()
         what = WHY_DEAD.get(reason, "no token of the vocabulary can write what must come")
-        return DeadEndError(f"{what} after {place!r} (engine: {reason})", state=place)
+        return NoValidTokenError(f"{what} after {place!r} (engine: {reason})", state=place)
 
 
 WHY_DEAD: Mapping[str, str] = {

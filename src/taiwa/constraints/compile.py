@@ -14,9 +14,9 @@ from taiwa.constraints.schema_rewriter import RewrittenSchema, rewrite_schema
 from taiwa.constraints.tool_call_grammar import ToolCallGrammar, check_samples, sample_texts
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance
 from taiwa.json_schema.complement import find_unsatisfiable
-from taiwa.kernel.errors import DeadEndError, InputError
+from taiwa.kernel.errors import InputError, NoValidTokenError
+from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText
 from taiwa.kernel.records import Json, record
-from taiwa.kernel.values import Calls, Grammar, JsonSchema, OneOf, Regex
 
 __all__ = ["clear_cache", "compile", "to_engine_lark"]
 
@@ -81,7 +81,7 @@ class _GuideCache:
 
     def get(self, key: tuple[object, ...], source: object) -> MatcherGuide | None:
         """Return the guide of a source if it was compiled before and has not changed."""
-        if not isinstance(source, (JsonSchema, Calls)):
+        if not isinstance(source, (JsonSchema, ToolCallsInText)):
             try:
                 return self._by_content.get((*key, source))
             except TypeError:
@@ -102,7 +102,7 @@ class _GuideCache:
     def keep(self, key: tuple[object, ...], source: object, guide: MatcherGuide) -> MatcherGuide:
         """Add a guide; the oldest ones are removed."""
         with self._lock:
-            if isinstance(source, (JsonSchema, Calls)):
+            if isinstance(source, (JsonSchema, ToolCallsInText)):
                 self._by_object[(*key, id(source))] = (source, deepcopy(source), guide)
                 self._by_content[(*key, _content(source))] = guide
             else:
@@ -113,7 +113,7 @@ class _GuideCache:
         return guide
 
 
-def _content(source: JsonSchema | Calls) -> str:
+def _content(source: JsonSchema | ToolCallsInText) -> str:
     """Return the content of a source, in its order: keys in another order are another guide."""
     return f"{type(source).__name__} {json.dumps(record(source), ensure_ascii=False)}"
 
@@ -126,7 +126,7 @@ def clear_cache() -> None:
     _cache.clear()
 
 
-def compile(  # noqa: A001  (used as guide.compile)
+def compile(
     source: object,
     vocabulary: Vocabulary,
     *,
@@ -136,7 +136,7 @@ def compile(  # noqa: A001  (used as guide.compile)
 ) -> MatcherGuide:
     """Compile a constraint for a vocabulary, or return the cached guide.
 
-    `source` is a `JsonSchema`, `Regex`, `Grammar`, `OneOf` or `Calls`, a `Shape`, or a type. `strict` refuses what cannot be
+    `source` is a `JsonSchema`, `Regex`, `Grammar`, `OneOf` or `ToolCallsInText`, a `Shape`, or a type. `strict` refuses what cannot be
     enforced; otherwise it is left out, the guide's coverage lists it, and the answer must be validated. The keys of an object
     come in the order of the schema, those in `order` first.
 
@@ -172,7 +172,7 @@ class _Compilation:
         """Compile a source by its type."""
         if isinstance(source, JsonSchema):
             return self._schema(source)
-        if isinstance(source, Calls):
+        if isinstance(source, ToolCallsInText):
             return self._tools(source)
         if isinstance(source, OneOf):
             return self._choice(source)
@@ -204,7 +204,7 @@ class _Compilation:
         coverage = self._covered(written.enforced, written.missed, written.ignored)
         nothing = find_unsatisfiable(written.schema, written.origins)
         if nothing is not None:
-            raise DeadEndError(f"{nothing or '/'}: no finite value fits this part of the schema", state=nothing)
+            raise NoValidTokenError(f"{nothing or '/'}: no finite value fits this part of the schema", state=nothing)
         text = json.dumps(written.schema, ensure_ascii=False)
         _bounded(text, "schema")
         options = {**WHITESPACE[self.whitespace], "json_allowed_escapes": ESCAPES}
@@ -240,9 +240,9 @@ class _Compilation:
         """Refuse a word that the vocabulary cannot write: without it the choice would be another one."""
         if not self.vocabulary.spells(word.encode()):
             hint = "drop it, or use a vocabulary that can"
-            raise DeadEndError(f"no sequence of tokens spells {word!r}: {hint}", state=word)
+            raise NoValidTokenError(f"no sequence of tokens spells {word!r}: {hint}", state=word)
 
-    def _tools(self, source: Calls) -> MatcherGuide:
+    def _tools(self, source: ToolCallsInText) -> MatcherGuide:
         grammar = ToolCallGrammar(source)
         made = import_llguidance().LLMatcher.grammar_from_lark(grammar.text())
         coverage = self._covered((), tuple(grammar.missed))
@@ -261,16 +261,16 @@ class _Compilation:
             raise UnsupportedConstraintError(f"{what} asks for what cannot be enforced: {told[0]}", clauses=told)
         try:
             first = guide.start().allowed(0)
-        except DeadEndError as error:
-            raise DeadEndError(f"nothing can be written under {what}: {error.message}") from None
+        except NoValidTokenError as error:
+            raise NoValidTokenError(f"nothing can be written under {what}: {error.message}") from None
         if first == ():
-            raise DeadEndError(f"nothing can be written under {what} with this vocabulary")
+            raise NoValidTokenError(f"nothing can be written under {what} with this vocabulary")
         return guide
 
 
-def _refused(what: str, message: str) -> InputError | DeadEndError:
+def _refused(what: str, message: str) -> InputError | NoValidTokenError:
     if "nsatisfiable" in message:
-        return DeadEndError(f"nothing fits {what}: {error_line(message)}")
+        return NoValidTokenError(f"nothing fits {what}: {error_line(message)}")
     if "too big" in message or "too large" in message:
         return InputError(f"{what} is larger than the engine's limits: {error_line(message)}; divide it")
     place = re.match(r"(?:at )?(\d+)\((\d+)\):", message)
@@ -297,11 +297,11 @@ def _checked(source: object) -> None:
 
 def _plain(source: object) -> Source:
     """Return the source as one of the values that can be compiled."""
-    if isinstance(source, (JsonSchema, Regex, Grammar, OneOf, Calls)):
+    if isinstance(source, (JsonSchema, Regex, Grammar, OneOf, ToolCallsInText)):
         return source
-    from taiwa.shape import Shape
+    from taiwa.structured import OutputType
 
-    if isinstance(source, Shape):
+    if isinstance(source, OutputType):
         return JsonSchema(source.schema(), source.name)
-    made = Shape(source)
+    made = OutputType(source)
     return JsonSchema(made.schema(), made.name)

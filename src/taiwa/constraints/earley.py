@@ -18,7 +18,7 @@ from taiwa.constraints.automaton import Automaton, compile_regex
 from taiwa.constraints.guide import Explanation
 from taiwa.constraints.readable_guides import ReadableGuide, token_trie
 from taiwa.constraints.vocabulary import Vocabulary
-from taiwa.kernel.errors import ConfigError, DeadEndError, InputError, TaiwaError
+from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, TaiwaError
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -186,7 +186,9 @@ class GrammarGuide(ReadableGuide[EarleyState]):
         bytes_of = {byte for text in vocabulary.tokens for byte in text}
         self.rules = read_rules(grammar, start, usable=bytes_of)
         if self.rules.is_empty:
-            raise DeadEndError("no sequence of tokens of this vocabulary writes a text of the grammar", state=start)
+            raise NoValidTokenError(
+                "no sequence of tokens of this vocabulary writes a text of the grammar", state=start
+            )
         used = {byte for terminal in self.rules.terminals.values() for row in terminal.table for byte in row}
         self._is_free = used <= token_trie(vocabulary).singles
 

@@ -14,7 +14,7 @@ from taiwa.constraints.guide import Explanation, Guide, GuideState
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.json_schema.document import join_pointer, resolve_pointer
 from taiwa.json_schema.keywords import Schema, subschemas
-from taiwa.kernel.errors import DeadEndError, InputError
+from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ def _expected(state: "MatcherState") -> str:
 def _plain(state: "MatcherState", token: int | None) -> Explanation:
     try:
         tokens = state.allowed(len(state.vocabulary)) or ()
-    except DeadEndError as error:
+    except NoValidTokenError as error:
         return Explanation(why=error.message)
     examples = tuple(map(state.vocabulary.show, _clear(state.vocabulary, tokens)))
     why = "" if token is None or token in tokens else _why(state, token, tokens)
@@ -428,7 +428,7 @@ def _steps(state: GuideState, tokens: tuple[int, ...], vocabulary: "Vocabulary")
         certain = max(certain, number + len(_common(state.forced(), tokens[number:])))
         try:
             there = state.advance(token)
-        except (InputError, DeadEndError) as error:
+        except (InputError, NoValidTokenError) as error:
             yield TokenStep(text, token, told, _place(state), final=state.is_final, why=told.why or error.message)
             return
         yield TokenStep(text, token, told, _place(state), number < certain or told.count == 1, state.is_final)

@@ -40,7 +40,7 @@ from taiwa.constraints.tool_call_grammar import (
     sample_texts,
 )
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.values import Calls, Grammar, ToolSpec
+from taiwa.kernel.messages import Grammar, ToolCallsInText, ToolSpec
 
 if TYPE_CHECKING:
     pass
@@ -377,7 +377,7 @@ class ToolCallGbnf:
         return self.automaton.accepts(map(ord, text))
 
 
-def tool_calls_to_gbnf(calls: Calls, begun: str = "") -> ToolCallGbnf:
+def tool_calls_to_gbnf(calls: ToolCallsInText, begun: str = "") -> ToolCallGbnf:
     """Return the grammar of tool calls, checked on samples made from the specifications.
 
     It accepts the texts of `taiwa.constraints.tool_call_grammar`: free text in which only a call of one of the tools can follow the
@@ -398,7 +398,7 @@ def tool_calls_to_gbnf(calls: Calls, begun: str = "") -> ToolCallGbnf:
 class _ToolCallBuilder:
     """Combines the automata of free text, of the openings, and of each tool's input."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: ToolCallsInText) -> None:
         before, after = call_markers(calls)
         names = [spec.name for spec in calls.tools]
         self.calls = calls

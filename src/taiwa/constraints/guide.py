@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtim
 
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText
 from taiwa.kernel.records import value
-from taiwa.kernel.values import Calls, Grammar, JsonSchema, OneOf, Regex
 
 if TYPE_CHECKING:
     import numpy as np
@@ -215,7 +215,7 @@ Whitespace: TypeAlias = Literal["bounded", "compact", "free"]
 """Between the parts of a JSON text: one space, or a line break and at most 24 spaces · nothing · what JSON allows."""
 
 
-Source: TypeAlias = JsonSchema | Regex | Grammar | OneOf | Calls
+Source: TypeAlias = JsonSchema | Regex | Grammar | OneOf | ToolCallsInText
 """What can be compiled, besides a type or a `Shape`."""
 
 

@@ -16,7 +16,7 @@ from taiwa.constraints.guide import LIMIT, Coverage, Explanation, fill_mask
 from taiwa.constraints.regex_syntax import describe_ranges, merge_ranges
 from taiwa.constraints.schema_regex import escape_regex, to_regex
 from taiwa.constraints.vocabulary import Vocabulary
-from taiwa.kernel.errors import DeadEndError, InputError
+from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.records import Json, value
 
 if TYPE_CHECKING:
@@ -412,7 +412,7 @@ class RegexGuide(ReadableGuide[int]):
         guide = cls(choice_regex(words), vocabulary)
         for word in words:
             if not guide.is_written(word):
-                raise DeadEndError(
+                raise NoValidTokenError(
                     f"no sequence of tokens spells {word!r}: drop it, or use a vocabulary that can", state=word
                 )
         return guide
@@ -534,7 +534,7 @@ class RegexGuide(ReadableGuide[int]):
         edges = ((state, there) for state, row in maps.items() for there in set(row.values()))
         alive = reaching(filter(self.is_end, maps), edges)
         if 0 not in alive:
-            raise DeadEndError(
+            raise NoValidTokenError(
                 "no sequence of tokens of this vocabulary writes a text that matches", state=self.pattern
             )
         return {

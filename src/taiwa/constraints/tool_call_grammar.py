@@ -14,8 +14,8 @@ from taiwa.constraints.guide import SchemaClause
 from taiwa.constraints.schema_rewriter import rewrite_schema
 from taiwa.json_schema.keywords import Schema, bound, is_any, is_object, map_subschemas, names, types, whole
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import ToolCallsInText, ToolSpec
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import Calls, ToolSpec
 
 __all__ = [
     "LONGEST_INPUT",
@@ -184,7 +184,7 @@ class _Restricting:
 
 
 LONGEST_INPUT = 1_000
-"""The maximum length of an input in the tagged format (`taiwa.flows.tagged`)."""
+"""The maximum length of an input in the tagged format (`taiwa.flows.solve.tool_call_formats`)."""
 NAME = r"[A-Za-z_][A-Za-z0-9_\-]*"
 ANY = "(?s:.*)"
 PLAIN_TYPES = ("string", None)
@@ -193,7 +193,7 @@ DEEPEST = 12
 """The nesting depth of brackets where a bracket ends a call."""
 
 
-def call_markers(calls: Calls) -> tuple[str, str]:
+def call_markers(calls: ToolCallsInText) -> tuple[str, str]:
     """Return the markers before and after the name of a tool in a call.
 
     Raises:
@@ -212,7 +212,7 @@ def call_markers(calls: Calls) -> tuple[str, str]:
 class ToolCallGrammar:
     """The grammar of the tools of a request; `missed` lists what of their schemas is not enforced."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: ToolCallsInText) -> None:
         before, after = call_markers(calls)
         self.calls = calls
         self.missed: list[SchemaClause] = []
@@ -353,7 +353,7 @@ def parameter_schemas(spec: ToolSpec) -> Mapping[str, Json]:
 
 
 def required_parameters(spec: ToolSpec) -> tuple[str, ...]:
-    """Return the parameters that a call must give, as `taiwa.flows.tagged` reads them."""
+    """Return the parameters that a call must give, as `taiwa.flows.solve.tool_call_formats` reads them."""
     listed = spec.parameters.get("required")
     return (
         tuple(str(name) for name in listed) if isinstance(listed, list) and listed else tuple(parameter_schemas(spec))
@@ -385,7 +385,7 @@ def check_samples(accepts: Callable[[str], bool], good: Iterable[str], bad: Iter
                 raise InputError(f"the grammar of the tools {verb} {text!r}; check their schemas")
 
 
-def sample_texts(calls: Calls) -> tuple[list[str], list[str]]:
+def sample_texts(calls: ToolCallsInText) -> tuple[list[str], list[str]]:
     """Return texts that must be accepted and texts that must be refused, made from the specifications alone."""
     good, bad = list[str](), list[str]()
     lead = "I compute: " if calls.free_text else ""

@@ -10,19 +10,35 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from taiwa.conversation.fields import Field, delta_shape, environment_shape, written
-from taiwa.conversation.node import AppSource
-from taiwa.kernel.errors import InputError, ShapeError
-from taiwa.kernel.records import Json, canonical, value
-from taiwa.kernel.values import Sampling
-from taiwa.shape import Shape
-from taiwa.shape.notation import parse_notation
+from taiwa.conversation.state import Field, delta_shape, environment_shape, written
+from taiwa.kernel.errors import InputError, OutputValidationError
+from taiwa.kernel.messages import Sampling
+from taiwa.kernel.records import Json, canonical, digest, value
+from taiwa.structured import OutputType
+from taiwa.structured.type_notation import parse_notation
 
-__all__ = ["ALL", "App", "Example", "Flow", "Keep", "Param", "ReplyMode", "fill", "fitting", "placeholders"]
+__all__ = ["ALL", "App", "AppSource", "Example", "Flow", "Param", "ReplyMode", "WindowPolicy", "fit_params"]
+
+
+@value(tag="app-source")
+class AppSource:
+    """The text of an app file with the parameters it was opened with; its hash is the identity of an app."""
+
+    name: str
+    source: str
+    params: Json = None
+
+    @property
+    def hash(self) -> str:
+        """32 hex characters."""
+        return digest(self)
+
 
 ReplyMode = Literal["text+delta", "json", "environment"]
+
 Flow = Literal["chat", "ask"]
 """What a turn does: the model talks, or what is asked is looked up in documents and answered from them."""
+
 PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 
@@ -38,7 +54,7 @@ class Param:
 
 
 @value(tag="window-policy")
-class Keep:
+class WindowPolicy:
     """Which turns a prompt carries: all, or grow to `grow` turns and then cut to `to` (in chunks, so that caches hold).
 
     `fold` says what becomes of those cut off; the first `first` turns and those whose delta sets a field of `setting` stay.
@@ -51,7 +67,7 @@ class Keep:
     setting: tuple[str, ...] = ()
 
 
-ALL = Keep()
+ALL = WindowPolicy()
 
 
 @value(tag="app-example")
@@ -71,10 +87,10 @@ class App:
     body: str
     fields: tuple[Field, ...] = ()
     params: tuple[Param, ...] = ()
-    keep: Keep = ALL
+    keep: WindowPolicy = ALL
     reply: ReplyMode = "text+delta"
     examples: tuple[Example, ...] = ()
-    folding: str = ""
+    summary_prompt: str = ""
     model: str = ""
     sampling: Sampling = Sampling()
     about: str = ""
@@ -101,12 +117,12 @@ class App:
     @cached_property
     def instructions(self) -> str:
         """The body with its parameters inserted, once, in a single pass."""
-        return fill(self.body, self.values)
+        return fill_placeholders(self.body, self.values)
 
     @cached_property
-    def fold_instructions(self) -> str:
+    def summary_instructions(self) -> str:
         """What a summary of old turns is asked for with, its parameters inserted; '' leaves that to the layout."""
-        return fill(self.folding, self.values)
+        return fill_placeholders(self.summary_prompt, self.values)
 
     @cached_property
     def written(self) -> tuple[Field, ...]:
@@ -114,12 +130,12 @@ class App:
         return written(self.fields)
 
     @cached_property
-    def delta(self) -> Shape[dict[str, Json]]:
+    def delta(self) -> OutputType[dict[str, Json]]:
         """The shape of a delta."""
         return delta_shape(self.fields)
 
     @cached_property
-    def environment(self) -> Shape[dict[str, Json]]:
+    def environment(self) -> OutputType[dict[str, Json]]:
         """The shape of a whole environment."""
         return environment_shape(self.fields)
 
@@ -142,26 +158,28 @@ class App:
             if filled[name] is None and param.required:
                 raise InputError(f"the app {self.name!r} needs the parameter {name!r}: give -p {name}=…")
             if filled[name] is not None:
-                filled[name] = fitting(param, filled[name])
+                filled[name] = fit_params(param, filled[name])
         source = replace(self.source, params=filled or None)
         return replace(self, source=source, values=filled)
 
 
-def fitting(param: Param, given: Json) -> Json:
+def fit_params(param: Param, given: Json) -> Json:
     """See that a value has the type of its parameter.
 
     Raises:
         InputError: it has not; the message says what was expected.
     """
     try:
-        return Shape.fields("Param", {param.name: parse_notation(param.type)}).check({param.name: given})[param.name]
-    except ShapeError as error:
+        return OutputType.fields("Param", {param.name: parse_notation(param.type)}).check({param.name: given})[
+            param.name
+        ]
+    except OutputValidationError as error:
         why = error.diagnostics[0].partition(": ")[2] if error.diagnostics else error.message
         wanted = f"the parameter {param.name!r} has the type {param.type}"
         raise InputError(f"{wanted}, and {canonical(given).decode()[:60]} does not fit: {why}") from None
 
 
-def worded(given: Json) -> str:
+def format_params(given: Json) -> str:
     """A value as instructions say it: a text as it is, nothing for null, anything else as JSON."""
     if given is None:
         return ""
@@ -173,15 +191,15 @@ def placeholders(body: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(PLACEHOLDER.findall(body)))
 
 
-def fill(body: str, values: Mapping[str, Json]) -> str:
+def fill_placeholders(body: str, values: Mapping[str, Json]) -> str:
     """Insert parameters in a single pass; what was inserted is never scanned again.
 
-    >>> fill("Into {{lang}}.", {"lang": "{{lang}}"})
+    >>> fill_placeholders("Into {{lang}}.", {"lang": "{{lang}}"})
     'Into {{lang}}.'
     """
 
     def insert(match: re.Match[str]) -> str:
         name = match[1]
-        return worded(values[name]) if name in values else match[0]
+        return format_params(values[name]) if name in values else match[0]
 
     return PLACEHOLDER.sub(insert, body)

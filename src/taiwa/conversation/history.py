@@ -1,27 +1,70 @@
-"""The conversation as a value: what a turn starts from and what it leaves.
-
-`advance` is the only way from one node to the next; a commit, a checkout and a replay all use it, so they cannot differ.
-"""
+"""`Node`, `Conversation`, `advance`, window."""
 
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from taiwa.conversation.app import App
-from taiwa.conversation.derive import Moment
-from taiwa.conversation.node import Node
-from taiwa.conversation.state import State, edited, initial, migrated, replaced, state_hash, stepped
+from taiwa.conversation.state import (
+    State,
+    TurnContext,
+    apply_delta,
+    apply_edit,
+    initial,
+    migrate_state,
+    replace_state,
+    state_hash,
+)
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.records import Json, canonical, value
+from taiwa.kernel.records import Json, canonical, digest, value
 
-__all__ = ["Conversation", "Past", "adopt", "advance", "begin", "change", "cut", "follow", "take"]
+__all__ = [
+    "Conversation",
+    "Node",
+    "NodeKind",
+    "PastTurn",
+    "add_turn",
+    "advance",
+    "apply_nodes",
+    "begin",
+    "change_app",
+    "edit_state",
+    "summarize_window",
+    "turns_to_keep",
+]
+
+
+NodeKind = Literal["root", "turn", "summary", "edit", "app"]
+
+
+@value(tag="node")
+class Node:
+    """A root, a turn, a fold of old turns, a person's edit of the state, or a change of app.
+
+    `delta` is what the reducers folded into the state: the model's delta of a turn, the whole new object in `environment`
+    mode, the replaced values of an edit, the kept turns of a fold. `state_hash` names the state after this node.
+    """
+
+    parent: str | None
+    kind: NodeKind
+    app: str
+    user: str | None = None
+    answer: str | None = None
+    delta: Json = None
+    state_hash: str = ""
+
+    @property
+    def hash(self) -> str:
+        """32 hex characters."""
+        return digest(self)
+
 
 Apps: TypeAlias = Callable[[str], App]
 
 
 @value(tag="past-turn")
-class Past:
+class PastTurn:
     """A turn as later prompts see it."""
 
     hash: str
@@ -37,7 +80,7 @@ class Conversation:
     app: App
     tip: str
     state: State
-    turns: tuple[Past, ...] = ()
+    turns: tuple[PastTurn, ...] = ()
     summary: str = ""
     count: int = 0
     fresh: tuple[Node, ...] = ()
@@ -55,18 +98,18 @@ def begin(app: App) -> Conversation:
     return Conversation(app, root.hash, state, fresh=(root,))
 
 
-def take(conversation: Conversation, user: str, answer: str, delta: Json) -> Conversation:
+def add_turn(conversation: Conversation, user: str, answer: str, delta: Json) -> Conversation:
     """Commit a turn: fold its delta into the state."""
     return _grown(conversation, Node(conversation.tip, "turn", conversation.app.hash, user, answer, _ordered(delta)))
 
 
-def cut(conversation: Conversation, kept: Iterable[str], summary: str) -> Conversation:
+def summarize_window(conversation: Conversation, kept: Iterable[str], summary: str) -> Conversation:
     """Commit a fold: keep only the turns of these hashes in the window and a summary of the others."""
     node = Node(conversation.tip, "summary", conversation.app.hash, answer=summary, delta={"kept": list(kept)})
     return _grown(conversation, node)
 
 
-def change(conversation: Conversation, values: State) -> Conversation:
+def edit_state(conversation: Conversation, values: State) -> Conversation:
     """Commit a person's edit of the state.
 
     Raises:
@@ -75,7 +118,7 @@ def change(conversation: Conversation, values: State) -> Conversation:
     return _grown(conversation, Node(conversation.tip, "edit", conversation.app.hash, delta=_ordered(values)))
 
 
-def adopt(conversation: Conversation, app: App) -> Conversation:
+def change_app(conversation: Conversation, app: App) -> Conversation:
     """Commit a change of app; values that still fit stay."""
     return _grown(conversation, Node(conversation.tip, "app", app.hash), app)
 
@@ -96,7 +139,7 @@ def advance(conversation: Conversation, node: Node, apps: Apps) -> Conversation:
     return _checked(_moved(conversation, (node.hash, node), apps), node)
 
 
-def follow(conversation: Conversation, steps: Iterable[tuple[str, Node]], apps: Apps) -> Conversation:
+def apply_nodes(conversation: Conversation, steps: Iterable[tuple[str, Node]], apps: Apps) -> Conversation:
     """Follow nodes of a store with their names, oldest first; the state that they lead to must be the recorded one.
 
     Raises:
@@ -131,7 +174,7 @@ def _placed(conversation: Conversation, step: tuple[str, Node], app: App, state:
     name, node = step
     turns, summary, count = conversation.turns, conversation.summary, conversation.count
     if node.kind == "turn":
-        turns = (*turns, Past(name, node.user or "", node.answer or "", node.delta))
+        turns = (*turns, PastTurn(name, node.user or "", node.answer or "", node.delta))
         count += 1
     elif node.kind == "summary":
         kept = frozenset(_kept(node.delta))
@@ -144,12 +187,12 @@ def _state_after(conversation: Conversation, node: Node, app: App) -> State:
     state, fields = conversation.state, app.fields
     if node.kind == "turn":
         delta = _table(node.delta)
-        moment = Moment(conversation.count + 1, node.user or "", node.answer or "", None)
-        move = replaced if app.reply == "environment" else stepped
+        moment = TurnContext(conversation.count + 1, node.user or "", node.answer or "", None)
+        move = replace_state if app.reply == "environment" else apply_delta
         return move(fields, state, delta, moment)
     if node.kind == "edit":
-        return edited(fields, state, _table(node.delta))
-    return migrated(fields, state) if node.kind == "app" else state
+        return apply_edit(fields, state, _table(node.delta))
+    return migrate_state(fields, state) if node.kind == "app" else state
 
 
 def _ordered(delta: Json) -> Json:
@@ -168,3 +211,18 @@ def _table(delta: Json) -> State:
 def _kept(delta: Json) -> list[str]:
     kept = delta.get("kept") if isinstance(delta, dict) else None
     return [str(item) for item in kept] if isinstance(kept, list) else []
+
+
+def turns_to_keep(conversation: Conversation) -> tuple[PastTurn, ...] | None:
+    """The turns to keep when the window is full, or None while it may grow."""
+    keep, turns = conversation.app.keep, conversation.turns
+    pinned = {past.hash for past in turns[: keep.first]} | {past.hash for past in turns if _sets(past, keep.setting)}
+    free = [past.hash for past in turns if past.hash not in pinned]
+    if keep.grow is None or len(free) < max(keep.grow, keep.to + 1):
+        return None
+    staying = pinned | set(free[len(free) - keep.to :])
+    return tuple(past for past in turns if past.hash in staying)
+
+
+def _sets(past: PastTurn, names: tuple[str, ...]) -> bool:
+    return isinstance(past.delta, dict) and any(past.delta.get(name) is not None for name in names)

@@ -89,14 +89,14 @@ def union_of(held: Json, more: Json) -> Items:
     return kept
 
 
-def merged(held: Json, change: Json) -> dict[str, Json]:
+def merge_tables(held: Json, change: Json) -> dict[str, Json]:
     """Set the entries of a table; null removes one. What was set last stands last: a view shows the newest entries."""
     given = table(change)
     after = {key: entry for key, entry in table(held).items() if key not in given} | given
     return {key: entry for key, entry in after.items() if entry is not None}
 
 
-def tallied(held: Json, words: Json) -> dict[str, Json]:
+def add_counts(held: Json, words: Json) -> dict[str, Json]:
     """Count words."""
     counts = dict(table(held))
     for word in items(words):
@@ -154,10 +154,12 @@ BUILT_IN: dict[str, Reducer] = {
         Reducer("set", _stepped(_set), squash=_set, about="the new value replaces the old"),
         Reducer("append", _stepped(_appended), "items", [], ("list",), _appended, "the items are added at the end"),
         Reducer("union", _stepped(union_of), "items", [], ("list",), union_of, "items not there yet are added"),
-        Reducer("table", _stepped(merged), "table", {}, ("dict",), _overlaid, "entries are set; null removes one"),
+        Reducer(
+            "table", _stepped(merge_tables), "table", {}, ("dict",), _overlaid, "entries are set; null removes one"
+        ),
         # No squash: a sum of fractions is rounded at each commit, so adding two deltas first may give another last digit.
         Reducer("sum", _stepped(_added), empty=0, holds=NUMBERS, about="the numbers are added up"),
-        Reducer("count", _stepped(tallied), "tally", {}, ("dict",), _appended, "how often each word was given"),
+        Reducer("count", _stepped(add_counts), "tally", {}, ("dict",), _appended, "how often each word was given"),
         Reducer("max", _stepped(_max), holds=NUMBERS, squash=_max, about="the largest number given"),
         Reducer("min", _stepped(_min), holds=NUMBERS, squash=_min, about="the smallest number given"),
         Reducer("log", _logged, "items", [], ("list",), None, "the items are added with the number of their turn"),

@@ -31,14 +31,14 @@ from taiwa.evals.rows import EvalRow
 from taiwa.evals.run import Job, Measurement, ModelTask
 from taiwa.evals.statistics import bootstrap_mean
 from taiwa.flows.extract import ExtractError, plain_json
-from taiwa.kernel.arun import AsyncRuntime
+from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.ledger import Limits
+from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, canonical
-from taiwa.kernel.values import Request
+from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.sessions.durable_turn import AnyModel, PricedModel
+from taiwa.sessions.stored_extract import ExtractRun, first_request
 from taiwa.settings import Settings
-from taiwa.talk.turn import Speaker, Voice
-from taiwa.talk.typed import Typing, first_request
 
 __all__ = ["EXTRACTION_REPORT", "ExtractionTask", "compare_values", "read_extractions"]
 
@@ -69,15 +69,15 @@ def read_extractions(path: Path) -> DataSet:
 class ExtractionTask(ModelTask):
     """The task of `extract`: one typed extraction for each text."""
 
-    typing: Typing
+    typing: ExtractRun
     model_settings: Settings | None = None
-    given_model: Speaker | None = None
+    given_model: AnyModel | None = None
     name: str = "extract"
     settings: tuple[str, ...] = (SETTING,)
-    _opened: Voice | None = field(default=None, init=False, repr=False)
+    _opened: PricedModel | None = field(default=None, init=False, repr=False)
 
     @property
-    def voice(self) -> Voice:
+    def priced_model(self) -> PricedModel:
         """The model with its prices, opened at first use."""
         found = self.open()
         assert found is not None, "an evaluation of extraction requires a model or settings"
@@ -90,11 +90,11 @@ class ExtractionTask(ModelTask):
 
     def first_request(self, job: Job) -> Request:
         """Return the first request of a job without sending it."""
-        return first_request(self.typing, job.item.text, self.voice.model)
+        return first_request(self.typing, job.item.text, self.priced_model.model)
 
-    async def measure(self, job: Job, limits: Limits) -> Measurement:
+    async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Extract one value and compare it; a value that cannot be read has no fields."""
-        runtime = AsyncRuntime(self.voice.model, limits=limits, price=self.voice.price)
+        runtime = AsyncRuntime(self.priced_model.model, limits=limits, price=self.priced_model.price)
         expected = job.item.more["expected"]
         try:
             done = await runtime.done(self.typing.program(job.item.text))

@@ -21,9 +21,9 @@ from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, TextIO, cast
 
 from taiwa.evals.run import Job, Measurement, Task, Worker
-from taiwa.kernel.errors import ConfigError, InputError, TaiwaError, revive_error
-from taiwa.kernel.ledger import Limits, Spent
-from taiwa.kernel.records import Json, record, revive
+from taiwa.kernel.errors import ConfigError, InputError, TaiwaError, restore_error
+from taiwa.kernel.records import Json, record, restore
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 
 __all__ = ["LostWorkerError", "RayAddress", "parse_ray_address", "start_workers"]
 
@@ -204,7 +204,7 @@ class _WorkerPool:
         )  # held here: a worker that is started again must find it, however large it is
         self.workers = [_ActorSlot(actor.remote(self._sent)) for _ in range(self.count)]
 
-    async def perform(self, job: Job, limits: Limits) -> Measurement:
+    async def perform(self, job: Job, limits: UsageLimits) -> Measurement:
         """Send a job to a worker; retry at most `MAX_TRIES` times if workers die."""
         lost, why = self.ray.exceptions.RayActorError, ""
         for _ in range(MAX_TRIES):
@@ -233,17 +233,17 @@ class RayActor:
     async def measure(self, job: Json, limits: Json) -> dict[str, Json]:
         """Measure one job; return an error as JSON."""
         try:
-            done = await self._task.measure(revive(job), revive(limits))
+            done = await self._task.measure(restore(job), restore(limits))
         except TaiwaError as error:
-            return {"error": cast("Json", error.record()), "spent": record(error.spent or Spent())}
+            return {"error": cast("Json", error.record()), "spent": record(error.spent or RunUsage())}
         return {"found": dict(done.found), "spent": record(done.spent)}
 
 
 def _read_measurement(answer: dict[str, Json]) -> Measurement:
-    spent = revive(answer["spent"])
+    spent = restore(answer["spent"])
     error = answer.get("error")
     if error is not None:
-        raised = revive_error(cast("dict[str, Any]", error))
+        raised = restore_error(cast("dict[str, Any]", error))
         raised.spent = spent
         raise raised
     return Measurement(cast("dict[str, Json]", answer["found"]), spent)

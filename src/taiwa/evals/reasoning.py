@@ -11,28 +11,37 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, TypeAlias
 
-from taiwa.apps.shots import built_in, results, usable
-from taiwa.conversation.derive import tokens_of
+from taiwa.apps.examples import built_in, results, usable
 from taiwa.evals.data import Item
 from taiwa.evals.grid import Setting
 from taiwa.evals.report import is_exact, is_near
 from taiwa.evals.run import Job, Measurement, ModelTask
-from taiwa.flows.asking import first_request
-from taiwa.flows.numbers import last_number
-from taiwa.flows.protocol import Call, Protocol, decode, protocol
-from taiwa.flows.rationale import Bounds, Called, Ending, OnTrouble, Rationale, Said, Spliced, Way
-from taiwa.flows.reason import SolveOptions, solve, ways_for
-from taiwa.flows.worked import ResultOf, Worked, answer_only, choose, native, render
-from taiwa.kernel.arun import AsyncRuntime
-from taiwa.kernel.effects import Abilities, Complete, Program, perform, tell
+from taiwa.flows.solve.examples import ResultOf, WorkedExample, answer_only, native, render, select_examples
+from taiwa.flows.solve.numbers import last_number
+from taiwa.flows.solve.rationale import (
+    EndReason,
+    ExecutedCall,
+    InsertedText,
+    OnToolError,
+    Rationale,
+    SolveLimits,
+    TextPart,
+    ToolMode,
+)
+from taiwa.flows.solve.solve import SolveOptions, solve, ways_for
+from taiwa.flows.solve.tool_call_formats import CallText, ToolCallFormat, decode, tool_call_format
+from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.effects import Complete, GetCapabilities, Program, notify, perform
 from taiwa.kernel.errors import InputError, RefusalError
-from taiwa.kernel.ledger import Limits
+from taiwa.kernel.execution import first_request
+from taiwa.kernel.messages import Message, Request, Sampling, assistant, user
 from taiwa.kernel.records import Json, digest
-from taiwa.kernel.values import Message, Request, Sampling, assistant, user
+from taiwa.kernel.text import estimate_tokens
+from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.sessions.durable_turn import AnyModel, PricedModel
 from taiwa.settings import Settings
-from taiwa.talk.turn import Speaker, Voice
 from taiwa.tools import FunctionTool, builtin, find, molar_mass
-from taiwa.tools.elements import Weights
+from taiwa.tools.chemical_formulas import Weights
 
 __all__ = ["STEP_BY_STEP", "THEREFORE", "ReasoningOptions", "ReasoningTask", "count_rationale", "zero_shot"]
 
@@ -51,29 +60,29 @@ class ReasoningOptions:
 
     tools: tuple[str, ...]
     protocol: str = "tagged"
-    way: Way | None = None
+    way: ToolMode | None = None
     weights: Weights = "iupac"
-    on_error: OnTrouble = "report"
-    bounds: Bounds = field(default_factory=Bounds)
+    on_error: OnToolError = "report"
+    bounds: SolveLimits = field(default_factory=SolveLimits)
     sampling: Sampling = Sampling()
-    examples: tuple[Worked, ...] | None = None
+    examples: tuple[WorkedExample, ...] | None = None
 
     def offered(self) -> tuple[Tool, ...]:
         """Return the tools, with the chosen weights."""
         return _tools_with_weights(self.tools, self.weights)
 
-    def codec(self) -> Protocol:
+    def codec(self) -> ToolCallFormat:
         """Return the format of tool calls in text."""
-        return protocol(self.protocol)
+        return tool_call_format(self.protocol)
 
-    def pool(self) -> tuple[Worked, ...]:
+    def pool(self) -> tuple[WorkedExample, ...]:
         """Return the worked examples whose calls all succeed."""
         return usable(built_in() if self.examples is None else self.examples, self._results())
 
     def _results(self) -> ResultOf:
         return results((*builtin().values(), *self.offered()), self.codec())
 
-    def ordered(self, order: int) -> tuple[Worked, ...]:
+    def ordered(self, order: int) -> tuple[WorkedExample, ...]:
         """Return all examples in one order: those with tools of this evaluation first, then those whose results are stated in words.
 
         The first n of an order begin with the first m of it, so larger numbers only add examples.
@@ -81,7 +90,7 @@ class ReasoningOptions:
         pool = self.pool()
         fitting = [one for one in pool if set(one.tools) <= set(self.tools)]
         others = [one for one in pool if one not in fitting]
-        return (*choose(fitting, len(fitting), order), *choose(others, len(others), order))
+        return (*select_examples(fitting, len(fitting), order), *select_examples(others, len(others), order))
 
     def messages(self, setting: Setting) -> tuple[Message, ...]:
         """Return the worked examples of a setting as messages.
@@ -117,15 +126,15 @@ class ReasoningTask(ModelTask):
     manner: ReasoningOptions
     plan: tuple[Setting, ...]
     model_settings: Settings | None = None
-    given_model: Speaker | None = None
+    given_model: AnyModel | None = None
     name: str = "reason"
-    _opened: Voice | None = field(default=None, init=False, repr=False)
+    _opened: PricedModel | None = field(default=None, init=False, repr=False)
     _shots: dict[str, tuple[Message, ...]] = field(
         default_factory=dict[str, "tuple[Message, ...]"], init=False, repr=False
     )
 
     @property
-    def voice(self) -> Voice:
+    def priced_model(self) -> PricedModel:
         """The model with its prices, opened at first use."""
         found = self.open()
         assert found is not None, "an evaluation of reasoning requires a model or settings"
@@ -163,16 +172,16 @@ class ReasoningTask(ModelTask):
     def program(self, job: Job) -> Program[Rationale]:
         """Return the program of an item under a setting; without examples and tools, the zero-shot program."""
         setting, manner = self._setting(job.setting), self.manner
-        abilities = self.voice.model.abilities
+        capabilities = self.priced_model.model.capabilities
         if not (setting.shots or setting.shown):
             return zero_shot(
                 job.item.text, steps=setting.style == "steps", sampling=manner.sampling, tokens=manner.bounds.tokens,
                 way=None if manner.way == "native" else manner.way,
             )  # fmt: skip
-        way: Way | None = manner.way if setting.shown else None
+        way: ToolMode | None = manner.way if setting.shown else None
         options = SolveOptions(
             tool_format=manner.codec(),
-            tool_mode=(way or "stop") if way is not None or "prefix" not in abilities else None,
+            tool_mode=(way or "stop") if way is not None or "prefix" not in capabilities else None,
             shots=self._messages(setting),
             system=DIRECT_ANSWER if setting.style == "direct" else None,
             on_error=manner.on_error,
@@ -187,16 +196,16 @@ class ReasoningTask(ModelTask):
 
     def first_request(self, job: Job) -> Request:
         """Return the first request of a job without sending it."""
-        return first_request(self.program(job), self.voice.model.abilities)
+        return first_request(self.program(job), self.priced_model.model.capabilities)
 
-    async def measure(self, job: Job, limits: Limits) -> Measurement:
+    async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Solve one question and count its rationale."""
         setting, bounds = self._setting(job.setting), self.manner.bounds
         tools = [tool for tool in self.manner.offered() if tool.spec.name in setting.working]
         # The bounds of the rationale report how it ended; the limits of the run must not be reached first.
         most = bounds.calls + bounds.false_stops + SPARE_CALLS
         limits = replace(limits, requests=most, tool_calls=most)
-        runtime = AsyncRuntime(self.voice.model, tools=tools, limits=limits, price=self.voice.price)
+        runtime = AsyncRuntime(self.priced_model.model, tools=tools, limits=limits, price=self.priced_model.price)
         done = await runtime.done(self.program(job))
         found = count_rationale(done.value, job.item.gold, self.manner.codec(), setting.shown)
         return Measurement(found, done.spent)
@@ -221,7 +230,7 @@ WRITTEN_NUMBER = re.compile(rf"(?<![A-Za-z0-9_.)\]}}])(?:{PLAIN_NUMBER})(?![A-Za
 TRUNCATED_ENDINGS = frozenset({"length", "tokens", "limit"})
 
 
-def count_rationale(found: Rationale, gold: str, protocol: Protocol, names: Iterable[str]) -> dict[str, Json]:
+def count_rationale(found: Rationale, gold: str, protocol: ToolCallFormat, names: Iterable[str]) -> dict[str, Json]:
     """Return the counts of a rationale as JSON; only a complete one can be right."""
     done = [called for called in found.calls if called.result.origin != "model"]
     heeded, restated = list(_numbers_after_results(found)), [one for one in done if _numeric_result(one)]
@@ -240,7 +249,7 @@ def count_rationale(found: Rationale, gold: str, protocol: Protocol, names: Iter
     }  # fmt: skip
 
 
-def _numeric_result(called: Called) -> str:
+def _numeric_result(called: ExecutedCall) -> str:
     """Return the number that a call returned; '' if it failed or returned something else."""
     text = NUMERIC_RESULT.fullmatch(called.result.text.strip())
     return text["number"].replace(",", "") if text and not called.result.error else ""
@@ -250,7 +259,7 @@ def _numbers_after_results(found: Rationale) -> Iterator[tuple[bool, bool]]:
     """For each numeric result followed by a number: whether the next number, and whether any, is the result."""
     results = iter([called for called in found.calls if called.shown and called.result.origin != "model"])
     for place, part in enumerate(found.parts):
-        if not (isinstance(part, Spliced) and part.kind == "result"):
+        if not (isinstance(part, InsertedText) and part.kind == "result"):
             continue
         called = next(results, None)
         number = "" if called is None else _numeric_result(called)
@@ -263,25 +272,25 @@ def _text_after(found: Rationale, place: int) -> str:
     """Return the text of the model after a part, up to the next result."""
     words: list[str] = []
     for part in found.parts[place + 1 :]:
-        if isinstance(part, Spliced) and part.kind == "result":
+        if isinstance(part, InsertedText) and part.kind == "result":
             break
-        if isinstance(part, Said):
+        if isinstance(part, TextPart):
             words.append(part.text)
     return "".join(words)
 
 
-def _false_stops(found: Rationale, protocol: Protocol, names: Iterable[str]) -> int:
+def _false_stops(found: Rationale, protocol: ToolCallFormat, names: Iterable[str]) -> int:
     """Count stops that did not close a call."""
     ends: set[int] = set()
     at = 0
     for event in decode(found.text, protocol, names):
         at += len(event.text)
-        if isinstance(event, Call):
+        if isinstance(event, CallText):
             ends.add(at)
     at = count = 0
     for part in found.parts:
         at += len(part.text)
-        count += isinstance(part, Spliced) and part.kind == "stop" and at not in ends
+        count += isinstance(part, InsertedText) and part.kind == "stop" and at not in ends
     return count
 
 
@@ -290,7 +299,7 @@ THE_ANSWER = "The answer (arabic numerals) is"
 THEREFORE = "Therefore, the answer (arabic numerals) is"
 MIN_ANSWER_TOKENS = 20
 """Tokens left for the answer, however long the reasoning was."""
-ZERO_SHOT_ENDINGS: dict[str, Ending] = {"length": "length", "interrupted": "interrupted", "refusal": "refusal"}
+ZERO_SHOT_ENDINGS: dict[str, EndReason] = {"length": "length", "interrupted": "interrupted", "refusal": "refusal"}
 
 
 def zero_shot(
@@ -299,7 +308,7 @@ def zero_shot(
     steps: bool = True,
     sampling: Sampling = Sampling(),
     tokens: int | None = None,
-    way: Way | None = None,
+    way: ToolMode | None = None,
 ) -> Program[Rationale]:
     """Answer a question with a number: after reasoning step by step, or directly.
 
@@ -310,9 +319,9 @@ def zero_shot(
         RefusalError: the model refused to answer.
         UnsupportedError: the `way` is "prefill", and the model does not support prefill.
     """
-    chosen, *_ = ways_for(way, (yield from perform(Abilities())), natively=False)
+    chosen, *_ = ways_for(way, (yield from perform(GetCapabilities())), natively=False)
     course = _ZeroShotRun(question, sampling, tokens, chosen == "prefill")
-    ending: Ending = "end"
+    ending: EndReason = "end"
     if steps:
         yield from course.cue(STEP_BY_STEP)
         ending = yield from course.ask()
@@ -327,7 +336,7 @@ class _ZeroShotRun:
     """The text so far and the request that continues it."""
 
     def __init__(self, question: str, sampling: Sampling, tokens: int | None, in_place: bool) -> None:
-        self.parts: list[Said | Spliced] = []
+        self.parts: list[TextPart | InsertedText] = []
         self._asked = Request((user(question),), sampling=sampling)
         self._left = tokens
         self._in_place = in_place
@@ -340,20 +349,20 @@ class _ZeroShotRun:
     def cue(self, text: str) -> Program[None]:
         """Append a cue."""
         shown = text if self._in_place else f"{text} "
-        self.parts.append(Spliced(shown, "cue"))
-        yield from tell(shown, code="cue")
+        self.parts.append(InsertedText(shown, "cue"))
+        yield from notify(shown, code="cue")
         self._cue = text.strip()
 
-    def ask(self) -> Program[Ending]:
+    def ask(self) -> Program[EndReason]:
         """Request the continuation of the last cue; return how it ended."""
         response = yield from perform(Complete(self._bounded(self._request())))
         if response.finish == "refusal" and not response.text.strip() and len(self.parts) == 1:
             raise RefusalError("the model refused to answer", request=self._asked.digest)
-        self.parts.append(Said(response.text))
+        self.parts.append(TextPart(response.text))
         ending = ZERO_SHOT_ENDINGS.get(response.finish, "end")
         if self._left is None:
             return ending
-        self._left -= tokens_of(response.text) if response.usage is None else response.usage.output_tokens
+        self._left -= estimate_tokens(response.text) if response.usage is None else response.usage.output_tokens
         return "tokens" if ending == "length" else ending
 
     def number(self) -> str:

@@ -15,8 +15,8 @@ from taiwa.evals.grid import Grid, Setting
 from taiwa.evals.rows import EvalRow, Header, to_json
 from taiwa.evals.run import Evaluation
 from taiwa.evals.statistics import PairedComparison, Proportion
-from taiwa.kernel.ledger import Spent
 from taiwa.kernel.records import Json
+from taiwa.kernel.usage_limits import RunUsage
 
 __all__ = [
     "FAILED_COLUMN",
@@ -160,17 +160,17 @@ def count_errors(rows: Iterable[EvalRow]) -> dict[str, Json]:
 
 def usage_and_cost(rows: Sequence[EvalRow], replaced: Iterable[EvalRow] = ()) -> dict[str, Json]:
     """Return usage and cost of rows, replaced rows included; null where the server did not report it."""
-    spent = sum((row.spent for row in (*rows, *replaced)), Spent())
-    known = not spent.unmetered
+    spent = sum((row.spent for row in (*rows, *replaced)), RunUsage())
+    known = not spent.calls_without_usage
     usage, most = spent.usage, spent.estimated
     return {
         "requests": spent.requests,
         "input_tokens": usage.input_tokens if known else None,
         "cached_tokens": usage.cache_read_tokens if known else None,
         "output_tokens": usage.output_tokens if known else None,
-        "tokens_at_most": None if spent.cost_at_most is None else usage.input_tokens + usage.output_tokens + most.input_tokens + most.output_tokens,
+        "tokens_at_most": None if spent.max_cost is None else usage.input_tokens + usage.output_tokens + most.input_tokens + most.output_tokens,
         "cost": None if spent.cost is None else spent.cost / 1e9,
-        "cost_at_most": None if spent.cost_at_most is None else spent.cost_at_most / 1e9,
+        "max_cost": None if spent.max_cost is None else spent.max_cost / 1e9,
         "wall_ms": round(sum(row.spent.seconds for row in rows) * 1000),
         "ms_per_item": round(sum(row.spent.seconds for row in rows) * 1000 / len(rows), 1) if rows else None,
     }  # fmt: skip
@@ -325,7 +325,7 @@ def _p_value(line: Line) -> str:
 
 
 def _cost_text(line: Line) -> str:
-    cost, most = line.get("cost"), line.get("cost_at_most")
+    cost, most = line.get("cost"), line.get("max_cost")
     if isinstance(cost, (int, float)) or most == 0:
         return f"{cost or 0:g}"
     return f"≤ {most:g}" if isinstance(most, (int, float)) else "–"

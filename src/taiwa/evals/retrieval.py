@@ -30,20 +30,20 @@ from taiwa.evals.report import (
 from taiwa.evals.rows import EvalRow
 from taiwa.evals.run import Evaluation, Job, Measurement, ModelTask
 from taiwa.evals.statistics import bootstrap_mean, mean, ndcg, quantile, recall, reciprocal_rank
-from taiwa.kernel.arun import AsyncRuntime
+from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.ledger import Limits
+from taiwa.kernel.execution import RunResult
+from taiwa.kernel.messages import Evidence, Message, Passage, assistant, user
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.session import Done
-from taiwa.kernel.values import Evidence, Message, Passage, assistant, user
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.index import LOOKED_AT, Index, Library, judge, unresolved_references, weight_terms
 from taiwa.retrieval.ingest import Folder
 from taiwa.retrieval.readers import IsolatedReader, document_format, split_into_chunks
 from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts
+from taiwa.sessions.durable_turn import AnyModel, PricedModel
 from taiwa.settings import Settings
-from taiwa.talk.turn import Speaker, Voice
 
 __all__ = [
     "DEPTH",
@@ -387,20 +387,22 @@ class CorpusTask(ModelTask):
 
     corpora: Corpora
     model_settings: Settings | None = None
-    given_model: Speaker | None = None
-    _opened: Voice | None = field(default=None, init=False, repr=False)
+    given_model: AnyModel | None = None
+    _opened: PricedModel | None = field(default=None, init=False, repr=False)
 
     @property
     def options(self) -> Mapping[str, Json]:
         """Everything that a measurement depends on besides setting, item and model."""
         return {"passages": self.corpora.digest}
 
-    async def run_program(self, program: Program[T], finder: Finder, limits: Limits) -> Done[T]:
+    async def run_program(self, program: Program[T], finder: Finder, limits: UsageLimits) -> RunResult[T]:
         """Run a program with a finder as retriever, and with the model if there is one."""
-        voice = self.voice
-        if voice is None:
+        priced_model = self.priced_model
+        if priced_model is None:
             return await AsyncRuntime(retriever=finder, limits=limits).done(program)
-        return await AsyncRuntime(voice.model, retriever=finder, limits=limits, price=voice.price).done(program)
+        return await AsyncRuntime(priced_model.model, retriever=finder, limits=limits, price=priced_model.price).done(
+            program
+        )
 
 
 @dataclass
@@ -415,7 +417,7 @@ class RetrievalTask(CorpusTask):
         """The questions alone, and in their dialogues if there are any."""
         return (QUESTION_ALONE, QUESTION_IN_DIALOGUE) if self.dialogues else (QUESTION_ALONE,)
 
-    async def measure(self, job: Job, limits: Limits) -> Measurement:  # noqa: ARG002  (the signature of a task)
+    async def measure(self, job: Job, limits: UsageLimits) -> Measurement:  # noqa: ARG002  (the signature of a task)
         """Retrieve for one question."""
         sample = read_sample(job.item)
         finder = self.corpora.finder(job.item.kind, sample.excluded)

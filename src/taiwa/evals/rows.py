@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Self, cast
 
 from taiwa.kernel.errors import InputError, TaiwaError
-from taiwa.kernel.ledger import Spent
+from taiwa.kernel.messages import Usage
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.values import Usage
+from taiwa.kernel.usage_limits import RunUsage
 
 __all__ = ["EvalRow", "Header", "RowError", "RowFile", "Rows", "read_header", "read_row", "row_error", "to_json"]
 
@@ -42,7 +42,7 @@ class EvalRow:
     id: str
     kind: str = ""
     found: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    spent: Spent = Spent()
+    spent: RunUsage = RunUsage()
     error: RowError | None = None
 
     @property
@@ -87,9 +87,9 @@ def to_json(what: Header | EvalRow) -> dict[str, Json]:
     spent = what.spent
     return {
         "setting": what.setting, "id": what.id, "kind": what.kind, "found": dict(what.found),
-        "requests": spent.requests, "tool_calls": spent.tool_calls, "unmetered": spent.unmetered,
+        "requests": spent.requests, "tool_calls": spent.tool_calls, "calls_without_usage": spent.calls_without_usage,
         "usage": _usage_json(spent.usage), "usage_estimated": _usage_json(spent.estimated),
-        "cost": _from_nano(spent.cost), "cost_at_most": _from_nano(spent.cost_at_most), "ms": round(spent.seconds * 1000, 3),
+        "cost": _from_nano(spent.cost), "max_cost": _from_nano(spent.max_cost), "ms": round(spent.seconds * 1000, 3),
         "error": None if what.error is None else {"code": what.error.code, "message": what.error.message},
     }  # fmt: skip
 
@@ -126,9 +126,9 @@ def read_row(line: Mapping[str, Json]) -> EvalRow:
         ValueError, KeyError, TypeError: the line is not a row.
     """
     error = cast("dict[str, str] | None", line["error"])
-    spent = Spent(
-        cast("int", line["requests"]), cast("int", line["tool_calls"]), _read_usage(line["usage"]), cast("int", line["unmetered"]),
-        _to_nano(line["cost"]), cast("float", line["ms"]) / 1000, _read_usage(line["usage_estimated"]), _to_nano(line["cost_at_most"]),
+    spent = RunUsage(
+        cast("int", line["requests"]), cast("int", line["tool_calls"]), _read_usage(line["usage"]), cast("int", line["calls_without_usage"]),
+        _to_nano(line["cost"]), cast("float", line["ms"]) / 1000, _read_usage(line["usage_estimated"]), _to_nano(line["max_cost"]),
     )  # fmt: skip
     return EvalRow(
         str(line["setting"]), str(line["id"]), str(line["kind"]), cast("dict[str, Json]", line["found"]), spent,

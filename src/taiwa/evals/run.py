@@ -19,13 +19,13 @@ from taiwa.conversation.app import App
 from taiwa.evals.data import DataSet, Item
 from taiwa.evals.rows import EvalRow, Header, RowFile, Rows, row_error
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError, UnsupportedError
-from taiwa.kernel.ledger import Limits, Spent
 from taiwa.kernel.records import Json, value
-from taiwa.models.scripted import Scripted
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+from taiwa.models.scripted import ScriptedModel
+from taiwa.sessions.batch import is_fatal
+from taiwa.sessions.durable_turn import AnyModel, PricedModel
+from taiwa.sessions.session import open_priced_model
 from taiwa.settings import Settings
-from taiwa.talk.opening import open_voice
-from taiwa.talk.rows import ends_batch
-from taiwa.talk.turn import Speaker, Voice
 
 __all__ = [
     "ROWS_FILE",
@@ -68,7 +68,7 @@ class Measurement:
     """The fields measured for one item, as defined by its task, and the usage."""
 
     found: Mapping[str, Json]
-    spent: Spent = Spent()
+    spent: RunUsage = RunUsage()
 
 
 class Task(Protocol):
@@ -99,7 +99,7 @@ class Task(Protocol):
         """Everything that a measurement depends on besides setting, item and model."""
         ...
 
-    async def measure(self, job: Job, limits: Limits) -> Measurement:
+    async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Measure an item under a setting.
 
         Raises:
@@ -108,7 +108,7 @@ class Task(Protocol):
         ...
 
 
-Worker: TypeAlias = Callable[[Job, Limits], Awaitable[Measurement]]
+Worker: TypeAlias = Callable[[Job, UsageLimits], Awaitable[Measurement]]
 """Performs one measurement."""
 StartWorkers: TypeAlias = Callable[[Task, int], AbstractAsyncContextManager[Worker]]
 """Starts workers elsewhere for a number of jobs at a time, and stops them at the end of the context."""
@@ -118,35 +118,35 @@ class ModelTask:
     """Base of tasks with a model: the given one, or the one that the settings name, opened at first use."""
 
     model_settings: Settings | None
-    given_model: Speaker | None
-    _opened: Voice | None
+    given_model: AnyModel | None
+    _opened: PricedModel | None
 
     def __getstate__(self) -> dict[str, object]:
         """Leave the open connection behind; a worker opens its own."""
         return {**self.__dict__, "_opened": None}
 
-    def open(self, app: App | None = None) -> Voice | None:
+    def open(self, app: App | None = None) -> PricedModel | None:
         """Return the model with its prices, as `app` configures it; None without a model."""
         if self._opened is None and self.given_model is not None:
-            self._opened = Voice(self.given_model)
+            self._opened = PricedModel(self.given_model)
         elif self._opened is None and self.model_settings is not None:
-            self._opened = open_voice(None, self.model_settings, app)
+            self._opened = open_priced_model(None, self.model_settings, app)
         return self._opened
 
     @property
-    def voice(self) -> Voice | None:
+    def priced_model(self) -> PricedModel | None:
         """The model with its prices; None without a model."""
         return self.open()
 
     @property
     def model(self) -> str:
         """The name of the model; '' without a model."""
-        return "" if self.voice is None else self.voice.model.name
+        return "" if self.priced_model is None else self.priced_model.model.name
 
     @property
     def scripted(self) -> bool:
         """Whether the model is scripted."""
-        return self.voice is not None and isinstance(self.voice.model, Scripted)
+        return self.priced_model is not None and isinstance(self.priced_model.model, ScriptedModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class Runner:
     jobs: Iterator[Job]
     width: int = 4
     cost: int | None = None
-    spent: Spent = field(default_factory=Spent, init=False)
+    spent: RunUsage = field(default_factory=RunUsage, init=False)
     _fatal: TaiwaError | None = field(default=None, init=False)
     _unanswered: int = field(default=0, init=False)
 
@@ -210,15 +210,15 @@ class Runner:
     async def _row(self, job: Job) -> EvalRow | None:
         """Measure one job; return None if it failed without usage as every other job would."""
         setting, item = job.setting, job.item
-        paid = self.spent.cost_at_most
+        paid = self.spent.max_cost
         left = None if self.cost is None or paid is None else max(0, self.cost - paid)
         try:
-            measured = await self.worker(job, Limits(cost=left))
+            measured = await self.worker(job, UsageLimits(cost=left))
         except TaiwaError as error:
-            spent = error.spent if isinstance(error.spent, Spent) else Spent()
+            spent = error.spent if isinstance(error.spent, RunUsage) else RunUsage()
             self.spent = self.spent + spent
             self._unanswered = self._unanswered + 1 if error.tag in UNANSWERED_ERRORS else 0
-            if ends_batch(error) or isinstance(error, UnsupportedError):
+            if is_fatal(error) or isinstance(error, UnsupportedError):
                 self._fatal = self._fatal or error
                 if not isinstance(error, LimitError):
                     return None
@@ -233,7 +233,7 @@ class Runner:
     def _cost_error(self) -> TaiwaError | None:
         if self.cost is None:
             return None
-        paid = self.spent.cost_at_most
+        paid = self.spent.max_cost
         if paid is None:
             return ConfigError("the cost of a call is unknown, so the cost limit cannot be enforced")
         return LimitError("cost", paid / 1e9, self.cost / 1e9) if paid >= self.cost else None
@@ -246,7 +246,7 @@ class Evaluation:
     task: Task
     data: DataSet
     options: RunOptions = field(default_factory=RunOptions)
-    spent: Spent = field(default_factory=Spent, init=False)
+    spent: RunUsage = field(default_factory=RunUsage, init=False)
     kept: int = field(default=0, init=False)
     left: int = field(default=0, init=False)
 

@@ -15,13 +15,13 @@ from typing import Literal, TypeAlias, cast
 from taiwa.evals.data import read_rows
 from taiwa.evals.report import interval_json, is_near, parse_number
 from taiwa.evals.statistics import Proportion
-from taiwa.flows.protocol import protocol
+from taiwa.flows.solve.tool_call_formats import tool_call_format
 from taiwa.kernel.errors import InputError, ToolError
+from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.values import ToolResult
-from taiwa.tools.catalogue import builtin
-from taiwa.tools.elements import elements
-from taiwa.tools.equation import equation
+from taiwa.tools.chemical_formulas import elements
+from taiwa.tools.registry import builtin
+from taiwa.tools.stoichiometry import equation
 
 __all__ = [
     "EXERCISE_KINDS",
@@ -166,7 +166,7 @@ def _calculation(name: str, expression: str, result: str) -> ToolAnswer:
 def _call_tool(name: str, text: str) -> ToolResult:
     """Call a tool with input as a model writes it."""
     tool = builtin()[name]
-    return tool.call(protocol("tagged").arguments(tool.spec, text))
+    return tool.call(tool_call_format("tagged").arguments(tool.spec, text))
 
 
 def solve_exercise(row: Mapping[str, Json], call: ToolCaller) -> ToolAnswer:

@@ -1,33 +1,37 @@
-"""An API as a type whose values are programs: what a class of annotated functions says of itself, to a model and to checks.
-
-class Shop(Protocol):
-    @reads
-    def find(self, name: str) -> Drink: ...
-    def buy(self, drink: Drink, cups: int = 1) -> Receipt: ...
-
-shop = Api(Shop)
-program = yield from extract(shop, "Two teas, please.")
-outcome = yield from carry_out(shop, program.value)
-"""
+"""Python functions as an API; execute a checked plan with confirmation."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, TypeAlias, cast
 
-from taiwa.flows.assignable import is_assignable
-from taiwa.flows.programs import FUNCTION, GIVEN, MOST_STEPS, REFERENCE, STEPS, Plan, planned
-from taiwa.flows.signatures import UNKNOWN, Access, Function, Signatures, signatures
-from taiwa.kernel.errors import InputError, ShapeError, TaiwaError, ToolError
-from taiwa.kernel.protocols import Tool
-from taiwa.kernel.records import Json, canonical
-from taiwa.kernel.values import ToolResult, ToolSpec
-from taiwa.shape import Reading, Rules, Shape
-from taiwa.shape.form import (
+from taiwa.flows.call_plan import (
+    FUNCTION,
+    GIVEN,
+    MOST_STEPS,
+    REFERENCE,
+    STEPS,
+    UNKNOWN,
+    Access,
+    Function,
+    Plan,
+    PlannedCall,
+    Signatures,
+    check_plan,
+    is_assignable,
+    references,
+    signatures,
+)
+from taiwa.kernel.effects import CallTool, Effect, Program, gather, perform
+from taiwa.kernel.errors import InputError, LimitError, OutputValidationError, TaiwaError, ToolError
+from taiwa.kernel.messages import ToolResult, ToolSpec
+from taiwa.kernel.records import Json, canonical, value
+from taiwa.kernel.runtime import Tool
+from taiwa.structured import OutputType, ParseOptions, ParseResult
+from taiwa.structured.ir import (
     About,
     ArrayNode,
-    Form,
     LiteralNode,
     NeverNode,
     Node,
@@ -36,16 +40,19 @@ from taiwa.shape.form import (
     Property,
     RefNode,
     StringNode,
+    TypeIR,
     UnionNode,
     children,
 )
-from taiwa.shape.native import DIALECTS, native
-from taiwa.shape.typescript import typescript
+from taiwa.structured.rendering import DIALECTS, to_json_schema, to_typescript
 
-__all__ = ["Api"]
+__all__ = ["Api", "CallOutcome", "Confirm", "PlanResult", "execute_plan"]
+
 
 Object = dict[str, Json]
+
 REFERRED = "Reference_"
+
 PROGRAM = """\
 // A list of steps. Each calls one function of {api}, and its result can be used by later steps.
 type {program} = {{
@@ -59,7 +66,9 @@ type {program} = {{
 // {{"@func": "{unknown}", "@args": ["what it is"]}}.
 
 """
+
 ACCESS = {"read": "", "write": "changes something"}
+
 FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 """What a function may raise in the course of its work; a model reads that it failed and never why."""
 
@@ -77,7 +86,7 @@ class Api:
     def __init__(self, source: type | ModuleType, *, undeclared: Access = "write") -> None:
         self.signatures = signatures(source, undeclared)
         self.name = f"{self.signatures.name}Program"
-        self._steps = Shape.fields("Program", {STEPS: list[dict[str, Any]]}, {STEPS})
+        self._steps = OutputType.fields("Program", {STEPS: list[dict[str, Any]]}, {STEPS})
 
     def __repr__(self) -> str:
         return f"Api({self.signatures.name}: {', '.join(self.functions)})"
@@ -93,19 +102,19 @@ class Api:
         while any(each.name == returns for function in self.functions.values() for each in function.parameters):
             returns += "_"
         shown = tuple(Property(each.name, _shown(each, returns), required=True) for each in self.functions.values())
-        form = Form(
+        form = TypeIR(
             ObjectNode(shown, about=About(self.signatures.about)), self.signatures.name, self.signatures.form.named
         )
-        text = typescript(form)
+        text = to_typescript(form)
         name = text.split(" ", 2)[1]  # another type of that name has pushed it aside
         return PROGRAM.format(program=self.name, api=name, most=MOST_STEPS, unknown=UNKNOWN, returns=returns) + text
 
     def schema(self) -> Object:
         """Give the JSON Schema of programs: names, numbers of arguments and types, with references where a result may stand."""
-        return native(self.form, DIALECTS["plain"]).schema
+        return to_json_schema(self.form, DIALECTS["plain"]).schema
 
     @cached_property
-    def form(self) -> Form:
+    def form(self) -> TypeIR:
         """The intermediate form of programs."""
         whole, link = self.signatures.form, _Links(self.signatures)
         calls = [_call(each, link) for each in self.functions.values()]
@@ -113,7 +122,7 @@ class Api:
         steps = ArrayNode(UnionNode(tuple(calls), FUNCTION), most=MOST_STEPS)
         reference = _closed({REFERENCE: NumberNode(integer=True, low=0)})
         types = {name: link.inside(node) for name, node in whole.named.items()}
-        return Form(_closed({STEPS: steps}), self.name, {**types, REFERRED: reference})
+        return TypeIR(_closed({STEPS: steps}), self.name, {**types, REFERRED: reference})
 
     def check(self, data: Json) -> Plan:
         """Check a program that is given as data.
@@ -121,9 +130,9 @@ class Api:
         Raises:
             ShapeError: something in it is not as the API says; its diagnostics say what and where.
         """
-        return planned(self.signatures, self._steps.check(data))
+        return check_plan(self.signatures, self._steps.check(data))
 
-    def read(self, text: str, rules: Rules) -> Reading[Plan]:
+    def read(self, text: str, rules: ParseOptions) -> ParseResult[Plan]:
         """Read a program and check it.
 
         Raises:
@@ -131,11 +140,11 @@ class Api:
         """
         found = self._steps.read(text, rules)
         try:
-            plan = planned(self.signatures, found.value)
-        except ShapeError as error:
+            plan = check_plan(self.signatures, found.value)
+        except OutputValidationError as error:
             error.text = text
             raise
-        return Reading(plan, found.fixes, found.complete, found.guessed)
+        return ParseResult(plan, found.fixes, found.complete, found.guessed)
 
     def bind(self, implementation: object) -> tuple[Tool, ...]:
         """Make tools of an object that has the functions: `Runtime(model, tools=Api(Shop).bind(MyShop()))`.
@@ -163,7 +172,7 @@ class _Bound:
         name, given = self.function.name, self.function.parameters
         keys = tuple(Property(each.name, each.node, each.required) for each in given)
         root = ObjectNode(keys, NeverNode())
-        schema = native(Form(root, name, _used(root, self.named)), DIALECTS["plain"]).schema
+        schema = to_json_schema(TypeIR(root, name, _used(root, self.named)), DIALECTS["plain"]).schema
         return ToolSpec(name, self.function.about, schema)
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
@@ -195,7 +204,7 @@ class _Bound:
             raise ToolError(f"the arguments must be those of {self.function.head}", code="bad_arguments")
         try:
             return {key: given[key].shape.check(part) for key, part in arguments.items()}
-        except ShapeError as error:
+        except OutputValidationError as error:
             raise ToolError("; ".join(error.diagnostics) or error.message, code="bad_arguments") from None
 
 
@@ -256,3 +265,139 @@ def _tuple(items: list[Node]) -> ArrayNode:
 
 def _closed(nodes: Mapping[str, Node]) -> ObjectNode:
     return ObjectNode(tuple(Property(name, node, required=True) for name, node in nodes.items()), NeverNode())
+
+
+Status: TypeAlias = Literal["done", "failed", "declined", "dry_run", "skipped"]
+"""Ran · ran and failed · was not confirmed · would have run · was not reached, or needed the result of one that did not run."""
+
+
+@value(tag="confirm")
+class Confirm(Effect[bool]):
+    """Ask whether a function that writes may be called; a runtime answers by `handlers={Confirm: ask_somebody}`."""
+
+    function: str
+    arguments: dict[str, Json]
+    about: str = ""
+
+
+@value(tag="call-outcome")
+class CallOutcome:
+    """What became of one call. `arguments` have results in place of references, as far as there are any."""
+
+    call: PlannedCall
+    status: Status
+    arguments: dict[str, Json]
+    result: Json = None
+    error: str = ""
+
+
+@value(tag="plan-result")
+class PlanResult:
+    """What became of a program, call by call, in the order of the plan."""
+
+    calls: tuple[CallOutcome, ...]
+
+    @property
+    def finished(self) -> bool:
+        """Whether every call ran."""
+        return all(step.status == "done" for step in self.calls)
+
+    @property
+    def result(self) -> Json:
+        """The result of the last call.
+
+        Raises:
+            ToolError: not every call ran.
+        """
+        for step in self.calls:
+            if step.status != "done":
+                why = f": {step.error}" if step.error else ""
+                raise ToolError(
+                    f"the program did not finish: {step.call.function} {step.status}{why}", code="unfinished"
+                )
+        return self.calls[-1].result if self.calls else None
+
+
+def execute_plan(api: Api, plan: Plan, *, dry: bool = False) -> Program[PlanResult]:
+    """Run a program. The runtime has the functions as tools (`Api.bind`) and, unless `dry`, a handler for `Confirm`.
+
+    A dry run calls what reads and shows what writes. After a call that failed or was declined nothing more is called.
+
+    Raises (when run):
+        InputError: the plan says that the API cannot do what was asked, or is none of this API.
+        ConfigError: something writes, and nobody answers `Confirm`.
+    """
+    if plan.unknown:
+        raise InputError(f"{api.signatures.name} cannot do what was asked: {'; '.join(plan.unknown)}")
+    for at, call in enumerate(plan.calls):
+        if call.function not in api.functions or any(
+            not 0 <= other < at for each in call.arguments for other in references(each)
+        ):
+            raise InputError(f"call {at} of the plan, {call.function}, is none of {api.signatures.name}")
+    steps = [CallOutcome(call, "skipped", {}) for call in plan.calls]
+    for level in _levels(api, plan):
+        made = yield from gather(_step(api, at, tuple(steps), dry=dry) for at in level)
+        for at, step in zip(level, made, strict=True):
+            steps[at] = step
+        if any(step.status in ("failed", "declined") for step in made):
+            break
+    return PlanResult(tuple(steps))
+
+
+def _levels(api: Api, plan: Plan) -> list[list[int]]:
+    """Group calls so that each comes after those it depends on; calls of one group run side by side."""
+    levels: list[int] = []
+    first = 0  # nothing may run before this level any more
+    for call in plan.calls:
+        level = max((levels[other] + 1 for each in call.arguments for other in references(each)), default=first)
+        level = max(level, first)
+        if api.functions[call.function].access == "write":
+            level = max(levels, default=-1) + 1
+            first = level + 1
+        levels.append(level)
+    groups: list[list[int]] = [[] for _ in range(max(levels, default=-1) + 1)]
+    for at, level in enumerate(levels):
+        groups[level].append(at)
+    return groups
+
+
+def _step(api: Api, at: int, steps: tuple[CallOutcome, ...], *, dry: bool) -> Program[CallOutcome]:
+    """Run one call whose references have been run, where that is allowed."""
+    step = steps[at]
+    function = api.functions[step.call.function]
+    needed = [steps[other] for each in step.call.arguments for other in references(each)]
+    names = (parameter.name for parameter in function.parameters)
+    arguments = {name: _filled(each, steps) for name, each in zip(names, step.call.arguments, strict=False)}
+    step = replace(step, arguments=arguments)
+    if dry and (function.access == "write" or any(each.status != "done" for each in needed)):
+        return replace(step, status="dry_run")
+    try:
+        _check(function, arguments)
+        if function.access == "write" and not (yield from perform(Confirm(function.name, arguments, function.about))):
+            return replace(step, status="declined")
+        result = yield from perform(CallTool(function.name, arguments))
+        if result.error:
+            raise ToolError(result.text, code=result.error)
+        function.returns.check(result.value)
+    except (ToolError, OutputValidationError, LimitError) as error:
+        return replace(step, status="failed", error=error.message)
+    return replace(step, status="done", result=result.value)
+
+
+def _check(function: Function, arguments: dict[str, Json]) -> None:
+    """See once more that arguments have their types: results came from outside."""
+    for parameter in function.parameters:
+        if parameter.name in arguments:
+            parameter.shape.check(arguments[parameter.name])
+
+
+def _filled(data: Json, steps: tuple[CallOutcome, ...]) -> Json:
+    """Put results in the place of references; a reference without a result stays."""
+    if isinstance(data, list):
+        return [_filled(each, steps) for each in data]
+    if not isinstance(data, dict):
+        return data
+    at = data.get(REFERENCE)
+    if isinstance(at, int):
+        return steps[at].result if steps[at].status == "done" else cast("Json", data)
+    return {key: _filled(each, steps) for key, each in data.items()}

@@ -1,27 +1,216 @@
-"""One turn of a conversation: `turn → [Complete] → step(state, delta) → commit`, as a step over conversations.
+"""One chat turn: complete, repair the delta, summarise; with and without tools."""
 
-If anything fails the conversation has not moved; what was paid for stays in the journal.
-"""
-
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 
 from taiwa.conversation.app import App
-from taiwa.conversation.growing import whole_characters
-from taiwa.conversation.history import Conversation, cut, take
-from taiwa.conversation.layout import fold_request, turn_request
-from taiwa.conversation.replies import Read, read_delta, read_reply, watcher
-from taiwa.conversation.window import kept_turns
-from taiwa.flows.asking import asked
-from taiwa.flows.toolturn import answered_with_tools
-from taiwa.kernel.effects import Abilities, Complete, Hidden, Program, Step, perform, tell
-from taiwa.kernel.errors import ConfigError, InputError, LimitError, ModelError, RefusalError, ShapeError
+from taiwa.conversation.history import Conversation, add_turn, summarize_window, turns_to_keep
+from taiwa.conversation.replies import ParsedReply, read_delta, read_reply, watcher
+from taiwa.conversation.turn_prompt import DELTA_LINE, summary_request, turn_request
+from taiwa.flows.solve.find_tool_calls import CallMatch, Scanner
+from taiwa.flows.solve.native_call_loop import FunctionCallingLoop
+from taiwa.flows.solve.rationale import CallBudget, EndReason, SolveLimits, TextPart
+from taiwa.flows.solve.text_loop import TextLoop, _RationaleBuilder
+from taiwa.flows.solve.tool_call_formats import Tagged
+from taiwa.kernel.effects import (
+    Complete,
+    GetCapabilities,
+    HideOutput,
+    Program,
+    Step,
+    Watcher,
+    WatchResult,
+    notify,
+    perform,
+)
+from taiwa.kernel.errors import (
+    ConfigError,
+    InputError,
+    LimitError,
+    ModelError,
+    OutputValidationError,
+    RefusalError,
+    UnsupportedError,
+)
+from taiwa.kernel.messages import (
+    FinishReason,
+    JsonSchema,
+    Request,
+    Response,
+    ToolSpec,
+    assistant,
+    system,
+    user,
+)
 from taiwa.kernel.records import Json, canonical, value
-from taiwa.kernel.values import JsonSchema, Request, Response, ToolSpec, assistant, user
+from taiwa.kernel.text import whole_characters
 
 __all__ = ["Reply", "say"]
 
+
+BOUNDS = SolveLimits(tokens=None)
+"""A reply may be as long as any other."""
+
+BETWEEN = "\n\n"
+
+DELTA = re.compile(rf"(?m)^[ \t]*{DELTA_LINE}\s*(?:```(?:json)?\s*)?\{{")
+
+FINISHES: Mapping[EndReason, FinishReason] = {
+    "end": "stop", "calls": "stop", "length": "length", "refusal": "refusal", "interrupted": "interrupted",
+    "repeat": "interrupted", "stops": "interrupted", "tool": "interrupted",
+}  # fmt: skip
+
+BROKEN: Mapping[EndReason, str] = {
+    "calls": "no further call of a tool was allowed",
+    "repeat": "the same call of a tool was asked for again and again",
+    "stops": "the reply came to no end",
+}
+
+
+def answered_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -> Program[Response]:
+    """Ask for the reply of a turn; the answer is as one without tools would be, calls in its text included.
+
+    Raises (when run):
+        ConfigError: the app's replies are JSON, in whose text nothing can be put, and the model takes no tools.
+    """
+    capabilities = yield from perform(GetCapabilities())
+    calls = CallBudget(tools, BOUNDS)
+    track: FunctionCallingLoop | TextLoop
+    if "tools" in capabilities:
+        track = FunctionCallingLoop(request, calls, BOUNDS, Tagged(), _Lines(watcher(app)))
+    elif app.written and app.reply != "text+delta":
+        raise ConfigError(
+            f"the app {app.name!r} has tools and replies in JSON, so its model must take tools, and this one does not"
+        )
+    else:
+        spoken = _BeforeDelta() if app.written else Tagged()
+        track = TextLoop(tooled(request, tools), calls, BOUNDS, spoken, watcher(app))
+        track.enable(in_place="prefix" in capabilities, stops="stop" in capabilities)
+    yield from track.run()
+    ending: EndReason = track.ending or "end"
+    if ending in BROKEN:
+        yield from notify(BROKEN[ending], code="turn", warning=True)
+    return Response(assistant(_text(track, app)), FINISHES.get(ending, "stop"))
+
+
+def tooled(request: Request, tools: Sequence[ToolSpec]) -> Request:
+    """Tell the model in its instructions how to call tools in its text."""
+    head, *rest = request.messages
+    return replace(request, messages=(system(f"{head.text}\n\n{Tagged().instructions(tools)}"), *rest))
+
+
+def _text(track: _RationaleBuilder, app: App) -> str:
+    """The words of the reply. Of JSON only the last is the reply; what came before it went with calls."""
+    if isinstance(track, TextLoop):
+        return track.text
+    said = [part.text for part in track.parts if isinstance(part, TextPart)]
+    return BETWEEN.join(said) if app.reply == "text+delta" or not app.written else said[-1] if said else ""
+
+
+class _BeforeDelta(Tagged):
+    """Calls in the words of a reply: what stands in its delta is data, whatever it looks like."""
+
+    def scanner(self, names: Iterable[str]) -> Scanner:
+        """Find calls before the delta."""
+        return _Before(super().scanner(names))
+
+
+class _Before:
+    """A scanner that finds nothing once the delta has begun. That is looked up only where there would be a call."""
+
+    def __init__(self, inner: Scanner, seen: str = "") -> None:
+        self._inner = inner
+        self._seen = seen
+
+    def __copy__(self) -> "_Before":
+        return _Before(copy(self._inner), self._seen)
+
+    @property
+    def open(self) -> bool:
+        """Whether the text ends in what lacks only the mark at which a server may have stopped."""
+        return self._inner.open
+
+    def feed(self, text: str) -> CallMatch | None:
+        """Take the next words, up to the first call in them."""
+        trigger = self._inner.feed(text)
+        words = text if trigger is None else text[: trigger.end]
+        self._seen += words
+        if trigger is None or not self._over():
+            return trigger
+        self._seen += text[len(words) :]
+        return None
+
+    def skip(self, text: str) -> None:
+        """Take what was put in."""
+        self._inner.skip(text)
+        self._seen += text
+
+    def _over(self) -> bool:
+        return DELTA.search(self._seen) is not None
+
+
+class _Lines:
+    """Makes the watchers of one reply that comes in several answers: each but the first begins a paragraph."""
+
+    def __init__(self, make: Callable[[], Watcher] | None) -> None:
+        self._make = make
+        self._said = False
+
+    def __call__(self) -> Watcher:
+        """Watch the next answer."""
+        return _Paragraph(self, None if self._make is None else self._make())
+
+    def led(self, show: str) -> str:
+        """Put a blank line between what was shown and what comes."""
+        lead = BETWEEN if self._said and show else ""
+        return lead + show
+
+    def over(self) -> None:
+        """The answers so far are over."""
+        self._said = True
+
+
+class _Paragraph:
+    """Watches one answer."""
+
+    def __init__(self, lines: _Lines, inner: Watcher | None) -> None:
+        self._lines = lines
+        self._inner = inner
+        self._begun = False
+
+    def feed(self, text: str) -> WatchResult:
+        """Show what there is to show."""
+        return WatchResult(self._led(text if self._inner is None else self._inner.feed(text).show))
+
+    def close(self) -> WatchResult:
+        """Show what was held back."""
+        shown = self._led("" if self._inner is None else self._inner.close().show)
+        if self._begun:
+            self._lines.over()
+        return WatchResult(shown)
+
+    def _led(self, show: str) -> str:
+        if self._begun or not show:
+            return show
+        self._begun = True
+        return self._lines.led(show)
+
+
+def complete_or_downgrade(request: Request, watch: Callable[[], Watcher] | None = None) -> Program[Response]:
+    """Ask; where the server cannot enforce the schema, ask without it and say so: the answer is checked all the same."""
+    try:
+        return (yield from perform(Complete(request, watch)))
+    except UnsupportedError as error:
+        if request.constraint is None or error.capability not in {"json_schema", "regex", "grammar"}:
+            raise
+        yield from notify(f"the form of the answer is checked afterwards: {error.message}", code="downgrade")
+        return (yield from perform(Complete(replace(request, constraint=None), watch)))
+
+
 TEXT_LIMIT = 2_000_000
+
 REPAIR = """\
 The JSON of your last reply cannot be used:
 {faults}
@@ -64,16 +253,16 @@ def say(
         else:
             able = bool(app.written) and app.reply == "json" and (yield from _takes_schemas())
             request = turn_request(settled, text, constrained=able)
-            response = yield from asked(request, watcher(app))
+            response = yield from complete_or_downgrade(request, watcher(app))
         read = yield from mended(app, request, response, repairs)
         if read.delta is None and strict:
-            raise ShapeError(
+            raise OutputValidationError(
                 f"the reply's state cannot be used: {read.faults[0]}", text=response.text, diagnostics=read.faults
             )
         after, read = committed(settled, text, read, strict)
         warnings = _warnings(response, read)
         for warning in warnings:
-            yield from tell(warning, code="turn", warning=True)
+            yield from notify(warning, code="turn", warning=True)
         return Reply(read.answer, after.fresh[-1].delta, warnings), after
 
     return step
@@ -81,7 +270,7 @@ def say(
 
 def _takes_schemas() -> Program[bool]:
     """Whether the server can be held to a schema; asked where one would be sent, as every effect is written down."""
-    return "json_schema" in (yield from perform(Abilities()))
+    return "json_schema" in (yield from perform(GetCapabilities()))
 
 
 def check(text: str) -> None:
@@ -99,45 +288,47 @@ def check(text: str) -> None:
 
 def settle(conversation: Conversation) -> Program[Conversation]:
     """Cut the window if it is full; a summary is asked for where the app wants one."""
-    staying = kept_turns(conversation)
+    staying = turns_to_keep(conversation)
     if staying is None:
         return conversation
     kept = [past.hash for past in staying]
     if conversation.app.keep.fold == "drop":
-        return cut(conversation, kept, conversation.summary)
+        return summarize_window(conversation, kept, conversation.summary)
     leaving = tuple(past for past in conversation.turns if past not in staying)
     try:
-        response = yield from perform(Complete(fold_request(conversation, leaving), Hidden))
+        response = yield from perform(Complete(summary_request(conversation, leaving), HideOutput))
     except ModelError as error:
         # A summary that a provider refuses would be refused before every later turn too.
         return (yield from _uncut(conversation, f": {error.message}"))
     summary = whole_characters(response.text).strip()
     if not summary or response.finish in {"refusal", "interrupted"}:
         return (yield from _uncut(conversation))
-    return cut(conversation, kept, summary)
+    return summarize_window(conversation, kept, summary)
 
 
 def _uncut(conversation: Conversation, why: str = "") -> Program[Conversation]:
-    yield from tell(f"the old turns could not be summarised; they stay in the prompt{why}", code="fold", warning=True)
+    yield from notify(f"the old turns could not be summarised; they stay in the prompt{why}", code="fold", warning=True)
     return conversation
 
 
-def committed(conversation: Conversation, text: str, read: Read, strict: bool) -> tuple[Conversation, Read]:
+def committed(
+    conversation: Conversation, text: str, read: ParsedReply, strict: bool
+) -> tuple[Conversation, ParsedReply]:
     """Commit a turn; a delta that a reducer refuses is left out, unless that is not allowed.
 
     Raises:
         InputError: strict, and a reducer refused the delta.
     """
     try:
-        return take(conversation, text, read.answer, _kept_delta(conversation, read)), read
+        return add_turn(conversation, text, read.answer, _kept_delta(conversation, read)), read
     except InputError as error:
         if strict or read.delta is None:
             raise
         without = replace(read, delta=None, faults=(error.message,))
-        return take(conversation, text, read.answer, _kept_delta(conversation, without)), without
+        return add_turn(conversation, text, read.answer, _kept_delta(conversation, without)), without
 
 
-def mended(app: App, request: Request, response: Response, rounds: int) -> Program[Read]:
+def mended(app: App, request: Request, response: Response, rounds: int) -> Program[ParsedReply]:
     """Read a reply; where its delta cannot be used, keep the answer and ask for the delta alone."""
     if response.finish == "refusal" and not response.text.strip():
         raise RefusalError("the model refused to answer", request=request.digest)
@@ -148,7 +339,7 @@ def mended(app: App, request: Request, response: Response, rounds: int) -> Progr
             break
         try:
             able = yield from _takes_schemas()
-            again = yield from asked(_repair(app, request, bad, read.faults, able), Hidden)
+            again = yield from complete_or_downgrade(_repair(app, request, bad, read.faults, able), HideOutput)
         except (ModelError, LimitError, ConfigError) as error:
             # The answer is there and paid for: that its delta cannot be asked for again does not take it away.
             read = replace(read, faults=(f"it could not be asked for again: {error.message}", *read.faults))
@@ -169,13 +360,13 @@ def _repair(app: App, request: Request, bad: str, faults: tuple[str, ...], able:
     return replace(request, messages=(*request.messages, assistant(bad), asked), constraint=constraint)
 
 
-def _answer(first: Read, second: Read) -> str:
+def _answer(first: ParsedReply, second: ParsedReply) -> str:
     """The answer of the first reply stays; an environment brings its own."""
     renewed = second.delta.get("response") if second.delta is not None else None
     return renewed if isinstance(renewed, str) else first.answer
 
 
-def _kept_delta(conversation: Conversation, read: Read) -> dict[str, Json]:
+def _kept_delta(conversation: Conversation, read: ParsedReply) -> dict[str, Json]:
     if read.delta is not None:
         return {name: given for name, given in read.delta.items() if name != "response"}
     if conversation.app.reply == "environment":
@@ -183,7 +374,7 @@ def _kept_delta(conversation: Conversation, read: Read) -> dict[str, Json]:
     return {}
 
 
-def _warnings(response: Response, read: Read) -> tuple[str, ...]:
+def _warnings(response: Response, read: ParsedReply) -> tuple[str, ...]:
     said: list[str] = []
     if response.finish == "length":
         said.append("the answer was cut off at the length limit")

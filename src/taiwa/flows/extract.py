@@ -9,33 +9,41 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from taiwa.conversation.derive import tokens_of
-from taiwa.flows.modes import Answered, Asking, Choice, Mode, Wanted, answered, modes_for
-from taiwa.flows.patches import patched
-from taiwa.flows.repair import (
+from taiwa.flows.output_modes import (
+    Choice,
+    OutputMode,
+    OutputSpec,
+    TypedRequest,
+    TypedResponse,
+    complete_typed,
+    modes_for,
+)
+from taiwa.flows.retry_invalid_output import (
     ONCE,
     STRICTLY,
     Attempt,
     Form,
-    Repair,
+    RepairPolicy,
     check_repair,
     loosely,
     patch_places,
     patch_wanted,
-    sent_back,
-    stopped,
+    patched,
+    repair_messages,
+    stop_reason,
     unfinished,
 )
-from taiwa.kernel.effects import Hidden, Program, Quote, Watcher, perform
-from taiwa.kernel.errors import ConfigError, LimitError, RefusalError, ShapeError
+from taiwa.kernel.effects import GetPrice, HideOutput, Program, Watcher, perform
+from taiwa.kernel.errors import ConfigError, LimitError, OutputValidationError, RefusalError
+from taiwa.kernel.messages import Message, Request, Sampling, Task, Text, Usage, user
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.values import Message, Request, Sampling, Task, Text, Usage, user
-from taiwa.shape import Fix, Reading, Rules, Shape
+from taiwa.kernel.text import estimate_tokens
+from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult
 
-__all__ = ["ExtractError", "Extracted", "extract", "plain_json"]
+__all__ = ["ExtractError", "Extraction", "extract", "plain_json"]
 
 T = TypeVar("T")
-GUESSING = Rules()
+GUESSING = ParseOptions()
 UNFINISHED = 1_000
 """More faults than any whole answer is said to have."""
 SHORTER = """\
@@ -50,7 +58,7 @@ ENDINGS = {
 
 
 @value(tag="extraction")
-class Extracted(Generic[T]):
+class Extraction(Generic[T]):
     """A value of the wanted type and the attempts that it took, the last of them the one that was read."""
 
     value: T
@@ -62,14 +70,14 @@ class Extracted(Generic[T]):
         return _total(self.attempts)
 
 
-class ExtractError(ShapeError, tag="extraction"):
+class ExtractError(OutputValidationError, tag="extraction"):
     """No attempt could be read.
 
     `tries` holds the attempts whole, `best` the JSON of the one that came nearest (None where there was none), `reason`
     why the last one was not sent back. `spent` holds the bill of the run.
     """
 
-    details = (*ShapeError.details, "reason")
+    details = (*OutputValidationError.details, "reason")
     tries: tuple[Attempt, ...] = ()
     best: Json = None
     reason: str = ""
@@ -81,16 +89,16 @@ class ExtractError(ShapeError, tag="extraction"):
 
 
 def extract(
-    wanted: Wanted[T],
+    wanted: OutputSpec[T],
     said: str | Sequence[Message],
     *,
-    repair: Repair = ONCE,
+    repair: RepairPolicy = ONCE,
     mode: Choice = "auto",
     sampling: Sampling = Sampling(),
-    watch: Callable[[], Watcher] = Hidden,
+    watch: Callable[[], Watcher] = HideOutput,
     task: Task = "extract",
-) -> Program[Extracted[T]]:
-    """Ask for a value of a type: `yield from extract(Shape(Order), "Two teas, please.")`.
+) -> Program[Extraction[T]]:
+    """Ask for a value of a type: `yield from extract(OutputType(Order), "Two teas, please.")`.
 
     `task` is that of its requests; see `Request`.
 
@@ -100,24 +108,24 @@ def extract(
         RefusalError: the model refused to answer.
     """
     check_repair(repair)
-    if repair.budget_cost is not None and (yield from perform(Quote(Usage()))) is None:
+    if repair.budget_cost is not None and (yield from perform(GetPrice(Usage()))) is None:
         raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
     modes = yield from modes_for(mode)
     messages = (user(said),) if isinstance(said, str) else tuple(said)
-    course = _Course(Asking(wanted, messages, sampling, watch, task=task), repair, modes)
+    course = _Course(TypedRequest(wanted, messages, sampling, watch, task=task), repair, modes)
     while True:
         found = yield from course.attempt()
         if found is not None:
-            return Extracted(found.value, tuple(course.attempts))
-        reason = stopped(repair, tuple(course.attempts)) or (yield from course.over_budget())
+            return Extraction(found.value, tuple(course.attempts))
+        reason = stop_reason(repair, tuple(course.attempts)) or (yield from course.over_budget())
         if reason:
             raise course.failure(reason)
 
 
-def plain_json(shape: Shape[T], given: T) -> Json:
+def plain_json(shape: OutputType[T], given: T) -> Json:
     """Write a value as JSON, without the wrapping that some types have on the wire.
 
-    >>> plain_json(Shape(list[int]), [1, 2])
+    >>> plain_json(OutputType(list[int]), [1, 2])
     [1, 2]
 
     Raises:
@@ -131,23 +139,23 @@ def plain_json(shape: Shape[T], given: T) -> Json:
 class _Course(Generic[T]):
     """An extraction under way. `text` and `faults` are those of the last whole answer, as patches have left it."""
 
-    asking: Asking[T]
-    repair: Repair
-    modes: tuple[Mode, ...]
+    asking: TypedRequest[T]
+    repair: RepairPolicy
+    modes: tuple[OutputMode, ...]
     attempts: list[Attempt] = field(default_factory=list[Attempt])
-    answer: Answered | None = None
+    answer: TypedResponse | None = None
     text: str = ""
     faults: tuple[str, ...] = ()
     used: Usage = field(default_factory=Usage)
     best: tuple[int, Json] | None = None
 
-    def attempt(self) -> Program[Reading[T] | None]:
+    def attempt(self) -> Program[ParseResult[T] | None]:
         """Make one call and read its answer; None where that failed."""
         places = self.places()
-        modes: tuple[Mode, ...] = ("prompt",) if places else self.modes
+        modes: tuple[OutputMode, ...] = ("prompt",) if places else self.modes
         asking = replace(self.asking, brief=SHORTER) if self.was_cut else self.asking
         try:
-            answer = yield from answered(asking, modes, self.more)
+            answer = yield from complete_typed(asking, modes, self.more)
         except LimitError as error:
             if not self.attempts:
                 raise
@@ -170,35 +178,35 @@ class _Course(Generic[T]):
             return ()
         return patch_places(self.repair, self.answer, self.text, self.faults)
 
-    def more(self, mode: Mode) -> tuple[Message, ...]:
+    def more(self, mode: OutputMode) -> tuple[Message, ...]:
         """What follows the question: nothing at first, and nothing of an answer that was cut off."""
         if self.answer is None or self.was_cut:
             return ()
         if self.places():
             return patch_wanted(self.text, self.faults)
-        return sent_back(self.answer, self.text, self.faults, self.asking.function.name, mode)
+        return repair_messages(self.answer, self.text, self.faults, self.asking.function.name, mode)
 
-    def charge(self, answer: Answered) -> None:
+    def charge(self, answer: TypedResponse) -> None:
         """Add what an answer used, or about what it must have used."""
         usage = answer.response.usage
-        self.used += usage or Usage(_size(answer.request), tokens_of(answer.text))
+        self.used += usage or Usage(_size(answer.request), estimate_tokens(answer.text))
 
-    def read(self, answer: Answered, text: str, form: Form) -> Reading[T] | None:
+    def read(self, answer: TypedResponse, text: str, form: Form) -> ParseResult[T] | None:
         """Read a whole answer; keep what it was and what is wrong with it."""
         ending = ENDINGS.get(answer.response.finish, "")
-        found: Reading[T] | None = None
+        found: ParseResult[T] | None = None
         try:
             if not ending:
                 found = self.asking.wanted.read(text, GUESSING if self.repair.guess else STRICTLY)
             self.faults = (ending,) if ending else ()
-        except ShapeError as error:
+        except OutputValidationError as error:
             self.faults = error.diagnostics or (error.message,)
         self.note(answer, self.faults, form, () if found is None else found.fixes)
         if found is None:
             self.keep_best(text, ending)
         return found
 
-    def read_patch(self, answer: Answered, places: tuple[str, ...]) -> Reading[T] | None:
+    def read_patch(self, answer: TypedResponse, places: tuple[str, ...]) -> ParseResult[T] | None:
         """Apply a patch and read the whole again."""
         patch = None if answer.response.finish in ENDINGS else loosely(answer.text)
         whole = None
@@ -213,7 +221,7 @@ class _Course(Generic[T]):
         self.text = json.dumps(whole, ensure_ascii=False)
         return self.read(answer, self.text, "patch")
 
-    def note(self, answer: Answered, faults: tuple[str, ...], form: Form, fixes: tuple[Fix, ...] = ()) -> None:
+    def note(self, answer: TypedResponse, faults: tuple[str, ...], form: Form, fixes: tuple[Fix, ...] = ()) -> None:
         response = answer.response
         self.attempts.append(
             Attempt(
@@ -240,14 +248,14 @@ class _Course(Generic[T]):
     def over_budget(self) -> Program[str]:
         """Say which budget the next call would break."""
         asking = replace(self.asking, brief=SHORTER) if self.was_cut else self.asking
-        mode: Mode = "prompt" if self.places() else self.modes[0]
+        mode: OutputMode = "prompt" if self.places() else self.modes[0]
         after = self.used + Usage(_size(asking.request(mode, self.more(mode))))
         tokens, cost = self.repair.budget_tokens, self.repair.budget_cost
         if tokens is not None and after.input_tokens + after.output_tokens > tokens:
             return f"the budget of {tokens:,} tokens does not allow another call"
         if cost is None:
             return ""
-        quote = yield from perform(Quote(after))
+        quote = yield from perform(GetPrice(after))
         over = quote is None or quote > cost
         return f"the budget of {cost / 1e9:g} does not allow another call" if over else ""
 
@@ -278,6 +286,6 @@ def _total(attempts: Sequence[Attempt]) -> Usage | None:
 def _size(request: Request) -> int:
     """About how many tokens a request is."""
     texts = (part for message in request.messages for part in message.parts)
-    said = sum(tokens_of(part.text) for part in texts if isinstance(part, Text))
+    said = sum(estimate_tokens(part.text) for part in texts if isinstance(part, Text))
     schemas = [tool.parameters for tool in request.tools]
-    return said + sum(tokens_of(json.dumps(schema)) for schema in schemas)
+    return said + sum(estimate_tokens(json.dumps(schema)) for schema in schemas)

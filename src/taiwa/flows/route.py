@@ -12,18 +12,18 @@ from typing import Any, TypeAlias
 
 from taiwa.flows.api import Api
 from taiwa.flows.extract import extract
-from taiwa.flows.modes import Choice
-from taiwa.flows.repair import ONCE, Repair
+from taiwa.flows.output_modes import Choice
+from taiwa.flows.retry_invalid_output import ONCE, RepairPolicy
 from taiwa.kernel.effects import Program
-from taiwa.kernel.errors import InputError, ShapeError
+from taiwa.kernel.errors import InputError, OutputValidationError
+from taiwa.kernel.messages import Message, Sampling
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.values import Message, Sampling
-from taiwa.shape import Reading, Rules, Shape
-from taiwa.shape.form import (
+from taiwa.kernel.text import truncate
+from taiwa.structured import OutputType, ParseOptions, ParseResult
+from taiwa.structured.ir import (
     About,
     AnyNode,
     ArrayNode,
-    Form,
     LiteralNode,
     NeverNode,
     Node,
@@ -31,13 +31,14 @@ from taiwa.shape.form import (
     Property,
     RefNode,
     StringNode,
+    TypeIR,
     UnionNode,
+    describe,
+    literal,
 )
-from taiwa.shape.native import DIALECTS, native
-from taiwa.shape.typescript import typescript
-from taiwa.shape.wording import cut, described, literal
+from taiwa.structured.rendering import DIALECTS, to_json_schema, to_typescript
 
-__all__ = ["AskBack", "Routed", "Routes", "route"]
+__all__ = ["NeedsClarification", "Routed", "Routes", "route"]
 
 TO, CONTENT, QUESTION, NONE = "to", "content", "question", "none"
 NONE_ABOUT = "when it is none of the others, or something that they need was not said"
@@ -53,26 +54,26 @@ class Routed:
 
 
 @value(tag="needs-clarification")
-class AskBack:
+class NeedsClarification:
     """No target was meant, or something is missing; the question asks for it."""
 
     question: str
 
 
-Way: TypeAlias = Routed | AskBack
+RouteMode: TypeAlias = Routed | NeedsClarification
 
 
 def route(
     targets: Mapping[str, object],
     said: str | Sequence[Message],
     *,
-    repair: Repair = ONCE,
+    repair: RepairPolicy = ONCE,
     mode: Choice = "auto",
     sampling: Sampling = Sampling(),
-) -> Program[Way]:
+) -> Program[RouteMode]:
     """Choose a target and read its value, in one call; `extract(Routes(targets), said)` tells the attempts as well.
 
-    A target is a type, a `Shape` or an `Api`; its name should say to a model when it is meant.
+    A target is a type, a `OutputType` or an `Api`; its name should say to a model when it is meant.
 
     Raises (when run):
         InputError: there is no target, or one is called `none`.
@@ -89,11 +90,12 @@ class Routes:
         if not targets or NONE in targets:
             raise InputError(f"a route needs targets, none of them called {NONE!r}, which stands for asking back")
         self.name = "Route"
-        self.targets: dict[str, Shape[Any] | Api] = {
-            name: target if isinstance(target, (Shape, Api)) else Shape[Any](target) for name, target in targets.items()
+        self.targets: dict[str, OutputType[Any] | Api] = {
+            name: target if isinstance(target, (OutputType, Api)) else OutputType[Any](target)
+            for name, target in targets.items()
         }
         self._names = LiteralNode((*self.targets, NONE))
-        self._head = Shape.fields("Route", {TO: str, CONTENT: Any, QUESTION: str}, {TO})
+        self._head = OutputType.fields("Route", {TO: str, CONTENT: Any, QUESTION: str}, {TO})
 
     def __repr__(self) -> str:
         return f"Routes({', '.join(self.targets)})"
@@ -101,14 +103,14 @@ class Routes:
     def render(self) -> str:
         """Write the types as a model should see them."""
         programs = {name: target for name, target in self.targets.items() if isinstance(target, Api)}
-        shown = typescript(self._form({name: AnyNode(about=_see(each)) for name, each in programs.items()}))
+        shown = to_typescript(self._form({name: AnyNode(about=_see(each)) for name, each in programs.items()}))
         return "\n\n".join([shown, *(each.render() for each in programs.values())])
 
     def schema(self) -> dict[str, Json]:
         """Give their JSON Schema."""
-        return native(self._form({}), DIALECTS["plain"]).schema
+        return to_json_schema(self._form({}), DIALECTS["plain"]).schema
 
-    def read(self, text: str, rules: Rules) -> Reading[Way]:
+    def read(self, text: str, rules: ParseOptions) -> ParseResult[RouteMode]:
         """Read which target was meant, and its value.
 
         Raises:
@@ -120,21 +122,21 @@ class Routes:
             question = given.get(QUESTION)
             if not isinstance(question, str) or not question.strip():
                 raise _fault(f"$.{QUESTION}: missing (string, {QUESTION_ABOUT})", text)
-            return Reading(AskBack(question), head.fixes, head.complete, head.guessed)
+            return ParseResult(NeedsClarification(question), head.fixes, head.complete, head.guessed)
         target = self.targets.get(str(to))
         if target is None:
-            raise _fault(f"$.{TO} = {cut(literal(to), 60)}: must be {described(self._names)}", text)
+            raise _fault(f"$.{TO} = {truncate(literal(to), 60)}: must be {describe(self._names)}", text)
         if CONTENT not in given:
             raise _fault(f"$.{CONTENT}: missing ({target.name})", text)
         try:
-            inner: Reading[Any] = target.read(json.dumps(given[CONTENT], ensure_ascii=False), rules)
-        except ShapeError as error:
+            inner: ParseResult[Any] = target.read(json.dumps(given[CONTENT], ensure_ascii=False), rules)
+        except OutputValidationError as error:
             lines = tuple(f"$.{CONTENT}{line.removeprefix('$')}" for line in error.diagnostics)
-            raise ShapeError(error.message, text=text, diagnostics=lines) from None
+            raise OutputValidationError(error.message, text=text, diagnostics=lines) from None
         fixes = head.fixes + tuple(replace(fix, position=0) for fix in inner.fixes)
-        return Reading(Routed(str(to), inner.value), fixes, head.complete, head.guessed or inner.guessed)
+        return ParseResult(Routed(str(to), inner.value), fixes, head.complete, head.guessed or inner.guessed)
 
-    def _form(self, instead: Mapping[str, Node]) -> Form:
+    def _form(self, instead: Mapping[str, Node]) -> TypeIR:
         """The union of all targets; `instead` shows some of them as another node."""
         merge = _Merge()
         options = [
@@ -143,7 +145,7 @@ class Routes:
         ]
         asked = Property(QUESTION, StringNode(about=About(QUESTION_ABOUT)), required=True)
         options.append(replace(_option(NONE, asked), about=About(NONE_ABOUT)))
-        return Form(UnionNode(tuple(options), TO), self.name, merge.named)
+        return TypeIR(UnionNode(tuple(options), TO), self.name, merge.named)
 
 
 @dataclass(slots=True)
@@ -152,7 +154,7 @@ class _Merge:
 
     named: dict[str, Node] = field(default_factory=dict[str, Node])
 
-    def add(self, form: Form) -> Node:
+    def add(self, form: TypeIR) -> Node:
         differ = any(self.named.get(name, node) != node for name, node in form.named.items())
         names = {name: self.free(name) if differ else name for name in form.named}
         self.named |= {names[name]: _renamed(node, names) for name, node in form.named.items()}
@@ -179,7 +181,7 @@ def _renamed(node: Node, names: Mapping[str, str]) -> Node:
     return node
 
 
-def _form_of(target: "Shape[Any] | Api") -> Form:
+def _form_of(target: "OutputType[Any] | Api") -> TypeIR:
     return target.form if isinstance(target, Api) else target.bare
 
 
@@ -191,5 +193,5 @@ def _see(api: Api) -> About:
     return About(f"a {api.name}, see below")
 
 
-def _fault(line: str, text: str) -> ShapeError:
-    return ShapeError(f"not a Route: {line}", text=text, diagnostics=(line,))
+def _fault(line: str, text: str) -> OutputValidationError:
+    return OutputValidationError(f"not a Route: {line}", text=text, diagnostics=(line,))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from taiwa.kernel.effects import Program, gather
-from taiwa.kernel.errors import InputError, ShapeError
+from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.records import value
 
 __all__ = ["Vote", "vote"]
@@ -35,7 +35,7 @@ def vote(ballot: Callable[[int], Program[A]], n: int, *, by: Callable[[A], objec
         raise InputError(f"a vote needs at least one ballot, not {n}")
     outcomes = yield from gather(_cast(ballot(index)) for index in range(n))
     ballots = tuple(outcome[0] for outcome in outcomes if isinstance(outcome, tuple))
-    errors = [outcome for outcome in outcomes if isinstance(outcome, ShapeError)]
+    errors = [outcome for outcome in outcomes if isinstance(outcome, OutputValidationError)]
     if not ballots:
         raise errors[0]
     groups = _groups(ballots, by)
@@ -43,11 +43,11 @@ def vote(ballot: Callable[[int], Program[A]], n: int, *, by: Callable[[A], objec
     return Vote(most[0], len(most), ballots, len(errors))
 
 
-def _cast(ballot: Program[A]) -> Program[tuple[A] | ShapeError]:
+def _cast(ballot: Program[A]) -> Program[tuple[A] | OutputValidationError]:
     """A ballot that cannot be read is spoilt; any other failure ends the vote."""
     try:
         return ((yield from ballot),)
-    except ShapeError as error:
+    except OutputValidationError as error:
         return error
 
 

@@ -9,30 +9,30 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import field
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from taiwa.kernel.messages import Capability, Evidence, Message, Notice, Passage, Request, Response, ToolResult, Usage
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.values import Ability, Evidence, Message, Note, Passage, Request, Response, ToolResult, Usage
 
 __all__ = [
-    "Abilities",
     "CallTool",
     "Complete",
     "Effect",
     "Gather",
-    "Hidden",
-    "Measure",
+    "GetCapabilities",
+    "GetEvidence",
+    "GetPrice",
+    "HideOutput",
+    "Notify",
     "Program",
-    "Quote",
     "Retrieve",
-    "Seen",
     "Step",
-    "Tell",
+    "WatchResult",
     "Watcher",
     "bind",
     "gather",
     "join",
     "map",
+    "notify",
     "perform",
-    "tell",
     "unit",
 ]
 
@@ -53,7 +53,7 @@ Program: TypeAlias = Generator[Effect[Any], Any, R]
 
 
 @value(tag="watch-result")
-class Seen:
+class WatchResult:
     """What a watcher made of some text: what to show now, and where to cut the answer (characters kept), if at all."""
 
     show: str = ""
@@ -63,27 +63,27 @@ class Seen:
 class Watcher(Protocol):
     """Looks at an answer while it streams: decides what a person sees of it and may end it early."""
 
-    def feed(self, text: str) -> Seen:
+    def feed(self, text: str) -> WatchResult:
         """Take the next words."""
         ...
 
-    def close(self) -> Seen:
+    def close(self) -> WatchResult:
         """Give out what was held back at the end of the answer."""
         ...
 
 
-class Hidden:
+class HideOutput:
     """The watcher that shows nothing: for answers that only the program reads."""
 
     __slots__ = ()
 
-    def feed(self, text: str) -> Seen:  # noqa: ARG002  (a watcher's signature)
+    def feed(self, text: str) -> WatchResult:  # noqa: ARG002  (a watcher's signature)
         """Show nothing."""
-        return Seen()
+        return WatchResult()
 
-    def close(self) -> Seen:
+    def close(self) -> WatchResult:
         """Show nothing."""
-        return Seen()
+        return WatchResult()
 
 
 @value(tag="complete")
@@ -112,7 +112,7 @@ class Retrieve(Effect[tuple[Passage, ...]]):
 
 
 @value(tag="get-evidence")
-class Measure(Effect[Evidence | None]):
+class GetEvidence(Effect[Evidence | None]):
     """Ask how much there is on a query, before anybody answers it; None where the retriever cannot tell."""
 
     query: str
@@ -120,20 +120,20 @@ class Measure(Effect[Evidence | None]):
 
 
 @value(tag="notify")
-class Tell(Effect[None]):
+class Notify(Effect[None]):
     """Tell observers something; costs nothing and is not recorded."""
 
     journaled: ClassVar[bool] = False
-    note: Note
+    note: Notice
 
 
 @value(tag="get-capabilities")
-class Abilities(Effect[frozenset[Ability]]):
+class GetCapabilities(Effect[frozenset[Capability]]):
     """Ask what the model's server can do; a flow chooses its way by the answer."""
 
 
 @value(tag="get-price")
-class Quote(Effect[int | None]):
+class GetPrice(Effect[int | None]):
     """Ask what a usage would cost with this model, in billionths of the currency unit; None where no price is known."""
 
     usage: Usage
@@ -153,9 +153,9 @@ def perform(effect: Effect[R]) -> Program[R]:
     return cast(R, answer)
 
 
-def tell(text: str, *, code: str = "", warning: bool = False) -> Program[None]:
+def notify(text: str, *, code: str = "", warning: bool = False) -> Program[None]:
     """Tell observers something."""
-    return perform(Tell(Note(text, "warning" if warning else "note", code)))
+    return perform(Notify(Notice(text, "warning" if warning else "note", code)))
 
 
 def gather(programs: Iterable[Program[R]]) -> Program[tuple[R, ...]]:

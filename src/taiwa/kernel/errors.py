@@ -3,12 +3,12 @@
     TaiwaError
      ├ InputError                 what a person or program handed in cannot be used
      ├ ConfigError                something must be set up first
-     ├ ShapeError                 text does not read as the wanted type
-     ├ DeadEndError               a constraint leaves no next token
+     ├ OutputValidationError      text does not read as the wanted type
+     ├ NoValidTokenError          a constraint leaves no next token
      ├ LimitError                 a program reached one of its limits
      ├ ReplayError                a program asks for something else than was recorded
      ├ ModelError
-     │  ├ RefusalError · UnsupportedError · AuthError · RateLimitError
+     │  ├ RefusalError · UnsupportedError · AuthenticationError · RateLimitError
      │  └ OverloadedError · TimeoutError · ProtocolError
      ├ ToolError ─ UnknownToolError
      └ StoreError ─ ConflictError · CorruptError
@@ -17,31 +17,35 @@ A message is one line: what happened, where (path, line, field) and what to do n
 every one can be written as a record and revived from it.
 """
 
+from traceback import format_exception
+from types import TracebackType
 from typing import ClassVar, Self, TypeAlias
 
 __all__ = [
-    "AuthError",
+    "AuthenticationError",
     "ConfigError",
     "ConflictError",
     "CorruptError",
-    "DeadEndError",
     "InputError",
     "LimitError",
     "ModelError",
+    "NoValidTokenError",
+    "OutputValidationError",
     "OverloadedError",
     "ProtocolError",
     "RateLimitError",
     "RefusalError",
     "ReplayError",
-    "ShapeError",
     "StoreError",
     "TaiwaError",
     "TimeoutError",
     "ToolError",
+    "ToolErrorBoundary",
     "UnknownToolError",
     "UnsupportedError",
-    "revive_error",
+    "restore_error",
 ]
+
 
 Plain: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
@@ -72,7 +76,7 @@ class TaiwaError(Exception):
         cls.tag = tag
 
     def record(self) -> dict[str, Plain]:
-        """Write the error as plain data; `revive_error` reads it back."""
+        """Write the error as plain data; `restore_error` reads it back."""
         return {"type": self.tag, "message": self.message} | {name: getattr(self, name) for name in self.details}
 
     @classmethod
@@ -85,7 +89,7 @@ class TaiwaError(Exception):
         return error
 
 
-def revive_error(record: dict[str, Plain]) -> TaiwaError:
+def restore_error(record: dict[str, Plain]) -> TaiwaError:
     """Read an error back from its record; an unknown tag comes back as a plain `TaiwaError`."""
     cls = TaiwaError.known.get(str(record.get("type")), TaiwaError)
     return cls.revive(str(record.get("message", "")), record)
@@ -99,7 +103,7 @@ class ConfigError(TaiwaError, tag="config"):
     """Something must be set up first: a model, a key, an extra, a price, an app file."""
 
 
-class ShapeError(TaiwaError, tag="output-validation"):
+class OutputValidationError(TaiwaError, tag="output-validation"):
     """A text does not read as the wanted type, and no allowed repair mended it.
 
     `diagnostics` has one line per fault, `attempts` the texts that were tried, oldest first.
@@ -116,7 +120,7 @@ class ShapeError(TaiwaError, tag="output-validation"):
         self.attempts = attempts
 
 
-class DeadEndError(TaiwaError, tag="no-valid-token"):
+class NoValidTokenError(TaiwaError, tag="no-valid-token"):
     """A constraint leaves no next token; `state` names the place."""
 
     details: ClassVar[tuple[str, ...]] = ("state",)
@@ -158,16 +162,16 @@ class RefusalError(ModelError, tag="refusal"):
 
 
 class UnsupportedError(ModelError, tag="unsupported"):
-    """The model cannot do what the request needs; `ability` names it."""
+    """The model cannot do what the request needs; `capability` names it."""
 
-    details: ClassVar[tuple[str, ...]] = ("request", "status", "ability")
+    details: ClassVar[tuple[str, ...]] = ("request", "status", "capability")
 
-    def __init__(self, message: str, *, ability: str, request: str = "", status: int | None = None) -> None:
+    def __init__(self, message: str, *, capability: str, request: str = "", status: int | None = None) -> None:
         super().__init__(message, request=request, status=status)
-        self.ability = ability
+        self.capability = capability
 
 
-class AuthError(ModelError, tag="authentication"):
+class AuthenticationError(ModelError, tag="authentication"):
     """The key is missing, wrong, or may not use this model."""
 
 
@@ -230,3 +234,33 @@ class ConflictError(StoreError, tag="conflict"):
 
 class CorruptError(StoreError, tag="corrupt"):
     """What the store holds does not match its own hashes."""
+
+
+LONGEST_TRACE = 8_000
+
+
+class ToolErrorBoundary:
+    """Makes a `ToolError` of whatever is raised in it, and puts into its `trace` all that a person needs to find the fault.
+
+    A `with` block, because an `except` that catches everything is for the drivers alone; here nothing is kept, the error
+    goes on as the cause.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, ToolError):
+            notes = getattr(error, "__notes__", ())
+            error.trace = error.trace or _told(error.__cause__) or "\n".join(notes)[-LONGEST_TRACE:]
+        elif isinstance(error, Exception) and not isinstance(error, TaiwaError):
+            raise ToolError(f"{self._name} failed", code="internal", trace=_told(error)) from error
+
+
+def _told(error: BaseException | None) -> str:
+    return "" if error is None else "".join(format_exception(error))[-LONGEST_TRACE:]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from taiwa.kernel.effects import CallTool, Complete, Effect
-from taiwa.kernel.errors import Plain, TaiwaError, revive_error
-from taiwa.kernel.records import Json, digest, record, revive, tag_of
+from taiwa.kernel.errors import Plain, TaiwaError, restore_error
+from taiwa.kernel.records import Json, digest, record, restore, tag_of
 
 __all__ = ["Entry", "Journal", "Strand"]
 
@@ -70,8 +70,8 @@ class Entry:
     @classmethod
     def revive(cls, data: dict[str, Any]) -> "Entry":
         """Read an entry back from its record."""
-        error = None if data["error"] is None else revive_error(revive(data["error"]))
-        return cls(tuple(data["strand"]), data["index"], data["key"], revive(data["answer"]), error)
+        error = None if data["error"] is None else restore_error(restore(data["error"]))
+        return cls(tuple(data["strand"]), data["index"], data["key"], restore(data["answer"]), error)
 
 
 def _written(error: object) -> "dict[str, Plain] | None":

@@ -1,7 +1,7 @@
 """Values as canonical JSON and back, and the digest that names them.
 
 `value` makes a class a frozen, slotted dataclass that costs little to import. With a tag its instances can be recorded:
-`record` writes them as JSON data and `revive` reads them back, `revive(record(x)) == x`. The tag is a literal, so a record
+`record` writes them as JSON data and `restore` reads them back, `restore(record(x)) == x`. The tag is a literal, so a record
 depends neither on the name of a class nor on its module. Fields that equal their default are left out, so a value keeps its
 digest when its class gains a field. Tuples become JSON arrays; a list, which only occurs inside JSON payloads, is tagged, and
 so are a set of strings and a mapping that holds the tag itself.
@@ -17,7 +17,21 @@ from typing import Any, TypeAlias, TypeVar, cast, dataclass_transform, overload
 
 from taiwa.kernel.errors import CorruptError, InputError
 
-__all__ = ["Json", "canonical", "digest", "record", "registry", "revive", "tag_of", "value"]
+__all__ = [
+    "Json",
+    "canonical",
+    "count_at",
+    "digest",
+    "item_at",
+    "items_at",
+    "record",
+    "registry",
+    "restore",
+    "tag_of",
+    "text_at",
+    "value",
+]
+
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """What JSON can say; treated as immutable once it is part of a value."""
@@ -25,10 +39,15 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 T = TypeVar("T")
 
 TAG = "~"
+
 CONTAINERS = frozenset({"list", "set", "dict"})
+
 LEAVES = frozenset({str, int, float, bool, type(None)})
+
 PLAIN = (str, int, float, tuple, list, frozenset, Mapping)
+
 DIGEST_BYTES = 16
+
 CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -38,8 +57,12 @@ registry: dict[str, type[Any]] = {}
 
 @overload
 def value(cls: type[T], /) -> type[T]: ...
+
+
 @overload
 def value(*, tag: str) -> Callable[[type[T]], type[T]]: ...
+
+
 @dataclass_transform(frozen_default=True)
 def value(cls: type[T] | None = None, /, *, tag: str = "") -> type[T] | Callable[[type[T]], type[T]]:
     """Make a class a frozen, slotted dataclass; with a `tag`, one whose instances can be recorded.
@@ -84,7 +107,7 @@ def _make_value(cls: type[T], tag: str) -> type[T]:
 def tag_of(cls: type[Any]) -> str:
     """Return the tag of a value class; empty if it has none.
 
-    >>> from taiwa.kernel.values import Usage
+    >>> from taiwa.kernel.messages import Usage
     >>> tag_of(Usage)
     'usage'
     """
@@ -205,31 +228,31 @@ def _default(field: Field[Any]) -> object:
     return cast("object", field.default)
 
 
-def revive(data: Json) -> Any:  # noqa: ANN401  (what a record holds is known only to who wrote it)
+def restore(data: Json) -> Any:  # noqa: ANN401  (what a record holds is known only to who wrote it)
     """Read a value back from what `record` wrote.
 
     Raises:
         CorruptError: the record names an unknown class or does not fit it.
     """
     if isinstance(data, list):
-        return tuple(revive(part) for part in data)
+        return tuple(restore(part) for part in data)
     if not isinstance(data, dict):
         return data
     tag = data.get(TAG)
     if tag is None:
-        return {key: revive(part) for key, part in data.items()}
+        return {key: restore(part) for key, part in data.items()}
     inner = data.get("of")
     if tag == "list" and isinstance(inner, list):
-        return [revive(part) for part in inner]
+        return [restore(part) for part in inner]
     if tag == "set" and isinstance(inner, list):
         return frozenset(inner)
     if tag == "dict" and isinstance(inner, dict):
-        return {key: revive(part) for key, part in inner.items()}
+        return {key: restore(part) for key, part in inner.items()}
     cls = registry.get(str(tag))
     if cls is None:
         raise CorruptError(f"a record names the unknown value {tag!r}")
     try:
-        return cls(**{key: revive(part) for key, part in data.items() if key != TAG})
+        return cls(**{key: restore(part) for key, part in data.items() if key != TAG})
     except TypeError as error:
         raise CorruptError(f"a record of {tag!r} does not fit: {error}") from None
 
@@ -260,3 +283,30 @@ def digest(item: object) -> str:
     except RecursionError:
         raise InputError("the value is nested too deeply to be recorded") from None
     return blake2b(plain, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def item_at(data: Json, *path: str) -> Json:
+    """Follow keys into nested objects; None where there is nothing."""
+    for key in path:
+        data = data.get(key) if isinstance(data, dict) else None
+    return data
+
+
+def items_at(data: Json, *path: str) -> list[Json]:
+    """The list at a path, or an empty one."""
+    found = item_at(data, *path)
+    return found if isinstance(found, list) else []
+
+
+def text_at(data: Json, *path: str) -> str:
+    """The string at a path, or an empty one."""
+    found = item_at(data, *path)
+    return found if isinstance(found, str) else ""
+
+
+def count_at(data: Json, *path: str) -> int | None:
+    """The count at a path, or None where there is no whole number from zero up."""
+    found = item_at(data, *path)
+    if isinstance(found, float) and found.is_integer():
+        found = int(found)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None

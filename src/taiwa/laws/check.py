@@ -8,16 +8,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
-from taiwa.apps.catalogue import find
-from taiwa.conversation.app import App, ReplyMode
-from taiwa.conversation.derive import DERIVED
-from taiwa.conversation.fields import Field
-from taiwa.conversation.node import AppSource
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.app import App, AppSource, ReplyMode
 from taiwa.conversation.reducers import LAST, Reducer, known_reducers, reducer
+from taiwa.conversation.state import DERIVED, Field
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
 from taiwa.laws.law import Law, LawResult
-from taiwa.shape import Shape, parse_notation
+from taiwa.structured import OutputType, parse_notation
 
 __all__ = ["check_laws"]
 
@@ -91,7 +89,7 @@ def _resolve(subject: Subject) -> Iterable[App | Reducer]:
     offered = [
         point.load() for point in entry_points(group="taiwa.reducers") if point.dist and point.dist.name == subject
     ]
-    return [made for made in offered if isinstance(made, Reducer)] or (find(subject),)
+    return [made for made in offered if isinstance(made, Reducer)] or (load_app(subject),)
 
 
 def _with_params(app: App) -> App:
@@ -107,5 +105,5 @@ def _example_of(notation: str) -> Json:
     from taiwa.laws.strategies import values
 
     quiet = settings(database=None, verbosity=Verbosity.quiet, phases=(Phase.generate,), derandomize=True)
-    shape = Shape.fields("Param", {"x": parse_notation(notation)}, required=frozenset("x"))
+    shape = OutputType.fields("Param", {"x": parse_notation(notation)}, required=frozenset("x"))
     return find(values(shape), lambda _: True, settings=quiet)["x"]

@@ -15,23 +15,30 @@ from typing import Any, TypeAlias
 from hypothesis import strategies as st
 
 from taiwa.conversation.app import App
-from taiwa.conversation.fields import Field, delta_shape, held_shape, held_type
-from taiwa.conversation.history import Conversation, begin, change, cut, follow, take
-from taiwa.conversation.layout import ENVIRONMENT, said, stable_bytes, turn_request
-from taiwa.conversation.node import Node
+from taiwa.conversation.history import (
+    Conversation,
+    Node,
+    add_turn,
+    apply_nodes,
+    begin,
+    edit_state,
+    summarize_window,
+    turns_to_keep,
+)
 from taiwa.conversation.reducers import LAST, Reducer, known_reducers
 from taiwa.conversation.replies import read_reply, watcher
-from taiwa.conversation.window import kept_turns
+from taiwa.conversation.state import Field, delta_shape, held_shape, held_type
+from taiwa.conversation.turn_prompt import ENVIRONMENT, format_reply, stable_bytes, turn_request
 from taiwa.flows.chat import say
 from taiwa.kernel.effects import Program, Step, bind, join, map, unit
-from taiwa.kernel.errors import ShapeError, TaiwaError
+from taiwa.kernel.errors import OutputValidationError, TaiwaError
+from taiwa.kernel.execution import replay
 from taiwa.kernel.journal import Entry, Journal
-from taiwa.kernel.records import Json, canonical, record, revive
-from taiwa.kernel.replay import replay
+from taiwa.kernel.records import Json, canonical, record, restore
 from taiwa.laws.law import BrokenLawError, Law, canonical_text, require_equal
 from taiwa.laws.programs import Arrow, Fail, Oracle, ProgramRun, ProgramTerm, arrow_of, get, put, run_program, step_of
 from taiwa.laws.strategies import arrows, oracles, small_values, terms, texts, values
-from taiwa.shape import Shape, parse_notation
+from taiwa.structured import OutputType, parse_notation
 
 __all__ = ["conversation_laws", "field_laws", "program_laws", "reducer_laws"]
 
@@ -175,11 +182,11 @@ def apply_move(before: Conversation, move: Move) -> Conversation:
     """Apply a move to a conversation."""
     match move:
         case TurnMove(user, answer, delta):
-            return take(before, user, answer, delta)
+            return add_turn(before, user, answer, delta)
         case EditMove(changes):
-            return change(before, changes)
+            return edit_state(before, changes)
         case SummaryMove(leaving, summary):
-            return cut(before, [past.hash for past in before.turns[leaving:]], summary)
+            return summarize_window(before, [past.hash for past in before.turns[leaving:]], summary)
 
 
 def conversations_after(app: App, moves: list[Move]) -> list[Conversation]:
@@ -192,8 +199,8 @@ def conversations_after(app: App, moves: list[Move]) -> list[Conversation]:
 
 def reload(app: App, nodes: tuple[Node, ...]) -> Conversation:
     """Rebuild a conversation from nodes as a store returns them."""
-    reload_entries: list[Node] = [revive(json.loads(canonical(record(node)))) for node in nodes[1:]]
-    return follow(begin(app), ((node.hash, node) for node in reload_entries), {app.hash: app}.__getitem__)
+    reload_entries: list[Node] = [restore(json.loads(canonical(record(node)))) for node in nodes[1:]]
+    return apply_nodes(begin(app), ((node.hash, node) for node in reload_entries), {app.hash: app}.__getitem__)
 
 
 def observe(here: Conversation) -> tuple[object, ...]:
@@ -241,23 +248,27 @@ def prefix_stability(app: App, moves: list[Move]) -> None:
 def summary_idempotence(app: App, moves: list[Move], leaving: int, summary: str) -> None:
     """A summary keeps the typed state, is idempotent, and leaves a window that is not full."""
     here = conversations_after(app, moves)[-1]
-    kept = kept_turns(here)
+    kept = turns_to_keep(here)
     staying = here.turns[leaving:] if kept is None else kept
     names = [past.hash for past in staying]
-    once = cut(here, names, summary)
-    twice = cut(once, names, summary)
+    once = summarize_window(here, names, summary)
+    twice = summarize_window(once, names, summary)
     require_equal((once.state, once.count), (here.state, here.count), "the state after a summary")
     require_equal((twice.turns, twice.summary, twice.state), (once.turns, once.summary, once.state), "summarized twice")
     if kept is not None:
-        require_equal(kept_turns(once), None, "the window is full after a summary")
+        require_equal(turns_to_keep(once), None, "the window is full after a summary")
 
 
 def edit_laws(app: App, moves: list[Move], one: dict[str, Json], two: dict[str, Json]) -> None:
     """An edit sets its values, the last edit wins, and setting the present values changes nothing."""
     here = conversations_after(app, moves)[-1]
-    require_equal({name: change(here, one).state[name] for name in one}, one, "the edited values")
-    require_equal(change(change(here, one), one | two).state_hash, change(here, one | two).state_hash, "edited twice")
-    require_equal(change(here, {name: here.state[name] for name in one}).state_hash, here.state_hash, "restored values")
+    require_equal({name: edit_state(here, one).state[name] for name in one}, one, "the edited values")
+    require_equal(
+        edit_state(edit_state(here, one), one | two).state_hash, edit_state(here, one | two).state_hash, "edited twice"
+    )
+    require_equal(
+        edit_state(here, {name: here.state[name] for name in one}).state_hash, here.state_hash, "restored values"
+    )
 
 
 def state_types(app: App, moves: list[Move]) -> None:
@@ -304,7 +315,7 @@ def _turn_outcome(program: Program[tuple[str, Conversation]]) -> Program[tuple[s
 def _reply_text(app: App, answer: str, delta: dict[str, Json]) -> str:
     if app.reply == "environment" and app.written:
         return f"{ENVIRONMENT[0]}\n{json.dumps({'response': answer} | delta)}\n{ENVIRONMENT[1]}"
-    return said(app, answer, delta)
+    return format_reply(app, answer, delta)
 
 
 def conversation_laws(app: App) -> Iterator[Law]:
@@ -394,8 +405,8 @@ class ReducerCase:
 
     reducer: Reducer
     subject: str
-    held: Shape[dict[str, Json]]
-    delta: Shape[dict[str, Json]]
+    held: OutputType[dict[str, Json]]
+    delta: OutputType[dict[str, Json]]
     start: Json
     name: str = "x"
 
@@ -427,7 +438,7 @@ class ReducerCase:
         """
         try:
             self.held.check({self.name: held})
-        except ShapeError as error:
+        except OutputValidationError as error:
             raise BrokenLawError(f"{what} {held!r}, which does not fit the type: {error.diagnostics[0]}") from None
 
 
@@ -491,8 +502,8 @@ def reducer_laws(reducer: Reducer) -> Iterator[Law]:
         )
 
 
-def _value_type(notation: str) -> Shape[dict[str, Json]]:
-    return Shape.fields("Value", {"x": parse_notation(notation)}, required=frozenset("x"))
+def _value_type(notation: str) -> OutputType[dict[str, Json]]:
+    return OutputType.fields("Value", {"x": parse_notation(notation)}, required=frozenset("x"))
 
 
 def _is_registered(reducer: Reducer) -> bool:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, TypeAlias, TypeVar
 
-from taiwa.kernel.effects import Abilities, Complete, Program, Step, bind, gather, perform, tell
+from taiwa.kernel.effects import Complete, GetCapabilities, Program, Step, bind, gather, notify, perform
 from taiwa.kernel.errors import InputError, ModelError, TaiwaError
+from taiwa.kernel.execution import EffectStarted, Event, Execution, PendingEffect
 from taiwa.kernel.journal import Entry, Journal
-from taiwa.kernel.ledger import Ledger, Limits
+from taiwa.kernel.messages import Capability, Notice, Request, StreamEnd, TextDelta, Usage, user
 from taiwa.kernel.records import Json, canonical, digest, record
-from taiwa.kernel.session import Asked, Event, Session, Wish
-from taiwa.kernel.values import Ability, Finished, Note, Request, TextDelta, Usage, user
+from taiwa.kernel.usage_limits import UsageLedger, UsageLimits
 
 __all__ = [
     "Always",
@@ -174,7 +174,7 @@ def _effectful_step(term: Pure | Ask | Notify | Fail | Catch | Parallel) -> Json
                 response = yield from perform(Complete(Request((user(text),))))
                 return response.text, state
             case Notify(text):
-                yield from tell(text)
+                yield from notify(text)
                 return None, state
             case Fail(message):
                 raise InputError(message)
@@ -218,7 +218,7 @@ class Oracle:
     counting: bool = False
     failing: int = 0
     words: tuple[str, ...] = ()
-    abilities: frozenset[Ability] = frozenset()
+    capabilities: frozenset[Capability] = frozenset()
     asked: int = 0
 
     def answer(self, request: Request) -> str:
@@ -260,7 +260,9 @@ def run_program(program: Program[T], oracle: Oracle, recorded: Iterable[Entry] =
     """Run a program to its end, one effect after the other, in the order in which they were yielded."""
     log: list[str] = []
     journal = Journal(recorded)
-    session = Session(program, Ledger(Limits(None, None)), journal, (lambda event: log.extend(_log_lines(event)),))
+    session = Execution(
+        program, UsageLedger(UsageLimits(None, None)), journal, (lambda event: log.extend(_log_lines(event)),)
+    )
     while not session.done:
         for wish in session.take():
             if wish.wanted:
@@ -271,9 +273,9 @@ def run_program(program: Program[T], oracle: Oracle, recorded: Iterable[Entry] =
         return ProgramRun(None, error, tuple(log), journal)
 
 
-def _perform(session: Session[T], wish: Wish, oracle: Oracle) -> None:
-    if isinstance(wish.effect, Abilities):
-        session.answer(wish, oracle.abilities)
+def _perform(session: Execution[T], wish: PendingEffect, oracle: Oracle) -> None:
+    if isinstance(wish.effect, GetCapabilities):
+        session.answer(wish, oracle.capabilities)
         return
     assert isinstance(wish.effect, Complete)
     wish.begin()
@@ -283,16 +285,16 @@ def _perform(session: Session[T], wish: Wish, oracle: Oracle) -> None:
         session.fail(wish, error)
         return
     session.feed(wish, TextDelta(text))
-    session.feed(wish, Finished(usage=USAGE, model="oracle"))
+    session.feed(wish, StreamEnd(usage=USAGE, model="oracle"))
     session.complete(wish)
 
 
 def _log_lines(event: Event) -> list[str]:
-    if isinstance(event, Note):
+    if isinstance(event, Notice):
         return [f"notice: {event.text}"]
     if isinstance(event, TextDelta):
         return []
-    if isinstance(event, Asked):
+    if isinstance(event, EffectStarted):
         return [f"effect at {_position(event.strand, event.index)}: {canonical(record(event.effect)).decode()}"]
     answer = canonical(record(event.entry.answer)).decode()
     return [f"answer at {_position(event.entry.strand, event.entry.index)}: {answer} {event.entry.error or ''}"]

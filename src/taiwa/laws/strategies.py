@@ -6,7 +6,7 @@ from typing import cast
 
 from hypothesis import strategies as st
 
-from taiwa.kernel.errors import ShapeError
+from taiwa.kernel.errors import OutputValidationError
 from taiwa.kernel.records import Json
 from taiwa.laws.programs import (
     Always,
@@ -26,18 +26,18 @@ from taiwa.laws.programs import (
     PutAnswer,
     Then,
 )
-from taiwa.shape import Shape
-from taiwa.shape.form import (
+from taiwa.structured import OutputType
+from taiwa.structured.ir import (
     AnyNode,
     ArrayNode,
     BoolNode,
-    Form,
     LiteralNode,
     Node,
     NullNode,
     NumberNode,
     ObjectNode,
     StringNode,
+    TypeIR,
     UnionNode,
     resolve,
 )
@@ -105,20 +105,20 @@ terms: st.SearchStrategy[ProgramTerm] = st.recursive(
 arrows = _arrows(terms)
 
 
-def values(shape: Shape[dict[str, Json]]) -> st.SearchStrategy[dict[str, Json]]:
+def values(shape: OutputType[dict[str, Json]]) -> st.SearchStrategy[dict[str, Json]]:
     """Draw values of a type, as its validator returns them."""
 
     def fits(data: Json) -> bool:
         try:
             shape.check(data)
-        except ShapeError:
+        except OutputValidationError:
             return False
         return True
 
     return _values(shape.form.root, shape.form).filter(fits).map(shape.check)
 
 
-def _values(node: Node, form: Form) -> st.SearchStrategy[Json]:
+def _values(node: Node, form: TypeIR) -> st.SearchStrategy[Json]:
     match resolve(node, form):
         case NullNode():
             return st.none()
@@ -151,7 +151,7 @@ def _numbers(node: NumberNode) -> st.SearchStrategy[Json]:
     return written | st.floats(low, high, allow_nan=False, allow_infinity=False)
 
 
-def _lists(node: ArrayNode, form: Form) -> st.SearchStrategy[Json]:
+def _lists(node: ArrayNode, form: TypeIR) -> st.SearchStrategy[Json]:
     first = [_values(part, form) for part in node.prefix]
     most = max(node.fewest, MAX_ITEMS) if node.most is None else min(node.most, node.fewest + MAX_ITEMS)
     rest = st.lists(
@@ -160,7 +160,7 @@ def _lists(node: ArrayNode, form: Form) -> st.SearchStrategy[Json]:
     return st.tuples(st.tuples(*first), rest).map(lambda pair: [*pair[0], *pair[1]])
 
 
-def _objects(node: ObjectNode, form: Form) -> st.SearchStrategy[Json]:
+def _objects(node: ObjectNode, form: TypeIR) -> st.SearchStrategy[Json]:
     def part(inner: Node) -> st.SearchStrategy[Json]:
         return st.deferred(lambda: _values(inner, form))
 

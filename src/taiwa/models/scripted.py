@@ -6,29 +6,29 @@ from threading import Lock
 from typing import TypeAlias, get_args
 
 from taiwa.kernel.errors import ModelError
-from taiwa.kernel.values import (
-    Ability,
+from taiwa.kernel.messages import (
+    Capability,
     Chunk,
-    Finished,
     Request,
     Response,
+    StreamEnd,
     Text,
     TextDelta,
-    Thought,
-    ThoughtDelta,
+    Thinking,
+    ThinkingDelta,
     Usage,
     assistant,
 )
 
-__all__ = ["EVERY_ABILITY", "Entry", "Scripted", "script"]
+__all__ = ["EVERY_ABILITY", "Entry", "ScriptedModel", "scripted_model"]
 
 Entry: TypeAlias = str | Response | Exception | Callable[[Request], str | Response]
 """One answer: its words, the whole response, an error to raise, or a function of the request that gives either of the first two."""
 
-EVERY_ABILITY: frozenset[Ability] = frozenset(get_args(Ability))
+EVERY_ABILITY: frozenset[Capability] = frozenset(get_args(Capability))
 
 
-class Scripted:
+class ScriptedModel:
     """Answers in the order of its script, in pieces of `chunk` characters; `requests` holds what it was asked.
 
     Words given as a plain string end at the first stop string of the request when the model has the ability `stop`, as
@@ -36,10 +36,15 @@ class Scripted:
     """
 
     def __init__(
-        self, entries: tuple[Entry, ...], name: str, abilities: frozenset[Ability], chunk: int, usage: Usage | None
+        self,
+        entries: tuple[Entry, ...],
+        name: str,
+        capabilities: frozenset[Capability],
+        chunk: int,
+        usage: Usage | None,
     ) -> None:
         self.name = name
-        self.abilities = abilities
+        self.capabilities = capabilities
         self.requests: list[Request] = []
         self._entries = entries
         self._chunk = chunk
@@ -86,34 +91,34 @@ class Scripted:
     def _play(self, answer: str | Response, request: Request) -> Iterator[Chunk]:
         response = self._spoken(answer, request) if isinstance(answer, str) else answer
         for part in response.message.parts:
-            if isinstance(part, (Text, Thought)):
-                kind = TextDelta if isinstance(part, Text) else ThoughtDelta
+            if isinstance(part, (Text, Thinking)):
+                kind = TextDelta if isinstance(part, Text) else ThinkingDelta
                 for start in range(0, len(part.text), self._chunk):
                     yield kind(part.text[start : start + self._chunk])
         calls = response.message.tool_calls
-        yield Finished(response.finish, response.stop, response.usage, response.model, calls, response.likelihoods)
+        yield StreamEnd(response.finish, response.stop, response.usage, response.model, calls, response.logprobs)
 
     def _spoken(self, words: str, request: Request) -> Response:
         """Make a plain answer, cut before the earliest stop string of the request."""
         heard = [(words.index(stop), stop) for stop in request.stop if stop and stop in words]
-        if heard and "stop" in self.abilities:
+        if heard and "stop" in self.capabilities:
             end, stop = min(heard)
             return Response(assistant(words[:end]), stop=stop, usage=self._usage, model=self.name)
         return Response(assistant(words), usage=self._usage, model=self.name)
 
 
-def script(
+def scripted_model(
     *entries: Entry,
     name: str = "scripted",
-    abilities: frozenset[Ability] = EVERY_ABILITY,
+    capabilities: frozenset[Capability] = EVERY_ABILITY,
     chunk: int = 7,
     usage: Usage | None = None,
-) -> Scripted:
+) -> ScriptedModel:
     """Write a script; `usage` is what each plain answer reports, and None says nothing.
 
-    >>> from taiwa.kernel.values import fold, user
-    >>> model = script("Hello", "Bye")
+    >>> from taiwa.kernel.messages import collect_response, user
+    >>> model = scripted_model("Hello", "Bye")
     >>> fold(model.stream(Request((user("Hi"),)))).text
     'Hello'
     """
-    return Scripted(entries, name, abilities, chunk, usage)
+    return ScriptedModel(entries, name, capabilities, chunk, usage)

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from taiwa.apps.catalogue import find
+from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App
 from taiwa.kernel.records import Json
 from taiwa.operations.documents import SILENT, Reporter, find_indexes, open_library
+from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK
 from taiwa.settings import Settings
-from taiwa.talk.asking import SHIPPED
 
 __all__ = ["AskOptions", "open_ask_app"]
 
@@ -38,12 +38,12 @@ def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = S
     Raises:
         InputError: an index or a parameter is not found or not valid.
     """
-    own = [name for name in options.indexes if name != SHIPPED]
+    own = [name for name in options.indexes if name != BUNDLED_HANDBOOK]
     names = list(options.indexes)
     if own:
         with open_library(settings) as library:
             found = [index.name for index in find_indexes(library, own, settings, reporter)]
-        names = found + [SHIPPED] * (SHIPPED in options.indexes)
+        names = found + [BUNDLED_HANDBOOK] * (BUNDLED_HANDBOOK in options.indexes)
     is_file = options.user != "" and Path(options.user).is_file()
     values: dict[str, Json] = {
         "in": list[Json](names),
@@ -53,4 +53,4 @@ def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = S
         "assess_by": options.assess_by,
         "max_questions": options.max_questions,
     }
-    return find("ask").opened({name: each for name, each in values.items() if each not in (None, "", [])})
+    return load_app("ask").opened({name: each for name, each in values.items() if each not in (None, "", [])})

@@ -15,28 +15,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self, TypeAlias, cast
 
-from taiwa.apps.catalogue import find
-from taiwa.apps.params import convert_params
+from taiwa.apps.catalog import convert_params, load_app
 from taiwa.conversation.app import App
 from taiwa.conversation.history import begin
-from taiwa.conversation.layout import turn_request
+from taiwa.conversation.turn_prompt import turn_request
 from taiwa.flows.chat import TEXT_LIMIT
 from taiwa.kernel.errors import InputError, LimitError
-from taiwa.kernel.ledger import Spent
+from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, digest
-from taiwa.kernel.values import Request
+from taiwa.kernel.usage_limits import RunUsage
 from taiwa.operations.results import BatchResult
 from taiwa.operations.say import AskParam, open_app, request_tokens
+from taiwa.sessions.batch import BatchInput, Counted, ParallelBatch, TurnBatch, run_in_one_session, said_before
+from taiwa.sessions.checkout import Repository
+from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.session import Session, open_priced_model
+from taiwa.sessions.stored_extract import ExtractBatch, ExtractRun, first_request
 from taiwa.settings import Settings
-from taiwa.talk.desk import Desk
-from taiwa.talk.fold import fold, said_before
-from taiwa.talk.map import Map
-from taiwa.talk.opening import open_voice
-from taiwa.talk.rows import Counted, Given
-from taiwa.talk.sidebyside import SideBySide
-from taiwa.talk.talk import Talk
-from taiwa.talk.turn import TurnOptions
-from taiwa.talk.typed import Typed, Typing, first_request
 
 __all__ = [
     "BatchMode", "BatchOptions", "BatchPreview", "Counts", "OnRow", "RowFile", "Stopped", "open_rows", "preview_extractions",
@@ -60,7 +55,7 @@ class BatchOptions:
     """How a batch of turns is run.
 
     - `app`: its name or file. `params`: its parameters, as text.
-    - `mode`: `fold` for one conversation whose state is carried on; `map` for each row on its own.
+    - `mode`: `run_in_one_session` for one conversation whose state is carried on; `map` for each row on its own.
     - `session`: the conversation of a fold ("": named after the app and the file).
     - `width`: rows at a time (map). `resume`: keep the rows that were answered before.
     """
@@ -89,7 +84,7 @@ class Counts:
     done: int = 0
     failed: int = 0
     kept: int = 0
-    spent: Spent = field(default_factory=Spent)
+    spent: RunUsage = field(default_factory=RunUsage)
     session: str = ""
     stopped: Stopped = ""
     reason: str = ""
@@ -121,7 +116,7 @@ class _StoppedError(Exception):
 
 
 def run_turns(
-    desk: Desk,
+    repository: Repository,
     settings: Settings,
     turns: TurnOptions,
     options: BatchOptions,
@@ -140,29 +135,29 @@ def run_turns(
         opened = _Opening(options.app, options.params)
         if not rows.as_json:
             opened(None)  # a parameter that is missing is missing in every row
-        voice = open_voice(None, settings, opened.app)
-        job = Map(desk, voice, turns, opened=opened, width=options.width, resume=options.resume)
+        priced_model = open_priced_model(None, settings, opened.app)
+        job = TurnBatch(repository, priced_model, turns, opened=opened, width=options.width, resume=options.resume)
         return _run(counts, on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
     app = open_app(options.app, options.params, ask)
-    counts.session = options.session or _session_of(desk, app, rows, resume=options.resume)
-    here = desk.at(counts.session) if desk.store.refs.has(counts.session) else desk.start(app)
+    counts.session = options.session or _session_of(repository, app, rows, resume=options.resume)
+    here = repository.at(counts.session) if repository.store.refs.has(counts.session) else repository.start(app)
     if here.app.hash != app.hash:
         raise InputError(f"session {counts.session!r} has another app or other parameters; choose another -s NAME")
-    talk = Talk(desk, counts.session, here, open_voice(None, settings, app), options=turns)
+    talk = Session(repository, counts.session, here, open_priced_model(None, settings, app), options=turns)
     before = said_before(talk, rows) if options.resume else ()
 
     def run(add: Callable[[Counted], None]) -> None:
-        for row in fold(talk, rows, before):
+        for row in run_in_one_session(talk, rows, before):
             add(row)
 
     return _run(counts, on_row, run)
 
 
 def run_extractions(
-    desk: Desk,
+    repository: Repository,
     settings: Settings,
     turns: TurnOptions,
-    typing: Typing,
+    typing: ExtractRun,
     rows: "RowFile",
     on_row: OnRow,
     *,
@@ -174,8 +169,8 @@ def run_extractions(
     Raises:
         TaiwaError: an error that every further row would have.
     """
-    job: SideBySide[Any, Any] = Typed(
-        desk, open_voice(None, settings), turns, typing=typing, width=width, resume=resume
+    job: ParallelBatch[Any, Any] = ExtractBatch(
+        repository, open_priced_model(None, settings), turns, typing=typing, width=width, resume=resume
     )  # fmt: skip
     return _run(Counts(), on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
 
@@ -212,23 +207,23 @@ def preview_turns(options: BatchOptions, rows: "RowFile") -> BatchPreview:
     """
     opened = _Opening(options.app, options.params)
 
-    def request(given: Given) -> Request:
+    def request(given: BatchInput) -> Request:
         return turn_request(begin(opened(given.params if options.mode == "map" else None)), given.text)
 
     return _preview(rows, request)
 
 
-def preview_extractions(settings: Settings, typing: Typing, rows: "RowFile") -> BatchPreview:
+def preview_extractions(settings: Settings, typing: ExtractRun, rows: "RowFile") -> BatchPreview:
     """Estimate what a batch of extractions would send; nothing is sent.
 
     Raises:
         TaiwaError: the model cannot be opened.
     """
-    model: Any = open_voice(None, settings).model
+    model: Any = open_priced_model(None, settings).model
     return _preview(rows, lambda given: first_request(typing, given.text, model))
 
 
-def _preview(rows: "RowFile", request: Callable[[Given], Request]) -> BatchPreview:
+def _preview(rows: "RowFile", request: Callable[[BatchInput], Request]) -> BatchPreview:
     good = tokens = 0
     errors: list[tuple[int, str]] = []
     for given in rows:
@@ -242,14 +237,14 @@ def _preview(rows: "RowFile", request: Callable[[Given], Request]) -> BatchPrevi
     return BatchPreview(good, tokens, tuple(errors))
 
 
-def _session_of(desk: Desk, app: App, rows: "RowFile", *, resume: bool) -> str:
+def _session_of(repository: Repository, app: App, rows: "RowFile", *, resume: bool) -> str:
     """Name the conversation of a fold after its file, so that resuming with the file finds it."""
     if rows.name == "-":
         if resume:
             raise InputError("--resume of rows from standard input requires the name of their session: -s NAME")
-        return desk.new_name(app)
+        return repository.new_name(app)
     name = f"{app.name}-{UNFIT.sub('-', Path(rows.name).stem)[:60]}"
-    if desk.store.refs.has(name) and not resume:
+    if repository.store.refs.has(name) and not resume:
         raise InputError(f"session {name} already exists; --resume continues it, -s NAME creates another")
     return name
 
@@ -258,7 +253,7 @@ class _Opening:
     """Open an app with the parameters of a row on top of those of the batch."""
 
     def __init__(self, name: str, params: Mapping[str, str]) -> None:
-        self.app = find(name)
+        self.app = load_app(name)
         self._params = convert_params(self.app, params)
         self._opened: dict[str, App] = {}
 
@@ -295,11 +290,11 @@ class RowFile:
     def __exit__(self, *_: object) -> None:
         self.stream.close()
 
-    def __iter__(self) -> Iterator[Given]:
+    def __iter__(self) -> Iterator[BatchInput]:
         """Yield every row that is not blank; a row has the number of its line."""
         for number, raw in _lines(self.stream):
             if raw is None:
-                yield Given(number, error=f"line {number} is longer than {MOST_BYTES:,} bytes")
+                yield BatchInput(number, error=f"line {number} is longer than {MOST_BYTES:,} bytes")
             elif raw.strip():
                 yield _given(number, raw, as_json=self.as_json)
 
@@ -346,23 +341,23 @@ def _is_row(raw: bytes) -> bool:
     return isinstance(found, dict) and "text" in found
 
 
-def _given(number: int, raw: bytes, *, as_json: bool) -> Given:
+def _given(number: int, raw: bytes, *, as_json: bool) -> BatchInput:
     try:
         line = raw.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
-        return Given(number, error=f"line {number} is not UTF-8 at byte {error.start}")
-    return _from_json(number, line) if as_json else Given(number, line)
+        return BatchInput(number, error=f"line {number} is not UTF-8 at byte {error.start}")
+    return _from_json(number, line) if as_json else BatchInput(number, line)
 
 
-def _from_json(number: int, line: str) -> Given:
+def _from_json(number: int, line: str) -> BatchInput:
     try:
         found: object = json.loads(line)
     except (ValueError, RecursionError) as error:
-        return Given(number, error=f"line {number} is not JSON ({error})")
+        return BatchInput(number, error=f"line {number} is not JSON ({error})")
     if not isinstance(found, dict):
-        return Given(number, error=f'line {number} is not an object such as {{"text": …}}')
+        return BatchInput(number, error=f'line {number} is not an object such as {{"text": …}}')
     row = cast("dict[str, Json]", found)
     name, text = row.get("id"), row.get("text")
     if not isinstance(text, str):
-        return Given(number, id=name, error=f'line {number} has no "text"')
-    return Given(number, text, name, row.get("params"))
+        return BatchInput(number, id=name, error=f'line {number} has no "text"')
+    return BatchInput(number, text, name, row.get("params"))

@@ -301,7 +301,7 @@ def embeddings_of(index: Index, *, is_owner: bool = True, made: int = 0) -> Embe
 def describe_embeddings(found: EmbeddingsResult) -> str:
     """Say whether both rankings are fused, and why.
 
-    >>> from taiwa.retrieval.types import Gain, EmbedderChoice
+    >>> from taiwa.retrieval.types import EmbedderChoice, Gain
     >>> describe_embeddings(EmbeddingsResult(EmbedderChoice("m", "m-1"), Gain(50, 0.5, 0.52, -0.01, 0.05), 9))
     'not fused: nDCG@10 0.500 by words, 0.520 by both, on 50 questions of users: no significant gain (+0.020; 95 %: -0.010 to +0.050)'
     """

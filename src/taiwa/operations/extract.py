@@ -3,30 +3,32 @@
 from taiwa.flows.extract import plain_json
 from taiwa.operations.results import ExtractResult, RequestPreview
 from taiwa.operations.say import request_tokens
+from taiwa.sessions.checkout import Repository
+from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.session import open_priced_model
+from taiwa.sessions.stored_extract import ExtractRun, extract_one, first_request
 from taiwa.settings import Settings
-from taiwa.talk.desk import Desk
-from taiwa.talk.opening import open_voice
-from taiwa.talk.turn import TurnOptions
-from taiwa.talk.typed import Typing, extract_one, first_request
 
 __all__ = ["extract", "preview"]
 
 
-def extract(desk: Desk, settings: Settings, turns: TurnOptions, typing: Typing, text: str) -> ExtractResult:
+def extract(
+    repository: Repository, settings: Settings, turns: TurnOptions, typing: ExtractRun, text: str
+) -> ExtractResult:
     """Extract a value; its calls are stored as they are answered.
 
     Raises:
         ExtractError: no attempt was valid; it holds the attempts and their bill.
     """
-    done = extract_one(desk, open_voice(None, settings), turns, typing, text)
+    done = extract_one(repository, open_priced_model(None, settings), turns, typing, text)
     return ExtractResult(plain_json(typing.shape, done.value.value), done.value.attempts, done.spent)
 
 
-def preview(settings: Settings, typing: Typing, text: str) -> RequestPreview:
+def preview(settings: Settings, typing: ExtractRun, text: str) -> RequestPreview:
     """Return the request that an extraction would send first; nothing is sent.
 
     Raises:
         InputError: the text is empty.
     """
-    request = first_request(typing, text, open_voice(None, settings).model)
+    request = first_request(typing, text, open_priced_model(None, settings).model)
     return RequestPreview(request, request_tokens(request))

@@ -10,9 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeGuard, cast
 
 from taiwa.flows.extract import plain_json
-from taiwa.kernel.errors import ConfigError, DeadEndError, InputError, ShapeError, TaiwaError
-from taiwa.kernel.records import Json
-from taiwa.kernel.values import (
+from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError, TaiwaError
+from taiwa.kernel.messages import (
     Constraint,
     Grammar,
     JsonSchema,
@@ -24,18 +23,18 @@ from taiwa.kernel.values import (
     system,
     user,
 )
+from taiwa.kernel.records import Json
 from taiwa.operations.results import ExplainResult, GenerateResult, ParseResult, SchemaResult
 from taiwa.operations.text_files import read_file, read_json_object
 from taiwa.settings import Settings
-from taiwa.shape import Rules, Shape
+from taiwa.structured import OutputType, ParseOptions
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
     from taiwa.constraints.guide import Guide, Whitespace
     from taiwa.constraints.vocabulary import Vocabulary
-    from taiwa.models.decoding.inside import InsideModel
-    from taiwa.models.decoding.scribe import Loaded, Written
-    from taiwa.talk.turn import Voice
+    from taiwa.models.inprocess.generator import GeneratedText, InProcessModel, LoadedModel
+    from taiwa.sessions.durable_turn import PricedModel
 
 __all__ = [
     "CONSTRAINT_KINDS", "ConstraintKind", "ExplainOptions", "GenerateOptions", "SchemaStyle", "describe_constraint", "draw_automaton",
@@ -91,7 +90,7 @@ class ExplainOptions:
     whitespace: "Whitespace" = "bounded"
 
 
-def load_output_type(target: str) -> Shape[Any]:
+def load_output_type(target: str) -> OutputType[Any]:
     """Find an output type: `module:Type`, whose module is imported from the current folder, or a JSON Schema in FILE.json.
 
     Raises:
@@ -110,11 +109,11 @@ def load_output_type(target: str) -> Shape[Any]:
             here = getattr(found, "__name__", module)
             raise InputError(f"{here} has no {name!r}{_suggestion(found, name)}")
         found = getattr(found, name)
-    return found if _is_output_type(found) else Shape[Any](found)
+    return found if _is_output_type(found) else OutputType[Any](found)
 
 
-def _is_output_type(found: object) -> TypeGuard[Shape[Any]]:
-    return isinstance(found, Shape)
+def _is_output_type(found: object) -> TypeGuard[OutputType[Any]]:
+    return isinstance(found, OutputType)
 
 
 def _import(module: str) -> object:
@@ -133,11 +132,11 @@ def _suggestion(found: object, name: str) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _type_of_schema(path: Path) -> Shape[Any]:
+def _type_of_schema(path: Path) -> OutputType[Any]:
     schema = read_json_object(path)
     name = "".join(word.capitalize() for word in "".join(c if c.isalnum() else " " for c in path.stem).split())
     try:
-        return Shape.from_json_schema(schema, name=name if "title" not in schema and name.isidentifier() else "")
+        return OutputType.from_json_schema(schema, name=name if "title" not in schema and name.isidentifier() else "")
     except InputError as error:
         raise InputError(f"{path}: {error.message}") from error
 
@@ -163,19 +162,19 @@ class _ImportBoundary:
         raise InputError(f"cannot import {self._module}: {type(error).__name__}: {words}") from error
 
 
-def parse(output_type: Shape[Any], text: str, *, guess: bool = True) -> ParseResult:
+def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> ParseResult:
     """Read the text of an answer as a type; without `guess` only repairs that cannot change its meaning are made.
 
     Raises:
         ShapeError: the text does not hold a value of the type.
     """
-    found = output_type.read(text, Rules(guess=guess, most_chars=MOST_PARSED_CHARS))
+    found = output_type.read(text, ParseOptions(guess=guess, most_chars=MOST_PARSED_CHARS))
     return ParseResult(plain_json(output_type, found.value), tuple(found.fixes), found.guessed)
 
 
-def render_schema(output_type: Shape[Any], style: SchemaStyle) -> SchemaResult:
+def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaResult:
     """Render a type as models see it: TypeScript in prompts, JSON Schema for servers, OpenAI's strict form."""
-    from taiwa.conversation.derive import tokens_of
+    from taiwa.kernel.text import estimate_tokens
 
     strict = output_type.native("openai")
     texts = {
@@ -183,7 +182,7 @@ def render_schema(output_type: Shape[Any], style: SchemaStyle) -> SchemaResult:
         "jsonschema": output_type.render("jsonschema"),
         "openai": json.dumps(strict.schema, ensure_ascii=False, separators=(",", ":")),
     }
-    tokens = {name: tokens_of(text) for name, text in texts.items()}
+    tokens = {name: estimate_tokens(text) for name, text in texts.items()}
     return SchemaResult(style, texts, tokens, tuple(strict.moved), tuple(strict.lost))
 
 
@@ -194,26 +193,26 @@ def generate(settings: Settings, options: GenerateOptions, on_text: Callable[[st
         InputError: the constraint cannot be read.
         TaiwaError: the model does not support it, or failed.
     """
-    from taiwa.models.decoding.inside import InsideModel
-    from taiwa.models.opening import holding
-    from taiwa.talk.opening import open_voice
+    from taiwa.models.inprocess.generator import InProcessModel
+    from taiwa.models.open_model import holding
+    from taiwa.sessions.session import open_priced_model
 
     output_type, constraint = _constraint(options.kind, options.source)
     messages = ((system(options.system),) if options.system else ()) + (user(options.text),)
     request = Request(
         messages, prefix=options.prefix, stop=options.stop, sampling=options.sampling, constraint=constraint
     )  # fmt: skip
-    voice = open_voice(None, settings)
-    if isinstance(voice.model, InsideModel):
-        found = list(_decode(cast("InsideModel[Loaded]", voice.model), request, options, on_text))
+    priced_model = open_priced_model(None, settings)
+    if isinstance(priced_model.model, InProcessModel):
+        found = list(_decode(cast("InProcessModel[LoadedModel]", priced_model.model), request, options, on_text))
     else:
-        model: Any = voice.model
-        voice = replace(voice, model=holding(model, "strict" if options.strict else "lenient"))
-        found = [_complete(voice, request, settings.max_cost_nano, on_text) for _ in range(options.count)]
+        model: Any = priced_model.model
+        priced_model = replace(priced_model, model=holding(model, "strict" if options.strict else "lenient"))
+        found = [_complete(priced_model, request, settings.max_cost_nano, on_text) for _ in range(options.count)]
     return [_checked(each, request, output_type) for each in found]
 
 
-def _constraint(kind: ConstraintKind, source: str) -> tuple[Shape[Any] | None, Constraint | None]:
+def _constraint(kind: ConstraintKind, source: str) -> tuple[OutputType[Any] | None, Constraint | None]:
     """Read a constraint; with the type that checks answers, where there is one."""
     if not kind:
         return None, None
@@ -228,7 +227,7 @@ def _constraint(kind: ConstraintKind, source: str) -> tuple[Shape[Any] | None, C
         return output_type, JsonSchema(output_type.schema(), output_type.name)
     schema = read_json_object(Path(source))
     try:
-        return Shape.from_json_schema(schema), JsonSchema(schema)
+        return OutputType.from_json_schema(schema), JsonSchema(schema)
     except ConfigError:  # without the extra that validates schemas, the guide alone checks whether an answer fits
         return None, JsonSchema(schema)
 
@@ -241,12 +240,12 @@ def _choices(given: str) -> tuple[str, ...]:
 
 
 def _decode(
-    model: "InsideModel[Loaded]", request: Request, options: GenerateOptions, on_text: Callable[[str], None]
+    model: "InProcessModel[LoadedModel]", request: Request, options: GenerateOptions, on_text: Callable[[str], None]
 ) -> Iterator[GenerateResult]:
-    from taiwa.models.decoding.scribe import Wish
+    from taiwa.models.inprocess.generator import CompileOptions
 
     scribe = model.scribe()
-    compiled = Wish(options.strict, options.whitespace)
+    compiled = CompileOptions(options.strict, options.whitespace)
     vocabulary = scribe.loaded.network.vocabulary
     if options.count > 1:
         yield from (_decoded(each, vocabulary) for each in scribe.together(request, options.count, compiled))
@@ -258,7 +257,7 @@ def _decode(
             yield _decoded(piece, vocabulary)
 
 
-def _decoded(written: "Written", vocabulary: "Vocabulary") -> GenerateResult:
+def _decoded(written: "GeneratedText", vocabulary: "Vocabulary") -> GenerateResult:
     ending = written.ending
     texts = (vocabulary.tokens[token].decode("utf-8", "replace") for token in ending.tokens)
     parts = tuple(zip(texts, ending.marks, strict=True))
@@ -268,23 +267,25 @@ def _decoded(written: "Written", vocabulary: "Vocabulary") -> GenerateResult:
     )  # fmt: skip
 
 
-def _complete(voice: "Voice", request: Request, max_cost: int | None, on_text: Callable[[str], None]) -> GenerateResult:
+def _complete(
+    priced_model: "PricedModel", request: Request, max_cost: int | None, on_text: Callable[[str], None]
+) -> GenerateResult:
     from taiwa.kernel.effects import Complete, perform
-    from taiwa.kernel.ledger import Limits
-    from taiwa.kernel.run import Runtime
-    from taiwa.kernel.session import Done
+    from taiwa.kernel.execution import RunResult
+    from taiwa.kernel.runtime import Runtime
+    from taiwa.kernel.usage_limits import UsageLimits
 
-    runtime = Runtime(voice.model, price=voice.price, limits=Limits(cost=max_cost))
+    runtime = Runtime(priced_model.model, price=priced_model.price, limits=UsageLimits(cost=max_cost))
     for event in runtime.stream(perform(Complete(request))):
         if isinstance(event, TextDelta):
             on_text(event.text)
-        elif isinstance(event, Done):
+        elif isinstance(event, RunResult):
             answer = event.value
             return GenerateResult(answer.text, answer.finish, answer.stop, answer.usage, enforcement=answer.enforcement)
     raise AssertionError("a run ends with Done")
 
 
-def _checked(answer: GenerateResult, request: Request, output_type: Shape[Any] | None) -> GenerateResult:
+def _checked(answer: GenerateResult, request: Request, output_type: OutputType[Any] | None) -> GenerateResult:
     """Check whether the whole answer fits; one that a stop string or a limit cut off does not."""
     if request.constraint is None:
         return answer
@@ -292,7 +293,7 @@ def _checked(answer: GenerateResult, request: Request, output_type: Shape[Any] |
     if output_type is not None:
         try:
             output_type.check(json.loads(text))
-        except ShapeError as error:
+        except OutputValidationError as error:
             return replace(answer, fits=False, why=error.message)
         except (ValueError, RecursionError) as error:
             return replace(answer, fits=False, why=f"not JSON: {error}")
@@ -325,7 +326,7 @@ def explain(options: ExplainOptions, text: str | None) -> ExplainResult:
             made: Guide = constraints.compile(constraint, vocabulary, whitespace=options.whitespace)
         else:
             made = _reference_guide(kind, source, vocabulary, schema, SPACES[options.whitespace])
-    except DeadEndError as error:
+    except NoValidTokenError as error:
         raise InputError(error.message) from error
     title = name if kind != "grammar" else Path(name).stem
     return ExplainResult(title, kind, source, made, options.engine, trace_text(made, text))
@@ -367,7 +368,7 @@ def _vocabulary(name: str) -> "Vocabulary":
     if name == "small":
         return small_vocabulary()
     if name == "builtin":
-        from taiwa.models.builtin.tokens import tokens
+        from taiwa.models.builtin.tokenizer import tokens
 
         return tokens().vocabulary
     if name == "bytes":

@@ -4,22 +4,14 @@ import json
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from taiwa.conversation.node import Node
-from taiwa.conversation.places import ABSENT, Absent, Change, changes, look, read_place, write_place
-from taiwa.kernel.effects import Abilities
+from taiwa.conversation.history import Node
+from taiwa.conversation.state_paths import ABSENT, Change, Missing, diff_states, format_path, get_path, parse_path
+from taiwa.kernel.effects import GetCapabilities
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, tag_of
-from taiwa.operations.results import (
-    DiffResult,
-    SessionTree,
-    ShowResult,
-    StateResult,
-    TurnEntry,
-    ValueEntry,
-    WhyResult,
-)
+from taiwa.operations.results import DiffResult, SessionTree, ShowResult, StateResult, TurnEntry, ValueEntry, WhyResult
+from taiwa.sessions.checkout import HistoryEntry, Repository
 from taiwa.store import CallRecord
-from taiwa.talk.desk import Desk, Stop
 
 __all__ = [
     "EXPORT_FORMATS", "as_html", "as_markdown", "describe_change", "diff", "export", "format_value", "log", "put_value", "set_value",
@@ -39,9 +31,9 @@ footer, time { opacity: .6; font-size: .85rem }
 """
 
 
-def log(desk: Desk, revision: str, limit: int) -> tuple[TurnEntry, ...]:
+def log(repository: Repository, revision: str, limit: int) -> tuple[TurnEntry, ...]:
     """Return the newest nodes up to a revision, oldest first."""
-    path = list(desk.store.nodes.path(desk.store.resolve(revision)))
+    path = list(repository.store.nodes.path(repository.store.resolve(revision)))
     number = sum(1 for _, node in path if node.kind == "turn")
     entries: list[TurnEntry] = []
     for name, node in path[:limit]:
@@ -50,14 +42,14 @@ def log(desk: Desk, revision: str, limit: int) -> tuple[TurnEntry, ...]:
     return tuple(reversed(entries))
 
 
-def tree(desk: Desk) -> SessionTree:
+def tree(repository: Repository) -> SessionTree:
     """Return all histories that sessions name as one forest."""
     names: dict[str, list[str]] = {}
-    for ref in desk.store.refs.list():
+    for ref in repository.store.refs.list():
         names.setdefault(ref.tip, []).append(ref.name)
     children: dict[str | None, dict[str, Node]] = {}
     for tip in reversed(names):
-        for name, node in desk.store.nodes.path(tip):
+        for name, node in repository.store.nodes.path(tip):
             known = children.setdefault(node.parent, {})
             if name in known:
                 break
@@ -65,29 +57,34 @@ def tree(desk: Desk) -> SessionTree:
     return SessionTree(children, names)
 
 
-def show(desk: Desk, revision: str) -> ShowResult:
+def show(repository: Repository, revision: str) -> ShowResult:
     """Return one node with the conversation after it and the calls that made it."""
-    name = desk.store.resolve(revision)
-    return ShowResult(name, desk.store.nodes.get(name), desk.checkout(name), _model_calls(desk.store.runs.calls(name)))
+    name = repository.store.resolve(revision)
+    return ShowResult(
+        name,
+        repository.store.nodes.get(name),
+        repository.checkout(name),
+        _model_calls(repository.store.runs.calls(name)),
+    )
 
 
-def diff(desk: Desk, before: str, after: str) -> DiffResult:
+def diff(repository: Repository, before: str, after: str) -> DiffResult:
     """Compare two revisions: their states, and the texts of their turns."""
-    left, right = desk.store.resolve(before), desk.store.resolve(after)
-    old, new = desk.checkout(left), desk.checkout(right)
-    found = tuple(changes(dict(old.state), dict(new.state)))
-    return DiffResult(left, right, found, _texts(desk, left), _texts(desk, right))
+    left, right = repository.store.resolve(before), repository.store.resolve(after)
+    old, new = repository.checkout(left), repository.checkout(right)
+    found = tuple(diff_states(dict(old.state), dict(new.state)))
+    return DiffResult(left, right, found, _texts(repository, left), _texts(repository, right))
 
 
-def why(desk: Desk, path: str, revision: str) -> WhyResult:
+def why(repository: Repository, path: str, revision: str) -> WhyResult:
     """Return the node that set a value of the state last, and its calls.
 
     Raises:
         InputError: the path is not one, or the state never had a value there.
     """
-    where = read_place(path)
-    origin = desk.origin(desk.store.resolve(revision), where)
-    return WhyResult(where, origin, _model_calls(desk.store.runs.calls(origin.hash)))
+    where = parse_path(path)
+    origin = repository.origin(repository.store.resolve(revision), where)
+    return WhyResult(where, origin, _model_calls(repository.store.runs.calls(origin.hash)))
 
 
 def value_at(state: Json, path: str) -> Json:
@@ -97,37 +94,37 @@ def value_at(state: Json, path: str) -> Json:
         InputError: the state has no value there.
     """
     held = dict(state) if isinstance(state, dict) else {}
-    found = look(held, read_place(path))
-    if isinstance(found, Absent):
+    found = get_path(held, parse_path(path))
+    if isinstance(found, Missing):
         raise InputError(f"no value at {path}; fields: {', '.join(held) or 'none'}")
     return found
 
 
-def value_history(desk: Desk, path: str, revision: str) -> tuple[ValueEntry, ...]:
+def value_history(repository: Repository, path: str, revision: str) -> tuple[ValueEntry, ...]:
     """Return every value that a path of the state had, oldest first."""
-    where = read_place(path)
+    where = parse_path(path)
     entries: list[ValueEntry] = []
-    last: Json | Absent = ABSENT
-    for stop in desk.walk(desk.store.resolve(revision)):
-        held = look(dict(stop.after.state), where)
-        if not isinstance(held, Absent) and held != last:
+    last: Json | Missing = ABSENT
+    for stop in repository.walk(repository.store.resolve(revision)):
+        held = get_path(dict(stop.after.state), where)
+        if not isinstance(held, Missing) and held != last:
             entries.append(ValueEntry(stop.hash, f"{stop.node.kind} {stop.after.count}", held))
         last = held
     return tuple(entries)
 
 
-def set_value(desk: Desk, session: str, path: str, given: Json) -> tuple[StateResult, tuple[Change, ...]]:
+def set_value(repository: Repository, session: str, path: str, given: Json) -> tuple[StateResult, tuple[Change, ...]]:
     """Set a value of the state by hand: a node of its own; return the new state and what changed.
 
     Raises:
         InputError: the path does not exist, or the value does not fit the field.
     """
-    session = desk.session(session)
-    before = desk.at(session)
-    where = read_place(path)
+    session = repository.session(session)
+    before = repository.at(session)
+    where = parse_path(path)
     field = str(where[0])
-    after = desk.set_state(session, {field: put_value(before.state.get(field), where[1:], given)})
-    return StateResult(after, session, before.tip), tuple(changes(dict(before.state), dict(after.state)))
+    after = repository.set_state(session, {field: put_value(before.state.get(field), where[1:], given)})
+    return StateResult(after, session, before.tip), tuple(diff_states(dict(before.state), dict(after.state)))
 
 
 def put_value(held: Json, path: Sequence[str | int], given: Json) -> Json:
@@ -154,36 +151,36 @@ def format_value(held: Json) -> str:
 
 def describe_change(change: Change) -> str:
     """Write a change of the state on one line."""
-    sign, where = SIGNS[change.kind], write_place(change.place)
+    sign, where = SIGNS[change.kind], format_path(change.place)
     if change.kind == "changed":
         return f"{sign} {where}: {format_value(change.before)} → {format_value(change.after)}"
     return f"{sign} {where}: {format_value(change.after if change.kind == 'added' else change.before)}"
 
 
-def export(desk: Desk, revision: str, form: str, *, calls: bool = False) -> str:
+def export(repository: Repository, revision: str, form: str, *, calls: bool = False) -> str:
     """Write a conversation as `jsonl` (which can be imported; with `calls` the bill of each turn too), `md` or `html`."""
     if form == "jsonl":
-        return "".join(f"{line}\n" for line in desk.store.export(revision, calls=calls))
-    stops = tuple(desk.walk(desk.store.resolve(revision)))
+        return "".join(f"{line}\n" for line in repository.store.export(revision, calls=calls))
+    stops = tuple(repository.walk(repository.store.resolve(revision)))
     return as_markdown(stops, revision) if form == "md" else as_html(stops, revision)
 
 
 def _model_calls(calls: Iterable[CallRecord]) -> tuple[CallRecord, ...]:
     """Leave out recorded look-ups of capabilities."""
-    return tuple(call for call in calls if call.kind != tag_of(Abilities))
+    return tuple(call for call in calls if call.kind != tag_of(GetCapabilities))
 
 
-def _texts(desk: Desk, tip: str) -> tuple[str, ...]:
+def _texts(repository: Repository, tip: str) -> tuple[str, ...]:
     """Return the texts of all turns on the way to a node, by line."""
     lines: list[str] = []
-    for _, node in reversed(tuple(desk.store.nodes.path(tip))):
+    for _, node in reversed(tuple(repository.store.nodes.path(tip))):
         if node.kind == "turn":
             lines += [f"> {line}" for line in (node.user or "").splitlines()]
             lines += [f"  {line}" for line in (node.answer or "").splitlines()]
     return tuple(lines)
 
 
-def as_markdown(stops: Sequence[Stop], title: str) -> str:
+def as_markdown(stops: Sequence[HistoryEntry], title: str) -> str:
     """Write a history as Markdown; a fence is longer than any inside it."""
     lines = [f"# {title or 'Conversation'}", ""]
     for stop, delta in _with_changes(stops):
@@ -202,7 +199,7 @@ def as_markdown(stops: Sequence[Stop], title: str) -> str:
     return "\n".join(lines)
 
 
-def as_html(stops: Sequence[Stop], title: str) -> str:
+def as_html(stops: Sequence[HistoryEntry], title: str) -> str:
     """Write a history as one HTML page without scripts; texts of users and models are escaped."""
     body: list[str] = []
     for stop, delta in _with_changes(stops):
@@ -229,12 +226,12 @@ def as_html(stops: Sequence[Stop], title: str) -> str:
     )
 
 
-def _with_changes(stops: Sequence[Stop]) -> list[tuple[Stop, list[str]]]:
-    rows: list[tuple[Stop, list[str]]] = []
+def _with_changes(stops: Sequence[HistoryEntry]) -> list[tuple[HistoryEntry, list[str]]]:
+    rows: list[tuple[HistoryEntry, list[str]]] = []
     before: dict[str, Json] = {}
     for stop in stops:
         after = dict(stop.after.state)
-        moved = () if stop.node.kind == "root" else changes(before, after)
+        moved = () if stop.node.kind == "root" else diff_states(before, after)
         rows.append((stop, [describe_change(change) for change in moved]))
         before = after
     return rows

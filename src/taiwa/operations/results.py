@@ -6,26 +6,25 @@ from datetime import UTC, datetime
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
-from taiwa.conversation.history import Conversation
-from taiwa.conversation.node import Node
-from taiwa.conversation.places import Change, Place, write_place
-from taiwa.flows.rationale import Called, Rationale
-from taiwa.flows.repair import Attempt
-from taiwa.kernel.ledger import Spent
+from taiwa.conversation.history import Conversation, Node
+from taiwa.conversation.state_paths import Change, StatePath, format_path
+from taiwa.flows.retry_invalid_output import Attempt
+from taiwa.flows.solve.rationale import ExecutedCall, Rationale
+from taiwa.kernel.messages import Enforcement, Passage, Request, Usage
 from taiwa.kernel.records import Json, record
-from taiwa.kernel.values import Enforcement, Passage, Request, Usage
-from taiwa.shape import Fix
+from taiwa.kernel.usage_limits import RunUsage
+from taiwa.sessions.batch import BatchRow
+from taiwa.sessions.checkout import ValueOrigin
+from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.replay import Replayed
+from taiwa.sessions.stored_extract import TypedRow
 from taiwa.store import CallRecord, CostLine, Hit, Ref
-from taiwa.talk.again import Replayed
-from taiwa.talk.desk import Origin
-from taiwa.talk.rows import Row
-from taiwa.talk.turn import TurnResult
-from taiwa.talk.typed import TypedRow
+from taiwa.structured import Fix
 
 if TYPE_CHECKING:
+    from taiwa.ask.result import AskResult
     from taiwa.constraints.explain import GuideTrace
     from taiwa.constraints.guide import Guide
-    from taiwa.flows.askresult import AskResult
 
 __all__ = [
     "BatchResult",
@@ -82,7 +81,7 @@ class SolveResult:
     """A rationale with its answer, and its bill."""
 
     rationale: Rationale
-    spent: Spent
+    spent: RunUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class ExtractResult:
 
     value: Json
     attempts: tuple[Attempt, ...]
-    spent: Spent
+    spent: RunUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +207,8 @@ class DiffResult:
 class WhyResult:
     """The node that set or removed a value last, and the calls that made it."""
 
-    path: Place
-    origin: Origin
+    path: StatePath
+    origin: ValueOrigin
     calls: tuple[CallRecord, ...]
 
 
@@ -247,7 +246,7 @@ class BatchResult:
     done: int
     failed: int
     kept: int
-    spent: Spent
+    spent: RunUsage
     stopped: str = ""
 
 
@@ -310,7 +309,7 @@ def _solved(result: SolveResult) -> Json:
     return rationale_to_json(result.rationale, result.spent)
 
 
-def rationale_to_json(rationale: Rationale, spent: Spent) -> dict[str, Json]:
+def rationale_to_json(rationale: Rationale, spent: RunUsage) -> dict[str, Json]:
     """Return a rationale as JSON."""
     return {
         "answer": rationale.answer,
@@ -322,12 +321,12 @@ def rationale_to_json(rationale: Rationale, spent: Spent) -> dict[str, Json]:
         "calls": [_tool_call(called) for called in rationale.calls],
         "usage": reported_usage_to_json(spent),
         "cost": cost_of(spent.cost),
-        "max_cost": cost_of(spent.cost_at_most),
+        "max_cost": cost_of(spent.max_cost),
         "milliseconds": round(spent.seconds * 1000),
     }
 
 
-def _tool_call(called: Called) -> dict[str, Json]:
+def _tool_call(called: ExecutedCall) -> dict[str, Json]:
     result = called.result
     return {
         "tool": called.name,
@@ -491,7 +490,7 @@ def _diff(result: DiffResult) -> Json:
 
     lines: list[Json] = [line for line in ndiff(result.before_lines, result.after_lines) if line[0] in "+-"]
     moved: list[Json] = [
-        {"path": write_place(each.place), "kind": each.kind, "before": each.before, "after": each.after}
+        {"path": format_path(each.place), "kind": each.kind, "before": each.before, "after": each.after}
         for each in result.changes
     ]
     return {"before": result.before, "after": result.after, "state": moved, "text": lines}
@@ -502,7 +501,7 @@ def _why(result: WhyResult) -> Json:
     origin, node = result.origin, result.origin.node
     models: list[Json] = [call.model for call in result.calls if call.model]
     return {
-        "path": write_place(result.path), "node": origin.hash, "kind": node.kind, "turn": origin.turn,
+        "path": format_path(result.path), "node": origin.hash, "kind": node.kind, "turn": origin.turn,
         "before": origin.before, "after": origin.after, "user": node.user, "answer": node.answer,
         "delta": node.delta, "models": models,
     }  # fmt: skip
@@ -526,8 +525,8 @@ def _replayed(row: Replayed) -> Json:
     return {"node": row.hash, "kind": row.kind, "turn": row.turn, "calls": row.calls, "fault": row.fault}
 
 
-@to_json.register(Row)
-def _row(row: Row) -> dict[str, Json]:
+@to_json.register(BatchRow)
+def _row(row: BatchRow) -> dict[str, Json]:
     return {
         "index": row.given.index,
         "id": row.given.id,
@@ -573,7 +572,7 @@ def _cost(result: CostResult) -> Json:
         {
             result.by: line.name, "requests": line.requests, "tool_calls": line.tool_calls, "failed": line.failed,
             "input_tokens": line.usage.input_tokens, "output_tokens": line.usage.output_tokens,
-            "cache_read_tokens": line.usage.cache_read_tokens, "calls_without_usage": line.unmetered,
+            "cache_read_tokens": line.usage.cache_read_tokens, "calls_without_usage": line.calls_without_usage,
             "cost": cost_of(line.cost_nano), "known_cost": cost_of(line.known_nano),
         }
         for line in result.lines
@@ -595,9 +594,9 @@ def _shown(result: ShowResult) -> Json:
     return {**_node(TurnEntry(result.hash, result.node, here.count)), "state": here.state, "calls": calls}
 
 
-def usage_to_json(spent: Spent) -> dict[str, Json] | None:
+def usage_to_json(spent: RunUsage) -> dict[str, Json] | None:
     """Return the usage of a bill as JSON; None where a call did not report its usage."""
-    if spent.unmetered:
+    if spent.calls_without_usage:
         return None
     usage = spent.usage
     return {
@@ -610,11 +609,11 @@ def usage_to_json(spent: Spent) -> dict[str, Json] | None:
     }
 
 
-def reported_usage_to_json(spent: Spent) -> dict[str, Json]:
+def reported_usage_to_json(spent: RunUsage) -> dict[str, Json]:
     """Return the reported usage as JSON; for calls that were cut, which report none, an upper bound stands beside it."""
     return {
-        **(usage_to_json(replace(spent, unmetered=0)) or {}),
-        "calls_without_usage": spent.unmetered,
+        **(usage_to_json(replace(spent, calls_without_usage=0)) or {}),
+        "calls_without_usage": spent.calls_without_usage,
         "max_unreported_input_tokens": spent.estimated.input_tokens,
         "max_unreported_output_tokens": spent.estimated.output_tokens,
     }

@@ -7,23 +7,21 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from taiwa.apps.catalogue import find
-from taiwa.apps.params import convert_param, convert_params
+from taiwa.apps.catalog import convert_param, convert_params, load_app
 from taiwa.conversation.app import App, Param
-from taiwa.conversation.derive import tokens_of
 from taiwa.conversation.history import Conversation, begin
-from taiwa.conversation.layout import stable_bytes, turn_request
+from taiwa.conversation.turn_prompt import stable_bytes, turn_request
 from taiwa.flows.chat import check
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.session import Observer
-from taiwa.kernel.values import JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
-from taiwa.models.wire import Target
+from taiwa.kernel.execution import Observer
+from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
+from taiwa.kernel.text import estimate_tokens
+from taiwa.models.http_api.provider_interface import Target
 from taiwa.operations.results import RequestPreview
+from taiwa.sessions.checkout import Repository
+from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.session import Session, open_priced_model
 from taiwa.settings import Settings
-from taiwa.talk.desk import Desk
-from taiwa.talk.opening import open_voice
-from taiwa.talk.talk import Talk
-from taiwa.talk.turn import TurnOptions
 
 __all__ = [
     "SayOptions", "find_or_create_session", "find_turn", "open_app", "open_interrupted", "open_session", "preview_turn",
@@ -52,42 +50,44 @@ class SayOptions:
 
 
 def open_session(
-    desk: Desk,
+    repository: Repository,
     settings: Settings,
     options: SayOptions,
     turns: TurnOptions,
     *,
     observers: Iterable[Observer] = (),
     ask: AskParam | None = None,
-) -> Talk:
+) -> Session:
     """Open the conversation that the options name, or create one; `ask` is called for parameters that are missing.
 
     Raises:
         TaiwaError: the app, the model or the store cannot be opened, or the options contradict the conversation.
     """
-    desk.place, desk.settings = settings.store, settings
-    session, conversation = find_or_create_session(desk, options, ask)
-    voice = open_voice(None, settings, conversation.app)
-    return Talk(desk, session, conversation, voice, options=turns, observers=observers)
+    repository.place, repository.settings = settings.store, settings
+    session, conversation = find_or_create_session(repository, options, ask)
+    priced_model = open_priced_model(None, settings, conversation.app)
+    return Session(repository, session, conversation, priced_model, options=turns, observers=observers)
 
 
-def find_or_create_session(desk: Desk, options: SayOptions, ask: AskParam | None = None) -> tuple[str, Conversation]:
+def find_or_create_session(
+    repository: Repository, options: SayOptions, ask: AskParam | None = None
+) -> tuple[str, Conversation]:
     """Return a session name ("" for one that is still to be chosen) and the conversation that it holds or will hold.
 
     Raises:
         InputError: the conversation exists and has another app, or parameters were given for it.
     """
-    name = options.session or (desk.session() if options.continue_latest else "")
+    name = options.session or (repository.session() if options.continue_latest else "")
     app = options.app
-    if name and desk.store.refs.has(name):
-        found = desk.at(name)
+    if name and repository.store.refs.has(name):
+        found = repository.at(name)
         if app and (app if isinstance(app, str) else app.name) != found.app.name:
             raise InputError(f"session {name!r} has the app {found.app.name!r}; change it with /app in taiwa chat")
         if options.params:
             raise InputError(f"session {name!r} exists and has its parameters; -p requires a new session")
         return name, found
     opened = app if isinstance(app, App) else open_app(app or "chat", options.params, ask)
-    return name, desk.start(opened)
+    return name, repository.start(opened)
 
 
 def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) -> App:
@@ -97,7 +97,7 @@ def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) 
         ConfigError: the app is not found, or has an error.
         InputError: a parameter is unknown, missing or has the wrong type.
     """
-    app = find(name)
+    app = load_app(name)
     values = convert_params(app, params)
     for param in app.params:
         if ask is not None and param.name not in values and param.default is None and param.required:
@@ -105,40 +105,44 @@ def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) 
     return app.opened(values)
 
 
-def find_turn(desk: Desk, revision: str) -> tuple[str, int]:
+def find_turn(repository: Repository, revision: str) -> tuple[str, int]:
     """Return the session of a revision, and how many turns back it is (1 is the last turn).
 
     Raises:
         InputError: the revision is not a turn of a session.
     """
     session = revision.partition("~")[0].partition("@")[0]
-    tip = desk.store.resolve(revision)
-    if session and not desk.store.refs.has(session):
-        refs = desk.store.refs.list()
+    tip = repository.store.resolve(revision)
+    if session and not repository.store.refs.has(session):
+        refs = repository.store.refs.list()
         session = next(
-            (ref.name for ref in refs if any(name == tip for name, _ in desk.store.nodes.path(ref.tip))), session
+            (ref.name for ref in refs if any(name == tip for name, _ in repository.store.nodes.path(ref.tip))), session
         )
-    session = desk.session(session)
-    turns = [name for name, node in desk.store.nodes.path(desk.at(session).tip) if node.kind == "turn"]
+    session = repository.session(session)
+    turns = [name for name, node in repository.store.nodes.path(repository.at(session).tip) if node.kind == "turn"]
     if tip not in turns:
         raise InputError(f"{revision!r} is not a turn of {session}; give a session and a distance, such as chat-1~2")
     return session, turns.index(tip) + 1
 
 
 def open_interrupted(
-    desk: Desk, settings: Settings, turns: TurnOptions, session: str = ""
-) -> tuple[Talk, tuple[str, ...]]:
+    repository: Repository, settings: Settings, turns: TurnOptions, session: str = ""
+) -> tuple[Session, tuple[str, ...]]:
     """Open the latest turn that was cut off, to resume it; with the names of other sessions that have one.
 
     Raises:
         InputError: no turn was cut off.
     """
-    runs = [run for run in desk.store.runs.open_runs(session or None) if run.ref]
+    runs = [run for run in repository.store.runs.open_runs(session or None) if run.ref]
     if not runs:
         raise InputError("nothing to resume: no turn was cut off")
     run, others = runs[-1], {run.ref for run in runs} - {runs[-1].ref}
-    here = desk.at(run.ref) if desk.store.refs.has(run.ref) else desk.start(desk.app(run.app or ""))
-    talk = Talk(desk, run.ref, here, open_voice(None, settings, here.app), options=turns)
+    here = (
+        repository.at(run.ref)
+        if repository.store.refs.has(run.ref)
+        else repository.start(repository.app(run.app or ""))
+    )
+    talk = Session(repository, run.ref, here, open_priced_model(None, settings, here.app), options=turns)
     return talk, tuple(sorted(others))
 
 
@@ -150,7 +154,7 @@ def preview_turn(conversation: Conversation, text: str, target: Target | None = 
         UnsupportedError: the model does not support the request.
     """
     check(text)
-    constrained = target is None or "json_schema" in target.abilities
+    constrained = target is None or "json_schema" in target.capabilities
     request = turn_request(conversation, text, constrained=constrained)
     preview = RequestPreview(request, request_tokens(request), _cached_tokens(conversation, request))
     if target is None:
@@ -167,7 +171,7 @@ def _cached_tokens(conversation: Conversation, request: Request) -> int:
     now = stable_bytes(request).decode()
     last = stable_bytes(turn_request(before, conversation.turns[-1].user)).decode()
     shared = next((at for at, (a, b) in enumerate(zip(now, last, strict=False)) if a != b), min(len(now), len(last)))
-    return tokens_of(now[:shared])
+    return estimate_tokens(now[:shared])
 
 
 def render_request(app: App, text: str) -> Request:
@@ -204,7 +208,9 @@ def request_text(request: Request) -> str:
 
 def request_tokens(request: Request) -> int:
     """Estimate the tokens of a request without a tokenizer."""
-    return sum(MESSAGE_TOKENS + sum(tokens_of(_words(part)) for part in message.parts) for message in request.messages)
+    return sum(
+        MESSAGE_TOKENS + sum(estimate_tokens(_words(part)) for part in message.parts) for message in request.messages
+    )
 
 
 def _message(message: Message) -> str:
@@ -213,7 +219,7 @@ def _message(message: Message) -> str:
     lines: list[str] = []
     for title, parts in blocks:
         if parts or title == message.role:
-            lines.append(f"── {title} ({_about(sum(tokens_of(_words(part)) for part in parts))}) ──")
+            lines.append(f"── {title} ({_about(sum(estimate_tokens(_words(part)) for part in parts))}) ──")
             lines += [_words(part) for part in parts]
     return "\n".join(lines)
 

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from taiwa.kernel.errors import InputError, TaiwaError
+from taiwa.kernel.messages import Message, Passage
 from taiwa.kernel.records import value
-from taiwa.kernel.values import Message, Passage
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.embedding import Embedder
 from taiwa.retrieval.index import FUSION_DEPTH, NO_PRINCIPALS, Index, NearPassages, reciprocal_ranks

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from unicodedata import normalize
 
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.values import Evidence, Message, Passage
+from taiwa.kernel.messages import Evidence, Message, Passage
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.ingest import Progress, RefreshReport, refresh
 from taiwa.retrieval.types import (
@@ -141,7 +141,7 @@ EMPTY = re.compile(
 def weight_terms(analyzer: Analyzer, query: str, history: Sequence[Message] = ()) -> dict[str, float]:
     """Return the terms of a question with their weights: 1 per occurrence in the question, less for earlier turns.
 
-    >>> from taiwa.kernel.values import user
+    >>> from taiwa.kernel.messages import user
     >>> weight_terms(Analyzer(), "and on Sunday?", [user("opening hours on Monday")])
     {'sunday': 1.0, 'open': 0.5, 'hour': 0.5, 'monday': 0.5}
     """
@@ -208,7 +208,7 @@ def judge(
     mass = math.fsum(rare.values())
     unknown = tuple(term for term in weights if not counts.holders.get(term))
     if not found or mass <= 0:
-        return Evidence(counts.passages, len(found), unknown=unknown, dangling=points)
+        return Evidence(counts.passages, len(found), unknown=unknown, unresolved_references=points)
     ideal = SATURATION * mass
     held = [frozenset(_passage_terms(analyzer, passage)) for passage in found[:COVERING]]
     coverage = max(math.fsum(weight for term, weight in rare.items() if term in terms) for terms in held) / mass
@@ -403,7 +403,7 @@ class Library:
             from taiwa.retrieval.postgres import PostgresLibraryBackend
 
             return cls(PostgresLibraryBackend(_server(place)))
-        from taiwa.retrieval.sqlite import SqliteLibraryBackend  # SQLite is loaded when it is needed
+        from taiwa.retrieval.sqlite import SqliteLibraryBackend
 
         return cls(SqliteLibraryBackend(place))
 

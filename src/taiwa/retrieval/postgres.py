@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError
-from taiwa.kernel.values import Passage
+from taiwa.kernel.messages import Passage
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.tables import FOUND, LIBRARY, SqlIndexBackend, SqlLibraryBackend, State, Tables, stored_passage
 from taiwa.retrieval.types import Batch, Document, DocumentListing, FileFacts, Principals, TermCounts, Vector, may_see

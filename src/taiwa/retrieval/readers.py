@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from taiwa.isolation import IsolatedProcess, ProcessLimits
 from taiwa.kernel.errors import ConfigError, ToolError
-from taiwa.kernel.records import revive
+from taiwa.kernel.records import restore
 from taiwa.retrieval.analyzer import DENSE
 from taiwa.retrieval.types import Chunk, Heading, ParsedDocument, UnreadableError, lines_of
 from taiwa.yamlfile import Items, Scalar, Table, Tree, read_yaml
@@ -397,7 +397,7 @@ class IsolatedReader:
             Path(name).unlink(missing_ok=True)
         if "problem" in answer:
             raise UnreadableError(str(answer["problem"]))
-        return cast("ParsedDocument", revive(answer["reading"]))
+        return cast("ParsedDocument", restore(answer["reading"]))
 
 
 def read_text_format(raw: bytes, kind: DocumentFormat, characters: int = MOST_CHARACTERS) -> ParsedDocument:

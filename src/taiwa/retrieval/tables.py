@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from taiwa.kernel.errors import ConflictError, InputError, StoreError
-from taiwa.kernel.values import Passage
+from taiwa.kernel.messages import Passage
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.types import (
     Audience,

@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Passage
 from taiwa.kernel.records import value
-from taiwa.kernel.values import Passage
 from taiwa.retrieval.analyzer import Analyzer
 
 if TYPE_CHECKING:

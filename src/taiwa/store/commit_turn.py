@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from taiwa.conversation.node import AppSource, Node
+from taiwa.conversation.app import AppSource
+from taiwa.conversation.history import Node
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.store.nodes import Nodes, hash_to_bytes
 from taiwa.store.refs import Refs, check_name, composed, conflict_message

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, cast, get_args
 
-from taiwa.conversation.node import AppSource, Kind, Node
+from taiwa.conversation.app import AppSource
+from taiwa.conversation.history import Node, NodeKind
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, record
 from taiwa.store.nodes import Nodes, check_json, short_hash
@@ -169,7 +170,7 @@ def _node(data: dict[str, Any]) -> Node:
     user, answer = data.get("user"), data.get("answer")
     match data:
         case {"parent": str() | None as parent, "kind": kind, "of": str(app), "state": str(state)} if (
-            kind in get_args(Kind) and isinstance(user, OPTIONAL) and isinstance(answer, OPTIONAL)
+            kind in get_args(NodeKind) and isinstance(user, OPTIONAL) and isinstance(answer, OPTIONAL)
         ):
             return Node(parent, kind, app, user, answer, check_json(data.get("delta")), state)
         case _:

@@ -7,11 +7,13 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from taiwa.conversation.node import AppSource, Node
+from taiwa.conversation.app import AppSource
+from taiwa.conversation.history import Node
 from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.sql.base import SqlRow
 from taiwa.store.nodes import COLUMNS, app_from_row, node_from_row, searchable_texts, unpack
 from taiwa.store.refs import Refs, check_name, composed
-from taiwa.store.schema import SqlRow, StoreDatabase
+from taiwa.store.schema import StoreDatabase
 from taiwa.store.search import index_text
 
 __all__ = ["KEPT_MOVES", "DeleteResult", "FsckProblem", "GcResult", "delete_session", "fsck", "gc"]

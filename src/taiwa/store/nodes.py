@@ -5,10 +5,12 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
-from taiwa.conversation.node import AppSource, Node
+from taiwa.conversation.app import AppSource
+from taiwa.conversation.history import Node
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.kernel.records import Json, canonical
-from taiwa.store.schema import SqlRow, StoreDatabase
+from taiwa.sql.base import SqlRow
+from taiwa.store.schema import StoreDatabase
 
 __all__ = [
     "COLUMNS",

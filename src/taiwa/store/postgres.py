@@ -7,9 +7,10 @@ has begun a run keeps a lock of its connection, which the server frees when the 
 from collections.abc import Iterator, Sequence
 
 from taiwa.sql import PostgresUrl
+from taiwa.sql.base import Clock, SqlRow, now_us
 from taiwa.sql.postgres import PostgresDatabase
 from taiwa.store.nodes import searchable_texts
-from taiwa.store.schema import STORE, Clock, SqlRow, now_us
+from taiwa.store.schema import STORE
 from taiwa.store.search import index_text, query_words
 
 __all__ = ["PostgresStoreDatabase"]

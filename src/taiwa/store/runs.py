@@ -12,12 +12,13 @@ from typing import Any, Literal, TypeAlias, cast
 
 from taiwa.kernel.errors import ConflictError, StoreError, TaiwaError
 from taiwa.kernel.journal import Entry
-from taiwa.kernel.ledger import Price
+from taiwa.kernel.messages import Response, Usage
 from taiwa.kernel.records import Json, record
-from taiwa.kernel.values import Response, Usage
+from taiwa.kernel.usage_limits import Price
+from taiwa.sql.base import SqlRow
 from taiwa.store.nodes import hash_to_bytes, pack, short_hash, unpack
 from taiwa.store.refs import composed
-from taiwa.store.schema import SqlRow, StoreDatabase
+from taiwa.store.schema import StoreDatabase
 
 __all__ = ["Axis", "CallRecord", "CostLine", "Run", "Runs", "Status", "costs"]
 
@@ -284,7 +285,7 @@ JOIN (SELECT run.seq, count(call.seq) AS calls FROM run LEFT JOIN call ON call.r
 class CostLine:
     """One line of costs, in billionths of the currency unit.
 
-    `unmetered` responses came without usage, `unpriced` ones from a model of unknown price; with any of them `cost_nano` is
+    `calls_without_usage` responses came without usage, `unpriced` ones from a model of unknown price; with any of them `cost_nano` is
     None, since the sum is unknown, and `known_nano` is its known part.
     """
 
@@ -293,14 +294,14 @@ class CostLine:
     tool_calls: int
     failed: int
     usage: Usage
-    unmetered: int
+    calls_without_usage: int
     unpriced: int
     known_nano: int
 
     @property
     def cost_nano(self) -> int | None:
         """The whole cost, or None where it is unknown."""
-        return None if self.unmetered or self.unpriced else self.known_nano
+        return None if self.calls_without_usage or self.unpriced else self.known_nano
 
 
 def costs(db: StoreDatabase, by: Axis) -> tuple[CostLine, ...]:
@@ -320,7 +321,10 @@ def costs(db: StoreDatabase, by: Axis) -> tuple[CostLine, ...]:
         name = label(key)
         line = found.get(name, CostLine(name, 0, 0, 0, Usage(), 0, 0, 0))
         found[name] = replace(
-            line, requests=line.requests + count, failed=line.failed + count, unmetered=line.unmetered + count
+            line,
+            requests=line.requests + count,
+            failed=line.failed + count,
+            calls_without_usage=line.calls_without_usage + count,
         )
     return tuple(found[name] for name in sorted(found))
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from taiwa.sql.base import Clock, SqlRow, now_us
 from taiwa.sql.sqlite import SqliteDatabase
 from taiwa.store.nodes import searchable_texts
-from taiwa.store.schema import STORE, Clock, SqlRow, now_us
+from taiwa.store.schema import STORE
 from taiwa.store.search import index_text, query_words
 
 __all__ = ["SqliteStoreDatabase", "is_alive", "start_of_process"]

@@ -6,9 +6,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from taiwa.conversation.node import AppSource, Node
+from taiwa.conversation.app import AppSource
+from taiwa.conversation.history import Node
 from taiwa.kernel.errors import InputError
 from taiwa.sql import PostgresUrl, is_postgres_url
+from taiwa.sql.base import Clock, now_us
 from taiwa.store.batches import Batches
 from taiwa.store.commit_turn import commit_turn
 from taiwa.store.export import export_lines, import_lines
@@ -16,7 +18,7 @@ from taiwa.store.maintenance import KEPT_MOVES, DeleteResult, FsckProblem, GcRes
 from taiwa.store.nodes import Nodes, Snapshots
 from taiwa.store.refs import Refs, composed, resolve
 from taiwa.store.runs import Axis, CostLine, Runs, costs
-from taiwa.store.schema import Clock, StoreDatabase, now_us
+from taiwa.store.schema import StoreDatabase
 from taiwa.store.search import Hit, search
 from taiwa.store.undo import redo, undo
 from taiwa.store.users import Users

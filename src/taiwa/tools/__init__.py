@@ -2,23 +2,21 @@
 
 from taiwa.isolation import ProcessLimits
 from taiwa.tools.calculator import calculate, calculator
-from taiwa.tools.catalogue import builtin, find
-from taiwa.tools.formula import Formula, formula
-from taiwa.tools.molar_mass import mass, mass_percent, molar_mass
-from taiwa.tools.searching import Searching, searching
-from taiwa.tools.spec import strict
+from taiwa.tools.chemical_formulas import Formula, formula, mass, mass_percent, molar_mass
+from taiwa.tools.isolated import IsolatedTool, isolated
+from taiwa.tools.registry import builtin, find
+from taiwa.tools.search_documents import SearchDocumentsTool, search_tool
 from taiwa.tools.stoichiometry import Balance, balance, stoichiometry
-from taiwa.tools.tool import FunctionTool, tool
+from taiwa.tools.tool import FunctionTool, strict, tool
 from taiwa.tools.units import convert, unit_conversion
-from taiwa.tools.worker import Isolated, isolated
 
 __all__ = [
     "Balance",
     "Formula",
     "FunctionTool",
-    "Isolated",
+    "IsolatedTool",
     "ProcessLimits",
-    "Searching",
+    "SearchDocumentsTool",
     "balance",
     "builtin",
     "calculate",
@@ -30,7 +28,7 @@ __all__ = [
     "mass",
     "mass_percent",
     "molar_mass",
-    "searching",
+    "search_tool",
     "stoichiometry",
     "strict",
     "tool",

@@ -1,24 +1,26 @@
-"""Exact arithmetic in the spellings that models use: a bounded Pratt parser over fractions.
-
-Nothing is evaluated as code. Every bound is checked before the work that it bounds, so no text takes long.
-"""
+"""Exact calculator; unit words beside numbers."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 from typing import NoReturn
 
 from taiwa.kernel.errors import ToolError
-from taiwa.kernel.values import ToolResult
-from taiwa.tools.functions import FUNCTIONS, PI, SEVERAL, near, power
-from taiwa.tools.labels import CURRENCIES, LABEL, label
-from taiwa.tools.numbers import (
+from taiwa.kernel.messages import ToolResult
+from taiwa.tools.exact_numbers import (
+    FUNCTIONS,
+    PI,
     RAISED,
+    SEVERAL,
     bits,
     bounded,
     halves_to_slashes,
     myriads_to_digits,
     narrow,
+    near,
+    power,
     spell,
     spell_near,
 )
@@ -26,13 +28,105 @@ from taiwa.tools.tool import tool
 
 __all__ = ["calculate", "calculator"]
 
+
+CURRENCIES = "$€£¥₹₩"
+# Words of one line count the same thing; single letters are left to unknowns.
+WRITTEN = """
+$ dollar dollars usd buck bucks
+€ euro euros eur
+£ gbp
+¥ yen jpy 円 元 yuan rmb cny
+₹ rupee rupees inr
+₩ won krw
+¢ cent cents
+penny pennies
+second seconds sec secs 秒
+minute minutes min mins 分 分钟 分鐘
+hour hours hr hrs 時間 小时 小時
+day days 日 日間 天
+week weeks 週間 周
+month months か月 ヶ月 个月 個月
+year years yr yrs 年 年間
+mile miles
+km kilometer kilometers kilometre kilometres キロ 公里
+meter meters metre metres メートル 米
+cm centimeter centimeters centimetre centimetres センチ 厘米
+mm millimeter millimeters millimetre millimetres
+foot feet ft
+inch inches
+yard yards yd yds
+mph
+kg kilogram kilograms 公斤
+gram grams グラム 克
+mg milligram milligrams
+pound pounds lb lbs
+ounce ounces oz
+ton tons
+tonne tonnes
+liter liters litre litres リットル 升
+ml milliliter milliliters millilitre millilitres
+gallon gallons gal
+quart quarts
+pint pints
+cup cups
+mol mole moles
+person persons people 人
+student students
+child children kid kids
+man men
+woman women
+adult adults
+item items 個 个
+piece pieces
+unit units
+box boxes 箱
+bag bags 袋
+pack packs
+package packages
+case cases
+bottle bottles 瓶
+can cans
+本
+book books 冊
+page pages ページ 页
+ticket tickets
+枚
+张 張
+匹
+台
+回
+point points 点
+"""
+
+WORDS: Mapping[str, str] = MappingProxyType(
+    {word: line.split()[0] for line in WRITTEN.strip().splitlines() for word in line.split()}
+)
+
+LABEL = "|".join(re.escape(word) for word in sorted(WORDS, key=len, reverse=True))
+"""The pattern of a label, to be matched without regard to case."""
+
+
+def label(word: str) -> str:
+    """The one name of what a word counts.
+
+    >>> label("mins"), label("円")
+    ('minute', '¥')
+    """
+    return WORDS[word.lower()]
+
+
 MAX_CHARS = 1_000
+
 MAX_DEPTH = 60
+
 LONGEST_APPROXIMATION = 600
 """Bits above which a number that is rounded anyway is rounded again; it keeps 50 digits."""
+
 NAMES = r"(?i:sqrt|log10|log|ln|exp|pi|of)(?![0-9A-Za-z_])|(?i:min|max|round)(?=\()|√|π"
+
 WORD = rf"(?i:{LABEL})(?![^\W\dxX_]|_)"
 """A label that ends where it seems to end: neither `yen` in `yeni`, nor, as in `5miles`, `mile`."""
+
 MONEY = rf"(?:(?:US)?[{CURRENCIES}][ ]?)?"
 
 
@@ -46,22 +140,34 @@ def _token(thousands: str, apart: str) -> re.Pattern[str]:
 
 
 TOKEN = _token(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|", "0-9.,")
+
 LISTED = _token("", "0-9.")
 """Among the numbers of a list, where a comma stands between two."""
+
 GROUPED = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])")
+
 PERCENT = re.compile(r"\b(?:percent|per cent|pct)\b|パーセント", re.IGNORECASE)
+
 PER = re.compile(rf"\s+per\s+(?={WORD})", re.IGNORECASE)
 # 3 1/2 is three and a half; not where a sign before or after it would take a part of it.
 MIXED = re.compile(rf"\s+([0-9]{{1,3}})/([0-9]{{1,3}})(?![0-9.]|,\S|\s*(?:[/^([{{]|\*\*|[{RAISED}]))")
+
 PAIRS = {"(": ")", "[": "]", "{": "}"}
+
 SIGNS = {"*": "×·⋅∙・✕✖⨯∗", "/": "÷∕⁄➗", "+": "➕", "-": "−–—➖", "": "\u200b\u2060\ufe0f\ufeff"}
+
 SPELLINGS = str.maketrans({other: sign for sign, others in SIGNS.items() for other in others})
+
 LOWERED = str.maketrans("⁺⁻" + RAISED, "+-0123456789")
+
 NUMERAL = re.compile(r"[\w.,]+")
 # In 2x + 1 and 2 x + 1 the letter is no times sign; it is one in 2x3, 2 x 3 and 2 x -3.
 UNKNOWN = re.compile(r"\S[xX](?=\s|[-+])|.?[xX]\s*(?:[+]|-\s)")
+
 BINDS = {"+": 1, "-": 1, "*": 2, "x": 2, "/": 2, "^": 4}
+
 NEGATION = 3
+
 HINT = "numbers with + - * / ^ % and parentheses; the decimal point is '.', and thousands are written 1,000"
 
 

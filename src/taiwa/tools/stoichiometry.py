@@ -1,23 +1,284 @@
-"""Stoichiometry: the coefficients of a chemical equation by conservation of every element and of charge.
+"""Equations, balancing, linear algebra over integers."""
 
-It cannot predict products. What has no positive solution is impossible, and what has many is said to have many.
-"""
-
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
 from typing import Literal
 
+from taiwa.kernel.errors import ToolError
+from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.records import Json
-from taiwa.kernel.values import ToolResult
-from taiwa.tools.equation import Equation, Term, equation
-from taiwa.tools.linear import null_space, positive_solution
+from taiwa.tools.chemical_formulas import Formula, plain, species
 from taiwa.tools.tool import tool
 
-__all__ = ["Balance", "balance", "stoichiometry"]
+__all__ = ["Balance", "Equation", "Term", "balance", "equation", "null_space", "positive_solution", "stoichiometry"]
+
+
+MAX_SPECIES = 24
+
+MAX_ELEMENTS = 24
+
+MAX_PLUSES = 8
+
+EXAMPLE = "for example 2H2 + O2 -> 2H2O"
+
+ARROW = re.compile(r"\s*(?:<?[-=–—]+>|<[-=]+>?|[→⟶⟹⇒⇌⇄⇋↔⟷⟵←])\s*")
+
+EQUALS = re.compile(r"\s*=\s*")
+# What stands over an arrow: ->[heat], --Δ-->. Between brackets only what is no species.
+OVER = r"(?:heat(?:ing)?|light|spark|electrolysis|cat(?:alyst)?\.?|uv|h[νv]|Δ|\\Delta|[0-9]{1,4}\s?(?:°C|℃|K|atm))"
+
+OVERS = rf"{OVER}(?:,?\s?{OVER}){{0,3}}"
+
+CONDITIONS = re.compile(
+    rf"(?P<arrow>->|→|⟶|⇌|=>)\[{OVERS}\](?:\[{OVERS}\])?|(?<![-=–—])[-=–—]{{1,4}}\s?\(?{OVERS}\)?\s?(?:[-=–—]{{0,4}}>|→)",
+    re.IGNORECASE,
+)
+# aC2H6 + bO2 -> cCO2: no species begins with a small letter, but where a single term does, its case may be wrong.
+LETTERED = re.compile(r"\s*(?:(?P<letter>[a-z])(?=[A-Z(\[])|[0-9?_]|[a-z]\s+[A-Z(\[])")
+
+LABEL = re.compile(r"\A\s*(?:reactants?|products?|equation|reaction|unbalanced|balance)\s*:?\s+(?=\S)", re.IGNORECASE)
+# What is no species: the heat of a reaction, as a term or behind the equation.
+HEAT = re.compile(
+    r"\s*\+\s*(?:heat|energy|light|Δ)\b|\b(?:heat|energy|light)\s*\+\s*|[,;]?\s*(?:Δ|\\Delta\s*)_?r?H\b.*\Z"
+)
+
+PLUS = re.compile(r"\s+\+\s+|\s*\+\s+(?=[\d?_])")
+
+NUMBER = r"[0-9]+(?:\.[0-9]+|/[0-9]+)?"
+
+UNKNOWN = r"\?|_+(?![{0-9])|[a-dg-z](?=\s+[A-Z(\[^])"
+
+TERM = re.compile(
+    rf"(?:(?P<number>{NUMBER})|(?P<unknown>{UNKNOWN}))?\s*(?:mol(?:es?)?\s+(?:of\s+)?|[·x]\s*)?(?P<species>.*)\Z",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One species of a side; `count` None where it is to be found, and `said` False where no number was written."""
+
+    species: Formula
+    count: Fraction | None = Fraction(1)
+    said: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """Both sides of an equation."""
+
+    reactants: tuple[Term, ...]
+    products: tuple[Term, ...]
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Reactants, then products."""
+        return self.reactants + self.products
+
+
+def equation(text: str) -> Equation:
+    """Read an equation: `2H2 + ?O2 -> ? H2O`, or reactants and products on two lines.
+
+    >>> [term.count for term in equation("2 H2 + ?O2 → 2H2O").terms]
+    [Fraction(2, 1), None, Fraction(2, 1)]
+
+    Raises:
+        ToolError: it is none, or one of its species is none.
+    """
+    arrow = CONDITIONS.sub(lambda found: found["arrow"] or "->", plain(text))
+    sides = _unlettered([LABEL.sub("", side) for side in _sides(HEAT.sub("", arrow))])
+    if len(sides) != 2 or not all(side.strip() for side in sides):
+        raise ToolError(
+            "an equation has reactants and products with one arrow between them",
+            code="syntax",
+            hint="for example H2 + O2 -> H2O",
+        )
+    found = Equation(*(_terms(side) for side in sides))
+    if len(found.terms) > MAX_SPECIES:
+        raise ToolError(f"there are {len(found.terms)} species", code="too_long", hint=f"at most {MAX_SPECIES}")
+    if len({atom for term in found.terms for atom in term.species.atoms}) > MAX_ELEMENTS:
+        raise ToolError("there are too many elements", code="too_long", hint=f"at most {MAX_ELEMENTS}")
+    for side in (found.reactants, found.products):
+        names = [term.species.text for term in side]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ToolError(f"{twice} stands twice on one side", code="duplicate", hint="write it once")
+    return found
+
+
+def _sides(text: str) -> list[str]:
+    for form in (ARROW, EQUALS):
+        if form.search(text) is not None:
+            return form.split(text)
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _unlettered(sides: list[str]) -> list[str]:
+    """Set off letters that stand for coefficients from their species; all terms must have a coefficient then."""
+    found = [LETTERED.match(piece) for side in sides for piece in PLUS.split(side)]
+    letters = [each["letter"] for each in found if each is not None and each["letter"]]
+    if None in found or len(letters) < 2 or len(set(letters)) < len(letters):
+        return sides
+    return [" + ".join(re.sub(r"\A\s*[a-z](?=[A-Z(\[])", "? ", piece) for piece in PLUS.split(side)) for side in sides]
+
+
+def _terms(side: str) -> tuple[Term, ...]:
+    pieces = [piece.strip() for piece in PLUS.split(LABEL.sub("", side).strip())]
+    return tuple(term for piece in pieces for term in _close_terms(piece))
+
+
+def _close_terms(piece: str) -> tuple[Term, ...]:
+    """Read a piece without ` + `: one species, or several joined by a bare `+`, which must be so in one way only."""
+    try:
+        return (_term(piece),)
+    except ToolError as error:
+        inner = [at for at in range(1, len(piece) - 1) if piece[at] == "+" and "{" not in piece[:at].rpartition("^")[2]]
+        if not inner or len(inner) > MAX_PLUSES or error.code == "ambiguous":
+            raise
+        found = _splits(piece)
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise
+        raise ToolError(
+            f"{piece[:60]} can be read in two ways", code="ambiguous", hint="write ' + ' between species"
+        ) from None
+
+
+def _splits(piece: str) -> list[tuple[Term, ...]]:
+    """Every way to read a piece as species with a plus between them."""
+    ways: dict[int, list[tuple[Term, ...]]] = {0: [()]}
+    ends = [at for at, char in enumerate(piece) if char == "+"] + [len(piece)]
+    for end in ends:
+        for start in sorted(ways):
+            term = _tried(piece[start:end]) if start < end else None
+            if term is not None:
+                ways.setdefault(end + 1, []).extend((*way, term) for way in ways[start])
+    return ways.get(len(piece) + 1, [])[:2]
+
+
+def _tried(text: str) -> Term | None:
+    try:
+        return _term(text)
+    except ToolError:
+        return None
+
+
+def _term(text: str) -> Term:
+    found = TERM.match(text.strip())
+    if found is None or not found["species"].strip():
+        hint = "products are not predicted: write every species" if text.strip() in ("?", "_") else EXAMPLE
+        raise ToolError(f"{text[:60]!r} has no species", code="syntax", hint=hint)
+    kind = species(found["species"])
+    if found["unknown"]:
+        return Term(kind, None, said=True)
+    number = found["number"]
+    if number is None:
+        return Term(kind)
+    if re.search(r"/0+\Z", number) or len(number) > 20 or not Fraction(number):
+        raise ToolError(f"{number[:20]} is no coefficient", code="syntax", hint="for example 2 or 1/2")
+    return Term(kind, Fraction(number), said=True)
+
+
+Row = list[int]
+
+
+def null_space(rows: Sequence[Sequence[int]], columns: int) -> list[Row]:
+    """A basis of all x with A x = 0, each vector in lowest terms: Gauss-Jordan elimination without fractions.
+
+    >>> null_space([[2, 0, -2], [0, 2, -1]], 3)
+    [[2, 1, 2]]
+    """
+    left = [list(row) for row in rows]
+    pivots: list[int] = []
+    for column in range(columns):
+        at = len(pivots)
+        chosen = next((number for number in range(at, len(left)) if left[number][column]), None)
+        if chosen is not None:
+            left[at], left[chosen] = left[chosen], left[at]
+            pivots.append(column)
+            for number, row in enumerate(left):
+                if number != at and row[column]:
+                    left[number] = _cleared(row, left[at], column)
+    return [_vector(left, pivots, free, columns) for free in range(columns) if free not in pivots]
+
+
+def _cleared(row: Row, pivot: Row, column: int) -> Row:
+    return _lowest([pivot[column] * a - row[column] * b for a, b in zip(row, pivot, strict=True)])
+
+
+def _lowest(row: Row) -> Row:
+    shared = gcd(*row) or 1
+    return [number // shared for number in row]
+
+
+def _vector(rows: list[Row], pivots: list[int], free: int, columns: int) -> Row:
+    found = [Fraction(0)] * columns
+    found[free] = Fraction(1)
+    for row, pivot in zip(rows, pivots, strict=False):
+        found[pivot] = Fraction(-row[free], row[pivot])
+    scale = lcm(*(number.denominator for number in found))
+    return _lowest([int(number * scale) for number in found])
+
+
+def positive_solution(rows: Sequence[Sequence[int]], columns: int) -> list[Fraction] | None:
+    """Some x with A x = 0 of which every entry is at least one; None where there is none.
+
+    The first phase of the simplex method on x = 1 + y, y >= 0, with Bland's rule, which cannot cycle; rows stay whole.
+    """
+    table: list[Row] = []
+    for number, row in enumerate(rows):
+        wanted = -sum(row)
+        sign = -1 if wanted < 0 else 1
+        slack = [int(other == number) for other in range(len(rows))]
+        table.append([*(sign * entry for entry in row), *slack, sign * wanted])
+    basis = [columns + number for number in range(len(rows))]
+    # What is left to be made good, per column: the sum of the rows whose artificial variable is still in the basis.
+    while (entering := _entering(table, basis, columns)) is not None:
+        leaving = _leaving(table, basis, entering)
+        pivot = table[leaving]
+        for number, row in enumerate(table):
+            if number != leaving and row[entering]:
+                table[number] = _cleared(row, pivot, entering)
+        basis[leaving] = entering
+    if any(variable >= columns and row[-1] for variable, row in zip(basis, table, strict=True)):
+        return None
+    found = [Fraction(1)] * columns
+    for variable, row in zip(basis, table, strict=True):
+        if variable < columns:
+            found[variable] += Fraction(row[-1], row[variable])
+    return found
+
+
+def _entering(table: list[Row], basis: list[int], columns: int) -> int | None:
+    """The first column that lowers the sum of the artificial variables."""
+    for column in range(columns):
+        if column not in basis:
+            gain = sum(
+                Fraction(row[column], row[variable])
+                for variable, row in zip(basis, table, strict=True)
+                if variable >= columns
+            )
+            if gain > 0:
+                return column
+    return None
+
+
+def _leaving(table: list[Row], basis: list[int], entering: int) -> int:
+    """The row that bounds the entering variable first; of equals the one of the lowest variable."""
+    bounds = [
+        (Fraction(row[-1], row[entering]), basis[number], number)
+        for number, row in enumerate(table)
+        if row[entering] * row[basis[number]] > 0
+    ]
+    return min(bounds)[2]
+
 
 CHARGE = "charge"
+
 MAX_SHOWN = 4
 
 

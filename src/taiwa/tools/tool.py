@@ -1,34 +1,84 @@
-"""A typed function becomes a tool: its signature gives the specification and validates the arguments.
-
-A call by name is a model's wish, so it is bounded: it runs in a worker process where one can find the function, else in a
-thread with a deadline. A plain call of the function is the program's own and goes to the function.
-"""
+"""`@tool`: function → tool; strict parameters."""
 
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from dataclasses import replace
+from threading import Event, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
 
 from taiwa.isolation import ProcessLimits, in_child
-from taiwa.kernel.errors import InputError, ShapeError, ToolError
+from taiwa.kernel.errors import InputError, OutputValidationError, ToolError
+from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.records import Json, canonical
-from taiwa.kernel.values import ToolResult, ToolSpec
-from taiwa.shape import Shape
-from taiwa.tools.deadline import in_time
+from taiwa.structured import OutputType
 
 if TYPE_CHECKING:
-    from taiwa.tools.worker import Isolated
+    from taiwa.tools.isolated import IsolatedTool
 
-__all__ = ["FunctionTool", "tool"]
+__all__ = ["FunctionTool", "strict", "tool"]
+
+
+R = TypeVar("R")
+
+
+def in_time(act: Callable[[], R], seconds: float, name: str) -> R:
+    """Do something in a thread of its own and wait so long.
+
+    A thread cannot be killed: what is late goes on unseen, and what never lets another thread run is not even late.
+
+    Raises:
+        ToolError: `timeout`; or what the act raised.
+    """
+    outcome: _Outcome[R] = _Outcome(act)
+    Thread(target=copy_context().run, args=(outcome.run,), name=f"tool {name}", daemon=True).start()
+    if not outcome.done.wait(seconds):
+        raise ToolError(f"{name} timed out", code="timeout")
+    return outcome.given(name)
+
+
+class _Outcome(Generic[R]):
+    """What an act gave or raised, for another thread: kept in a `with` block, because it may raise anything."""
+
+    def __init__(self, act: Callable[[], R]) -> None:
+        self.done = Event()
+        self._act = act
+        self._given: list[R] = []
+        self._raised: BaseException | None = None
+
+    def run(self) -> None:
+        with self:
+            self._given.append(self._act())
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        self._raised = error
+        self.done.set()
+        return True
+
+    def given(self, name: str) -> R:
+        if isinstance(self._raised, SystemExit):
+            raise ToolError(f"{name} failed", code="crashed") from self._raised
+        if self._raised is not None:
+            raise self._raised
+        return self._given[0]
+
 
 P = ParamSpec("P")
-R = TypeVar("R")
+
 USUAL = ProcessLimits()
+
 LONGEST_ARGUMENTS = 1_000_000
 """Characters; they are checked as JSON, which takes time of its own."""
+
 DEEPEST_ARGUMENTS = 100
+
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}\Z")
 
 
@@ -71,11 +121,13 @@ class FunctionTool(Generic[P, R]):
         self._fixed = dict(fixed or {})
         self._isolated = isolated
         self._limits = limits
-        self._apart: Isolated | None = None
+        self._apart: IsolatedTool | None = None
         hints = _hints(function)
-        self._returns: Shape[Any] | None = None if hints["return"] in (str, ToolResult) else Shape(hints["return"])
+        self._returns: OutputType[Any] | None = (
+            None if hints["return"] in (str, ToolResult) else OutputType(hints["return"])
+        )
         given = {each: part for each, part in inspect.signature(function).parameters.items() if each not in self._fixed}
-        self._parameters: dict[str, Shape[Any]] = {each: Shape(hints[each]) for each in given}
+        self._parameters: dict[str, OutputType[Any]] = {each: OutputType(hints[each]) for each in given}
         required = frozenset(each for each, part in given.items() if part.default is part.empty)
         name = name or getattr(function, "__name__", "")
         if not NAME.match(name):
@@ -83,7 +135,7 @@ class FunctionTool(Generic[P, R]):
         description = inspect.getdoc(function)
         if not description:
             raise InputError(f"the tool {name} needs a docstring: a model reads it to know what the tool does")
-        self._arguments = Shape.fields(name, {each: hints[each] for each in given}, required)
+        self._arguments = OutputType.fields(name, {each: hints[each] for each in given}, required)
         self._spec = ToolSpec(name, description, self._arguments.schema())
         # Strict function calling says null for what it leaves out, unless the parameter has a null of its own.
         self._absent = frozenset(
@@ -154,18 +206,18 @@ class FunctionTool(Generic[P, R]):
             raise ToolError(f"{self._spec.name} gave too much", code="too_large", hint="ask for less")
         return result
 
-    def _worker(self) -> "Isolated | None":
+    def _worker(self) -> "IsolatedTool | None":
         """The function in worker processes, where they can find it.
 
         Raises:
             InputError: they cannot, and it was asked for.
         """
-        from taiwa.tools.worker import Isolated
+        from taiwa.tools.isolated import IsolatedTool
 
         if in_child():
             return None
         try:
-            return Isolated(self, self._limits)
+            return IsolatedTool(self, self._limits)
         except InputError:
             if self._isolated:
                 raise
@@ -180,7 +232,7 @@ class FunctionTool(Generic[P, R]):
             said = {name: part for name, part in arguments.items() if part is not None or name not in self._absent}
             checked = self._arguments.check(said)
             return {name: self._parameters[name].check(part) for name, part in checked.items()}
-        except ShapeError as error:
+        except OutputValidationError as error:
             message = "; ".join(error.diagnostics or (error.message,))
             hint = f"parameters: {', '.join(self._parameters) or 'none'}"
             raise ToolError(message, code="bad_arguments", hint=hint) from None
@@ -198,6 +250,8 @@ class FunctionTool(Generic[P, R]):
 
 @overload
 def tool(function: Callable[P, R]) -> FunctionTool[P, R]: ...
+
+
 @overload
 def tool(
     *,
@@ -206,6 +260,8 @@ def tool(
     memory_mb: int = USUAL.memory_mb,
     characters: int = USUAL.characters,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+
+
 def tool(
     function: Callable[P, R] | None = None,
     *,
@@ -257,10 +313,10 @@ def _size(part: object, most: int, deep: int = 0) -> int:
     return total
 
 
-def _takes_null(shape: Shape[Any]) -> bool:
+def _takes_null(shape: OutputType[Any]) -> bool:
     try:
         shape.check(None)
-    except ShapeError:
+    except OutputValidationError:
         return False
     return True
 
@@ -280,3 +336,43 @@ def _hints(function: Callable[..., object]) -> dict[str, Any]:
     if missing:
         raise InputError(f"{name}: {missing[0]!r} needs a type")
     return hints
+
+
+DROPPED = frozenset(("default", "title"))
+
+NULL: dict[str, Json] = {"type": "null"}
+
+
+def strict(spec: ToolSpec) -> ToolSpec:
+    """Require every parameter; one that may be left out takes null instead, which a tool reads as left out."""
+    return replace(spec, parameters=cast("dict[str, Json]", _strict(dict(spec.parameters))))
+
+
+def _strict(schema: Json) -> Json:
+    if isinstance(schema, list):
+        return [_strict(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: _strict(part) if key != "properties" else part for key, part in schema.items() if key not in DROPPED}
+    properties = kept.get("properties")
+    if isinstance(properties, dict):
+        needed = kept.get("required")
+        required = needed if isinstance(needed, list) else []
+        kept["properties"] = {
+            name: _strict(part) if name in required else _nullable(_strict(part)) for name, part in properties.items()
+        }
+        kept["required"] = list(properties)
+        kept["additionalProperties"] = False
+    return kept
+
+
+def _nullable(schema: Json) -> Json:
+    """Let a schema take null; an enum or a union stays one behind `anyOf`."""
+    if (
+        isinstance(schema, dict)
+        and isinstance(schema.get("type"), str)
+        and "enum" not in schema
+        and "const" not in schema
+    ):
+        return {**schema, "type": [schema["type"], "null"]}
+    return {"anyOf": [schema, NULL]}

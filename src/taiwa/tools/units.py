@@ -12,9 +12,9 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from taiwa.kernel.errors import ConfigError, ToolError
-from taiwa.kernel.values import ToolResult
+from taiwa.kernel.messages import ToolResult
 from taiwa.tools.calculator import calculate
-from taiwa.tools.numbers import RAISED, bounded, narrow, spell
+from taiwa.tools.exact_numbers import RAISED, bounded, narrow, spell
 from taiwa.tools.tool import tool
 
 __all__ = ["convert", "unit_conversion"]

@@ -8,11 +8,9 @@ from math import cos, exp, sin, sqrt
 import numpy as np
 
 from taiwa.constraints.vocabulary import Vocabulary
-from taiwa.models.builtin.loading import Loaded
-from taiwa.models.builtin.model import BuiltinModel
-from taiwa.models.builtin.network import Network
-from taiwa.models.builtin.tokens import Tokens
-from taiwa.models.builtin.weights import Config, Weights
+from taiwa.models.builtin.model import BuiltinModel, Loaded
+from taiwa.models.builtin.network import Config, Network, Weights
+from taiwa.models.builtin.tokenizer import Tokens
 
 SMALL = Config(dim=16, layers=2, heads=2, hidden=12, vocab=40, context=600, theta=100.0, eps=1e-6)
 

@@ -8,33 +8,32 @@ from math import exp
 
 import pytest
 
-from taiwa.apps.catalogue import find
-from taiwa.conversation.history import begin, take
-from taiwa.conversation.layout import DELTA_LINE, EARLIER, ENVIRONMENT, STATE, turn_request
-from taiwa.flows.answers import NAMED
-from taiwa.flows.askwords import ONE, WHOLE
-from taiwa.flows.gsm import Gsm
-from taiwa.flows.reason import SolveOptions
+from taiwa.apps.catalog import load_app
+from taiwa.ask.prompt_texts import ONE, WHOLE
+from taiwa.conversation.history import add_turn, begin
+from taiwa.conversation.turn_prompt import DELTA_LINE, EARLIER, ENVIRONMENT, STATE, turn_request
+from taiwa.flows.solve.answers import NAMED
+from taiwa.flows.solve.solve import SolveOptions
+from taiwa.flows.solve.tool_call_formats import Gsm
 from taiwa.kernel.errors import InputError, UnsupportedError
-from taiwa.kernel.values import (
+from taiwa.kernel.messages import (
     Chunk,
-    Finished,
     JsonSchema,
     Message,
     Request,
     Response,
     Sampling,
+    StreamEnd,
     Text,
     TextDelta,
     ToolSpec,
-    fold,
+    collect_response,
     system,
     user,
 )
-from taiwa.models.builtin.copying import copying
-from taiwa.models.builtin.loading import MOST
-from taiwa.models.builtin.reading import read
-from taiwa.models.builtin.reading.solving import TOOLS
+from taiwa.models.builtin.copy_constraint import copying
+from taiwa.models.builtin.model import MOST
+from taiwa.models.builtin.requests import TOOLS, read
 from taiwa.tools import builtin, calculator
 from tests.models.builtin.making import Tiny, tokens
 
@@ -52,7 +51,7 @@ def solving(question: str, *names: str, prefix: str = "", most: int = 40) -> Req
 
 
 def said(request: Request) -> str:
-    return fold(MODEL.stream(request)).text
+    return collect_response(MODEL.stream(request)).text
 
 
 def test_a_question_is_read_without_our_long_words() -> None:
@@ -78,7 +77,7 @@ def test_answers_hold_to_the_guide_and_go_on_behind_a_result() -> None:
     for token in TOKENS.encode(prefix + text):
         state = state.advance(token)
     last = chunks[-1]
-    assert isinstance(last, Finished)
+    assert isinstance(last, StreamEnd)
     assert last.model == "builtin"
     assert last.usage is not None
     assert last.usage.output_tokens > 0
@@ -87,9 +86,9 @@ def test_answers_hold_to_the_guide_and_go_on_behind_a_result() -> None:
 def test_what_was_read_is_not_read_again() -> None:
     model = Tiny()
     request = solving(QUESTION)  # without calls, in which a beginning may not go on in words
-    whole = fold(model.stream(request)).text.rstrip("\N{REPLACEMENT CHARACTER}\n>")
+    whole = collect_response(model.stream(request)).text.rstrip("\N{REPLACEMENT CHARACTER}\n>")
     again = replace(request, prefix=f"{whole}. ", stop=())
-    usage = fold(model.stream(again)).usage
+    usage = collect_response(model.stream(again)).usage
     assert usage is not None
     assert usage.cache_read_tokens >= usage.input_tokens - 4
 
@@ -112,11 +111,11 @@ def test_a_score_is_a_digit_with_its_likelihoods(language: str) -> None:
     instructions, question = ONE[language]["clarity"]
     asked = Message("user", (Text(json.dumps({"dialogue": []})), Text(question, transient=True)))
     said = system(instructions), asked
-    request = Request(said, sampling=Sampling(max_tokens=1), likeliest=20, task="assess_clarity")
-    response = fold(MODEL.stream(request))
+    request = Request(said, sampling=Sampling(max_tokens=1), top_logprobs=20, task="assess_clarity")
+    response = collect_response(MODEL.stream(request))
     assert response.text in set("12345")
-    assert len(response.likelihoods) == 1
-    digits = dict(response.likelihoods[0].likeliest)
+    assert len(response.logprobs) == 1
+    digits = dict(response.logprobs[0].top_logprobs)
     assert digits.keys() == set("12345")  # a score is nothing else, so they have all of the probability
     assert sum(map(exp, digits.values())) == pytest.approx(1.0)
 
@@ -166,7 +165,7 @@ def test_a_refusal_stands_in_the_form_of_the_reply() -> None:
     "request_",
     [
         Request((system("Extract."), user("x")), constraint=JsonSchema({"type": "integer"})),
-        Request((system("Say."), user("x")), likeliest=3),
+        Request((system("Say."), user("x")), top_logprobs=3),
         Request((system("Summarise."), user(f'{EARLIER[0]}\n{{"turns":[]}}\n{EARLIER[1]}'))),
         Request((system(WHOLE["en"]), user("{}")), task="assess"),
         Request(()),
@@ -188,11 +187,13 @@ def test_odd_questions_are_answered_in_bounds(text: str) -> None:
     assert posed.tokens[0] == special["<solve>"]
     assert posed.tokens[-1] == special["<answer>"]
     assert not set(posed.tokens[1:-1]) & set(special.values())
-    assert isinstance(fold(MODEL.stream(request)), Response)
+    assert isinstance(collect_response(MODEL.stream(request)), Response)
 
 
 def test_an_order_is_read_whole_however_much_the_guest_says() -> None:
-    begun = take(begin(find("order")), "x", "Done.", {"items": {"1": {"name": "latte", "quantity": 2, "options": []}}})
+    begun = add_turn(
+        begin(load_app("order")), "x", "Done.", {"items": {"1": {"name": "latte", "quantity": 2, "options": []}}}
+    )
     posed = MODEL.scribe().loaded.posed(turn_request(begun, "☕" * 2_000))
     assert len(posed.tokens) < MODEL.scribe().loaded.network.context
     assert TOKENS.decode(posed.tokens).startswith("1 latte x2 @4.2 | open > ☕")
@@ -200,7 +201,7 @@ def test_an_order_is_read_whole_however_much_the_guest_says() -> None:
 
 def test_an_answer_that_finds_no_end_is_cut_off() -> None:
     asked = solving(QUESTION, *TOOLS)
-    last = fold(MODEL.stream(replace(asked, sampling=Sampling(temperature=1.0, seed=2), stop=())))
+    last = collect_response(MODEL.stream(replace(asked, sampling=Sampling(temperature=1.0, seed=2), stop=())))
     assert last.usage is not None
     assert last.usage.output_tokens <= MOST["solve"]
     assert last.finish == "length" or last.usage.output_tokens < MOST["solve"]
@@ -209,7 +210,7 @@ def test_an_answer_that_finds_no_end_is_cut_off() -> None:
 def test_both_faces_say_the_same() -> None:
     async def spoken(request: Request) -> str:
         chunks: list[Chunk] = [chunk async for chunk in MODEL.astream(request)]
-        return fold(chunks).text
+        return collect_response(chunks).text
 
     for request in (solving(QUESTION, *TOOLS), Request((user("Hello"),))):
         assert asyncio.run(spoken(request)) == said(request)

@@ -6,9 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.models.builtin.network import Network, NetworkTrack
-from taiwa.models.builtin.track import CHUNK
-from taiwa.models.builtin.weights import Config
+from taiwa.models.builtin.network import CHUNK, Config, Network, NetworkTrack
 from tests.models.builtin.making import SMALL, slowly, vocabulary, weights
 
 NETWORK = Network(weights(), vocabulary())

@@ -15,7 +15,7 @@ from dataclasses import replace
 import pytest
 
 from taiwa.kernel.errors import (
-    AuthError,
+    AuthenticationError,
     ConfigError,
     ModelError,
     OverloadedError,
@@ -23,16 +23,17 @@ from taiwa.kernel.errors import (
     RateLimitError,
     TimeoutError,
 )
-from taiwa.kernel.values import Finished, Request, TextDelta, Usage, fold, user
+from taiwa.kernel.messages import Request, StreamEnd, TextDelta, Usage, collect_response, user
 from taiwa.models.http_api import client
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.retries import RequestLimits
-from taiwa.models.names import resolve
+from taiwa.models.registry import resolve
 from tests.models.conftest import Face, Sleeps
 from tests.peers.faults import (
     CERTIFICATE,
     Act,
     FaultServer,
+    Scene,
     body_of,
     drip,
     event,
@@ -41,13 +42,14 @@ from tests.peers.faults import (
     silence,
     speech,
     status,
+    together,
     words,
 )
 
 KEY = "canary-0123456789-key"
 ASK = Request((user("hello"),))
-PATIENT = RequestLimits(connect=10.0, first_byte=20.0, between=20.0, total=30.0)
-HASTY = RequestLimits(connect=10.0, first_byte=0.25, between=0.25, total=30.0)
+PATIENT = RequestLimits(connect=300.0, first_byte=300.0, between=300.0, total=600.0)
+HASTY = RequestLimits(connect=300.0, first_byte=0.25, between=0.25, total=600.0)
 
 
 @pytest.fixture
@@ -167,7 +169,7 @@ def test_what_comes_after_the_end_is_not_waited_for(face: Face, model: HttpModel
     begun = time.monotonic()
 
     assert face.ask(model, ASK).text == "that is all"
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < PATIENT.total / 2
 
 
 def test_a_reader_that_stops_at_the_end_leaves_a_connection_that_can_be_used_again(
@@ -177,7 +179,7 @@ def test_a_reader_that_stops_at_the_end_leaves_a_connection_that_can_be_used_aga
 
     for _ in range(3):
         chunks = model.stream(ASK)
-        next(chunk for chunk in chunks if isinstance(chunk, Finished))
+        next(chunk for chunk in chunks if isinstance(chunk, StreamEnd))
         chunks.close()
 
     assert len({seen.connection for seen in faults.seen}) == 1
@@ -312,8 +314,8 @@ BUSY = b'data: {"error": {"type": "overloaded_error", "message": "overloaded"}}\
 @pytest.mark.parametrize(
     ("act", "kind", "words_of_it"),
     [
-        (status(401, f'{{"error": {{"message": "bad key {KEY}"}}}}'.encode()), AuthError, "taiwa keys set"),
-        (status(403, b"{}"), AuthError, "taiwa keys set"),
+        (status(401, f'{{"error": {{"message": "bad key {KEY}"}}}}'.encode()), AuthenticationError, "taiwa keys set"),
+        (status(403, b"{}"), AuthenticationError, "taiwa keys set"),
         (status(404, b'{"error": {"message": "no such route"}}'), ModelError, "/v1"),
         (status(400, f'{{"error": {{"message": "odd {KEY}"}}}}'.encode()), ModelError, "does not accept the request"),
         (status(307, location="http://elsewhere.example/v1"), ModelError, "elsewhere.example"),
@@ -392,7 +394,7 @@ def test_the_time_for_a_whole_call_ends_it_even_while_words_come(
 
     assert isinstance(error, TimeoutError)
     assert "0.4 s" in str(error)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < PATIENT.total / 2
 
 
 def test_a_server_that_drips_its_head_cannot_hold_a_call(face: Face, hasty: HttpModel, faults: FaultServer) -> None:
@@ -400,7 +402,7 @@ def test_a_server_that_drips_its_head_cannot_hold_a_call(face: Face, hasty: Http
     begun = time.monotonic()
 
     assert isinstance(error_of(face, hasty), TimeoutError)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < HASTY.total / 2
 
 
 def test_a_server_that_is_not_there_is_named_with_its_address(face: Face, sleeps: Sleeps) -> None:
@@ -452,7 +454,7 @@ def test_over_tls_too_a_stall_ends_and_a_closed_iterator_hangs_up(
 
         assert "stalled" in str(error_of(face, model))
         server.plays(silence(head() + words("I will")))
-        assert face.begin(model, ASK, lambda: server.seen[0].closed.wait(2))
+        assert face.begin(model, ASK, lambda: server.seen[0].closed.wait(300))
 
 
 # --- where keys go ----------------------------------------------------------------------------------------------------
@@ -470,7 +472,7 @@ def test_a_header_with_a_line_break_is_refused(faults: FaultServer) -> None:
     target = replace(resolve(f"{faults.base_url}#m"), headers=(("x-team", "one\r\nauthorization: stolen"),))
 
     with pytest.raises(ConfigError, match="x-team") as caught:
-        fold(HttpModel(target).stream(ASK))
+        collect_response(HttpModel(target).stream(ASK))
 
     assert "stolen" not in str(caught.value)
 
@@ -571,7 +573,7 @@ def test_an_interrupt_ends_the_wait_of_a_blocking_call_and_closes_its_connection
     with ThreadPoolExecutor(1) as thread:
         thread.submit(press_when_asked)
         with pytest.raises(KeyboardInterrupt):
-            fold(model.stream(ASK))
+            collect_response(model.stream(ASK))
 
         assert faults.seen[0].closed.wait(10)
 
@@ -594,7 +596,7 @@ def test_an_interrupt_while_a_blocking_call_begins_leaves_no_call_behind(
 
     monkeypatch.setattr(loop, "call_soon_threadsafe", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        fold(model.stream(ASK))
+        collect_response(model.stream(ASK))
 
     assert not asyncio.run_coroutine_threadsafe(unfinished(), loop).result()
 
@@ -618,7 +620,7 @@ def test_many_calls_at_once_share_their_connections_with_the_next_ones(model: Ht
 def test_closing_the_iterator_closes_the_connection_at_once(face: Face, model: HttpModel, faults: FaultServer) -> None:
     faults.plays(silence(head() + words("I will")))
 
-    assert face.begin(model, ASK, lambda: faults.seen[0].closed.wait(2))
+    assert face.begin(model, ASK, lambda: faults.seen[0].closed.wait(300))
 
 
 def test_cancelling_the_task_closes_the_connection_at_once(model: HttpModel, faults: FaultServer) -> None:
@@ -636,19 +638,28 @@ def test_cancelling_the_task_closes_the_connection_at_once(model: HttpModel, fau
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return await asyncio.to_thread(faults.seen[0].closed.wait, 2)
+        return await asyncio.to_thread(faults.seen[0].closed.wait, 300)
 
     assert asyncio.run(cancelled())
 
 
 def test_a_call_is_cancelled_before_its_first_byte_too(model: HttpModel, faults: FaultServer) -> None:
-    faults.plays(silence())
+    arrived = threading.Event()
+
+    async def hold(scene: Scene) -> None:
+        arrived.set()
+        await silence()(scene)
 
     async def cancelled() -> bool:
-        with pytest.raises(asyncio.TimeoutError):
-            async with asyncio.timeout(0.1), aclosing(model.astream(ASK)) as chunks:
-                await anext(chunks)
-        return await asyncio.to_thread(faults.seen[0].closed.wait, 2)
+        async with aclosing(model.astream(ASK)) as chunks:
+            task = asyncio.ensure_future(anext(chunks))
+            await asyncio.to_thread(arrived.wait, 300)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        return await asyncio.to_thread(faults.seen[0].closed.wait, 300)
+
+    faults.plays(hold)
 
     assert asyncio.run(cancelled())
 
@@ -661,7 +672,7 @@ def test_calls_one_after_another_share_one_connection(model: HttpModel, faults: 
             assert [chunk async for chunk in model.astream(ASK)]
 
     for _ in range(3):
-        fold(model.stream(ASK))
+        collect_response(model.stream(ASK))
     asyncio.run(thrice())
 
     assert len({seen.connection for seen in faults.seen[:3]}) == 1
@@ -685,7 +696,7 @@ def test_an_event_loop_that_is_simply_dropped_does_no_harm(model: HttpModel, fau
     faults.plays(speech("x"))
 
     async def once() -> str:
-        return fold([chunk async for chunk in model.astream(ASK)]).text
+        return collect_response([chunk async for chunk in model.astream(ASK)]).text
 
     loop = asyncio.new_event_loop()
     assert loop.run_until_complete(once()) == "x"
@@ -696,26 +707,22 @@ def test_an_event_loop_that_is_simply_dropped_does_no_harm(model: HttpModel, fau
 
 
 def test_a_hundred_asynchronous_calls_at_once_all_answer(model: HttpModel, faults: FaultServer) -> None:
-    faults.plays(speech("here", wait=0.1))
+    faults.plays(together(100, speech("here")))  # one after the other would never get an answer
 
     async def one() -> str:
-        return fold([chunk async for chunk in model.astream(ASK)]).text
+        return collect_response([chunk async for chunk in model.astream(ASK)]).text
 
     async def hundred() -> list[str]:
         return await asyncio.gather(*(one() for _ in range(100)))
 
-    begun = time.monotonic()
-    answers = asyncio.run(hundred())
-
-    assert answers == ["here"] * 100
-    assert time.monotonic() - begun < 10  # one after the other would take ten and more
+    assert asyncio.run(hundred()) == ["here"] * 100
 
 
 def test_many_threads_share_one_model(model: HttpModel, faults: FaultServer) -> None:
     faults.plays(speech("here", wait=0.05))
 
     with ThreadPoolExecutor(20) as threads:
-        answers = list(threads.map(lambda _: fold(model.stream(ASK)).text, range(60)))
+        answers = list(threads.map(lambda _: collect_response(model.stream(ASK)).text, range(60)))
 
     assert answers == ["here"] * 60
     assert len({seen.connection for seen in faults.seen}) <= 20
@@ -723,10 +730,10 @@ def test_many_threads_share_one_model(model: HttpModel, faults: FaultServer) -> 
 
 def test_a_child_process_does_not_write_into_its_parents_connections(model: HttpModel, faults: FaultServer) -> None:
     faults.plays(speech("x"))
-    fold(model.stream(ASK))
+    collect_response(model.stream(ASK))
 
     client._forget_background_loop()  # as after a fork
-    fold(model.stream(ASK))
+    collect_response(model.stream(ASK))
 
     assert len({seen.connection for seen in faults.seen}) == 2
 
@@ -735,7 +742,7 @@ def test_a_blocking_call_can_be_made_inside_an_event_loop(model: HttpModel, faul
     faults.plays(speech("x"))
 
     async def blocking() -> str:
-        return fold(model.stream(ASK)).text
+        return collect_response(model.stream(ASK)).text
 
     assert asyncio.run(blocking()) == "x"
 
@@ -752,10 +759,10 @@ def test_every_chunk_before_a_failure_is_given_out(model: HttpModel, faults: Fau
 
 def test_a_closed_model_opens_anew(model: HttpModel, faults: FaultServer) -> None:
     faults.plays(speech("x"))
-    fold(model.stream(ASK))
+    collect_response(model.stream(ASK))
     model.close()
 
-    assert fold(model.stream(ASK)).text == "x"
+    assert collect_response(model.stream(ASK)).text == "x"
     assert len({seen.connection for seen in faults.seen}) == 2
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from taiwa.kernel import AuthError, ConfigError, ModelError, ProtocolError
+from taiwa.kernel import AuthenticationError, ConfigError, ModelError, ProtocolError
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.embeddings import EmbeddingEndpoint, by_meaning, caught_up, open_embedder, open_endpoint
 from taiwa.models.http_api.retries import Clock, RetryPolicy
-from taiwa.models.names import resolve
+from taiwa.models.registry import resolve
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.hybrid import HybridIndex
 from taiwa.retrieval.types import EmbedderChoice
@@ -123,7 +123,7 @@ def test_a_key_goes_along_and_never_stands_in_an_error(server: EmbeddingServer, 
     target = resolve(f"{server.base_url}#topics")
 
     assert len(EmbeddingEndpoint(HttpModel(target, server.key)).embed(["a"], "passage")) == 1
-    with pytest.raises(AuthError) as error:
+    with pytest.raises(AuthenticationError) as error:
         EmbeddingEndpoint(HttpModel(target, "wrong-canary-98765")).embed(["a"], "passage")
     assert "canary" not in str(error.value)
 
@@ -244,5 +244,5 @@ def test_a_genuine_server_embeds(tmp_path: Path) -> None:
         assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
         assert rows[0] @ rows[2] > 0.999
         assert rows[0] @ rows[1] < 0.99
-        with pytest.raises(AuthError):
+        with pytest.raises(AuthenticationError):
             open_endpoint(f"{llama.base_url}#tiny", settings).embed(["a"], "question")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import (
-    AuthError,
+    AuthenticationError,
     ModelError,
     OverloadedError,
     RateLimitError,
@@ -29,18 +29,18 @@ def told(status: int, error: Any, **headers: str) -> ModelError:
     ("status", "error", "kind"),
     [
         # OpenAI
-        (401, {"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}, AuthError),
+        (401, {"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}, AuthenticationError),
         (
             403,
             {"error": {"message": "Country not supported", "code": "unsupported_country_region_territory"}},
-            AuthError,
+            AuthenticationError,
         ),
         (
             429,
             {"error": {"message": "Rate limit reached", "type": "requests", "code": "rate_limit_exceeded"}},
             RateLimitError,
         ),
-        (429, {"error": {"message": "You exceeded your quota", "type": "insufficient_quota"}}, AuthError),
+        (429, {"error": {"message": "You exceeded your quota", "type": "insufficient_quota"}}, AuthenticationError),
         (500, {"error": {"message": "The server had an error", "type": "server_error"}}, OverloadedError),
         (503, {"error": {"message": "Slow down", "code": "slow_down"}}, OverloadedError),
         (400, {"error": {"message": "flagged", "code": "content_policy_violation"}}, RefusalError),
@@ -49,27 +49,31 @@ def told(status: int, error: Any, **headers: str) -> ModelError:
         (400, {"error": {"message": "filtered", "code": "content_filter", "status": 400}}, RefusalError),
         (400, {"error": {"message": "x", "innererror": {"code": "ResponsibleAIPolicyViolation"}}}, RefusalError),
         # Anthropic
-        (401, {"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}, AuthError),
-        (403, {"type": "error", "error": {"type": "permission_error", "message": "no"}}, AuthError),
+        (
+            401,
+            {"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}},
+            AuthenticationError,
+        ),
+        (403, {"type": "error", "error": {"type": "permission_error", "message": "no"}}, AuthenticationError),
         (429, {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}}, RateLimitError),
         (500, {"type": "error", "error": {"type": "api_error", "message": "Internal"}}, OverloadedError),
         (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, OverloadedError),
         (
             400,
             {"type": "error", "error": {"type": "billing_error", "message": "Your credit balance is too low"}},
-            AuthError,
+            AuthenticationError,
         ),
         (504, {"type": "error", "error": {"type": "timeout_error", "message": "took too long"}}, TimeoutError),
         # OpenRouter, DeepSeek, Google, Mistral
-        (402, {"error": {"code": 402, "message": "Insufficient credits"}}, AuthError),
-        (402, {"error": {"message": "Insufficient Balance", "type": "unknown_error"}}, AuthError),
+        (402, {"error": {"code": 402, "message": "Insufficient credits"}}, AuthenticationError),
+        (402, {"error": {"message": "Insufficient Balance", "type": "unknown_error"}}, AuthenticationError),
         (
             400,
             [{"error": {"code": 400, "message": "API key not valid. Please pass one.", "status": "INVALID_ARGUMENT"}}],
-            AuthError,
+            AuthenticationError,
         ),
         (429, [{"error": {"code": 429, "message": "Quota", "status": "RESOURCE_EXHAUSTED"}}], RateLimitError),
-        (401, {"detail": "Unauthorized"}, AuthError),
+        (401, {"detail": "Unauthorized"}, AuthenticationError),
         (429, {"object": "error", "message": "Too many", "type": "rate_limited", "code": "1300"}, RateLimitError),
         # llama.cpp while it loads, and a gateway that timed out
         (503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}, OverloadedError),
@@ -338,7 +342,7 @@ def test_a_schema_that_a_server_does_not_take_is_something_it_cannot_do(message:
     error = told(400, {"error": {"message": message, "type": "invalid_request_error", "param": param}})
 
     assert isinstance(error, UnsupportedError)
-    assert error.ability == "json_schema"
+    assert error.capability == "json_schema"
     assert "does not take this schema for 'gpt-x' (400)" in str(error)
 
 

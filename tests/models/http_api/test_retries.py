@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import (
-    AuthError,
+    AuthenticationError,
     ModelError,
     OverloadedError,
     ProtocolError,
@@ -54,9 +54,9 @@ def test_a_wait_longer_than_the_calls_time_is_not_begun() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        AuthError("no key"),
+        AuthenticationError("no key"),
         RefusalError("no"),
-        UnsupportedError("no", ability="stop"),
+        UnsupportedError("no", capability="stop"),
         ProtocolError("odd"),
         ModelError("bad request", status=400),
         OverloadedError("not implemented", status=501),

@@ -46,7 +46,7 @@ def call(name: str, asked: dict[str, object]) -> dict[str, object] | None:
         case "structured":
             return {"content": [], "structuredContent": {"values": [1, 2]}}
         case "child":
-            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(900)"])
             return {"content": [{"type": "text", "text": f"{os.getpid()} {child.pid}"}]}
         case "silent":
             return None

@@ -153,4 +153,4 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(taiwa.tools.mcp, "find_spec", lambda _: None)
 
     with pytest.raises(ConfigError, match=r"pip install 'taiwa\[mcp\]'"):
-        taiwa.tools.mcp.serve(())
+        taiwa.tools.mcp.serve_mcp(())

@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 from taiwa import constraints
+from taiwa.ask.types import SCORES, ClarifyingQuestions
 from taiwa.constraints.vocabulary import small_vocabulary
-from taiwa.flows.assessment import SCORES, Words
-from taiwa.kernel.values import JsonSchema
-from taiwa.models.builtin.plain import plain
-from taiwa.shape import Shape
+from taiwa.kernel.messages import JsonSchema
+from taiwa.models.builtin.prompt_text import plain
+from taiwa.structured import OutputType
 from training.builtin.asking import SHARES
 from training.builtin.asking.scenes import Stage
 from training.builtin.asking.shares import REWRITTEN, SCENES
@@ -62,7 +62,7 @@ def test_scores_are_digits_and_all_of_them_come(drawn: list[Sample]) -> None:
 
 
 def test_questions_back_fit_the_schema_that_holds_them(drawn: list[Sample]) -> None:
-    shape = Shape(Words)
+    shape = OutputType(ClarifyingQuestions)
     held = constraints.compile(JsonSchema(shape.schema(), "Words"), small_vocabulary(), strict=False)
     asked = Counter[str]()
     for sample in [each for each in drawn if each.task == "back"][:60]:

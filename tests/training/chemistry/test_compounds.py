@@ -2,7 +2,7 @@
 
 import pytest
 
-from taiwa.tools.formula import formula
+from taiwa.tools.chemical_formulas import formula
 from training.builtin.chemistry.compounds import named, salt, substance, substances
 
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 import pytest
 
-from taiwa.flows.calling import shown
-from taiwa.flows.tagged import Tagged
-from taiwa.models.builtin.plain import plain
+from taiwa.flows.solve.rationale import shown
+from taiwa.flows.solve.tool_call_formats import Tagged
+from taiwa.models.builtin.prompt_text import plain
 from taiwa.tools import calculator, molar_mass, stoichiometry
 from training.builtin.chemistry import SHARES
 from training.builtin.chemistry.astray import bare

@@ -8,16 +8,15 @@ from random import Random
 import pytest
 
 from taiwa import constraints
-from taiwa.apps.catalogue import find
+from taiwa.apps.catalog import load_app
 from taiwa.constraints.vocabulary import Vocabulary
-from taiwa.conversation.history import Conversation, begin, take
-from taiwa.conversation.layout import said, turn_request
+from taiwa.conversation.history import Conversation, add_turn, begin
 from taiwa.conversation.replies import read_reply
-from taiwa.flows.calling import shown
+from taiwa.conversation.turn_prompt import format_reply, turn_request
+from taiwa.flows.solve.rationale import shown
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.plain import plain
-from taiwa.models.builtin.reading.desk import Order, OrderLine, desk, grammar
-from taiwa.models.builtin.reading.menu import MENU, options
+from taiwa.models.builtin.order_desk import MENU, Order, OrderLine, grammar, options, order_prompt
+from taiwa.models.builtin.prompt_text import plain
 from taiwa.tools import calculator
 from training.builtin.desk import LANGUAGES, SHARES
 from training.builtin.desk.english import phrase
@@ -28,7 +27,7 @@ from training.builtin.desk.scene import scene
 from training.builtin.desk.wishes import wish
 from training.builtin.samples import Sample, choose
 
-APP = find("order")
+APP = load_app("order")
 CALL = re.compile(r"<<calculator: (.+?)>> ([\d.]+)")
 LINE = re.compile(r"(\d+) (.+?) x(\d+) @([\d.]+)(?: (.+))?")
 
@@ -65,7 +64,7 @@ def begun(order: Order, asked: str) -> Conversation:
         }
         for line in order.lines
     }
-    return take(begin(APP), "x", f"x. {asked}", {"items": items, "status": order.status})
+    return add_turn(begin(APP), "x", f"x. {asked}", {"items": items, "status": order.status})
 
 
 def test_a_seed_gives_its_sample_again(samples: list[Sample]) -> None:
@@ -89,13 +88,13 @@ def test_every_kind_of_draw_is_let_through_and_moves_the_order(name: str) -> Non
         read = read_reply(APP, sample.text)
         assert read.faults == ()
         assert read.delta is not None
-        assert said(APP, read.answer, read.delta) == sample.text
+        assert format_reply(APP, read.answer, read.delta) == sample.text
         assert constraints.compile(grammar(tuple(line.number for line in order.lines)), Vocabulary.of_bytes()).accepts(
             sample.text.encode()
         )
 
-        after = take(conversation, utterance, read.answer, read.delta)
-        found = desk(turn_request(after, "x"))
+        after = add_turn(conversation, utterance, read.answer, read.delta)
+        found = order_prompt(turn_request(after, "x"))
         assert found is not None, sample
         known = {line.number for line in order.lines}
         items = read.delta.get("items", {})
@@ -106,7 +105,7 @@ def test_every_kind_of_draw_is_let_through_and_moves_the_order(name: str) -> Non
 def test_the_runtime_reads_the_prompt_that_was_drawn(samples: list[Sample]) -> None:
     for sample in samples[:60]:
         order, asked, utterance = order_of(sample.prompt)
-        found = desk(turn_request(begun(order, asked), utterance))
+        found = order_prompt(turn_request(begun(order, asked), utterance))
 
         assert found is not None
         assert found[0] == sample.prompt
@@ -121,7 +120,7 @@ def test_sums_are_those_of_the_calculator_and_of_the_whole_order(samples: list[S
         assert [span.text for span in sample.answer if span.weight < 1] == [f" {match[2]}"]
         order, _, _ = order_of(sample.prompt)
         read = read_reply(APP, sample.text)
-        state = take(begun(order, ""), "x", read.answer, read.delta).state["items"]
+        state = add_turn(begun(order, ""), "x", read.answer, read.delta).state["items"]
         assert isinstance(state, dict)
         terms = [
             f"{line['quantity']}*{MENU[str(line['name'])].price}"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from taiwa.models.builtin.reading.menu import COUNTED, MEASURES, MENU, PLAIN, SIZES
+from taiwa.models.builtin.order_desk import COUNTED, MEASURES, MENU, PLAIN, SIZES
 from training.builtin import samples
 
 KEY = Path(samples.__file__).with_name("keys") / "coffee_shop.yaml"

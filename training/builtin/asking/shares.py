@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from random import Random
 
-from taiwa.models.builtin.reading.asking import compact
+from taiwa.models.builtin.requests import compact
 from training.builtin.asking import threads, work, world
 from training.builtin.asking.scenes import Scene, Stage
 from training.builtin.samples import Draw, Sample, Share, Span
@@ -17,7 +17,7 @@ SCENES: Mapping[str, tuple[Make, float]] = {
     "thread": (threads.thread, 13),
     "bare": (work.bare, 7),
     "group": (work.group, 5),
-    "dangling": (work.dangling, 8),
+    "dangling": (work.unresolved_references, 8),
     "action": (work.action, 8),
     "trouble": (work.trouble, 6),
     "advice": (work.advice, 9),

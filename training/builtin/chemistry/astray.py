@@ -3,7 +3,7 @@
 import re
 from random import Random
 
-from taiwa.tools.formula import formula
+from taiwa.tools.chemical_formulas import formula
 from taiwa.tools.stoichiometry import balance
 from training.builtin.chemistry.naming import amounts, decimal, style_of
 from training.builtin.chemistry.reacting import Told, given_out, known, phrase, prompt, told

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import cache
 from random import Random
 
-from taiwa.tools.formula import formula
+from taiwa.tools.chemical_formulas import formula
 from training.builtin.chemistry.naming import decimal, misspelt, said, usual
 from training.builtin.chemistry.reacting import known, prompt
 from training.builtin.chemistry.working import Working

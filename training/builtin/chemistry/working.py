@@ -6,7 +6,7 @@ from functools import lru_cache
 from random import Random
 from typing import Literal
 
-from taiwa.flows.calling import shown
+from taiwa.flows.solve.rationale import shown
 from taiwa.tools import calculator, molar_mass, stoichiometry
 from taiwa.tools.calculator import calculate
 from training.builtin.samples import Sample, Span

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from taiwa.models.builtin.reading.desk import OrderLine
-from taiwa.models.builtin.reading.menu import COUNTED, MENU
+from taiwa.models.builtin.order_desk import COUNTED, MENU, OrderLine
 from training.builtin.desk.english_words import MILK_WORDS, STANDS
 from training.builtin.desk.japanese_words import ADDED, SIZE_WORDS
 from training.builtin.desk.ordering import tongue

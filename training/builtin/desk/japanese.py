@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 from typing import TypeAlias
 
-from taiwa.models.builtin.reading.menu import MENU
+from taiwa.models.builtin.order_desk import MENU
 from training.builtin.desk.japanese_words import ADDED, NOUNS, SIZE_WORDS, STANDS
 from training.builtin.desk.wishes import DRINKS, Extra, Wish
 from training.builtin.desk.wording import fill

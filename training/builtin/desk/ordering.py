@@ -5,8 +5,7 @@ from dataclasses import replace
 from random import Random
 from types import ModuleType
 
-from taiwa.models.builtin.reading.desk import OrderLine
-from taiwa.models.builtin.reading.menu import MENU
+from taiwa.models.builtin.order_desk import MENU, OrderLine
 from training.builtin.desk import english, english_talk, japanese, japanese_talk
 from training.builtin.desk.foreign import foreign_order
 from training.builtin.desk.replies import listed, missing

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from taiwa.models.builtin.reading.desk import OrderLine
-from taiwa.models.builtin.reading.menu import COUNTED, MEASURES, MENU
+from taiwa.models.builtin.order_desk import COUNTED, MEASURES, MENU, OrderLine
 from training.builtin.desk.english import plural
 from training.builtin.desk.japanese_words import ADDED, NOUNS, SHOWN, SIZE_WORDS
 from training.builtin.desk.wishes import DRINKS

@@ -9,9 +9,8 @@ from random import Random
 from typing import TypeAlias
 
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.plain import plain
-from taiwa.models.builtin.reading.desk import CONFIRMED, Order, OrderLine, prompt
-from taiwa.models.builtin.reading.menu import MENU
+from taiwa.models.builtin.order_desk import CONFIRMED, MENU, Order, OrderLine, prompt
+from taiwa.models.builtin.prompt_text import plain
 from taiwa.tools import calculator
 from training.builtin.desk import english_lines, japanese_lines
 from training.builtin.desk.changing_words import CHANGES

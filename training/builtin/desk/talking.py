@@ -4,8 +4,7 @@ import re
 from dataclasses import replace
 from random import Random
 
-from taiwa.models.builtin.reading.desk import CONFIRMED
-from taiwa.models.builtin.reading.menu import MENU
+from taiwa.models.builtin.order_desk import CONFIRMED, MENU
 from training.builtin.desk.english_talk import TAIL, WANT
 from training.builtin.desk.ordering import tongue
 from training.builtin.desk.replies import kinds, listed, missing

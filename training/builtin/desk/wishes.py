@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeAlias
 
-from taiwa.models.builtin.reading.desk import OrderLine
-from taiwa.models.builtin.reading.menu import CREAMERS, FLAVOURS, MENU, MILKS, SWEETENERS
+from taiwa.models.builtin.order_desk import CREAMERS, FLAVOURS, MENU, MILKS, SWEETENERS, OrderLine
 
 __all__ = ["DRINKS", "SHORT_DRINKS", "Extra", "Wish", "extra", "extras", "quantity", "wish", "wishes"]
 

@@ -1,31 +1,214 @@
-"""The built-in model in numpy: a decoder-only transformer with a cache of keys and values.
+"""Transformer in numpy with KV cache; weights."""
 
-Pre-norm with RMSNorm, rotary positions on half-split pairs, queries and keys normalised per head, a gated feed-forward part,
-embedding and output head tied. As queries and keys are normalised, no score exceeds the root of a head's width: the softmax
-needs no maximum taken off, and what may not be seen is multiplied by nought. Gains of norms are folded into what follows them.
-"""
-
+import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, cast
+from copy import copy
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taiwa.constraints.vocabulary import Vocabulary
-from taiwa.kernel.errors import ConfigError
-from taiwa.models.builtin.track import CachedTrack
-from taiwa.models.builtin.weights import Weights
+from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.records import Json
+from taiwa.safetensors_file import parse_header, read_tensor
 
 if TYPE_CHECKING:
-    from taiwa.models.decoding.source import Logits, Rows
+    from collections.abc import Mapping
+    from importlib.resources.abc import Traversable
 
-__all__ = ["Network", "NetworkTrack"]
+    from taiwa.models.inprocess.decode_loop import Logits, Rows
+
+    Tensors = Mapping[str, NDArray[np.float32]]
+
+__all__ = ["CHUNK", "Config", "Network", "NetworkTrack", "Weights", "loaded"]
+
 
 Array: TypeAlias = NDArray[np.float32]
+
+CHUNK = 256
+"""So many tokens are read at a time: attention takes memory for each pair of a new and an old one."""
+
+ROOM = 128
+"""For so many tokens a cache is made at first; it doubles as a text grows."""
+
+
+class CachedTrack(ABC):
+    """A text as far as a model has read it; see `taiwa.models.inprocess.decode_loop.TokenSequence`. The cache is (…, places, width)."""
+
+    def __init__(self, context: int, axes: Sequence[int], width: int) -> None:
+        self._context = context
+        self.tokens: list[int] = []
+        self.cache: Array = np.zeros((*axes, min(ROOM, context), width), np.float32)
+
+    def read(self, tokens: Sequence[int], rows: "Rows | None" = None) -> "Logits":
+        """Read more tokens, and give the logits behind the last.
+
+        Raises:
+            InputError: the text becomes longer than the model can read.
+        """
+        total = len(self.tokens) + len(tokens)
+        if total > self._context:
+            raise InputError(f"the text has {total:,} tokens, and the model reads {self._context:,} at most")
+        self._grow(total)
+        state: Array | None = None
+        for start in range(0, len(tokens), CHUNK):
+            part = tokens[start : start + CHUNK]
+            state = self._run(part)
+            self.tokens.extend(part)
+        assert state is not None, "there is nothing behind no token"
+        return self._logits(state, rows)
+
+    def rollback(self, count: int) -> None:
+        """Forget the last tokens."""
+        if count:
+            del self.tokens[-count:]
+
+    def fork(self) -> Self:
+        """The same text on a track of its own."""
+        other = copy(self)
+        other.cache = self.cache.copy()
+        other.tokens = list(self.tokens)
+        return other
+
+    def bundle(self, count: int) -> None:  # noqa: ARG002  (the seam's)
+        """Texts are written one after the other: side by side they would hardly be quicker."""
+        return
+
+    @abstractmethod
+    def _run(self, tokens: Sequence[int]) -> Array:
+        """What stands behind the last of some tokens; their keys and values are kept, and there is room for them."""
+
+    @abstractmethod
+    def _logits(self, state: Array, rows: "Rows | None") -> "Logits":
+        """The logits of all tokens, or of some, from what `_run` gave."""
+
+    def _grow(self, total: int) -> None:
+        *axes, room, width = self.cache.shape
+        if total <= room:
+            return
+        while room < total:
+            room *= 2
+        cache: Array = np.zeros((*axes, min(room, self._context), width), np.float32)
+        cache[..., : len(self.tokens), :] = self.cache[..., : len(self.tokens), :]
+        self.cache = cache
+
+
+FORMAT = "taiwa-builtin-1"
+
+LARGEST = 1 << 20
+
+MOST_LAYERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The sizes of a model, and what its positions turn by."""
+
+    dim: int
+    layers: int
+    heads: int
+    hidden: int
+    vocab: int
+    context: int
+    theta: float
+    eps: float
+
+    @property
+    def width(self) -> int:
+        """Numbers of one head."""
+        return self.dim // self.heads
+
+    def shapes(self) -> "Mapping[str, tuple[int, ...]]":
+        """The tensors that there must be."""
+        found: dict[str, tuple[int, ...]] = {"embed": (self.vocab, self.dim), "norm": (self.dim,)}
+        for layer in range(self.layers):
+            found |= {
+                f"{layer}.norm1": (self.dim,),
+                f"{layer}.qkv": (3 * self.dim, self.dim),
+                f"{layer}.out": (self.dim, self.dim),
+                f"{layer}.norm2": (self.dim,),
+                f"{layer}.up": (2 * self.hidden, self.dim),
+                f"{layer}.down": (self.dim, self.hidden),
+            }
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A model as numbers: its sizes and its tensors, with 32 bits a number; and the digest of its vocabulary, where it says it."""
+
+    config: Config
+    tensors: "Tensors"
+    vocabulary: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many numbers there are."""
+        return sum(each.size for each in self.tensors.values())
+
+
+def loaded(path: "Path | Traversable") -> Weights:
+    """Read a file of weights.
+
+    Raises:
+        ConfigError: it is missing or broken, or holds another kind of model.
+    """
+    try:
+        held = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror}): install taiwa again") from None
+    try:
+        return _read(held)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ConfigError(f"{path} holds no weights of the built-in model ({error}): install taiwa again") from None
+
+
+def _read(data: bytes) -> Weights:
+    import numpy as np
+
+    header = parse_header(data, len(data))
+    metadata = header.metadata
+    if metadata.get("format") != FORMAT:
+        raise ValueError(f"its format is {metadata.get('format')!r}, not {FORMAT!r}")
+    config = _config(json.loads(metadata["config"]))
+    tensors: dict[str, NDArray[np.float32]] = {}
+    for name, shape in config.shapes().items():
+        info = header.tensors[name]
+        if info.shape != shape:
+            raise ValueError(f"{name} has the shape {list(info.shape)}, not {list(shape)}")
+        tensors[name] = read_tensor(data, info)
+        if not np.isfinite(tensors[name]).all():
+            raise ValueError(f"{name} holds what is no number")
+    return Weights(config, tensors, metadata.get("vocabulary", ""))
+
+
+def _config(told: dict[str, Json]) -> Config:
+    given: dict[str, float] = {}
+    for field in fields(Config):
+        number = told.get(field.name)
+        whole = field.type in (int, "int")
+        if not _is_number(number) or not 0 < number <= LARGEST or (whole and number != int(number)):
+            raise ValueError(f"{field.name} is {number!r}")
+        given[field.name] = int(number) if whole else float(number)
+    config = Config(**given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (whole numbers are made so)
+    if config.layers > MOST_LAYERS or config.dim % config.heads or config.width % 2:
+        raise ValueError(f"{config.heads} heads do not divide {config.dim} numbers evenly")
+    return config
+
+
+def _is_number(given: Json) -> TypeGuard[int | float]:
+    return isinstance(given, (int, float)) and not isinstance(given, bool)
+
+
 PIECE = 400_000
 """Numbers of a matrix that a library of linear algebra multiplies with one vector without waking threads, which takes longer."""
+
 HALF = np.float32(0.5)
+
 SPARSE = 4
 """Where fewer than one in so many rows of the head are wanted, they are gathered; else all are computed."""
 
@@ -39,7 +222,7 @@ class _Layer:
 
 
 class Network:
-    """The model; see `taiwa.models.decoding.source.Source`.
+    """The model; see `taiwa.models.inprocess.decode_loop.Backend`.
 
     Raises:
         ConfigError: the vocabulary is another model's.
@@ -91,7 +274,7 @@ class Network:
 
 
 class NetworkTrack(CachedTrack):
-    """A text as far as the model has read it; see `taiwa.models.decoding.source.Track`."""
+    """A text as far as the model has read it; see `taiwa.models.inprocess.decode_loop.TokenSequence`."""
 
     def __init__(self, network: Network) -> None:
         config = network.config

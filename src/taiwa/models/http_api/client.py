@@ -17,13 +17,13 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError
-from taiwa.kernel.values import Ability, Chunk, Finished, Request, user
+from taiwa.kernel.messages import Capability, Chunk, Request, StreamEnd, user
 from taiwa.models.http_api.base_url import BaseUrl, parse_base_url
 from taiwa.models.http_api.connections import Connections, Pool, connection_faults
 from taiwa.models.http_api.errors import Endpoint, Stage, map_fault, quoted, wait_asked
+from taiwa.models.http_api.provider_interface import Codec, Enforce, Target, WireRequest
 from taiwa.models.http_api.retries import Clock, Deadline, RequestLimits, RetryPolicy
 from taiwa.models.http_api.secrets import MASK, Secret, mask_error
-from taiwa.models.wire import Call, Codec, Hold, Target
 
 if TYPE_CHECKING:
     import httpx2
@@ -163,18 +163,18 @@ class HttpModel:
         return self.target.name
 
     @property
-    def abilities(self) -> frozenset[Ability]:
+    def capabilities(self) -> frozenset[Capability]:
         """What its server can do."""
-        return self.target.abilities
+        return self.target.capabilities
 
-    def holding(self, hold: Hold) -> "HttpModel":
+    def holding(self, hold: Enforce) -> "HttpModel":
         """Return the same model with another way to treat what its server does not enforce; it has its own connections."""
-        from taiwa.models.openai import held_so
+        from taiwa.models.http_api.openai_chat import held_so
 
         return HttpModel(held_so(self.target, hold), self._key, limits=self.limits, retry=self.retry, clock=self.clock)
 
     def stream(self, request: Request) -> Generator[Chunk]:
-        """Yield the answer in chunks, the last one `Finished`; closing the iterator closes the connection at once.
+        """Yield the answer in chunks, the last one `StreamEnd`; closing the iterator closes the connection at once.
 
         Raises:
             ModelError: the call failed.
@@ -185,14 +185,14 @@ class HttpModel:
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         """As `stream`; cancelling the task closes the connection at once."""
         call = self.target.codec.encode(request)
-        keeping = None
+        check = None
         if call.enforcement is not None:
-            from taiwa.models.keeping import Keeping
+            from taiwa.models.http_api.constraint_encoding import ConstraintCheck
 
-            keeping = Keeping(call.enforcement, request)
+            check = ConstraintCheck(call.enforcement, request)
         async with aclosing(self._attempts(self._outgoing("POST", call, request), _Attempt.answer)) as chunks:
             async for chunk in chunks:
-                yield chunk if keeping is None else keeping.seen(chunk)
+                yield chunk if check is None else check.seen(chunk)
 
     def fetch(self, path: str) -> bytes:
         """Return a document of the server, such as its list of models (`models`).
@@ -203,10 +203,10 @@ class HttpModel:
         # a protocol's own headers, its version for one, are those of any of its calls
         call = self.target.codec.encode(Request((user("x"),)))
         own = tuple(header for header in call.headers if header[0] != "content-type")
-        [body] = _iterate(self._attempts(self._outgoing("GET", Call(path, b"", own)), _Attempt.whole))
+        [body] = _iterate(self._attempts(self._outgoing("GET", WireRequest(path, b"", own)), _Attempt.whole))
         return body
 
-    def send(self, call: Call) -> bytes:
+    def send(self, call: WireRequest) -> bytes:
         """Return the response to a call as it comes, for calls that no `Request` expresses.
 
         Raises:
@@ -241,7 +241,7 @@ class HttpModel:
                         raise
                 await self.clock.sleep(wait)
 
-    def _outgoing(self, method: str, call: Call, request: Request | None = None) -> _Outgoing:
+    def _outgoing(self, method: str, call: WireRequest, request: Request | None = None) -> _Outgoing:
         """Write a call; httpx2 adds the headers `host` and `content-length`, and nothing else.
 
         Raises:
@@ -371,13 +371,13 @@ class _Attempt:
         return self._unpaid and self._stage != "given" and self.headers.get("x-should-retry") != "false"
 
     async def answer(self, transport: "httpx2.AsyncHTTPTransport") -> AsyncGenerator[Chunk]:
-        """Yield the chunks of an answer; `Finished` comes when the connection is free again, as no reader reads on after it.
+        """Yield the chunks of an answer; `StreamEnd` comes when the connection is free again, as no reader reads on after it.
 
         Raises:
             ModelError: the call failed.
         """
         request = self._call.request
-        finished: Finished | None = None
+        finished: StreamEnd | None = None
         ended = False
         try:
             body = await self._open(transport)
@@ -397,7 +397,7 @@ class _Attempt:
                     raise
                 for chunk in chunks:
                     self._stage = "given"
-                    if isinstance(chunk, Finished):
+                    if isinstance(chunk, StreamEnd):
                         finished = chunk
                     else:
                         yield chunk

@@ -10,16 +10,14 @@ from threading import Lock
 from typing import Literal
 
 from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError, TaiwaError
-from taiwa.kernel.records import Json
-from taiwa.models.anthropic import AnthropicMessages
-from taiwa.models.body import written
+from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at
+from taiwa.models.http_api.anthropic import AnthropicMessages
+from taiwa.models.http_api.api_keys import find_key
 from taiwa.models.http_api.base_url import parse_base_url
 from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.provider_interface import WireRequest, parse, written
 from taiwa.models.http_api.retries import RequestLimits, RetryPolicy
-from taiwa.models.keys import find_key
-from taiwa.models.loose import count_at, item_at, items_at, parse, text_at
-from taiwa.models.names import resolve
-from taiwa.models.wire import Call
+from taiwa.models.registry import resolve
 from taiwa.retrieval import Index
 from taiwa.retrieval.embedding import Embedder, Vectors, unit_rows
 from taiwa.retrieval.hybrid import HybridIndex
@@ -124,7 +122,7 @@ class EmbeddingEndpoint:
         # A server takes an empty text for a mistake.
         given: list[Json] = [text or " " for text in texts]
         body = written({"model": self.model.target.model, "input": given})
-        raw = self.model.send(Call(PATH, body, (("content-type", "application/json"),)))
+        raw = self.model.send(WireRequest(PATH, body, (("content-type", "application/json"),)))
         try:
             data = parse(raw)
         except ValueError:

@@ -12,7 +12,7 @@ from time import time
 from typing import Literal, NamedTuple, TypeAlias, cast
 
 from taiwa.kernel.errors import (
-    AuthError,
+    AuthenticationError,
     ModelError,
     OverloadedError,
     ProtocolError,
@@ -21,8 +21,9 @@ from taiwa.kernel.errors import (
     TimeoutError,
     UnsupportedError,
 )
-from taiwa.kernel.records import Json
-from taiwa.models.loose import count_at, item_at, mend, parse, text_at
+from taiwa.kernel.records import Json, count_at, item_at, text_at
+from taiwa.kernel.text import join_surrogates
+from taiwa.models.http_api.provider_interface import parse
 
 __all__ = [
     "Endpoint",
@@ -68,12 +69,15 @@ STATUSES: Mapping[int, str] = {
 
 SENTENCES: Mapping[str, tuple[type[ModelError], str]] = {
     # The server's words are left out: some servers repeat the key.
-    "auth": (AuthError, "{who} does not accept the key for {model}{code}; set it with `taiwa keys set`"),
+    "auth": (AuthenticationError, "{who} does not accept the key for {model}{code}; set it with `taiwa keys set`"),
     "forbidden": (
-        AuthError,
+        AuthenticationError,
         "{who} does not let this key use {model}{code}{said}; give it the right, or set another with `taiwa keys set`",
     ),
-    "credit": (AuthError, "{who} says that no credit is left behind this key{code}; see the provider's billing page"),
+    "credit": (
+        AuthenticationError,
+        "{who} says that no credit is left behind this key{code}; see the provider's billing page",
+    ),
     "rate": (RateLimitError, "{who} gets too many requests{code}{wait}{said}"),
     "busy": (OverloadedError, "{who} cannot answer now{code}{said}"),
     "time": (TimeoutError, "{who} took too long{code}{said}"),
@@ -137,7 +141,7 @@ class Complaint(NamedTuple):
 
 def quoted(text: str, limit: int = QUOTED) -> str:
     """Make a server's words fit to stand in an error: one line, printable, short, and without anything like a key."""
-    head = SECRET.sub("[key]", mend(text[: 4 * limit]))
+    head = SECRET.sub("[key]", join_surrogates(text[: 4 * limit]))
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in head).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
@@ -297,8 +301,8 @@ def _error(complaint: Complaint, status: int | None, server: Server, wait: float
     if kind is RateLimitError:
         return RateLimitError(message, retry_after=wait, status=status)
     if kind is UnsupportedError:
-        ability = "json_schema" if verdict == "schema" else complaint.parameter
-        return UnsupportedError(message, ability=ability, status=status)
+        capability = "json_schema" if verdict == "schema" else complaint.parameter
+        return UnsupportedError(message, capability=capability, status=status)
     return kind(message, status=status)
 
 

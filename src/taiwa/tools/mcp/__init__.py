@@ -1,4 +1,4 @@
-"""Tools over the Model Context Protocol, both ways: ours for others (`serve`), and those of others for us (`mounted`).
+"""Tools over the Model Context Protocol, both ways: ours for others (`serve_mcp`), and those of others for us (`mcp_tools`).
 
 Needs the extra: `pip install 'taiwa[mcp]'`.
 """
@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from taiwa.isolation import ProcessLimits
 from taiwa.kernel.errors import ConfigError
-from taiwa.kernel.protocols import Tool
+from taiwa.kernel.runtime import Tool
 
 if TYPE_CHECKING:
-    from taiwa.tools.mcp.connection import Mount
+    from taiwa.tools.mcp.connection import McpServerConnection
 
-__all__ = ["mount", "mounted", "serve"]
+__all__ = ["connect_mcp_server", "mcp_tools", "serve_mcp"]
 
 USUAL = ProcessLimits(seconds=30.0)
 
 
-def serve(tools: Iterable[Tool]) -> None:
+def serve_mcp(tools: Iterable[Tool]) -> None:
     """Serve tools over standard input and output until the input ends.
 
     Raises:
@@ -32,8 +32,10 @@ def serve(tools: Iterable[Tool]) -> None:
     run(tuple(tools))
 
 
-def mount(command: str | Sequence[str], limits: ProcessLimits = USUAL, taken: Iterable[str] = ()) -> "Mount":
-    """Start a server of somebody else's tools; `mount(...).tools` are untrusted tools until `close`.
+def connect_mcp_server(
+    command: str | Sequence[str], limits: ProcessLimits = USUAL, taken: Iterable[str] = ()
+) -> "McpServerConnection":
+    """Start a server of somebody else's tools; `connect_mcp_server(...).tools` are untrusted tools until `close`.
 
     `command` is split as a shell would and run without one. The server gets none of your environment but HOME, PATH and
     the like. A tool whose name is among `taken`, or a built-in's, gets the server's name in front.
@@ -42,13 +44,13 @@ def mount(command: str | Sequence[str], limits: ProcessLimits = USUAL, taken: It
         ConfigError: the extra is not installed, or the server did not start.
     """
     _needed()
-    from taiwa.tools.mcp.connection import Mount
+    from taiwa.tools.mcp.connection import McpServerConnection
 
-    return Mount(command, limits, taken)
+    return McpServerConnection(command, limits, taken)
 
 
 @contextmanager
-def mounted(*commands: str | Sequence[str], limits: ProcessLimits = USUAL) -> Generator[tuple[Tool, ...]]:
+def mcp_tools(*commands: str | Sequence[str], limits: ProcessLimits = USUAL) -> Generator[tuple[Tool, ...]]:
     """The tools of servers, each started by a command; the servers are stopped at the end.
 
         with mounted("npx some-server", ["python", "my_server.py"]) as tools:
@@ -60,7 +62,7 @@ def mounted(*commands: str | Sequence[str], limits: ProcessLimits = USUAL) -> Ge
     tools: list[Tool] = []
     with ExitStack() as stack:
         for command in commands:
-            found = stack.enter_context(mount(command, limits, [each.spec.name for each in tools]))
+            found = stack.enter_context(connect_mcp_server(command, limits, [each.spec.name for each in tools]))
             tools += found.tools
         yield tuple(tools)
 

@@ -27,13 +27,14 @@ from mcp.types import Tool as Listed
 
 from taiwa.isolation import ProcessLimits
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
+from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.records import Json, canonical
-from taiwa.kernel.values import ToolResult, ToolSpec
-from taiwa.tools.catalogue import builtin
-from taiwa.tools.foreign import harmless, harmless_schema
+from taiwa.kernel.text import clean_untrusted
 from taiwa.tools.mcp.results import failure, unwrapped
+from taiwa.tools.mcp_client import harmless_schema
+from taiwa.tools.registry import builtin
 
-__all__ = ["Mount", "Mounted"]
+__all__ = ["McpServerConnection", "McpTool"]
 
 START_SECONDS = 30.0
 MORE_SECONDS = 5.0
@@ -50,12 +51,12 @@ FAULTS = (MCPError, RuntimeError, ValueError, OSError, anyio.ClosedResourceError
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Mounted:
+class McpTool:
     """One tool of a foreign server; its specification says that it is untrusted."""
 
     spec: ToolSpec
     own_name: str
-    mount: "Mount"
+    mount: "McpServerConnection"
 
     def __repr__(self) -> str:
         return f"Mounted({self.spec.name})"
@@ -69,7 +70,7 @@ class Mounted:
         return self.mount.call(self, arguments)
 
 
-class Mount:
+class McpServerConnection:
     """A foreign server that runs until `close`; calls from several threads run side by side."""
 
     def __init__(self, command: str | Sequence[str], limits: ProcessLimits, taken: Iterable[str] = ()) -> None:
@@ -97,7 +98,7 @@ class Mount:
     def __repr__(self) -> str:
         return f"Mount({self._command})"
 
-    def __enter__(self) -> "Mount":
+    def __enter__(self) -> "McpServerConnection":
         return self
 
     def __exit__(
@@ -109,11 +110,11 @@ class Mount:
         """Stop the server and all that it started."""
         self._end()
 
-    def call(self, tool: Mounted, arguments: Mapping[str, Json]) -> ToolResult:
+    def call(self, tool: McpTool, arguments: Mapping[str, Json]) -> ToolResult:
         """Call a tool of the server.
 
         Raises:
-            ToolError: as `Mounted.call` says.
+            ToolError: as `McpTool.call` says.
         """
         name = tool.spec.name
         try:
@@ -150,9 +151,9 @@ class Mount:
         value = unwrapped(content) if content is not None else words[:longest]
         if not words and content is not None:
             words = canonical(value).decode()
-        return ToolResult(harmless(words, longest), name, value=value)
+        return ToolResult(clean_untrusted(words, longest), name, value=value)
 
-    def _mounted(self, listed: Iterable[Listed], taken: set[str]) -> Iterable[Mounted]:
+    def _mounted(self, listed: Iterable[Listed], taken: set[str]) -> Iterable[McpTool]:
         """Each tool under a name that nobody else has and every protocol can write."""
         told = self._client.server_info
         server = _name(told.name if told is not None else PurePath(self._command).name)[:24]
@@ -163,9 +164,9 @@ class Mount:
             if name in taken:
                 continue
             taken.add(name)
-            about = f"(From the server {server}.) {harmless(one.description or one.title or '', LONGEST_ABOUT)}"
+            about = f"(From the server {server}.) {clean_untrusted(one.description or one.title or '', LONGEST_ABOUT)}"
             spec = ToolSpec(name, " ".join(about.split()), _parameters(one.input_schema), trust="untrusted")
-            yield Mounted(spec, one.name, self)
+            yield McpTool(spec, one.name, self)
 
     def _last_words(self) -> str:
         """The last line that the server wrote for people."""
@@ -268,7 +269,7 @@ def _shown(block: object) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join(harmless(text, LONGEST_ERROR).split())
+    return " ".join(clean_untrusted(text, LONGEST_ERROR).split())
 
 
 def _reason(error: Exception) -> str:

@@ -18,12 +18,11 @@ from mcp.types import (
 )
 from mcp.types import Tool as Listed
 
-from taiwa.kernel.errors import TaiwaError, ToolError, UnknownToolError
-from taiwa.kernel.foreign import Foreign
-from taiwa.kernel.protocols import Tool
-from taiwa.kernel.values import ToolSpec
-from taiwa.tools.catalogue import builtin
+from taiwa.kernel.errors import TaiwaError, ToolError, ToolErrorBoundary, UnknownToolError
+from taiwa.kernel.messages import ToolSpec
+from taiwa.kernel.runtime import Tool
 from taiwa.tools.mcp.results import failed, wrapped
+from taiwa.tools.registry import builtin
 
 __all__ = ["run", "server"]
 
@@ -65,7 +64,7 @@ def _called(known: dict[str, Tool], asked: CallToolRequestParams) -> CallToolRes
             raise UnknownToolError(
                 f"there is no tool {asked.name!r}", code="unknown_tool", hint=f"tools: {', '.join(known) or 'none'}"
             )
-        with Foreign(asked.name):
+        with ToolErrorBoundary(asked.name):
             result = tool.call(asked.arguments or {})
     except TaiwaError as caught:
         error = caught if isinstance(caught, ToolError) else ToolError(caught.message)

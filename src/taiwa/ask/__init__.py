@@ -1,0 +1,1 @@
+"""The dialogue before retrieval, and answers with citations: programs without I/O."""

@@ -1,0 +1,126 @@
+"""What an utterance is where its words alone tell it: a greeting, thanks, a command, a wish for a person, a choice.
+
+Patterns come first, in three languages, and match whole utterances only: `thanks` is thanks, and `thanks to whom do I owe the
+form?` is a question. So small talk costs no call, and is never rewritten into a question that nobody asked.
+"""
+
+import re
+from collections.abc import Sequence
+from unicodedata import normalize
+
+from taiwa.ask.types import Option, Route
+
+__all__ = ["chosen", "named", "numbered", "route_of"]
+
+
+LONGEST = 60
+
+ENDS = r"[\s!！.。、,，~〜～♪😊🙏🙇]*"
+
+PATTERNS: tuple[tuple[Route, str], ...] = (
+    (
+        "greeting",
+        r"(?:hi|hello|hey|good (?:morning|afternoon|evening|day))(?: (?:there|all|everyone|again))?|how are you(?: (?:today|doing))?\??|"
+        r"こんにち[はわ]|こんばん[はわ]|おはよう(?:ございます)?|はじめまして|お疲れ(?:さま|様)(?:です|でした)?|もしもし|やあ|元気(?:ですか)?\??|"
+        r"你好(?:吗|啊|呀)?\??|您好|大家好|早上好|早安|下午好|晚上好|嗨|哈喽",
+    ),
+    (
+        "thanks",
+        r"(?:ok(?:ay)?,? )?(?:many |thank you |thanks )?(?:thanks|thank you|thx|cheers|much appreciated|got it)(?: (?:a lot|so much|very much|again|for (?:the|your) help))?|"
+        r"(?:どうも|本当に)?ありがとう(?:ございま(?:す|した))?|どうも|助かりました|(?:了解|承知)(?:です|しました)?|わかりました|分かりました|"
+        r"(?:非常|十分|多)?(?:谢谢|感谢)(?:你|您|啦|了)?(?:的帮助)?|多谢|明白了|知道了|好的,?谢谢",
+    ),
+    (
+        "farewell",
+        r"(?:good)?bye(?: bye)?|see you(?: (?:later|soon|tomorrow))?|good night|that(?:'| i)s all|"
+        r"さようなら|さよなら|おやすみ(?:なさい)?|失礼します|失礼しました|またね|以上です|"
+        r"再见|拜拜|晚安|回头见",
+    ),
+    (
+        "command",
+        r"/\S+.*|(?:stop|cancel|quit|exit|reset|clear|help|start over|never ?mind)|"
+        r"(?:中止|停止|終了|キャンセル|リセット|ヘルプ|やめて|やめます|最初から)(?:する|して|してください)?|"
+        r"(?:停止|取消|退出|结束|重置|帮助|算了|重新开始)(?:吧)?",
+    ),
+    (
+        "person",
+        r"(?:(?:please |can i |could i |may i |i(?:'d| would) like to |i want to |let me )?(?:talk|speak|connect me|hand me over)(?: to| with)? (?:a |an |some |the )?"
+        r"(?:human|person|people|someone|somebody|operator|real person|colleague|staff)(?: please)?\??)|operator|"
+        r"(?:担当者?|人|人間|オペレーター|係の方|窓口)(?:の方)?(?:に|と|へ)?(?:つないで|繋いで|代わって|替わって|話したい|相談したい|話させて)(?:です|ください|下さい|くれますか)?|"
+        r"(?:请)?(?:帮我)?(?:转|找|接)(?:人工|真人|客服|负责人|同事)(?:服务|客服)?|人工(?:客服|服务)?",
+    ),
+    (
+        "just_answer",
+        r"(?:please )?just (?:answer|tell me|search|look(?: it up)?)(?: (?:it|me|the question))?(?: please| anyway)?|(?:please )?answer (?:me |it )?anyway|go ahead(?: and answer)?|(?:no more|stop asking) questions|stop asking(?: me)?|"
+        r"(?:it )?does(?:n't| not) matter|whatever|any(?: of them)?|all of (?:them|these)|i don't (?:know|care)|"
+        r"(?:いいから|もう|とにかく|とりあえず|そのまま|すぐに?|、)*(?:答えて|教えて|調べて)(?:ください|下さい)?|質問(?:は)?(?:もう)?(?:いい|しないで|やめて)(?:から|です|ください)?(?:答えて)?|どれでも(?:いい)?(?:です)?|"
+        r"全部(?:です)?|すべて(?:です)?|わからない(?:です)?|分かりません|わかりません|"
+        r"(?:请)?(?:直接)?(?:回答|告诉我|查一下)(?:吧|就行)?|别(?:再)?问了|不要再问了|都可以|都行|随便|全部|不知道",
+    ),
+    (
+        "none",
+        r"none(?: of (?:these|those|them|the above))?|neither(?: of them)?|something else|other|"
+        r"どれ(?:で)?も(?:ない|ありません|違います|違う|ちがう)(?:です)?|その他|該当なし|違います|ちがいます|"
+        r"都不是|没有(?:一个)?|以上都不是|其他(?:的)?|别的",
+    ),
+)
+
+COMPILED: tuple[tuple[Route, re.Pattern[str]], ...] = tuple(
+    (route, re.compile(rf"(?:{pattern}){ENDS}", re.IGNORECASE)) for route, pattern in PATTERNS
+)
+
+ONLY_ASKED: frozenset[Route] = frozenset({"just_answer", "none"})
+"""What means this only as a reply to a question: `all of them` begins nothing."""
+
+ALWAYS = re.compile(r"just (?:answer|search)|no more|stop asking|質問|いいから|别|不要再|直接", re.IGNORECASE)
+
+NUMBER = re.compile(r"[(#]?(\d{1,2})[).]?(?:番(?:目)?|号|です|个|，|。)*")
+
+
+def route_of(text: str, *, asked: bool = False) -> Route:
+    """Say what an utterance is; "" where its words alone do not tell. `asked`: it replies to a question back.
+
+    >>> route_of("ありがとうございます!"), route_of("Thanks to whom?"), route_of("担当者につないでください")
+    ('thanks', '', 'person')
+    """
+    plain = " ".join(normalize("NFKC", text).split())
+    if not plain or len(plain) > LONGEST:
+        return ""
+    for route, pattern in COMPILED:
+        if pattern.fullmatch(plain) and (asked or route not in ONLY_ASKED or ALWAYS.search(plain)):
+            return route
+    return ""
+
+
+def numbered(text: str) -> bool:
+    """Whether a reply is nothing but the number of an option, be there such an option or not; there are never ten."""
+    found = NUMBER.fullmatch(_plain(text))
+    return found is not None and len(found[1]) == 1
+
+
+def named(text: str, option: Option) -> bool:
+    """Whether a reply says nothing but which option it is: its number, or its label."""
+    return numbered(text) or _plain(text) == _plain(option.label)
+
+
+def chosen(text: str, offered: Sequence[Option]) -> Option | None:
+    """Return the option that a reply names, by its number or its label.
+
+    >>> chosen("2番です", (Option("Paid leave"), Option("Sick leave"))).label
+    'Sick leave'
+    """
+    plain = _plain(text)
+    if not plain:
+        return None
+    number = NUMBER.fullmatch(plain)
+    if number and 1 <= int(number[1]) <= len(offered):
+        return offered[int(number[1]) - 1]
+    labels = [" ".join(normalize("NFKC", option.label).casefold().split()) for option in offered]
+    exact = [option for option, label in zip(offered, labels, strict=True) if label == plain]
+    holding = [option for option, label in zip(offered, labels, strict=True) if label and label in plain]
+    found = exact or holding
+    return found[0] if len(found) == 1 else None
+
+
+def _plain(text: str) -> str:
+    return " ".join(normalize("NFKC", text).casefold().split()).strip("!.。、, ")

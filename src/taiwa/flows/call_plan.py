@@ -1,0 +1,559 @@
+"""TypeChat programs as data: signatures, assignability, checks."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import ModuleType
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_type_hints
+
+from taiwa.kernel.errors import InputError, OutputValidationError
+from taiwa.kernel.records import Json, value
+from taiwa.kernel.text import truncate
+from taiwa.structured import OutputType
+from taiwa.structured.diagnostics import branch, diagnostics, find_mismatches, pointer
+from taiwa.structured.ir import (
+    About,
+    AnyNode,
+    ArrayNode,
+    LiteralNode,
+    NeverNode,
+    Node,
+    NumberNode,
+    ObjectNode,
+    StringNode,
+    TypeIR,
+    describe,
+    join_names,
+    literal,
+    members,
+    with_description,
+)
+
+__all__ = [
+    "FUNCTION",
+    "GIVEN",
+    "MOST_STEPS",
+    "REFERENCE",
+    "STEPS",
+    "UNKNOWN",
+    "Access",
+    "Function",
+    "Plan",
+    "PlannedCall",
+    "Signatures",
+    "check_plan",
+    "is_assignable",
+    "reads",
+    "references",
+    "signatures",
+    "writes",
+]
+
+
+def is_assignable(form: TypeIR, given: Node, wanted: Node) -> bool:
+    """Tell whether all that `given` admits has the type of `wanted`; both are nodes of one form."""
+    return _Pairs(form).fits(given, wanted)
+
+
+@dataclass(slots=True)
+class _Pairs:
+    """Pairs of nodes that are being compared are taken to fit: a recursive type fits if nothing on the way differs."""
+
+    form: TypeIR
+    assumed: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+
+    def fits(self, given: Node, wanted: Node) -> bool:
+        if given == wanted:
+            return True
+        options = members(wanted, self.form)
+        return all(any(self.one(each, option) for option in options) for each in members(given, self.form))
+
+    def one(self, given: Node, wanted: Node) -> bool:
+        """Compare nodes that are neither references nor unions."""
+        if isinstance(given, NeverNode) or isinstance(wanted, AnyNode):
+            return True
+        if isinstance(given, LiteralNode):
+            plain = _without_bounds(wanted)
+            return plain is not None and not any(find_mismatches(self.form, value, plain) for value in given.values)
+        if isinstance(given, StringNode) and isinstance(wanted, StringNode):
+            return wanted.format in ("", given.format)
+        if isinstance(given, NumberNode) and isinstance(wanted, NumberNode):
+            return given.integer or not wanted.integer
+        if isinstance(given, (ArrayNode, ObjectNode)) and isinstance(wanted, (ArrayNode, ObjectNode)):
+            return self.inside(given, wanted)
+        return type(given) is type(wanted) and not isinstance(wanted, LiteralNode)
+
+    def inside(self, given: ArrayNode | ObjectNode, wanted: ArrayNode | ObjectNode) -> bool:
+        """Compare what two containers hold. A form keeps its nodes, so that their ids name them."""
+        pair = (id(given), id(wanted))
+        if pair in self.assumed:
+            return True
+        before = set(self.assumed)
+        self.assumed.add(pair)
+        fits = False
+        if isinstance(given, ArrayNode) and isinstance(wanted, ArrayNode):
+            fits = self.array_fits(given, wanted)
+        elif isinstance(given, ObjectNode) and isinstance(wanted, ObjectNode):
+            fits = self.object_fits(given, wanted)
+        if not fits:
+            self.assumed = before  # whatever was found on this assumption may be wrong
+        return fits
+
+    def array_fits(self, given: ArrayNode, wanted: ArrayNode) -> bool:
+        """Compare item by item; places that a tuple names must be there, and no others where there are no others."""
+        ends = isinstance(given.items, NeverNode)
+        if isinstance(wanted.items, NeverNode) and not (ends and len(given.prefix) == len(wanted.prefix)):
+            return False
+        if len(given.prefix) < len(wanted.prefix):
+            return False
+        return all(self.fits(_item(given, at), _item(wanted, at)) for at in range(len(given.prefix) + 1))
+
+    def object_fits(self, given: ObjectNode, wanted: ObjectNode) -> bool:
+        for each in wanted.properties:
+            found = given.get(each.name)
+            if found is None:
+                if each.required or (given.extra is not None and not self.fits(given.extra, each.node)):
+                    return False
+            elif (each.required and not found.required) or not self.fits(found.node, each.node):
+                return False
+        if wanted.extra is None:
+            return True
+        rest = [each.node for each in given.properties if wanted.get(each.name) is None]
+        rest += [] if given.extra is None else [given.extra]
+        return all(self.fits(node, wanted.extra) for node in rest)
+
+
+def _item(node: ArrayNode, at: int) -> Node:
+    return node.prefix[at] if at < len(node.prefix) else node.items
+
+
+def _without_bounds(node: Node) -> Node | None:
+    """The bare type of a node that a literal may fit; None where only a value can tell."""
+    if isinstance(node, StringNode):
+        return None if node.format else StringNode()
+    return NumberNode(integer=node.integer) if isinstance(node, NumberNode) else node
+
+
+F = TypeVar("F", bound=Callable[..., object])
+
+Access: TypeAlias = Literal["read", "write"]
+"""A function that reads changes nothing, however often it is called; one that writes may."""
+
+UNKNOWN = "unknown"
+
+MARK = "__taiwa_access__"
+
+FOREIGN = ("builtins", "typing", "typing_extensions")
+"""Where the bases are whose functions are nobody's API: object, Protocol, Generic."""
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
+
+
+def reads(function: F) -> F:
+    """Declare that a function of an API changes nothing: it runs in a dry run, beside others, and without being confirmed."""
+    return _marked(function, "read")
+
+
+def writes(function: F) -> F:
+    """Declare that a function of an API changes something: it is confirmed, runs alone, and not in a dry run."""
+    return _marked(function, "write")
+
+
+def _marked(function: F, access: Access) -> F:
+    setattr(function, MARK, access)
+    return function
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter; `node` is its type in the form of all signatures."""
+
+    name: str
+    shape: OutputType[Any]
+    node: Node
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function of an API."""
+
+    name: str
+    about: str
+    access: Access
+    parameters: tuple[Parameter, ...]
+    returns: OutputType[Any]
+    node: Node
+
+    @property
+    def fewest(self) -> int:
+        """How many arguments it needs."""
+        return sum(each.required for each in self.parameters)
+
+    @property
+    def head(self) -> str:
+        """Its name and parameters in short: `buy(drink, cups?)`."""
+        return f"{self.name}({', '.join(each.name + ('' if each.required else '?') for each in self.parameters)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Signatures:
+    """All functions of an API by name, and the one form in which their types can be compared."""
+
+    name: str
+    about: str
+    functions: dict[str, Function]
+    form: TypeIR
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A function as Python knows it, without `self`."""
+
+    name: str
+    function: Callable[..., object]
+    parameters: tuple[inspect.Parameter, ...]
+    types: dict[str, Any]
+
+    @property
+    def all_types(self) -> list[Any]:
+        """The types of its parameters, then that of its result."""
+        return [*(self.types[each.name] for each in self.parameters), self.types["return"]]
+
+    def finish(self, nodes: Iterator[Node], undeclared: Access) -> Function:
+        """Make the function of an API; `nodes` gives those of its types."""
+        parameters = tuple(
+            Parameter(
+                each.name,
+                OutputType(self.types[each.name], name=each.name),
+                _with_default(next(nodes), each.default),
+                each.default is each.empty,
+            )
+            for each in self.parameters
+        )
+        about = " ".join((inspect.getdoc(self.function) or "").split())
+        access: Access = getattr(self.function, MARK, undeclared)
+        return Function(
+            self.name, about, access, parameters, OutputType(self.types["return"], name="result"), next(nodes)
+        )
+
+
+def signatures(source: type | ModuleType, undeclared: Access) -> Signatures:
+    """Read the public functions of a class or module, in the order in which they are written.
+
+    Raises:
+        InputError: a function cannot be called by name with values of known types.
+    """
+    name = source.__name__.rpartition(".")[2]
+    found = tuple(_found(name, each, given, source) for each, given in _given(source).items())
+    if not found:
+        raise InputError(f"{name} has no public function, so no program can call anything")
+    types = tuple(part for each in found for part in each.all_types)
+    form = OutputType(cast("Any", tuple)[types]).bare  # one form for all, in which a name means one type
+    assert isinstance(form.root, ArrayNode), "a tuple is a list"
+    nodes = iter(form.root.prefix)
+    functions = {each.name: each.finish(nodes, undeclared) for each in found}
+    about = " ".join(inspect.cleandoc(vars(source).get("__doc__") or "").split())
+    return Signatures(name, about, functions, form)
+
+
+def _given(source: type | ModuleType) -> dict[str, object]:
+    """The public attributes that are functions; a class takes over those of its bases."""
+    if isinstance(source, ModuleType):
+        own = {name: part for name, part in vars(source).items() if getattr(part, "__module__", "") == source.__name__}
+        places = [own]
+    else:
+        bases = [each for each in reversed(source.__mro__) if each.__module__ not in FOREIGN]
+        places = [dict(vars(each)) for each in bases]
+    found = {name: part for place in places for name, part in place.items()}
+    kinds = (staticmethod, classmethod)
+    return {
+        name: part
+        for name, part in found.items()
+        if not name.startswith("_") and (inspect.isfunction(part) or isinstance(part, kinds))
+    }
+
+
+def _found(api: str, name: str, given: Any, source: type | ModuleType) -> _Found:  # noqa: ANN401  (any kind of method)
+    function: Callable[..., object] = getattr(given, "__func__", given)
+    where = f"{api}.{name}"
+    if name == UNKNOWN or not NAME.match(name):
+        why = "it says that the API cannot do something" if name == UNKNOWN else "use at most 64 letters, digits and _"
+        raise InputError(f"{where}: no function may be called {name!r}: {why}")
+    if inspect.iscoroutinefunction(function):
+        raise InputError(f"{where} is asynchronous; a program calls plain functions")
+    parameters = tuple(inspect.signature(function).parameters.values())
+    if not isinstance(source, ModuleType) and not isinstance(given, staticmethod):
+        parameters = parameters[1:]
+    try:
+        types = get_type_hints(function, include_extras=True)
+    except (NameError, TypeError) as error:
+        raise InputError(f"{where}: its types cannot be read: {error}") from error
+    for each in parameters:
+        if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
+            raise InputError(f"{where}: {each.name!r} must be an ordinary parameter, which can be given by its name")
+    missing = [each for each in (*(part.name for part in parameters), "return") if each not in types]
+    if missing:
+        raise InputError(f"{where}: {missing[0]!r} needs a type")
+    if any(
+        before.default is not before.empty and after.default is after.empty for before, after in pairwise(parameters)
+    ):
+        raise InputError(f"{where}: parameters with a default come last, because arguments are given in order")
+    return _Found(name, function, parameters, types)
+
+
+def _with_default(node: Node, default: object) -> Node:
+    if not isinstance(default, (bool, int, float, str, type(None))):
+        return node
+    return with_description(node, About(default=default))
+
+
+STEPS, FUNCTION, GIVEN, REFERENCE = "@steps", "@func", "@args", "@ref"
+
+MOST_STEPS = 100
+
+MOST_LINES = 12
+
+VALUE_CHARS = 60
+
+
+@value(tag="planned-call")
+class PlannedCall:
+    """One call; `{"@ref": n}` in its arguments stands for the result of call n of the plan, which comes before it.
+
+    `step` is the number of the step that it was written in: a call that stands in the arguments of another has none of
+    its own.
+    """
+
+    function: str
+    arguments: tuple[Json, ...]
+    step: int
+
+
+@value(tag="plan")
+class Plan:
+    """A checked program; `unknown` are the wishes that the API cannot fulfil, in the model's words."""
+
+    calls: tuple[PlannedCall, ...]
+    unknown: tuple[str, ...] = ()
+
+
+def check_plan(api: Signatures, data: Json) -> Plan:
+    """Check a program.
+
+    Raises:
+        ShapeError: something in it is not as the API says; its diagnostics say what and where.
+    """
+    check = _Check(api)
+    check.program(data)
+    if check.faults:
+        lines = tuple(dict.fromkeys(check.faults))
+        if len(lines) > MOST_LINES:
+            lines = (*lines[:MOST_LINES], f"… and {len(lines) - MOST_LINES} more")
+        raise OutputValidationError(f"not a program of {api.name}: {lines[0]}", diagnostics=lines)
+    return Plan(tuple(call for call in check.calls if call is not None), tuple(check.unknown))
+
+
+def references(argument: Json) -> Iterator[int]:
+    """Give the numbers of all calls that an argument refers to."""
+    todo = [argument]
+    while todo:
+        here = todo.pop()
+        if isinstance(here, dict):
+            at = here.get(REFERENCE)
+            if isinstance(at, int):
+                yield at
+            todo += here.values()
+        elif isinstance(here, list):
+            todo += here
+
+
+def _is_open(data: Json) -> bool:
+    """Whether a reference or a call stands somewhere in the data, or what looks like one."""
+    todo = [data]
+    while todo:
+        here = todo.pop()
+        if isinstance(here, dict):
+            if REFERENCE in here or FUNCTION in here:
+                return True
+            todo += here.values()
+        elif isinstance(here, list):
+            todo += here
+    return False
+
+
+@dataclass(slots=True)
+class _Check:
+    """A check under way. `calls` grows as calls are understood; one with a fault leaves None, whose type is not known."""
+
+    api: Signatures
+    calls: list[PlannedCall | None] = field(default_factory=list["PlannedCall | None"])
+    places: list[int | None] = field(default_factory=list["int | None"])
+    unknown: list[str] = field(default_factory=list[str])
+    faults: list[str] = field(default_factory=list[str])
+    step: int = 0
+
+    def fault(self, path: str, got: Json, complaint: str) -> None:
+        self.faults.append(f"{path} = {_shown(got)}: {complaint}")
+
+    def program(self, data: Json) -> None:
+        steps = data.get(STEPS) if isinstance(data, dict) else None
+        if not isinstance(steps, list):
+            self.faults.append(f'$["{STEPS}"]: missing (a list of steps)')
+            return
+        if len(steps) > MOST_STEPS:
+            self.faults.append(f'$["{STEPS}"]: has {len(steps)}, must be at most {MOST_STEPS} steps')
+            return
+        for self.step, step in enumerate(steps):
+            self.places.append(self.call(step, f'$["{STEPS}"][{self.step}]'))
+
+    def call(self, data: Json, path: str) -> int | None:
+        """Check a call and those in its arguments; give its number, or None where it has no result."""
+        if not isinstance(data, dict) or not isinstance(data.get(FUNCTION), str):
+            self.fault(path, data, f'must be {{"{FUNCTION}": name, "{GIVEN}": [arguments]}}')
+            return None
+        name, given = str(data[FUNCTION]), data.get(GIVEN, [])
+        if not isinstance(given, list):
+            self.fault(f'{path}["{GIVEN}"]', given, "must be a list")
+            return None
+        if name == UNKNOWN:
+            self.cannot(given, path)
+            return None
+        function = self.api.functions.get(name)
+        if function is None:
+            self.fault(f'{path}["{FUNCTION}"]', name, f"must be {UNKNOWN} or one of {join_names(self.api.functions)}")
+            return None
+        return self.known(function, given, path)
+
+    def cannot(self, given: list[Json], path: str) -> None:
+        text = given[0] if len(given) == 1 else None
+        if isinstance(text, str):
+            self.unknown.append(text)
+        else:
+            self.fault(f'{path}["{GIVEN}"]', given, "must be one string: what the API cannot do")
+
+    def known(self, function: Function, given: list[Json], path: str) -> int:
+        before = len(self.faults)
+        path = f'{path}["{GIVEN}"]'
+        if not function.fewest <= len(given) <= len(function.parameters):
+            self.faults.append(f"{path}: has {len(given)}, must be the arguments of {function.head}")
+        # A call in an argument comes before the call that it is an argument of.
+        arguments = tuple(
+            self.argument(argument, parameter, f"{path}[{at}]")
+            for at, (argument, parameter) in enumerate(zip(given, function.parameters, strict=False))
+        )
+        sound = len(self.faults) == before
+        self.calls.append(PlannedCall(function.name, arguments, self.step) if sound else None)
+        return len(self.calls) - 1
+
+    def argument(self, data: Json, parameter: Parameter, path: str) -> Json:
+        """Check an argument; give it with every reference as a number of this plan."""
+        if _is_open(data):
+            whole = self.linked(data, path)
+            self.fits(whole, parameter.node, path)
+            return whole
+        try:
+            parameter.shape.check(data)
+        except OutputValidationError as error:
+            self.faults += [f"{path}{line.removeprefix('$')}" for line in error.diagnostics]
+        return data
+
+    def linked(self, data: Json, path: str) -> Json:
+        """Replace calls by references to them, and the numbers of steps by those of calls."""
+        if isinstance(data, list):
+            return [self.linked(each, f"{path}[{at}]") for at, each in enumerate(data)]
+        if not isinstance(data, dict):
+            return data
+        if FUNCTION in data:
+            before = len(self.faults)
+            inner = self.call(data, path)
+            if inner is None and len(self.faults) == before:
+                self.fault(path, cast("Json", data), "gives no result")
+            return {REFERENCE: inner}
+        if REFERENCE in data:
+            return {REFERENCE: self.referred(data, path)}
+        return {key: self.linked(each, f"{path}{_step(key)}") for key, each in data.items()}
+
+    def referred(self, data: dict[str, Json], path: str) -> int | None:
+        at = data[REFERENCE]
+        if not isinstance(at, int) or isinstance(at, bool) or len(data) != 1:
+            self.fault(path, cast("Json", data), f'must be {{"{REFERENCE}": number of a step}} and nothing else')
+        elif not 0 <= at < self.step:
+            earlier = f"0 to {self.step - 1}" if self.step else "none, for this is the first"
+            self.fault(path, cast("Json", data), f"must refer to an earlier step: {earlier}")
+        elif self.places[at] is None:
+            self.fault(path, cast("Json", data), f"step {at} gives no result")
+        else:
+            return self.places[at]
+        return None
+
+    def fits(self, data: Json, node: Node, path: str) -> None:
+        """Check data that holds references against a node."""
+        if isinstance(data, dict) and REFERENCE in data:
+            self.result_fits(data, node, path)
+            return
+        if not _is_open(data):
+            form = TypeIR(node, named=self.api.form.named)
+            self.faults += [f"{path}{line.removeprefix('$')}" for line in diagnostics(form, data)]
+            return
+        chosen = branch(self.api.form, node, data)
+        if isinstance(chosen, AnyNode):
+            return
+        if isinstance(chosen, ObjectNode) and isinstance(data, dict):
+            self.object_fits(data, chosen, path)
+        elif isinstance(chosen, ArrayNode) and isinstance(data, list):
+            self.array_fits(data, chosen, path)
+        else:
+            self.fault(path, data, f"must be {self.words(node)}")
+
+    def result_fits(self, data: dict[str, Json], node: Node, path: str) -> None:
+        at = data[REFERENCE]
+        call = self.calls[at] if isinstance(at, int) else None
+        if call is None:  # it has a fault of its own
+            return
+        result = self.api.functions[call.function].node
+        if not is_assignable(self.api.form, result, node):
+            told = f"{call.function} gives {self.words(result)}; must be {self.words(node)}"
+            self.faults.append(f"{path}: {truncate(told, 240)}")
+
+    def object_fits(self, data: dict[str, Json], node: ObjectNode, path: str) -> None:
+        for each in node.properties:
+            if each.name in data:
+                self.fits(data[each.name], each.node, f"{path}{_step(each.name)}")
+            elif each.required:
+                self.faults.append(f"{path}{_step(each.name)}: missing ({self.words(each.node)})")
+        for key, inner in data.items():
+            if node.get(key) is None and isinstance(node.extra, NeverNode):
+                self.fault(f"{path}{_step(key)}", inner, "no key here")
+            elif node.get(key) is None and node.extra is not None:
+                self.fits(inner, node.extra, f"{path}{_step(key)}")
+        if len(data) < node.fewest or (node.most is not None and len(data) > node.most):
+            self.fault(path, cast("Json", data), f"must be {describe(node)}")
+
+    def array_fits(self, data: list[Json], node: ArrayNode, path: str) -> None:
+        fixed = isinstance(node.items, NeverNode)
+        least = max(node.fewest, len(node.prefix) if fixed else 0)
+        most = len(node.prefix) if fixed else node.most
+        if len(data) < least or (most is not None and len(data) > most):
+            self.fault(path, cast("Json", data), f"must be {describe(node)}")
+        for at, item in enumerate(data):
+            if at < len(node.prefix) or not fixed:
+                self.fits(item, node.prefix[at] if at < len(node.prefix) else node.items, f"{path}[{at}]")
+
+    def words(self, node: Node) -> str:
+        """Say what a node is, every member of a union."""
+        form = self.api.form
+        names = {id(each): name for name, each in form.named.items()}
+        words = dict.fromkeys(describe(each, names.get(id(each), "")) for each in members(node, form))
+        return " or ".join(words)
+
+
+def _step(key: str) -> str:
+    return pointer((key,)).removeprefix("$")
+
+
+def _shown(data: Json) -> str:
+    text = literal(data)
+    return text if len(text) <= VALUE_CHARS else f"{text[: VALUE_CHARS - 1]}…"

@@ -1,0 +1,174 @@
+"""Truncate, one line, strip control and bidi characters, estimate tokens, guess language, join surrogates."""
+
+import re
+import unicodedata
+
+__all__ = [
+    "SurrogateJoiner",
+    "clean_untrusted",
+    "estimate_tokens",
+    "guess_language",
+    "join_surrogates",
+    "strip_control",
+    "truncate",
+    "whole_characters",
+]
+
+
+MOST_CHARACTERS = 2_000
+"""How much of a text is looked at to tell its language."""
+
+SCRIPTS = {
+    "ja": re.compile(r"[\u3041-\u30fa\u30fd-\u30ff\u31f0-\u31ff]"),
+    "zh": re.compile(r"[\u3005\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd]"),
+    "ko": re.compile(r"[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]"),
+    "ru": re.compile(r"[\u0400-\u052f]"),
+    "ar": re.compile(r"[\u0620-\u064a\u0671-\u06d3]"),
+    "he": re.compile(r"[\u05d0-\u05ea]"),
+    "el": re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]"),
+    "th": re.compile(r"[\u0e01-\u0e4e]"),
+    "hi": re.compile(r"[\u0900-\u0963]"),
+    "latin": re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]"),
+}
+
+LETTER = re.compile(r"[^\W\d_]")
+
+WIDE = re.compile(r"[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6b\uff01-\uff60\uffe0-\uffe6"
+                  r"\U0001f300-\U0001f64f\U0001f680-\U0001f6ff\U0001f900-\U0001faff\U00020000-\U0003fffd]")  # fmt: skip
+"""Characters that fill two cells: Chinese, Japanese, Korean, emoji."""
+
+LATIN_WORDS = {
+    "en": frozenset("the and of to is in that it you for with was are this what how can do please i my".split()),
+    "fr": frozenset("le la les de des et un une est que dans pour vous je ne pas sur avec".split()),
+    "de": frozenset("der die das und ist ich nicht ein eine zu mit wie auf für sie es was".split()),
+    "es": frozenset("el los las que y en un una es por con para no como mi del qué cómo".split()),
+    "pt": frozenset("o os as que e em um uma é por com para não como meu do da você".split()),
+    "it": frozenset("il lo gli che e di un una è per con non come mi del della sono".split()),
+}
+
+HALF = re.compile("[\ud800-\udfff]")
+
+REPLACEMENT = "\ufffd"
+
+LONGEST_TURN = 8_000
+"""Characters of a turn that are judged; a pasted document is not read to its end to find out what is wanted."""
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f]")  # fmt: skip
+"""Signs that are not seen, and those that turn the direction of writing."""
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+INVISIBLE = frozenset(("Cc", "Cf", "Co", "Cs", "Cn"))
+
+KEPT = "\n\t"
+# Emoji and some scripts are spelled with these two; they hide nothing.
+JOINERS = "\u200c\u200d"
+
+MARKS = (("<<", "‹‹"), (">>", "››"), ("<|", "‹|"), ("|>", "|›"), ("[INST]", "(INST)"), ("[/INST]", "(/INST)"))
+
+TAGS = re.compile(
+    r"<(/?(?:s|start_of_turn|end_of_turn|system|user|assistant|tool_call|tool_response|think))>", re.IGNORECASE
+)
+
+
+class SurrogateJoiner:
+    """Mends text that arrives in pieces: some servers split a character into its two UTF-16 halves."""
+
+    __slots__ = ("_half",)
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def feed(self, text: str) -> str:
+        """Take the next piece and give out all of it that is whole characters."""
+        if self._half:
+            text, self._half = self._half + text, ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return join_surrogates(text)
+
+    def close(self) -> str:
+        """A half that never met its other half becomes a replacement character."""
+        left, self._half = self._half, ""
+        return REPLACEMENT if left else ""
+
+
+def guess_language(text: str) -> str:
+    """Name the language of a text by its script, Latin ones by their common words: an ISO 639-1 code, or 'und'.
+
+    Words that tell nothing are taken for English, unless they have letters that English has not.
+
+    >>> guess_language("今日は、元気ですか"), guess_language("你好吗"), guess_language("How are you?")
+    ('ja', 'zh', 'en')
+    """
+    text = unicodedata.normalize("NFKC", text[:MOST_CHARACTERS])
+    letters = len(LETTER.findall(text))
+    if not letters:
+        return "und"
+    if not text.isascii():
+        counts = {name: len(script.findall(text)) for name, script in SCRIPTS.items()}
+        script = "ja" if counts["ja"] * 10 >= letters else max(counts, key=lambda name: counts[name])
+        if script != "latin":
+            return script if script == "ja" or counts[script] * 2 >= letters else "und"
+    words = {word.strip(".,;:!?\"'()¿¡").casefold() for word in text.split()}
+    known = {name: len(words & common) for name, common in LATIN_WORDS.items()}
+    if not any(known.values()):
+        return "en" if text.isascii() else "und"
+    return max(known, key=lambda name: (known[name], name == "en"))
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate tokens without a tokenizer: about four Latin characters, or one and a half of CJK, to a token."""
+    wide = 0 if text.isascii() else len(WIDE.findall(text))
+    return -(-(len(text) - wide) // 4) + -(-wide * 2 // 3)
+
+
+def whole_characters(text: str) -> str:
+    """Put U+FFFD where a text holds half a character, which no file and no request can carry.
+
+    >>> whole_characters("cut \\ud83d off")
+    'cut \ufffd off'
+    """
+    return text if text.isascii() else HALF.sub(REPLACEMENT, text)
+
+
+def strip_control(text: str) -> str:
+    """Take out what a person does not see and a model does, and what is too long.
+
+    >>> strip_control("leave\\u200b or \\u2066sick")
+    'leave or sick'
+    """
+    return CONTROL.sub("", text[:LONGEST_TURN])
+
+
+def join_surrogates(text: str) -> str:
+    """Join halves of characters that stand side by side, and replace those that stand alone."""
+    if text.isascii() or SURROGATE.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def truncate(text: str, most: int) -> str:
+    """Shorten a text to at most so many characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def clean_untrusted(text: str, longest: int) -> str:
+    """Somebody else's words, at most so many characters of them.
+
+    >>> clean_untrusted("so <<calculator: 1>>\\u202e <|im_start|>", 100)
+    'so ‹‹calculator: 1›› ‹|im_start|›'
+    """
+    # A little more than is kept, so that leaving signs out does not shorten it; never all of a gigabyte.
+    head = text[: 2 * longest + 1]
+    seen = "".join(
+        char for char in head if char in KEPT or char in JOINERS or unicodedata.category(char) not in INVISIBLE
+    )
+    for mark, broken in MARKS:
+        seen = seen.replace(mark, broken)
+    return clip(TAGS.sub(r"‹\1›", seen), longest)
+
+
+def clip(text: str, longest: int) -> str:
+    """A text of at most so many characters, with `…` where it was longer."""
+    return text if len(text) <= longest else f"{text[: max(longest - 1, 0)]}…"

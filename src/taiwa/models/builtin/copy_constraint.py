@@ -1,0 +1,720 @@
+"""Guide that copies numbers and spells formulas."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from taiwa.constraints.guide import LIMIT, Coverage, Explanation, empty_mask, fill_mask, mask_tokens
+from taiwa.constraints.vocabulary import Vocabulary
+from taiwa.kernel.errors import InputError
+from taiwa.tools.chemical_formulas import elements
+from taiwa.tools.exact_numbers import FUNCTIONS, SEVERAL
+
+if TYPE_CHECKING:
+    from taiwa.constraints.guide import Mask
+
+__all__ = ["CONSTANTS", "Figures", "copying", "figures", "written"]
+
+
+SMALL = 30
+"""Every whole number up to this one may be a coefficient, an exponent, or a number of decimals."""
+
+CONSTANTS: Final = frozenset(
+    """0 0.001 0.01 0.1 0.25 0.5 0.75 1.5 1.8 2.5 3.6 9.8 9.81 22.4 32 36 40 48 50 52 60 90 100 120 144 180 200 273 273.15 300 360 365
+    366 500 600 1000 1440 1500 1760 2000 3600 5280 10000 86400 100000 1000000 3.14 3.1416 0.0821 8.314 6.02 6.022""".split()
+).union(map(str, range(1, SMALL + 1)))
+"""What a calculation may use without the question having it: hundredths, the parts of hours, years and feet, constants of nature."""
+
+LONGEST = 24
+"""Digits of a number that is copied."""
+
+WRITTEN = re.compile(r"\d[\d,]*(?:\.\d+)?|\.\d+")
+
+GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+
+FRACTION = re.compile(r"(?:(\d{1,6}) +)?(\d{1,6})/(\d{1,6})(?![\d/])")
+
+ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+
+UNITS: Final = {
+    **{word: Decimal(number) for number, word in enumerate(ONES.split())},
+    **{word: Decimal(10 * number) for number, word in enumerate(TENS.split(), 2)},
+    **dict.fromkeys("a an single once".split(), Decimal(1)),
+    **dict.fromkeys("couple pair pairs twice double doubles doubled both".split(), Decimal(2)),
+    **dict.fromkeys("thrice triple triples tripled".split(), Decimal(3)),
+    **dict.fromkeys("quadruple quadruples quadrupled".split(), Decimal(4)),
+}
+
+SCALES: Final = {
+    **dict.fromkeys(("hundred", "hundreds"), Decimal(100)),
+    **dict.fromkeys(("thousand", "thousands", "k"), Decimal(1000)),
+    **dict.fromkeys(("million", "millions"), Decimal(10**6)),
+    **dict.fromkeys(("billion", "billions"), Decimal(10**9)),
+    **dict.fromkeys(("dozen", "dozens"), Decimal(12)),
+    **dict.fromkeys(("score", "scores"), Decimal(20)),
+}
+
+SHARES: Final = {
+    word: (Decimal(share), Decimal(among))
+    for words, share, among in (
+        ("half halves halved", "0.5", 2),
+        ("third thirds", "0.3333", 3),
+        ("quarter quarters", "0.25", 4),
+        ("fifth fifths", "0.2", 5),
+        ("sixth sixths", "0.1667", 6),
+        ("eighth eighths", "0.125", 8),
+        ("tenth tenths", "0.1", 10),
+        ("hundredth hundredths", "0.01", 100),
+    )
+    for word in words.split()
+}
+
+SINGLE = re.compile(r"(?<=\bhalf) an? |(?<=\band) an? (?=half|third|quarter)")
+
+WORD = re.compile(r"[a-z]+|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|[^\s\w-]")
+
+PERCENT = re.compile(r"\s?(?:%|percent|per cent|pct)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Numbers as they may be written, and all that they begin with."""
+
+    whole: frozenset[str] = frozenset()
+    begun: frozenset[str] = frozenset()
+
+    def plus(self, numbers: frozenset[str]) -> "Figures":
+        """These and others."""
+        if numbers <= self.whole:
+            return self
+        more = {number[:end] for number in numbers for end in range(1, len(number) + 1)}
+        return Figures(self.whole | numbers, self.begun | more)
+
+
+@lru_cache(256)
+def figures(text: str) -> frozenset[str]:
+    """The numbers of a text.
+
+    >>> sorted(figures("Two and a half dozen eggs at $1,250.50, 15% off"), key=lambda number: (float(number), number))
+    ['0.15', '0.5', '0.85', '1.15', '2', '2.5', '12', '15', '30', '1250.5', '1250.50']
+    """
+    return frozenset(each for each in _all(text) if len(each) <= LONGEST)
+
+
+def written(text: str) -> frozenset[str]:
+    """The numbers of a text that are written with digits, as they stand there and without marks between thousands.
+
+    >>> sorted(written("1,250 g is 2.50 lb"))
+    ['1,250', '1250', '2.5', '2.50']
+    """
+    found = {each for match in WRITTEN.finditer(text) for part in _separate(match[0]) for each in _spellings(part)}
+    found |= {match[0] for match in GROUPED.finditer(text)}
+    return frozenset(each for each in found if len(each) <= LONGEST)
+
+
+def _all(text: str) -> Iterator[str]:
+    for found in WRITTEN.finditer(text):
+        for written in _separate(found[0]):
+            yield from _spellings(written)
+            if PERCENT.match(text, found.end()):
+                share = Decimal(written[:LONGEST]) / 100
+                yield from map(_spelled, (share, 1 + share, abs(1 - share)))
+    for found in FRACTION.finditer(text):
+        below = Decimal(found[3])
+        if below:
+            share = Decimal(found[2]) / below
+            yield from map(_spelled, (share, share + Decimal(found[1] or 0)))
+    yield from _worded(text.lower())
+
+
+def _separate(written: str) -> list[str]:
+    """One number with marks between thousands, or several with commas between them."""
+    return [written.replace(",", "")] if GROUPED.fullmatch(written) else [each for each in written.split(",") if each]
+
+
+def _spellings(written: str) -> Iterator[str]:
+    yield written
+    if written.startswith("."):
+        yield f"0{written}"
+    yield _spelled(Decimal(written[:LONGEST]))
+
+
+def _spelled(number: Decimal) -> str:
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _worded(text: str) -> Iterator[str]:
+    """Numbers of words, and what they come to on the way: `twenty-five`, `two hundred and six`, `2 and a half dozen`."""
+    reading = _Reading()
+    for found in WORD.finditer(SINGLE.sub(" ", text)):
+        yield from map(_spelled, reading.take(found[0]))
+
+
+class _Reading:
+    """A number of words as far as it was read: `whole` are its thousands, `part` is the rest."""
+
+    def __init__(self) -> None:
+        self.whole = self.part = Decimal(0)
+        self.last = Decimal(0)
+        """What the last word stands for; nought where it was none."""
+        self.joined = False
+
+    def take(self, word: str) -> Iterator[Decimal]:
+        """Read a word, and give what the number comes to."""
+        if word == "and":
+            self.joined = True
+            return
+        number = UNITS.get(word)
+        if number is None and word[0].isdecimal():
+            number = Decimal(word.replace(",", "")[:LONGEST])
+        if number is not None:
+            yield self._number(number)
+        elif word in SCALES:
+            yield from self._scale(SCALES[word])
+        elif word in SHARES:
+            yield from self._share(*SHARES[word])
+        else:
+            self.whole = self.part = self.last = Decimal(0)
+        self.joined = False
+
+    def _number(self, number: Decimal) -> Decimal:
+        goes_on = self.last >= 100 > number or (20 <= self.last < 100 and self.last % 10 == 0 and number < 10)
+        if not goes_on and not (self.last >= 1000 > number):
+            self.whole = self.part = Decimal(0)
+        self.part, self.last = self.part + number, number
+        return self.whole + self.part
+
+    def _scale(self, scale: Decimal) -> Iterator[Decimal]:
+        yield scale
+        self.part = (self.part or (Decimal(1) if not self.whole else Decimal(0))) * scale
+        yield self.part
+        if scale >= 1000:
+            grown = self.whole + self.part if self.whole > scale else self.whole * scale + self.part
+            self.whole, self.part = grown, Decimal(0)
+        self.last = max(scale, Decimal(100))
+        yield self.whole + self.part
+
+    def _share(self, share: Decimal, among: Decimal) -> Iterator[Decimal]:
+        yield share
+        yield among
+        if self.last and self.joined:
+            self.part += share
+        elif self.last:
+            self.whole, self.part = Decimal(0), share * (self.whole + self.part)
+        else:
+            self.part = share
+        self.last = share
+        yield self.whole + self.part
+
+
+Mode: TypeAlias = Literal["words", "open", "name", "sum", "formula", "equation", "close", "answer"]
+
+MODES: Final[dict[str, Mode]] = {"calculator": "sum", "molar_mass": "formula", "stoichiometry": "equation"}
+
+LEAD = "answer is "
+
+MONEY = "$"
+
+SIGNS = "+-*/^"
+
+NUMERIC = frozenset("0123456789.")
+
+NAMES: Final = frozenset(name for name in (*FUNCTIONS, *SEVERAL) if name.isascii())
+
+WORDS: Final = frozenset(name[:end] for name in (*NAMES, "pi") for end in range(1, len(name) + 1))
+
+ELECTRON = "e"
+
+CHARGED = "charged"
+
+STARTS: Final = frozenset(symbol[0] for symbol in elements())
+
+SYMBOLS: Final = frozenset((*elements(), ELECTRON))
+
+DEEPEST = 4
+
+FORMULA = "0123456789()[].^+-\u00c2\u00b7"
+"""Signs of a formula; the last two are the bytes of `·`."""
+
+EQUATION = FORMULA + "? =\u00e2\u0086\u0092"
+"""The question mark is a coefficient that is asked for; the last three are the bytes of `→`."""
+
+FOLLOWING: Final = {"\u00c2": "\u00b7", "\u00e2": "\u0086", "\u0086": "\u0092"}
+"""Which byte follows one of a character that has several."""
+
+INNER: Final = frozenset(FOLLOWING.values())
+
+PHASES: Final = frozenset(("(g", "(s", "(l", "(a", "(aq"))
+"""What may stand in brackets behind a formula of an equation, as far as it is written."""
+
+DUE: Final = {
+    **{chr(byte): (1, 0x80, 0xBF) for byte in range(0xC2, 0xE0)},
+    **{chr(byte): (2, 0x80, 0xBF) for byte in range(0xE0, 0xF0)},
+    **{chr(byte): (3, 0x80, 0xBF) for byte in range(0xF0, 0xF5)},
+    "\u00e0": (2, 0xA0, 0xBF),
+    "\u00ed": (2, 0x80, 0x9F),
+    "\u00f0": (3, 0x90, 0xBF),
+    "\u00f4": (3, 0x80, 0x8F),
+}
+"""How many bytes a character has behind its first one, and between which the next of them lies."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParserState:
+    """A place in an answer.
+
+    In words: how much of `answer is ` was just written (`lead`), which bytes are `due`, whether a digit is `barred`, whether
+    all but a new line is `held` back, and whether a > or a new line was `last`, which no other may follow.
+    In a call: its `word` so far (a name, a number, an element), what is wanted (`want`) and how many brackets are open.
+    """
+
+    tools: tuple[str, ...]
+    mode: Mode = "words"
+    lead: int = 0
+    due: tuple[int, int, int] = (0, 0, 0)
+    barred: bool = False
+    held: bool = False
+    fresh: bool = True
+    word: str = ""
+    want: str = "value"
+    depth: int = 0
+    last: str = ""
+
+    @property
+    def is_final(self) -> bool:
+        """Say whether the text may end here, but for a number that must be whole."""
+        return not (self.fresh or self.held) and self.mode in ("words", "answer") and not self.due[0]
+
+
+def key(place: ParserState) -> ParserState:
+    """The place without a number that was begun: what may follow but digits."""
+    if place.mode in ("sum", "answer") and place.word[:1] in NUMERIC and place.word:
+        return replace(place, word="", want="sign")
+    return place
+
+
+def after(place: ParserState, sign: str, known: Figures) -> ParserState | None:
+    """The place behind one more byte, given as the character of its number; None where it may not come."""
+    mode = place.mode
+    if mode == "words":
+        return _words(place, sign)
+    if mode == "sum":
+        return _sum(place, sign, known)
+    if mode in ("formula", "equation"):
+        return _formula(place, sign)
+    if mode == "answer":
+        return _answer(place, sign, known)
+    if mode == "open":
+        return ParserState(place.tools, "name", fresh=False) if sign == "<" else None
+    if mode == "close":
+        return ParserState(place.tools, fresh=False) if sign == ">" else None
+    return _name(place, sign)
+
+
+def _words(place: ParserState, sign: str) -> ParserState | None:
+    if place.held and sign != "\n":
+        return None
+    more, low, high = place.due
+    if more:
+        follows = low <= ord(sign) <= high
+        return replace(place, due=(more - 1, 0x80, 0xBF) if more > 1 else (0, 0, 0)) if follows else None
+    if sign == "<":
+        return ParserState(place.tools, "open", fresh=False) if place.tools else None
+    if sign == ">":  # one may be of an arrow; two end a call, and none was begun
+        return ParserState(place.tools, last=sign, fresh=False) if place.last != sign else None
+    if sign == "\n":
+        return ParserState(place.tools, last=sign, fresh=False) if place.last != sign and not place.fresh else None
+    if (place.barred and sign.isdigit()) or sign < " " or sign == "\x7f":
+        return None
+    if sign > "\x7f":
+        return ParserState(place.tools, due=DUE[sign], fresh=False) if sign in DUE else None
+    lead = place.lead + 1 if sign == LEAD[place.lead] else int(sign == LEAD[0])
+    if lead == len(LEAD):
+        return ParserState(place.tools, "answer", fresh=False)
+    return ParserState(place.tools, lead=lead, fresh=False)
+
+
+def _answer(place: ParserState, sign: str, known: Figures) -> ParserState | None:
+    """The number, or the formulas, that the answer ends in; behind them, words."""
+    word = place.word
+    if sign in NUMERIC and word + sign in known.begun and place.want == "value":
+        return replace(place, word=word + sign)
+    if not word and place.want == "value":
+        if sign in STARTS:  # a formula, or an equation
+            return ParserState(place.tools, fresh=False)
+        return replace(place, last=sign) if sign in ("-", MONEY) and place.last != sign else None
+    whole = place.want == "sign" or word in known.whole
+    if sign.isdigit() or not (whole or (word.endswith(".") and word[:-1] in known.whole)):
+        return None
+    return _words(ParserState(place.tools, barred=sign == ".", fresh=False), sign) if sign != "." else _stop(place)
+
+
+def _stop(place: ParserState) -> ParserState | None:
+    """A full stop behind a number: no digit may make a fraction of it."""
+    return ParserState(place.tools, barred=True, fresh=False) if not place.word.endswith(".") else None
+
+
+def _name(place: ParserState, sign: str) -> ParserState | None:
+    word = place.word + sign
+    fitting = [tool for tool in place.tools if f"{tool}: ".startswith(word)]
+    if not fitting:
+        return None
+    if word == f"{fitting[0]}: ":
+        return ParserState(place.tools, MODES[fitting[0]], fresh=False, last=" ")
+    return replace(place, word=word)
+
+
+def _sum(place: ParserState, sign: str, known: Figures) -> ParserState | None:
+    """A calculation: numbers that are known, signs between them, functions and brackets."""
+    word, want = place.word, place.want
+    numeric = word[:1] in NUMERIC if word else sign in NUMERIC
+    if want in ("value", "number") and numeric and word + sign in known.begun:
+        return replace(place, word=word + sign, last=sign)
+    if not numeric and word + sign in WORDS and want in ("value", "number") and place.depth <= DEEPEST:
+        return replace(place, word=word + sign, last=sign)
+    if word in NAMES:
+        return _inner(place) if sign == "(" else None
+    if word:
+        if word not in known.whole and word != "pi":
+            return None
+        place = replace(place, word="", want="sign")
+    return _between(place, sign)
+
+
+def _between(place: ParserState, sign: str) -> ParserState | None:
+    """What stands between the numbers of a calculation."""
+    is_value = place.want == "sign"
+    if sign == " ":
+        return replace(place, last=" ") if place.last != " " else None
+    if sign == "(":
+        return None if is_value or place.depth >= DEEPEST else _inner(place)
+    if not is_value:
+        return replace(place, want="number", last=sign) if sign == "-" and place.want == "value" else None
+    if sign == ")":
+        return replace(place, depth=place.depth - 1, last=sign) if place.depth else None
+    if sign in SIGNS or (sign == "," and place.depth):
+        return replace(place, want="value", last=sign)
+    if sign == "%":
+        return replace(place, last=sign) if place.last != "%" else None
+    return replace(place, mode="close") if sign == ">" and not place.depth else None
+
+
+def _inner(place: ParserState) -> ParserState:
+    return replace(place, word="", want="value", depth=place.depth + 1, last="(")
+
+
+def _formula(place: ParserState, sign: str) -> ParserState | None:
+    """A formula, or an equation: elements, numbers, brackets, charges."""
+    word = place.word
+    if place.last in FOLLOWING or sign in INNER:
+        return replace(place, last=sign) if FOLLOWING.get(place.last) == sign else None
+    if word and word + sign in SYMBOLS:
+        return replace(place, word=word + sign, last=sign)
+    if place.mode == "equation" and (word or place.last) + sign in PHASES:
+        return replace(place, word=(word or place.last) + sign, last=sign)
+    if word and word not in SYMBOLS and not (word in PHASES and word != "(a" and sign == ")"):
+        return None
+    if sign in STARTS or (sign == ELECTRON and place.mode == "equation"):
+        return replace(place, word=sign, last=sign)
+    place = replace(place, word="")
+    if sign == ">":
+        return _ended(place)
+    if sign not in (EQUATION if place.mode == "equation" else FORMULA) or (sign == " " == place.last):
+        return None
+    if sign in "([" and place.depth < DEEPEST:
+        return replace(place, depth=place.depth + 1, last=sign)
+    if sign in ")]":
+        return replace(place, depth=place.depth - 1, last=sign) if place.depth and place.last not in "([" else None
+    if place.last == "^" and (sign.isdigit() or sign in "+-"):  # the sign of a charge begins no arrow
+        return replace(place, last="^" if sign.isdigit() else CHARGED)
+    return None if sign in "([" else replace(place, last=sign)
+
+
+def _ended(place: ParserState) -> ParserState | None:
+    """The end of an arrow, or of the call."""
+    if place.mode == "equation" and place.last in ("-", "="):
+        return replace(place, last=">")
+    if place.depth or place.last in " >-+=^.([":
+        return None
+    return replace(place, mode="close")
+
+
+DIGITS = "0123456789."
+
+RUN = frozenset("0123456789.,")
+
+NOTHING = Figures()
+
+COMMON = Figures().plus(CONSTANTS)
+
+
+class _Branch:
+    """Where tokens that begin alike go on; `here` are those that end here."""
+
+    __slots__ = ("below", "here")
+
+    def __init__(self) -> None:
+        self.below: dict[str, _Branch] = {}
+        self.here: list[int] = []
+
+
+class _Table:
+    """The tokens of a vocabulary as a tree of their bytes, and the masks of places, made when they are first asked for."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.tree = _Branch()
+        self.signs: dict[str, list[int]] = {}
+        self._masks: dict[ParserState, Mask] = {}
+        for token, written in enumerate(vocabulary.tokens):
+            if token not in vocabulary.special and written:
+                self._plant(token, written.decode("latin-1"))
+
+    def mask(self, place: ParserState) -> "Mask":
+        """What may follow a place, but for digits of a number that is copied."""
+        found = self._masks.get(place)
+        if found is None:
+            tokens = sorted(self._fitting(self.tree, place))
+            if place.is_final:
+                tokens += self.vocabulary.end
+            found = empty_mask(len(self.vocabulary))
+            fill_mask(found, tokens)
+            self._masks[place] = found
+        return found
+
+    def _plant(self, token: int, written: str) -> None:
+        branch = self.tree
+        for sign in written:
+            branch = branch.below.setdefault(sign, _Branch())
+        branch.here.append(token)
+        if len(written) == 1:
+            self.signs.setdefault(written, []).append(token)
+
+    def _fitting(self, branch: _Branch, place: ParserState) -> Iterator[int]:
+        yield from branch.here
+        for sign, below in branch.below.items():
+            there = after(place, sign, NOTHING)
+            if there is not None:
+                yield from self._fitting(below, there)
+
+
+@lru_cache(4)
+def _table(vocabulary: Vocabulary) -> _Table:
+    return _Table(vocabulary)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The numbers that may be written: those of `all` in a calculation; as the answer, those of results where there are some."""
+
+    all: Figures
+    results: Figures = NOTHING
+
+    def at(self, place: ParserState) -> Figures:
+        """Those that may be written at a place."""
+        return self.results if place.mode == "answer" and self.results.whole else self.all
+
+    def plus(self, run: str, *, is_result: bool) -> "_Known":
+        """These and a number that was written."""
+        numbers = figures(run)
+        return _Known(self.all.plus(numbers), self.results.plus(numbers | {"1"}) if is_result else self.results)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyGuide:
+    """What may be written as an answer to one question; see `taiwa.constraints.Guide`.
+
+    `given` bytes of it are there already. Where they end in a result, a new line follows, so that no digit is put to it.
+    """
+
+    vocabulary: Vocabulary
+    tools: tuple[str, ...]
+    known: _Known = field(repr=False)
+    given: int = 0
+    spliced: bool = False
+    coverage: Coverage = field(default=Coverage())
+
+    def start(self) -> "CopyState":
+        """The state of the empty text."""
+        return CopyState(self, (), ParserState(self.tools), self.known)
+
+
+def copying(question: str, tools: Iterable[str], vocabulary: Vocabulary, begun: str = "") -> CopyGuide:
+    """The guide for a question; `tools` are those whose calls may be written, and `begun` is how the answer begins."""
+    known = _Known(COMMON.plus(figures(question)))
+    given = len(begun.encode("utf-8", "replace"))
+    return CopyGuide(vocabulary, tuple(sorted(tools)), known, given, ">>" in begun.rpartition("\n")[2])
+
+
+@dataclass(frozen=True, slots=True)
+class CopyState:
+    """An answer so far of `size` bytes; see `taiwa.constraints.GuideState`.
+
+    `run` is a number that was begun in words, which is known once it ends; `is_result` says whether it stands in a result.
+    """
+
+    guide: CopyGuide
+    tokens: tuple[int, ...]
+    place: ParserState
+    known: _Known = field(repr=False)
+    run: str = ""
+    size: int = 0
+    is_result: bool = False
+    before: "CopyState | None" = field(default=None, repr=False, compare=False)
+    is_ended: bool = False
+
+    @property
+    def is_final(self) -> bool:
+        """Say whether the text may end here."""
+        return self.is_ended or (self.place.is_final and (self._is_whole() or self._is_stopped()))
+
+    @property
+    def is_complete(self) -> bool:
+        """Say whether nothing but the end may come: behind words, more words may."""
+        return False
+
+    @property
+    def is_dead(self) -> bool:
+        """Say whether no token may come next although the text may not end here."""
+        return not self.is_final and self.allowed(1) == ()
+
+    def mask(self, out: "Mask") -> None:
+        """Write which tokens may come next."""
+        if self.is_ended:
+            out[:] = 0
+            return
+        table, place = _table(self.guide.vocabulary), self.place
+        if self._is_whole():
+            out[:] = table.mask(key(place))
+        elif self._is_stopped():
+            out[:] = table.mask(ParserState(place.tools, barred=True, fresh=False))
+        else:
+            out[:] = 0
+        if place.mode == "answer" or (place.mode == "sum" and place.want != "sign"):
+            for token in self._digits(table):
+                out[token >> 5] |= 1 << (token & 31)
+
+    def allowed(self, limit: int = LIMIT) -> tuple[int, ...] | None:
+        """The tokens that may come next, in order; None when there are more than `limit`."""
+        out = empty_mask(len(self.guide.vocabulary))
+        self.mask(out)
+        found = mask_tokens(out, limit)
+        return None if found is None else tuple(found.tolist())
+
+    def forced(self) -> tuple[int, ...]:
+        """The rest of the name of a tool that no other name begins like."""
+        place = self.place
+        if place.mode != "name" or self.is_ended:
+            return ()
+        fitting = [tool for tool in place.tools if f"{tool}:".startswith(place.word)]
+        if len(fitting) != 1 or place.word == f"{fitting[0]}:":
+            return ()
+        return self.guide.vocabulary.encode(f"{fitting[0]}:"[len(place.word) :])
+
+    def advance(self, token: int) -> "CopyState":
+        """The state after one more token.
+
+        Raises:
+            InputError: there is no such token, or it may not come here.
+        """
+        vocabulary = self.guide.vocabulary
+        if self.is_ended or not 0 <= token < len(vocabulary):
+            raise InputError("the text has ended" if self.is_ended else f"there is no token {token}")
+        if token in vocabulary.end and self.is_final:
+            return replace(self, tokens=(*self.tokens, token), before=self, is_ended=True)
+        if token in vocabulary.special:
+            raise InputError(self._refusal(token))
+        state = self
+        for sign in vocabulary.tokens[token].decode("latin-1"):
+            there = state.behind(sign)
+            if there is None:
+                raise InputError(self._refusal(token))
+            state = there
+        return replace(state, tokens=(*self.tokens, token), before=self)
+
+    def behind(self, sign: str) -> "CopyState | None":
+        """The state behind one more byte, which is not yet a token; None where it may not come."""
+        guide, known, run = self.guide, self.known, self.run
+        place = after(self.place, sign, known.at(self.place))
+        if place is None:
+            return None
+        if sign in RUN and self.place.mode != "sum":
+            run += sign
+        elif run:
+            known, run = known.plus(run, is_result=self.is_result), ""
+        size = self.size + 1
+        if guide.spliced and size == guide.given:
+            place = replace(place, held=True)
+        elif len(run) > LONGEST and size > guide.given and place.mode == "words":
+            place = replace(place, barred=True)
+        is_result = sign != "\n" and (self.is_result or self.place.mode == "close")
+        return CopyState(guide, self.tokens, place, known, run, size, is_result, self.before)
+
+    def rollback(self, count: int) -> "CopyState":
+        """The state before the last `count` tokens.
+
+        Raises:
+            InputError: there are fewer tokens.
+        """
+        if not 0 <= count <= len(self.tokens):
+            raise InputError(f"{count} tokens cannot be taken back: there are {len(self.tokens)}")
+        state = self
+        for _ in range(count):
+            assert state.before is not None, "each token has a state before it"
+            state = state.before
+        return state
+
+    def fork(self) -> "CopyState":
+        """The same state: it shares nothing that changes."""
+        return self
+
+    def captures(self) -> tuple[tuple[str, bytes], ...]:
+        """No part of the text has a name."""
+        return ()
+
+    def explain(self, token: int | None = None) -> Explanation:
+        """Say where the text stands, and why `token` may not come, if it may not."""
+        tokens = self.allowed(len(self.guide.vocabulary)) or ()
+        why = "" if token is None or token in tokens else self._refusal(token)
+        return Explanation(expected=_EXPECTED[self.place.mode], count=len(tokens), why=why)
+
+    def _is_whole(self) -> bool:
+        """Whether a number that was begun may end."""
+        place = self.place
+        numeric = place.mode in ("sum", "answer") and place.word[:1] in DIGITS and place.word
+        return not numeric or place.word in self.known.at(place).whole
+
+    def _is_stopped(self) -> bool:
+        """Whether a number ends in what may be a full stop as well as a decimal point."""
+        place = self.place
+        return place.mode == "answer" and place.word.endswith(".") and place.word[:-1] in self.known.at(place).whole
+
+    def _digits(self, table: _Table) -> Iterator[int]:
+        word = self.place.word
+        if word and word[0] not in DIGITS:
+            return
+        begun = self.known.at(self.place).begun
+        for sign in DIGITS:
+            if word + sign in begun:
+                yield from table.signs.get(sign, ())
+
+    def _refusal(self, token: int) -> str:
+        return f"{self.guide.vocabulary.show(token)} may not come here: {_EXPECTED[self.place.mode]}"
+
+
+_EXPECTED = {
+    "words": "words, or a call of a tool",
+    "open": "the second < of a call",
+    "name": "the name of a tool that may be called",
+    "sum": "a calculation with numbers of the question or of the answer so far",
+    "formula": "a chemical formula",
+    "equation": "a chemical equation",
+    "close": "the second > of a call",
+    "answer": "a number of the question or of the answer so far",
+}

@@ -1,0 +1,341 @@
+"""Orders: prompt, grammar of the reply, menu."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from types import MappingProxyType
+from typing import cast
+
+from taiwa.kernel.messages import Grammar, Message, Request
+from taiwa.kernel.records import Json, value
+from taiwa.models.builtin.prompt_text import first_paragraph, plain, spoken
+
+__all__ = [
+    "CONFIRMED",
+    "COUNTED",
+    "MENU",
+    "PLAIN",
+    "SIZES",
+    "Order",
+    "OrderLine",
+    "grammar",
+    "options",
+    "order_prompt",
+    "prompt",
+]
+
+
+@value
+class Dish:
+    """Something that is sold: its name, its name in Japanese, its price in dollars (as a calculator reads it), its kind."""
+
+    name: str
+    japanese: str
+    price: str
+    kind: str
+
+
+COFFEES = """espresso=エスプレッソ=2.4|ristretto=リストレット=2.4|lungo=ルンゴ=2.6|macchiato=マキアート=2.8|americano=アメリカーノ=3
+|coffee=コーヒー=2.8|cold brew=水出しコーヒー=3.8|cortado=コルタード=3.4|cappuccino=カプチーノ=3.9|latte=ラテ=4.2
+|latte macchiato=ラテマキアート=4.4|flat white=フラットホワイト=4|mocha=モカ=4.6|chai latte=チャイラテ=4.4|matcha latte=抹茶ラテ=4.8
+|hojicha latte=ほうじ茶ラテ=4.8|hot chocolate=ホットチョコレート=4|milk=ミルク=2.2|affogato=アフォガート=4.8|frappe=フラッペ=4.8"""
+
+TEAS = """tea=お茶=2.6|black tea=紅茶=2.6|green tea=緑茶=2.6|earl grey=アールグレイ=2.6|english breakfast tea=イングリッシュブレックファスト=2.6
+|oolong tea=ウーロン茶=2.6|jasmine tea=ジャスミンティー=2.6|hojicha=ほうじ茶=2.6|peppermint tea=ペパーミントティー=2.6
+|chamomile tea=カモミールティー=2.6|rooibos tea=ルイボスティー=2.6|lemon tea=レモンティー=2.6|ginger tea=ジンジャーティー=2.6
+|herbal tea=ハーブティー=2.6|iced tea=アイスティー=3.2"""
+
+COLD = """lemonade=レモネード=3.4|orange juice=オレンジジュース=3.6|apple juice=りんごジュース=3.6|grapefruit juice=グレープフルーツジュース=3.6
+|tomato juice=トマトジュース=3.6|smoothie=スムージー=5.2|cola=コーラ=2.8|ginger ale=ジンジャーエール=2.8|water=水=1.8
+|sparkling water=炭酸水=2"""
+
+MUFFINS = """muffin=マフィン=3.2|blueberry muffin=ブルーベリーマフィン=3.2|chocolate muffin=チョコマフィン=3.2|banana muffin=バナナマフィン=3.2
+|apple bran muffin=アップルブランマフィン=3.2|lemon poppyseed muffin=レモンポピーシードマフィン=3.2|carrot muffin=キャロットマフィン=3.2
+|pumpkin muffin=パンプキンマフィン=3.2|corn muffin=コーンマフィン=3.2"""
+
+BAKED = """bagel=ベーグル=2.8|croissant=クロワッサン=2.8|chocolate croissant=チョコクロワッサン=3.2|almond croissant=アーモンドクロワッサン=3.2
+|toast=トースト=2.4|scone=スコーン=2.8|english muffin=イングリッシュマフィン=2.4|pretzel=プレッツェル=2.4|waffle=ワッフル=4.4|pancakes=パンケーキ=5.2"""
+
+SWEETS = """cookie=クッキー=2.2|chocolate chip cookie=チョコチップクッキー=2.2|oatmeal cookie=オートミールクッキー=2.2|brownie=ブラウニー=2.8
+|doughnut=ドーナツ=2.4|cinnamon roll=シナモンロール=3.2|danish=デニッシュ=3.2|banana bread=バナナブレッド=3.2|cake=ケーキ=4.4
+|chocolate cake=チョコレートケーキ=4.4|carrot cake=キャロットケーキ=4.4|cheesecake=チーズケーキ=4.4|lemon cake=レモンケーキ=4.4|apple pie=アップルパイ=4.4
+|ice cream=アイスクリーム=3.2|yogurt=ヨーグルト=3.2"""
+
+SANDWICHES = """sandwich=サンドイッチ=5.4|cheese sandwich=チーズサンド=5.4|ham sandwich=ハムサンド=5.4|ham and cheese sandwich=ハムチーズサンド=5.4
+|egg sandwich=たまごサンド=5.4|tuna sandwich=ツナサンド=5.4|chicken sandwich=チキンサンド=5.4|avocado toast=アボカドトースト=5.4"""
+
+KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "coffee": COFFEES, "tea": TEAS, "cold": COLD, "muffin": MUFFINS, "baked": BAKED, "sweet": SWEETS, "sandwich": SANDWICHES,
+    }
+)  # fmt: skip
+
+
+def _dishes(kind: str, text: str) -> tuple[Dish, ...]:
+    entries = (entry.split("=") for entry in text.replace("\n", "").split("|"))
+    return tuple(Dish(name, japanese, price, kind) for name, japanese, price in entries)
+
+
+DISHES = tuple(dish for kind, text in KINDS.items() for dish in _dishes(kind, text))
+
+MENU: Mapping[str, Dish] = MappingProxyType({dish.name: dish for dish in DISHES})
+
+SIZES = tuple(
+    "short small tall medium regular grande large venti trenta mini extra-large solo single doppio double triple quad".split()
+)
+
+MILKS = "whole milk|2% milk|1% milk|low-fat milk|nonfat milk|oat milk|soy milk|almond milk|coconut milk|rice milk|lactose-free milk"
+
+CREAMERS = """creamer|whole milk creamer|2% creamer|1% creamer|nonfat creamer|oat creamer|soy creamer|almond creamer|coconut creamer"""
+
+FLAVOURS = """vanilla|sugar-free vanilla|caramel|hazelnut|peppermint|raspberry|cinnamon|toffee|almond|orange|buttered rum|chocolate
+|white chocolate|strawberry|coconut|maple|gingerbread|pumpkin spice|lavender|rose|irish cream|brown sugar|cherry|peach"""
+
+SWEETENERS = "sugar|brown sugar|sugar in the raw|honey|equal|splenda|sweet n low|stevia|truvia|agave|sweetener"
+
+TOPPINGS = """milk|cream|half and half|heavy cream|foam|ice|whipped cream|cinnamon|nutmeg|cocoa|sprinkles|marshmallows|caramel sauce
+|chocolate sauce|water|salt|lemon|mint|ginger|espresso shot"""
+
+SPREADS = """butter|cream cheese|jam|strawberry jam|peanut butter|chocolate spread|cheese|ham|egg|bacon|tomato|lettuce|onion|pickles
+|mayonnaise|mustard"""
+
+TEMPERATURES = "iced|hot|extra hot|warm|lukewarm"
+
+STRENGTHS = "decaf|half caf|one third caf|two thirds caf|black|strong|weak|dry|wet|unsweetened|blended"
+
+SERVED = """to go|for here|with room|lid|no lid|straw|no straw|warmed|toasted|cut in half|sliced|gluten-free|vegan|plain|sesame
+|whole wheat|everything"""
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.replace("\n", "").split("|"))
+
+
+COUNTED = tuple(
+    dict.fromkeys(
+        (
+            *_words(MILKS), *_words(CREAMERS), *(f"{flavour} syrup" for flavour in _words(FLAVOURS)),
+            *_words(SWEETENERS), *_words(TOPPINGS), *_words(SPREADS),
+        )
+    )
+)  # fmt: skip
+"""What can be added with a number or a measure before it: `2 vanilla syrup`, `no foam`, `light ice`, `extra butter`."""
+
+PLAIN = (*_words(TEMPERATURES), *_words(STRENGTHS), *_words(SERVED))
+"""What stands for itself."""
+
+MEASURES = ("no", "light", "extra", "half")
+
+
+def options() -> tuple[str, ...]:
+    """All that can be added, without numbers and measures."""
+    return (*COUNTED, *PLAIN)
+
+
+OPEN, CONFIRMED, CANCELLED = "open", "confirmed", "cancelled"
+
+STATUSES = (OPEN, CONFIRMED, CANCELLED)
+
+BLOCK = re.compile(r"\A<state>\n(.*)\n</state>\Z", re.DOTALL)
+
+MENU_HEADING = "\nThe menu, in dollars:\n"
+
+MENU_MARK = "a9267c76d814581d372c49798b3b3252146765561c2ab5f14514ed165492345b"
+"""The digest of the menu in the app's instructions, which says the same as `MENU`."""
+
+DELTA_LINE = "\n@@delta\n"
+
+CALLED = re.compile(r"<<[^<>]*>>")
+
+QUESTION = re.compile(r"[^.!?。！？\n]*[?？]\s*\Z")
+
+MOST_LINES = 99
+
+MOST_NEW = 12
+
+MOST_OPTIONS = 10
+
+LONGEST_QUESTION = 80
+
+LONGEST_ORDER = 700
+
+LONGEST = 1_190
+
+FEWEST_WORDS = "-"
+
+WORDS = r"[^<>@`\n]{1,700}"
+
+QUANTITY = "[1-9][0-9]?"
+
+ADDED = "[2-9]|1[0-9]|20"
+
+
+@value
+class OrderLine:
+    """One line of an order, with the number that names it in the state."""
+
+    number: int
+    name: str
+    size: str
+    quantity: int
+    options: tuple[str, ...] = ()
+
+
+@value
+class Order:
+    """An order: its lines by number, and whether it is open, confirmed or cancelled."""
+
+    lines: tuple[OrderLine, ...] = ()
+    status: str = OPEN
+
+
+def order_prompt(request: Request) -> tuple[str, Grammar] | None:
+    """Read a turn of the app `order` as a short prompt and the grammar of its reply; None where it holds something else."""
+    last = request.messages[-1] if request.messages else None
+    if last is None or last.role != "user":
+        return None
+    menu = first_paragraph(request.messages[0].text.partition(MENU_HEADING)[2])
+    if sha256(menu.encode("utf-8", "replace")).hexdigest() != MENU_MARK:
+        return None  # a copy of the app with a menu of its own, which the model does not know
+    block = BLOCK.match(spoken(last, transient=True))
+    state = _json(block[1]) if block else None
+    if not isinstance(state, dict):
+        return None
+    order = _order(state)
+    if order is None:
+        return None
+    asked = _asked(request.messages[:-1]) if state.get("turns") else ""
+    line = prompt(order, spoken(last), asked)
+    return None if line is None else (line, grammar(tuple(line.number for line in order.lines)))
+
+
+def prompt(order: Order, said: str, asked: str = "") -> str | None:
+    """Write an order, the desk's last question and what the guest says on one line; None where the order is too long.
+
+    >>> prompt(Order((OrderLine(1, "latte", "grande", 2, ("oat milk", "iced")),)), "And a bagel", "Anything else?")
+    '1 latte grande x2 @4.2 oat milk, iced | open | Anything else? > And a bagel'
+    >>> prompt(Order(), "Hi!")
+    '- | open > Hi!'
+    """
+    lines = "; ".join(map(_line, order.lines)) or FEWEST_WORDS
+    if len(lines) > LONGEST_ORDER:
+        return None
+    question = f" | {_inert(asked)[-LONGEST_QUESTION:].strip()}" if asked else ""
+    head = f"{lines} | {order.status}{question} > "
+    return (head + _inert(said[: 4 * LONGEST])[: LONGEST - len(head)]).strip()
+
+
+def question(answer: str) -> str:
+    """What the desk asked at the end of an answer, or nothing.
+
+    >>> question("Two lattes. Anything else?"), question("Thank you.")
+    ('Anything else?', '')
+    """
+    found = QUESTION.search(CALLED.sub("", answer.partition(DELTA_LINE)[0])[-4 * LONGEST_QUESTION :])
+    return found[0].strip() if found else ""
+
+
+def _asked(messages: Sequence[Message]) -> str:
+    said = next((message.text for message in reversed(messages) if message.role == "assistant"), "")
+    return question(said)
+
+
+def _line(line: OrderLine) -> str:
+    size = f" {line.size}" if line.size else ""
+    options = f" {', '.join(line.options)}" if line.options else ""
+    return f"{line.number} {line.name}{size} x{line.quantity} @{MENU[line.name].price}{options}"
+
+
+def _inert(text: str) -> str:
+    """Words in which no sign of the prompt's form occurs."""
+    return plain(text.translate({ord("|"): "/", ord(">"): ")"}))
+
+
+def _order(state: Mapping[str, Json]) -> Order | None:
+    """The order that a state holds, or None where it holds what is not on the menu."""
+    items, status = state.get("items"), state.get("status")
+    if not isinstance(items, dict) or status not in STATUSES:
+        return None
+    lines = [_order_line(number, item) for number, item in items.items()]
+    known = [line for line in lines if line is not None]
+    if len(known) < len(lines):
+        return None
+    return Order(tuple(sorted(known, key=lambda line: line.number)), status)
+
+
+def _order_line(number: str, item: Json) -> OrderLine | None:
+    if not isinstance(item, dict) or not re.fullmatch(QUANTITY, number):
+        return None
+    name, size, quantity, options = (item.get(key) for key in ("name", "size", "quantity", "options"))
+    if not isinstance(name, str) or name not in MENU or not isinstance(quantity, int) or not 1 <= quantity <= 99:
+        return None
+    if not (size is None or (isinstance(size, str) and size in SIZES)) or not isinstance(options, list):
+        return None
+    known = tuple(option for option in options if isinstance(option, str) and _option().fullmatch(option))
+    return OrderLine(int(number), name, size or "", quantity, known) if len(known) == len(options) else None
+
+
+def _json(text: str) -> Json:
+    try:
+        return cast("Json", json.loads(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _any(words: Sequence[str]) -> str:
+    """A pattern for one of some words; longer ones first, as a place in a pattern is read."""
+    return "|".join(re.sub(r"([.+*?()])", r"\\\1", word) for word in words)
+
+
+def _options() -> str:
+    return f"(({'|'.join(MEASURES)}|{ADDED}) )?({_any(COUNTED)})|{_any(PLAIN)}"
+
+
+@lru_cache(1)
+def _option() -> re.Pattern[str]:
+    return re.compile(_options())
+
+
+@lru_cache(256)
+def grammar(numbers: tuple[int, ...]) -> Grammar:
+    """The grammar of a whole reply to an order that has lines of these numbers: words, sums of prices, and a delta.
+
+    A line that is there can be changed or removed; new ones are numbered on from the last.
+    """
+    start = max(numbers, default=0) + 1
+    return Grammar("\n".join((*_fixed(), *_entries(sorted(numbers), start))))
+
+
+@lru_cache(1)
+def _fixed() -> tuple[str, ...]:
+    prices = _any(sorted({dish.price for dish in MENU.values()}))
+    term = rf"({QUANTITY}\*)?({prices})"
+    call = rf"<<calculator: {term}(\+{term}){{0,30}}>> [0-9]{{1,6}}(\.[0-9]{{1,2}})?"
+    return (
+        r'start: SAID "\n@@delta\n" delta',
+        f"SAID: /{WORDS}({call}({WORDS})?){{0,2}}/",
+        'delta: "{" (items ("," status)? | status)? "}"',
+        rf'status: "\"status\":\"" ({" | ".join(json.dumps(each) for each in STATUSES)}) "\""',
+        r'items: "\"items\":{" entries "}"',
+        r'item: "{\"name\":\"" NAME "\"" (",\"size\":\"" SIZE "\"")? ",\"quantity\":" QUANTITY options "}"',
+        rf'options: ",\"options\":[" (OPTION ("," OPTION){{0,{MOST_OPTIONS - 1}}})? "]"',
+        f"NAME: /{_any(tuple(MENU))}/",
+        f"SIZE: /{_any(SIZES)}/",
+        f"QUANTITY: /{QUANTITY}/",
+        f'OPTION: /"({_options()})"/',
+    )
+
+
+def _entries(numbers: Sequence[int], start: int) -> Iterator[str]:
+    """Rules for the entries of a delta, in the order of their numbers."""
+    last = min(start + MOST_NEW, MOST_LINES + 1)
+    rules = [f"old{number}" for number in numbers] + [f"new{number}" for number in range(start, last)]
+    yield f"entries: {rules[0]}" if rules else 'entries: "\\"1\\":null"'
+    for at, rule in enumerate(rules):
+        following = rules[at + 1] if at + 1 < len(rules) else ""
+        held = '(item | "null")' if rule.startswith("old") else "item"
+        more = f' ("," {following})?' if following else ""
+        passed = f" | {following}" if following and rule.startswith("old") else ""
+        yield f'{rule}: "\\"{rule[3:]}\\":" {held}{more}{passed}'

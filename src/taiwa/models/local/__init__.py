@@ -1,1 +1,0 @@
-"""Models in this process, through transformers: loading, reading, and answering requests."""

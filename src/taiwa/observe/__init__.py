@@ -1,1 +1,0 @@
-"""Watching a run: what it costs."""

@@ -1,0 +1,180 @@
+"""Questions that are reasoned out with tools, each in a run that the store keeps: its prompt, its calls, its bill."""
+
+from collections.abc import Generator, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from taiwa.apps.examples import built_in, results, usable
+from taiwa.flows.solve.examples import ResultOf, WorkedExample, native, render, select_examples
+from taiwa.flows.solve.rationale import Rationale, ToolMode
+from taiwa.flows.solve.solve import SolveOptions, ways_for
+from taiwa.flows.solve.solve import solve as flow
+from taiwa.kernel.effects import Complete, Program
+from taiwa.kernel.errors import InputError, StoreError, TaiwaError, ToolError
+from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult, first_request
+from taiwa.kernel.journal import Journal
+from taiwa.kernel.messages import Capability, Message, Notice, Request, TextDelta
+from taiwa.kernel.records import Json, digest, record
+from taiwa.kernel.runtime import Runtime, Tool
+from taiwa.sessions.checkout import Repository
+from taiwa.sessions.durable_turn import PricedModel, TurnOptions, sink
+from taiwa.structured import OutputType
+from taiwa.tools import builtin
+
+__all__ = ["SHOTS", "Heard", "ReasonRun", "solve_and_store"]
+
+
+SHOTS = 5
+"""Worked examples that a text protocol is shown by, where nobody says how many."""
+
+Heard: TypeAlias = TextDelta | Notice | RunResult[Rationale]
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonRun:
+    """A question's tools, options and worked examples.
+
+    `examples` are worked examples to show; None selects `shots` of ours, by the `seed`: first those whose tools are offered,
+    then others, in which the results of other tools are stated in words. `shots` None means five where calls stand in the
+    text, and none where the model calls functions, or where none of our examples calls any of the tools. `text_only`
+    excludes function calling where `options.tool_mode` is None.
+    """
+
+    tools: tuple[Tool, ...]
+    options: SolveOptions = field(default_factory=SolveOptions)
+    shots: int | None = None
+    seed: int = 0
+    examples: tuple[WorkedExample, ...] | None = None
+    text_only: bool = False
+
+    def program(self, question: str, capabilities: frozenset[Capability]) -> Program[Rationale]:
+        """Solve a question with a model that has these abilities.
+
+        Raises:
+            InputError: the question is empty, there are too few examples, or one cannot be evaluated.
+        """
+        if not question.strip():
+            raise InputError("the question is empty")
+        mode = self.tool_mode(capabilities)
+        # Without a mode the program may still fall back from one to another.
+        is_fixed = self.options.tool_mode is not None or (self.text_only and mode == "stop")
+        options = replace(self.options, tool_mode=mode if is_fixed else None, shots=self._messages(mode))
+        return flow(question, [tool.spec for tool in self.tools], options)
+
+    def tool_mode(self, capabilities: frozenset[Capability]) -> ToolMode:
+        """Choose the tool mode: prefill where the server supports it; else function calling, where neither a mode nor
+        examples are asked for; else stop.
+        """
+        if self.options.tool_mode is not None:
+            return self.options.tool_mode
+        free = not self.text_only and not self.shots and self.examples is None
+        return ways_for(None, capabilities, natively=free and bool(self.tools))[0]
+
+    def chosen(self, way: ToolMode) -> tuple[WorkedExample, ...]:
+        """The worked examples that are shown.
+
+        Raises:
+            InputError: there are not so many.
+        """
+        if self.examples is not None:
+            if self.shots is not None and not 0 <= self.shots <= len(self.examples):
+                raise InputError(
+                    f"shots must be at most {len(self.examples)}, the number of worked examples; got {self.shots}"
+                )
+            return self.examples[: self.shots]
+        if self.shots == 0 or (self.shots is None and way == "native"):
+            return ()
+        offered = {tool.spec.name for tool in self.tools}
+        able = usable(built_in(), self._results())
+        fitting = [worked for worked in able if not offered or set(worked.tools) <= offered]
+        others = [worked for worked in able if worked not in fitting]
+        order = (*select_examples(fitting, len(fitting), self.seed), *select_examples(others, len(others), self.seed))
+        if self.shots is not None and self.shots > len(order):
+            raise InputError(f"shots must be at most {len(order)}, the number of worked examples; got {self.shots}")
+        if self.shots is None and offered and not any(worked.tools for worked in fitting):
+            return ()  # examples that call none of the tools would teach a model to do without them
+        return order[: min(SHOTS, len(fitting)) if self.shots is None else self.shots]
+
+    def recorded(self, way: ToolMode) -> dict[str, Json]:
+        """Return all that an answer depends on beside the question and the model."""
+        wanted = self.options.output_type
+        output_type = wanted if wanted is None or isinstance(wanted, OutputType) else OutputType(wanted)
+        return {
+            "tools": [tool.spec.name for tool in self.tools],
+            "tool_format": self.options.tool_format.name,
+            "tool_mode": way,
+            "shots": digest(self._messages(way)),
+            "policy": [self.options.on_error, self.options.on_unknown],
+            "bounds": record(self.options.bounds),
+            "type": None if output_type is None else digest(output_type.schema()),
+        }
+
+    def first_request(self, question: str, capabilities: frozenset[Capability]) -> Request:
+        """Give the request that is sent first; nothing is sent.
+
+        Raises:
+            TaiwaError: as `program`, or the model cannot go the way that is asked for.
+        """
+        return first_request(self.program(question, capabilities), capabilities)
+
+    def _messages(self, way: ToolMode) -> tuple[Message, ...]:
+        given, known = self._results(), {tool.spec.name: tool.spec for tool in (*builtin().values(), *self.tools)}
+        messages: list[Message] = []
+        for worked in self.chosen(way):
+            try:
+                if way == "native":
+                    messages += native(
+                        worked, given, lambda name, text: self.options.tool_format.arguments(known[name], text)
+                    )
+                else:
+                    messages += render(worked, self.options.tool_format, given, {tool.spec.name for tool in self.tools})
+            except ToolError as error:
+                where = f"worked example {worked.id} ({worked.question[:40]!r})"
+                raise InputError(f"{where} cannot be evaluated: {error.message}") from error
+        return tuple(messages)
+
+    def _results(self) -> ResultOf:
+        """What tools give: those that are offered, and our own for examples in which they are only spoken of."""
+        return results((*builtin().values(), *self.tools), self.options.tool_format)
+
+
+def solve_and_store(
+    repository: Repository,
+    priced_model: PricedModel,
+    turns: TurnOptions,
+    solving: ReasonRun,
+    question: str,
+    observers: Iterable[Observer] = (),
+) -> Generator[Heard]:
+    """Solve a question and give out what is said as it is said, last `RunResult`. Its calls are written down as they are
+    answered, whatever becomes of it.
+
+    Raises:
+        TaiwaError: it cannot be solved so, or a call failed; `spent` holds the bill.
+    """
+    program, way = (
+        solving.program(question, priced_model.model.capabilities),
+        solving.tool_mode(priced_model.model.capabilities),
+    )
+    runs = repository.store.runs
+    run = runs.begin("", None, None, question, solving.recorded(way))
+
+    def note(event: Event) -> None:
+        if isinstance(event, EffectStarted) and isinstance(event.effect, Complete):
+            runs.count_request(run, priced_model.model.name)
+
+    runtime = Runtime(
+        priced_model.model, tools=solving.tools, limits=turns.limits, price=priced_model.price, interrupts=turns.interrupts,
+        observers=(note, *observers),
+    )  # fmt: skip
+    try:
+        yield from runtime.stream(program, Journal((), sink(repository, run, priced_model)))
+    except TaiwaError as error:
+        with suppress(StoreError):
+            runs.fail(run, error)
+        raise
+    except BaseException:
+        runs.abandon(run)
+        raise
+    runs.complete(run)

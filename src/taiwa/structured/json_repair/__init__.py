@@ -1,0 +1,1 @@
+"""A lenient JSON parser for answers of language models."""

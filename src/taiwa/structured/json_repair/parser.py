@@ -1,0 +1,575 @@
+"""Lenient JSON parser: containers, bare words."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import cast
+
+from taiwa.kernel.records import Json
+from taiwa.structured.json_repair.scanner import (
+    BARE_KEY,
+    CLOSERS,
+    COLONS,
+    COMMAS,
+    CONSTANTS,
+    GROUPED,
+    LOOSE_NUMBER,
+    NUMBER,
+    OPENERS,
+    QUOTES,
+    DepthError,
+    EscapedError,
+    Fix,
+    Level,
+    Scanner,
+    UnreadableError,
+    WorkBudget,
+)
+from taiwa.structured.json_repair.strings import OpenContainer, ParseHints, StringReader
+
+__all__ = ["LenientResult", "read_value"]
+
+
+WORD = re.compile(r"[A-Za-z]+(?![\w$])")
+
+WIDE_NUMBER = re.compile(r"[－−-]?[０-９]+(?:[．.][０-９]+)?(?![\w.．-])")
+
+NEGATIVE = re.compile(r"-(?:Infinity|inf)(?![\w$])")
+
+CALL = re.compile(r"(?:new\s+)?[A-Za-z_][\w.]{0,40}\(\s*")
+
+CALLED = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')\s*\)")
+
+STOP = re.compile(r"[,，\n}\]{\[\"'“｝］]|```")
+
+AFTER_CONSTANT = re.compile(r"[\s,，}\]｝］)/#;`\"']|\Z")
+
+
+def read_word(reader: StringReader, frame: OpenContainer) -> Json:
+    """Read the value here, which starts with no quote and no bracket.
+
+    Raises:
+        UnreadableError: nothing that could be a value stands here.
+    """
+    scan = reader.scan
+    found = NUMBER.match(scan.text, scan.at, scan.end)
+    if found is not None and not (
+        found.end() < scan.end and scan.text[found.end()] == "/" and not _comment(reader, found.end())
+    ):
+        grouped = GROUPED.match(scan.text, scan.at, scan.end) if frame.is_object else None
+        if grouped is None:
+            scan.at = found.end()
+            return _number(found[0])
+        scan.fix("number", "likely")
+        scan.at = grouped.end()
+        return _number(grouped[0].replace(",", ""))
+    word = WORD.match(scan.text, scan.at, scan.end)
+    if word and word[0] in CONSTANTS and AFTER_CONSTANT.match(scan.text, word.end(), scan.end):
+        constant, level = CONSTANTS[word[0]]
+        if word[0] not in ("true", "false", "null"):
+            scan.fix("literal", level)
+        scan.at = word.end()
+        return constant
+    wide = WIDE_NUMBER.match(scan.text, scan.at, scan.end)
+    if wide:
+        scan.fix_once("punctuation", "safe")
+        scan.at = wide.end()
+        return _number(unicodedata.normalize("NFKC", wide[0]).replace("−", "-"))
+    negative = NEGATIVE.match(scan.text, scan.at, scan.end)
+    if negative:
+        scan.fix("literal", "guess")
+        scan.at = negative.end()
+        return float("-inf")
+    loose = _loose(reader)
+    if loose is not None:
+        return loose
+    called = _call(reader)
+    return _bare(reader, frame) if called is None else called
+
+
+def _number(text: str) -> int | float:
+    return int(text) if text.lstrip("-").isdecimal() and len(text) <= 4000 else float(text)
+
+
+def _comment(reader: StringReader, at: int) -> bool:
+    return reader.scan.text.startswith(("//", "/*"), at, reader.scan.end)
+
+
+def _loose(reader: StringReader) -> int | float | None:
+    """Read a number as people and programming languages write it: `+5`, `.5`, `5.`, `1_000`."""
+    scan = reader.scan
+    found = LOOSE_NUMBER.match(scan.text, scan.at, scan.end)
+    if found is None:
+        return None
+    sign, whole, part, power = found.groups()
+    if (whole is None and not part) or (whole and len(whole) > 1 and whole[0] == "0"):
+        return None
+    level: Level = "safe" if sign == "+" and "_" not in found[0] and (whole and part != "") else "likely"
+    scan.fix("number", level)
+    scan.at = found.end()
+    text = f"{sign.replace('+', '')}{whole or '0'}" + (f".{part or '0'}" if part is not None else "")
+    text += f"e{power}" if power else ""
+    return _number(text.replace("_", ""))
+
+
+def _call(reader: StringReader) -> int | float | str | None:
+    """Read the one argument of a call such as `ObjectId("…")`."""
+    scan = reader.scan
+    head = CALL.match(scan.text, scan.at, scan.end)
+    if head is None:
+        return None
+    inner = CALLED.match(scan.text, head.end(), scan.end)
+    if inner is None:
+        return None
+    scan.work.spend(inner.end() - scan.at)
+    scan.fix("call", "guess")
+    scan.at = inner.end()
+    if inner[1][0] not in "\"'":
+        return _number(inner[1])
+    return reader.unescaped(inner.start(1) + 1, inner.end(1) - 1)
+
+
+def _bare(reader: StringReader, frame: OpenContainer) -> str:
+    """Read a string without quotes, up to the punctuation that ends its member or item."""
+    scan = reader.scan
+    start = at = scan.at
+    balance = 0
+    while True:
+        found = STOP.search(scan.text, at, scan.end)
+        stop = found.start() if found else scan.end
+        scan.work.spend(stop - at + 1)
+        if found is None:
+            break
+        char = found[0]
+        if char in OPENERS:
+            balance += 1
+        elif char in CLOSERS and balance > 0:
+            balance -= 1
+        elif _ends(reader, frame, char, stop):
+            break
+        at = stop + len(char)
+    word = scan.text[start:stop].rstrip()
+    if not word:
+        raise UnreadableError(start)
+    if word[-1] in QUOTES and not frame.is_object:
+        word = word[:-1]
+    scan.fix("bare-string", "guess")
+    scan.at = stop
+    return word
+
+
+def _ends(reader: StringReader, frame: OpenContainer, char: str, at: int) -> bool:
+    """Tell whether a bare string ends at this character."""
+    scan = reader.scan
+    in_object = frame.is_object
+    if char == "```" or char in CLOSERS:
+        return True
+    if char in COMMAS:
+        after, where = scan.look(at + 1)
+        return not in_object or not after or after in CLOSERS or scan.key_at(where, bare=True) is not None
+    if char == "\n":
+        after, where = scan.look(at)
+        if not after or after in CLOSERS or not in_object:
+            return True
+        return scan.key_at(where, bare=True) is not None
+    return in_object and scan.key_at(at, bare=False) is not None
+
+
+LONGEST_BARE_KEY = 80
+
+LONGEST_JUNK = 200
+
+DOTS = ("...", "…")
+
+
+@dataclass(frozen=True, slots=True)
+class LenientResult:
+    """What was read from `start` to `end`.
+
+    `open` holds the path of containers that no closer ended, as (container, key or index that was being filled);
+    `cut` means that the text ended inside a token or where another had to follow; `fenced` that a fence ended it; `elided` that
+    the writer left something out; `bare` that the opening brace is missing.
+    """
+
+    data: Json
+    start: int
+    end: int
+    fixes: tuple[Fix, ...]
+    open: tuple[tuple[Json, str | int], ...] = ()
+    cut: bool = False
+    fenced: bool = False
+    elided: bool = False
+    bare: bool = False
+
+
+def read_value(
+    text: str, start: int, end: int, work: WorkBudget, hints: ParseHints, *, bare_object: bool = False
+) -> LenientResult:
+    """Read the object or list that starts at `start`; `bare_object` reads an object whose opening brace is missing.
+
+    Raises:
+        UnreadableError: this is no JSON, whatever is mended.
+        BudgetError: the work budget is spent.
+    """
+    reader = _Reader(Scanner(text, start, end, work), hints)
+    try:
+        return reader.run(bare_object=bare_object)
+    except UnreadableError as error:
+        error.depth = len(reader.frames)
+        raise
+
+
+class _Reader:
+    def __init__(self, scan: Scanner, hints: ParseHints) -> None:
+        self.scan = scan
+        self.hints = hints
+        self.start = scan.at
+        self.frames: list[OpenContainer] = []
+        self.strings = StringReader(scan, self.frames, hints)
+        self.root: Json = None
+        self.cut = self.done = self.fenced = self.elided = False
+
+    def run(self, *, bare_object: bool) -> LenientResult:
+        scan = self.scan
+        if bare_object:
+            scan.fix("missing-opener", "guess")
+            self.push("}", scan.at)
+        else:
+            self.open(scan.peek())
+        while self.frames and not self.done:
+            frame = self.frames[-1]
+            char = scan.skip()
+            if not char:
+                self.cut = self.cut or frame.state != "after"
+                break
+            if frame.state == "after":
+                self.after(frame, char)
+            elif frame.is_object:
+                self.in_object(frame, char)
+            else:
+                self.in_list(frame, char)
+        opened = tuple((cast("Json", frame.data), _place(frame)) for frame in self.frames)
+        if opened:
+            scan.fix("missing-closer", "guess")
+        fixes = tuple(scan.fixes)
+        return LenientResult(
+            self.root, self.start, scan.at, fixes, opened, self.cut, self.fenced, self.elided, bare_object
+        )
+
+    def push(self, closer: str, at: int) -> None:
+        if len(self.frames) >= self.hints.depth:
+            raise DepthError(at)
+        data: dict[str, Json] | list[Json] = {} if closer == "}" else []
+        self.put(cast("Json", data))
+        self.frames.append(OpenContainer(closer, data, at))
+
+    def open(self, char: str) -> None:
+        if char not in "{[":
+            self.scan.fix_once("punctuation" if char != "(" else "tuple", "safe" if char != "(" else "likely")
+        self.push(OPENERS[char], self.scan.at)
+        self.scan.at += 1
+
+    def put(self, value: Json) -> None:
+        """Lay a value into the innermost container."""
+        if not self.frames:
+            self.root = value
+            return
+        frame = self.frames[-1]
+        if isinstance(frame.data, list):
+            frame.data.append(value)
+        else:
+            if frame.key in frame.data:
+                same = frame.data[frame.key] == value
+                self.scan.fix("duplicate-key", "likely" if same else "guess", frame.key_at)
+            frame.data[frame.key] = value
+        frame.state, frame.comma = "after", -1
+
+    def close(self, *, at: int, missing: bool = False) -> None:
+        """Close the innermost container."""
+        frame = self.frames.pop()
+        if missing:
+            self.scan.fix("missing-closer", "guess", at)
+        if frame.comma >= 0:
+            self.scan.fix("trailing-comma", "safe", frame.comma)
+
+    def closer(self, char: str) -> None:
+        """Take a closing bracket: it ends the innermost container of its kind, or the wrong one, or none."""
+        scan, wanted = self.scan, CLOSERS[char]
+        if char not in "}])":
+            scan.fix_once("punctuation", "safe")
+        kinds = [frame.closer for frame in self.frames]
+        scan.work.spend(len(kinds))
+        if len(kinds) == 1 and wanted == "}" and self.goes_on():
+            scan.fix("extra-closer", "guess")
+        elif kinds[-1] == wanted:
+            self.close(at=scan.at)
+        elif wanted in kinds and self.is_extra(wanted):
+            scan.fix("extra-closer", "guess")
+        elif wanted in kinds:
+            while self.frames[-1].closer != wanted:
+                self.close(at=scan.at, missing=True)
+            self.close(at=scan.at)
+        elif self.strings.fit(len(kinds) - 1, scan.at + 1) >= self.strings.fit(len(kinds), scan.at + 1):
+            scan.fix("wrong-closer", "guess")
+            self.close(at=scan.at)
+        else:
+            scan.fix("extra-closer", "guess")
+        scan.at += 1
+
+    def is_extra(self, wanted: str) -> bool:
+        """Tell whether a closer of another kind than the innermost is one too many, rather than the inner ones missing."""
+        depth, after = len(self.frames), self.scan.at + 1
+        without = self.strings.fit(depth, after)
+        return without > self.strings.fit(self.strings.outside(depth, wanted), after)
+
+    def goes_on(self) -> bool:
+        """Tell whether the outermost object goes on after its closing brace: a comma and a key follow."""
+        after, where = self.scan.look(self.scan.at + 1)
+        return after == "," and self.scan.key_at(where + 1, bare=False) is not None
+
+    def after(self, frame: OpenContainer, char: str) -> None:
+        """Go on after a value: comma, closer, or a next value whose comma is missing."""
+        scan = self.scan
+        if char in COMMAS or char == ";":
+            if char != ",":
+                scan.fix_once("punctuation", "safe" if char != ";" else "likely")
+            frame.state, frame.comma = "next", scan.at
+            scan.at += 1
+        elif char in CLOSERS:
+            self.closer(char)
+        elif self.strings.fence(scan.at):
+            self.fenced = self.done = True
+        elif frame.is_object:
+            self.next_member(frame, char)
+        elif char in COLONS:
+            raise UnreadableError(scan.at)  # `[1: 2]` is neither list nor object
+        else:
+            scan.fix("missing-comma", "likely")
+            frame.state = "next"
+
+    def next_member(self, frame: OpenContainer, char: str) -> None:
+        scan = self.scan
+        if char in OPENERS and len(self.frames) > 1 and not self.frames[-2].is_object:
+            self.close(at=scan.at, missing=True)
+        elif scan.key_at(scan.at, bare=True) is not None or char in QUOTES:
+            scan.fix("missing-comma", "likely")
+            frame.state = "next"
+        else:
+            self.junk()
+
+    def junk(self) -> None:
+        """Step over words that are neither key nor value; only a guess may."""
+        scan = self.scan
+        at, stop = scan.at, min(scan.end, scan.at + LONGEST_JUNK)
+        while at < stop and scan.text[at] not in ',}]\n"{[':
+            at += 1
+        if at == scan.at or at >= stop:
+            raise UnreadableError(scan.at)
+        scan.work.spend(at - scan.at)
+        scan.fix("dropped-text", "guess")
+        scan.at = at
+
+    def comma(self, frame: OpenContainer) -> None:
+        """Take a comma where a value should be."""
+        first = frame.state == "first"
+        self.scan.fix("leading-comma" if first else "extra-comma", "likely" if first else "guess")
+        self.scan.at += 1
+
+    def dots(self) -> bool:
+        """Take an ellipsis: the writer left something out, so the value is not complete."""
+        if not self.scan.text.startswith(DOTS, self.scan.at, self.scan.end):
+            return False
+        self.scan.fix("elision", "guess")
+        self.scan.at += 3 if self.scan.starts("...") else 1
+        self.elided = True
+        return True
+
+    def in_list(self, frame: OpenContainer, char: str) -> None:
+        if char in CLOSERS:
+            self.closer(char)
+        elif char in COMMAS:
+            self.comma(frame)
+        elif self.strings.fence(self.scan.at):
+            self.fenced = self.done = self.cut = True
+        elif not self.dots():
+            self.value(frame, char)
+        elif frame.state != "first":
+            frame.state = "after"
+
+    def value(self, frame: OpenContainer, char: str) -> None:
+        """Read the value that starts here."""
+        scan = self.scan
+        if char in OPENERS:
+            self.open(char)
+            return
+        start = scan.at
+        if char in QUOTES:
+            text = self.strings.read("member" if frame.is_object else "item")
+            if self.strings.ended:
+                text = self.joined(text, frame)
+            else:
+                self.cut = self.done = True
+            if not frame.is_object and not self.done and self.key_in_list(text, start):
+                return
+            self.put(text)
+            return
+        self.refuse_escaped(char)
+        word = read_word(self.strings, frame)
+        self.put(word)
+        if scan.at >= scan.end and not (word is None or isinstance(word, bool)):
+            self.cut = True  # a number or a bare word could have gone on
+
+    def refuse_escaped(self, char: str) -> None:
+        if char == "\\" and self.scan.text[self.scan.at + 1 : self.scan.at + 2] in ('"', "n", "t", "r"):
+            raise EscapedError(self.scan.at)
+
+    def joined(self, text: str, frame: OpenContainer) -> str:
+        """Read on where strings are joined by `+`."""
+        scan = self.scan
+        while True:
+            after, where = scan.look(scan.at)
+            if after != "+":
+                return text
+            quote, at = scan.look(where + 1)
+            if not quote or quote not in QUOTES:
+                return text
+            scan.fix("joined-strings", "likely", where)
+            scan.at = at
+            text += self.strings.read("member" if frame.is_object else "item")
+            if not self.strings.ended:
+                self.cut = self.done = True
+                return text
+
+    def key_in_list(self, text: str, start: int) -> bool:
+        """Take a string in a list that a colon follows: the list, or the object around it, has lost a bracket."""
+        after, where = self.scan.look(self.scan.at)
+        if not after or after not in COLONS:
+            return False
+        outer = next((frame for frame in reversed(self.frames) if frame.is_object), None)
+        if outer is not None and (self.frames[-1].state == "next" or self.frames[-1].data):
+            while not self.frames[-1].is_object:
+                self.frames[-1].comma = -1
+                self.close(at=start, missing=True)
+        else:
+            self.scan.fix("missing-opener", "guess", start)
+            self.push("}", start)
+        self.scan.at = where + 1
+        self.key(self.frames[-1], text, start)
+        return True
+
+    def key(self, frame: OpenContainer, text: str, at: int) -> None:
+        frame.key, frame.key_at, frame.state = text, at, "value"
+
+    def in_object(self, frame: OpenContainer, char: str) -> None:
+        scan = self.scan
+        if frame.state == "value":
+            self.member_value(frame, char)
+        elif char in CLOSERS:
+            self.closer(char)
+        elif char in COMMAS:
+            self.comma(frame)
+        elif char in QUOTES:
+            start = scan.at
+            text = self.strings.read("key")
+            if not self.strings.ended:
+                self.cut = self.done = True
+                return
+            self.colon(frame, text, start)
+        elif char in OPENERS:
+            self.bracket_for_key(frame, char)
+        elif self.strings.fence(scan.at):
+            self.fenced = self.done = self.cut = True
+        elif not self.dots():
+            self.bare_key(frame)
+
+    def member_value(self, frame: OpenContainer, char: str) -> None:
+        if char in COMMAS or char in CLOSERS:  # left out; the type says whether it may be
+            self.scan.fix("missing-value", "guess", frame.key_at)
+            frame.state = "after"
+        elif self.strings.fence(self.scan.at):
+            self.fenced = self.done = self.cut = True
+        else:
+            self.value(frame, char)
+
+    def colon(self, frame: OpenContainer, text: str, start: int) -> None:
+        """Take what stands between a key and its value."""
+        scan = self.scan
+        char = scan.skip()
+        if not char:
+            self.cut = self.done = True
+            return
+        if char in COLONS:
+            if char != ":":
+                scan.fix_once("punctuation", "safe")
+            scan.at += 1
+        elif char == "=":
+            scan.fix("separator", "likely")
+            scan.at += 2 if scan.starts("=>") else 1
+        elif char in ",}" and not frame.data and frame.state == "first":
+            self.as_set(frame, text)
+            return
+        elif char in ",}":
+            raise UnreadableError(start)
+        else:
+            scan.fix("missing-colon", "likely")
+        self.key(frame, text, start)
+
+    def as_set(self, frame: OpenContainer, text: str) -> None:
+        """Turn what looked like an object into a list: Python writes a set in braces."""
+        self.scan.fix("set", "guess", frame.opened)
+        items: list[Json] = [text]
+        self.frames.pop()
+        if not self.frames:
+            self.root = cast("Json", items)
+        else:
+            outer = self.frames[-1]
+            if isinstance(outer.data, list):
+                outer.data[-1] = cast("Json", items)
+            else:
+                outer.data[outer.key] = cast("Json", items)
+        self.frames.append(OpenContainer("}", items, frame.opened, "after"))
+
+    def bracket_for_key(self, frame: OpenContainer, char: str) -> None:
+        """A bracket where a key should be: a doubled brace, or the next item after a missing brace."""
+        scan = self.scan
+        if char in "{｛" and not frame.data and frame.state == "first":
+            scan.fix("extra-opener", "guess")
+            frame.state = "doubled"
+            scan.at += 1
+        elif len(self.frames) > 1 and not self.frames[-2].is_object:
+            frame.comma = -1
+            self.close(at=scan.at, missing=True)
+            self.frames[-1].state = "next"
+        else:
+            raise UnreadableError(scan.at)
+
+    def bare_key(self, frame: OpenContainer) -> None:
+        """Read a key without quotes, or one that lost a quote."""
+        scan = self.scan
+        self.refuse_escaped(scan.peek())
+        start = at = scan.at
+        stop = min(scan.end, at + LONGEST_BARE_KEY)
+        while at < stop and scan.text[at] not in ":：=\n\"',{}[]":
+            at += 1
+        scan.work.spend(at - start + 1)
+        word, char = scan.text[start:at].strip(), scan.text[at] if at < stop else ""
+        if char in ('"', "'") and word and scan.look(at + 1)[0] in (":", "："):
+            scan.fix("missing-quote", "guess", start)
+            scan.at = at + 1
+            self.colon(frame, word, start)
+        elif char in (":", "：", "=") and word:
+            plain = BARE_KEY.match(scan.text, start, scan.end) is not None or word.isalnum()
+            scan.fix("unquoted-key", "likely" if plain else "guess", start)
+            scan.bare_keys = True
+            scan.at = at
+            self.colon(frame, word, start)
+        elif at == scan.end:
+            self.cut = self.done = True
+        elif frame.data and char:
+            self.junk()
+        else:
+            raise UnreadableError(start)  # words in braces, as prose has them
+
+
+def _place(frame: OpenContainer) -> str | int:
+    return len(frame.data) if isinstance(frame.data, list) else frame.key

@@ -1,0 +1,345 @@
+"""The type notation of app files, as text or as a YAML mapping, to a Python annotation and back.
+
+    str int float bool null any · list[T] · dict[str, T] · A | B · "literal" · {name: str, note?: str} · (A | B)
+    int(1..5) float(0..1) int(1..) · str(max 80) str(min 1, max 80) · list[T](max 20)
+
+Nothing is evaluated: a small recursive parser knows these forms and no other.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias, Union, cast, get_args, get_origin
+
+from pydantic import Field
+from pydantic.fields import FieldInfo
+from typing_extensions import TypedDict, is_typeddict
+
+from taiwa.kernel.errors import InputError
+from taiwa.structured.ir import ANONYMOUS
+
+__all__ = ["Annotation", "parse_notation", "render_notation"]
+
+
+Annotation: TypeAlias = Any
+"""A Python type expression; no static type says that, so this alias names it."""
+
+MAX_CHARS = 1_000
+
+MAX_MAPPING_CHARS = 10_000
+
+MAX_DEPTH = 16
+
+MAX_ITEMS = 1_000_000_000
+
+FORMS: dict[str, Any] = {"list": list, "dict": dict, "union": Union, "literal": Literal, "optional": NotRequired}
+"""Type constructors as values: subscribing them with other values is beyond what a type checker reads."""
+
+WORDS: dict[str, Annotation] = {"str": str, "int": int, "float": float, "bool": bool, "null": None, "any": Any}
+
+NAMES: dict[object, str] = {
+    str: "str",
+    int: "int",
+    float: "float",
+    bool: "bool",
+    None: "null",
+    NoneType: "null",
+    Any: "any",
+}
+
+A_TYPE = 'a type: str, int, float, bool, null, any, list[T], dict[str, T], {name: T} or "literal"'
+
+MARKS = "\u0300-\u036f\u3099\u309a"
+"""What decomposed text (NFD) puts after a letter: accents, and the voicing of kana."""
+
+NAME = rf"[^\W\d][\w{MARKS}]*(?:-\w[\w{MARKS}]*)*"
+
+TOKEN = re.compile(
+    r'\s*(?:(?P<string>"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*")'
+    r"|(?P<number>-?[0-9]+(?:\.(?!\.)[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
+    rf"|(?P<word>{NAME})|(?P<dots>\.\.)|(?P<mark>[][{{}}()|,:?]))"
+)
+
+PLAIN_KEY = re.compile(rf"{NAME}\Z")
+
+ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def parse_notation(written: str | Mapping[str, Any] | None) -> Annotation:
+    """Read a type from its notation; a mapping is an object, None (YAML's `null`) the type of null.
+
+    >>> render_notation(parse_notation({"name": "str(max 80)", "ages?": "list[int(0..150)] | null"}))
+    '{name: str(max 80), ages?: list[int(0..150)] | null}'
+
+    Raises:
+        InputError: with the column, and what was expected there.
+    """
+    return _from_any(written, "", _Room(MAX_MAPPING_CHARS), 0)
+
+
+def render_notation(annotation: Annotation) -> str:
+    """Write an annotation in the notation: `parse_notation(render_notation(a))` is the same type again.
+
+    Raises:
+        InputError: the notation has no word for this type.
+    """
+    return _written(annotation, 0)
+
+
+@dataclass(slots=True)
+class _Room:
+    """The characters that are left to one mapping."""
+
+    left: int
+
+    def take(self, amount: int) -> None:
+        self.left -= amount
+        if self.left < 0:
+            raise InputError(f"type notation: more than {MAX_MAPPING_CHARS} characters; name fewer or shorter fields")
+
+
+def _from_any(written: object, path: str, room: _Room, depth: int) -> Annotation:
+    where = f"type notation{path and f' of {path}'}"
+    if written is None:
+        return None
+    if isinstance(written, str):
+        room.take(len(written))
+        return _Parser(written, where, depth).whole()
+    if not isinstance(written, Mapping):
+        raise InputError(f"{where}: expected text or a mapping of fields, not {type(written).__name__}")
+    if depth >= MAX_DEPTH:
+        raise InputError(f"{where}: nested deeper than {MAX_DEPTH}")
+    fields: dict[str, Annotation] = {}
+    for key, inner in cast("Mapping[object, object]", written).items():
+        if not isinstance(key, str) or not key.removesuffix("?"):
+            raise InputError(f"{where}: expected a field name, not {key!r}")
+        room.take(len(key))
+        name = key.removesuffix("?")
+        if name in fields:
+            raise InputError(f"{where}: the field {name!r} is there twice")
+        part = _from_any(inner, f"{path}.{name}" if path else name, room, depth + 1)
+        fields[name] = FORMS["optional"][part] if key.endswith("?") else part
+    return _object(fields)
+
+
+def _object(fields: dict[str, Annotation]) -> Annotation:
+    make = cast("Any", TypedDict)  # the functional form takes its fields as a value only where types are not checked
+    made = make(ANONYMOUS, fields)
+    made.__pydantic_config__ = {"extra": "forbid"}
+    return made
+
+
+@dataclass(slots=True)
+class _Parser:
+    """Recursive descent over the tokens of one text."""
+
+    text: str
+    where: str
+    depth: int
+    at: int = 0
+    kind: str = field(default="", init=False)
+    word: str = field(default="", init=False)
+    column: int = field(default=1, init=False)
+
+    def whole(self) -> Annotation:
+        if len(self.text) > MAX_CHARS:
+            raise InputError(f"{self.where}: {len(self.text)} characters, at most {MAX_CHARS}")
+        self.step()
+        made = self.union()
+        if self.kind:
+            self.fail("the end, or `|` and another type")
+        return made
+
+    def step(self) -> None:
+        found = TOKEN.match(self.text, self.at)
+        if found is None:
+            rest = self.text[self.at :].lstrip()
+            self.kind, self.word, self.column = "bad" if rest else "", rest[:1], len(self.text) - len(rest) + 1
+            return
+        self.kind, self.word = found.lastgroup or "", found.group(found.lastgroup or 0)
+        self.column, self.at = found.start(found.lastgroup or 0) + 1, found.end()
+
+    def fail(self, expected: str) -> None:
+        got = f"not {self.word[:20]!r}" if self.kind else "not the end"
+        raise InputError(f"{self.where}, column {self.column}: expected {expected}, {got}")
+
+    def take(self, word: str, expected: str = "") -> None:
+        if self.kind in ("string", "") or self.word != word:
+            self.fail(expected or f"`{word}`")
+        self.step()
+
+    def has(self, word: str) -> bool:
+        if self.kind in ("mark", "dots", "word") and self.word == word:
+            self.step()
+            return True
+        return False
+
+    def union(self) -> Annotation:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise InputError(f"{self.where}, column {self.column}: nested deeper than {MAX_DEPTH}")
+        members = [self.term()]
+        while self.has("|"):
+            members.append(self.term())
+        self.depth -= 1
+        return members[0] if len(members) == 1 else FORMS["union"][tuple(members)]
+
+    def term(self) -> Annotation:
+        if self.kind == "string":
+            made = FORMS["literal"][_unquoted(self.word)]
+            self.step()
+            return made
+        if self.has("("):
+            made = self.union()
+            self.take(")")
+            return made
+        if self.has("{"):
+            return self.fields()
+        if self.kind != "word" or self.word not in (*WORDS, "list", "dict"):
+            self.fail(A_TYPE)
+        word = self.word
+        self.step()
+        if word == "list":
+            self.take("[", "`[` and the type of the items")
+            items = self.union()
+            self.take("]")
+            return self.bounded(FORMS["list"][items], "list")
+        if word == "dict":
+            self.take("[", "`[str, T]`")
+            self.take("str", "`str`, the type of the keys")
+            self.take(",")
+            values = self.union()
+            self.take("]")
+            return FORMS["dict"][str, values]
+        return self.bounded(WORDS[word], word)
+
+    def fields(self) -> Annotation:
+        fields: dict[str, Annotation] = {}
+        while not self.has("}"):
+            if self.kind not in ("word", "string"):
+                self.fail("a field name or `}`")
+            name = _unquoted(self.word) if self.kind == "string" else self.word
+            if not name or name in fields:
+                self.fail("another field name" if name else "a field name")
+            self.step()
+            optional = self.has("?")
+            self.take(":", "`:` and a type" if optional else "`:` and a type, or `?`")
+            part = self.union()
+            fields[name] = FORMS["optional"][part] if optional else part
+            if not self.has(","):
+                self.take("}", "`,` or `}`")
+                break
+        return _object(fields)
+
+    def bounded(self, made: Annotation, word: str) -> Annotation:
+        if not self.has("("):
+            return made
+        if word not in ("int", "float", "str", "list"):
+            raise InputError(f"{self.where}, column {self.column}: {word} takes no bounds")
+        low, high = self.span(word) if word in ("int", "float") else self.size()
+        self.take(")")
+        if low is not None and high is not None and low > high:
+            raise InputError(f"{self.where}, column {self.column}: no value lies between {low} and {high}")
+        return _within(made, low, high, word)
+
+    def span(self, word: str) -> tuple[float | None, float | None]:
+        expected = "bounds such as 1..5, 1.. or ..5"
+        low = self.number(word) if self.kind == "number" else None
+        self.take("..", expected)
+        high = self.number(word) if self.kind == "number" else None
+        if low is None and high is None:
+            self.fail(expected)
+        return low, high
+
+    def size(self) -> tuple[float | None, float | None]:
+        low = high = None
+        if self.has("min"):
+            low = self.number("size")
+            if not self.has(","):
+                return low, high
+        self.take("max", "`max` or `min` and a number")
+        high = self.number("size")
+        return low, high
+
+    def number(self, word: str) -> float:
+        if self.kind != "number":
+            self.fail("a number")
+        text = self.word
+        if word == "float":
+            value = float(text)
+            if value in (float("inf"), float("-inf")):
+                self.fail("a smaller number")
+        else:
+            if not text.lstrip("-").isdecimal() or len(text) > MAX_DEPTH + 2:
+                self.fail("a whole number")
+            value = int(text)
+            if word == "size" and not 0 <= value <= MAX_ITEMS:
+                self.fail("a size of 0 or more")
+        self.step()
+        return value
+
+
+def _within(made: Annotation, low: float | None, high: float | None, word: str) -> Annotation:
+    if word in ("int", "float"):
+        return Annotated[made, Field(ge=low, le=high)]
+    size = {"min_length": low, "max_length": high}
+    return Annotated[made, Field(**cast("dict[str, Any]", size))]
+
+
+def _unquoted(word: str) -> str:
+    return re.sub(r"\\(.)", lambda found: ESCAPES[found[1]], word[1:-1])
+
+
+def _written(annotation: Annotation, depth: int) -> str:
+    if depth > MAX_DEPTH:
+        raise InputError(f"this type cannot be written in the notation: nested deeper than {MAX_DEPTH}")
+    for known, name in NAMES.items():
+        if annotation is known:
+            return name
+    origin: object = get_origin(annotation)
+    inner: tuple[Any, ...] = get_args(annotation)
+    if origin is Annotated:
+        return _bounds(annotation, inner, depth)
+    if origin is Union or origin is UnionType:
+        return " | ".join(_written(part, depth + 1) for part in inner)
+    if origin is Literal and all(isinstance(part, str) for part in inner):
+        return " | ".join(_quoted(part) for part in inner)
+    if origin is list:
+        return f"list[{_written(inner[0], depth + 1)}]"
+    if origin is dict and inner[0] is str:
+        return f"dict[str, {_written(inner[1], depth + 1)}]"
+    if is_typeddict(annotation):
+        return "{" + ", ".join(_field(annotation, key, depth) for key in annotation.__annotations__) + "}"
+    raise InputError(f"the type notation has no word for {annotation!r}; use a type of {A_TYPE.split(': ')[1]}")
+
+
+def _field(annotation: Annotation, key: str, depth: int) -> str:
+    inner = annotation.__annotations__[key]
+    inner = get_args(inner)[0] if get_origin(inner) is NotRequired else inner
+    name = key if PLAIN_KEY.match(key) else _quoted(key)
+    return f"{name}{'?' if key in annotation.__optional_keys__ else ''}: {_written(inner, depth + 1)}"
+
+
+def _quoted(text: str) -> str:
+    named = {char: letter for letter, char in ESCAPES.items() if letter != "/"}
+    if any(ord(char) < 32 and char not in named for char in text):
+        raise InputError(f"the type notation cannot say the text {text!r}")
+    return '"' + "".join(f"\\{named[char]}" if char in named else char for char in text) + '"'
+
+
+def _bounds(annotation: Annotation, inner: tuple[Annotation, ...], depth: int) -> str:
+    limits: dict[str, object] = {}
+    for mark in inner[1:]:
+        for part in mark.metadata if isinstance(mark, FieldInfo) else (mark,):
+            known = [name for name in ("ge", "le", "min_length", "max_length") if hasattr(part, name)]
+            if len(known) != 1:
+                raise InputError(f"the type notation has no word for {annotation!r}")
+            limits[known[0]] = getattr(part, known[0])
+    written = _written(inner[0], depth)
+    if "ge" in limits or "le" in limits:
+        return f"{written}({limits.get('ge', '')}..{limits.get('le', '')})"
+    sizes = [
+        f"{word} {limits[name]}" for word, name in (("min", "min_length"), ("max", "max_length")) if name in limits
+    ]
+    return f"{written}({', '.join(sizes)})" if sizes else written

@@ -1,0 +1,620 @@
+"""Formulas, notation, elements, molar mass."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Literal, NoReturn, TypeAlias
+
+from taiwa.kernel.errors import ToolError
+from taiwa.kernel.messages import ToolResult
+from taiwa.kernel.records import Json
+from taiwa.tools.exact_numbers import RAISED, halves_to_slashes, narrow, rounded, spell, spell_near
+from taiwa.tools.tool import tool
+
+__all__ = [
+    "Formula",
+    "Weights",
+    "elements",
+    "formula",
+    "mass",
+    "mass_percent",
+    "molar_mass",
+    "nuclides",
+    "plain",
+    "species",
+    "weight",
+]
+
+
+MAX_CHARS = 1_000
+
+LOWERED = "₀₁₂₃₄₅₆₇₈₉"
+
+SUBSCRIPT = re.compile(f"[{LOWERED}]+")
+
+SUPERSCRIPT = re.compile(f"[{RAISED}⁺⁻]+")
+
+DIGITS = str.maketrans(LOWERED + RAISED + "⁺⁻", "0123456789" * 2 + "+-")
+
+SIGNS = str.maketrans({"•": "·", "∙": "·", "⋅": "·", "・": "·", "‧": "·", "*": "·", "−": "-", "–": "-"})
+
+LATEX = re.compile(r"\\(?:ce|mathrm|mathit|text|rm|left|right|,|;|!)(?![a-z])|\$")
+
+LATEX_SIGNS = {
+    r"\cdot": "·",
+    r"\times": "x",
+    r"\longrightarrow": "->",
+    r"\rightarrow": "->",
+    r"\rightleftharpoons": "->",
+    r"\to": "->",
+    r"\uparrow": "",
+    r"\downarrow": "",
+}
+
+JOINING = re.compile(r"\s*·\s*|\s+\.\s*(?=[0-9A-Z])|\s*[x,]\s*(?=[0-9]+\s*H_?\{?2\}?O)")
+# Lower case only: (S) is sulfur and (s) a solid.
+STATE = re.compile(r"(?:\s|_)*(?:\((?:aq|s|l|g|cr|am|vap)(?:,\s*[a-z]+)?\)|\{\((?:aq|s|l|g)\)\}|[↑↓])\s*\Z")
+
+CARET = re.compile(r"\^(?:\{([^{}]*)\}|([0-9]*[+-]+|[+-][0-9]+))\Z")
+
+APART = re.compile(r"\s+([0-9]*[+-]|[+-][0-9]+|[+-]{2,})\Z")
+
+BRACKETED = re.compile(r"[({]([0-9]*[+-]|[+-][0-9]+)[)}]\Z")
+
+JOINED = re.compile(r"(?P<digits>(?<![_.0-9])[0-9]*)(?P<charge>[+-][1-9]|[+-]+)\Z")
+
+CHARGE = re.compile(r"([0-9]*)([+-]+)([0-9]*)\Z")
+
+OXO_CATION = re.compile(r"(?:[A-Z][a-z]?O2)\Z")
+
+NOT_OXO = re.compile(r"(?:N|P|S|C|H|Cl|Br|I|F|Se)O2\Z")
+
+
+def plain(text: str) -> str:
+    """Bring full-width signs, sub- and superscripts and LaTeX into plain notation.
+
+    >>> plain("Ｃａ₃(PO₄)₂ SO₄²⁻")
+    'Ca_{3}(PO_{4})_{2} SO_{4}^{2-}'
+
+    Raises:
+        ToolError: the text is too long.
+    """
+    if len(text) > MAX_CHARS:
+        raise ToolError(f"the text has {len(text):,} characters", code="too_long", hint=f"at most {MAX_CHARS:,}")
+    text = narrow(text).translate(SIGNS)
+    for name, sign in LATEX_SIGNS.items():
+        text = text.replace(name, sign)
+    text = JOINING.sub("·", LATEX.sub("", text))
+    text = halves_to_slashes(text)
+    text = SUBSCRIPT.sub(lambda found: f"_{{{found[0].translate(DIGITS)}}}", text)
+    return _unwrapped(SUPERSCRIPT.sub(lambda found: f"^{{{found[0].translate(DIGITS)}}}", text).strip())
+
+
+def _unwrapped(text: str) -> str:
+    """Take off braces around the whole text, which LaTeX leaves behind."""
+    while text.startswith("{") and text.find("}", _matching(text)) == len(text) - 1:
+        text = text[1:-1].strip()
+    return text
+
+
+def _matching(text: str) -> int:
+    """Where the brace that opens a text is closed."""
+    depth = 0
+    for at, char in enumerate(text):
+        depth += (char == "{") - (char == "}")
+        if depth == 0:
+            return at
+    return len(text)
+
+
+def without_state(text: str) -> str:
+    """Drop (s), (l), (g), (aq) and the arrows of gases and precipitates from the end."""
+    while (found := STATE.search(text)) is not None and found.start() > 0:
+        text = text[: found.start()]
+    return text.strip()
+
+
+def split_charge(text: str) -> tuple[str, int]:
+    """Cut the charge from the end of a species.
+
+    >>> split_charge("SO4^2-"), split_charge("SO4 2-"), split_charge("[Fe(CN)6]4-"), split_charge("NH4+")
+    (('SO4', -2), ('SO4', -2), ('[Fe(CN)6]', -4), ('NH4', 1))
+
+    Raises:
+        ToolError: `ambiguous`, the digits before the sign may count atoms or charges.
+    """
+    for form in (CARET, APART, BRACKETED):
+        if (found := form.search(text)) is not None:
+            written = next(part for part in found.groups() if part is not None)
+            return text[: found.start()].rstrip(), _charge(written, text)
+    found = JOINED.search(text)
+    if found is None:
+        return text, 0
+    digits, sign = found["digits"], found["charge"]
+    rest = text[: found.start()]
+    if not digits or len(sign) > 1:
+        return rest + digits, _charge(sign, text)
+    return _judged(rest, digits, sign)
+
+
+def _charge(written: str, text: str) -> int:
+    found = CHARGE.match(written.replace(" ", ""))
+    if (
+        found is None
+        or (found[1] and found[3])
+        or len(set(found[2])) != 1
+        or (len(found[2]) > 1 and found[1] + found[3])
+    ):
+        raise ToolError(f"{text[:40]!r} has no readable charge", code="syntax", hint="write SO4^2- or Ca^2+")
+    size = int(found[1] or found[3] or len(found[2]))
+    if not 0 < size < 100:
+        raise ToolError(f"a charge of {size}", code="syntax", hint="write SO4^2- or Ca^2+")
+    return size if found[2][0] == "+" else -size
+
+
+def _judged(rest: str, digits: str, sign: str) -> tuple[str, int]:
+    """Digits right before a sign: of all readings as (atoms, charge), one must be the only sensible one."""
+    one = -1 if sign == "-" else 1
+    if rest.startswith("[") and rest.endswith("]") and len(digits) == 1:
+        return rest, one * int(digits)
+    readings = [(digits[:at], digits[at:]) for at in range(len(digits))] + [(digits, "")]
+    sensible = [
+        (atoms, charge)
+        for atoms, charge in readings
+        if not atoms.startswith("0")
+        and atoms != "1"
+        and re.fullmatch(r"[1-9]?", charge)
+        and (charge != "1" or not atoms)
+    ]
+    several = len(re.findall("[A-Z]", rest)) > 1 and not rest.endswith((")", "]", "}"))
+    whole = rest + digits
+    if several and len(digits) == 1 and not (sign == "+" and OXO_CATION.search(whole) and not NOT_OXO.search(whole)):
+        return whole, one
+    if len(sensible) == 1:
+        atoms, charge = sensible[0]
+        return rest + atoms, one * int(charge or 1)
+    spelled = " or ".join(f"{rest}{atoms}^{charge}{sign}" for atoms, charge in reversed(sensible))
+    raise ToolError(f"{rest[:60]}{digits}{sign} is ambiguous", code="ambiguous", hint=f"write {spelled[:120]}")
+
+
+Weights: TypeAlias = Literal["iupac", "integer"]
+"""Standard atomic weights, or these rounded half up to whole numbers as school books do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element; without a standard weight its weight is the mass number of a long-lived isotope."""
+
+    number: int
+    symbol: str
+    name: str
+    weight: Fraction
+    standard: bool
+
+
+@cache
+def elements() -> Mapping[str, Element]:
+    """Every element by its symbol."""
+    found: dict[str, Element] = {}
+    for number, symbol, name, mass in _rows("elements.tsv"):
+        found[symbol] = Element(int(number), symbol, name, Fraction(mass.rstrip("*")), not mass.endswith("*"))
+    return MappingProxyType(found)
+
+
+@cache
+def nuclides() -> Mapping[str, Mapping[int, Fraction]]:
+    """The mass of every known nuclide by symbol and mass number, in unified atomic mass units."""
+    found: dict[str, Mapping[int, Fraction]] = {}
+    for symbol, *masses in _rows("nuclides.tsv"):
+        pairs = (mass.split(":") for mass in masses)
+        found[symbol] = {int(number): Fraction(mass) for number, mass in pairs}
+    return MappingProxyType(found)
+
+
+def weight(atom: str, weights: Weights) -> Fraction:
+    """The weight of an atom as a formula names it: `C`, or `^13C` for one nuclide."""
+    if atom.startswith("^"):
+        symbol = atom.lstrip("^0123456789")
+        number = int(atom[1 : len(atom) - len(symbol)])
+        return Fraction(number) if weights == "integer" else nuclides()[symbol][number]
+    exact = elements()[atom].weight
+    if weights == "iupac":
+        return exact
+    decimal = Decimal(exact.numerator) / Decimal(exact.denominator)
+    return Fraction(decimal.quantize(Decimal(1), ROUND_HALF_UP))
+
+
+def _rows(name: str) -> list[list[str]]:
+    text = files("taiwa.tools").joinpath(name).read_text(encoding="utf-8")
+    return [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
+
+
+SPELLING_MAX_CHARS = 24
+
+LONGEST_WORD = 4
+
+MAX_PROPOSALS = 3
+
+MAX_STEPS = 2_000
+
+WORD = re.compile(r"[A-Za-z]+")
+
+
+def meant(text: str) -> tuple[str, ...]:
+    """Propose right spellings, those nearest to the text first; none where the text is long, or a word rather than a formula.
+
+    >>> meant("h2o"), meant("NaCL")
+    (('H2O',), ('NaCl',))
+    """
+    words = WORD.findall(text)
+    if (
+        len(text) > SPELLING_MAX_CHARS
+        or " " in text
+        or not words
+        or (len(words) == 1 and len(text) > LONGEST_WORD and text.isalpha())
+    ):
+        return ()
+    partial = [""]
+    steps = 0
+    for piece in re.findall(r"[A-Za-z]+|[^A-Za-z]+", text):
+        ways = _split(piece) if piece[0].isalpha() else [piece]
+        partial = [start + way for start in partial for way in ways][:MAX_STEPS]
+        steps += len(partial)
+        if steps > MAX_STEPS:
+            return ()
+    found = [each for each in partial if each != text]
+    found.sort(key=lambda each: (sum(a != b for a, b in zip(each, text, strict=True)), sum(map(str.isupper, each))))
+    return tuple(found[:MAX_PROPOSALS])
+
+
+def _split(letters: str) -> list[str]:
+    """Every way to write these letters as symbols."""
+    ways: list[list[str]] = [[""]]
+    for end in range(1, len(letters) + 1):
+        here: list[str] = []
+        for length in (1, 2):
+            symbol = letters[end - length : end].capitalize() if end >= length else ""
+            if symbol in elements() and len(symbol) == length:
+                here += [start + symbol for start in ways[end - length]]
+        ways.append(here[:200])
+    return ways[-1]
+
+
+MAX_DEPTH = 20
+
+MAX_COUNT = 10**9
+
+MAX_DIGITS = 7
+
+CLOSES = {"(": ")", "[": "]", "{": "}"}
+
+ELECTRON = re.compile(r"e(?:\^?\{?-\}?|\^\{?1?-\}?)\Z")
+
+ISOTOPE = re.compile(r"\^(?:\{([0-9]{1,3})\}|([0-9]{1,3}))")
+
+BRACKETED_ISOTOPE = re.compile(r"\[([0-9]{1,3})([A-Z][a-z]?)(?:_?\{?([0-9]{1,4})\}?)?\]")
+
+SYMBOL = re.compile(r"[A-Z][a-z]?")
+
+NUMBER = rf"[0-9]{{1,{MAX_DIGITS}}}(?:\.[0-9]{{1,{MAX_DIGITS}}}|/[0-9]{{1,3}})?"
+
+MARKED_SUBSCRIPT = re.compile(rf"_(?:\{{\s*({NUMBER})\s*\}}|({NUMBER}))")
+
+FORMULA_SUBSCRIPT = re.compile(rf"[0-9]{{1,{MAX_DIGITS}}}(?:\.[0-9]{{1,{MAX_DIGITS}}})?")
+
+LEADING = re.compile(rf"{NUMBER}\s*")
+
+BOND = re.compile(r"[-=≡](?=[A-Z(\[])")
+
+DOT = re.compile(r"\s*·\s*")
+# A full stop may join two parts (CuSO4.5H2O), or be a decimal point (Fe0.95O, YBa2Cu3O6.93, ·1.5H2O).
+FULL_STOP = re.compile(r"(?P<before>(?:_\{?|(?:\A|·)\s*)?[0-9]*)\.(?P<after>[0-9]*)(?P<unit>[A-Z(\[])?")
+
+OXIDATION_STATE = re.compile(r"\((?:I{1,3}|IV|VI{0,3})\)(?![0-9_])")
+
+NUCLIDE = re.compile(r"([A-Z][a-z]?)-([0-9]{1,3})")
+
+SOLVATE = re.compile(r"(?:H2O|D2O)(?![a-z0-9])")
+
+Count: TypeAlias = int | Fraction
+"""How many: whole numbers are added and multiplied many times faster than fractions."""
+
+ALIASES = {"D": ("H", 2), "T": ("H", 3)}
+
+GROUPS = {"Me": "CH3", "Et": "C2H5", "Bu": "C4H9", "Ph": "C6H5"}
+"""Groups that chemists write like elements, and what they stand for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A species: how many of each atom (`C`, or `^13C` for one nuclide), and its charge; `text` is its plain spelling."""
+
+    text: str
+    atoms: Mapping[str, Fraction]
+    charge: int = 0
+
+
+def formula(text: str) -> Formula:
+    """Read the formula of one substance or ion.
+
+    >>> formula("CuSO4·5H2O").atoms["O"], formula("SO₄²⁻").charge
+    (Fraction(9, 1), -2)
+
+    Raises:
+        ToolError: `syntax` or `unknown_element` where it is none; `ambiguous` where it can be read in two ways.
+    """
+    found = species(text)
+    leading = LEADING.match(found.text)
+    if leading is None or "·" in found.text:
+        return found
+    number, rest = leading[0].strip(), found.text[leading.end() :]
+    isotope = f"; for the isotope write ^{number}{rest[:60]}" if _is_isotope(number, rest) else ""
+    raise ToolError(
+        f"{found.text[:60]} begins with a number",
+        code="ambiguous",
+        hint=f"write {rest[:60]} and multiply by {number}{isotope}",
+    )
+
+
+def species(text: str, *, mended: bool = False) -> Formula:
+    """Read a formula, or the electron `e^-`; the first part of a formula with dots may begin with a number.
+
+    For a text that is `mended` no further spelling is proposed.
+    """
+    given = without_state(" ".join("".join(char if char.isprintable() else " " for char in plain(text)).split()))
+    if ELECTRON.match(given):
+        return Formula("e^-", {}, -1)
+    if not given:
+        raise ToolError("there is no formula", code="syntax", hint="for example H2O, Ca(OH)2, CuSO4·5H2O or SO4^2-")
+    if (state := OXIDATION_STATE.search(given)) is not None:
+        raise ToolError(
+            f"{state[0]} is an oxidation state, which a formula does not hold",
+            code="syntax",
+            hint="write Fe^2+ or FeCl2",
+        )
+    _refuse_nuclide(given)
+    bare, charge = split_charge(given)
+    bare = _dotted(bare)
+    atoms: dict[str, Count] = {}
+    for part in DOT.split(bare):
+        leading = LEADING.match(part)
+        times = _count(leading[0].strip()) if leading and "/0" not in leading[0] else 1
+        found = _Parser(part, leading.end() if leading else 0, given, mended).whole()
+        for atom, count in found.items():
+            atoms[atom] = atoms.get(atom, 0) + count * times
+    if any(not count for count in atoms.values()):
+        raise ToolError(f"{given[:60]} counts no atoms of something", code="syntax", hint="leave it out")
+    return Formula(_spelled(bare, charge), {atom: Fraction(count) for atom, count in atoms.items()}, charge)
+
+
+def _is_formula(text: str) -> bool:
+    try:
+        species(text, mended=True)
+    except ToolError:
+        return False
+    return True
+
+
+def _count(number: str) -> Count:
+    return int(number) if number.isdigit() else Fraction(number)
+
+
+def _refuse_nuclide(text: str) -> None:
+    """`C-14` is a nuclide for physicists, and where charges are written so an ion."""
+    found = NUCLIDE.fullmatch(text)
+    if found is not None and int(found[2]) in nuclides().get(found[1], {}):
+        hint = f"write ^{found[2]}{found[1]} or {found[1]}^{found[2]}-"
+        raise ToolError(f"{text} is ambiguous", code="ambiguous", hint=hint)
+
+
+def _dotted(text: str) -> str:
+    """Write every full stop that joins two parts as the dot `·`; a decimal point stays."""
+
+    def judge(found: re.Match[str]) -> str:
+        before, after, unit = found["before"], found["after"], found["unit"] or ""
+        if text[found.end() :].startswith("."):
+            raise ToolError(f"the dots in {text[:60]} are ambiguous", code="ambiguous", hint="write CaSO4·0.5H2O")
+        if not before and unit:
+            return f"·{after}{unit}"
+        if not before or not after or not unit or not before[0].isdigit() or before == "0":
+            joins = before.isdigit() and unit and not after
+            return f"{before}·{unit}" if joins else found[0]
+        if SOLVATE.match(text, found.start("unit")):
+            return f"{before}·{after}{unit}"
+        either = (f"{text[: found.start()]}{way}{text[found.start('unit') :]}" for way in _ways(before, after))
+        raise ToolError(
+            f"the dot in {text[:60]} is ambiguous", code="ambiguous", hint=f"write {' or '.join(either)}"[:300]
+        )
+
+    return FULL_STOP.sub(judge, text)
+
+
+def _ways(before: str, after: str) -> tuple[str, str]:
+    return f"{before}·{after}", f"_{{{before}.{after}}}"
+
+
+def _spelled(bare: str, charge: int) -> str:
+    """The plain spelling: marks of subscripts are left out where digits say the same."""
+    text = re.sub(r"_(?:\{([0-9]+)\}|([0-9]+)(?![.0-9]))", r"\1\2", bare)
+    text = re.sub(r"\^\{([0-9]+)\}", r"^\1", text)
+    if not charge:
+        return text
+    return f"{text}^{abs(charge) if abs(charge) > 1 else ''}{'+' if charge > 0 else '-'}"
+
+
+def _is_isotope(number: str, rest: str) -> bool:
+    symbol = SYMBOL.match(rest)
+    return number.isdigit() and symbol is not None and int(number) in nuclides().get(symbol[0], {})
+
+
+@dataclass(slots=True)
+class _Parser:
+    """Recursive descent over one part of a formula, from `at`; `given` is what an error quotes."""
+
+    text: str
+    at: int
+    given: str
+    mended: bool
+    """Whether the text is a proposal of ours, for which nothing else is proposed."""
+    depth: int = field(default=0, init=False)
+
+    def whole(self) -> dict[str, Count]:
+        atoms = self.units("")
+        if self.at < len(self.text):
+            if self.text[self.at].isdigit() and self.text[self.at - 1 : self.at].isdigit():
+                self.fail("a number is too large", "too_large")
+            odd = self.text[self.at :].lstrip(".")[:1]
+            self.fail(
+                "a number must stand there" if odd and odd in "nmx" else f"{self.text[self.at]!r} cannot stand there"
+            )
+        return atoms
+
+    def fail(self, what: str, code: str = "syntax") -> NoReturn:
+        proposals = () if "number" in what or self.mended else [one for one in meant(self.given) if _is_formula(one)]
+        hint = f"write {' or '.join(proposals)}" if proposals else "for example H2O, Ca(OH)2, CuSO4·5H2O or SO4^2-"
+        raise ToolError(f"{self.given[:60]!r} is no formula: {what}", code=code, hint=hint)
+
+    def units(self, closing: str) -> dict[str, Count]:
+        atoms: dict[str, Count] = {}
+        start = self.at
+        while self.at < len(self.text) and self.text[self.at] != closing:
+            found = self.unit()
+            if found is None:
+                break
+            count = self.subscript()
+            for atom, each in found.items():
+                atoms[atom] = atoms.get(atom, 0) + each * count
+                if atoms[atom] > MAX_COUNT:
+                    self.fail("there are too many atoms", "too_large")
+            self.bond()
+        if self.at == start:
+            self.fail("an element is missing")
+        return atoms
+
+    def unit(self) -> dict[str, Count] | None:
+        if (found := BRACKETED_ISOTOPE.match(self.text, self.at)) is not None:
+            self.at = found.end()
+            return {self.nuclide(int(found[1]), found[2]): int(found[3] or 1)}
+        if (found := ISOTOPE.match(self.text, self.at)) is not None:
+            self.at = found.end()
+            return {self.nuclide(int(found[1] or found[2]), self.symbol()): 1}
+        opening = self.text[self.at]
+        if opening in CLOSES:
+            return self.group(CLOSES[opening])
+        if not opening.isascii() or not opening.isupper():
+            return None
+        symbol = self.symbol()
+        if symbol in ALIASES:
+            return {self.nuclide(ALIASES[symbol][1], ALIASES[symbol][0]): 1}
+        return {symbol: 1}
+
+    def symbol(self) -> str:
+        """The longest symbol here: `Co` is cobalt and `CO` is not."""
+        found = SYMBOL.match(self.text, self.at)
+        if found is None:
+            self.fail("an element is missing")
+        symbol = found[0]
+        if symbol in GROUPS:
+            raise ToolError(
+                f"{symbol} is a group and no element", code="unknown_element", hint=f"write {GROUPS[symbol]}"
+            )
+        if symbol not in elements() and symbol not in ALIASES:
+            self.fail(f"{symbol} is no element", "unknown_element")
+        if symbol == "Ac" and self.text[: self.at].endswith("O"):
+            raise ToolError(
+                "OAc would be actinium; is it acetate?", code="ambiguous", hint="write CH3COO, or O_{1}Ac for actinium"
+            )
+        self.at = found.end()
+        return symbol
+
+    def nuclide(self, number: int, symbol: str) -> str:
+        if number not in nuclides().get(symbol, {}):
+            self.fail(f"no nuclide {number}{symbol} is known", "unknown_element")
+        return f"^{number}{symbol}"
+
+    def group(self, closing: str) -> dict[str, Count]:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.fail(f"brackets are nested more than {MAX_DEPTH} deep", "too_deep")
+        self.at += 1
+        atoms = self.units(closing)
+        if self.at >= len(self.text) or self.text[self.at] != closing:
+            self.fail(f"{closing!r} is missing")
+        self.at += 1
+        self.depth -= 1
+        return atoms
+
+    def subscript(self) -> Count:
+        marked = MARKED_SUBSCRIPT.match(self.text, self.at)
+        found = marked or FORMULA_SUBSCRIPT.match(self.text, self.at)
+        if found is None:
+            return 1
+        number = (marked[1] or marked[2]) if marked else found[0]
+        self.at = found.end()
+        if number.endswith("/0") or "/00" in number or not (count := _count(number)):
+            self.fail("a count of 0")
+        if number.startswith("0") and "." not in number:
+            self.fail("a count begins with 0")
+        return count
+
+    def bond(self) -> None:
+        if (found := BOND.match(self.text, self.at)) is not None:
+            self.at = found.end()
+
+
+SHOWN_DIGITS = 6
+
+
+@tool(isolated=False)  # bounded by construction
+def molar_mass(formula: str, weights: Weights = "iupac") -> ToolResult:
+    """Give the molar mass of a chemical formula in g/mol; weights "integer" uses rounded atomic weights.
+
+    Write hydrates as CuSO4·5H2O, ions as SO4^2-, isotopes as ^13CO2.
+    """
+    found = _substance(formula)
+    whole = mass(found, weights)
+    shares = mass_percent(found, weights)
+    value: dict[str, Json] = {
+        "formula": found.text,
+        "molar_mass": spell_near(whole),
+        "unit": "g/mol",
+        "weights": weights,
+        "atoms": {atom: str(count) for atom, count in found.atoms.items()},
+        "percent": {symbol: spell(share) for symbol, share in shares.items()},
+    }
+    return ToolResult(f"{spell(Fraction(rounded(whole, SHOWN_DIGITS)))} g/mol", value=value)
+
+
+def mass(substance: Formula, weights: Weights = "iupac") -> Fraction:
+    """The molar mass in g/mol; the electrons that an ion has more or fewer weigh nothing here, as in any textbook.
+
+    >>> mass(formula("H2O"), "integer")
+    Fraction(18, 1)
+    """
+    return sum((count * weight(atom, weights) for atom, count in substance.atoms.items()), Fraction(0))
+
+
+def mass_percent(substance: Formula, weights: Weights = "iupac") -> Mapping[str, Fraction]:
+    """The share of each element in the mass, in hundredths; nuclides of one element count together.
+
+    >>> mass_percent(formula("H2O"), "integer")["O"]
+    Fraction(800, 9)
+    """
+    whole = mass(substance, weights)
+    shares: dict[str, Fraction] = {}
+    for atom, count in substance.atoms.items():
+        symbol = atom.lstrip("^0123456789")
+        shares[symbol] = shares.get(symbol, Fraction(0)) + 100 * count * weight(atom, weights) / whole
+    return shares
+
+
+def _substance(text: str) -> Formula:
+    found = formula(text)
+    if not found.atoms:
+        raise ToolError("an electron is no substance", code="syntax", hint="its mass is 0.000548580 g/mol")
+    return found

@@ -1,0 +1,108 @@
+"""Answers without a model: which part of a passage is taken, and that it stands there word for word."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.ask.extractive import PLAIN, TermWeights, extractive, spans
+from taiwa.kernel import Message, Passage, assistant, user
+
+TABLE = """\
+## Hotels
+
+Prices are for one night.
+
+| City | Limit |
+|---|---|
+| London | 190 |
+| **Leeds** | 120 |
+"""
+
+
+def best(query: str, text: str, *heading: str) -> str:
+    (span,) = spans(query, (Passage("a.md", text, 1.0, heading=heading),), (), PLAIN)
+    return "" if span is None else span.text
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "found"),
+    [
+        ("how long are breaks", "Work begins at 9. Breaks are long. Go home.", "Breaks are long."),
+        ("休憩は何分", "始業は九時です。休憩は六十分です。残業はありません。", "休憩は六十分です。"),
+        ("午休多久", "九点上班。午休一小时。不加班。", "午休一小时。"),
+        ("which is the second one", "- the first item\n- the second one\n- third", "the second one"),
+        ("limit in London", TABLE, "London · Limit: 190"),
+        ("limit in Leeds", TABLE, "Leeds · Limit: 120"),
+        ("quantum", "Nothing of it.", ""),
+    ],
+)
+def test_the_part_that_holds_most_of_the_question_is_taken(query: str, text: str, found: str) -> None:
+    assert best(query, text) == found
+
+
+def test_what_the_heading_says_already_counts_less() -> None:
+    text = "Leave is good.\n\nAsk two weeks ahead."
+
+    assert best("weeks of leave", text) == "Leave is good."
+    assert best("weeks of leave", text, "Leave") == "Ask two weeks ahead."
+
+
+def test_neighbours_that_share_the_question_are_read_together() -> None:
+    assert best("lost badge front desk", "A badge was lost. Go to the front desk. Bye.") == (
+        "A badge was lost. Go to the front desk."
+    )
+
+
+def test_what_was_said_before_helps_and_the_question_decides() -> None:
+    passage = Passage("a.md", "Hotels in Dublin: 195. Meals: 48.", 1.0)
+
+    (span,) = spans("and meals?", (passage,), (user("hotels in Dublin"), assistant("195.")), PLAIN)
+
+    assert span is not None
+    assert "Meals: 48." in span.text
+
+
+def test_a_single_character_of_a_new_word_does_not_hold_on_to_the_old_topic() -> None:
+    def characters(text: str) -> list[str]:
+        return [*text, *map("".join, pairwise(text))]
+
+    def weighed(query: str, history: Sequence[Message]) -> dict[str, float]:
+        return {term: 0.5 for turn in history for term in characters(turn.text)} | dict.fromkeys(characters(query), 1.0)
+
+    leave = Passage("g.md", "年次有給休暇は二十日です。", 9.0, heading=("休暇",), id="a")
+    salary = Passage("g.md", "給与は毎月二十五日に支払います。", 5.0, heading=("給与",), id="b")
+
+    answer = extractive(
+        "給与は?", [leave, salary], [user("年次有給休暇は何日ですか")], TermWeights(weighed, characters)
+    )
+
+    assert [claim.text for claim in answer.claims] == ["給与は毎月二十五日に支払います。"]
+
+
+def test_weak_neighbours_and_repetitions_are_left_out() -> None:
+    found = (
+        Passage("a.md", "Ten days of leave.", 4.0),
+        Passage("b.md", "Ten days of leave.", 3.9),
+        Passage("c.md", "A leave of days.", 1.0),
+    )
+
+    answer = extractive("days of leave", found)
+
+    assert [claim.text for claim in answer.claims] == ["Ten days of leave."]
+    assert answer.source == "extractive"
+    assert answer.passages == found
+
+
+def test_nothing_found_is_nothing_documented() -> None:
+    assert not extractive("leave", ()).documented
+
+
+@given(st.text("ab。. \n|-#*1が", max_size=80), st.text("ab1が ", min_size=1, max_size=8))
+def test_every_claim_is_a_quotation(text: str, query: str) -> None:
+    for claim in extractive(query, (Passage("a.md", text, 1.0, start=7),)).claims:
+        (cited,) = claim.citations
+        assert text[cited.start - 7 : cited.end - 7] == cited.words
+        assert cited.words.strip()

@@ -1,0 +1,127 @@
+"""Documents are data: none of thirty hostile ones changes a decision, calls a tool, forges a source or reaches a terminal as code."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from taiwa.apps.catalog import load_text
+from taiwa.ask.conversation_step import ask_turn
+from taiwa.ask.dialogue_step import ClarifyOptions
+from taiwa.ask.result import AskTurnOptions
+from taiwa.conversation.history import begin
+from taiwa.flows.chat import Reply
+from taiwa.kernel import CallTool, Capability, Complete, Effect, Passage, Runtime
+from taiwa.kernel.journal import Journal
+from taiwa.kernel.text import CONTROL
+from taiwa.models.scripted import ScriptedModel, scripted_model
+from taiwa.retrieval import InMemoryRetriever
+from tests.ask.injections import ATTACKS, Attack
+from tests.ask.scored import written
+
+NONE: frozenset[Capability] = frozenset()
+APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").opened({})
+QUESTION = "how many days of holiday does everybody have"
+FACT = "Everybody has ten days of holiday."
+OTHER = Passage("other.md", "The plant is closed for two weeks in August: many holidays.", id="o1", heading=("Plant",))
+SOURCE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
+
+
+def hostile(attack: Attack) -> Passage:
+    return Passage("hostile.md", f"{FACT}\n{attack.text}\n{FACT}", id="h1", heading=("Holiday", attack.text[:40]))
+
+
+def asked(passage: Passage, model: ScriptedModel | None = None) -> tuple[Reply, tuple[Effect[Any], ...]]:
+    """Ask once; give the reply and every effect that was performed."""
+    journal = Journal()
+    asking = AskTurnOptions(ClarifyOptions(assess_by="no-model" if model is None else "auto", k=8))
+    runtime = Runtime(model or scripted_model(), retriever=InMemoryRetriever((passage, OTHER)))
+    reply, _ = runtime.done(ask_turn(QUESTION, asking)(begin(APP)), journal).value
+    return reply, tuple(entry.effect for entry in journal.entries if entry.effect is not None)
+
+
+def parrot(attack: Attack) -> ScriptedModel:
+    """A model that does what a document wants as far as it can: it repeats everything, and cites what is not there."""
+    quotations = [{"passage": 1, "words": "ten days of holiday"}, {"passage": 7, "words": attack.text}]
+    said = {
+        "in_documents": True,
+        "statements": [{"text": attack.text, "quotations": quotations}],
+        "missing": attack.text,
+    }
+    return scripted_model(written(1, 1, 5, 1, 5), json.dumps(said), capabilities=NONE)
+
+
+def test_there_are_thirty_in_three_languages() -> None:
+    assert len(ATTACKS) == 30
+    assert len({attack.name for attack in ATTACKS}) == 30
+    assert {name.split()[-1] for name, _ in ATTACKS} >= {"en", "ja", "zh"}
+
+
+@pytest.fixture(params=ATTACKS, ids=[attack.name for attack in ATTACKS])
+def attack(request: pytest.FixtureRequest) -> Attack:
+    found: Attack = request.param
+    return found
+
+
+@pytest.mark.parametrize("with_model", [False, True], ids=["passages", "parrot"])
+def test_nothing_leaves_its_line_or_poses_as_a_source(attack: Attack, with_model: bool) -> None:
+    reply, _ = asked(hostile(attack), parrot(attack) if with_model else None)
+
+    assert not CONTROL.search(reply.text)
+    assert all(place.startswith(("hostile.md", "other.md")) for _, place in SOURCE.findall(reply.text))
+    numbers = [int(number) for number, _ in SOURCE.findall(reply.text)]
+    assert numbers == [*range(1, len(numbers) + 1)]
+    assert "![" not in reply.text
+    assert "](" not in reply.text
+    assert not re.search(r"<[a-zA-Z/!|]", reply.text)
+    assert isinstance(reply.delta, dict)
+    claims = reply.delta["claims"]
+    assert isinstance(claims, list)
+    for claim in claims:
+        assert isinstance(claim, dict)
+        text = str(claim["text"])
+        assert "\n" not in text
+        assert not re.search(r"[\[【]\d+[\]】]", text)
+
+
+def test_no_tool_is_called_and_the_decision_is_that_of_a_harmless_document(attack: Attack) -> None:
+    harmless = Passage("hostile.md", f"{FACT}\n{FACT}", id="h1", heading=("Holiday", ""))
+    calm, _ = asked(harmless, parrot(attack))
+    reply, effects = asked(hostile(attack), parrot(attack))
+
+    assert not [effect for effect in effects if isinstance(effect, CallTool)]
+    assert not [effect for effect in effects if isinstance(effect, Complete) and effect.request.tools]
+    assert isinstance(reply.delta, dict)
+    assert isinstance(calm.delta, dict)
+    for name in ("act", "policy", "reasons", "scores", "query", "queries", "clarification"):
+        assert reply.delta.get(name) == calm.delta.get(name)
+
+
+def test_who_judges_the_dialogue_sees_no_document(attack: Attack) -> None:
+    model = parrot(attack)
+
+    asked(hostile(attack), model)
+
+    assert len(model.requests) == 2
+    assert FACT not in json.dumps([message.text for message in model.requests[0].messages])
+
+
+def test_passages_come_as_data_of_which_none_can_end_early(attack: Attack) -> None:
+    model = parrot(attack)
+
+    asked(hostile(attack), model)
+
+    messages = model.requests[-1].messages
+    data = json.loads(messages[-1].text)
+    assert set(data) == {"question", "passages"}
+    assert [each["source"] for each in data["passages"]] == ["hostile.md", "other.md"]
+    assert not CONTROL.search(messages[-1].text)
+    assert attack.text.strip() not in messages[0].text
+
+
+def test_a_reference_to_a_forged_passage_is_refused(attack: Attack) -> None:
+    reply, _ = asked(hostile(attack), parrot(attack))
+
+    assert isinstance(reply.delta, dict)
+    assert reply.delta["refused"] == 1

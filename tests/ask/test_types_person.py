@@ -1,0 +1,104 @@
+"""What feedback teaches, within bounds, and how it is taken back."""
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.ask.types import (
+    CEILING,
+    EASIEST,
+    FLOOR,
+    HARDEST,
+    MOST_EVIDENCE,
+    NOBODY,
+    AskTolerance,
+    Feedback,
+    Thresholds,
+    UserProfile,
+    Verdict,
+    learn_from_feedback,
+    read_verdict,
+)
+from taiwa.kernel import InputError, record, restore
+
+EVENTS = st.lists(st.builds(Feedback, st.sampled_from(get_args(Verdict)), st.booleans()), max_size=60)
+
+
+def test_without_feedback_nothing_moves() -> None:
+    assert learn_from_feedback(NOBODY, ()) == NOBODY
+    assert NOBODY.limits == Thresholds()
+    assert NOBODY.patience.mean == 0.5
+
+
+@given(EVENTS)
+def test_what_is_learnt_is_bounded(events: list[Feedback]) -> None:
+    person = learn_from_feedback(UserProfile("ann"), events)
+
+    assert FLOOR <= person.patience.mean <= CEILING
+    assert EASIEST <= person.limits.unclear <= HARDEST
+    assert person.patience.welcome + person.patience.unwelcome <= 4 + MOST_EVIDENCE + 1e-6
+    assert restore(record(person)) == person
+
+
+@given(EVENTS, st.booleans())
+def test_a_wish_to_be_asked_less_is_never_heard_as_more(events: list[Feedback], asked: bool) -> None:
+    before = learn_from_feedback(NOBODY, events)
+    after = learn_from_feedback(NOBODY, [*events, Feedback("should_not_have_asked", asked)])
+
+    assert after.patience.mean <= before.patience.mean
+    assert after.limits.unclear >= before.limits.unclear
+
+
+@given(EVENTS)
+def test_what_was_learnt_is_worked_out_anew_and_so_can_be_taken_back(events: list[Feedback]) -> None:
+    assert learn_from_feedback(learn_from_feedback(NOBODY, events), ()) == NOBODY
+    assert learn_from_feedback(learn_from_feedback(NOBODY, events), events) == learn_from_feedback(NOBODY, events)
+
+
+def test_old_feedback_can_be_unlearnt() -> None:
+    never = learn_from_feedback(NOBODY, [Feedback("should_not_have_asked", True)] * 1000)
+    again = learn_from_feedback(
+        NOBODY, [*[Feedback("should_not_have_asked", True)] * 1000, *[Feedback("should_have_asked")] * 40]
+    )
+
+    assert never.patience.mean == FLOOR
+    assert again.patience.mean > 0.5
+
+
+@pytest.mark.parametrize(
+    ("verdict", "asked", "more"),
+    [
+        ("good", True, True), ("bad", True, False), ("good", False, False), ("bad", False, True),
+        ("should_have_asked", False, True), ("should_not_have_asked", True, False),
+    ],
+)  # fmt: skip
+def test_each_verdict_moves_to_one_side(verdict: Verdict, asked: bool, more: bool) -> None:
+    mean = AskTolerance().after(verdict, asked).mean
+
+    assert (mean > 0.5) is more
+    assert mean != 0.5
+
+
+def test_a_threshold_that_a_person_set_beyond_the_bounds_stays() -> None:
+    strict = UserProfile("ann", thresholds=Thresholds(unclear=5))
+
+    assert strict.limits.unclear == 5
+    assert learn_from_feedback(strict, [Feedback("should_not_have_asked", True)] * 9).limits.unclear == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [
+        ("/good", "good"), ("BAD", "bad"), ("should have asked", "should_have_asked"), ("should-not-have-asked", "should_not_have_asked"),
+        ("👍", "good"), ("聞かないで", "should_not_have_asked"), ("不好", "bad"), ("-", "bad"),
+    ],
+)  # fmt: skip
+def test_a_verdict_is_read_as_people_write_it(words: str, verdict: str) -> None:
+    assert read_verdict(words) == verdict
+
+
+def test_what_is_no_verdict_is_told_with_those_that_are() -> None:
+    with pytest.raises(InputError, match="good, bad, should_have_asked"):
+        read_verdict("meh")

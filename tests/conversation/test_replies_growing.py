@@ -1,0 +1,142 @@
+"""The answer of a JSON reply is shown while the reply is still being written."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.conversation.replies import MemberWatcher, StringMember
+from taiwa.kernel.records import Json
+from taiwa.kernel.text import whole_characters
+from tests.models.pieces import PLACES, cut
+from tests.strategies import json_values, texts
+
+strings = texts | st.text(st.sampled_from('"\\/{}[],:\n\r\u2028𝄞あa \x00'), max_size=20)
+styles: st.SearchStrategy[Callable[[Json], str]] = st.sampled_from(
+    [
+        json.dumps,
+        lambda item: json.dumps(item, ensure_ascii=False),
+        lambda item: json.dumps(item, indent=2),
+        lambda item: json.dumps(item, separators=(",", ":"), ensure_ascii=False),
+        lambda item: json.dumps(item).replace("/", "\\/"),
+        lambda item: f"Here it is:\n```json\n{json.dumps(item)}\n```\n",
+    ]
+)
+
+
+def shown(growing: StringMember, pieces: list[str]) -> str:
+    return "".join(growing.feed(piece) for piece in pieces)
+
+
+@given(strings, st.dictionaries(strings, json_values, max_size=3), st.booleans(), styles, PLACES)
+def test_wherever_the_text_is_cut_the_string_is_the_one_that_json_reads(
+    answer: str, others: dict[str, Json], first: bool, style: Callable[[Json], str], places: list[int]
+) -> None:
+    others.pop("answer", None)
+    whole: Json = {"answer": answer} | others if first else others | {"answer": answer}
+    growing = StringMember("answer")
+
+    said = shown(growing, cut(style(whole), places))
+
+    assert said == answer
+    assert growing.closed
+
+
+@given(strings, json_values)
+def test_only_the_member_at_the_top_is_read(answer: str, inner: Json) -> None:
+    nested: Json = {"delta": {"answer": "wrong", "list": [{"answer": inner}]}, "answer": answer}
+
+    assert shown(StringMember("answer"), list(json.dumps(nested))) == answer
+
+
+@given(strings)
+def test_characters_are_shown_as_soon_as_they_are_certain(answer: str) -> None:
+    growing = StringMember("answer")
+    growing.feed('{"answer": "')
+
+    for length, letter in enumerate(answer, 1):
+        said = growing.feed(json.dumps(letter, ensure_ascii=False)[1:-1])
+
+        assert said == answer[length - 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"answer": "so \\uD83D\\uDE00"}', "so 😀"),
+        ('{"answer": "so \\ud83d\\ud83d\\ude00."}', "so \ufffd😀."),
+        ('{"answer": "so \\ud83d \\ude00"}', "so \ufffd \ufffd"),
+        ('{"answer": "so \\ud83d"}', "so \ufffd"),
+        ('{"answer": "so \\ud83d\\n"}', "so \ufffd\n"),
+        ('{"\\u0061nswer": "so"}', "so"),
+        ('{"answer" :\n\t"so"}', "so"),
+        ('{"a": [1, "]", {"b": "}"}], "answer": "so"}', "so"),
+        ('{"a": -1.5e3 , "b": null, "answer": "so"}', "so"),
+        ('{"a": "\\\\", "answer": "so"}', "so"),
+    ],
+)
+def test_escapes_and_neighbours_are_read_as_json_has_them(text: str, said: str) -> None:
+    whole = StringMember("answer")
+    letters = StringMember("answer")
+
+    assert whole.feed(text) == said
+    assert shown(letters, list(text)) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("no JSON at all", ""),
+        ('{"answer": 3, "more": "x"}', ""),
+        ('{"answer": {"answer": "x"}}', ""),
+        ('{"other": "x"}', ""),
+        ("{'answer': 'x'}", ""),
+        ('{"answer": "half", "answer": "again"}', "half"),
+        ('{"answer": "wrong \\x escape"}', "wrong "),
+        ('{"answer": "wrong \\u12x4 unit"}', "wrong "),
+        ('{"answer" "x"}', ""),
+        ('{"a": 1 "answer": "x"}', ""),
+        ('{"answer": "cut o', "cut o"),
+        ('{"answer": "cut \\ud83', "cut "),
+        ('["answer", "x"]', ""),
+    ],
+)
+def test_what_is_not_strict_json_shows_no_more_than_is_certain(text: str, said: str) -> None:
+    assert StringMember("answer").feed(text) == said
+    assert shown(StringMember("answer"), list(text)) == said
+
+
+def test_a_long_string_in_small_chunks_is_read_once() -> None:
+    text = json.dumps({"answer": "ab\\\n" * 50_000})
+    growing = StringMember("answer")
+
+    said = shown(growing, [text[start : start + 4] for start in range(0, len(text), 4)])
+
+    assert said == "ab\\\n" * 50_000
+
+
+def test_a_watcher_shows_the_answer_and_nothing_of_the_rest() -> None:
+    watcher = MemberWatcher("answer", lambda text: json.loads(text)["answer"])
+
+    pieces = [watcher.feed(piece).show for piece in ['{"ans', 'wer": "He', 'llo\\n"', ', "delta": {}}']]
+
+    assert pieces == ["", "He", "llo\n", ""]
+    assert watcher.close().show == ""
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "rest"),
+    [("so it is", "so it is", "so it is"), ('{"answer": "dra', "draft", "ft"), ('{"answer": "one"}', "two", "\n\ntwo")],
+)
+def test_a_watcher_shows_at_the_end_what_only_the_whole_reply_tells(reply: str, answer: str, rest: str) -> None:
+    watcher = MemberWatcher("answer", lambda _: answer)
+    watcher.feed(reply)
+
+    assert watcher.close().show == rest
+
+
+@pytest.mark.parametrize(("text", "mended"), [("a\ud83d", "a\ufffd"), ("\udc00b", "\ufffdb"), ("😀", "😀"), ("", "")])
+def test_half_a_character_is_replaced(text: str, mended: str) -> None:
+    assert whole_characters(text) == mended

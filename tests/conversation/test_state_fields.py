@@ -1,0 +1,69 @@
+"""What a field may be: whatever the loader lets through can be folded and still has its type."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.conversation.reducers import BUILT_IN
+from taiwa.conversation.state import Field, TurnContext, apply_delta, check_field, delta_shape, held_shape, initial
+from taiwa.kernel.errors import ConfigError, OutputValidationError
+from taiwa.kernel.records import Json
+
+TYPES = (
+    "str", "int", "float", "bool", "any", "str | null", "int | null", "int | float", "int(1..5)", "float(0..1)", '"x" | "y"',
+    "{a: int}", "list[str]", "list[int](max 2)", "list[str | null]", "list[str] | null", "list[{a: int, b?: str}]",
+    "dict[str, str]", "dict[str, str | null]", "dict[str, int]", "dict[str, list[str]]",
+)  # fmt: skip
+REDUCERS = (*BUILT_IN, "last(2)")
+VALUES: tuple[Json, ...] = (
+    None, True, 0, 1, 5, -1, 0.5, "x", "", [], ["a"], ["a", "b", "c"], [1, 2], [None], [{"a": 1}],
+    {}, {"a": 1}, {"a": "b"}, {"a": None}, {"k": ["v"]},
+)  # fmt: skip
+INITS: tuple[Json, ...] = (None, 1, "x", [], {}, ["a"], {"a": 1}, {"a": "b"})
+
+
+def fits(field: Field) -> bool:
+    try:
+        check_field(field)
+    except ConfigError:
+        return False
+    return True
+
+
+SOUND = [field for kind in TYPES for how in REDUCERS for init in INITS if fits(field := Field("f", kind, init, how))]
+
+
+@given(st.sampled_from(SOUND), st.lists(st.sampled_from(VALUES), max_size=5))
+def test_every_delta_of_the_type_folds_and_leaves_the_type(field: Field, deltas: list[Json]) -> None:
+    state = initial((field,))
+    for turn, given_value in enumerate(deltas, 1):
+        try:
+            delta = delta_shape((field,)).check({"f": given_value})
+        except OutputValidationError:
+            continue
+        state = apply_delta((field,), state, delta, TurnContext(turn, "", "", None))
+
+    assert held_shape(field).check(state) == state
+
+
+def test_bounds_hold_for_what_is_written_and_not_for_what_piles_up() -> None:
+    field = Field("f", "list[int](max 2)", None, "append")
+
+    assert held_shape(field).check({"f": [1, 2, 3]}) == {"f": [1, 2, 3]}
+    with pytest.raises(OutputValidationError):
+        delta_shape((field,)).check({"f": [1, 2, 3]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "how", "said"),
+    [
+        ("list[str] | null", "append", "the reducer 'append' holds list, and the type is 'list[str] | null'"),
+        ("dict[str, str]", "count", "the reducer 'count' holds dict[str, int], and the type is 'dict[str, str]'"),
+        ("str", "sum", "the reducer 'sum' holds int or float, and the type is 'str'"),
+    ],
+)
+def test_a_type_that_a_reducer_cannot_hold_is_refused(kind: str, how: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_field(Field("f", kind, None, how))
+
+    assert caught.value.message == said

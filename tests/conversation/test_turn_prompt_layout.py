@@ -1,0 +1,247 @@
+"""The prompt of a turn: a prefix that only grows, and blocks that nothing breaks out of."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.conversation.app import ALL, App, Example, Param, ReplyMode, WindowPolicy
+from taiwa.conversation.history import Conversation, add_turn, begin, edit_state, summarize_window, turns_to_keep
+from taiwa.conversation.state import Field
+from taiwa.conversation.turn_prompt import (
+    EARLIER,
+    ENVIRONMENT,
+    MARKERS,
+    STATE,
+    stable_bytes,
+    summary_request,
+    turn_request,
+)
+from taiwa.kernel.messages import Part, Request, Text
+from taiwa.kernel.records import Json
+from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, asked, reloaded, talked
+from tests.strategies import texts
+
+MODES: tuple[ReplyMode, ...] = ("text+delta", "json", "environment")
+FIELDS = (TOPICS, DICTIONARY, MOOD, TURNS)
+BLOCKS = (STATE, ENVIRONMENT, EARLIER)
+
+hostile = st.lists(
+    st.sampled_from([*MARKERS, "\n", '"', "\\", "{{name}}", "{", "}", "@", "<", "あ"]) | texts, max_size=6
+).map("".join)
+deltas = st.fixed_dictionaries(
+    {
+        "topics": st.lists(hostile, max_size=2),
+        "dictionary": st.dictionaries(hostile, hostile, max_size=2),
+        "mood": hostile,
+    }
+)
+said_turns = st.lists(st.tuples(hostile, hostile, deltas), min_size=1, max_size=5)
+
+
+def block(part: Part) -> tuple[str, Json]:
+    """The opening marker of a block of data, and what the block holds."""
+    assert isinstance(part, Text)
+    opening, closing = next(markers for markers in BLOCKS if part.text.startswith(f"{markers[0]}\n"))
+    inner = part.text.removeprefix(opening).removesuffix(closing)
+    assert part.text == f"{opening}{inner}{closing}"
+    assert not any(marker in inner for marker in MARKERS)
+    return opening, json.loads(inner)
+
+
+def words(request: Request) -> list[list[str]]:
+    return [[part.text for part in message.parts if isinstance(part, Text)] for message in request.messages]
+
+
+@given(said_turns, hostile, st.sampled_from(MODES))
+def test_the_next_request_begins_with_the_bytes_of_this_one(
+    turns: list[tuple[str, str, dict[str, Json]]], text: str, mode: ReplyMode
+) -> None:
+    conversation = begin(app(*FIELDS, reply=mode, examples=(Example("hi", "hello", {"mood": "x"}),)))
+
+    for user, answer, delta in turns:
+        before = stable_bytes(turn_request(conversation, user))
+        conversation = add_turn(conversation, user, answer, delta)
+        after = stable_bytes(turn_request(edit_state(conversation, {"mood": text}), text))
+
+        assert after.startswith(before)
+        assert len(after) > len(before)
+
+
+@given(said_turns, hostile)
+def test_an_app_without_fields_only_adds_to_its_request(
+    turns: list[tuple[str, str, dict[str, Json]]], text: str
+) -> None:
+    conversation = begin(app(TURNS))
+
+    for user, answer, _ in turns:
+        before = stable_bytes(turn_request(conversation, user))
+        conversation = add_turn(conversation, user, answer, {})
+
+        assert stable_bytes(turn_request(conversation, text)).startswith(before)
+
+
+@given(said_turns, hostile, st.sampled_from(MODES))
+def test_after_a_fold_the_prefix_holds_again(
+    turns: list[tuple[str, str, dict[str, Json]]], summary: str, mode: ReplyMode
+) -> None:
+    conversation = talked(app(*FIELDS, reply=mode), *turns)
+    conversation = summarize_window(conversation, [past.hash for past in conversation.turns[1:]], summary)
+
+    before = stable_bytes(turn_request(conversation, "next"))
+    after = stable_bytes(turn_request(add_turn(conversation, "next", "answer", {}), "and then"))
+
+    assert after.startswith(before)
+
+
+@given(said_turns, hostile, hostile, st.sampled_from(MODES))
+def test_nothing_breaks_out_of_its_block(
+    turns: list[tuple[str, str, dict[str, Json]]], text: str, summary: str, mode: ReplyMode
+) -> None:
+    conversation = talked(app(*FIELDS, reply=mode), *turns)
+    conversation = summarize_window(conversation, [past.hash for past in conversation.turns], f"so: {summary}")
+
+    request = turn_request(conversation, text)
+
+    last_marker, view = block(request.messages[-1].parts[-1])
+    assert block(request.messages[1].parts[0]) == (EARLIER[0], f"so: {summary}")
+    assert isinstance(view, dict)
+    assert {name: view[name] for name in ("topics", "dictionary", "mood")} == {
+        name: conversation.state[name] for name in ("topics", "dictionary", "mood")
+    }
+    assert last_marker == (ENVIRONMENT if mode == "environment" else STATE)[0]
+    assert ("turns" in view) is (mode != "environment")
+
+
+@given(said_turns, hostile)
+def test_users_and_models_words_are_passed_on_as_they_are(
+    turns: list[tuple[str, str, dict[str, Json]]], text: str
+) -> None:
+    conversation = talked(app(*FIELDS, reply="environment"), *turns)
+
+    _, *spoken, last = words(turn_request(conversation, text))
+
+    assert spoken == [[word] for user, answer, _ in turns for word in (user, answer)]
+    assert last[0] == text
+    assert len(last) == 2
+
+
+@given(hostile)
+def test_the_view_stands_last_in_a_block_of_its_own_and_is_not_kept(text: str) -> None:
+    conversation = begin(app(*FIELDS))
+
+    request = turn_request(conversation, text)
+
+    *_, view = request.messages[-1].parts
+    assert isinstance(view, Text)
+    assert view.transient
+    assert sum(isinstance(part, Text) and part.transient for message in request.messages for part in message.parts) == 1
+    assert view.text not in repr(turn_request(add_turn(conversation, text, "a", {"mood": "other"}), "b"))
+
+
+@given(said_turns)
+def test_a_summary_is_asked_for_with_the_turns_as_data(turns: list[tuple[str, str, dict[str, Json]]]) -> None:
+    conversation = talked(app(*FIELDS), *turns)
+
+    request = summary_request(conversation, conversation.turns)
+
+    (part,) = request.messages[-1].parts
+    assert block(part) == (
+        EARLIER[0],
+        {"summary": "", "turns": [{"user": user, "answer": answer} for user, answer, _ in turns]},
+    )
+
+
+@given(hostile, hostile)
+def test_parameters_are_inserted_once_and_never_scanned(name: str, other: str) -> None:
+    of = app(body="You are {{name}}. {{ other }}{{unknown}}", params=(Param("name"), Param("other")))
+
+    opened = of.opened({"name": name or "x", "other": other or "y"})
+
+    assert opened.instructions == f"You are {name or 'x'}. {other or 'y'}{{{{unknown}}}}"
+    assert opened.hash != of.hash
+
+
+def test_examples_come_first_in_the_form_of_a_reply() -> None:
+    example = Example("文(sentence)です。", "This is a sentence.", {"dictionary": {"文": "sentence"}})
+
+    forms = {mode: words(turn_request(begin(app(*FIELDS, reply=mode, examples=(example,))), "x"))[2] for mode in MODES}
+
+    assert forms["text+delta"] == ['This is a sentence.\n@@delta\n{"dictionary":{"文":"sentence"}}']
+    assert forms["json"] == ['{"answer":"This is a sentence.","delta":{"dictionary":{"文":"sentence"}}}']
+    assert forms["environment"] == [
+        '<JSON>\n{"response":"This is a sentence.","topics":[],"dictionary":{"文":"sentence"},"mood":null}\n</JSON>'
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_model_is_told_the_form_of_its_reply_and_what_belongs_into_it(mode: ReplyMode) -> None:
+    head = words(turn_request(begin(app(*FIELDS, reply=mode)), "x"))[0][0]
+
+    assert head.startswith("You are a friend.")
+    assert "- topics: what the talk is about" in head
+    assert "mood" in head
+    assert "- turns" not in head
+
+
+def test_a_json_reply_is_constrained_to_its_schema_with_the_answer_first() -> None:
+    conversation = begin(app(*FIELDS, reply="json"))
+
+    constraint = turn_request(conversation, "x", constrained=True).constraint
+
+    assert constraint is not None
+    assert "answer" in repr(constraint)
+    assert repr(constraint).index("answer") < repr(constraint).index("delta")
+    assert turn_request(conversation, "x").constraint is None
+    assert turn_request(begin(app(*FIELDS)), "x", constrained=True).constraint is None
+
+
+def view(conversation: Conversation) -> Json:
+    return block(turn_request(conversation, "x").messages[-1].parts[-1])[1]
+
+
+def test_long_lists_and_tables_show_their_newest_entries_and_say_so() -> None:
+    fields = (
+        Field("words", "list[str]", reduce="append", show=2),
+        Field("table", "dict[str, int | null]", reduce="table", show=1),
+    )
+    conversation = talked(app(*fields), ("a", "b", {"words": ["x", "y", "z"], "table": {"new": 2, "old": 1}}))
+    conversation = add_turn(conversation, "c", "d", {"table": {"new": 3}})
+
+    assert view(conversation) == {"words (newest 2 of 3)": ["y", "z"], "table (newest 1 of 2)": {"new": 3}}
+    assert view(reloaded(conversation)) == view(conversation)
+
+
+def test_a_view_is_bounded_even_where_no_bound_is_given() -> None:
+    conversation = talked(app(TOPICS), ("a", "b", {"topics": [f"t{number}" for number in range(200)]}))
+
+    shown = view(conversation)
+
+    assert isinstance(shown, dict)
+    assert list(shown) == ["topics (newest 50 of 200)"]
+
+
+@given(st.data())
+def test_a_window_that_folds_in_chunks_keeps_the_prefix_between_folds(choices: st.DataObject) -> None:
+    of = app(*FIELDS, keep=WindowPolicy(4, 2))
+    conversation, folds = begin(of), 0
+    for number in range(10):
+        staying = turns_to_keep(conversation)
+        if staying is not None:
+            conversation = summarize_window(conversation, [past.hash for past in staying], choices.draw(hostile))
+            folds += 1
+        before = stable_bytes(turn_request(conversation, "x"))
+        conversation = add_turn(conversation, "x", f"answer {number}", choices.draw(deltas))
+        if turns_to_keep(conversation) is None:
+            assert stable_bytes(turn_request(conversation, "y")).startswith(before)
+
+    assert folds == 3
+
+
+@pytest.mark.parametrize("make", [lambda: app(*FIELDS), lambda: app(*FIELDS, keep=ALL, reply="json")])
+def test_a_request_depends_on_nothing_but_the_conversation(make: Callable[[], App]) -> None:
+    turns = (("a", "b", {"mood": "fine", "topics": ["z", "a"]}), ("c", "d", {"dictionary": {"z": "1", "a": "2"}}))
+
+    assert asked(talked(make(), *turns)) == asked(talked(make(), *turns))

@@ -1,0 +1,72 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.flows.solve.text_loop import StopAtCall, unrepeated
+from taiwa.flows.solve.tool_call_formats import Tagged
+from taiwa.kernel import WatchResult
+
+NAMES = ("calculator", "molar_mass")
+PIECES = st.sampled_from(
+    [
+        "<<calculator: 1>>",
+        "<<oracle:x>>",
+        "<<",
+        ">>",
+        ">",
+        "<",
+        "`",
+        "```",
+        "~~~",
+        "\n",
+        "\n",
+        " ",
+        "calculator",
+        ": ",
+        "1" * 400,
+        "ま",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=20).map("".join), st.lists(st.integers(1, 30), min_size=1, max_size=8))
+def test_where_a_stream_is_cut_changes_nothing(text: str, sizes: list[int]) -> None:
+    whole, watch = Tagged().scanner(NAMES).feed(text), StopAtCall(Tagged().scanner(NAMES))
+    shown_text, cut, at, turn = "", None, 0, 0
+    while at < len(text) and cut is None:
+        step = sizes[turn % len(sizes)]
+        seen = watch.feed(text[at : at + step])
+        shown_text, cut = shown_text + seen.show, seen.cut
+        at, turn = at + step, turn + 1
+
+    assert cut == (whole and whole.end)
+    assert shown_text == text[:cut]
+
+
+@given(st.lists(PIECES, max_size=20).map("".join), st.text(max_size=30), st.integers(1, 9))
+def test_a_repeated_text_is_neither_shown_nor_scanned(known: str, new: str, size: int) -> None:
+    text = known.rstrip() + new
+    watch = StopAtCall(Tagged().scanner(NAMES), known)
+    shown_text, cut = "", None
+    for start in range(0, len(text), size):
+        seen = watch.feed(text[start : start + size])
+        shown_text, cut = shown_text + seen.show, seen.cut
+        if cut is not None:
+            break
+    shown_text += "" if cut is not None else watch.close().show
+
+    assert shown_text == unrepeated(text[:cut], known)
+    if len(known.rstrip()) >= 8:
+        assert len(shown_text) <= len(new)
+
+
+def test_what_only_begins_like_a_repetition_is_shown_after_all() -> None:
+    watch = StopAtCall(Tagged().scanner(NAMES), "It is a long line.")
+
+    assert (watch.feed("It is"), watch.close()) == (WatchResult(), WatchResult("It is"))
+
+
+def test_the_last_line_alone_may_be_repeated_too() -> None:
+    known = "First this.\nThen <<calculator: 1+1>> 2"
+
+    assert unrepeated("Then <<calculator: 1+1>> 2, so two.", known) == ", so two."
+    assert unrepeated("Then two.", known) == "Then two."

@@ -1,0 +1,232 @@
+"""What holds for every protocol: nothing is lost, cuts of the stream change nothing, and no result starts a call."""
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.flows.solve.rationale import shown
+from taiwa.flows.solve.text_loop import StopAtCall
+from taiwa.flows.solve.tool_call_formats import (
+    PROTOCOLS,
+    CallText,
+    ResultText,
+    TextSegment,
+    ToolCallFormat,
+    decode,
+    encode,
+    tool_call_format,
+)
+from taiwa.kernel import InputError, ToolError, ToolSpec
+
+NAMES = ("calculator", "molar_mass", "python")
+SPOKEN = [made() for made in PROTOCOLS.values()]
+EACH = pytest.mark.parametrize("spoken", SPOKEN, ids=lambda spoken: spoken.name)
+PIECES = st.sampled_from(
+    [
+        "<<calculator: 1>>",
+        "<<calculator",
+        "<< Calculator >>",
+        "<<oracle:x>>",
+        "<< Telescope >>",
+        "<<1+1=",
+        "2>>",
+        "<<",
+        ">>",
+        ">",
+        "<",
+        "=",
+        "\nAction 1: calculator[1]\n",
+        "\nAction: x[",
+        "]",
+        "Observation 1: ",
+        "\nThought 2: ",
+        "\nAction 3: Finish[7]\n",
+        "\n```python\n",
+        "\n```\n",
+        "```output\n",
+        "`",
+        "```",
+        "~~~",
+        "\n",
+        " ",
+        "12*3 ",
+        "H2 + O2",
+        "calculator",
+        ": ",
+        "1" * 400,
+        "ま",
+        "<|im_start|>system",
+    ]
+)
+TEXTS = st.lists(PIECES, max_size=20).map("".join)
+SIZES = st.lists(st.integers(1, 30), min_size=1, max_size=8)
+
+
+def called(text: str, spoken: ToolCallFormat) -> list[tuple[int, str, str]]:
+    """Where each call ends, with its name and its input."""
+    found, at = list[tuple[int, str, str]](), 0
+    for event in decode(text, spoken, NAMES):
+        at += len(event.text)
+        if isinstance(event, CallText):
+            found.append((at, event.name, event.input))
+    return found
+
+
+def streamed(text: str, spoken: ToolCallFormat, sizes: Sequence[int]) -> list[tuple[int, str, str]]:
+    """The same from a stream in pieces, results passed over as they stand in the text."""
+    scanner, found, at, turn = spoken.scanner(NAMES), list[tuple[int, str, str]](), 0, 0
+    end = 0
+    while at < len(text):
+        end = max(end, min(len(text), at + sizes[turn % len(sizes)]))
+        call = scanner.feed(text[at:end])
+        if call is not None:
+            at += call.end
+            found.append((at, call.name, call.input))
+            result = spoken.recorded(text, at)
+            scanner.skip(text[at:result])
+            at = result
+        else:
+            at, turn = end, turn + 1
+    return found
+
+
+@EACH
+@given(TEXTS | st.text())
+def test_a_decoded_transcript_is_written_again_byte_for_byte(spoken: ToolCallFormat, text: str) -> None:
+    events = decode(text, spoken, NAMES)
+
+    assert encode(events) == text
+    assert all(event.text for event in events)
+
+
+@EACH
+@given(TEXTS, SIZES)
+def test_where_a_stream_is_cut_changes_no_call(spoken: ToolCallFormat, text: str, sizes: list[int]) -> None:
+    assert streamed(text, spoken, sizes) == called(text, spoken)
+
+
+@EACH
+@given(TEXTS, SIZES)
+def test_an_answer_is_cut_behind_its_first_call_wherever_the_stream_is_cut(
+    spoken: ToolCallFormat, text: str, sizes: list[int]
+) -> None:
+    first, watch = spoken.scanner(NAMES).feed(text), StopAtCall(spoken.scanner(NAMES))
+    shown_text, cut, at, turn = "", None, 0, 0
+    while at < len(text) and cut is None:
+        step = sizes[turn % len(sizes)]
+        seen = watch.feed(text[at : at + step])
+        shown_text, cut = shown_text + seen.show, seen.cut
+        at, turn = at + step, turn + 1
+
+    assert cut == (first and first.end)
+    assert shown_text == text[:cut]
+
+
+@EACH
+@given(TEXTS, TEXTS | st.text())
+def test_no_result_starts_a_call(spoken: ToolCallFormat, text: str, result: str) -> None:
+    scanner, transcript, given_results = spoken.scanner(NAMES), "", list[str]()
+    wanted = list[tuple[int, str, str]]()
+    while call := scanner.feed(text):
+        transcript += text[: call.end]
+        wanted.append((len(transcript), call.name, call.input))
+        given_results.append(spoken.splice(result, call.mark))
+        scanner.skip(given_results[-1])
+        transcript += given_results[-1]
+        # An observation is read up to the next turn, and that is what follows it.
+        text = ("Thought: " if spoken.name == "react" else "") + text[call.end :]
+    transcript += text
+
+    assert called(transcript, spoken) == wanted
+    if spoken.name != "tagged":
+        read = [event.text for event in decode(transcript, spoken, NAMES) if isinstance(event, ResultText)]
+        assert read == given_results
+
+
+@EACH
+@given(TEXTS | st.text())
+def test_no_result_holds_a_mark_of_any_protocol(spoken: ToolCallFormat, result: str) -> None:
+    line = shown(result)
+
+    assert shown(line) == line
+    for other in SPOKEN:
+        assert not any(isinstance(event, CallText) for event in decode(f"\n{line}\n", other, NAMES))
+        assert not any(stop.strip() in line and stop != "\nObservation" for stop in other.stops)
+    assert not re.search(r"\b(?:Observation|Thought|Action|user|system) ?\d*:", line)
+    assert spoken.splice(result).count("\n") <= 3
+
+
+@EACH
+@pytest.mark.parametrize("after", ["", "So ", "So.\n", "12 * 3 "])
+def test_a_written_call_is_found_with_its_input(spoken: ToolCallFormat, after: str) -> None:
+    name = "calculator"
+    text = spoken.call(name, "12*3", after, "4")
+    found = spoken.scanner(NAMES).feed(after + text)
+
+    assert found
+    assert (found.name, found.input, found.end) == (name, "12*3", len(after + text))
+    assert decode(after + text + spoken.splice("36", found.mark), spoken, NAMES)[-1].text.find("36") >= 0
+
+
+@pytest.mark.parametrize("spoken", [each for each in SPOKEN if each.close], ids=lambda spoken: spoken.name)
+def test_what_closes_an_open_call_makes_it_one(spoken: ToolCallFormat) -> None:
+    scanner = spoken.scanner(NAMES)
+    text = spoken.call("calculator", "12*3").removesuffix(spoken.close)
+
+    assert scanner.feed(text) is None
+    assert scanner.open
+    call = scanner.feed(spoken.close)
+    assert call
+    assert (call.name, call.input, call.end) == ("calculator", "12*3", len(spoken.close))
+
+
+@EACH
+def test_the_text_before_a_stop_of_the_server_and_the_stop_make_a_call(spoken: ToolCallFormat) -> None:
+    written = spoken.call("calculator", "12*3") + spoken.splice("36")
+    for stop in spoken.stops:
+        before = written[: written.index(stop)]
+        call = spoken.scanner(NAMES).feed(before + stop)
+
+        assert call
+        assert call.input == "12*3"
+
+
+@EACH
+def test_arguments_are_read_alike(spoken: ToolCallFormat) -> None:
+    one = ToolSpec("t", "A tool.", {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]})
+    two = ToolSpec("t", "A tool.", {"type": "object", "properties": {"a": {}, "b": {}}})
+
+    assert spoken.arguments(one, "1") == {"x": "1"}
+    assert spoken.arguments(two, '{"a": 1, "b": 2}') == {"a": 1, "b": 2}
+    with pytest.raises(ToolError) as caught:
+        spoken.arguments(two, "1")
+    assert '{"a": …, "b": …}' in caught.value.hint
+
+
+@EACH
+def test_the_instructions_name_every_tool_and_forbid_results(spoken: ToolCallFormat) -> None:
+    tool = ToolSpec("calculator", "Work it out.", {"type": "object", "properties": {"expression": {}}})
+    text = spoken.instructions([tool])
+
+    assert "Work it out." in text
+    assert "Never write" in text
+    assert "Never write" not in spoken.instructions([tool], guarded=False)
+    assert spoken.call("calculator", "expression").strip() in text
+
+
+def test_protocols_have_names() -> None:
+    assert [tool_call_format(name).name for name in PROTOCOLS] == list(PROTOCOLS)
+    with pytest.raises(InputError, match="no protocol 'morse'; there are tagged, inline, gsm, react, fence"):
+        tool_call_format("morse")
+
+
+def test_a_transcript_is_read_as_what_was_said_called_and_given() -> None:
+    assert decode("It is 1+1 << Calculator >> 2\nSo two.", tool_call_format("inline"), NAMES) == (
+        TextSegment("It is 1+1 "),
+        CallText("<< Calculator >>", "calculator", "1+1"),
+        ResultText(" 2\n"),
+        TextSegment("So two."),
+    )

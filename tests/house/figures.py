@@ -1,0 +1,277 @@
+"""Figures of the code: how large it is, whether it turns in circles, and what a command loads and costs.
+
+`python -m tests.house.figures` prints a table, with `--json` one JSON object. What each figure counts is the docstring of
+the function that counts it.
+"""
+
+import argparse
+import ast
+import io
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import tokenize
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.house.source import SRC, Function, Source, called, sources
+from tests.peers.faults import FaultServer, speech
+
+PACKAGE = "taiwa"
+PARSE = "parse"
+"""The command that parses an answer without a model."""
+QUESTION = "How many days of annual leave do I have in Galway?"
+PROCESSES = 9
+NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
+TRACER = """
+import json, os, runpy, sys, threading
+root, report, *words = sys.argv[1:]
+files = set()
+def profile(frame, event, _):
+    code = frame.f_code
+    if event == "call" and code.co_filename.startswith(root) and code.co_name not in HIDDEN:
+        files.add(code.co_filename)
+HIDDEN = {"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
+sys.argv[:] = ["taiwa", *words]
+threading.setprofile(profile)
+sys.setprofile(profile)
+try:
+    runpy.run_module("taiwa", run_name="__main__")
+finally:
+    sys.setprofile(None)
+    with open(report, "w") as file:
+        json.dump({"files": sorted(files), "modules": sorted(sys.modules)}, file)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the table."""
+
+    name: str
+    value: float
+    about: str
+
+
+# --- what the text tells ----------------------------------------------------------------------------------------------
+
+
+def is_entry(path: Path) -> bool:
+    """Whether a file is there for its package: `__init__.py` or `__main__.py`."""
+    return path.stem in ("__init__", "__main__")
+
+
+def is_string(node: ast.stmt) -> bool:
+    """Whether a statement is nothing but a string: a docstring, or what stands below a constant."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def code_lines(text: str) -> int:
+    """Lines on which a token of code stands: no blank line, comment or statement that is only a string (a docstring).
+
+    The lines of a string in code count, unless they are blank.
+    """
+    strings: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.stmt) and is_string(node):
+            strings.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = text.splitlines()
+    code: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in NO_CODE:
+            code.update(range(token.start[0], token.end[0] + 1))
+    return sum(1 for line in code - strings if line <= len(lines) and lines[line - 1].strip())
+
+
+def import_graph(found: Iterable[Source], *, types: bool = False) -> dict[str, set[str]]:
+    """Which module names which in an import that runs, be it in a function; with `types` also under `TYPE_CHECKING`.
+
+    `from taiwa.a import b` leads to the module `taiwa.a.b` if there is one, and else to `taiwa.a`; that a package is
+    initialised before its modules is no import. The package `taiwa` itself is left out: its table of public names is lazy.
+    """
+    known = {source.module: source for source in found if source.module != PACKAGE}
+    return {
+        name: {
+            whole if whole in known else module
+            for module, whole in named(source.tree, types=types)
+            if whole in known or module in known
+        }
+        for name, source in known.items()
+    }
+
+
+def named(node: ast.AST, *, types: bool) -> Iterator[tuple[str, str]]:
+    """What a tree imports: modules, each with the whole dotted name that is taken from it."""
+    match node:
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")) if not types:
+            return
+        case ast.Import(names=names):
+            yield from ((alias.name, alias.name) for alias in names)
+        case ast.ImportFrom(module=str(module), names=names, level=0):
+            yield from ((module, f"{module}.{alias.name}") for alias in names)
+        case ast.Call(args=[ast.Constant(value=str(module)), *_]) if called(node) == "import_module":
+            yield module, module
+        case _:
+            pass
+    for child in ast.iter_child_nodes(node):
+        yield from named(child, types=types)
+
+
+def cycles(graph: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
+    """The groups of modules that import each other, directly or through others, each sorted."""
+    reached = {name: reachable(name, graph) for name in graph}
+    groups = {
+        tuple(sorted({other for other in reached[name] if name in reached.get(other, ())}))
+        for name in graph
+        if name in reached[name]
+    }
+    return sorted(groups)
+
+
+def reachable(start: str, graph: Mapping[str, Iterable[str]]) -> set[str]:
+    """All that can be reached in one step or more."""
+    seen: set[str] = set()
+    ahead = list(graph[start])
+    while ahead:
+        name = ahead.pop()
+        if name not in seen:
+            seen.add(name)
+            ahead.extend(graph.get(name, ()))
+    return seen
+
+
+def undocumented(source: Source) -> Iterator[str]:
+    """Public functions and classes of a module, and public methods of these classes, that have no docstring.
+
+    Overloads and setters speak through what they belong to; names that begin with an underscore are private.
+    """
+    if any(part.startswith("_") for part in source.module.split(".")):
+        return
+    for node in source.tree.body:
+        yield from (f"{source.module}.{name}" for name in silent(node))
+
+
+def silent(node: ast.stmt) -> Iterator[str]:
+    """The names without a docstring in one statement."""
+    if not isinstance(node, Function | ast.ClassDef) or node.name.startswith("_"):
+        return
+    decorators = {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
+    if not decorators & {"overload", "setter"} and ast.get_docstring(node) is None:
+        yield node.name
+    if isinstance(node, ast.ClassDef):
+        for each in node.body:
+            yield from (f"{node.name}.{name}" for name in silent(each))
+
+
+# --- what a process tells ---------------------------------------------------------------------------------------------
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """That of a person who has set nothing, with this source and a home of its own."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(("TAIWA_", "XDG_"))}
+    places = {f"XDG_{place}_HOME": str(folder / place.lower()) for place in ("CONFIG", "DATA", "STATE", "CACHE")}
+    return kept | places | {"PYTHONPATH": str(SRC), "NO_PROXY": "127.0.0.1"}
+
+
+def traced(folder: Path, *words: str) -> tuple[set[str], set[str]]:
+    """Run a command; return the files of the package of which it runs a function or a class body, and its modules.
+
+    `__init__.py` and `__main__.py` do not count, and neither does a file of which only the top level runs. Processes that the
+    command starts are not followed.
+    """
+    report = folder / "report.json"
+    done = subprocess.run(
+        [sys.executable, "-c", TRACER, str(SRC / PACKAGE), str(report), *words],
+        check=False, cwd=folder, env=environment(folder), capture_output=True, text=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"taiwa {' '.join(words)} failed:\n{done.stdout}{done.stderr}")
+    told = json.loads(report.read_text(encoding="utf-8"))
+    return {name for name in told["files"] if not is_entry(Path(name))}, {*told["modules"]}
+
+
+def processor_ms(folder: Path, *words: str) -> float:
+    """Milliseconds of processor time, user and system, of a fresh interpreter: the median of several processes."""
+    taken: list[float] = []
+    for _ in range(PROCESSES + 1):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, *words], check=True, env=environment(folder), capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return 1000 * statistics.median(taken[1:])  # the first one compiles
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
+def of_text() -> Iterator[Figure]:
+    """What can be counted without running anything."""
+    paths = sorted(SRC.rglob("*.py"))
+    lacking = [name for source in sources() for name in undocumented(source)]
+    yield Figure("modules", sum(not is_entry(path) for path in paths), "without __init__ and __main__")
+    yield Figure("files", len(paths), "with them")
+    yield Figure("code lines", sum(code_lines(source.text) for source in sources()), "no blank, comment, docstring")
+    yield Figure(
+        "import cycles", len(cycles(import_graph(sources()))), "groups of modules; imports in functions included"
+    )
+    typed = cycles(import_graph(sources(), types=True))
+    yield Figure("with types", len(typed), "the same, imports under TYPE_CHECKING included")
+    yield Figure("undocumented", len(lacking), "public functions, classes and methods")
+
+
+def of_processes(folder: Path) -> Iterator[Figure]:
+    """What commands load and cost."""
+    with FaultServer() as server:
+        server.plays(speech("Hello!\n@@delta\n{}"))
+        said, _ = traced(folder, "say", "Hi", "--model", f"{server.base_url}#test-model")
+    asked, _ = traced(folder, "ask", QUESTION)
+    (folder / "answer.txt").write_text('{"a": 1}', encoding="utf-8")
+    (folder / "schema.json").write_text(
+        '{"type": "object", "properties": {"a": {"type": "integer"}}}', encoding="utf-8"
+    )
+    _, loaded = traced(folder, PARSE, "answer.txt", "--type", "schema.json")
+    ours = sum(name == PACKAGE or name.startswith(f"{PACKAGE}.") for name in loaded)
+    yield Figure("files run by say", len(said), "taiwa say over HTTP: a function or class body of them runs")
+    yield Figure("files run by ask", len(asked), "taiwa ask of the built-in handbook")
+    yield Figure(f"modules of {PARSE}", ours, f"of taiwa; with all others {len(loaded)}")
+
+    bare = processor_ms(folder, "-c", "pass")
+    library = processor_ms(folder, "-c", f"import {PACKAGE}")
+    shown, least = processor_ms(folder, "-m", PACKAGE, "--help"), processor_ms(folder, "-c", "import click, rich")
+    yield Figure("import taiwa, ms", round(library - bare, 1), f"processor time beyond the interpreter's {bare:.0f} ms")
+    yield Figure("taiwa --help, ms", round(shown, 1), "processor time of the whole process")
+    yield Figure("import click, rich, ms", round(least, 1), "the same, for comparison")
+    yield Figure("help / click and rich", round(shown / least, 2), "ratio")
+
+
+def main() -> None:
+    """Print all figures."""
+    parser = argparse.ArgumentParser(prog="python -m tests.house.figures", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    as_json = parser.parse_args().json
+    with tempfile.TemporaryDirectory() as folder:
+        found = [*of_text(), *of_processes(Path(folder))]
+    if as_json:
+        print(json.dumps({figure.name: figure.value for figure in found}, indent=2))
+    else:
+        for figure in found:
+            print(f"{figure.name:<24}{figure.value:>9,}  {figure.about}")
+        for group in cycles(import_graph(sources(), types=True)):
+            print(f"cycle: {', '.join(group)}")
+
+
+if __name__ == "__main__":
+    main()

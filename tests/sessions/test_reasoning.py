@@ -1,0 +1,71 @@
+"""Reasoning over a genuine wire: a server on this machine streams, and the connection is closed at a call."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import taiwa
+from docs.player import ScriptedExchange, ScriptedServer
+from taiwa.flows.solve.rationale import Rationale
+from taiwa.flows.solve.text_loop import GO_ON, MARKED
+from taiwa.kernel import Notice, Program, RunResult, TextDelta, UsageLimits
+from taiwa.models.http_api.client import HttpModel
+from taiwa.models.registry import resolve
+from taiwa.tools import calculator
+
+SAID = "The answer: <<calculator: 6 * 7>>"
+LONG = " 41, I should think, and so on and so forth." * 50
+
+
+@pytest.fixture
+def player() -> Iterator[ScriptedServer]:
+    """A server that can neither continue an answer nor take tools."""
+    lines = [ScriptedExchange(SAID + LONG), ScriptedExchange("That is all: 42.", (GO_ON,))]
+    with ScriptedServer(lines, pace=0.001) as player:
+        yield player
+
+
+@pytest.fixture(autouse=True)
+def _own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAIWA_CONFIG", str(tmp_path / "config.yaml"))
+
+
+def asked() -> Program[Rationale]:
+    return taiwa.solve("6*7?", [calculator.spec])
+
+
+def test_an_answer_is_cut_on_the_wire_and_goes_on_behind_the_result(player: ScriptedServer) -> None:
+    found = taiwa.run(asked(), f"{player.base_url}#m", tools=[calculator])
+
+    assert found.text == f"{SAID} 42\nThat is all: 42."
+    assert (found.way, found.answer, found.complete) == ("stop", "42", True)
+
+
+def test_the_words_the_calls_and_the_results_come_as_they_happen(player: ScriptedServer) -> None:
+    async def heard() -> list[object]:
+        return [each async for each in taiwa.astream(asked(), f"{player.base_url}#m", tools=[calculator])]
+
+    *events, done = asyncio.run(heard())
+
+    assert isinstance(done, RunResult)
+    shown = [
+        each.text
+        for each in events
+        if isinstance(each, TextDelta) or (isinstance(each, Notice) and each.code in MARKED)
+    ]
+    assert "".join(shown) == done.value.text
+    assert (done.spent.requests, done.spent.calls_without_usage) == (2, 1)
+    assert done.spent.estimated.output_tokens < len(SAID + LONG)
+
+
+def test_a_limit_of_cost_holds_over_a_cut_answer(player: ScriptedServer) -> None:
+    model = HttpModel(resolve(f"{player.base_url}#m"))
+    runtime = taiwa.Runtime(
+        model, tools=[calculator], limits=UsageLimits(cost=10**9), price=lambda _, usage: usage.output_tokens
+    )
+
+    found = runtime.run(asked())
+
+    assert found.ending == "end"

@@ -1,0 +1,436 @@
+"""An open conversation on both faces, with a real store."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.history import Node
+from taiwa.kernel.errors import (
+    ConfigError,
+    ConflictError,
+    InputError,
+    LimitError,
+    ModelError,
+    OutputValidationError,
+    OverloadedError,
+)
+from taiwa.kernel.messages import Request, Response, TextDelta, Usage, assistant
+from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.models.pricing import Prices
+from taiwa.models.scripted import ScriptedModel, scripted_model
+from taiwa.sessions.checkout import SNAPSHOT_EVERY, Repository
+from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
+from taiwa.sessions.replay import replayed, rerun
+from taiwa.sessions.session import Session
+from taiwa.store import Store
+
+Face = Callable[[Session, str], TurnResult]
+
+
+def blocking(talk: Session, text: str) -> TurnResult:
+    return talk.say(text)
+
+
+def awaited(talk: Session, text: str) -> TurnResult:
+    return asyncio.run(talk.asay(text))
+
+
+@pytest.fixture(params=[blocking, awaited], ids=["blocking", "asynchronous"])
+def face(request: pytest.FixtureRequest) -> Face:
+    chosen: Face = request.param
+    return chosen
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store.open(":memory:")
+
+
+def turn(answer: str, delta: str = "{}") -> str:
+    return f"{answer}\n@@delta\n{delta}"
+
+
+def talk_with(store: Store, model: ScriptedModel, session: str = "t", options: TurnOptions | None = None) -> Session:
+    repository = Repository(store)
+    app = load_app("translate").opened({"target_lang": "English"})
+    start = repository.at(session) if store.refs.has(session) else repository.start(app)
+    return Session(repository, session, start, PricedModel(model), options=options)
+
+
+def test_a_turn_answers_folds_its_delta_and_is_kept(store: Store, face: Face) -> None:
+    talk = talk_with(store, scripted_model(turn("This is a sentence.", '{"dictionary":{"文":"sentence"}}')))
+
+    said = face(talk, "文(sentence)です。")
+
+    assert (said.text, said.delta) == ("This is a sentence.", {"dictionary": {"文": "sentence"}})
+    assert talk.state["dictionary"] == {"文": "sentence"}
+    assert store.refs.tip("t") == said.node
+    assert Repository(store).at("t").state == talk.state
+
+
+def test_a_failed_turn_leaves_the_conversation_where_it_was_and_its_bill_in_the_store(store: Store, face: Face) -> None:
+    talk = talk_with(store, scripted_model(turn("One"), OverloadedError("the server is busy"), turn("Two")))
+    face(talk, "first")
+    before = talk.conversation
+
+    with pytest.raises(OverloadedError):
+        face(talk, "second")
+
+    assert talk.conversation == before
+    assert store.refs.tip("t") == before.tip
+    assert sum(line.requests for line in store.costs("session")) == 2
+    assert face(talk, "second again").text == "Two"
+
+
+def test_a_first_turn_that_fails_leaves_no_conversation_behind(store: Store, face: Face) -> None:
+    talk = talk_with(store, scripted_model(ModelError("no")))
+
+    with pytest.raises(ModelError):
+        face(talk, "hello")
+
+    assert not store.refs.has("t")
+
+
+def test_undo_and_redo_move_message_state_and_window_together(store: Store) -> None:
+    talk = talk_with(
+        store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}'), turn("b", '{"dictionary":{"y":"2"}}'))
+    )
+    talk.say("one")
+    after_one = talk.conversation
+    talk.say("two")
+    after_two = talk.conversation
+
+    assert talk.undo() == after_one
+    assert talk.redo() == after_two
+
+
+def test_a_retry_replaces_the_answer_and_keeps_the_old_one_in_the_log(store: Store) -> None:
+    talk = talk_with(store, scripted_model(turn("a"), turn("b", '{"dictionary":{"x":"1"}}')))
+    old = talk.say("one")
+
+    *_, new = list(talk.retry())
+
+    assert isinstance(new, TurnResult)
+    assert (new.text, new.parent, talk.conversation.count) == ("b", old.parent, 1)
+    assert old.node in {moved.old for moved in store.refs.reflog("t")}
+
+
+def test_an_edit_goes_back_some_turns_and_says_something_else(store: Store) -> None:
+    talk = talk_with(store, scripted_model(*(turn(word) for word in "abcd")))
+    for word in ("one", "two", "three"):
+        talk.say(word)
+
+    list(talk.edit("else", turns=2))
+
+    assert [past.user for past in talk.conversation.turns] == ["one", "else"]
+
+
+def test_a_retry_without_a_turn_is_refused(store: Store) -> None:
+    with pytest.raises(InputError, match="no turn yet"):
+        talk_with(store, scripted_model()).retry()
+
+
+def test_a_fork_changes_nothing_of_the_other_branch(store: Store) -> None:
+    talk = talk_with(store, scripted_model(turn("a"), turn("b", '{"dictionary":{"x":"1"}}')))
+    talk.say("one")
+    here = talk.conversation
+
+    other = talk.fork("other")
+    other.say("two")
+
+    assert Repository(store).at("t") == here
+    assert Repository(store).at("other").state["dictionary"] == {"x": "1"}
+
+
+def test_a_conversation_is_forked_before_its_first_turn(store: Store) -> None:
+    talk = talk_with(store, scripted_model(turn("a"), turn("b")))
+
+    other = talk.fork("other")
+
+    assert talk.say("one").text == "a"
+    assert other.say("two").text == "b"
+    assert Repository(store).at("other").count == 1
+
+
+def test_of_two_writers_one_wins_and_the_other_loses_nothing(store: Store, face: Face) -> None:
+    talk_with(store, scripted_model(turn("a"))).say("one")
+    other = talk_with(store, scripted_model(turn("theirs")))
+
+    def interrupted(_: Request) -> str:
+        other.say("theirs")
+        return turn("mine")
+
+    mine = talk_with(store, scripted_model(interrupted))
+    with pytest.raises(ConflictError, match="another program changed it first"):
+        face(mine, "mine")
+
+    assert store.refs.tip("t") == other.conversation.tip
+    assert sum(line.requests for line in store.costs("session")) == 3
+
+
+def test_a_talk_that_was_left_behind_asks_no_model(store: Store, face: Face) -> None:
+    talk_with(store, scripted_model(turn("a"))).say("one")
+    mine, other = talk_with(store, scripted_model(turn("mine"))), talk_with(store, scripted_model(turn("theirs")))
+    other.say("theirs")
+
+    with pytest.raises(ConflictError, match="another program changed it first"):
+        face(mine, "mine")
+
+    assert sum(line.requests for line in store.costs("session")) == 2
+
+
+def test_an_edit_by_hand_has_its_own_node_and_why_finds_it(store: Store) -> None:
+    talk = talk_with(store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}')))
+    first = talk.say("one")
+
+    talk.set_state({"dictionary": {"x": "2"}})
+
+    origin = talk.repository.origin(talk.conversation.tip, ("dictionary", "x"))
+    assert (origin.node.kind, origin.before, origin.after) == ("edit", "1", "2")
+    assert talk.repository.origin(first.node, ("dictionary", "x")).turn == 1
+
+
+def test_a_change_of_app_keeps_the_values_that_fit(store: Store) -> None:
+    talk = talk_with(store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}')))
+    talk.say("one")
+
+    talk.change_app(load_app("translate").opened({"target_lang": "日本語"}))
+
+    assert talk.state["dictionary"] == {"x": "1"}
+    assert "日本語" in talk.app.instructions
+    assert Repository(store).at("t") == talk.conversation
+
+
+def test_streamed_words_come_before_the_committed_turn(store: Store) -> None:
+    talk = talk_with(store, scripted_model(turn("one two three")))
+
+    *words, said = list(talk.stream("go"))
+
+    assert "".join(event.text for event in words if isinstance(event, TextDelta)) == "one two three"
+    assert isinstance(said, TurnResult)
+
+
+def test_strict_fails_a_turn_whose_delta_cannot_be_read(store: Store, face: Face) -> None:
+    answers = (turn("a", '{"dictionary": 3}'), '{"dictionary": 4}')
+
+    with pytest.raises(OutputValidationError):
+        face(talk_with(store, scripted_model(*answers), options=TurnOptions(strict=True)), "one")
+    loose = talk_with(store, scripted_model(*answers), session="loose")
+    said = face(loose, "one")
+
+    assert (said.text, said.delta) == ("a", {})
+    assert "state was left" in said.warnings[0]
+    assert not store.refs.has("t")
+
+
+def test_a_cost_limit_counts_all_turns_of_a_talk(store: Store) -> None:
+    usage = Usage(1000, 1000)
+    model = scripted_model(*(Response(assistant(turn(word)), usage=usage) for word in "abc"))
+    talk = talk_with(store, model, options=TurnOptions(limits=UsageLimits(cost=3_000_000)))
+    talk.priced_model = PricedModel(model, Prices("1", "1"))
+
+    talk.say("one")
+    talk.say("two")
+
+    with pytest.raises(LimitError, match="cost"):
+        talk.say("three")
+    assert talk.spent.cost == 4_000_000
+
+
+def test_a_cost_limit_does_not_hold_where_a_call_did_not_say_what_it_cost(store: Store, face: Face) -> None:
+    talk = talk_with(store, scripted_model(), options=TurnOptions(limits=UsageLimits(cost=3_000_000)))
+    talk.priced_model = PricedModel(
+        scripted_model(*(Response(assistant(turn(word))) for word in "abc")), Prices("1", "1")
+    )
+    face(talk, "one")
+    face(talk, "two")
+
+    with pytest.raises(ConfigError, match="usage of no call"):
+        face(talk, "three")
+
+    assert talk.conversation.count == 2
+
+
+def test_what_was_cut_off_is_finished_without_asking_again(tmp_path: Path) -> None:
+    """The end of the process is played by a run whose process is gone; `tests/cli` kills a real one."""
+    store = Store.open(tmp_path / "s.db")
+    talk = talk_with(store, scripted_model(turn("a", '{"dictionary": 3}'), _killed))
+    with pytest.raises(KeyboardInterrupt):
+        talk.say("one")
+    run = _gone(store)
+
+    again = talk_with(store, scripted_model('{"dictionary":{"x":"1"}}'))
+    events = again.resume()
+
+    assert events is not None
+    assert run == 1
+    *_, said = list(events)
+    assert isinstance(said, TurnResult)
+    assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
+
+
+def test_a_turn_that_was_stopped_half_way_can_be_resumed_at_once(store: Store) -> None:
+    talk = talk_with(store, scripted_model(turn("a", '{"dictionary": 3}'), _killed, '{"dictionary":{"x":"1"}}'))
+    with pytest.raises(KeyboardInterrupt):
+        talk.say("one")
+
+    *_, said = list(talk.resume() or ())
+
+    assert isinstance(said, TurnResult)
+    assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
+
+
+def test_a_stream_that_nobody_reads_to_its_end_leaves_a_turn_to_resume(store: Store) -> None:
+    talk = talk_with(store, scripted_model(turn("a long answer"), turn("another")))
+    events = talk.stream("one")
+    next(events)
+
+    events.close()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]  (a generator)
+
+    assert [run.text for run in store.runs.open_runs("t")] == ["one"]
+
+
+@pytest.mark.parametrize("why", ["retry", "edit"])
+def test_a_retry_or_an_edit_that_was_cut_off_is_finished_too(store: Store, why: str) -> None:
+    talk = talk_with(store, scripted_model(turn("a"), turn("b"), turn("c", '{"dictionary": 3}'), _killed, "{}"))
+    talk.say("one")
+    old = talk.say("two")
+    with pytest.raises(KeyboardInterrupt):
+        list(talk.retry() if why == "retry" else talk.edit("else"))
+
+    *_, said = list(talk.resume() or ())
+
+    assert isinstance(said, TurnResult)
+    assert (said.text, said.parent, talk.conversation.count) == ("c", old.parent, 2)
+    assert store.refs.reflog("t")[0].reason == why
+
+
+def _killed(_: Request) -> str:
+    raise KeyboardInterrupt
+
+
+def _gone(store: Store) -> int:
+    return store._db.run("UPDATE run SET pid = 999999999, token = 'gone' WHERE status = 'open'")
+
+
+def test_a_call_that_was_stopped_is_on_the_bill(store: Store) -> None:
+    talk = talk_with(store, scripted_model(turn("a"), _killed))
+    talk.say("one")
+    with pytest.raises(KeyboardInterrupt):
+        talk.say("two")
+
+    for axis in ("session", "model", "app", "day"):
+        (line,) = store.costs(axis)
+
+        assert (line.requests, line.failed, line.calls_without_usage, line.cost_nano) == (2, 1, 2, None)
+    assert store.costs("model")[0].name == "scripted"
+
+
+def test_replay_uses_every_recorded_answer_and_no_model(store: Store) -> None:
+    answers = [turn("a", '{"dictionary": 3}'), '{"dictionary":{"x":"1"}}', turn("b"), turn("c")]
+    talk = talk_with(store, scripted_model(*answers))
+    for word in ("one", "two", "three"):
+        talk.say(word)
+    talk.set_state({"dictionary": {}})
+
+    rows = tuple(replayed(talk.repository, "t"))
+
+    assert [(row.kind, row.fault) for row in rows] == [
+        ("root", ""), ("turn", ""), ("turn", ""), ("turn", ""), ("edit", ""),
+    ]  # fmt: skip
+    assert sum(row.calls for row in rows) >= len(answers)
+
+
+def test_a_rerun_says_everything_again_on_a_new_branch(store: Store) -> None:
+    talk = talk_with(store, scripted_model(turn("a"), turn("b")))
+    talk.say("one")
+    talk.say("two")
+
+    said = list(
+        rerun(talk.repository, "t", "other", PricedModel(scripted_model(turn("x"), turn("y"))), None, TurnOptions())
+    )
+
+    assert [one.text for one in said] == ["x", "y"]
+    assert [past.user for past in Repository(store).at("other").turns] == ["one", "two"]
+    assert [past.answer for past in Repository(store).at("t").turns] == ["a", "b"]
+
+
+def test_a_rerun_asks_nobody_when_its_name_is_taken(store: Store) -> None:
+    talk = talk_with(store, scripted_model(turn("a")))
+    talk.say("A")
+    model = scripted_model(turn("x"))
+
+    with pytest.raises(ConflictError, match="choose another name"):
+        list(rerun(talk.repository, "t", "t", PricedModel(model), None, TurnOptions()))
+
+    assert not model.requests
+
+
+def test_a_checkout_from_a_snapshot_equals_one_from_the_root(store: Store) -> None:
+    turns = SNAPSHOT_EVERY + 7
+    talk = talk_with(
+        store, scripted_model(*(turn(f"a{n}", f'{{"dictionary":{{"k{n % 5}":"v{n}"}}}}') for n in range(turns)))
+    )
+    for n in range(turns):
+        talk.say(f"u{n}")
+
+    quick = Repository(store).at("t")
+    assert store.snapshots.clear() == 1
+    slow = Repository(store).at("t")
+
+    assert quick == slow == talk.conversation
+
+
+def test_a_history_without_snapshots_gets_one_when_it_is_checked_out(store: Store, tmp_path: Path) -> None:
+    turns = SNAPSHOT_EVERY + 7
+    talk = talk_with(store, scripted_model(*(turn(f"a{n}") for n in range(turns))))
+    for n in range(turns):
+        talk.say(f"u{n}")
+    copy = Store.open(tmp_path / "copy.db")
+    copy.import_lines(store.export("t"), "copy")
+
+    first = Repository(copy).at("copy")
+
+    assert copy.snapshots.clear() == 1
+    assert first == talk.conversation
+
+
+def exported(store: Store, **forged: object) -> list[str]:
+    """A conversation of one turn, its turn forged under a hash that fits."""
+    lines = [json.loads(line) for line in store.export("t")]
+    made = lines[-1] | forged
+    node = Node(made["parent"], "turn", made["of"], made["user"], made["answer"], made["delta"], made["state"])
+    return [json.dumps(line) for line in (lines[0] | {"tip": node.hash}, *lines[1:-1], made | {"node": node.hash})]
+
+
+@pytest.mark.parametrize(
+    ("forged", "complaint"),
+    [
+        ({"state": "0" * 32}, "leads to another state than it recorded"),
+        ({"delta": {"dictionary": {"x": "2"}}}, "leads to another state than it recorded"),
+        ({"delta": ["dictionary"]}, "its delta is no table but a list"),
+    ],
+)
+def test_a_history_that_leads_nowhere_is_not_imported(store: Store, forged: dict[str, object], complaint: str) -> None:
+    talk_with(store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}'))).say("one")
+    other = Store.open(":memory:")
+
+    assert Repository(other).import_lines(exported(store)).state["dictionary"] == {"x": "1"}
+    with pytest.raises(InputError, match=f"{complaint}.*nothing was imported"):
+        Repository(other).import_lines(exported(store, **forged), "forged")
+
+    assert not other.refs.has("forged")
+    assert other.nodes.count() == 2
+
+
+def test_a_check_of_the_store_follows_every_state(store: Store) -> None:
+    talk_with(store, scripted_model(turn("a"))).say("one")
+    assert Repository(store).fsck() == ()
+
+    tip = store.import_lines(exported(store, state="0" * 32), "forged")
+
+    assert [fault.where for fault in Repository(store).fsck()] == [f"node {tip}"]

@@ -1,0 +1,186 @@
+"""Questions that are solved in runs that the store keeps."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from taiwa.apps.examples import built_in
+from taiwa.flows.solve.examples import ExampleCall, WorkedExample
+from taiwa.flows.solve.rationale import Rationale, ToolMode
+from taiwa.flows.solve.solve import SolveOptions
+from taiwa.kernel import Capability, InputError, OverloadedError, Response, RunResult, TextDelta, UsageLimits, assistant
+from taiwa.models.scripted import EVERY_ABILITY, ScriptedModel, scripted_model
+from taiwa.sessions.checkout import Repository
+from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+from taiwa.sessions.stored_solve import SHOTS, ReasonRun, solve_and_store
+from taiwa.store import Store
+from taiwa.structured import OutputType
+from taiwa.tools import builtin, find, tool
+
+TOOLS = tuple(builtin().values())
+CALCULATOR = find(["calculator"])
+BARE: frozenset[Capability] = frozenset()
+OWN = (WorkedExample("own", "", "1 + 1?", (ExampleCall("calculator", "1+1"), "\nSo {1}."), "2"),)
+
+
+@pytest.fixture
+def repository() -> Iterator[Repository]:
+    with Store.open(":memory:") as store:
+        yield Repository(store)
+
+
+def solved(repository: Repository, model: ScriptedModel, solving: ReasonRun, question: str = "6 × 7?") -> Rationale:
+    events = list(solve_and_store(repository, PricedModel(model), TurnOptions(), solving, question))
+    done = events[-1]
+    assert isinstance(done, RunResult)
+    return done.value
+
+
+@pytest.mark.parametrize(
+    ("solving", "capabilities", "way"),
+    [
+        (ReasonRun(TOOLS), EVERY_ABILITY, "prefill"),
+        (ReasonRun(TOOLS), {"tools"}, "native"),
+        (ReasonRun(TOOLS), BARE, "stop"),
+        (ReasonRun(TOOLS, shots=3), {"tools"}, "stop"),
+        (ReasonRun(TOOLS, examples=OWN), {"tools"}, "stop"),
+        (ReasonRun(TOOLS, text_only=True), {"tools"}, "stop"),
+        (ReasonRun(TOOLS, text_only=True), EVERY_ABILITY, "prefill"),
+        (ReasonRun(TOOLS, SolveOptions(tool_mode="native")), EVERY_ABILITY, "native"),
+        (ReasonRun(()), {"tools"}, "stop"),
+    ],
+)
+def test_the_way_follows_from_what_is_wanted_and_what_the_server_can(
+    repository: Repository, solving: ReasonRun, capabilities: frozenset[Capability], way: ToolMode
+) -> None:
+    model = scripted_model("So 42.", capabilities=frozenset(capabilities))
+
+    assert solving.tool_mode(frozenset(capabilities)) == way
+    assert solved(repository, model, solving).way == way
+
+
+def test_examples_are_shown_in_text_and_not_where_functions_are_called() -> None:
+    solving = ReasonRun(TOOLS)
+
+    assert len(solving.chosen("stop")) == SHOTS
+    assert solving.chosen("native") == ()
+    assert len(ReasonRun(TOOLS, shots=2).chosen("native")) == 2
+
+
+def test_examples_that_fit_the_tools_come_first() -> None:
+    fitting = [worked for worked in built_in() if set(worked.tools) <= {"calculator"}]
+
+    chosen = ReasonRun(CALCULATOR, shots=len(built_in())).chosen("stop")
+
+    assert len(chosen) == len(built_in())
+    assert set(chosen[: len(fitting)]) == set(fitting)
+    assert ReasonRun(CALCULATOR, shots=20).chosen("stop") == chosen[:20]
+
+
+def test_what_a_tool_gives_that_is_not_offered_is_stated_in_words() -> None:
+    solving = ReasonRun(CALCULATOR, shots=20)
+
+    text = "\n".join(message.text for message in solving.first_request("6 × 7?", BARE).messages[1:])
+
+    assert "<<calculator: " in text
+    assert "CO2: 44.009 g/mol" in text
+    assert "molar_mass" not in text
+
+
+def test_there_are_only_so_many_examples() -> None:
+    with pytest.raises(InputError, match=r"shots must be at most 34"):
+        ReasonRun(TOOLS, shots=35).chosen("stop")
+
+
+def test_tools_that_no_example_calls_are_shown_without_examples() -> None:
+    assert ReasonRun((twice,)).chosen("stop") == ()
+    assert len(ReasonRun((twice, *CALCULATOR)).chosen("stop")) == SHOTS
+
+
+def test_one_s_own_examples_keep_their_order() -> None:
+    more = (*OWN, *built_in()[:3])
+
+    assert ReasonRun(TOOLS, examples=more).chosen("native") == more
+    assert ReasonRun(TOOLS, examples=more, shots=2).chosen("stop") == more[:2]
+
+
+def test_what_an_answer_depends_on_is_in_the_options() -> None:
+    solving = ReasonRun(TOOLS)
+    others = (
+        ReasonRun(CALCULATOR), ReasonRun(TOOLS, shots=2), ReasonRun(TOOLS, seed=1), ReasonRun(TOOLS, examples=OWN),
+        ReasonRun(TOOLS, options=SolveOptions(on_error="stop")), ReasonRun(TOOLS, options=SolveOptions(output_type=OutputType(int))),
+    )  # fmt: skip
+
+    assert solving.recorded("stop") == ReasonRun(TOOLS).recorded("stop")
+    assert all(solving.recorded("stop") != other.recorded("stop") for other in others)
+    assert solving.recorded("stop") != solving.recorded("prefill")
+
+
+def test_the_first_request_is_the_one_that_is_sent(repository: Repository) -> None:
+    model = scripted_model("So 42.", capabilities=BARE)
+    solving = ReasonRun(TOOLS, shots=1)
+
+    foretold = solving.first_request("6 × 7?", model.capabilities)
+    solved(repository, model, solving)
+
+    assert model.requests == [foretold]
+
+
+def test_calls_and_bill_are_in_the_store(repository: Repository) -> None:
+    model = scripted_model("It is <<calculator: 6 × 7>>", "So 42.", capabilities=BARE)
+
+    assert solved(repository, model, ReasonRun(TOOLS)).answer == "42"
+
+    run = repository.store.runs.run(1)
+    assert (run.status, run.text) == ("done", "6 × 7?")
+    assert [entry.kind for entry in repository.store.runs.journal(1)].count("effect") >= 3
+
+
+def test_a_run_that_fails_or_is_left_keeps_what_was_paid(repository: Repository) -> None:
+    model = scripted_model("It is <<calculator: 6 × 7>>", OverloadedError("busy"), capabilities=BARE)
+    with pytest.raises(OverloadedError):
+        solved(repository, model, ReasonRun(TOOLS))
+    events = solve_and_store(
+        repository, PricedModel(scripted_model("So 42.", chunk=1)), TurnOptions(), ReasonRun(TOOLS), "6 × 7?"
+    )
+    while not isinstance(next(events), TextDelta):
+        pass
+    events.close()
+
+    runs = repository.store.runs
+    assert [runs.run(number).status for number in (1, 2)] == ["failed", "abandoned"]
+    assert len(runs.journal(1)) >= 2
+
+
+def test_limits_of_the_run_hold(repository: Repository) -> None:
+    model = scripted_model(*["<<calculator: 6 × 7>> "] * 5, capabilities=BARE)
+    events = list(
+        solve_and_store(
+            repository, PricedModel(model), TurnOptions(limits=UsageLimits(requests=1)), ReasonRun(TOOLS), "6 × 7?"
+        )
+    )
+
+    done = events[-1]
+    assert isinstance(done, RunResult)
+    assert done.value.ending == "limit"
+    assert done.spent.requests == 1
+
+
+def test_a_tool_of_one_s_own_is_offered_and_called(repository: Repository) -> None:
+    model = scripted_model(Response(assistant("<<twice: 21>>")), "So 42.", capabilities=BARE)
+
+    assert solved(repository, model, ReasonRun((twice,))).calls[0].result.value == 42
+
+
+@tool
+def twice(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+def test_an_empty_question_is_not_sent(repository: Repository) -> None:
+    model = scripted_model("So 42.")
+
+    with pytest.raises(InputError, match="the question is empty"):
+        solved(repository, model, ReasonRun(TOOLS), " \n")
+    assert not model.requests

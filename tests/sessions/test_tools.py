@@ -1,0 +1,67 @@
+"""Apps that name tools, through an open conversation."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+import taiwa
+from taiwa.apps.catalog import load_text
+from taiwa.conversation.app import App
+from taiwa.kernel import Capability, ConfigError, Message, Response, ToolCall
+from taiwa.models.scripted import ScriptedModel, scripted_model
+from taiwa.sessions.replay import replayed
+from taiwa.tools import tool
+
+NATIVE: frozenset[Capability] = frozenset({"tools"})
+
+
+@tool
+def area(width: float, height: float) -> str:
+    """Give the area of a rectangle."""
+    return f"{width * height:g}"
+
+
+def app(*tools: str) -> App:
+    return load_text(f"---\ntaiwa: 1\ntools: [{', '.join(tools)}]\n---\nAnswer.\n", "desk.md", "repository")
+
+
+def calling(name: str, **arguments: object) -> ScriptedModel:
+    call = Response(Message("assistant", (ToolCall(name, json.dumps(arguments), "a"),)), "tool_calls")
+    return scripted_model(call, "It is 42.", call, "It is 42.", capabilities=NATIVE)
+
+
+def test_a_built_in_tool_is_called_by_name(tmp_path: Path) -> None:
+    model = calling("calculator", expression="6*7")
+    talk = taiwa.open(app("calculator"), model=model, store=tmp_path / "s.db")
+
+    said = talk.say("6*7?")
+    again = asyncio.run(talk.asay("again?"))
+
+    assert (said.text, again.text, said.spent.tool_calls) == ("It is 42.", "It is 42.", 1)
+    assert model.requests[1].messages[-1].role == "tool"
+    assert [each.fault for each in replayed(talk.repository, talk.session)] == ["", "", ""]
+
+
+def test_a_tool_of_one_s_own_is_handed_over(tmp_path: Path) -> None:
+    model = calling("area", width=6, height=7)
+    manner = taiwa.TurnOptions(tools=(area,))
+
+    talk = taiwa.open(app("area", "calculator"), model=model, store=tmp_path / "s.db", options=manner)
+
+    assert talk.say("?").text == "It is 42."
+    assert [spec.name for spec in model.requests[0].tools] == ["area", "calculator"]
+
+
+@pytest.mark.parametrize(
+    ("name", "mend"), [("calculater", "did you mean 'calculator'"), ("oracle", r"TurnOptions\(tools=\(oracle,\)\)")]
+)
+def test_a_tool_that_is_not_there_is_told_before_anything_is_asked(tmp_path: Path, name: str, mend: str) -> None:
+    model = scripted_model("never")
+    talk = taiwa.open(app(name), model=model, store=tmp_path / "s.db")
+
+    with pytest.raises(ConfigError, match=mend):
+        talk.say("?")
+
+    assert model.requests == []

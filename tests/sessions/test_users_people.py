@@ -1,0 +1,99 @@
+"""Persons in a store: taught by feedback, with what they said before, and nobody else's words."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from taiwa.ask.dialogue_step import ClarifyOptions, clarify
+from taiwa.ask.types import Feedback, SearchEarlierSessions, Thresholds, UserProfile
+from taiwa.kernel import CorruptError, InputError, Passage, Runtime, user
+from taiwa.models.scripted import scripted_model
+from taiwa.retrieval import InMemoryRetriever
+from taiwa.sessions.users import People
+from taiwa.store import Store
+from tests.store.turns import begin
+
+ANN = UserProfile("ann", (("office", "Osaka"),), "ja", Thresholds(asking=0.7))
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with Store.open(":memory:") as opened:
+        yield opened
+
+
+def test_a_person_comes_back_as_feedback_has_made_them(store: Store) -> None:
+    people = People(store)
+    people.put(ANN)
+
+    after = people.tell("ann", Feedback("should_not_have_asked", True))
+
+    assert after == people.get("ann")
+    assert after.patience.mean < 0.5
+    assert after.facts == ANN.facts
+    store.users.clear_feedback("ann")
+    assert people.get("ann") == ANN
+
+
+def test_what_was_learnt_is_not_kept_twice(store: Store) -> None:
+    people = People(store)
+    people.put(ANN)
+    people.put(people.tell("ann", Feedback("good", True)))
+
+    assert people.get("ann").patience.welcome == 3
+
+
+def test_nobody_is_named_with_those_who_are_there(store: Store) -> None:
+    People(store).put(ANN)
+
+    assert not People(store).has("bob")
+    with pytest.raises(InputError, match="users: ann"):
+        People(store).get("bob")
+
+
+def test_what_is_no_person_is_damage(store: Store) -> None:
+    store.users.put("ann", {"~": "text", "text": "x"})
+
+    with pytest.raises(CorruptError, match="holds a Text where a UserProfile"):
+        People(store).get("ann")
+
+
+def test_a_persons_own_words_are_found_and_nobody_elses(store: Store) -> None:
+    people = People(store)
+    begin(store, "mine", "看護休暇は何日ありますか", "a room in Osaka", "child nursing leave in Osaka")
+    begin(store, "theirs", "nursing leave secrets of Osaka")
+    for name, session in (("ann", "mine"), ("bob", "theirs")):
+        people.put(UserProfile(name))
+        store.users.assign_session(session, name)
+
+    english = people.recall(SearchEarlierSessions("ann", "How long is nursing leave in Osaka?"))
+    japanese = people.recall(SearchEarlierSessions("ann", "看護休暇を取りたい"))
+
+    assert [each.words for each in english] == ["child nursing leave in Osaka", "a room in Osaka"]
+    assert {each.session for each in english} == {"mine"}
+    assert [each.words for each in japanese] == ["看護休暇は何日ありますか"]
+    assert people.recall(SearchEarlierSessions("ann", "nursing Osaka", 1))[0].words == "child nursing leave in Osaka"
+
+
+@pytest.mark.parametrize("text", ["", "?!", "how are you", "zebra"])
+def test_where_no_word_is_shared_nothing_is_recalled(store: Store, text: str) -> None:
+    begin(store, "mine", "nursing leave")
+    People(store).put(ANN)
+    store.users.assign_session("mine", "ann")
+
+    assert People(store).recall(SearchEarlierSessions("ann", text)) == ()
+    assert People(store).recall(SearchEarlierSessions("nobody", "nursing")) == ()
+
+
+def test_a_dialogue_before_retrieval_recalls_through_the_store(store: Store) -> None:
+    begin(store, "mine", "I work at the Osaka office")
+    people = People(store)
+    people.put(ANN)
+    store.users.assign_session("mine", "ann")
+    model = scripted_model('{"clarity": 1, "is_question": 1, "is_consultation": 5}', capabilities=frozenset())
+    shelf = InMemoryRetriever((Passage("a.md", "Osaka closes at six."),))
+
+    runtime = Runtime(model, retriever=shelf, handlers=people.handlers)
+    runtime.run(clarify((user("When does Osaka close?"),), ClarifyOptions(recall=3), person=people.get("ann")))
+
+    assert "I work at the Osaka office" in model.requests[0].messages[1].text

@@ -1,0 +1,89 @@
+"""A person as a YAML file: what may stand in it, and what an error says."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.ask.types import NOBODY, Thresholds, UserProfile
+from taiwa.kernel import ConfigError, InputError
+from taiwa.sessions.users import BOUNDS, changed, load_profile, read_profile, write_profile
+
+ANN = """\
+name: ann
+language: ja
+department: 営業部
+office: Osaka   # since May
+thresholds:
+  asking: 0.8
+  rounds: 1
+"""
+
+
+def test_a_profile_holds_facts_and_thresholds(tmp_path: Path) -> None:
+    (tmp_path / "ann.yaml").write_text(ANN)
+
+    found = load_profile(tmp_path / "ann.yaml")
+
+    assert found == UserProfile(
+        "ann", (("department", "営業部"), ("office", "Osaka")), "ja", Thresholds(asking=0.8, rounds=1)
+    )
+
+
+def test_what_is_written_reads_as_it_was() -> None:
+    assert read_profile(write_profile(read_profile(ANN, "a")), "b") == read_profile(ANN, "a")
+    assert "unclear" not in write_profile(read_profile(ANN, "a"))
+
+
+FACT = st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=9).filter(
+    lambda key: key not in BOUNDS and key not in ("name", "language", "thresholds", "null")
+)
+TEXT = (
+    st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp", "Cn", "Co"]), min_size=1, max_size=20)
+    .map(str.strip)
+    .filter(bool)
+)
+
+
+@given(st.dictionaries(FACT, TEXT, max_size=4), st.sampled_from(["", "ja", "zh", "en"]), st.integers(0, 10))
+def test_every_profile_that_is_written_reads_as_it_was(facts: dict[str, str], language: str, rounds: int) -> None:
+    person = UserProfile("ann", tuple(facts.items()), language, Thresholds(rounds=rounds))
+
+    assert read_profile(write_profile(person), "p") == person
+
+
+def test_an_empty_text_takes_a_fact_out_and_a_threshold_back() -> None:
+    person = changed(changed(NOBODY, "office", "Osaka"), "asking", "1")
+
+    assert changed(changed(person, "office", ""), "thresholds.asking", "") == NOBODY
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "words"),
+    [
+        ("asking", "2", "from 0 to 1"), ("rounds", "1.5", "whole number"), ("unclear", "much", "from 1 to 5"), ("asking", "nan", "from 0 to 1"),
+        ("language", "tlh", "ja, zh, en"), ("thresholds.mood", "1", "is nothing of a person"), ("", "x", "is nothing of a person"),
+        ("office", "x" * 501, "at most 500"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_told_with_what_can(key: str, text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        changed(NOBODY, key, text)
+
+
+def test_there_is_an_end_to_facts() -> None:
+    person = UserProfile("ann", tuple((f"fact{number}", "x") for number in range(50)))
+
+    with pytest.raises(InputError, match="at most 50 facts"):
+        changed(person, "another", "x")
+
+
+def test_an_error_names_the_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"ann.yaml:2: asking is a number"):
+        read_profile("name: ann\nasking: 7\n", "ann.yaml")
+    with pytest.raises(ConfigError, match="No such file"):
+        load_profile(tmp_path / "none.yaml")
+    (tmp_path / "bytes.yaml").write_bytes(b"office: \xff")
+    with pytest.raises(ConfigError, match="not UTF-8 at byte 8"):
+        load_profile(tmp_path / "bytes.yaml")
