@@ -58,7 +58,7 @@ def turn(model: Model, *, press_at: str = "") -> tuple[TurnResult, InterruptHand
         options=TurnOptions(interrupts="keep"), observers=(stopper.watch,),
     )  # fmt: skip
     said: TurnResult | None = None
-    with stopper.listening(Model.stream):
+    with stopper.listening():
         for event in talk.stream("Count"):
             if isinstance(event, TextDelta) and press_at and press_at in event.text:
                 press()
@@ -94,6 +94,17 @@ def test_pressed_again_while_the_answer_is_closed_it_keeps_what_was_said() -> No
 
     assert said.text == "one two"
     assert "the answer was interrupted" in said.warnings
+    assert stopper.pressed
+
+
+def test_a_model_whose_stream_returns_the_iterator_of_another_is_stopped_too() -> None:
+    class Returning(Model):
+        def stream(self, request: Request) -> Iterator[Chunk]:
+            return Model(press_at=2).stream(request)
+
+    said, stopper = turn(Returning())
+
+    assert said.text == "one two"
     assert stopper.pressed
 
 

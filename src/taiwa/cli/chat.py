@@ -101,16 +101,17 @@ class InterruptHandler:
             raise KeyboardInterrupt
 
     @contextmanager
-    def listening(self, stream: Callable[..., object]) -> Generator[None]:
-        """Handle Ctrl-C until the turn ends; `stream` is the function whose frames belong to the answer.
+    def listening(self) -> Generator[None]:
+        """Handle Ctrl-C until the turn ends.
 
         Signals reach the main thread only; in any other one nothing is handled.
         """
+        from taiwa.kernel.runtime import answer_chunks
+
         self.pressed = self._waiting = False
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        code = getattr(stream, "__code__", None)
 
         def press(number: int, frame: FrameType | None) -> None:
             if number == signal.SIGINT:
@@ -118,7 +119,7 @@ class InterruptHandler:
             if not self._waiting:
                 return
             while frame is not None:
-                if frame.f_code is code:
+                if frame.f_code is answer_chunks.__code__:
                     self._waiting = False
                     raise KeyboardInterrupt
                 frame = frame.f_back
@@ -250,7 +251,7 @@ class Repl:
         if not self.lines.live:
             yield from events
             return
-        with self.interrupts.listening(type(self.talk.priced_model.model).stream):
+        with self.interrupts.listening():
             yield from events
 
     def _finish_cut_off(self) -> None:

@@ -230,7 +230,7 @@ def _solve(
     turns = turn_options(shared, chosen, "keep")
     events = run(shared.repository(chosen), priced_model, turns, solving, text, (interrupts.watch, trace.watch))
     try:
-        with interrupts.listening(type(priced_model.model).stream):
+        with interrupts.listening():
             done = _print_rationale(events, notes, silent=shared.as_json)
             trace.end(done.value, done.spent)
     finally:

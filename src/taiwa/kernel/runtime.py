@@ -27,7 +27,17 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import Price, UsageLedger, UsageLimits
 
-__all__ = ["AsyncModel", "BaseRuntime", "Handler", "Interrupts", "Model", "Retriever", "Runtime", "Tool"]
+__all__ = [
+    "AsyncModel",
+    "BaseRuntime",
+    "Handler",
+    "Interrupts",
+    "Model",
+    "Retriever",
+    "Runtime",
+    "Tool",
+    "answer_chunks",
+]
 
 
 class Model(Protocol):
@@ -287,9 +297,8 @@ class Runtime(BaseRuntime[Model]):
 
     def _complete(self, session: Execution[T], wish: PendingEffect, request: Request) -> Iterator[None]:
         wish.begin()
-        chunks: Iterator[Chunk] | None = None
+        chunks = answer_chunks(self, request)
         try:
-            chunks = self.the_model().stream(request)
             for chunk in chunks:
                 going = session.feed(wish, chunk)
                 yield
@@ -303,7 +312,7 @@ class Runtime(BaseRuntime[Model]):
             return
         finally:
             try:
-                _close(chunks)
+                chunks.close()
             except KeyboardInterrupt:  # a second key, or one that came late: the answer has ended already
                 if self.interrupts != "keep":
                     raise
@@ -322,6 +331,19 @@ class Runtime(BaseRuntime[Model]):
                 f"the handler of {type(effect).__name__} is asynchronous: run the program on an AsyncRuntime"
             )
         return answer
+
+
+def answer_chunks(runtime: Runtime, request: Request) -> Generator[Chunk]:
+    """Yield the chunks of an answer.
+
+    A KeyboardInterrupt that is raised inside, while the answer is waited for, ends the answer and nothing else: a handler of
+    SIGINT recognises that by the frames of this function, whatever the model behind it.
+    """
+    chunks = runtime.the_model().stream(request)
+    try:
+        yield from chunks
+    finally:
+        _close(chunks)
 
 
 class _Side:

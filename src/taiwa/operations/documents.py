@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 from taiwa.kernel.records import Json
-from taiwa.models.http_api.embeddings import Endpoint, by_meaning, caught_up, open_embedder
+from taiwa.models.http_api.embeddings import EmbeddingEndpoint, by_meaning, caught_up, open_embedder
 from taiwa.operations.results import FindResult, MarkedPassage, to_json
 from taiwa.retrieval import Index, Library, ScopedRetriever
 from taiwa.retrieval.types import ENOUGH, DocumentListing, EmbedderChoice, Gain, IndexSummary
@@ -274,7 +274,7 @@ def _open_embedder(
 ) -> "Embedder":
     embedder = open_embedder(place, settings)
     probe: tuple[float, ...] = ()
-    if isinstance(embedder, Endpoint):
+    if isinstance(embedder, EmbeddingEndpoint):
         embedder.meet(before if before is not None and before.place == place else None)
         probe = embedder.probe
     index.backend.choose(EmbedderChoice(place, embedder.name, probe, always))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.errors import AuthenticationError, ConfigError, ModelError, ProtocolError
 from taiwa.models.http_api.api_keys import KeyRow, check_key, find_key, key_name, list_keys, remove_key, set_key
-from taiwa.models.http_api.client import Secret, mask_error, mask_text
+from taiwa.models.http_api.secrets import Secret, mask_error, mask_text
 from taiwa.models.registry import resolve
 from taiwa.settings import Settings, load
 from tests.peers.faults import Act, FaultServer, speech, status

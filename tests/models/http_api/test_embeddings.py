@@ -9,7 +9,7 @@ import pytest
 
 from taiwa.kernel import AuthenticationError, ConfigError, ModelError, ProtocolError
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.http_api.embeddings import Endpoint, by_meaning, caught_up, open_embedder, open_endpoint
+from taiwa.models.http_api.embeddings import EmbeddingEndpoint, by_meaning, caught_up, open_embedder, open_endpoint
 from taiwa.models.http_api.retries import Clock, RetryPolicy
 from taiwa.models.registry import resolve
 from taiwa.retrieval import Index, Library
@@ -32,11 +32,13 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def endpoint(server: EmbeddingServer, settings: Settings) -> Endpoint:
+def endpoint(server: EmbeddingServer, settings: Settings) -> EmbeddingEndpoint:
     return open_endpoint(f"{server.base_url}#topics", settings)
 
 
-def test_texts_become_vectors_of_length_one_in_their_order(server: EmbeddingServer, endpoint: Endpoint) -> None:
+def test_texts_become_vectors_of_length_one_in_their_order(
+    server: EmbeddingServer, endpoint: EmbeddingEndpoint
+) -> None:
     for server.shuffled in (False, True):
         for server.packed in (False, True):
             rows = endpoint.embed(["my salary", "休暇 and holiday", ""], "passage")
@@ -46,7 +48,9 @@ def test_texts_become_vectors_of_length_one_in_their_order(server: EmbeddingServ
                 assert np.allclose(row, right / np.linalg.norm(right), atol=1e-6)
 
 
-def test_many_texts_go_in_several_requests_and_none_in_none(server: EmbeddingServer, endpoint: Endpoint) -> None:
+def test_many_texts_go_in_several_requests_and_none_in_none(
+    server: EmbeddingServer, endpoint: EmbeddingEndpoint
+) -> None:
     assert len(endpoint.embed([f"text {number}" for number in range(70)], "passage")) == 70
     assert [len(texts) for texts in server.asked] == [1, 32, 32, 6]
     assert len(endpoint.embed([], "passage")) == 0
@@ -54,14 +58,14 @@ def test_many_texts_go_in_several_requests_and_none_in_none(server: EmbeddingSer
     assert endpoint.read == sum(map(len, server.texts))
 
 
-def test_a_server_that_takes_fewer_texts_gets_fewer(server: EmbeddingServer, endpoint: Endpoint) -> None:
+def test_a_server_that_takes_fewer_texts_gets_fewer(server: EmbeddingServer, endpoint: EmbeddingEndpoint) -> None:
     server.most = 5
 
     assert len(endpoint.embed([f"text {number}" for number in range(11)], "passage")) == 11
     assert max(len(texts) for texts in server.asked) <= 5
 
 
-def test_of_a_text_that_is_too_long_the_beginning_counts(server: EmbeddingServer, endpoint: Endpoint) -> None:
+def test_of_a_text_that_is_too_long_the_beginning_counts(server: EmbeddingServer, endpoint: EmbeddingEndpoint) -> None:
     server.longest = 100
 
     long, short = endpoint.embed(["salary " * 50, "train"], "passage")
@@ -83,14 +87,16 @@ def test_of_a_text_that_is_too_long_the_beginning_counts(server: EmbeddingServer
         (b'{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1]}]}', "sends 2 vectors for 1 texts"),
     ],
 )
-def test_what_is_no_vector_is_refused(server: EmbeddingServer, endpoint: Endpoint, answer: bytes, said: str) -> None:
+def test_what_is_no_vector_is_refused(
+    server: EmbeddingServer, endpoint: EmbeddingEndpoint, answer: bytes, said: str
+) -> None:
     server.answer = answer
 
     with pytest.raises(ProtocolError, match=said):
         endpoint.embed(["a"], "question")
 
 
-def test_vectors_of_another_length_are_refused(server: EmbeddingServer, endpoint: Endpoint) -> None:
+def test_vectors_of_another_length_are_refused(server: EmbeddingServer, endpoint: EmbeddingEndpoint) -> None:
     endpoint.embed(["a"], "passage")
     server.answer = b'{"data": [{"index": 0, "embedding": [1, 2]}]}'
 
@@ -106,7 +112,7 @@ def test_a_server_that_is_out_of_order_is_asked_again_and_then_says_so(server: E
         slept.append(seconds)
 
     target = resolve(f"{server.base_url}#topics")
-    broken = Endpoint(HttpModel(target, retry=RetryPolicy(attempts=3), clock=Clock(sleep=sleep)))
+    broken = EmbeddingEndpoint(HttpModel(target, retry=RetryPolicy(attempts=3), clock=Clock(sleep=sleep)))
     with pytest.raises(ModelError, match="tried 3 times"):
         broken.embed(["a"], "passage")
     assert len(slept) == 2
@@ -116,9 +122,9 @@ def test_a_key_goes_along_and_never_stands_in_an_error(server: EmbeddingServer, 
     server.key = "canary-0123456789"
     target = resolve(f"{server.base_url}#topics")
 
-    assert len(Endpoint(HttpModel(target, server.key)).embed(["a"], "passage")) == 1
+    assert len(EmbeddingEndpoint(HttpModel(target, server.key)).embed(["a"], "passage")) == 1
     with pytest.raises(AuthenticationError) as error:
-        Endpoint(HttpModel(target, "wrong-canary-98765")).embed(["a"], "passage")
+        EmbeddingEndpoint(HttpModel(target, "wrong-canary-98765")).embed(["a"], "passage")
     assert "canary" not in str(error.value)
 
 
@@ -229,7 +235,7 @@ def test_what_is_new_is_caught_up_with_or_told(index: Index, settings: Settings,
 def test_a_genuine_server_embeds(tmp_path: Path) -> None:
     settings = load({}, {"HOME": "/"}, Path("/none/config.yaml"))
     with LlamaServer(tmp_path, embeddings=True) as llama:
-        made = Endpoint(HttpModel(resolve(f"{llama.base_url}#tiny"), KEY))
+        made = EmbeddingEndpoint(HttpModel(resolve(f"{llama.base_url}#tiny"), KEY))
         texts = ["the cat", "有給休暇", "the cat", "", "in the " * 2_000]
 
         rows = made.embed(texts, "passage")

@@ -12,9 +12,11 @@ from typing import Literal, cast
 
 from taiwa.kernel.errors import AuthenticationError, ConfigError, ModelError
 from taiwa.kernel.messages import Request, Sampling, user
-from taiwa.models.http_api.client import HttpModel, Secret, parse_base_url
+from taiwa.models.http_api.base_url import parse_base_url
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.models.http_api.retries import RequestLimits
+from taiwa.models.http_api.secrets import Secret
 from taiwa.models.registry import PROVIDERS, resolve
 from taiwa.settings import Settings
 from taiwa.yamlfile import write_private

@@ -13,7 +13,8 @@ from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError, TaiwaErr
 from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import find_key
-from taiwa.models.http_api.client import HttpModel, parse_base_url
+from taiwa.models.http_api.base_url import parse_base_url
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.provider_interface import WireRequest, parse, written
 from taiwa.models.http_api.retries import RequestLimits, RetryPolicy
 from taiwa.models.registry import resolve
@@ -23,7 +24,7 @@ from taiwa.retrieval.hybrid import HybridIndex
 from taiwa.retrieval.types import EmbedderChoice
 from taiwa.settings import Settings
 
-__all__ = ["Endpoint", "by_meaning", "caught_up", "open_embedder", "open_endpoint"]
+__all__ = ["EmbeddingEndpoint", "by_meaning", "caught_up", "open_embedder", "open_endpoint"]
 
 PATH = "embeddings"
 TOGETHER = 32
@@ -39,7 +40,7 @@ LISTED = 5
 MOST_NAMED = 80
 
 
-class Endpoint:
+class EmbeddingEndpoint:
     """An embedder behind HTTP, which OpenAI, llama.cpp, vLLM, Ollama and many others serve.
 
     What stands behind an address can change, and vectors of two models are of no use to each other: so the first call
@@ -55,7 +56,7 @@ class Endpoint:
         self._met = False
 
     def __repr__(self) -> str:
-        return f"Endpoint({self.model.name!r})"
+        return f"EmbeddingEndpoint({self.model.name!r})"
 
     def embed(self, texts: Sequence[str], what: Literal["passage", "question"]) -> Vectors:
         """Return one vector of length 1 for each text; the end of a text that is too long for the model is left out.
@@ -207,7 +208,7 @@ def open_embedder(
 
 def open_endpoint(
     place: str, chosen: Settings, known: EmbedderChoice | None = None, *, limits: RequestLimits | None = None
-) -> Endpoint:
+) -> EmbeddingEndpoint:
     """Open an endpoint.
 
     Raises:
@@ -228,7 +229,7 @@ def open_endpoint(
     if unnamed:
         with HttpModel(target, key, limits=limits, retry=retry) as asking:
             target = resolve(f"{place}#{_only_model(asking)}", base_urls=chosen.base_urls)
-    return Endpoint(HttpModel(target, key, limits=limits, retry=retry), known)
+    return EmbeddingEndpoint(HttpModel(target, key, limits=limits, retry=retry), known)
 
 
 def _only_model(server: HttpModel) -> str:
