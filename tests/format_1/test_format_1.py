@@ -5,6 +5,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -21,19 +22,20 @@ def sessions(kind: str) -> list[str]:
 
 
 @pytest.fixture(params=KINDS)
-def golden(request: pytest.FixtureRequest, place: Place, monkeypatch: pytest.MonkeyPatch) -> str:
+def golden(request: pytest.FixtureRequest, place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A copy of the golden store, in either database, as the configured store."""
     kind: str = request.param
     if kind == "sqlite":
         shutil.copy(DATA / "store.db", place.store)
-        return kind
+        yield kind
+        return
     database: Database = request.getfixturevalue("database")
     database.drop()
     with psycopg.connect(database.url, autocommit=True) as sql:
         sql.execute((DATA / "store.sql").read_bytes())
     monkeypatch.setenv("TAIWA_STORE", database.url)
-    request.addfinalizer(database.drop)
-    return kind
+    yield kind
+    database.drop()
 
 
 def test_a_golden_store_opens_and_every_hash_is_right(taiwa: Taiwa, golden: str) -> None:

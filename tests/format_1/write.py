@@ -133,7 +133,6 @@ def main() -> None:
                 (DATA / "rows.jsonl").write_bytes((folder / "rows" / "rows.jsonl").read_bytes())
                 with closing(sqlite3.connect(folder / "taiwa.db")) as connection:
                     connection.execute("VACUUM INTO ?", (str(DATA / "store.db"),))
-    print(*sorted(str(path.relative_to(DATA)) for path in DATA.rglob("*")), sep="\n")
 
 
 if __name__ == "__main__":
