@@ -35,7 +35,7 @@ def helped(place: Place) -> None:
         right = {each.source: each.id for each in index.find("vacation wage journey", 9)}
         for number in range(24):
             word, source = (("holiday", "leave.md"), ("salary", "pay.md"), ("train", "trip.md"))[number % 3]
-            index.tell(PassageFeedback(f"{word} {number}", right[source], True))
+            index.add_feedback(PassageFeedback(f"{word} {number}", right[source], True))
 
 
 def test_a_gain_on_what_people_asked_switches_it_on(

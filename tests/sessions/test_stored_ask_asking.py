@@ -204,7 +204,7 @@ def test_in_memory_the_handbook_is_indexed_for_the_turn_alone(tmp_path: Path, mo
 
 def test_the_handbook_of_another_place_is_let_go(tmp_path: Path) -> None:
     with Library.open(tmp_path / "store-handbook.db") as library:
-        library.make(tmp_path, "old")
+        library.create(tmp_path, "old")
     talk = taiwa.open("ask", model=NoModel(), store=tmp_path / "store.db")
     talk.say("dogs")
 

@@ -202,30 +202,30 @@ def index_folder(
 
 def _index_of(library: Library, folder: str, name: str = "", language: str = "english") -> Index:
     """Return the index of a folder, a new one under a free name if it has none."""
-    known = library.of(folder)
+    known = library.find_by_folder(folder)
     if known is not None:
         if name and name != known.name:
             raise InputError(f"{folder} is indexed as {known.name!r}; `taiwa index drop` it to rename it")
         return known
     if name:
-        return library.make(folder, name, language)
+        return library.create(folder, name, language)
     base = Path(folder).resolve().name or "root"
     for number in range(1, MOST_NAMES):
         free = base if number == 1 else f"{base}-{number}"
         if free in library.names():
             continue
         try:
-            return library.make(folder, free, language)
+            return library.create(folder, free, language)
         except ConflictError:
             # Another process took the name first; if for the same folder, its index will do.
-            if (made := library.of(folder)) is not None:
+            if (made := library.find_by_folder(folder)) is not None:
                 return made
     raise ConflictError(f"{MOST_NAMES} indexes are named like {base!r}; choose another --name")
 
 
 def _refresh(index: Index, reporter: Reporter) -> "RefreshReport":
     try:
-        with index.backend.writing(0.0):
+        with index.backend.write_lock(0.0):
             pass
     except ConflictError:
         reporter.notice(f"another process is indexing {index.name!r}; waiting for it")
@@ -235,9 +235,9 @@ def _refresh(index: Index, reporter: Reporter) -> "RefreshReport":
 
 def _choose_embedder(index: Index, options: IndexOptions, settings: Settings) -> "Embedder | None":
     """Open the embedder that is asked for and store it as that of the index; None where the index keeps its own."""
-    before, place = index.backend.meaning(), options.embedder
+    before, place = index.backend.embedder_choice(), options.embedder
     if place == EMBEDDINGS_OFF:
-        index.backend.choose(None)
+        index.backend.set_embedder(None)
         return None
     if not place:
         if options.force_embeddings and before is None:
@@ -250,7 +250,7 @@ def _embed(
     index: Index, embedder: "Embedder | None", options: IndexOptions, settings: Settings, reporter: Reporter
 ) -> int:
     """Make the vectors that are missing, and check whether they improve the ranking; return how many were made."""
-    before = index.backend.meaning()
+    before = index.backend.embedder_choice()
     if before is None:
         return 0
     from taiwa.retrieval.hybrid import HybridIndex, gain_of, own_sentences
@@ -277,7 +277,7 @@ def _open_embedder(
     if isinstance(embedder, EmbeddingEndpoint):
         embedder.meet(before if before is not None and before.place == place else None)
         probe = embedder.probe
-    index.backend.choose(EmbedderChoice(place, embedder.name, probe, always))
+    index.backend.set_embedder(EmbedderChoice(place, embedder.name, probe, always))
     return embedder
 
 
@@ -286,12 +286,12 @@ def _is_unchecked(fused: "HybridIndex") -> bool:
     gain = fused.backend.gain(fused.embedder.name)
     if gain is None:
         return True
-    return gain.of != "people" and len({each.query for each in fused.backend.told() if each.good}) >= ENOUGH
+    return gain.of != "people" and len({each.query for each in fused.backend.feedback() if each.good}) >= ENOUGH
 
 
 def embeddings_of(index: Index, *, is_owner: bool = True, made: int = 0) -> EmbeddingsResult | None:
     """Return the embeddings of an index; None where it has none. The number of vectors is for its owner."""
-    meaning = index.backend.meaning()
+    meaning = index.backend.embedder_choice()
     if meaning is None:
         return None
     vectors = index.backend.vectors(meaning.model) if is_owner else None

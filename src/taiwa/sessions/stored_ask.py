@@ -237,7 +237,7 @@ def _index(library: "Library", name: str) -> "Index":
         return library.index(name)
     if not Path(name).is_dir():
         raise InputError(f"{name!r} is neither an index nor a folder: see `taiwa index list`")
-    index = library.of(name) or library.make(name)
+    index = library.find_by_folder(name) or library.create(name)
     index.refresh(WAIT)
     return index
 
@@ -245,11 +245,11 @@ def _index(library: "Library", name: str) -> "Index":
 def _handbook(place: Path | None, stack: ExitStack) -> "Index":
     """The handbook that comes along, in a library of its own, so that it stands in no list of the user's."""
     library = _library(place, stack)
-    index = library.of(HANDBOOK)
+    index = library.find_by_folder(HANDBOOK)
     if index is None:
         for name in library.names():  # of a program that lay elsewhere
             library.drop(name)
-        index = library.make(HANDBOOK, BUNDLED_HANDBOOK)
+        index = library.create(HANDBOOK, BUNDLED_HANDBOOK)
     index.refresh(WAIT)
     return index
 

@@ -186,11 +186,11 @@ def index(tmp_path: Path, server: EmbeddingServer, settings: Settings) -> Iterat
     (folder / "a.md").write_text("ten days of vacation")
     (folder / "b.md").write_text("the wage is paid in May")
     with Library.open(tmp_path / "library.db") as library:
-        made = library.make(folder)
+        made = library.create(folder)
         made.refresh()
         embedder = open_endpoint(f"{server.base_url}#topics", settings)
         embedder.meet()
-        made.backend.choose(EmbedderChoice(f"{server.base_url}#topics", embedder.name, embedder.probe, True))
+        made.backend.set_embedder(EmbedderChoice(f"{server.base_url}#topics", embedder.name, embedder.probe, True))
         HybridIndex(made, embedder).make_vectors()
         yield made
 
@@ -201,7 +201,7 @@ def test_an_index_is_asked_as_it_was_chosen_to_be(index: Index, settings: Settin
     assert server.asked == []
 
     assert [each.source for each in found.find("holiday", 1)] == ["a.md"]
-    index.backend.choose(None)
+    index.backend.set_embedder(None)
     assert by_meaning(index, settings) is index
 
 

@@ -170,7 +170,7 @@ def by_meaning(index: Index, chosen: Settings) -> Index:
 
     Nothing is loaded or called before the first question.
     """
-    meaning = index.backend.meaning()
+    meaning = index.backend.embedder_choice()
     if meaning is None:
         return index
     embedder = LazyEmbedder(meaning, lambda known: open_embedder(known.place, chosen, known, limits=QUESTION))
