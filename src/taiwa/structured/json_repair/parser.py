@@ -175,9 +175,9 @@ def _ends(reader: StringReader, frame: OpenContainer, char: str, at: int) -> boo
     return in_object and scan.key_at(at, bare=False) is not None
 
 
-LONGEST_BARE_KEY = 80
+MAX_BARE_KEY_CHARS = 80
 
-LONGEST_JUNK = 200
+MAX_JUNK_CHARS = 200
 
 DOTS = ("...", "…")
 
@@ -360,7 +360,7 @@ class _Reader:
     def junk(self) -> None:
         """Step over words that are neither key nor value; only a guess may."""
         scan = self.scan
-        at, stop = scan.at, min(scan.end, scan.at + LONGEST_JUNK)
+        at, stop = scan.at, min(scan.end, scan.at + MAX_JUNK_CHARS)
         while at < stop and scan.text[at] not in ',}]\n"{[':
             at += 1
         if at == scan.at or at >= stop:
@@ -548,7 +548,7 @@ class _Reader:
         scan = self.scan
         self.refuse_escaped(scan.peek())
         start = at = scan.at
-        stop = min(scan.end, at + LONGEST_BARE_KEY)
+        stop = min(scan.end, at + MAX_BARE_KEY_CHARS)
         while at < stop and scan.text[at] not in ":：=\n\"',{}[]":
             at += 1
         scan.work.spend(at - start + 1)

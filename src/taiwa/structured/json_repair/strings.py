@@ -35,11 +35,11 @@ INDENT = re.compile(r"(?<=\n)\xa0+")
 
 TAIL_CHARS = " \t\r\n,}]{["
 
-MOST_TAIL = 200
+MAX_TAIL = 200
 
-MOST_CLOSERS = 64
+MAX_CLOSERS = 64
 
-MOST_RETRIES = 8
+MAX_RETRIES = 8
 
 END, INNER, UNCLOSED = 0, 1, 2
 
@@ -105,7 +105,7 @@ class StringReader:
         self.frames = frames
         self.hints = hints
         self.ended = True
-        self.retries = MOST_RETRIES
+        self.retries = MAX_RETRIES
 
     def read(self, role: StringRole) -> str:
         """Read the string that starts here; `ended` tells whether it did."""
@@ -256,7 +256,7 @@ class StringReader:
         if after == "#" or (opened.role == "item" and after in COLONS):
             return True
         if opened.role == "member":
-            return self.key(where, doubtful=opened.doubtful, bare="\n" in text[max(0, where - MOST_TAIL) : where])
+            return self.key(where, doubtful=opened.doubtful, bare="\n" in text[max(0, where - MAX_TAIL) : where])
         return after in QUOTES and text[where - 1].isspace()
 
     def after_comma(self, opened: _Open, start: int) -> bool:
@@ -301,7 +301,7 @@ class StringReader:
         0 not · 1 as text after a value that is done · 2 as the next member or item · 3 to the end.
         """
         char, where = self.scan.look(where)
-        for _ in range(MOST_CLOSERS):
+        for _ in range(MAX_CLOSERS):
             if char not in CLOSERS or not depth:
                 break
             depth = self.outside(depth, CLOSERS[char])
@@ -339,7 +339,7 @@ class StringReader:
 
     def tail(self, opened: _Open, at: int) -> int:
         """Find where the punctuation before a quote begins that would belong outside of a string."""
-        stop = max(opened.start + 1, at - MOST_TAIL)
+        stop = max(opened.start + 1, at - MAX_TAIL)
         start = at
         while start > stop and self.scan.text[start - 1] in TAIL_CHARS:
             start -= 1
