@@ -114,4 +114,4 @@ def test_a_nearly_full_stack_is_an_output_validation_error() -> None:
         except OutputValidationError:
             continue
         except RecursionError:
-            break  # there was no room left to begin in
+            break  # the stack had no room left for parsing

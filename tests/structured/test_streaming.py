@@ -136,8 +136,8 @@ def test_an_item_of_a_list_is_checked_as_soon_as_it_is_complete() -> None:
     first = stream.feed('{"note": "x", "items": [{"name": "a", "count": 1}, {"name": "b", "count": 0}')
     second = stream.feed(", {")
 
-    faults = {change.path: change.diagnostics for change in first if isinstance(change.value, dict)}
-    assert faults == {
+    diagnostics = {change.path: change.diagnostics for change in first if isinstance(change.value, dict)}
+    assert diagnostics == {
         ("items", 0): (),
         ("items", 1): ("$.items[1].count = 0: must be integer, >= 1",),
     }

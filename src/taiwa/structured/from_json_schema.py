@@ -152,7 +152,6 @@ NOTED = (
     "contentMediaType",
 )
 
-ALL_TYPES = ("object", "array", "string", "number", "boolean", "null")
 HINTS: dict[str, tuple[str, ...]] = {
     "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties", "patternProperties"),
     "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems"),

@@ -313,8 +313,8 @@ class _Parser(Generic[T]):
         whole = is_complete(self.target, result)
         self.work.spend(50)
         fixes = (*self.before, *result.fixes)
-        made = self.candidate(result.data, fixes, "lenient", result.start, result.end, whole=whole)
-        return replace(made, ended=not result.open or result.fenced, cut_at="" if whole else _cut_at(result))
+        candidate = self.candidate(result.data, fixes, "lenient", result.start, result.end, whole=whole)
+        return replace(candidate, ended=not result.open or result.fenced, cut_at="" if whole else _cut_at(result))
 
     def with_quotes_as_text(
         self, best: "_Candidate[T]", result: LenientResult, end: int, hints: ParseHints
@@ -335,8 +335,8 @@ class _Parser(Generic[T]):
             return None
         start, data = results[0].start, [result.data for result in results]
         fixes = [Fix("missing-opener", start, "guess"), *(fix for result in results for fix in result.fixes)]
-        made = self.candidate(data, (*self.before, *fixes), "lenient", start, results[-1].end)
-        return made if made.error is None else None
+        candidate = self.candidate(data, (*self.before, *fixes), "lenient", start, results[-1].end)
+        return candidate if candidate.error is None else None
 
     def result(self, best: "_Candidate[T] | None", start: int, end: int) -> ParseResult[T]:
         """Return the result of the best candidate, or raise the error that says why there is none."""
@@ -365,9 +365,9 @@ class _Parser(Generic[T]):
     def guessed(self, best: "_Candidate[T] | None", start: int, end: int) -> "_Candidate[T] | None":
         """Read the text as words, or with json_repair; None if neither gives a valid value."""
         if best is None:
-            made = self.valid_guess(scalar_from_words(self.target, self.text, start, end), start, end)
-            if made is not None:
-                return made
+            scalar = self.valid_guess(scalar_from_words(self.target, self.text, start, end), start, end)
+            if scalar is not None:
+                return scalar
         elif not any(fix.level == "guess" for fix in best.fixes) or any(not_json(best.data)):
             return None  # the data is what was written, and it is not valid
         return self.valid_guess(from_json_repair(self.text, start, end), start, end)
@@ -375,8 +375,8 @@ class _Parser(Generic[T]):
     def valid_guess(self, guess: tuple[Json, Fix] | None, start: int, end: int) -> "_Candidate[T] | None":
         if guess is None:
             return None
-        made = self.candidate(guess[0], (*self.before, guess[1]), "guessed", start, end)
-        return made if made.error is None else None
+        candidate = self.candidate(guess[0], (*self.before, guess[1]), "guessed", start, end)
+        return candidate if candidate.error is None else None
 
 
 def _cut_at(result: LenientResult) -> str:
