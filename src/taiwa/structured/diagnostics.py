@@ -27,6 +27,7 @@ from taiwa.structured.ir import (
     UnionNode,
     describe,
     join_names,
+    join_or,
     literal,
     members,
     resolve,
@@ -122,8 +123,7 @@ class _Walk:
         chosen = self.choose(options, data)
         if chosen is None:
             words = list(dict.fromkeys(describe(each, self.name(each)) for each in options))
-            expected = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-            yield TypeMismatch(path, "value", expected, data, branch)
+            yield TypeMismatch(path, "value", join_or(words), data, branch)
         else:
             name = self.name(chosen)
             several = sum(_kind(each, data) for each in options) > 1

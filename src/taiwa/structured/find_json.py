@@ -17,6 +17,7 @@ from taiwa.structured.json_repair.scanner import (
     WorkBudget,
 )
 from taiwa.structured.json_repair.strings import ParseHints
+from taiwa.structured.validators import unique_keys
 
 __all__ = ["AnswerStart", "after_thinking", "find_candidates", "inside_fence", "parse_again"]
 
@@ -118,7 +119,7 @@ def _read_at(text: str, at: int, end: int, work: WorkBudget, hints: ParseHints) 
     like = JSON_LIKE.match(text, at, end) is not None
     if not like and text[at] in "{｛":
         return None, at + 1  # words in braces, as in prose
-    exact = _exact(text, at, end, work) if like and work.exact else None
+    exact = _exact(text, at, end, work) if like and work.exact_attempts else None
     if exact is not None:
         return exact, exact.end
     try:
@@ -130,7 +131,7 @@ def _read_at(text: str, at: int, end: int, work: WorkBudget, hints: ParseHints) 
     except UnreadableError as error:
         if not like:
             return None, at + 1
-        work.stuck = error.position
+        work.unreadable_at = error.position
         return None, _skip_broken(text, max(error.position, at + 1), end, error.depth, work)
     return result, result.end if like or not result.open else at + 1
 
@@ -140,7 +141,7 @@ def _exact(text: str, at: int, end: int, work: WorkBudget) -> LenientResult | No
     try:
         data, stop = DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
-        work.exact -= 1  # a failure is expensive: the error counts the lines of the whole text
+        work.exact_attempts -= 1  # a failure is expensive: the error counts the lines of the whole text
         return None
     work.spend(stop - at)
     if stop > end or GOES_ON.match(text, stop, end):
@@ -148,18 +149,11 @@ def _exact(text: str, at: int, end: int, work: WorkBudget) -> LenientResult | No
     return LenientResult(data, at, stop, ())
 
 
-def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    data = dict(pairs)
-    if len(data) != len(pairs):
-        raise ValueError("duplicate key")
-    return data
-
-
 def _no_constant(name: str) -> Json:
     raise ValueError(name)  # NaN and Infinity
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=_no_constant)
 
 
 def _with_closers(text: str, result: LenientResult, end: int) -> LenientResult:

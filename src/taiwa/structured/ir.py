@@ -33,6 +33,7 @@ __all__ = [
     "constraints",
     "describe",
     "join_names",
+    "join_or",
     "literal",
     "members",
     "merge_about",
@@ -264,12 +265,17 @@ def join_names(names: Iterable[str]) -> str:
     return ", ".join(truncate(name if name.isidentifier() else literal(name), 60) for name in shown[:MAX_NAMES]) + more
 
 
+def join_or(words: list[str]) -> str:
+    """Join alternatives: `a, b or c`."""
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
 def describe(node: Node, name: str = "") -> str:
     """Describe the values of a node with their constraints."""
     if isinstance(node, LiteralNode):
         values = [literal(value) for value in node.values[:MAX_LITERALS]]
         values += ["…"] if len(node.values) > MAX_LITERALS else []
-        return " or ".join([", ".join(values[:-1]), values[-1]]) if len(values) > 1 else "".join(values)
+        return join_or(values)
     if isinstance(node, ObjectNode):
         required = join_names(each.name for each in node.properties if each.required)
         words = f"an object {name}" if name else f"an object with {required}".removesuffix(" with ")

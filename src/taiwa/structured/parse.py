@@ -322,7 +322,7 @@ class _Parser(Generic[T]):
         """Parse a value with doubtful quotes again, taking quotes as text; return the better candidate."""
         if not any(fix.code in QUOTE_DOUBTS for fix in best.fixes):
             return best
-        again = parse_again(self.text, result, end, self.work, replace(hints, patient=True))
+        again = parse_again(self.text, result, end, self.work, replace(hints, quotes_are_text=True))
         if again is None:
             return best
         other = self.from_lenient(again)
@@ -357,9 +357,9 @@ class _Parser(Generic[T]):
     def why_nothing(self, start: int, end: int) -> str:
         if start == end and start:
             return "the text ends inside the thinking"
-        if self.work.stuck >= 0:
-            near = literal(self.text[self.work.stuck :][:30])
-            return f"the JSON breaks off at character {self.work.stuck}, near {near}"
+        if self.work.unreadable_at >= 0:
+            near = literal(self.text[self.work.unreadable_at :][:30])
+            return f"the JSON breaks off at character {self.work.unreadable_at}, near {near}"
         return f"no JSON {'object' if self.target.admits(ObjectNode) else 'value'} in the text"
 
     def guessed(self, best: "_Candidate[T] | None", start: int, end: int) -> "_Candidate[T] | None":

@@ -264,29 +264,29 @@ def to_typescript(ir: TypeIR) -> str:
 class _TypescriptWriter:
     def __init__(self, ir: TypeIR) -> None:
         self.ir = ir
-        self.blocks = _block_names(ir)
+        self.block_names = _block_names(ir)
         self.root = identifier(ir.name)
-        while self.root in self.blocks:
+        while self.root in self.block_names:
             self.root += "_"
 
     def write(self) -> str:
         root = self.ir.root
-        if isinstance(root, RefNode) and root.name in self.blocks:
+        if isinstance(root, RefNode) and root.name in self.block_names:
             blocks = [self.block(root.name, self.ir.named[root.name], root.about)]
-            rest = [name for name in self.blocks if name != root.name]
+            rest = [name for name in self.block_names if name != root.name]
         else:
-            blocks, rest = [self.block(self.root, self.opened(root), root.about)], self.blocks
+            blocks, rest = [self.block(self.root, self.opened(root), root.about)], self.block_names
         blocks += [self.block(name, self.ir.named[name], About()) for name in rest]
         return "\n\n".join(blocks)
 
     def opened(self, node: Node) -> Node:
         """Replace references to inlined names by their nodes."""
-        while isinstance(node, RefNode) and node.name not in self.blocks:
+        while isinstance(node, RefNode) and node.name not in self.block_names:
             node = self.ir.named[node.name]
         return node
 
     def block(self, name: str, node: Node, about: About) -> str:
-        phrases = _phrases(self.ir, node, about, self.blocks)
+        phrases = _phrases(self.ir, node, about, self.block_names)
         if isinstance(node, ObjectNode):
             return f"type {name} = {self.object(node, 0, phrases)};"
         text = f"type {name} = {self.type(node, 0)};"
@@ -331,7 +331,7 @@ class _TypescriptWriter:
         lines = [_with_comment("{", phrases)]
         lines += [pad + self.property(each, depth + 1) for each in node.properties]
         if extra is not None:
-            phrases = _phrases(self.ir, extra, About(), self.blocks)
+            phrases = _phrases(self.ir, extra, About(), self.block_names)
             lines.append(pad + _with_comment(f"[key: string]: {self.type(extra, depth + 1)};", phrases))
         return "\n".join([*lines, INDENT * depth + "}"])
 
@@ -339,7 +339,7 @@ class _TypescriptWriter:
         node, default = each.node, each.node.about.default
         if not each.required and default is None:
             node = _without_null(node)
-        phrases = _phrases(self.ir, self.opened(node), node.about, self.blocks)
+        phrases = _phrases(self.ir, self.opened(node), node.about, self.block_names)
         name = each.name if PLAIN_KEY.match(each.name) else literal(each.name)
         mark = "" if each.required else "?"
         opened = self.opened(node)
@@ -403,41 +403,41 @@ def _with_comment(text: str, phrases: list[str]) -> str:
     return f"{text} // {comment}"
 
 
-def _phrases(ir: TypeIR, node: Node, about: About, named: list[str]) -> list[str]:
+def _phrases(ir: TypeIR, node: Node, about: About, block_names: list[str]) -> list[str]:
     """Return constraints, notes, description and default of a member."""
     whole = about if about == node.about else merge_about(about, node.about)
-    phrases = [", ".join(_constraints(ir, node, named, 0)), *whole.notes, whole.description]
+    phrases = [", ".join(_constraints(ir, node, block_names, 0)), *whole.notes, whole.description]
     if whole.default is not ABSENT and whole.default is not None:
         phrases.append(f"default {truncate(literal(whole.default), MAX_DEFAULT_CHARS)}")
     return phrases
 
 
-def _constraints(ir: TypeIR, node: Node, named: list[str], depth: int) -> list[str]:
+def _constraints(ir: TypeIR, node: Node, block_names: list[str], depth: int) -> list[str]:
     if depth > len(ir.named) + 16:
         return []
     phrases = constraints(node)
     if isinstance(node, ArrayNode):
-        phrases += _inner(ir, node.items, "each", named, depth)
+        phrases += _inner(ir, node.items, "each", block_names, depth)
         for at, part in enumerate(node.prefix):
-            phrases += _inner(ir, part, f"item {at + 1}", named, depth)
+            phrases += _inner(ir, part, f"item {at + 1}", block_names, depth)
     elif isinstance(node, ObjectNode) and node.extra is not None and not node.properties:
-        phrases += _inner(ir, node.extra, "values", named, depth)
+        phrases += _inner(ir, node.extra, "values", block_names, depth)
     elif isinstance(node, UnionNode):
         options = [part for part in node.options if not isinstance(part, NullNode)]
         for part in options:
             alone = len(options) == 1
-            phrases += _inner(ir, part, "" if alone else _kind_label(part), named, depth)
+            phrases += _inner(ir, part, "" if alone else _kind_label(part), block_names, depth)
     return phrases
 
 
-def _inner(ir: TypeIR, node: Node, label: str, named: list[str], depth: int) -> list[str]:
-    if isinstance(node, RefNode) and node.name in named:
+def _inner(ir: TypeIR, node: Node, label: str, block_names: list[str], depth: int) -> list[str]:
+    if isinstance(node, RefNode) and node.name in block_names:
         return [f"{label}: {node.about.description}"] if label and node.about.description else []
     while isinstance(node, RefNode):
         node = ir.named[node.name]
     if isinstance(node, ObjectNode) and node.properties:
         return []  # rendered on lines of its own
-    phrases = [*_constraints(ir, node, named, depth + 1), *node.about.notes, node.about.description]
+    phrases = [*_constraints(ir, node, block_names, depth + 1), *node.about.notes, node.about.description]
     text = ", ".join(each for each in phrases if each)
     return [f"{label}: {text}" if label else text] if text else []
 

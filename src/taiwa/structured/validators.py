@@ -27,6 +27,7 @@ __all__ = [
     "has_odd_numbers",
     "is_deeper",
     "not_json",
+    "unique_keys",
 ]
 
 
@@ -222,26 +223,19 @@ def is_deeper(raw: bytes, depth: int) -> bool:
 
 
 def has_duplicate_keys(raw: bytes) -> bool:
-    """Return whether an object in valid JSON repeats a key."""
+    """Return whether an object in valid JSON repeats a key, or json.loads cannot read the JSON."""
     try:
-        json.loads(raw, object_pairs_hook=_unique_keys)
-    except (
-        _DuplicateKeyError,
-        ValueError,
-        RecursionError,
-    ):  # JSON that json.loads does not read is left to the lenient parser
+        json.loads(raw, object_pairs_hook=unique_keys)
+    except (ValueError, RecursionError):
         return True
     return False
 
 
-class _DuplicateKeyError(Exception):
-    pass
-
-
-def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+def unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """Return the object of a JSON decoder; raise ValueError if it repeats a key."""
     data = dict(pairs)
     if len(data) != len(pairs):
-        raise _DuplicateKeyError
+        raise ValueError("duplicate key")
     return data
 
 

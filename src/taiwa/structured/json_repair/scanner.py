@@ -146,13 +146,13 @@ class BudgetError(Exception):
 class WorkBudget:
     """The number of characters that parsing may still look at, shared by all of its attempts.
 
-    `stuck` is the position at which the last value became unreadable, or -1; `exact` is the number of values that may still fail to
-    be plain JSON before that is no longer tried.
+    `unreadable_at` is the position at which the last value became unreadable, or -1; `exact_attempts` counts down the values that
+    are tried as plain JSON and are not.
     """
 
     left: int
-    stuck: int = -1
-    exact: int = 8
+    unreadable_at: int = -1
+    exact_attempts: int = 8
 
     def spend(self, amount: int) -> None:
         """Spend a number of characters.

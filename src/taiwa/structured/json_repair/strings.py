@@ -53,10 +53,10 @@ class OpenContainer:
 
 @dataclass(frozen=True, slots=True)
 class ParseHints:
-    """Hints from the type: its keys and the maximal depth; if `patient`, doubtful quotes are text rather than ends."""
+    """Hints from the type: its keys and the maximal depth; if `quotes_are_text`, doubtful quotes are text rather than ends."""
 
     names: frozenset[str] = frozenset()
-    patient: bool = False
+    quotes_are_text: bool = False
     depth: int = 128
 
 
@@ -257,7 +257,7 @@ class StringReader:
         key = self.scan.key_at(where, bare=bare or self.scan.bare_keys, half=half)
         if key is None:
             return self.scan.name_at(where) in self.hints.names
-        if (doubtful or self.hints.patient) and self.hints.names:
+        if (doubtful or self.hints.quotes_are_text) and self.hints.names:
             return key in self.hints.names
         return not doubtful
 
@@ -311,7 +311,7 @@ class StringReader:
         return -1
 
     def after_root(self, char: str, where: int, *, doubtful: bool) -> bool:
-        if not doubtful and not self.hints.patient:
+        if not doubtful and not self.hints.quotes_are_text:
             return True
         if char not in COMMAS:
             return False
@@ -338,8 +338,8 @@ class StringReader:
             if tail.strip() != "," and not self.fit(len(self.frames), start):
                 return False
             known = not self.hints.names or key in self.hints.names
-            return known and (opened.balance <= 0 or bool(self.hints.names)) and not self.hints.patient
-        if opened.role == "member" or self.hints.patient or tail.strip(" \t\r\n,"):
+            return known and (opened.balance <= 0 or bool(self.hints.names)) and not self.hints.quotes_are_text
+        if opened.role == "member" or self.hints.quotes_are_text or tail.strip(" \t\r\n,"):
             return False
         return bool(WHOLE_ITEM.match(self.scan.text, at, self.scan.end))
 
@@ -365,7 +365,7 @@ class StringReader:
             scan.at = at
             scan.fix("missing-quote", "guess", at)
             return _text([whole[: len(whole) - (scan.end - at)]])
-        if opened.inner and opened.role in ("member", "item") and not self.hints.patient and self.retries:
+        if opened.inner and opened.role in ("member", "item") and not self.hints.quotes_are_text and self.retries:
             self.retries -= 1
             scan.at, pieces, fixes = opened.first  # no later quote was the end, so this one is
             del opened.pieces[pieces:], scan.fixes[fixes:]
