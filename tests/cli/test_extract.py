@@ -199,7 +199,7 @@ def test_the_mode_may_be_chosen(taiwa: Taiwa, speaker: Speaker, shop: str, mode:
         ("leaving:Order", "cannot import leaving: SystemExit"),
         ("wrong:Order", "cannot import wrong: SyntaxError"),
         ("needing:Order", "cannot import needing: ModuleNotFoundError: No module named 'absent_of_course'"),
-        ("threads:Lock", "cannot be a shape"),
+        ("threads:Lock", "cannot be an output type"),
     ],
 )
 def test_what_names_no_type_is_an_error_of_one_line(

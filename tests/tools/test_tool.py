@@ -195,7 +195,7 @@ def odd(number: Callable[[int], int]) -> int:
         (many, "'numbers' must be an ordinary parameter"),
         (later, "asynchronous"),
         (unknown, "cannot be read: name 'Missing'"),
-        (odd, "cannot be a shape"),
+        (odd, "cannot be an output type"),
         (lambda: 1, "'return' needs a type"),
     ],
 )

@@ -237,7 +237,7 @@ def _check_delta(delta: Table, at: Location, fields: tuple[Field, ...], faults: 
             faults.error(entry.at, message, suggest(entry.key, names, "fields"))
             return
     try:
-        delta_shape(fields).check(to_json(delta))
+        delta_shape(fields).validate(to_json(delta))
     except OutputValidationError as error:
         for line in error.diagnostics or (error.message,):
             named = delta.get(line.removeprefix("$.").partition(":")[0].partition(".")[0].partition("[")[0])

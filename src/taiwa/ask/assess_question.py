@@ -192,7 +192,7 @@ def _called(said: tuple[Message, ...]) -> Program[Either | None]:
         response = yield from perform(Complete(request, HideOutput))
         for call in reversed(response.message.tool_calls):
             if call.name in shapes:
-                return shapes[call.name].read(call.arguments).value
+                return shapes[call.name].parse(call.arguments).value
     except (UnsupportedError, OutputValidationError) as error:
         yield from notify(f"assessed without a function call: {error.message}", code="downgrade")
         return None

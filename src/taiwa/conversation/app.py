@@ -170,7 +170,7 @@ def fit_params(param: Param, given: Json) -> Json:
         InputError: it has not; the message says what was expected.
     """
     try:
-        return OutputType.fields("Param", {param.name: parse_notation(param.type)}).check({param.name: given})[
+        return OutputType.fields("Param", {param.name: parse_notation(param.type)}).validate({param.name: given})[
             param.name
         ]
     except OutputValidationError as error:

@@ -273,7 +273,7 @@ def read_delta(app: App, text: str) -> ParsedReply:
     """Read a delta that stands alone, as after a repair."""
     shape = app.environment if app.reply == "environment" else app.delta
     try:
-        return _sound("", shape.read(text).value)
+        return _sound("", shape.parse(text).value)
     except OutputValidationError as error:
         return ParsedReply("", None, error.diagnostics or (error.message,))
 
@@ -326,12 +326,12 @@ def _reply_shape() -> OutputType[dict[str, Json]]:
 
 def _read_json(app: App, text: str) -> ParsedReply:
     try:
-        reply = _reply_shape().read(text).value
+        reply = _reply_shape().parse(text).value
     except OutputValidationError as error:
         return ParsedReply(_grown("answer", text), None, error.diagnostics or (error.message,))
     answer = str(reply["answer"])
     try:
-        return _sound(answer, app.delta.check(reply.get("delta") or {}))
+        return _sound(answer, app.delta.validate(reply.get("delta") or {}))
     except OutputValidationError as error:
         faults = tuple(f"$.delta{line.removeprefix('$')}" for line in error.diagnostics)
         return ParsedReply(whole_characters(answer), None, faults)

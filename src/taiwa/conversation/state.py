@@ -125,7 +125,7 @@ def check_field(field: Field) -> None:
         raise ConfigError(f"the reducer {field.reduce!r} holds {TALLY}, and the type is {field.type!r}")
     if field.init is not None:
         try:
-            held_shape(field).check({field.name: field.init})
+            held_shape(field).validate({field.name: field.init})
         except OutputValidationError as error:
             raise ConfigError(f"init does not fit the type: {'; '.join(error.diagnostics)}") from None
 
@@ -236,7 +236,7 @@ def apply_edit(fields: Fields, state: State, changes: Mapping[str, Json]) -> Sta
         if known[name].derive:
             raise InputError(f"the field {name!r} is computed ({known[name].derive}) and cannot be set")
         try:
-            held_shape(known[name]).check({name: given})
+            held_shape(known[name]).validate({name: given})
         except OutputValidationError as error:
             raise InputError(f"the value does not fit: {'; '.join(error.diagnostics)}") from None
     return state | dict(changes)
@@ -251,7 +251,7 @@ def _fits(field: Field, state: State) -> bool:
     if field.name not in state:
         return False
     try:
-        held_shape(field).check({field.name: state[field.name]})
+        held_shape(field).validate({field.name: state[field.name]})
     except OutputValidationError:
         return False
     return True

@@ -275,7 +275,7 @@ def state_types(app: App, moves: list[Move]) -> None:
     """Each field always holds a value of its type."""
     for here in conversations_after(app, moves):
         for field in app.fields:
-            held_shape(field).check({field.name: here.state[field.name]})
+            held_shape(field).validate({field.name: here.state[field.name]})
 
 
 def reply_roundtrip(app: App, answer: str, delta: dict[str, Json], cuts: list[int]) -> None:
@@ -437,7 +437,7 @@ class ReducerCase:
             BrokenLawError: the value does not fit the type.
         """
         try:
-            self.held.check({self.name: held})
+            self.held.validate({self.name: held})
         except OutputValidationError as error:
             raise BrokenLawError(f"{what} {held!r}, which does not fit the type: {error.diagnostics[0]}") from None
 

@@ -168,7 +168,7 @@ def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> Par
     Raises:
         ShapeError: the text does not hold a value of the type.
     """
-    found = output_type.read(text, ParseOptions(guess=guess, most_chars=MOST_PARSED_CHARS))
+    found = output_type.parse(text, ParseOptions(guess=guess, max_chars=MOST_PARSED_CHARS))
     return ParseResult(plain_json(output_type, found.value), tuple(found.fixes), found.guessed)
 
 
@@ -176,14 +176,14 @@ def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaRes
     """Render a type as models see it: TypeScript in prompts, JSON Schema for servers, OpenAI's strict form."""
     from taiwa.kernel.text import estimate_tokens
 
-    strict = output_type.native("openai")
+    strict = output_type.server_schema("openai")
     texts = {
         "typescript": output_type.render(),
         "jsonschema": output_type.render("jsonschema"),
         "openai": json.dumps(strict.schema, ensure_ascii=False, separators=(",", ":")),
     }
     tokens = {name: estimate_tokens(text) for name, text in texts.items()}
-    return SchemaResult(style, texts, tokens, tuple(strict.moved), tuple(strict.lost))
+    return SchemaResult(style, texts, tokens, tuple(strict.relaxed), tuple(strict.unsupported))
 
 
 def generate(settings: Settings, options: GenerateOptions, on_text: Callable[[str], None]) -> list[GenerateResult]:
@@ -292,7 +292,7 @@ def _checked(answer: GenerateResult, request: Request, output_type: OutputType[A
     text = request.prefix + answer.text
     if output_type is not None:
         try:
-            output_type.check(json.loads(text))
+            output_type.validate(json.loads(text))
         except OutputValidationError as error:
             return replace(answer, fits=False, why=error.message)
         except (ValueError, RecursionError) as error:

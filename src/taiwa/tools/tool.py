@@ -230,8 +230,8 @@ class FunctionTool(Generic[P, R]):
             )
         try:
             said = {name: part for name, part in arguments.items() if part is not None or name not in self._absent}
-            checked = self._arguments.check(said)
-            return {name: self._parameters[name].check(part) for name, part in checked.items()}
+            checked = self._arguments.validate(said)
+            return {name: self._parameters[name].validate(part) for name, part in checked.items()}
         except OutputValidationError as error:
             message = "; ".join(error.diagnostics or (error.message,))
             hint = f"parameters: {', '.join(self._parameters) or 'none'}"
@@ -315,7 +315,7 @@ def _size(part: object, most: int, deep: int = 0) -> int:
 
 def _takes_null(shape: OutputType[Any]) -> bool:
     try:
-        shape.check(None)
+        shape.validate(None)
     except OutputValidationError:
         return False
     return True

@@ -319,7 +319,7 @@ def test_a_typed_answer_is_whole_and_valid(model: LocalModel) -> None:
 
     answer = collect_response(model.stream(request))
 
-    assert answer.finish == "length" or isinstance(shape.read(answer.text).value, list)
+    assert answer.finish == "length" or isinstance(shape.parse(answer.text).value, list)
 
 
 def test_a_model_with_windows_is_read_right_though_it_cannot_go_back(folder: Path) -> None:

@@ -70,7 +70,7 @@ def test_questions_back_fit_the_schema_that_holds_them(drawn: list[Sample]) -> N
         for token in small_vocabulary().encode(sample.text):
             state = state.advance(token)
         assert state.is_complete
-        assert shape.read(sample.text).fixes == ()
+        assert shape.parse(sample.text).fixes == ()
         asked.update(list(json.loads(sample.text)))
     assert {"ask_missing_info", "res_consultation"} <= asked.keys()
 

@@ -26,42 +26,42 @@ class Coffee(BaseModel):
     shots: int = 1
 
 
-def test_a_model_is_read_and_dumped_in_its_own_form() -> None:
-    shape = OutputType(Coffee)
+def test_a_model_is_parsed_and_dumped_without_wrapping() -> None:
+    output_type = OutputType(Coffee)
 
-    assert not shape.wrapped
-    assert shape.read('{"size": "small"}') == ParseResult(Coffee(size=Size.SMALL))
-    assert shape.dump(Coffee(size=Size.LARGE, shots=2)) == {"size": "large", "shots": 2}
+    assert not output_type.wrapped
+    assert output_type.parse('{"size": "small"}') == ParseResult(Coffee(size=Size.SMALL))
+    assert output_type.dump(Coffee(size=Size.LARGE, shots=2)) == {"size": "large", "shots": 2}
 
 
 @pytest.mark.parametrize(
     ("annotation", "value", "wire"),
     [(int, 3, 3), (list[int], [1, 2], [1, 2]), (Size, Size.SMALL, "small"), (int | None, None, None)],
 )
-def test_what_no_object_can_be_is_wrapped_on_the_wire_and_read_bare_as_well(
+def test_a_type_that_is_not_an_object_is_wrapped_and_parsed_bare_as_well(
     annotation: Any, value: Any, wire: Any
 ) -> None:
-    shape = OutputType(annotation)
+    output_type = OutputType(annotation)
 
-    assert shape.wrapped
-    assert shape.dump(value) == {"value": wire}
-    assert shape.check({"value": wire}) == value
-    assert shape.check(wire) == value
-    assert list(shape.schema()["properties"]) == ["value"]  # type: ignore[arg-type]
+    assert output_type.wrapped
+    assert output_type.dump(value) == {"value": wire}
+    assert output_type.validate({"value": wire}) == value
+    assert output_type.validate(wire) == value
+    assert list(output_type.schema()["properties"]) == ["value"]  # type: ignore[arg-type]
 
 
-def test_fields_give_plain_json_and_know_no_other_key() -> None:
-    shape = OutputType.fields(
+def test_fields_give_plain_json_and_refuse_other_keys() -> None:
+    output_type = OutputType.fields(
         "Delta",
         {"topics": parse_notation("list[str]"), "mood": parse_notation("int(1..5)")},
         required=frozenset({"mood"}),
     )
 
-    assert shape.check({"mood": 3}) == {"mood": 3}
-    assert shape.render() == "type Delta = {\n  topics?: string[];\n  mood: number; // integer, 1..5\n};"
+    assert output_type.validate({"mood": 3}) == {"mood": 3}
+    assert output_type.render() == "type Delta = {\n  topics?: string[];\n  mood: number; // integer, 1..5\n};"
     for wrong in ({}, {"mood": 9}, {"mood": 1, "other": 1}, {"mood": 1, "topics": "a"}, []):
         with pytest.raises(OutputValidationError):
-            shape.check(wrong)  # type: ignore[arg-type]
+            output_type.validate(wrong)  # type: ignore[arg-type]
 
 
 def test_a_field_that_is_required_must_exist() -> None:
@@ -101,18 +101,18 @@ class Point:
         (int | str | list[Coffee], [Coffee(size=Size.LARGE)]),
     ],
 )
-def test_a_value_of_any_type_survives_the_wire(annotation: Any, value: Any) -> None:
-    shape = OutputType(annotation)
+def test_a_value_of_any_type_survives_dump_and_parse(annotation: Any, value: Any) -> None:
+    output_type = OutputType(annotation)
 
-    wire = shape.dump(value)
+    wire = output_type.dump(value)
 
-    assert shape.check(wire) == value
-    assert shape.read(json.dumps(wire)) == ParseResult(value)
-    assert Draft202012Validator(shape.schema()).is_valid(wire)
+    assert output_type.validate(wire) == value
+    assert output_type.parse(json.dumps(wire)) == ParseResult(value)
+    assert Draft202012Validator(output_type.schema()).is_valid(wire)
 
 
 @pytest.mark.parametrize(
-    ("shape", "value"),
+    ("output_type", "value"),
     [
         (OutputType(Coffee), 5),
         (OutputType(list[int]), ["x"]),
@@ -120,20 +120,20 @@ def test_a_value_of_any_type_survives_the_wire(annotation: Any, value: Any) -> N
         (OutputType.from_json_schema({"type": "integer"}), "1"),
     ],
 )
-def test_a_value_of_another_type_is_not_dumped(shape: OutputType[Any], value: Any) -> None:
-    with pytest.raises(InputError, match="does not have the type"):
-        shape.dump(value)
+def test_a_value_of_another_type_is_not_dumped(output_type: OutputType[Any], value: Any) -> None:
+    with pytest.raises(InputError, match="does not have the output type"):
+        output_type.dump(value)
 
 
-def test_nothing_is_coerced() -> None:
+def test_values_are_not_coerced() -> None:
     with pytest.raises(OutputValidationError):
         parse('{"size": "small", "shots": "2"}', Coffee)
 
 
-def test_a_type_that_cannot_be_a_shape_is_an_input_error() -> None:
+def test_an_unsupported_annotation_is_an_input_error() -> None:
     class Foreign:
         pass
 
     for annotation in (Foreign, "Nowhere", Callable[[int], int]):
-        with pytest.raises(InputError, match="cannot be a shape"):
+        with pytest.raises(InputError, match="cannot be an output type"):
             OutputType(annotation)

@@ -1,4 +1,4 @@
-"""Texts made to exhaust a reader: each ends in a value or a `OutputValidationError` after work that grows with its length only."""
+"""Texts made to exhaust a parser: each gives a value or an `OutputValidationError`, with work linear in its length."""
 
 import sys
 from typing import Any
@@ -22,7 +22,7 @@ class Order(BaseModel):
     items: list[str] = []
 
 
-SHAPES: list[OutputType[Any]] = [OutputType(Any), OutputType(Tree), OutputType(Order)]
+TYPES: list[OutputType[Any]] = [OutputType(Any), OutputType(Tree), OutputType(Order)]
 UNITS = (
     "[", "{", "[1,", '{"a":', "{x} ", "{} ", "[] ", '"', "'", '{"', '["', '{"a":"', '["a" ', "}", "]", "\\", "{{", "(", "[(", "`", "“",
     "// x\n", "/*", "# {\n", "```\n", "```{\n", "<think>", "</think>{", '{"a":1} ', '{"a":1},', '"a":1,', "a,", "a:b,", "...", "[-",
@@ -30,8 +30,8 @@ UNITS = (
 )  # fmt: skip
 
 
-def calls(shape: OutputType[Any], text: str) -> int:
-    """Count the calls that a reading makes: a measure of work that does not depend on the machine."""
+def calls(output_type: OutputType[Any], text: str) -> int:
+    """Count the calls of a parse: a measure of work that does not depend on the machine."""
     count = 0
 
     def counted(_frame: object, event: str, _argument: object) -> None:
@@ -40,7 +40,7 @@ def calls(shape: OutputType[Any], text: str) -> int:
 
     sys.setprofile(counted)
     try:
-        shape.read(text)
+        output_type.parse(text)
     except OutputValidationError:
         pass
     finally:
@@ -49,16 +49,16 @@ def calls(shape: OutputType[Any], text: str) -> int:
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_the_work_of_a_bomb_grows_with_its_length_and_no_faster(unit: str) -> None:
+def test_the_work_grows_linearly_with_the_length_of_hostile_text(unit: str) -> None:
     for head in ("", '{"a": "'):
-        once, twice = (calls(SHAPES[2], head + unit * count) for count in (300, 600))
+        once, twice = (calls(TYPES[2], head + unit * count) for count in (300, 600))
 
         assert twice < 2.3 * once + 500
 
 
-def attempt(shape: OutputType[Any], text: str, rules: ParseOptions) -> ParseResult[Any] | OutputValidationError:
+def attempt(output_type: OutputType[Any], text: str, options: ParseOptions) -> ParseResult[Any] | OutputValidationError:
     try:
-        return shape.read(text, rules)
+        return output_type.parse(text, options)
     except OutputValidationError as error:
         return error
 
@@ -66,11 +66,13 @@ def attempt(shape: OutputType[Any], text: str, rules: ParseOptions) -> ParseResu
 @settings(max_examples=300)
 @given(
     st.lists(st.sampled_from(UNITS) | st.text(max_size=3), max_size=40).map("".join),
-    st.sampled_from(SHAPES),
+    st.sampled_from(TYPES),
     st.booleans(),
 )
-def test_any_text_is_a_reading_or_a_shape_error(text: str, shape: OutputType[Any], partial: bool) -> None:
-    found = attempt(shape, text, ParseOptions(partial=partial))
+def test_any_text_gives_a_result_or_an_output_validation_error(
+    text: str, output_type: OutputType[Any], partial: bool
+) -> None:
+    found = attempt(output_type, text, ParseOptions(partial=partial))
 
     if isinstance(found, ParseResult):
         assert found.guessed == any(fix.level == "guess" for fix in found.fixes)
@@ -83,28 +85,28 @@ def test_any_text_is_a_reading_or_a_shape_error(text: str, shape: OutputType[Any
 @pytest.mark.parametrize(
     "text", ["[" * 1_000_000, "{" * 1_000_000, '{"a":' * 200_000, "[1," * 300_000, '"' * 1_000_000]
 )
-def test_a_million_characters_of_nothing_end_soon(text: str) -> None:
+def test_a_million_characters_without_an_answer_are_refused_quickly(text: str) -> None:
     with pytest.raises(OutputValidationError):
-        SHAPES[0].read(text)
+        TYPES[0].parse(text)
 
 
-def test_a_reading_may_be_given_less_room() -> None:
+def test_length_depth_and_work_can_be_limited() -> None:
     with pytest.raises(OutputValidationError, match="21 characters, at most 20"):
-        SHAPES[0].read("x" * 21, ParseOptions(most_chars=20))
+        TYPES[0].parse("x" * 21, ParseOptions(max_chars=20))
     with pytest.raises(OutputValidationError, match="nested deeper than 2"):
-        SHAPES[0].read("[[[1]]]", ParseOptions(most_depth=2))
+        TYPES[0].parse("[[[1]]]", ParseOptions(max_depth=2))
     with pytest.raises(OutputValidationError, match="too tangled"):
-        SHAPES[0].read("{'a': 1, " * 1000, ParseOptions(work_per_char=0))
+        TYPES[0].parse("{'a': 1, " * 1000, ParseOptions(work_per_char=0))
 
 
-def test_a_stack_that_is_nearly_full_is_a_shape_error() -> None:
+def test_a_nearly_full_stack_is_an_output_validation_error() -> None:
     text = '{"kids": [' * 60 + "{}" + "]}" * 60
 
     def down(levels: int) -> None:
         if levels:
             down(levels - 1)
         else:
-            SHAPES[1].read(text.replace('"', "'"))
+            TYPES[1].parse(text.replace('"', "'"))
 
     for levels in range(sys.getrecursionlimit() - 400, sys.getrecursionlimit() - 60, 20):
         try:
@@ -112,4 +114,4 @@ def test_a_stack_that_is_nearly_full_is_a_shape_error() -> None:
         except OutputValidationError:
             continue
         except RecursionError:
-            break  # there was no room left to begin in
+            break  # the stack had no room left for parsing

@@ -54,7 +54,7 @@ def accepts(schema: dict[str, Any], data: Any) -> bool:
 )
 def test_the_plain_dialect_is_json_schema_of_draft_2020_12(annotation: Any) -> None:
     for dialect in ("plain", "openai"):
-        Draft202012Validator.check_schema(OutputType(annotation).native(dialect).schema)
+        Draft202012Validator.check_schema(OutputType(annotation).server_schema(dialect).schema)
 
 
 JSON = st.recursive(
@@ -68,17 +68,17 @@ JSON = st.recursive(
 
 
 @given(JSON, st.sampled_from([Cat, Dog, Tree, Cat | Dog, dict[str, Tree | int]]))
-def test_the_plain_dialect_says_what_pydantic_s_own_schema_says(data: Any, annotation: Any) -> None:
+def test_the_plain_dialect_is_equivalent_to_the_schema_of_pydantic(data: Any, annotation: Any) -> None:
     ours = OutputType(annotation).schema()
 
     assert accepts(ours, data) == accepts(TypeAdapter(annotation).json_schema(), data)
 
 
-def test_what_the_strict_mode_of_openai_lacks_moves_into_descriptions_and_is_reported() -> None:
-    native = ORDER.native("openai")
+def test_keywords_that_strict_mode_lacks_become_descriptions_and_are_reported() -> None:
+    native = ORDER.server_schema("openai")
 
-    assert native.lost == ()
-    assert native.moved == ("$.pair: prefixItems", "#Cat.lives: default", "#Dog.name: minLength", "#Dog.name: maxLength", "#Tree.kids: default")  # fmt: skip
+    assert native.unsupported == ()
+    assert native.relaxed == ("$.pair: prefixItems", "#Cat.lives: default", "#Dog.name: minLength", "#Dog.name: maxLength", "#Tree.kids: default")  # fmt: skip
     text = json.dumps(native.schema)
     assert "2..5 chars" in text
     assert "lives left; default 9" in text
@@ -94,13 +94,13 @@ def objects(schema: Any) -> list[dict[str, Any]]:
     return own + [found for part in schema.values() for found in objects(part)]
 
 
-def test_every_object_of_the_strict_mode_names_all_of_its_keys() -> None:
-    for each in objects(ORDER.native("openai").schema):
+def test_every_object_of_strict_mode_requires_all_of_its_keys() -> None:
+    for each in objects(ORDER.server_schema("openai").schema):
         assert each["additionalProperties"] is False
         assert each["required"] == list(each["properties"])
 
 
-def test_an_answer_of_the_strict_mode_is_read_with_its_nulls_left_out() -> None:
+def test_nulls_for_omitted_keys_of_strict_mode_are_dropped() -> None:
     answer = {
         "pet": {"kind": "cat", "lives": None},
         "cat": {"kind": "cat", "lives": None},
@@ -108,41 +108,41 @@ def test_an_answer_of_the_strict_mode_is_read_with_its_nulls_left_out() -> None:
         "note": None,
         "tree": None,
     }
-    assert accepts(ORDER.native("openai").schema, answer)
+    assert accepts(ORDER.server_schema("openai").schema, answer)
 
-    reading = ORDER.read(json.dumps(answer))
+    result = ORDER.parse(json.dumps(answer))
 
-    assert reading.value.cat.lives == 9
-    assert {fix.code for fix in reading.fixes} == {"null-for-omitted"}
-    assert not reading.guessed
+    assert result.value.cat.lives == 9
+    assert {fix.code for fix in result.fixes} == {"null-for-omitted"}
+    assert not result.guessed
 
 
-def test_a_union_at_the_top_is_wrapped_for_the_strict_mode_and_read_bare() -> None:
-    shape: OutputType[Any] = OutputType(Cat | Dog)
-    native = shape.native("openai")
+def test_a_union_at_the_top_is_wrapped_for_strict_mode_only() -> None:
+    output_type: OutputType[Any] = OutputType(Cat | Dog)
+    native = output_type.server_schema("openai")
 
     assert native.wrapped
-    assert not shape.wrapped
-    assert shape.read('{"value": {"kind": "cat", "lives": 3}}').value == Cat(kind="cat", lives=3)
+    assert not output_type.wrapped
+    assert output_type.parse('{"value": {"kind": "cat", "lives": 3}}').value == Cat(kind="cat", lives=3)
 
 
-def test_what_the_strict_mode_cannot_say_at_all_is_reported_as_lost() -> None:
-    assert OutputType(dict[str, int]).native("openai").lost == ("$: keys that the type does not name",)
-    assert OutputType.fields("F", {"a": Any}).native("openai").lost == ("$.a: any value",)
+def test_what_strict_mode_cannot_express_is_reported_as_unsupported() -> None:
+    assert OutputType(dict[str, int]).server_schema("openai").unsupported == ("$: keys that the type does not name",)
+    assert OutputType.fields("F", {"a": Any}).server_schema("openai").unsupported == ("$.a: any value",)
 
 
-def test_a_value_is_dumped_into_what_its_schema_accepts() -> None:
+def test_a_dumped_value_is_valid_under_the_schema() -> None:
     assert accepts(ORDER.schema(), ORDER.dump(VALUE))
 
 
-def test_the_root_of_a_recursive_list_is_found_inside_of_its_wrapping() -> None:
-    shape = OutputType.from_json_schema({"type": "array", "items": {"$ref": "#"}})
+def test_references_to_the_root_of_a_wrapped_list_are_moved() -> None:
+    output_type = OutputType.from_json_schema({"type": "array", "items": {"$ref": "#"}})
 
-    assert shape.wrapped
-    assert accepts(shape.schema(), {"value": [[], [[]]]})
-    assert not accepts(shape.schema(), {"value": [[], [1]]})
+    assert output_type.wrapped
+    assert accepts(output_type.schema(), {"value": [[], [[]]]})
+    assert not accepts(output_type.schema(), {"value": [[], [1]]})
 
 
 def test_an_unknown_dialect_is_an_input_error() -> None:
-    with pytest.raises(InputError, match="no schema dialect 'soap'"):
-        ORDER.native("soap")
+    with pytest.raises(InputError, match="unknown schema dialect 'soap'"):
+        ORDER.server_schema("soap")

@@ -35,8 +35,8 @@ def chopped(text: str, cuts: list[int]) -> list[str]:
     return [text[start:end] for start, end in pairwise(places)]
 
 
-def fed(shape: OutputType[Any], pieces: list[str]) -> tuple[PartialParser[Any], list[PartialUpdate]]:
-    stream = PartialParser(shape)
+def fed(output_type: OutputType[Any], pieces: list[str]) -> tuple[PartialParser[Any], list[PartialUpdate]]:
+    stream = PartialParser(output_type)
     return stream, [change for piece in pieces for change in stream.feed(piece)]
 
 
@@ -56,7 +56,7 @@ def replayed(changes: list[PartialUpdate]) -> Json:
 
 
 @given(OBJECTS, st.lists(st.integers(0, 10_000), max_size=8), st.sampled_from([None, 1]), st.booleans())
-def test_the_last_view_is_the_value_however_the_text_was_cut(
+def test_the_last_view_is_the_value_for_any_division_into_pieces(
     data: Json, cuts: list[int], indent: int | None, escaped: bool
 ) -> None:
     text = f"So:\n{json.dumps(data, indent=indent, ensure_ascii=escaped)}\nDone."
@@ -71,7 +71,7 @@ def test_the_last_view_is_the_value_however_the_text_was_cut(
 
 
 @given(OBJECTS, st.integers(0, 10_000), st.lists(st.integers(0, 10_000), max_size=8))
-def test_the_view_of_a_beginning_does_not_depend_on_how_it_was_cut(data: Json, end: int, cuts: list[int]) -> None:
+def test_a_view_does_not_depend_on_the_division_into_pieces(data: Json, end: int, cuts: list[int]) -> None:
     text = json.dumps(data)[: end % 200]
 
     whole, _ = fed(ANY, [text])
@@ -93,7 +93,7 @@ def agrees(view: Json, value: Json) -> bool:
 
 
 @given(OBJECTS)
-def test_every_view_agrees_with_the_value_that_comes(data: Json) -> None:
+def test_every_view_is_a_beginning_of_the_value(data: Json) -> None:
     stream = PartialParser(ANY)
 
     for char in json.dumps(data):
@@ -117,7 +117,7 @@ def test_numbers_and_constants_appear_when_they_are_closed_and_strings_grow() ->
     ]  # fmt: skip
 
 
-def test_what_is_not_on_the_open_path_is_complete() -> None:
+def test_values_beside_the_open_path_are_complete() -> None:
     stream = PartialParser(OutputType(Basket))
 
     opened = []
@@ -136,22 +136,22 @@ def test_an_item_of_a_list_is_checked_as_soon_as_it_is_complete() -> None:
     first = stream.feed('{"note": "x", "items": [{"name": "a", "count": 1}, {"name": "b", "count": 0}')
     second = stream.feed(", {")
 
-    faults = {change.path: change.faults for change in first if isinstance(change.value, dict)}
-    assert faults == {
+    diagnostics = {change.path: change.diagnostics for change in first if isinstance(change.value, dict)}
+    assert diagnostics == {
         ("items", 0): (),
         ("items", 1): ("$.items[1].count = 0: must be integer, >= 1",),
     }
     assert second == ()
 
 
-def test_what_is_wrapped_is_shown_bare() -> None:
+def test_the_view_of_a_wrapped_type_is_bare() -> None:
     stream = PartialParser(OutputType(list[int]))
 
     changes = stream.feed('{"value": [1, 2, "x"]}')
 
     assert stream.view == [1, 2, "x"]
     assert [change.path for change in changes] == [(0,), (1,), (2,), ()]
-    assert [change.faults for change in changes if change.faults] == [('$[2] = "x": must be integer',)]
+    assert [change.diagnostics for change in changes if change.diagnostics] == [('$[2] = "x": must be integer',)]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_what_is_wrapped_is_shown_bare() -> None:
         "\ufeff",
     ],
 )
-def test_thinking_and_prose_are_passed_over(head: str) -> None:
+def test_thinking_and_prose_are_skipped(head: str) -> None:
     text = head + '{"note": "x", "items": []}'
 
     stream, _ = fed(OutputType(Basket), list(text))
@@ -173,17 +173,17 @@ def test_thinking_and_prose_are_passed_over(head: str) -> None:
     assert stream.finish().value == Basket(note="x", items=[])
 
 
-def test_an_answer_that_is_no_plain_json_keeps_its_view_and_is_read_at_the_end() -> None:
+def test_malformed_json_keeps_its_view_and_is_parsed_at_the_end() -> None:
     stream = PartialParser(OutputType(Basket))
 
     stream.feed('{"note": "x", \'items\': []}')
 
     assert stream.view == {"note": "x"}
     assert stream.closed
-    assert stream.finish() == OutputType(Basket).read('{"note": "x", \'items\': []}')
+    assert stream.finish() == OutputType(Basket).parse('{"note": "x", \'items\': []}')
 
 
-def test_an_answer_that_is_cut_fails_at_the_end_whatever_the_view_says() -> None:
+def test_a_cut_answer_fails_at_the_end() -> None:
     stream = PartialParser(OutputType(Basket))
     stream.feed('{"note": "x", "items": [')
 
@@ -191,7 +191,7 @@ def test_an_answer_that_is_cut_fails_at_the_end_whatever_the_view_says() -> None
         stream.finish()
 
 
-def test_a_bare_scalar_has_no_view_and_a_value_at_the_end() -> None:
+def test_a_bare_scalar_has_a_value_only_at_the_end() -> None:
     stream = PartialParser(OutputType(int))
 
     stream.feed("4")
@@ -222,7 +222,7 @@ def calls(pieces: list[str]) -> int:
 @pytest.mark.parametrize(
     "unit", ['{"a": [1, "two", {"b": null}]}, ', '"' + "x" * 28 + '", ', "[" * 40 + "]" * 40 + ", ", "[{", '{"a', "\\"]
 )
-def test_the_work_grows_with_the_length_and_no_faster(unit: str) -> None:
+def test_the_work_grows_linearly_with_the_length(unit: str) -> None:
     texts = ["[" + unit * count for count in (100, 200)]
 
     once, twice = (calls([text[at : at + 16] for at in range(0, len(text), 16)]) for text in texts)

@@ -1,4 +1,4 @@
-"""What is mended, how sure each mend is, and what is never done."""
+"""What is repaired, how certain each fix is, and what is never altered."""
 
 import json
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from taiwa.kernel import OutputValidationError
 from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult, parse
-from taiwa.structured.parse import STANDARD
+from taiwa.structured.parse import DEFAULT_OPTIONS
 
 
 class Item(BaseModel):
@@ -35,13 +35,13 @@ JSON = st.recursive(
 )
 
 
-def codes(reading: ParseResult[Any]) -> list[str]:
-    return [f"{fix.code}:{fix.level}" for fix in reading.fixes]
+def codes(result: ParseResult[Any]) -> list[str]:
+    return [f"{fix.code}:{fix.level}" for fix in result.fixes]
 
 
-def refused(shape: OutputType[Any], text: str, rules: ParseOptions = STANDARD) -> str:
+def refused(output_type: OutputType[Any], text: str, options: ParseOptions = DEFAULT_OPTIONS) -> str:
     with pytest.raises(OutputValidationError) as caught:
-        shape.read(text, rules)
+        output_type.parse(text, options)
     assert all("\n" not in line for line in caught.value.diagnostics)
     return caught.value.diagnostics[0]
 
@@ -50,21 +50,21 @@ def refused(shape: OutputType[Any], text: str, rules: ParseOptions = STANDARD) -
 def test_valid_json_is_never_altered(data: Any, indent: int | None, escaped: bool) -> None:
     text = json.dumps(data, indent=indent, ensure_ascii=escaped)
 
-    reading = ANY.read(text)
+    result = ANY.parse(text)
 
-    assert reading == ParseResult(data)
-    assert json.dumps(reading.value) == json.dumps(data)  # which tells 1 from 1.0 and from true
+    assert result == ParseResult(data)
+    assert json.dumps(result.value) == json.dumps(data)  # which tells 1 from 1.0 and from true
 
 
 @given(JSON)
-def test_valid_json_around_which_somebody_talks_is_not_altered_either(data: Any) -> None:
-    shape = OutputType(dict[str, Any])
+def test_valid_json_in_prose_is_not_altered_either(data: Any) -> None:
+    output_type = OutputType(dict[str, Any])
     text = f"Here you are:\n```json\n{json.dumps({'answer': data}, indent=2)}\n```\nAnything else?"
 
-    reading = shape.read(text)
+    result = output_type.parse(text)
 
-    assert reading.value == {"answer": data}
-    assert not reading.guessed
+    assert result.value == {"answer": data}
+    assert not result.guessed
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ def test_valid_json_around_which_somebody_talks_is_not_altered_either(data: Any)
         ('{"order": ' + PLAIN + "}", ["unwrapped:likely"]),
     ],
 )
-def test_each_mend_is_named_with_how_sure_it_is(text: str, fixes: list[str]) -> None:
-    reading = ORDER.read(text)
+def test_each_fix_has_a_code_and_a_level(text: str, fixes: list[str]) -> None:
+    result = ORDER.parse(text)
 
-    assert reading.value == WHOLE
-    assert codes(reading) == fixes
-    assert reading.complete == (text != PLAIN[:-1])
-    assert reading.guessed == any(each.endswith(":guess") for each in fixes)
+    assert result.value == WHOLE
+    assert codes(result) == fixes
+    assert result.complete == (text != PLAIN[:-1])
+    assert result.guessed == any(each.endswith(":guess") for each in fixes)
 
 
 @pytest.mark.parametrize(
@@ -151,106 +151,110 @@ def test_each_mend_is_named_with_how_sure_it_is(text: str, fixes: list[str]) -> 
         ('{"a": 05, "b": 1/3, "c": 10-20}', {"a": "05", "b": "1/3", "c": "10-20"}),
     ],
 )
-def test_what_people_and_models_write_for_json_is_understood(text: str, value: Any) -> None:
-    assert ANY.read(text).value == value
+def test_malformed_json_of_people_and_models_is_parsed(text: str, value: Any) -> None:
+    assert ANY.parse(text).value == value
 
 
-def test_of_several_values_the_last_that_fits_is_taken_and_the_choice_is_a_guess() -> None:
-    reading = ORDER.read('First {"name": "Ana"} but then {"name": "Bo"}, not {"names": 1}.')
+def test_the_last_of_several_valid_values_is_taken_as_a_guess() -> None:
+    result = ORDER.parse('First {"name": "Ana"} but then {"name": "Bo"}, not {"names": 1}.')
 
-    assert reading.value == Order(name="Bo")
-    assert codes(reading) == ["other-answer:guess"]
+    assert result.value == Order(name="Bo")
+    assert codes(result) == ["other-answer:guess"]
 
 
 def test_the_same_value_twice_is_one_answer() -> None:
-    assert ORDER.read(f"{PLAIN}\n{PLAIN}") == ParseResult(WHOLE)
+    assert ORDER.parse(f"{PLAIN}\n{PLAIN}") == ParseResult(WHOLE, stage="lenient")
 
 
-def test_values_side_by_side_are_the_list_that_was_wanted() -> None:
-    reading = OutputType(list[Item]).read('{"sku": "a"}\n{"sku": "b"}')
+def test_several_values_are_the_items_of_a_list() -> None:
+    result = OutputType(list[Item]).parse('{"sku": "a"}\n{"sku": "b"}')
 
-    assert reading.value == [Item(sku="a"), Item(sku="b")]
-    assert reading.guessed
+    assert result.value == [Item(sku="a"), Item(sku="b")]
+    assert result.guessed
 
 
-def test_an_object_inside_of_a_broken_one_is_never_promoted() -> None:
+def test_an_object_inside_a_malformed_one_is_never_the_answer() -> None:
     refused(ORDER, '{"name": 1: 2, "inner": {"name": "Bo"}}')
     refused(ORDER, '{"names": [1: 2], "inner": {"name": "Bo"}}')
 
 
 def test_a_stray_bracket_in_prose_does_not_hide_the_answer() -> None:
-    assert ORDER.read("Step [one: choose. Then: " + PLAIN).value == WHOLE
+    assert ORDER.parse("Step [one: choose. Then: " + PLAIN).value == WHOLE
 
 
 @pytest.mark.parametrize("end", range(1, len(PLAIN) - 1))
-def test_a_text_that_is_cut_is_no_success(end: int) -> None:
+def test_a_text_that_is_cut_is_refused(end: int) -> None:
     refused(ORDER, PLAIN[:end])
 
 
-def test_where_only_the_last_brackets_are_missing_and_nothing_could_follow_the_value_stands_and_is_marked() -> None:
-    reading = ORDER.read(PLAIN[:-1])
+def test_a_value_that_lacks_only_its_last_brackets_is_returned_as_incomplete() -> None:
+    result = ORDER.parse(PLAIN[:-1])
 
-    assert reading.value == WHOLE
-    assert reading.guessed
-    assert not reading.complete
+    assert result.value == WHOLE
+    assert result.guessed
+    assert not result.complete
     assert "ends before the value does" in refused(ORDER, '{"name": "Ana", "items": []')  # a note could follow
     assert "ends before the value does" in refused(ORDER, PLAIN.replace("}]", "}").removesuffix(', "note": "x"}'))
 
 
-def test_a_fence_that_closes_tells_that_the_text_was_not_cut() -> None:
-    reading = ORDER.read('```json\n{"name": "Ana", "items": []\n```')
+def test_a_closed_fence_shows_that_the_text_was_not_cut() -> None:
+    result = ORDER.parse('```json\n{"name": "Ana", "items": []\n```')
 
-    assert reading == ParseResult(Order(name="Ana"), (Fix("missing-closer", 36, "guess"),), complete=True, guessed=True)
+    assert result == ParseResult(
+        Order(name="Ana"), (Fix("missing-closer", 36, "guess"),), complete=True, guessed=True, stage="lenient"
+    )
 
 
 @pytest.mark.parametrize("end", range(1, len(PLAIN) - 1))
-def test_a_cut_text_gives_a_partial_value_on_request_only_and_says_so(end: int) -> None:
+def test_a_cut_text_gives_an_incomplete_value_on_request(end: int) -> None:
     try:
-        reading = ANY.read(PLAIN[:end], ParseOptions(partial=True))
+        result = ANY.parse(PLAIN[:end], ParseOptions(partial=True))
     except OutputValidationError:
         return
 
-    assert not reading.complete
+    assert not result.complete
 
 
-def test_an_ellipsis_is_no_whole_answer() -> None:
+def test_a_value_with_an_ellipsis_is_not_complete() -> None:
     assert "leaves something out" in refused(OutputType(list[int]), "[1, 2, ...]")
 
 
 @pytest.mark.parametrize(
     "text", ['["a" + "b', "```\n[1,\n```", '```\n{"a": 1,\n```', '```\n{"a":\n```', '{"a": 1, ...}', '{"a": x', '{"a" ']
 )
-def test_what_breaks_off_inside_of_a_fence_or_a_token_is_not_whole(text: str) -> None:
+def test_a_value_that_breaks_off_inside_a_fence_or_a_token_is_not_complete(text: str) -> None:
     assert "ends before the value does" in refused(ANY, text)
 
 
 def test_the_final_channel_of_a_model_that_names_its_channels_is_the_answer() -> None:
     text = f"<|channel|>analysis<|message|>Maybe {{'name': 'Bo'}}.<|end|><|channel|>final<|message|>{PLAIN}<|return|>"
 
-    assert ORDER.read(text) == ParseResult(WHOLE, (Fix("thinking", 0, "safe"),))
+    assert ORDER.parse(text) == ParseResult(WHOLE, (Fix("thinking", 0, "safe"),), stage="fenced")
 
 
-def test_thinking_that_never_ends_holds_no_answer() -> None:
+def test_thinking_that_never_ends_contains_no_answer() -> None:
     assert refused(ORDER, f"<think> maybe {PLAIN}") == "$: the text ends inside the thinking"
 
 
-def test_nothing_is_invented() -> None:
+def test_missing_values_are_not_invented() -> None:
     assert refused(ORDER, '{"items": []}') == "$.name: missing (string)"
     assert refused(OutputType(list[int]), "nothing") == "$: no JSON value in the text"
 
 
-def test_a_null_for_an_optional_key_is_left_out_and_no_other() -> None:
-    shape = OutputType.fields("Delta", {"mood": str, "count": int}, required=frozenset({"count"}))
+def test_null_is_dropped_for_optional_keys_only() -> None:
+    output_type = OutputType.fields("Delta", {"mood": str, "count": int}, required=frozenset({"count"}))
 
-    assert shape.read('{"mood": null, "count": 1}') == ParseResult({"count": 1}, (Fix("null-for-omitted", 0, "safe"),))
-    assert refused(shape, '{"count": null}') == "$.count = null: must be integer"
+    assert output_type.parse('{"mood": null, "count": 1}') == ParseResult(
+        {"count": 1}, (Fix("null-for-omitted", 0, "safe"),)
+    )
+    assert refused(output_type, '{"count": null}') == "$.count = null: must be integer"
 
 
-def test_a_string_that_holds_json_is_opened_where_no_string_fits() -> None:
-    reading = ORDER.read('{"name": "[1]", "items": "[{\\"sku\\": \\"a\\"}]"}')
+def test_json_in_a_string_is_parsed_where_a_string_is_not_valid() -> None:
+    result = ORDER.parse('{"name": "[1]", "items": "[{\\"sku\\": \\"a\\"}]"}')
 
-    assert reading.value == Order(name="[1]", items=[Item(sku="a")])
-    assert codes(reading) == ["json-in-string:likely"]
+    assert result.value == Order(name="[1]", items=[Item(sku="a")])
+    assert codes(result) == ["json-in-string:likely"]
 
 
 @pytest.mark.parametrize(
@@ -268,30 +272,30 @@ def test_a_string_that_holds_json_is_opened_where_no_string_fits() -> None:
         (list[int], "```\n[1, 2,]\n```", [1, 2], False),
     ],
 )
-def test_a_scalar_is_read_in_its_wrapping_and_bare(annotation: Any, text: str, value: Any, guessed: bool) -> None:
-    reading = parse(text, annotation)
+def test_a_scalar_is_parsed_wrapped_and_bare(annotation: Any, text: str, value: Any, guessed: bool) -> None:
+    result = parse(text, annotation)
 
-    assert reading.value == value
-    assert reading.guessed == guessed
+    assert result.value == value
+    assert result.guessed == guessed
 
 
-def test_of_two_labels_in_prose_none_is_taken() -> None:
+def test_two_labels_in_prose_are_ambiguous() -> None:
     refused(OutputType(Literal["yes", "no"]), "yes and no")
 
 
 def test_a_guess_is_refused_on_request() -> None:
     assert "missing-closer at character 64" in refused(ORDER, PLAIN[:-1], ParseOptions(guess=False))
-    assert ORDER.read(PLAIN.replace('"', "'"), ParseOptions(guess=False)).value == WHOLE
+    assert ORDER.parse(PLAIN.replace('"', "'"), ParseOptions(guess=False)).value == WHOLE
 
 
 @pytest.mark.parametrize(
     ("text", "diagnostic"),
     [
-        ("[NaN]", "$[0] is no number that JSON has"),
-        ('{"a": [Infinity]}', "$.a[0] is no number that JSON has"),
-        ('{"a": -1e999}', "$.a is no number that JSON has"),
-        ("{'a': -Infinity}", "$.a is no number that JSON has"),
-        ('{"a": "\\ud800"}', "$.a holds half a character (U+D800)"),
+        ("[NaN]", "$[0] is not a JSON number"),
+        ('{"a": [Infinity]}', "$.a[0] is not a JSON number"),
+        ('{"a": -1e999}', "$.a is not a JSON number"),
+        ("{'a': -Infinity}", "$.a is not a JSON number"),
+        ('{"a": "\\ud800"}', "$.a contains half a character (U+D800)"),
         ('{"a": "\ud800"}', "$: half a character (U+D800) at character 7"),
         ("[" * 129 + "]" * 129, "$: nested deeper than 128"),
         ("[" * 1_000_000, "$: nested deeper than 128 at character 128"),
@@ -299,14 +303,14 @@ def test_a_guess_is_refused_on_request() -> None:
         ("", "$: no JSON value in the text"),
     ],
 )
-def test_what_is_no_json_value_is_refused_with_its_place(text: str, diagnostic: str) -> None:
+def test_text_that_is_not_json_is_refused_with_its_position(text: str, diagnostic: str) -> None:
     assert diagnostic in refused(ANY, text)
 
 
 def test_large_integers_and_nul_characters_are_plain_json() -> None:
-    assert ANY.read(f'{{"a": {2**100}, "b": "\\u0000"}}') == ParseResult({"a": 2**100, "b": "\0"})
-    assert ANY.read('{"b": "x\0y"}').value == {"b": "x\0y"}
+    assert ANY.parse(f'{{"a": {2**100}, "b": "\\u0000"}}') == ParseResult({"a": 2**100, "b": "\0"})
+    assert ANY.parse('{"b": "x\0y"}').value == {"b": "x\0y"}
 
 
-def test_half_a_character_is_refused_by_a_raw_schema_as_well() -> None:
+def test_half_a_character_is_refused_by_a_json_schema_as_well() -> None:
     assert "half a character" in refused(OutputType.from_json_schema({"type": "object"}), '{"a": "\\ud800"}')

@@ -90,7 +90,7 @@ type Tree = {
 };"""
 
 
-def test_a_type_is_shown_with_everything_that_is_checked() -> None:
+def test_a_type_is_rendered_with_all_of_its_constraints() -> None:
     assert OutputType(Order).render() == ORDER
 
 
@@ -98,10 +98,10 @@ def test_a_recursive_root_is_named_once() -> None:
     assert OutputType(Tree).render().count("type Tree") == 1
 
 
-def test_what_has_no_name_is_shown_where_it_is_used() -> None:
-    shape = OutputType(parse_notation("{items: list[{sku: str, count: int(1..5)}](max 3), at: {x: int} | null}"))
+def test_types_without_a_name_are_rendered_inline() -> None:
+    output_type = OutputType(parse_notation("{items: list[{sku: str, count: int(1..5)}](max 3), at: {x: int} | null}"))
 
-    assert shape.render() == (
+    assert output_type.render() == (
         "type Object = {\n"
         "  items: { // max 3 items\n    sku: string;\n    count: number; // integer, 1..5\n  }[];\n"
         "  at: {\n    x: number; // integer\n  } | null;\n"
@@ -132,7 +132,7 @@ class Row(TypedDict):
         (dict[str, Any], "type Answer = {\n  [key: string]: any;\n};"),
     ],
 )  # fmt: skip
-def test_every_kind_of_type_can_be_shown(annotation: Any, text: str | None) -> None:
+def test_every_kind_of_type_is_rendered(annotation: Any, text: str | None) -> None:
     rendered = OutputType(annotation).render()
 
     assert rendered == text if text else "type Answer = Cat | Dog | null;" in rendered
@@ -147,7 +147,7 @@ HOSTILE = st.text(st.sampled_from('\n\r\t\v\f\x1c\x85\u2028\u2029\u202e*/"\\;}{<
 
 
 @given(HOSTILE, HOSTILE)
-def test_no_description_and_no_default_leaves_its_comment(description: str, default: str) -> None:
+def test_descriptions_and_defaults_stay_in_their_comments(description: str, default: str) -> None:
     def schema(**words: Any) -> dict[str, Any]:
         return {"type": "object", "properties": {"a": {"type": "string", **words}, "b": {"type": "null"}}, **words}
 
@@ -159,10 +159,12 @@ def test_no_description_and_no_default_leaves_its_comment(description: str, defa
 
 
 @given(HOSTILE, HOSTILE)
-def test_no_key_and_no_literal_leaves_its_quotes(key: str, value: str) -> None:
-    shape = OutputType.from_json_schema({"type": "object", "properties": {key: {"enum": [value, 1]}}, "title": key})
+def test_keys_and_literals_stay_in_their_quotes(key: str, value: str) -> None:
+    output_type = OutputType.from_json_schema(
+        {"type": "object", "properties": {key: {"enum": [value, 1]}}, "title": key}
+    )
 
-    lines = shape.render().splitlines()
+    lines = output_type.render().splitlines()
 
     assert len(lines) == 3
     assert lines[1].endswith(" | 1;")
@@ -182,7 +184,7 @@ def test_no_key_and_no_literal_leaves_its_quotes(key: str, value: str) -> None:
         (True, None),
     ],
 )  # fmt: skip
-def test_a_raw_schema_is_shown(schema: Any, text: str | None) -> None:
+def test_a_json_schema_is_rendered(schema: Any, text: str | None) -> None:
     if text is None:
         schema, text = {}, "type Answer = any;"
 
@@ -192,8 +194,8 @@ def test_a_raw_schema_is_shown(schema: Any, text: str | None) -> None:
 @pytest.mark.parametrize(
     ("schema", "complaint"),
     [
-        ({"$ref": "#/$defs/Nowhere"}, "leads nowhere"),
-        ({"$ref": "https://example.org/x.json"}, "leads out of the schema"),
+        ({"$ref": "#/$defs/Nowhere"}, "refers to nothing"),
+        ({"$ref": "https://example.org/x.json"}, "leaves the schema"),
         ({"type": "text"}, "not a JSON Schema"),
         ({"minimum": "1"}, "not a JSON Schema"),
     ],
@@ -212,7 +214,7 @@ def test_a_schema_that_is_nested_too_deep_is_an_input_error() -> None:
         OutputType.from_json_schema(schema)
 
 
-def test_schemas_that_multiply_are_refused_and_not_multiplied() -> None:
+def test_schemas_whose_combinations_explode_are_not_expanded() -> None:
     both = {"allOf": [{"anyOf": [{"minimum": n} for n in range(40)]}, {"anyOf": [{"maximum": n} for n in range(40)]}]}
     many = {"allOf": [{"allOf": [{"minimum": n, "description": f"{m}.{n}"}]} for m in range(9) for n in range(9)]}
 
