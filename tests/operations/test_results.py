@@ -14,15 +14,8 @@ from taiwa.operations.ask import AskOptions, open_ask_app
 from taiwa.operations.batch import BatchOptions, Counts, open_rows, preview_turns, run_turns
 from taiwa.operations.documents import FindOptions, IndexOptions, find, index_folder, open_library
 from taiwa.operations.generate import ExplainOptions, explain, load_output_type, parse, render_schema
-from taiwa.operations.results import (
-    CostResult,
-    StateResult,
-    ask_to_json,
-    reported_usage_to_json,
-    to_json,
-    turn_to_json,
-    usage_to_json,
-)
+from taiwa.operations.result_json import ask_to_json, reported_usage_to_json, to_json, turn_to_json, usage_to_json
+from taiwa.operations.results import CostResult, StateResult
 from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions
 from taiwa.sessions.session import Session

@@ -97,7 +97,7 @@ def _app(shared: Flags, options: "AskOptions") -> "App | str":
 
 def _turn(talk: "Session", text: str, shared: Flags) -> "AskResult":
     """Make one turn and print its result."""
-    from taiwa.operations.results import ask_to_json
+    from taiwa.operations.result_json import ask_to_json
 
     turn, notes = wait_for_turn(talk.stream(text))
     assert turn.ask is not None, "the turn of an app that looks things up has a result"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from taiwa.cli.options import Flags, ask_param, flags, read_params, turn_options
-from taiwa.cli.output import bill_line, emit, errors, say_line, tell
+from taiwa.cli.output import bill_line, emit, errors, print_result, say_line, tell
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 
@@ -107,7 +107,7 @@ def write_rows(
     Raises:
         Exit: not every row was answered.
     """
-    from taiwa.operations.results import to_json
+    from taiwa.operations.result_json import to_json
 
     with _opened(output, resume=resume) as out, _progress(count, out) as advance:
 
@@ -126,11 +126,10 @@ def write_rows(
 
 
 def _print_summary(shared: Flags, output: Path | None, counts: "Counts") -> None:
-    from taiwa.operations.results import to_json
 
     why = _reason(counts)
     if output is not None and shared.as_json:
-        emit(to_json(counts.result(why)))
+        print_result(counts.result(why))
         return
     tell(
         ngettext(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taiwa.cli.options import Flags, constraint_options, flags, one_of, read_text
-from taiwa.cli.output import emit, say_line, table, tell
+from taiwa.cli.output import print_result, say_line, table, tell
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
@@ -77,7 +77,6 @@ def explain(shared: Flags, text: str | None, html: Path | None, dot: Path | None
     taiwa explain --grammar sum.lark --vocab tekken.json "1 + (2" -v
     """
     from taiwa.operations import generate
-    from taiwa.operations.results import to_json
     from taiwa.operations.text_files import write_file
 
     kind, source = one_of("explain", given, required=True)
@@ -90,7 +89,7 @@ def explain(shared: Flags, text: str | None, html: Path | None, dot: Path | None
         write_file(html, page(found))
         tell(f"wrote {html}")
     if shared.as_json:
-        emit(to_json(found))
+        print_result(found)
     elif html is None and dot is None:
         _print(found, is_walked=text is not None, examples=shared.verbose)
 

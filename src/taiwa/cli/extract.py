@@ -7,7 +7,17 @@ import click
 
 from taiwa.cli.batch import MOST_AT_ONCE, print_batch_preview, write_rows
 from taiwa.cli.options import Flags, flags, read_text, read_whole, turn_options
-from taiwa.cli.output import attempt_lines, bill_line, emit, fix_lines, pretty, print_preview, say_line, table, tell
+from taiwa.cli.output import (
+    attempt_lines,
+    bill_line,
+    fix_lines,
+    pretty,
+    print_preview,
+    print_result,
+    say_line,
+    table,
+    tell,
+)
 from taiwa.kernel.errors import InputError, OutputValidationError
 
 if TYPE_CHECKING:
@@ -111,7 +121,6 @@ def _extract_one(shared: Flags, typing: "ExtractRun", text: str) -> None:
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.operations.extract import extract as extract_value
     from taiwa.operations.extract import preview
-    from taiwa.operations.results import to_json
 
     chosen = shared.settings()
     if shared.dry_run:
@@ -127,7 +136,7 @@ def _extract_one(shared: Flags, typing: "ExtractRun", text: str) -> None:
                 tell(bill_line(error.spent))
         raise
     if shared.as_json:
-        emit(to_json(result))
+        print_result(result)
     else:
         click.echo(pretty(result.value))
     if shared.verbose:
@@ -156,7 +165,6 @@ def parse(shared: Flags, file: str, target: str, guess: bool) -> None:
     taiwa parse - --type schema.json --json < answer.txt
     """
     from taiwa.operations import generate
-    from taiwa.operations.results import to_json
 
     output_type = generate.load_output_type(target)
     try:
@@ -166,7 +174,7 @@ def parse(shared: Flags, file: str, target: str, guess: bool) -> None:
             tell(line, "yellow")
         raise
     if shared.as_json:
-        emit(to_json(found))
+        print_result(found)
         return
     click.echo(pretty(found.value))
     if found.guessed:
@@ -194,11 +202,10 @@ def schema(shared: Flags, target: str, style: "SchemaStyle", count: bool) -> Non
     taiwa schema schema.json --count
     """
     from taiwa.operations import generate
-    from taiwa.operations.results import to_json
 
     found = generate.render_schema(generate.load_output_type(target), style)
     if shared.as_json:
-        emit(to_json(found))
+        print_result(found)
         return
     if count:
         rows = [(name, f"about {number:,}") for name, number in found.tokens.items()]

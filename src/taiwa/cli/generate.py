@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taiwa.cli.options import Flags, constraint_options, flags, one_of, read_text
-from taiwa.cli.output import emit, enforcement_lines, plain, say_line, tell
+from taiwa.cli.output import enforcement_lines, plain, print_result, say_line, tell
 from taiwa.i18n import _, ngettext
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ def generate(shared: Flags, text: str, **given: Any) -> None:  # noqa: ANN401  (
     from taiwa.kernel.messages import Sampling
     from taiwa.operations.generate import GenerateOptions
     from taiwa.operations.generate import generate as generate_answers
-    from taiwa.operations.results import to_json
 
     kind, source = one_of("generate", given, required=False)
     options = GenerateOptions(
@@ -73,7 +72,7 @@ def generate(shared: Flags, text: str, **given: Any) -> None:  # noqa: ANN401  (
     found = generate_answers(shared.settings(), options, _print_text if live else lambda _: None)
     for answer in found:
         if shared.as_json:
-            emit(to_json(answer))
+            print_result(answer)
         else:
             _print_answer(answer, is_printed=live, verbose=shared.verbose)
     if any(each.fits is False for each in found):

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import Flags, flags, index_option, principal_option
-from taiwa.cli.output import console, emit, errors, plain, say_line, table, tell
+from taiwa.cli.output import console, emit, errors, plain, print_result, say_line, table, tell
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
     from taiwa.kernel.messages import Passage
-    from taiwa.operations.documents import EmbeddingsResult, Reporter
-    from taiwa.operations.results import MarkedPassage
+    from taiwa.operations.documents import Reporter
+    from taiwa.operations.results import EmbeddingsResult, MarkedPassage
     from taiwa.retrieval.ingest import Progress, RefreshReport
     from taiwa.retrieval.types import DocumentListing, IndexSummary
 
@@ -79,7 +79,7 @@ def folder_(
 ) -> None:
     """Index the documents of FOLDER, or refresh an index."""
     from taiwa.operations import documents
-    from taiwa.operations.results import to_json
+    from taiwa.operations.result_json import refreshed_to_json, to_json
 
     if embeddings is not None and not embeddings.strip():
         raise InputError("--embeddings requires the folder of a model, an endpoint (http://HOST:PORT/v1#NAME), or off")
@@ -90,7 +90,7 @@ def folder_(
         for step in documents.index_folder(library, settings, options, reporter()):
             if isinstance(step, tuple):
                 summary, done = step
-                made |= documents.refreshed_to_json(summary, done)
+                made |= refreshed_to_json(summary, done)
                 if not shared.as_json:
                     _print_refreshed(summary, done)
             else:
@@ -138,8 +138,8 @@ for option in (each for each in folder_.params if isinstance(each, click.Option)
 @flags("json", "store")
 def list_(shared: Flags, audience: tuple[str, ...]) -> None:
     """List the indexes, with the numbers of documents that everyone may see."""
-    from taiwa.operations.documents import open_library, summary_to_json
-    from taiwa.operations.results import format_time
+    from taiwa.operations.documents import open_library
+    from taiwa.operations.result_json import format_time, summary_to_json
 
     with open_library(shared.settings()) as library:
         found = [library.index(name).summary(audience) for name in library.names()]
@@ -170,8 +170,8 @@ def list_(shared: Flags, audience: tuple[str, ...]) -> None:
 @flags("json", "store")
 def show_(shared: Flags, name: str, is_owner: bool, audience: tuple[str, ...]) -> None:
     """Show the documents of the index NAME: size, passages, audience, and what could not be read."""
-    from taiwa.operations.documents import document_to_json, embeddings_of, open_library, summary_to_json
-    from taiwa.operations.results import format_time, to_json
+    from taiwa.operations.documents import embeddings_of, open_library
+    from taiwa.operations.result_json import document_to_json, format_time, summary_to_json, to_json
 
     with open_library(shared.settings()) as library:
         found = library.index(name)
@@ -247,7 +247,6 @@ def find(shared: Flags, query: str, indexes: tuple[str, ...], audience: tuple[st
     taiwa find "travel expenses" --json | jq .path
     """
     from taiwa.operations import documents
-    from taiwa.operations.results import to_json
 
     settings = shared.settings()
     with documents.open_library(settings) as library:
@@ -255,7 +254,7 @@ def find(shared: Flags, query: str, indexes: tuple[str, ...], audience: tuple[st
     for trouble in found.warnings:
         tell(trouble, "yellow")
     if shared.as_json:
-        emit(to_json(found))
+        print_result(found)
     elif not found.passages:
         tell(f"no visible passage contains a word of {_short(query)!r}")
     else:

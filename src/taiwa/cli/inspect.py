@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import Flags, flags, read_whole
-from taiwa.cli.output import emit, inert, plain, say_line, table, tell
+from taiwa.cli.output import emit, inert, plain, print_result, say_line, table, tell
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
@@ -52,11 +52,11 @@ def log(shared: Flags, revision: str, tree: bool, limit: int) -> None:
 
 
 def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> None:
-    from taiwa.operations.results import format_time, to_json
+    from taiwa.operations.result_json import format_time
 
     refs = repository.store.refs.list()[:limit]
     if as_json:
-        emit(to_json(refs))
+        print_result(refs)
     elif not refs:
         tell("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
     else:
@@ -67,11 +67,10 @@ def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> N
 def print_log(repository: "Repository", revision: str, limit: int, *, as_json: bool = False) -> None:
     """List the turns up to a revision."""
     from taiwa.operations import inspect
-    from taiwa.operations.results import to_json
 
     entries = inspect.log(repository, revision, limit)
     if as_json:
-        emit(to_json(entries))
+        print_result(entries)
         return
     lines = [(str(each.turn), each.hash[:12], each.node.kind, _excerpt(each.node)) for each in entries]
     table(("turn", "node", "kind", "text"), lines, frozenset({0}))
@@ -80,11 +79,10 @@ def print_log(repository: "Repository", revision: str, limit: int, *, as_json: b
 def _print_tree(repository: "Repository", *, as_json: bool) -> None:
     """Print all histories as one forest: a node with one child is continued, with more it branches."""
     from taiwa.operations import inspect
-    from taiwa.operations.results import to_json
 
     found = inspect.tree(repository)
     if as_json:
-        emit(to_json(found))
+        print_result(found)
         return
     stack = [(name, node, "", "") for name, node in reversed(list(found.children.get(None, {}).items()))]
     while stack:
@@ -125,11 +123,10 @@ def show(shared: Flags, revision: str) -> None:
     taiwa show 3f9a12      by the beginning of its hash
     """
     from taiwa.operations import inspect
-    from taiwa.operations.results import to_json
 
     found = inspect.show(shared.repository(), revision)
     if shared.as_json:
-        emit(to_json(found))
+        print_result(found)
         return
     node, here = found.node, found.conversation
     say_line(f"{found.hash}  {node.kind}, turn {here.count}, app {here.app.name}", "bold")
@@ -156,11 +153,10 @@ def search(shared: Flags, text: str, limit: int) -> None:
     taiwa search 会議
     taiwa search "apple pie" -n 5
     """
-    from taiwa.operations.results import to_json
 
     hits = shared.repository().store.search(text, limit)
     if shared.as_json:
-        emit(to_json(hits))
+        print_result(hits)
     elif not hits:
         tell(f"no turn contains {text!r}")
     else:
@@ -197,11 +193,10 @@ def print_diff(repository: "Repository", before: str, after: str, *, as_json: bo
     import difflib
 
     from taiwa.operations import inspect
-    from taiwa.operations.results import to_json
 
     found = inspect.diff(repository, before, after)
     if as_json:
-        emit(to_json(found))
+        print_result(found)
         return
     print_changes(found.changes)
     one, other = found.before_lines, found.after_lines
@@ -239,11 +234,10 @@ def print_why(repository: "Repository", path: str, revision: str, *, as_json: bo
     """Print the turn that set a value."""
     from taiwa.conversation.state_paths import format_path
     from taiwa.operations import inspect
-    from taiwa.operations.results import to_json
 
     found = inspect.why(repository, path, revision)
     if as_json:
-        emit(to_json(found))
+        print_result(found)
         return
     origin, node, shown = found.origin, found.origin.node, inspect.format_value
     by = {"turn": f"turn {origin.turn}", "edit": "an edit by hand", "app": "a change of app"}.get(
@@ -308,7 +302,6 @@ def get(shared: Flags, path: str, revision: str) -> None:
 def set_(shared: Flags, path: str, value: str) -> None:
     """Set the value at PATH to JSON; a word that is not JSON is taken as text."""
     from taiwa.operations import inspect
-    from taiwa.operations.results import to_json
 
     try:
         held: Json = json.loads(value)
@@ -316,7 +309,7 @@ def set_(shared: Flags, path: str, value: str) -> None:
         held = value
     found, changes = inspect.set_value(shared.repository(), shared.session, path, held)
     if shared.as_json:
-        emit(to_json(found))
+        print_result(found)
     else:
         print_changes(changes)
 
@@ -327,11 +320,10 @@ def set_(shared: Flags, path: str, value: str) -> None:
 def history(shared: Flags, path: str) -> None:
     """Show every value that PATH had, oldest first."""
     from taiwa.operations import inspect
-    from taiwa.operations.results import to_json
 
     entries = inspect.value_history(shared.repository(), path, shared.session)
     if shared.as_json:
-        emit(to_json(entries))
+        print_result(entries)
     elif not entries:
         tell(f"{path} never had a value")
     else:
@@ -342,10 +334,10 @@ def history(shared: Flags, path: str) -> None:
 
 def _print_state(here: "Conversation", *, as_json: bool) -> None:
     from taiwa.operations.inspect import format_value
-    from taiwa.operations.results import StateResult, to_json
+    from taiwa.operations.results import StateResult
 
     if as_json:
-        emit(to_json(StateResult(here)))
+        print_result(StateResult(here))
         return
     if not here.state:
         tell(_("app {app} has no state", app=here.app.name))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "attempt_lines", "bill_line", "console", "emit", "enforcement_lines", "errors", "fix_lines", "inert", "plain", "pretty",
-    "print_preview", "print_stream", "say_line", "table", "tell", "wait_for_turn",
+    "print_preview", "print_result", "print_stream", "say_line", "table", "tell", "wait_for_turn",
 ]  # fmt: skip
 
 INTERRUPTED = "the answer was interrupted"
@@ -78,6 +78,13 @@ def emit(item: Json) -> None:
     click.echo(inert(json.dumps(item, ensure_ascii=False)))
 
 
+def print_result(result: object) -> None:
+    """Print the result of an operation as one JSON object on one line."""
+    from taiwa.operations.result_json import to_json
+
+    emit(to_json(result))
+
+
 def inert(text: str) -> str:
     """Escape control codes in JSON text; it is parsed to the same value."""
     return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
@@ -117,7 +124,6 @@ def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbos
     """Print an answer while it is written, then its warnings; with JSON only the committed turn."""
     from taiwa.flows.solve.text_loop import MARKED
     from taiwa.kernel.messages import TextDelta
-    from taiwa.operations.results import to_json
     from taiwa.sessions.durable_turn import TurnResult
 
     started, first = time.monotonic(), 0.0
@@ -145,7 +151,7 @@ def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbos
             click.echo()
     assert turn is not None, "the events of a turn end with its result"
     if as_json:
-        emit(to_json(turn))
+        print_result(turn)
     else:
         click.echo("" if first else plain(turn.text))
     _print_notes([note for note in notes if turn.text or note.text != INTERRUPTED], verbose=verbose)
@@ -173,11 +179,10 @@ def wait_for_turn(events: "Iterable[TurnEvent]") -> "tuple[TurnResult, list[Noti
 
 def print_preview(preview: "RequestPreview", *, as_json: bool) -> None:
     """Print the request that would be sent."""
-    from taiwa.operations.results import to_json
     from taiwa.operations.say import request_text
 
     if as_json:
-        emit(to_json(preview))
+        print_result(preview)
         return
     say_line(request_text(preview.request))
     if preview.cached_tokens:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import Flags, ask_param, flags, open_app, open_session, read_params, read_text, turn_options
-from taiwa.cli.output import bill_line, emit, print_preview, print_stream, say_line, table, tell
+from taiwa.cli.output import bill_line, emit, print_preview, print_result, print_stream, say_line, table, tell
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
 
@@ -115,13 +115,12 @@ def replay(shared: Flags, revision: str) -> None:
     taiwa replay
     taiwa replay chat-1~3 -v
     """
-    from taiwa.operations.results import to_json
     from taiwa.sessions.replay import replayed
 
     rows = tuple(replayed(shared.repository(), revision))
     wrong = [row for row in rows if row.fault]
     if shared.as_json:
-        emit(to_json(rows))
+        print_result(rows)
     elif shared.verbose or wrong:
         lines = [(str(row.turn), row.hash[:12], row.kind, str(row.calls), row.fault or "ok") for row in rows]
         table(("turn", "node", "kind", "calls", "result"), lines, frozenset({0, 3}))
@@ -155,7 +154,6 @@ def rerun(shared: Flags, revision: str, name: str, app: str) -> None:
     taiwa rerun chat-1 -m openai:gpt-x -o other && taiwa diff chat-1 other
     taiwa rerun chat-1 --app tutor -p level=2 -o with-tutor
     """
-    from taiwa.operations.results import to_json
     from taiwa.sessions.replay import rerun as run_again
     from taiwa.sessions.session import open_priced_model
 
@@ -168,7 +166,7 @@ def rerun(shared: Flags, revision: str, name: str, app: str) -> None:
     priced_model = open_priced_model(None, chosen, other or repository.at(before).app)
     for turn in run_again(repository, before, name, priced_model, other, turn_options(shared, chosen)):
         if shared.as_json:
-            emit(to_json(turn))
+            print_result(turn)
         else:
             say_line(turn.text)
         for warning in turn.warnings:

@@ -219,7 +219,7 @@ def _solve(
     shared: Flags, chosen: "Settings", solving: "ReasonRun", text: str, trace: "Trace", *, print_trace: bool
 ) -> None:
     from taiwa.cli.chat import InterruptHandler
-    from taiwa.operations.results import rationale_to_json
+    from taiwa.operations.result_json import rationale_to_json
     from taiwa.sessions.session import open_priced_model
     from taiwa.sessions.stored_solve import solve_and_store as run
 
@@ -357,7 +357,7 @@ class Trace:
 
     def end(self, found: "Rationale", spent: "RunUsage") -> None:
         """Record the end of the run."""
-        from taiwa.operations.results import reported_usage_to_json
+        from taiwa.operations.result_json import reported_usage_to_json
 
         self.add(
             {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import Flags, flags
-from taiwa.cli.output import emit, say_line, table, tell
+from taiwa.cli.output import emit, print_result, say_line, table, tell
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json
@@ -176,11 +176,11 @@ def cost(shared: Flags, by: "Axis") -> None:
     taiwa cost --by day --json
     """
     from taiwa.models.pricing import format_cost
-    from taiwa.operations.results import CostResult, to_json
+    from taiwa.operations.results import CostResult
 
     lines = shared.repository().store.costs(by)
     if shared.as_json:
-        emit(to_json(CostResult(by, tuple(lines))))
+        print_result(CostResult(by, tuple(lines)))
         return
     if not lines:
         tell("nothing was spent yet")

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
-from taiwa.kernel.records import Json
 from taiwa.models.http_api.embeddings import Endpoint, by_meaning, caught_up, open_embedder
-from taiwa.operations.results import FindResult, MarkedPassage, to_json
+from taiwa.operations.results import EmbeddingsResult, FindResult, MarkedPassage
 from taiwa.retrieval import Index, Library, ScopedRetriever
-from taiwa.retrieval.types import ENOUGH, DocumentListing, EmbedderChoice, Gain, IndexSummary
+from taiwa.retrieval.types import ENOUGH, EmbedderChoice, IndexSummary
 from taiwa.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
     from taiwa.retrieval.ingest import Progress, RefreshReport
 
 __all__ = [
-    "EMBEDDINGS_OFF", "EmbeddingsResult", "FindOptions", "IndexOptions", "Reporter", "describe_embeddings", "document_to_json",
+    "EMBEDDINGS_OFF", "FindOptions", "IndexOptions", "Reporter", "describe_embeddings",
     "embeddings_of", "find", "find_indexes", "index_folder", "open_library",
-    "refreshed_to_json", "summary_to_json",
 ]  # fmt: skip
 
 EMBEDDINGS_OFF = "off"
@@ -96,24 +94,6 @@ class IndexOptions:
         folder = Path(self.embeddings).expanduser()
         is_folder = self.embeddings not in ("", EMBEDDINGS_OFF) and folder.is_dir()
         return str(folder.resolve()) if is_folder else self.embeddings
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddingsResult:
-    """The embeddings of an index: the model, its vectors, and whether they improve the ranking.
-
-    `vectors` is None where the reader of the index may not know their number; `made` counts those that are new.
-    """
-
-    meaning: EmbedderChoice
-    gain: Gain | None
-    vectors: int | None
-    made: int = field(default=0)
-
-    @property
-    def is_used(self) -> bool:
-        """Whether rankings by words and by embeddings are fused."""
-        return self.meaning.always or (self.gain is not None and self.gain.helps)
 
 
 @contextmanager
@@ -318,46 +298,3 @@ def describe_embeddings(found: EmbeddingsResult) -> str:
     if gain is not None and gain.helps:
         return f"fused: {figures}"
     return f"fused, because of --force-embeddings; {figures}" if found.meaning.always else f"not fused: {figures}"
-
-
-@to_json.register(EmbeddingsResult)
-def _embeddings(found: EmbeddingsResult) -> Json:
-    gain = found.gain
-    checked: dict[str, Json] | None = None
-    if gain is not None:
-        checked = {
-            "questions": gain.questions, "of": gain.of, "words": round(gain.words, 4), "fused": round(gain.fused, 4),
-            "low": round(gain.low, 4), "high": round(gain.high, 4),
-        }  # fmt: skip
-    return {
-        "place": found.meaning.place, "model": found.meaning.model, "vectors": found.vectors, "fused": found.is_used,
-        "forced": found.meaning.always, "gain": checked,
-    }  # fmt: skip
-
-
-def refreshed_to_json(summary: IndexSummary, done: "RefreshReport") -> dict[str, Json]:
-    """Return the result of indexing as JSON."""
-    problems: list[Json] = [{"path": each.path, "why": each.why} for each in done.problems]
-    return {
-        **summary_to_json(summary), "added": done.added, "changed": done.changed, "removed": done.removed, "same": done.same,
-        "seconds": round(done.seconds, 3), "problems": problems, "others": dict[str, Json](done.others or {}),
-    }  # fmt: skip
-
-
-def summary_to_json(summary: IndexSummary) -> dict[str, Json]:
-    """Return the summary of an index as JSON."""
-    return {
-        "index": summary.name, "folder": summary.root, "analyzer": summary.analyzer, "documents": summary.documents,
-        "passages": summary.passages, "characters": summary.characters, "not_read": summary.problems,
-    }  # fmt: skip
-
-
-def document_to_json(listed: DocumentListing) -> dict[str, Json]:
-    """Return a document of an index as JSON."""
-    known = listed.known
-    audience: list[Json] = [list[Json](clause) for clause in known.audience]
-    return {
-        "path": listed.path, "title": listed.title, "passages": listed.passages, "characters": listed.characters,
-        "bytes": known.size, "sha256": known.digest, "versions": listed.versions, "reader": known.reader,
-        "audience": audience, "problem": known.problem,
-    }  # fmt: skip

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeGuard, cast
 
-from taiwa.flows.extract import plain_json
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError, TaiwaError
 from taiwa.kernel.messages import (
     Constraint,
@@ -26,7 +25,6 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import Json
 from taiwa.operations.results import ExplainResult, GenerateResult, ParseResult, SchemaResult
 from taiwa.operations.text_files import read_file, read_json_object
-from taiwa.settings import Settings
 from taiwa.structured import OutputType, ParseOptions
 
 if TYPE_CHECKING:
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from taiwa.constraints.vocabulary import Vocabulary
     from taiwa.models.inprocess.generator import GeneratedText, InProcessModel, LoadedModel
     from taiwa.sessions.durable_turn import PricedModel
+    from taiwa.settings import Settings
 
 __all__ = [
     "CONSTRAINT_KINDS", "ConstraintKind", "ExplainOptions", "GenerateOptions", "SchemaStyle", "describe_constraint", "draw_automaton",
@@ -168,6 +167,8 @@ def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> Par
     Raises:
         ShapeError: the text does not hold a value of the type.
     """
+    from taiwa.flows.extract import plain_json
+
     found = output_type.read(text, ParseOptions(guess=guess, most_chars=MOST_PARSED_CHARS))
     return ParseResult(plain_json(output_type, found.value), tuple(found.fixes), found.guessed)
 
@@ -186,7 +187,7 @@ def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaRes
     return SchemaResult(style, texts, tokens, tuple(strict.moved), tuple(strict.lost))
 
 
-def generate(settings: Settings, options: GenerateOptions, on_text: Callable[[str], None]) -> list[GenerateResult]:
+def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[str], None]) -> list[GenerateResult]:
     """Ask the model under the constraint; a single answer is passed to `on_text` while it is written.
 
     Raises:
