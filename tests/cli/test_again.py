@@ -201,7 +201,7 @@ def test_replay_checks_every_hash_and_calls_nothing(talked: Taiwa, speaker: Spea
     done = talked.ok("replay")
 
     assert done.out == "3 nodes, 2 recorded answers, 0 model calls: every state has its recorded hash\n"
-    assert [row["fault"] for row in talked.ok("replay", "--json").json] == ["", "", ""]
+    assert [row["problem"] for row in talked.ok("replay", "--json").json] == ["", "", ""]
     assert talked.ok("replay", "chat-1~1", "-v").lines[0].split() == ["turn", "node", "kind", "calls", "result"]
     assert not speaker.requests
 
@@ -218,7 +218,7 @@ def test_replay_follows_repairs_and_edits_and_changes_of_app(taiwa: Taiwa, speak
     assert [(row["kind"], row["calls"]) for row in rows] == [
         ("root", 0), ("turn", 2), ("turn", 2), ("edit", 0), ("app", 0), ("turn", 1),
     ]  # fmt: skip
-    assert [row["fault"] for row in rows] == [""] * 6
+    assert [row["problem"] for row in rows] == [""] * 6
 
 
 def test_replay_says_when_a_turn_would_end_elsewhere(talked: Taiwa, place: Place) -> None:

@@ -16,7 +16,7 @@ def test_built_in_apps_are_listed_and_one_s_own_go_before_them(taiwa: Taiwa, app
 
     assert set(rows) == {"ask", "broken", "chat", "code", "linguistic", "novel", "order", "translate"}
     assert (rows["chat"]["origin"], rows["chat"]["about"]) == ("yours", "Mine")
-    assert rows["broken"]["fault"]
+    assert rows["broken"]["problem"]
     assert taiwa.ok("apps", "list").lines[0].split() == ["app", "origin", "about"]
 
 
@@ -41,7 +41,7 @@ def test_every_fault_is_named_with_its_line(taiwa: Taiwa, apps: Callable[[str, s
     assert "did you mean" in checked.out
     assert checked.err.endswith("the app cannot be opened\n")
     told = taiwa("apps", "check", "tutor", "--json").json
-    assert {4, 6} <= {fault["line"] for fault in told["faults"]}
+    assert {4, 6} <= {problem["line"] for problem in told["problems"]}
 
 
 def test_a_broken_app_is_not_opened_and_its_line_is_named(

@@ -187,7 +187,7 @@ def test_a_conversation_is_had_line_by_line_and_taught(taiwa: Taiwa, folder: Pat
     assert "    2. Paid leave (1)" in said.lines
     assert "Everybody has ten days of paid leave. [1]" in said.lines
     assert "how welcome questions back are: " in said.err
-    assert taiwa.ok("user", "show", "ann", "--json").json["verdicts"] == {"good": 1, "should_not_have_asked": 1}
+    assert taiwa.ok("user", "show", "ann", "--json").json["feedback"] == {"good": 1, "should_not_have_asked": 1}
 
 
 def test_feedback_needs_somebody_to_learn_of(taiwa: Taiwa, folder: Path) -> None:

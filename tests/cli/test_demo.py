@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.cli.demo import INSTRUCTION, PARTS, Part, Show, Step, at_home
+from taiwa.cli.demo import INSTRUCTION, PARTS, Demo, DemoPart, DemoStep, at_home
 from taiwa.flows.solve.solve import STEPS as STEPS_OF_SOLVE
 from tests.cli.conftest import Place, Result, Taiwa
 from tests.cli.terminal import Terminal
@@ -40,7 +40,7 @@ def test_every_step_comes_out_as_it_was_meant(shown: Result) -> None:
 def test_it_shows_the_commands_that_it_runs(shown: Result) -> None:
     commands = [line[2:] for line in shown.lines if line.startswith("$ ")]
 
-    assert commands == [step.command.replace("{said}", f'"{step.said}"' if step.said != "1" else "1") for step in STEPS]
+    assert commands == [step.command.replace("{text}", f'"{step.text}"' if step.text != "1" else "1") for step in STEPS]
 
 
 @pytest.mark.slow
@@ -91,17 +91,17 @@ def test_it_leaves_nothing_behind(taiwa: Taiwa, place: Place, monkeypatch: pytes
     assert place.config.read_text() == 'model: "openai:mine"\n'
 
 
-def only(*steps: Step) -> Part:
-    return Part(SAME, steps, "taiwa demo")
+def only(*steps: DemoStep) -> DemoPart:
+    return DemoPart(SAME, steps, "taiwa demo")
 
 
 def test_a_step_that_goes_otherwise_is_told_in_one_line_and_the_rest_is_shown(
     taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = (
-        only(Step(SAME, 'taiwa tools call calculator "1+1"', shows="3")),
-        only(Step(SAME, "taiwa why nothing -s nobody")),
-        only(Step(SAME, 'taiwa tools call calculator "1+1"', shows="2")),
+        only(DemoStep(SAME, 'taiwa tools call calculator "1+1"', shows="3")),
+        only(DemoStep(SAME, "taiwa why nothing -s nobody")),
+        only(DemoStep(SAME, 'taiwa tools call calculator "1+1"', shows="2")),
     )
     monkeypatch.setattr("taiwa.cli.demo.PARTS", parts)
 
@@ -116,8 +116,8 @@ def test_a_step_that_goes_otherwise_is_told_in_one_line_and_the_rest_is_shown(
 
 
 def test_a_reply_is_left_out_where_nothing_was_asked_back(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
-    call = Step(SAME, 'taiwa tools call calculator "1+1"')
-    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(call, Step(SAME, "taiwa ask -c 1", reply=True)),))
+    call = DemoStep(SAME, 'taiwa tools call calculator "1+1"')
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(call, DemoStep(SAME, "taiwa ask -c 1", reply=True)),))
 
     assert "taiwa ask" not in taiwa.ok("demo").out
 
@@ -126,7 +126,7 @@ def test_a_store_that_breaks_on_the_way_is_told_by_each_step(
     tmp_path: Path, place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "demo.db").write_text("no store at all" * 100)
-    show = Show()
+    show = Demo()
 
     with at_home(tmp_path):
         show.part(2, PARTS[1])
@@ -159,7 +159,7 @@ def test_an_input_that_ends_ends_it_politely(taiwa: Taiwa, typed: str) -> None:
     "typed", ["--help", "$(reboot) `x` \"y\" 'z' \\", "\x1b[2J\x07", "a" * 5_000, "-m openai:x", "😀 水"]
 )
 def test_whatever_is_typed_is_said_and_not_obeyed(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
-    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(Step(SAME, "taiwa say order -s desk {said}", "Tea.")),))
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(DemoStep(SAME, "taiwa say order -s desk {text}", "Tea.")),))
 
     shown = taiwa.ok("demo", "-i", input=typed + "\n")
 
@@ -169,7 +169,7 @@ def test_whatever_is_typed_is_said_and_not_obeyed(taiwa: Taiwa, monkeypatch: pyt
 
 
 def test_bytes_that_are_no_text_are_asked_for_again(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(Step(SAME, "taiwa tools call calculator {said}", "1+1")),))
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(DemoStep(SAME, "taiwa tools call calculator {text}", "1+1")),))
 
     shown = taiwa.ok("demo", "-i", input=b"\xff\xfe\n\n")
 

@@ -18,23 +18,23 @@ def test_a_person_is_set_shown_and_listed(taiwa: Taiwa) -> None:
     assert found["facts"] == {"office": "京都"}
     assert found["language"] == "ja"
     assert found["thresholds"]["asking"] == 0.8
-    assert found["learnt"] == {"welcome": 0.5, "unclear": 2}
-    assert taiwa.ok("user", "list", "--json").json == [{"user": "ann", "verdicts": 0, "sessions": 0}]
+    assert found["learned"] == {"welcome": 0.5, "unclear": 2}
+    assert taiwa.ok("user", "list", "--json").json == [{"user": "ann", "feedback": 0, "sessions": 0}]
     assert "京都" in taiwa.ok("user", "show", "ann").out
 
 
 def test_feedback_moves_what_is_shown_and_can_be_forgotten(taiwa: Taiwa) -> None:
     taiwa.ok("user", "set", "ann")
-    taiwa.ok("user", "tell", "ann", "should not have asked")
-    taiwa.ok("user", "tell", "ann", "/bad", "--asked")
+    taiwa.ok("user", "rate", "ann", "should not have asked")
+    taiwa.ok("user", "rate", "ann", "/bad", "--asked")
 
     found = taiwa.ok("user", "show", "ann", "--json").json
-    assert found["learnt"]["welcome"] < 0.5
-    assert found["learnt"]["unclear"] > 2
-    assert found["verdicts"] == {"should_not_have_asked": 1, "bad": 1}
+    assert found["learned"]["welcome"] < 0.5
+    assert found["learned"]["unclear"] > 2
+    assert found["feedback"] == {"should_not_have_asked": 1, "bad": 1}
     assert "bad 1, should_not_have_asked 1" in taiwa.ok("user", "show", "ann").out
     assert taiwa.ok("user", "reset", "ann", "--json").json == {"user": "ann", "deleted": 2}
-    assert taiwa.ok("user", "show", "ann", "--json").json["learnt"]["welcome"] == 0.5
+    assert taiwa.ok("user", "show", "ann", "--json").json["learned"]["welcome"] == 0.5
 
 
 def test_a_profile_goes_out_and_comes_in_again(taiwa: Taiwa, place: Place) -> None:
@@ -47,7 +47,7 @@ def test_a_profile_goes_out_and_comes_in_again(taiwa: Taiwa, place: Place) -> No
 
     found = taiwa.ok("user", "export", "bob", "--json").json
     assert (found["user"], found["facts"], found["thresholds"]["rounds"]) == ("bob", {"office": "Kyoto"}, 1.0)
-    assert (found["verdicts"], found["sessions"]) == ([], [])
+    assert (found["feedback"], found["sessions"]) == ([], [])
 
 
 def test_a_person_is_removed(taiwa: Taiwa) -> None:
@@ -62,7 +62,7 @@ def test_mistakes_are_told_in_one_line(taiwa: Taiwa) -> None:
         (("show", "bob"), "user 'bob' not found"),
         (("set", "ann", "asking=9"), "from 0 to 1"),
         (("set", "ann", "office"), "KEY=VALUE"),
-        (("tell", "ann", "meh"), "is no verdict"),
+        (("rate", "ann", "meh"), "is no verdict"),
         (("set", "ann", "--file", "none.yaml"), "No such file"),
     ):
         result = taiwa("user", *words)

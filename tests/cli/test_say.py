@@ -199,7 +199,7 @@ WRONG = {
     "ten megabytes": (
         ("say", "-"),
         b"x" * 10_000_000,
-        "standard input is too large; a turn can have 2,000,000 characters",
+        "standard input is too large; a turn has at most 2,000,000 characters",
     ),
     "three million characters": (
         ("say", "-"),

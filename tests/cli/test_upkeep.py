@@ -21,7 +21,7 @@ def talked(taiwa: Taiwa, speaker: Speaker) -> Taiwa:
 
 def test_a_sound_store_is_called_sound(talked: Taiwa) -> None:
     assert talked.ok("fsck").out == "4 nodes: every hash is right\n"
-    assert talked.ok("fsck", "--json").json == {"nodes": 4, "faults": []}
+    assert talked.ok("fsck", "--json").json == {"nodes": 4, "problems": []}
 
 
 def test_a_damaged_node_is_named_and_what_was_said_is_not_shown(talked: Taiwa, place: Place) -> None:

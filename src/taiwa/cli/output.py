@@ -30,8 +30,23 @@ if TYPE_CHECKING:
     from taiwa.structured import Fix
 
 __all__ = [
-    "attempt_lines", "bill_line", "console", "emit", "enforcement_lines", "errors", "fix_lines", "inert", "plain", "pretty",
-    "print_preview", "print_result", "print_stream", "say_line", "table", "tell", "wait_for_turn",
+    "attempt_lines",
+    "bill_line",
+    "console",
+    "enforcement_lines",
+    "errors",
+    "fix_lines",
+    "inert",
+    "plain",
+    "pretty",
+    "print_json",
+    "print_line",
+    "print_notice",
+    "print_preview",
+    "print_result",
+    "print_stream",
+    "table",
+    "wait_for_turn",
 ]  # fmt: skip
 
 INTERRUPTED = "the answer was interrupted"
@@ -73,7 +88,7 @@ def errors() -> "Console":
     return Console(stderr=True, highlight=False, soft_wrap=True, emoji=False, markup=False)
 
 
-def emit(item: Json) -> None:
+def print_json(item: Json) -> None:
     """Print one JSON object on one line, for programs."""
     click.echo(inert(json.dumps(item, ensure_ascii=False)))
 
@@ -82,7 +97,7 @@ def print_result(result: object) -> None:
     """Print the result of an operation as one JSON object on one line."""
     from taiwa.operations.result_json import to_json
 
-    emit(to_json(result))
+    print_json(to_json(result))
 
 
 def inert(text: str) -> str:
@@ -90,7 +105,7 @@ def inert(text: str) -> str:
     return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def say_line(text: str, style: str = "") -> None:
+def print_line(text: str, style: str = "") -> None:
     """Print a line of a result."""
     if not style or not sys.stdout.isatty():
         click.echo(plain(text))
@@ -98,7 +113,7 @@ def say_line(text: str, style: str = "") -> None:
         console().print(plain(text), style=style)
 
 
-def tell(text: str, style: str = "dim") -> None:
+def print_notice(text: str, style: str = "dim") -> None:
     """Print a notice to standard error."""
     if sys.stderr.isatty():
         errors().print(plain(text), style=style)
@@ -117,7 +132,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[
         for column, cell in enumerate(line):
             pad = " " * (widths[column] - cell_len(cell))
             cells.append(pad + cell if column in right else cell + pad)
-        say_line("  ".join(cells).rstrip(), "bold" if heads and number == 0 else "")
+        print_line("  ".join(cells).rstrip(), "bold" if heads and number == 0 else "")
 
 
 def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbose: bool = False) -> "TurnResult":
@@ -144,7 +159,7 @@ def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbos
             else:
                 notes.append(event)
     except KeyboardInterrupt:
-        tell("\n" + _("the turn was cut off; taiwa resume finishes it without paying again"))
+        print_notice("\n" + _("the turn was cut off; taiwa resume finishes it without paying again"))
         raise
     finally:
         if turn is None and first and not as_json:
@@ -157,7 +172,7 @@ def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbos
     _print_notes([note for note in notes if turn.text or note.text != INTERRUPTED], verbose=verbose)
     if verbose:
         waited = _("first word after {seconds} s", seconds=f"{first:.2f}")
-        tell(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)} · {waited}")
+        print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)} · {waited}")
     return turn
 
 
@@ -184,9 +199,11 @@ def print_preview(preview: "RequestPreview", *, as_json: bool) -> None:
     if as_json:
         print_result(preview)
         return
-    say_line(request_text(preview.request))
+    print_line(request_text(preview.request))
     if preview.cached_tokens:
-        tell(f"about {preview.cached_tokens:,} of them are the prefix of the last request, which a prefix cache holds")
+        print_notice(
+            f"about {preview.cached_tokens:,} of them are the prefix of the last request, which a prefix cache holds"
+        )
 
 
 def _dimmed(text: str) -> str:
@@ -201,7 +218,7 @@ def _print_notes(notes: "list[Notice]", *, verbose: bool) -> None:
         if interrupted and note.code == "turn" and note.text != INTERRUPTED:
             continue
         if note.level == "warning" or verbose:
-            tell(_warning(note.text), "yellow")
+            print_notice(_warning(note.text), "yellow")
 
 
 def _warning(text: str) -> str:

@@ -95,27 +95,27 @@ to_json.register(TurnResult)(turn_to_json)
 
 
 def ask_to_json(question: str, turn: TurnResult, ask: "AskResult | None" = None) -> dict[str, Json]:
-    """Return a turn that looked things up as JSON: the question, the decision, the passages, the answer, and the bill."""
+    """Return a turn of the app `ask` as JSON: the question, the decision, the passages, the answer, and the bill."""
     ask = ask or turn.ask
-    assert ask is not None, "the turn of an app that looks things up has a result"
+    assert ask is not None, "a turn of the app ask has a result"
     delta = ask.to_delta()
     cited = [citation for claim in _rows(delta.get("claims")) for citation in _rows(claim.get("citations"))]
-    kept = ("act", "policy", "reasons", "language", "numbers", "scores", "evidence", "query", "queries", "passages")
-    answered = ("documented", "is_uncertain", "source", "missing", "assumption", "case")
+    decision = ("act", "policy", "reasons", "language", "numbers", "scores", "evidence", "query", "queries", "passages")
+    answer = ("documented", "is_uncertain", "source", "missing", "assumption", "case")
     return {
         "question": question,
-        **{name: delta.get(name) for name in kept},
+        **{name: delta.get(name) for name in decision},
         "answer": delta.get("answer") if ask.act_name == "search" else None,
         "claims": delta.get("claims") or [],
         "citations": [each for at, each in enumerate(cited) if each not in cited[:at]],
         "options": delta.get("options") or [],
-        **{name: delta.get(name) for name in answered},
+        **{name: delta.get(name) for name in answer},
         **{name: each for name, each in turn_to_json(turn).items() if name != "delta"},
     }
 
 
-def _rows(held: Json) -> list[dict[str, Json]]:
-    return [each for each in held if isinstance(each, dict)] if isinstance(held, list) else []
+def _rows(value: Json) -> list[dict[str, Json]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 @to_json.register(SolveResult)
@@ -334,7 +334,7 @@ def _value(entry: ValueEntry) -> Json:
 
 @to_json.register(Replayed)
 def _replayed(row: Replayed) -> Json:
-    return {"node": row.hash, "kind": row.kind, "turn": row.turn, "calls": row.calls, "fault": row.fault}
+    return {"node": row.hash, "kind": row.kind, "turn": row.turn, "calls": row.calls, "problem": row.fault}
 
 
 @to_json.register(BatchRow)
