@@ -54,16 +54,16 @@ def tracked() -> Iterator[tuple[str, str]]:
         "../" + "shared/x",
     ],
 )
-def test_a_betrayal_is_seen(line: str) -> None:
+def test_a_forbidden_name_is_found(line: str) -> None:
     assert list(betrayals("docs/page.md", line))
 
 
 @pytest.mark.parametrize("line", ["the session goes to work/rest", "$HOME/.config", "an issue tracker", "sk-fake-key"])
-def test_ordinary_words_pass(line: str) -> None:
+def test_ordinary_words_are_allowed(line: str) -> None:
     assert not list(betrayals("docs/page.md", line))
 
 
-def test_only_tests_speak_of_the_data_beside_the_checkout() -> None:
+def test_only_tests_may_name_the_data_beside_the_checkout() -> None:
     line = "shared/" + "data"
 
     assert list(betrayals("src/taiwa/apps/load.py", line))

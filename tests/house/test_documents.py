@@ -26,7 +26,7 @@ def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def test_a_dead_link_is_seen(tmp_path: Path) -> None:
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
     (tmp_path / "there.md").touch()
 
     found = list(dead_links("[a](there.md#part) [b](gone.md) [c](https://example.org)", tmp_path))
@@ -35,7 +35,7 @@ def test_a_dead_link_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
-def test_its_links_lead_somewhere(path: Path) -> None:
+def test_links_are_not_dead(path: Path) -> None:
     assert not list(dead_links(path.read_text(encoding="utf-8"), path.parent))
 
 

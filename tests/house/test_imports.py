@@ -80,7 +80,7 @@ def loaded_by(statement: str) -> set[str]:
         ("taiwa.store.open", "import importlib\nimportlib.import_module('rich.table')"),
     ],
 )
-def test_a_library_out_of_its_place_is_seen(module: str, text: str) -> None:
+def test_an_import_outside_the_allowed_packages_is_found(module: str, text: str) -> None:
     assert list(strays(Source(module, text)))
 
 
@@ -93,11 +93,11 @@ def test_a_library_out_of_its_place_is_seen(module: str, text: str) -> None:
         ("taiwa.kernel.runtime", "import json\nfrom taiwa.kernel import values"),
     ],
 )
-def test_a_library_in_its_place_passes(module: str, text: str) -> None:
+def test_an_import_in_an_allowed_package_is_accepted(module: str, text: str) -> None:
     assert not list(strays(Source(module, text)))
 
 
-def test_every_library_is_imported_in_its_place_only() -> None:
+def test_every_library_is_imported_only_where_it_is_allowed() -> None:
     found = [complaint for source in sources() for complaint in strays(source)]
 
     assert not found, "\n".join(found)

@@ -58,7 +58,7 @@ def test_the_wheel_holds_the_typed_package_and_its_licence_only(workplace: Workp
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"taiwa"}
 
 
-def test_the_wheel_holds_the_model_that_comes_along_for_everybody_to_read(workplace: Workplace) -> None:
+def test_the_wheel_holds_the_weights_of_the_built_in_model_readable_for_all_users(workplace: Workplace) -> None:
     held = {each.filename: each for each in zipfile.ZipFile(workplace.wheel).infolist()}
 
     data = [held[f"taiwa/models/builtin/data/{name}"] for name in ("weights.safetensors", "vocabulary.json")]

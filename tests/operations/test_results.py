@@ -105,13 +105,13 @@ def test_a_question_to_documents_is_one_object(repository: Repository, settings:
 
     assert turn.ask is not None
     assert turn.ask.is_answered
-    told = ask_to_json("how many days", turn)
-    assert (told["act"], told["answer"], told["source"]) == (
+    data = ask_to_json("how many days", turn)
+    assert (data["act"], data["answer"], data["source"]) == (
         "search",
         "Everybody has ten days of paid leave.",
         "extractive",
     )
-    assert told["is_uncertain"] is None
+    assert data["is_uncertain"] is None
 
 
 def test_types_and_constraints_are_json(tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def test_usage_that_a_call_did_not_report_is_not_known() -> None:
     cut = RunUsage(2, usage=Usage(3, 4), calls_without_usage=1, cost=None, estimated=Usage(5, 6))
 
     assert usage_to_json(cut) is None
-    told = reported_usage_to_json(cut)
-    assert (told["input_tokens"], told["calls_without_usage"], told["max_unreported_output_tokens"]) == (3, 1, 6)
+    data = reported_usage_to_json(cut)
+    assert (data["input_tokens"], data["calls_without_usage"], data["max_unreported_output_tokens"]) == (3, 1, 6)
 
 
 def test_anything_else_is_not_a_result() -> None:

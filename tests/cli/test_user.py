@@ -5,12 +5,12 @@ from pathlib import Path
 from tests.cli.conftest import Place, Taiwa
 
 
-def test_nobody_is_known_at_first(taiwa: Taiwa) -> None:
+def test_there_are_no_users_at_first(taiwa: Taiwa) -> None:
     assert "there are no users yet" in taiwa.ok("user", "list").err
     assert taiwa.ok("user", "list", "--json").json == []
 
 
-def test_a_person_is_set_shown_and_listed(taiwa: Taiwa) -> None:
+def test_a_user_is_set_shown_and_listed(taiwa: Taiwa) -> None:
     taiwa.ok("user", "set", "ann", "office=Osaka", "部署=営業", "language=ja", "asking=0.8")
     taiwa.ok("user", "set", "ann", "office=京都", "部署=")
 
@@ -23,7 +23,7 @@ def test_a_person_is_set_shown_and_listed(taiwa: Taiwa) -> None:
     assert "京都" in taiwa.ok("user", "show", "ann").out
 
 
-def test_feedback_moves_what_is_shown_and_can_be_forgotten(taiwa: Taiwa) -> None:
+def test_feedback_changes_thresholds_and_can_be_reset(taiwa: Taiwa) -> None:
     taiwa.ok("user", "set", "ann")
     taiwa.ok("user", "rate", "ann", "should not have asked")
     taiwa.ok("user", "rate", "ann", "/bad", "--asked")
@@ -37,7 +37,7 @@ def test_feedback_moves_what_is_shown_and_can_be_forgotten(taiwa: Taiwa) -> None
     assert taiwa.ok("user", "show", "ann", "--json").json["learned"]["welcome"] == 0.5
 
 
-def test_a_profile_goes_out_and_comes_in_again(taiwa: Taiwa, place: Place) -> None:
+def test_an_exported_profile_can_be_read_again(taiwa: Taiwa, place: Place) -> None:
     taiwa.ok("user", "set", "ann", "office=Osaka", "rounds=1")
     written = taiwa.ok("user", "export", "ann").out
     file = Path(place.folder) / "ann.yaml"
@@ -50,14 +50,14 @@ def test_a_profile_goes_out_and_comes_in_again(taiwa: Taiwa, place: Place) -> No
     assert (found["feedback"], found["sessions"]) == ([], [])
 
 
-def test_a_person_is_removed(taiwa: Taiwa) -> None:
+def test_a_user_is_removed(taiwa: Taiwa) -> None:
     taiwa.ok("user", "set", "ann")
     taiwa.ok("user", "remove", "ann")
 
     assert taiwa.ok("user", "list", "--json").json == []
 
 
-def test_mistakes_are_told_in_one_line(taiwa: Taiwa) -> None:
+def test_invalid_input_is_an_error_of_one_line(taiwa: Taiwa) -> None:
     for words, expected in (
         (("show", "bob"), "user 'bob' not found"),
         (("set", "ann", "asking=9"), "from 0 to 1"),
