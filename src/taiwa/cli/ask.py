@@ -1,4 +1,4 @@
-"""Questions to documents, and the users who ask: ask, user."""
+"""Questions to documents, and user profiles: ask, user."""
 
 import re
 import sys

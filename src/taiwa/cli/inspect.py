@@ -1,4 +1,4 @@
-"""Look at conversations: log, show, search, state, diff, why, export, import."""
+"""Inspect, export and import conversations: log, show, search, state, diff, why, export, import."""
 
 import json
 from collections.abc import Iterable

@@ -57,8 +57,8 @@ WARNINGS = (
     gettext_noop("the old turns could not be summarised; they stay in the prompt"),
 )
 """Warnings of a turn that have a translation."""
-MOST_PLACES = 5
-MOST_CLAUSES = 6
+MAX_PLACES = 5
+MAX_CLAUSES = 6
 SHOWN_CHARS = 200
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -122,7 +122,7 @@ def print_notice(text: str, style: str = "dim") -> None:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> None:
-    """Print aligned columns; wide characters count two cells. Columns `right` are right-aligned; without heads there is no head line."""
+    """Print aligned columns; wide characters count two cells. Columns `right` are right-aligned; an empty `heads` omits the head line."""
     from rich.cells import cell_len
 
     lines = [tuple(plain(cell).replace("\n", " ") for cell in row) for row in ((heads, *rows) if heads else rows)]
@@ -177,7 +177,7 @@ def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbos
 
 
 def wait_for_turn(events: "Iterable[TurnEvent]") -> "tuple[TurnResult, list[Notice]]":
-    """Return the result of a turn and its notes; its text is not printed."""
+    """Return the result of a turn and its notices; its text is not printed."""
     from taiwa.kernel.messages import TextDelta
     from taiwa.sessions.durable_turn import TurnResult
 
@@ -212,7 +212,7 @@ def _dimmed(text: str) -> str:
 
 
 def _print_notes(notes: "list[Notice]", *, verbose: bool) -> None:
-    """Print the warnings of a turn; that an interrupted answer has no delta is not one of them."""
+    """Print the warnings of a turn, except that an interrupted answer has no delta."""
     interrupted = any(note.text == INTERRUPTED for note in notes)
     for note in notes:
         if interrupted and note.code == "turn" and note.text != INTERRUPTED:
@@ -239,7 +239,9 @@ def bill_line(spent: "RunUsage") -> str:
         input=f"{usage.input_tokens:,}", cached=f"{usage.cache_read_tokens:,}", output=f"{usage.output_tokens:,}",
     )  # fmt: skip
     most, cost = spent.usage + spent.estimated, format_cost(spent.cost)
-    if spent.calls_without_usage and spent.estimated.input_tokens:  # a call that was cut is known from above
+    if (
+        spent.calls_without_usage and spent.estimated.input_tokens
+    ):  # only an upper bound of a call that was cut off is known
         tokens = _(
             "at most {input} in + {output} out tokens", input=f"{most.input_tokens:,}", output=f"{most.output_tokens:,}"
         )
@@ -270,8 +272,8 @@ def fix_lines(fixes: "Iterable[Fix]") -> list[str]:
     kinds = sorted(fixes, key=lambda fix: (fix.level, fix.code, fix.position))
     for (level, code), group in groupby(kinds, key=lambda fix: (fix.level, fix.code)):
         places = [f"{fix.position:,}" for fix in group]
-        more = f" and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
-        lines.append(f"repaired ({level}): {code} at character {', '.join(places[:MOST_PLACES])}{more}")
+        more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
+        lines.append(f"repaired ({level}): {code} at character {', '.join(places[:MAX_PLACES])}{more}")
     return lines
 
 
@@ -297,8 +299,8 @@ def enforcement_lines(enforcement: "Enforcement | None") -> list[str]:
     """Describe which clauses of a constraint were enforced while decoding, and which were checked: by JSON pointer and keyword."""
     if enforcement is None:
         return []
-    told = f"sent as {enforcement.way}" if enforcement.way else "not sent to the server"
-    lines = [f"enforced: {_listed(enforcement.enforced)} · {told}"]
+    method = f"sent as {enforcement.way}" if enforcement.way else "not sent to the server"
+    lines = [f"enforced: {_listed(enforcement.enforced)} · {method}"]
     if enforcement.promised:
         lines.append(f"promised by the server, not probed: {_listed(enforcement.promised)}")
     if enforcement.checked:
@@ -309,5 +311,5 @@ def enforcement_lines(enforcement: "Enforcement | None") -> list[str]:
 
 
 def _listed(clauses: Sequence[str]) -> str:
-    more = f" and {len(clauses) - MOST_CLAUSES} more" if len(clauses) > MOST_CLAUSES else ""
-    return (", ".join(clauses[:MOST_CLAUSES]) or "nothing") + more
+    more = f" and {len(clauses) - MAX_CLAUSES} more" if len(clauses) > MAX_CLAUSES else ""
+    return (", ".join(clauses[:MAX_CLAUSES]) or "nothing") + more

@@ -1,4 +1,4 @@
-"""The bill, and maintenance of the store: cost, fsck, gc, delete."""
+"""Costs, and maintenance of the store: cost, fsck, gc, delete."""
 
 import sys
 from contextlib import suppress

@@ -26,13 +26,13 @@ __all__ = [
 EMBEDDINGS_OFF = "off"
 WAIT = 600.0
 """Seconds to wait for another process that is indexing the same folder."""
-MOST_NAMES = 1_000
-PART = 0.1
-"""The share of an index that must be new before the check of its embeddings is repeated."""
+MAX_NAMES = 1_000
+RECHECK_SHARE = 0.1
+"""The share of new passages from which the check of the embeddings is repeated."""
 
 
 def _ignore(_: str) -> None:
-    """Report nothing."""
+    """Ignore a report."""
 
 
 def _no_progress() -> "AbstractContextManager[Progress]":
@@ -130,7 +130,7 @@ def find_indexes(
     Embeddings are used too where an index has them and they improve its ranking.
 
     Raises:
-        InputError: a word is neither an index nor a folder, or there is no index.
+        InputError: a name is neither an index nor a folder, or no index exists.
     """
     found = [_index(library, name, settings, reporter) for name in dict.fromkeys(names)] or [
         by_meaning(library.index(name), settings) for name in library.names()
@@ -165,9 +165,9 @@ def index_folder(
         TaiwaError: the embedder cannot be opened; a new index is removed again.
     """
     before = library.names()
-    word = options.folder
-    known = library.index(word) if not Path(word).is_dir() and word in before else None
-    index = known or _index_of(library, word, options.name, options.language.lower())
+    folder = options.folder
+    known = library.index(folder) if not Path(folder).is_dir() and folder in before else None
+    index = known or _index_of(library, folder, options.name, options.language.lower())
     try:
         embedder = _choose_embedder(index, options, settings)
     except TaiwaError:
@@ -190,7 +190,7 @@ def _index_of(library: Library, folder: str, name: str = "", language: str = "en
     if name:
         return library.make(folder, name, language)
     base = Path(folder).resolve().name or "root"
-    for number in range(1, MOST_NAMES):
+    for number in range(1, MAX_NAMES):
         free = base if number == 1 else f"{base}-{number}"
         if free in library.names():
             continue
@@ -200,7 +200,7 @@ def _index_of(library: Library, folder: str, name: str = "", language: str = "en
             # Another process took the name first; if for the same folder, its index will do.
             if (made := library.of(folder)) is not None:
                 return made
-    raise ConflictError(f"{MOST_NAMES} indexes are named like {base!r}; choose another --name")
+    raise ConflictError(f"{MAX_NAMES} indexes are named like {base!r}; choose another --name")
 
 
 def _refresh(index: Index, reporter: Reporter) -> "RefreshReport":
@@ -214,7 +214,7 @@ def _refresh(index: Index, reporter: Reporter) -> "RefreshReport":
 
 
 def _choose_embedder(index: Index, options: IndexOptions, settings: Settings) -> "Embedder | None":
-    """Open the embedder that is asked for and store it as that of the index; None where the index keeps its own."""
+    """Open the embedder of the options and store it as that of the index; None where the index keeps its own."""
     before, place = index.backend.meaning(), options.embedder
     if place == EMBEDDINGS_OFF:
         index.backend.choose(None)
@@ -243,7 +243,7 @@ def _embed(
     with reporter.progress() as moved:
         made = fused.make_vectors(lambda done: moved(done, missing, "vectors"))
     index.backend.keep_vectors(embedder.name)
-    if whole and (options.embedder or made >= PART * whole or _is_unchecked(fused)):
+    if whole and (options.embedder or made >= RECHECK_SHARE * whole or _is_unchecked(fused)):
         with suppress(InputError):  # too few questions: the last check holds, and `describe_embeddings` says so
             gain_of(fused, asked=own_sentences(fused.backend))
     return made
@@ -262,7 +262,7 @@ def _open_embedder(
 
 
 def _is_unchecked(fused: "HybridIndex") -> bool:
-    """Whether no check was made, or users have meanwhile given enough feedback to check with their questions."""
+    """Return whether no check was made, or users have since given enough feedback to check with their questions."""
     gain = fused.backend.gain(fused.embedder.name)
     if gain is None:
         return True
@@ -279,7 +279,7 @@ def embeddings_of(index: Index, *, is_owner: bool = True, made: int = 0) -> Embe
 
 
 def describe_embeddings(found: EmbeddingsResult) -> str:
-    """Say whether both rankings are fused, and why.
+    """Describe whether both rankings are fused, and why.
 
     >>> from taiwa.retrieval.types import EmbedderChoice, Gain
     >>> describe_embeddings(EmbeddingsResult(EmbedderChoice("m", "m-1"), Gain(50, 0.5, 0.52, -0.01, 0.05), 9))
