@@ -111,13 +111,13 @@ def code_lines(text: str) -> int:
     return sum(1 for line in code - strings if line <= len(lines) and lines[line - 1].strip())
 
 
-def import_graph(found: Iterable[Source], *, types: bool = False) -> dict[str, set[str]]:
+def import_graph(modules: Iterable[Source], *, types: bool = False) -> dict[str, set[str]]:
     """Map each module to those that it imports, in functions too; with `types` also under `TYPE_CHECKING`.
 
     `from taiwa.a import b` leads to the module `taiwa.a.b` if it exists, and else to `taiwa.a`; the implicit import of a
     package before its modules does not count. The package `taiwa` itself is left out: its table of public names is lazy.
     """
-    known = {source.module: source for source in found if source.module != PACKAGE}
+    known = {source.module: source for source in modules if source.module != PACKAGE}
     return {
         name: {
             whole if whole in known else module
@@ -214,11 +214,11 @@ def trace(folder: Path, *words: str) -> Trace:
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"taiwa {' '.join(words)} failed:\n{done.stdout}{done.stderr}")
-    found = json.loads(report.read_text(encoding="utf-8"))
+    loaded = json.loads(report.read_text(encoding="utf-8"))
     functions, classes = (
-        frozenset(name for name in found[kind] if not is_entry(Path(name))) for kind in ("functions", "classes")
+        frozenset(name for name in loaded[kind] if not is_entry(Path(name))) for kind in ("functions", "classes")
     )
-    return Trace(functions, functions | classes, frozenset(found["modules"]))
+    return Trace(functions, functions | classes, frozenset(loaded["modules"]))
 
 
 def processor_ms(folder: Path, *words: str) -> float:
@@ -258,8 +258,8 @@ def process_figures(folder: Path) -> Iterator[Figure]:
     """Yield what commands load and cost."""
     with FaultServer() as server:
         server.plays(speech("Hello!\n@@delta\n{}"))
-        said = trace(folder, "say", "Hi", "--model", f"{server.base_url}#test-model")
-    asked = trace(folder, "ask", QUESTION)
+        say = trace(folder, "say", "Hi", "--model", f"{server.base_url}#test-model")
+    ask = trace(folder, "ask", QUESTION)
     (folder / "answer.txt").write_text('{"a": 1}', encoding="utf-8")
     (folder / "schema.json").write_text(
         '{"type": "object", "properties": {"a": {"type": "integer"}}}', encoding="utf-8"
@@ -267,10 +267,10 @@ def process_figures(folder: Path) -> Iterator[Figure]:
     loaded = trace(folder, PARSE, "answer.txt", "--type", "schema.json").modules
     ours = sum(name == PACKAGE or name.startswith(f"{PACKAGE}.") for name in loaded)
     note = "a function body runs; class bodies and the module level, which an import runs, do not count"
-    yield Figure("files run by say", len(said.functions), f"taiwa say over HTTP: {note}")
-    yield Figure("say, with classes", len(said.bodies), "class bodies included")
-    yield Figure("files run by ask", len(asked.functions), "taiwa ask of the built-in handbook; counted likewise")
-    yield Figure("ask, with classes", len(asked.bodies), "class bodies included")
+    yield Figure("files run by say", len(say.functions), f"taiwa say over HTTP: {note}")
+    yield Figure("say, with classes", len(say.bodies), "class bodies included")
+    yield Figure("files run by ask", len(ask.functions), "taiwa ask of the built-in handbook; counted likewise")
+    yield Figure("ask, with classes", len(ask.bodies), "class bodies included")
     yield Figure(f"modules of {PARSE}", ours, f"of taiwa; with all others {len(loaded)}")
 
     bare = processor_ms(folder, "-c", "pass")
@@ -288,11 +288,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     as_json = parser.parse_args().json
     with tempfile.TemporaryDirectory() as folder:
-        found = [*source_figures(), *process_figures(Path(folder))]
+        figures = [*source_figures(), *process_figures(Path(folder))]
     if as_json:
-        print(json.dumps({figure.name: figure.value for figure in found}, indent=2))
+        print(json.dumps({figure.name: figure.value for figure in figures}, indent=2))
     else:
-        for figure in found:
+        for figure in figures:
             print(f"{figure.name:<24}{figure.value:>9,}  {figure.about}")
         for group in cycles(import_graph(sources(), types=True)):
             print(f"cycle: {', '.join(group)}")
