@@ -9,12 +9,12 @@ from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.provider_interface import Enforce, Target
 from taiwa.models.http_api.retries import RequestLimits, RetryPolicy
-from taiwa.models.inprocess.gguf import GgufModel
-from taiwa.models.inprocess.transformers_model import LocalModel, is_local_folder
 from taiwa.settings import BUILTIN, Settings
 
 if TYPE_CHECKING:
     from taiwa.models.builtin.model import BuiltinModel
+    from taiwa.models.inprocess.gguf import GgufModel
+    from taiwa.models.inprocess.transformers_model import LocalModel
 
 __all__ = ["holding", "open_model", "speaking"]
 
@@ -25,7 +25,7 @@ _lock = Lock()
 
 _inside: "dict[str, LocalModel | BuiltinModel]" = {}
 
-_files: dict[str, GgufModel] = {}
+_files: "dict[str, GgufModel]" = {}
 """Models of this process by name: whoever opens one again gets the one that is loaded."""
 
 
@@ -34,11 +34,9 @@ def holding(model: Opened, hold: Enforce) -> Opened:
 
     A model in this process is told so with each wish, and stays as it is.
     """
-    if isinstance(model, GgufModel):
-        return model.holding(hold)
-    if isinstance(model, HttpModel):
-        return model.holding(hold)
-    return model
+    from taiwa.models.inprocess.gguf import GgufModel
+
+    return model.holding(hold) if isinstance(model, (HttpModel, GgufModel)) else model
 
 
 def speaking(target: Target, chosen: Settings) -> HttpModel:
@@ -47,6 +45,8 @@ def speaking(target: Target, chosen: Settings) -> HttpModel:
     Raises:
         ConfigError: no server is behind it, or as `open_model`.
     """
+    from taiwa.models.inprocess.gguf import GgufModel
+
     model = open_model(target, chosen)
     if isinstance(model, GgufModel):
         return model.served()
@@ -63,6 +63,8 @@ def open_model(target: Target, chosen: Settings) -> Opened:
     """
     limits = RequestLimits(total=chosen.timeout)
     if target.base_url == "gguf":
+        from taiwa.models.inprocess.gguf import GgufModel
+
         with _lock:
             served = _files.get(target.name)
             if served is None or served.target != target:
@@ -84,6 +86,8 @@ def _made(target: Target) -> "LocalModel | BuiltinModel":
         from taiwa.models.builtin.model import BuiltinModel
 
         return BuiltinModel(target.name, known)
+    from taiwa.models.inprocess.transformers_model import LocalModel, is_local_folder
+
     found = LocalModel(target.name, known=known)
     is_local_folder(found.place)
     return found

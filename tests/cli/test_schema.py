@@ -52,11 +52,11 @@ def test_tokens_are_counted_for_each_style(taiwa: Taiwa) -> None:
 
 
 def test_for_programs_all_of_it_is_one_line(taiwa: Taiwa) -> None:
-    told = taiwa.ok("schema", "order.json", "--json").json
+    data = taiwa.ok("schema", "order.json", "--json").json
 
-    assert told["text"].startswith("type Order = {")
-    assert told["tokens"]["typescript"] < told["tokens"]["jsonschema"]
-    assert told["moved"]
+    assert data["text"].startswith("type Order = {")
+    assert data["tokens"]["typescript"] < data["tokens"]["jsonschema"]
+    assert data["moved"]
 
 
 def test_a_hostile_description_cannot_reach_the_terminal_or_gain_a_line(taiwa: Taiwa, place: Place) -> None:

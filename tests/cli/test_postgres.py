@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 from tests.database import Database
 
 CANARY = "canary-7d1f0a5c93b24e68"
@@ -24,18 +24,18 @@ def ok(taiwa: Taiwa) -> Callable[..., str]:
     """Runs a command that goes well and shows no password."""
 
     def run(*words: str, **given: str) -> str:
-        said = taiwa.ok(*words, **given)
-        assert CANARY not in said.out + said.err
-        return said.out
+        result = taiwa.ok(*words, **given)
+        assert CANARY not in result.out + result.err
+        return result.out
 
     return run
 
 
 @pytest.mark.usefixtures("url")
-def test_a_conversation_goes_on_whatever_machine_says_it(
-    ok: Callable[..., str], taiwa: Taiwa, speaker: Speaker, place: Place
+def test_a_conversation_is_continued_on_another_machine(
+    ok: Callable[..., str], taiwa: Taiwa, model_server: ModelServer, place: Place
 ) -> None:
-    speaker(delta("Hello!", topics=["greeting"]), delta("Kyoto."), delta("Nara."))
+    model_server(delta("Hello!", topics=["greeting"]), delta("Kyoto."), delta("Nara."))
     ok("say", "Hi")
     ok("say", "-c", "京都はどこ?")
     ok("retry")
@@ -80,5 +80,5 @@ def test_the_password_of_a_server_is_never_shown(taiwa: Taiwa, place: Place, url
 
     assert "the server postgresql://ann@127.0.0.1:1/x cannot be reached" in wrong.err
     assert (none.code, none.err.count("\n")) == (2, 1)
-    for said in (shown, changed, wrong, none):
-        assert CANARY not in said.out + said.err
+    for result in (shown, changed, wrong, none):
+        assert CANARY not in result.out + result.err

@@ -37,13 +37,13 @@ def test_standard_input_is_read(taiwa: Taiwa) -> None:
     }
 
 
-def test_v_says_what_was_mended_and_where(taiwa: Taiwa) -> None:
+def test_verbose_prints_repairs_and_their_positions(taiwa: Taiwa) -> None:
     done = taiwa.ok("parse", "answer.txt", "--type", "order.json", "-v")
 
     assert any(line.startswith("repaired (safe): trailing-comma at character ") for line in done.err.splitlines())
 
 
-def test_for_programs_the_mends_are_data(taiwa: Taiwa) -> None:
+def test_json_has_the_repairs(taiwa: Taiwa) -> None:
     done = taiwa.ok("parse", "answer.txt", "--type", "order.json", "--json")
 
     assert done.json["value"] == {"name": "抹茶", "cups": 2}
@@ -51,13 +51,13 @@ def test_for_programs_the_mends_are_data(taiwa: Taiwa) -> None:
     assert {fix["code"] for fix in done.json["fixes"]} >= {"trailing-comma"}
 
 
-def test_a_guess_is_told_and_can_be_refused(taiwa: Taiwa) -> None:
+def test_a_guess_gives_a_notice_and_can_be_refused(taiwa: Taiwa) -> None:
     text = '{"name": tea, "cups": 1}'
 
-    told = taiwa.ok("parse", "-", "--type", "order.json", input=text)
+    data = taiwa.ok("parse", "-", "--type", "order.json", input=text)
     refused = taiwa("parse", "-", "--type", "order.json", "--no-guess", input=text)
 
-    assert "parsed by a guess" in told.err
+    assert "parsed by a guess" in data.err
     assert refused.code == 2
 
 
@@ -71,7 +71,7 @@ def test_a_guess_is_told_and_can_be_refused(taiwa: Taiwa) -> None:
         ("[" * 100_000, "nested deeper than 128"),
     ],
 )
-def test_what_has_not_the_type_is_an_error_of_one_line(taiwa: Taiwa, text: str, complaint: str) -> None:
+def test_a_value_of_another_type_is_an_error_of_one_line(taiwa: Taiwa, text: str, complaint: str) -> None:
     done = taiwa("parse", "-", "--type", "order.json", input=text)
 
     assert (done.code, done.out) == (2, "")
@@ -79,21 +79,21 @@ def test_what_has_not_the_type_is_an_error_of_one_line(taiwa: Taiwa, text: str, 
     assert done.err.count("\n") == 1
 
 
-def test_all_faults_are_shown_to_who_asks(taiwa: Taiwa) -> None:
+def test_verbose_prints_all_problems(taiwa: Taiwa) -> None:
     done = taiwa("parse", "-", "--type", "order.json", "-v", input='{"name": 1, "cups": 0}')
 
     assert "$.name = 1" in done.err
     assert "$.cups = 0" in done.err
 
 
-def test_text_that_is_not_utf8_is_told_with_its_place(taiwa: Taiwa) -> None:
+def test_text_that_is_not_utf8_is_an_error_with_its_position(taiwa: Taiwa) -> None:
     done = taiwa("parse", "-", "--type", "order.json", input=b'{"name": "\xff"}')
 
     assert done.code == 2
     assert "not UTF-8 at byte 10" in done.err
 
 
-def test_what_a_terminal_would_obey_is_printed_as_its_escape(taiwa: Taiwa) -> None:
+def test_control_codes_are_printed_as_escapes(taiwa: Taiwa) -> None:
     done = taiwa.ok("parse", "-", "--type", "order.json", input='{"name": "a\u009b2J\u202e", "cups": 1}')
 
     assert "\u009b" not in done.out

@@ -5,15 +5,15 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from tests.cli.conftest import Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Taiwa, delta
 
 INTO_ENGLISH = ("-p", "target_lang=English")
 
 
 @pytest.fixture
-def talked(taiwa: Taiwa, speaker: Speaker) -> Taiwa:
+def talked(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
     """`translate-1`: two turns that fill its dictionary."""
-    speaker(
+    model_server(
         delta("I write a sentence.", dictionary={"文": "sentence"}),
         delta("The cat reads the text.", dictionary={"猫": "cat", "文": "text"}),
     )
@@ -41,7 +41,7 @@ def test_an_edit_by_hand_is_a_step_with_an_author(talked: Taiwa) -> None:
     assert talked.ok("state", "get", "dictionary").out == '{"文": "text", "猫": "cat"}\n'
 
 
-def test_every_value_that_was_is_told(talked: Taiwa) -> None:
+def test_every_earlier_value_is_listed(talked: Taiwa) -> None:
     rows = talked.ok("state", "history", "dictionary.文", "--json").json
 
     assert [row["value"] for row in rows] == ["sentence", "text"]
@@ -63,7 +63,7 @@ def test_every_value_that_was_is_told(talked: Taiwa) -> None:
         (("why", ""), "no place was given"),
     ],
 )
-def test_a_place_that_is_none_is_one_line(talked: Taiwa, command: tuple[str, ...], line: str) -> None:
+def test_an_unknown_path_is_an_error_of_one_line(talked: Taiwa, command: tuple[str, ...], line: str) -> None:
     looked = talked(*command)
 
     assert looked.code == 2
@@ -71,10 +71,10 @@ def test_a_place_that_is_none_is_one_line(talked: Taiwa, command: tuple[str, ...
     assert looked.err.count("\n") == 1
 
 
-def test_an_app_without_state_says_so(taiwa: Taiwa, speaker: Speaker, apps: object) -> None:
+def test_an_app_without_state_says_so(taiwa: Taiwa, model_server: ModelServer, apps: object) -> None:
     assert callable(apps)
     apps("plain", "---\ntaiwa: 1\nname: plain\n---\nTalk.\n")
-    speaker("Hello!")
+    model_server("Hello!")
     taiwa.ok("say", "plain", "Hi")
 
     assert taiwa.ok("state").err == "app plain has no state\n"
@@ -83,28 +83,28 @@ def test_an_app_without_state_says_so(taiwa: Taiwa, speaker: Speaker, apps: obje
 # --- why and diff -----------------------------------------------------------------------------------------------------
 
 
-def test_why_tells_the_turn_the_words_and_the_call(talked: Taiwa, speaker: Speaker) -> None:
-    told = talked.ok("why", "dictionary.文").lines
+def test_why_prints_the_turn_its_texts_and_the_call(talked: Taiwa, model_server: ModelServer) -> None:
+    data = talked.ok("why", "dictionary.文").lines
 
-    assert told[0] == 'dictionary.文 = "text"'
-    assert told[1].startswith("  set by turn 2 (")
-    assert told[1].endswith(', before: "sentence"')
-    assert told[2] == "  you:         猫(cat)が文(text)を読む。"
-    assert speaker.model in told[-1]
+    assert data[0] == 'dictionary.文 = "text"'
+    assert data[1].startswith("  set by turn 2 (")
+    assert data[1].endswith(', before: "sentence"')
+    assert data[2] == "  you:         猫(cat)が文(text)を読む。"
+    assert model_server.model in data[-1]
 
 
-def test_why_of_an_earlier_place_tells_what_was_true_there(talked: Taiwa) -> None:
-    told = talked.ok("why", "dictionary.文", "translate-1~1", "--json").json
+def test_why_of_an_earlier_revision_prints_the_origin_at_that_revision(talked: Taiwa) -> None:
+    data = talked.ok("why", "dictionary.文", "translate-1~1", "--json").json
 
-    assert (told["turn"], told["before"], told["after"]) == (1, None, "sentence")
+    assert (data["turn"], data["before"], data["after"]) == (1, None, "sentence")
 
 
 def test_diff_compares_states_and_texts(talked: Taiwa) -> None:
-    told = talked.ok("diff", "translate-1~1").lines
+    data = talked.ok("diff", "translate-1~1").lines
 
-    assert told[0] == '~ dictionary.文: "sentence" → "text"'
-    assert told[1] == '+ dictionary.猫: "cat"'
-    assert told[-2:] == ["+ > 猫(cat)が文(text)を読む。", "+   The cat reads the text."]
+    assert data[0] == '~ dictionary.文: "sentence" → "text"'
+    assert data[1] == '+ dictionary.猫: "cat"'
+    assert data[-2:] == ["+ > 猫(cat)が文(text)を読む。", "+   The cat reads the text."]
 
 
 def test_diff_of_a_place_with_itself_is_nothing(talked: Taiwa) -> None:
@@ -115,8 +115,8 @@ def test_diff_of_a_place_with_itself_is_nothing(talked: Taiwa) -> None:
 # --- log, show, search ------------------------------------------------------------------------------------------------
 
 
-def test_columns_of_wide_characters_align(talked: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("你好"), delta("Hello"))
+def test_columns_of_wide_characters_align(talked: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("你好"), delta("Hello"))
     talked.ok("say", "-s", "会話", "你好")
     talked.ok("say", "-s", "talk", "Hello")
 
@@ -141,9 +141,9 @@ def test_a_turn_is_shown_whole(talked: Taiwa) -> None:
     assert "you: 文(sentence)を書く。" in shown
     assert "translate: I write a sentence." in shown
     assert 'delta: {"dictionary": {"文": "sentence"}}' in shown
-    told = talked.ok("show", "--json").json
-    assert told["state"]["dictionary"] == {"文": "text", "猫": "cat"}
-    assert told["calls"][0]["input_tokens"] == 7
+    data = talked.ok("show", "--json").json
+    assert data["state"]["dictionary"] == {"文": "text", "猫": "cat"}
+    assert data["calls"][0]["input_tokens"] == 7
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_search_for_nothing_is_one_line(talked: Taiwa) -> None:
     assert talked("search", " ").code == 2
 
 
-def test_before_the_first_conversation_log_says_how_to_begin(taiwa: Taiwa) -> None:
+def test_without_conversations_log_prints_how_to_begin(taiwa: Taiwa) -> None:
     assert taiwa.ok("log").err == "there are no conversations yet; begin one with `taiwa chat` or `taiwa say`\n"
     assert taiwa.ok("log", "--json").json == []
     assert taiwa("show").code == 2

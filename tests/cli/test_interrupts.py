@@ -57,43 +57,43 @@ def turn(model: Model, *, press_at: str = "") -> tuple[TurnResult, InterruptHand
         first.repository, "chat-1", first.conversation, taiwa.open("chat", model=model, store=":memory:").priced_model,
         options=TurnOptions(interrupts="keep"), observers=(stopper.watch,),
     )  # fmt: skip
-    said: TurnResult | None = None
+    result: TurnResult | None = None
     with stopper.listening():
         for event in talk.stream("Count"):
             if isinstance(event, TextDelta) and press_at and press_at in event.text:
                 press()
-            said = event if isinstance(event, TurnResult) else said
-    assert said is not None
-    return said, stopper
+            result = event if isinstance(event, TurnResult) else result
+    assert result is not None
+    return result, stopper
 
 
 def test_pressed_between_two_words_it_ends_an_answer_of_which_no_further_word_comes() -> None:
-    said, stopper = turn(Model(silent_at=2), press_at="two")
+    result, stopper = turn(Model(silent_at=2), press_at="two")
 
     assert stopper.pressed
-    assert said.text.split() == ["one", "two"]
+    assert result.text.split() == ["one", "two"]
 
 
-def test_pressed_while_the_model_speaks_it_ends_the_answer_there() -> None:
-    said, stopper = turn(Model(press_at=2))
+def test_pressed_while_the_model_writes_the_answer_ends_there() -> None:
+    result, stopper = turn(Model(press_at=2))
 
-    assert said.text == "one two"
-    assert "the answer was interrupted" in said.warnings
+    assert result.text == "one two"
+    assert "the answer was interrupted" in result.warnings
     assert stopper.pressed
 
 
 def test_pressed_while_a_word_is_printed_it_ends_the_answer_at_the_next_word() -> None:
-    said, stopper = turn(Model(), press_at="one")
+    result, stopper = turn(Model(), press_at="one")
 
-    assert said.text == "one two"
+    assert result.text == "one two"
     assert stopper.pressed
 
 
-def test_pressed_again_while_the_answer_is_closed_it_keeps_what_was_said() -> None:
-    said, stopper = turn(Model(press_at_close=True), press_at="one")
+def test_pressed_again_while_the_answer_is_closed_the_text_is_kept() -> None:
+    result, stopper = turn(Model(press_at_close=True), press_at="one")
 
-    assert said.text == "one two"
-    assert "the answer was interrupted" in said.warnings
+    assert result.text == "one two"
+    assert "the answer was interrupted" in result.warnings
     assert stopper.pressed
 
 
@@ -111,9 +111,9 @@ def test_a_model_whose_stream_returns_the_iterator_of_another_is_stopped_too() -
 def test_not_pressed_the_whole_answer_comes_and_the_key_is_given_back() -> None:
     before = signal.getsignal(signal.SIGINT)
 
-    said, stopper = turn(Model())
+    result, stopper = turn(Model())
 
-    assert said.text == "one two three four"
+    assert result.text == "one two three four"
     assert not stopper.pressed
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -125,11 +125,11 @@ def test_outside_of_a_turn_the_key_is_the_program_s() -> None:
         press()
 
 
-def test_in_another_thread_no_key_is_taken() -> None:
+def test_in_another_thread_signals_are_not_handled() -> None:
     before = signal.getsignal(signal.SIGINT)
 
     with ThreadPoolExecutor(1) as pool:
-        said, stopper = pool.submit(turn, Model()).result()
+        output, stopper = pool.submit(turn, Model()).result()
 
-    assert (said.text, stopper.pressed) == ("one two three four", False)
+    assert (output.text, stopper.pressed) == ("one two three four", False)
     assert signal.getsignal(signal.SIGINT) is before

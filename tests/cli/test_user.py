@@ -5,12 +5,12 @@ from pathlib import Path
 from tests.cli.conftest import Place, Taiwa
 
 
-def test_nobody_is_known_at_first(taiwa: Taiwa) -> None:
+def test_there_are_no_users_at_first(taiwa: Taiwa) -> None:
     assert "there are no users yet" in taiwa.ok("user", "list").err
     assert taiwa.ok("user", "list", "--json").json == []
 
 
-def test_a_person_is_set_shown_and_listed(taiwa: Taiwa) -> None:
+def test_a_user_is_set_shown_and_listed(taiwa: Taiwa) -> None:
     taiwa.ok("user", "set", "ann", "office=Osaka", "部署=営業", "language=ja", "asking=0.8")
     taiwa.ok("user", "set", "ann", "office=京都", "部署=")
 
@@ -18,26 +18,26 @@ def test_a_person_is_set_shown_and_listed(taiwa: Taiwa) -> None:
     assert found["facts"] == {"office": "京都"}
     assert found["language"] == "ja"
     assert found["thresholds"]["asking"] == 0.8
-    assert found["learnt"] == {"welcome": 0.5, "unclear": 2}
-    assert taiwa.ok("user", "list", "--json").json == [{"user": "ann", "verdicts": 0, "sessions": 0}]
+    assert found["learned"] == {"welcome": 0.5, "unclear": 2}
+    assert taiwa.ok("user", "list", "--json").json == [{"user": "ann", "feedback": 0, "sessions": 0}]
     assert "京都" in taiwa.ok("user", "show", "ann").out
 
 
-def test_feedback_moves_what_is_shown_and_can_be_forgotten(taiwa: Taiwa) -> None:
+def test_feedback_changes_thresholds_and_can_be_reset(taiwa: Taiwa) -> None:
     taiwa.ok("user", "set", "ann")
-    taiwa.ok("user", "tell", "ann", "should not have asked")
-    taiwa.ok("user", "tell", "ann", "/bad", "--asked")
+    taiwa.ok("user", "rate", "ann", "should not have asked")
+    taiwa.ok("user", "rate", "ann", "/bad", "--asked")
 
     found = taiwa.ok("user", "show", "ann", "--json").json
-    assert found["learnt"]["welcome"] < 0.5
-    assert found["learnt"]["unclear"] > 2
-    assert found["verdicts"] == {"should_not_have_asked": 1, "bad": 1}
+    assert found["learned"]["welcome"] < 0.5
+    assert found["learned"]["unclear"] > 2
+    assert found["feedback"] == {"should_not_have_asked": 1, "bad": 1}
     assert "bad 1, should_not_have_asked 1" in taiwa.ok("user", "show", "ann").out
     assert taiwa.ok("user", "reset", "ann", "--json").json == {"user": "ann", "deleted": 2}
-    assert taiwa.ok("user", "show", "ann", "--json").json["learnt"]["welcome"] == 0.5
+    assert taiwa.ok("user", "show", "ann", "--json").json["learned"]["welcome"] == 0.5
 
 
-def test_a_profile_goes_out_and_comes_in_again(taiwa: Taiwa, place: Place) -> None:
+def test_an_exported_profile_can_be_read_again(taiwa: Taiwa, place: Place) -> None:
     taiwa.ok("user", "set", "ann", "office=Osaka", "rounds=1")
     written = taiwa.ok("user", "export", "ann").out
     file = Path(place.folder) / "ann.yaml"
@@ -47,22 +47,22 @@ def test_a_profile_goes_out_and_comes_in_again(taiwa: Taiwa, place: Place) -> No
 
     found = taiwa.ok("user", "export", "bob", "--json").json
     assert (found["user"], found["facts"], found["thresholds"]["rounds"]) == ("bob", {"office": "Kyoto"}, 1.0)
-    assert (found["verdicts"], found["sessions"]) == ([], [])
+    assert (found["feedback"], found["sessions"]) == ([], [])
 
 
-def test_a_person_is_removed(taiwa: Taiwa) -> None:
+def test_a_user_is_removed(taiwa: Taiwa) -> None:
     taiwa.ok("user", "set", "ann")
     taiwa.ok("user", "remove", "ann")
 
     assert taiwa.ok("user", "list", "--json").json == []
 
 
-def test_mistakes_are_told_in_one_line(taiwa: Taiwa) -> None:
+def test_invalid_input_is_an_error_of_one_line(taiwa: Taiwa) -> None:
     for words, expected in (
         (("show", "bob"), "user 'bob' not found"),
         (("set", "ann", "asking=9"), "from 0 to 1"),
         (("set", "ann", "office"), "KEY=VALUE"),
-        (("tell", "ann", "meh"), "is no verdict"),
+        (("rate", "ann", "meh"), "is no verdict"),
         (("set", "ann", "--file", "none.yaml"), "No such file"),
     ):
         result = taiwa("user", *words)

@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from tests.cli.conftest import Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Taiwa, delta
 
 
 @pytest.fixture
-def branches(taiwa: Taiwa, speaker: Speaker) -> Taiwa:
+def branches(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
     """`chat-1` and `tea` share one turn and part at the second; `tea` went on for a third."""
-    speaker(
+    model_server(
         delta("Yes.", topics=["drinks"]),
         delta("Coffee.", topics=["coffee"]),
         delta("Tea.", topics=["tea"]),
@@ -42,7 +42,7 @@ def test_two_names_of_one_place_are_both_shown(branches: Taiwa) -> None:
     assert "What?  ← again, chat-1" in branches.ok("log", "--tree").out
 
 
-def test_a_difference_tells_the_state_first_and_then_who_said_what(branches: Taiwa) -> None:
+def test_a_diff_prints_the_state_first_and_then_the_texts(branches: Taiwa) -> None:
     lines = branches.ok("diff", "chat-1", "tea~1").lines
 
     assert lines[0] == '~ topics[1]: "coffee" → "tea"'
@@ -50,15 +50,15 @@ def test_a_difference_tells_the_state_first_and_then_who_said_what(branches: Tai
 
 
 @pytest.mark.parametrize("command", [["show"], ["why", "topics"]])
-def test_only_who_was_asked_counts_as_a_call(branches: Taiwa, command: list[str]) -> None:
+def test_only_model_calls_count_as_calls(branches: Taiwa, command: list[str]) -> None:
     calls = [line for line in branches.ok(*command).lines if "call:" in line]
 
     assert len(calls) == 1
     assert "7 in + 3 out tokens" in calls[0]
 
 
-def test_a_value_is_given_to_programs_as_it_is(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Yes.", topics=["a\x85b\u202e"]))
+def test_a_value_is_given_to_programs_as_it_is(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Yes.", topics=["a\x85b\u202e"]))
     taiwa.ok("say", "hello")
 
     assert taiwa.ok("state", "get", "topics", "--json").json == ["a\x85b\u202e"]

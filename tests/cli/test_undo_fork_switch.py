@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.cli.conftest import Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Taiwa, delta
 
 
 @pytest.fixture
-def talked(taiwa: Taiwa, speaker: Speaker) -> Taiwa:
+def talked(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
     """`chat-1` with three turns, each of which adds a topic."""
-    speaker(*[delta(word.upper(), topics=[word]) for word in ("one", "two", "three", "four")])
+    model_server(*[delta(word.upper(), topics=[word]) for word in ("one", "two", "three", "four")])
     for number, word in enumerate(("one", "two", "three")):
         taiwa.ok("say", *(("-c",) if number else ()), word)
     return taiwa
@@ -19,12 +19,12 @@ def topics(taiwa: Taiwa, revision: str = "") -> list[str]:
     return found
 
 
-def test_undo_moves_message_state_and_window_together(talked: Taiwa, speaker: Speaker) -> None:
+def test_undo_moves_message_state_and_window_together(talked: Taiwa, model_server: ModelServer) -> None:
     assert talked.ok("undo", "2").out == "back to turn 1\n"
 
     assert topics(talked) == ["one"]
     talked.ok("say", "-c", "four")
-    contents = [message["content"] for message in speaker.requests[-1]["messages"]]
+    contents = [message["content"] for message in model_server.requests[-1]["messages"]]
     assert "one" in contents
     assert "two" not in contents
 
@@ -37,12 +37,12 @@ def test_redo_brings_back_what_undo_took(talked: Taiwa) -> None:
     assert topics(talked) == ["one", "two", "three"]
 
 
-def test_json_tells_where_a_move_led(talked: Taiwa) -> None:
-    told = talked.ok("undo", "--json").json
+def test_json_has_the_new_position(talked: Taiwa) -> None:
+    data = talked.ok("undo", "--json").json
 
-    assert (told["session"], told["turn"]) == ("chat-1", 2)
-    assert told["state"]["topics"] == ["one", "two"]
-    assert talked.ok("show", told["node"], "--json").json["user"] == "two"
+    assert (data["session"], data["turn"]) == ("chat-1", 2)
+    assert data["state"]["topics"] == ["one", "two"]
+    assert talked.ok("show", data["node"], "--json").json["user"] == "two"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_json_tells_where_a_move_led(talked: Taiwa) -> None:
         (("fork", "chat-1", "a b"), "a session name must not contain spaces"),
     ],
 )
-def test_a_move_that_leads_nowhere_is_one_line(talked: Taiwa, command: tuple[str, ...], line: str) -> None:
+def test_an_impossible_move_is_an_error_of_one_line(talked: Taiwa, command: tuple[str, ...], line: str) -> None:
     moved = talked(*command)
 
     assert moved.code == 2
@@ -92,7 +92,7 @@ def test_switch_decides_what_the_other_commands_take(talked: Taiwa) -> None:
 
 
 @pytest.mark.parametrize(
-    ("revision", "said"),
+    ("revision", "expected"),
     [
         ("chat-1", "three"),
         ("", "three"),
@@ -103,8 +103,8 @@ def test_switch_decides_what_the_other_commands_take(talked: Taiwa) -> None:
         ("chat-1@{0}~1", "two"),
     ],
 )
-def test_a_place_can_be_named_in_many_ways(talked: Taiwa, revision: str, said: str) -> None:
-    assert talked.ok("show", revision, "--json").json["user"] == said
+def test_a_place_can_be_named_in_many_ways(talked: Taiwa, revision: str, expected: str) -> None:
+    assert talked.ok("show", revision, "--json").json["user"] == expected
 
 
 def test_a_place_can_be_named_by_the_beginning_of_its_hash(talked: Taiwa) -> None:

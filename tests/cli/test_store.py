@@ -4,14 +4,14 @@ import sqlite3
 
 import pytest
 
-from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 from tests.cli.terminal import Terminal
 
 
 @pytest.fixture
-def talked(taiwa: Taiwa, speaker: Speaker) -> Taiwa:
+def talked(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
     """`chat-1` with two turns, one of them undone and replaced."""
-    speaker(*[delta(answer) for answer in ("first", "second", "third")])
+    model_server(*[delta(answer) for answer in ("first", "second", "third")])
     taiwa.ok("say", "one")
     taiwa.ok("say", "-c", "two")
     taiwa.ok("undo")
@@ -19,12 +19,12 @@ def talked(taiwa: Taiwa, speaker: Speaker) -> Taiwa:
     return taiwa
 
 
-def test_a_sound_store_is_called_sound(talked: Taiwa) -> None:
+def test_an_undamaged_store_has_no_problems(talked: Taiwa) -> None:
     assert talked.ok("fsck").out == "4 nodes: every hash is right\n"
-    assert talked.ok("fsck", "--json").json == {"nodes": 4, "faults": []}
+    assert talked.ok("fsck", "--json").json == {"nodes": 4, "problems": []}
 
 
-def test_a_damaged_node_is_named_and_what_was_said_is_not_shown(talked: Taiwa, place: Place) -> None:
+def test_a_damaged_node_is_listed_without_its_text(talked: Taiwa, place: Place) -> None:
     node = talked.ok("show", "--json").json["node"]
     with sqlite3.connect(place.store) as db:
         damage = "UPDATE node SET body = CAST(substr(body, 1, length(body) - 3) || x'000000' AS BLOB) WHERE hash = ?"
@@ -54,7 +54,7 @@ def test_a_file_that_is_torn_is_one_line(talked: Taiwa, place: Place) -> None:
     assert checked.err.count("\n") == 1
 
 
-def test_sweeping_takes_only_what_nothing_leads_to(talked: Taiwa) -> None:
+def test_gc_deletes_only_unreachable_nodes(talked: Taiwa) -> None:
     assert talked.ok("gc").out == "deleted 0 nodes, 0 apps, 0 moves, 0 snapshots\n"
 
     foretold = talked.ok("gc", "--keep", "0", "--dry-run").out
@@ -66,7 +66,7 @@ def test_sweeping_takes_only_what_nothing_leads_to(talked: Taiwa) -> None:
     assert talked.ok("cost", "--json").json[0]["requests"] == 3
 
 
-def test_what_is_forgotten_is_nowhere(talked: Taiwa, place: Place) -> None:
+def test_a_deleted_conversation_leaves_no_trace(talked: Taiwa, place: Place) -> None:
     talked.ok("export", "chat-1")
 
     gone = talked.ok("delete", "chat-1", "--yes").out
@@ -77,7 +77,7 @@ def test_what_is_forgotten_is_nowhere(talked: Taiwa, place: Place) -> None:
     assert b"second" not in place.store.read_bytes()
 
 
-def test_what_another_conversation_holds_stays(talked: Taiwa) -> None:
+def test_nodes_of_another_conversation_stay(talked: Taiwa) -> None:
     talked.ok("fork", "chat-1", "mine")
 
     gone = talked.ok("delete", "chat-1", "--yes", "--json").json
@@ -86,7 +86,7 @@ def test_what_another_conversation_holds_stays(talked: Taiwa) -> None:
     assert talked.ok("show", "mine", "--json").json["user"] == "three"
 
 
-def test_nothing_is_forgotten_without_being_asked(talked: Taiwa) -> None:
+def test_deleting_requires_confirmation(talked: Taiwa) -> None:
     refused = talked("delete", "chat-1")
 
     assert refused.code == 2
@@ -94,7 +94,7 @@ def test_nothing_is_forgotten_without_being_asked(talked: Taiwa) -> None:
     assert talked("delete", "chat-9", "--yes").code == 2
 
 
-def test_on_a_terminal_a_person_is_asked(talked: Taiwa, place: Place) -> None:
+def test_on_a_terminal_the_user_is_asked(talked: Taiwa, place: Place) -> None:
     with Terminal(place.environment(), "delete", "chat-1") as shown:
         shown.see("delete chat-1 (2 turns) permanently? [y/N]")
         shown.type("n\n")
@@ -103,8 +103,8 @@ def test_on_a_terminal_a_person_is_asked(talked: Taiwa, place: Place) -> None:
     assert len(talked.ok("log", "--json").json) == 1
 
 
-def test_rows_of_batches_can_be_forgotten_too(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
-    speaker(delta("an answer nobody may keep"), delta("again"))
+def test_rows_of_batches_can_be_deleted_too(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
+    model_server(delta("an answer nobody may keep"), delta("again"))
     batch = ("batch", "chat", "-", "--mode", "map", "--resume")
     taiwa.ok(*batch, input="one\n")
 
@@ -118,5 +118,5 @@ def test_rows_of_batches_can_be_forgotten_too(taiwa: Taiwa, speaker: Speaker, pl
 
 
 @pytest.mark.parametrize("words", [(), ("chat-1", "--batches")])
-def test_it_must_be_said_what_is_to_be_forgotten(taiwa: Taiwa, words: tuple[str, ...]) -> None:
+def test_delete_requires_a_name_or_batches(taiwa: Taiwa, words: tuple[str, ...]) -> None:
     assert taiwa("delete", *words, "--yes").code == 2

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> \"'&\x1b[2J ```\n# head ~~~"
 
 
 @pytest.fixture
-def talked(taiwa: Taiwa, speaker: Speaker) -> Taiwa:
+def talked(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
     """`chat-1`: an innocent turn and a hostile one."""
-    speaker(delta("こんにちは", topics=["tea"]), delta(HOSTILE, topics=[HOSTILE]))
+    model_server(delta("こんにちは", topics=["tea"]), delta(HOSTILE, topics=[HOSTILE]))
     taiwa.ok("say", "やあ")
     taiwa.ok("say", "-c", HOSTILE)
     return taiwa
@@ -39,7 +39,7 @@ class Page(HTMLParser):
         self.text += data
 
 
-def test_a_conversation_comes_back_as_it_was(talked: Taiwa, place: Place, tmp_path: Path) -> None:
+def test_an_imported_conversation_equals_the_exported_one(talked: Taiwa, place: Place, tmp_path: Path) -> None:
     exported = talked.ok("export", "chat-1").out
     file = tmp_path / "chat-1.jsonl"
     file.write_text(exported)
@@ -51,13 +51,13 @@ def test_a_conversation_comes_back_as_it_was(talked: Taiwa, place: Place, tmp_pa
     assert written.replace('"again"', '"chat-1"') == exported
 
 
-def test_what_is_there_already_is_no_conflict(talked: Taiwa) -> None:
+def test_importing_the_same_conversation_twice_is_not_a_conflict(talked: Taiwa) -> None:
     exported = talked.ok("export", "chat-1").out
 
     assert talked.ok("import", "-", input=exported).out == "chat-1: 2 turns, every hash is right\n"
 
 
-def test_the_bill_travels_along_when_it_is_asked_for(talked: Taiwa, tmp_path: Path) -> None:
+def test_calls_are_exported_on_request(talked: Taiwa, tmp_path: Path) -> None:
     exported = talked.ok("export", "chat-1", "--calls").out
 
     assert "input" in exported
@@ -115,16 +115,16 @@ def test_a_changed_line_is_refused_and_nothing_is_kept(talked: Taiwa, tmp_path: 
 
 
 @pytest.mark.parametrize("given", [b"", b"\xff\xfe", b"{}", b"[1]\n", b'{"taiwa": 99}\n'])
-def test_what_is_no_export_is_one_line(taiwa: Taiwa, given: bytes) -> None:
+def test_a_file_that_is_not_an_export_is_an_error_of_one_line(taiwa: Taiwa, given: bytes) -> None:
     done = taiwa("import", "-", input=given)
 
     assert done.code == 2
     assert done.err.count("\n") == 1
 
 
-def test_an_import_under_a_taken_name_changes_nothing(talked: Taiwa, speaker: Speaker) -> None:
+def test_an_import_under_a_taken_name_changes_nothing(talked: Taiwa, model_server: ModelServer) -> None:
     exported = talked.ok("export", "chat-1~1").out
-    speaker(delta("Other."))
+    model_server(delta("Other."))
     talked.ok("say", "-s", "mine", "Hi")
 
     done = talked("import", "-", "mine", input=exported)
@@ -133,8 +133,8 @@ def test_an_import_under_a_taken_name_changes_nothing(talked: Taiwa, speaker: Sp
     assert json.loads(talked.ok("show", "mine", "--json").out)["user"] == "Hi"
 
 
-def test_no_form_of_an_export_can_drive_a_terminal(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("\x1b[2J\x9b31mred\u202e"))
+def test_no_form_of_an_export_can_drive_a_terminal(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("\x1b[2J\x9b31mred\u202e"))
     taiwa.ok("say", "Hi")
 
     forms = {form: taiwa.ok("export", "chat-1", "--format", form).out for form in ("jsonl", "md", "html")}
