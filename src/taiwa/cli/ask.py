@@ -159,7 +159,7 @@ def user() -> None:
 
     \b
     taiwa user set ann office=Osaka department=Sales language=en
-    taiwa user set ann asking=0.8          ask back more readily (0 least, 1 most)
+    taiwa user set ann eagerness=0.8       ask back more readily (0 least, 1 most)
     taiwa user tell ann should_have_asked  or good, bad, should_not_have_asked
     taiwa user show ann                    show the profile, and what feedback has changed
     taiwa user reset ann                   delete the feedback
@@ -202,12 +202,12 @@ def show_(shared: Flags, name: str) -> None:
     facts = [("language", found.language)] if found.language else []
     table((), [*facts, *found.facts] or [("no", "facts")])
     say_line("")
-    own, moved = _thresholds(found), _thresholds(replace(found, thresholds=found.limits))
+    own, moved = _thresholds(found), _thresholds(replace(found, thresholds=found.effective_thresholds))
     rows = [(each, f"{own[each]:g}", f"{moved[each]:g}") for each in own]
     table(("threshold", "own", "with feedback"), rows, frozenset({1, 2}))
     say_line("")
     given = ", ".join(f"{verdict} {count}" for verdict, count in sorted(told.items())) or "none yet"
-    say_line(f"a question back is welcome: {found.patience.mean:.0%} (verdicts: {given})")
+    say_line(f"a question back is welcome: {found.tolerance.mean:.0%} (verdicts: {given})")
 
 
 @user.command("set")
@@ -216,7 +216,7 @@ def show_(shared: Flags, name: str) -> None:
 @click.option("--file", "file", type=click.Path(path_type=Path), help="Read a profile in YAML first.")
 @flags("json", "store")
 def set_(shared: Flags, name: str, facts: tuple[str, ...], file: Path | None) -> None:
-    """Set facts of NAME, `language`, or thresholds such as `asking`. `KEY=` deletes a fact."""
+    """Set facts of NAME, `language`, or thresholds such as `eagerness`. `KEY=` deletes a fact."""
     from taiwa.ask.types import UserProfile
     from taiwa.sessions.users import changed, load_profile
 
@@ -241,15 +241,15 @@ def set_(shared: Flags, name: str, facts: tuple[str, ...], file: Path | None) ->
 @flags("json", "store")
 def tell_(shared: Flags, name: str, verdict: str, asked: bool) -> None:
     """Store a verdict of NAME on the last act: good, bad, should_have_asked or should_not_have_asked."""
-    from taiwa.ask.types import Feedback, read_verdict
+    from taiwa.ask.types import Feedback, parse_verdict
 
-    meant = read_verdict(verdict)
+    meant = parse_verdict(verdict)
     asked = asked or meant == "should_not_have_asked"
     found = _people(shared).tell(name, Feedback(meant, asked))
     if shared.as_json:
         emit({"user": found.name, "verdict": meant, "learnt": _learnt(found)})
     else:
-        say_line(f"{found.name}: a question back is welcome: {found.patience.mean:.0%}")
+        say_line(f"{found.name}: a question back is welcome: {found.tolerance.mean:.0%}")
 
 
 @user.command("reset")
@@ -311,4 +311,4 @@ def _profile(found: "UserProfile") -> dict[str, Json]:
 
 
 def _learnt(found: "UserProfile") -> dict[str, Json]:
-    return {"welcome": round(found.patience.mean, 4), "unclear": round(found.limits.unclear, 4)}
+    return {"welcome": round(found.tolerance.mean, 4), "unclear": round(found.effective_thresholds.unclear, 4)}

@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.ask.types import (
-    CEILING,
-    EASIEST,
-    FLOOR,
-    HARDEST,
-    MOST_EVIDENCE,
-    NOBODY,
+    ANONYMOUS_USER,
+    MAX_EVENTS,
+    MAX_TOLERANCE,
+    MAX_UNCLEAR,
+    MIN_TOLERANCE,
+    MIN_UNCLEAR,
     AskTolerance,
     Feedback,
     Thresholds,
     UserProfile,
     Verdict,
     learn_from_feedback,
-    read_verdict,
+    parse_verdict,
 )
 from taiwa.kernel import InputError, record, restore
 
@@ -27,44 +27,46 @@ EVENTS = st.lists(st.builds(Feedback, st.sampled_from(get_args(Verdict)), st.boo
 
 
 def test_without_feedback_nothing_moves() -> None:
-    assert learn_from_feedback(NOBODY, ()) == NOBODY
-    assert NOBODY.limits == Thresholds()
-    assert NOBODY.patience.mean == 0.5
+    assert learn_from_feedback(ANONYMOUS_USER, ()) == ANONYMOUS_USER
+    assert ANONYMOUS_USER.effective_thresholds == Thresholds()
+    assert ANONYMOUS_USER.tolerance.mean == 0.5
 
 
 @given(EVENTS)
 def test_what_is_learnt_is_bounded(events: list[Feedback]) -> None:
     person = learn_from_feedback(UserProfile("ann"), events)
 
-    assert FLOOR <= person.patience.mean <= CEILING
-    assert EASIEST <= person.limits.unclear <= HARDEST
-    assert person.patience.welcome + person.patience.unwelcome <= 4 + MOST_EVIDENCE + 1e-6
+    assert MIN_TOLERANCE <= person.tolerance.mean <= MAX_TOLERANCE
+    assert MIN_UNCLEAR <= person.effective_thresholds.unclear <= MAX_UNCLEAR
+    assert person.tolerance.welcome + person.tolerance.unwelcome <= 4 + MAX_EVENTS + 1e-6
     assert restore(record(person)) == person
 
 
 @given(EVENTS, st.booleans())
 def test_a_wish_to_be_asked_less_is_never_heard_as_more(events: list[Feedback], asked: bool) -> None:
-    before = learn_from_feedback(NOBODY, events)
-    after = learn_from_feedback(NOBODY, [*events, Feedback("should_not_have_asked", asked)])
+    before = learn_from_feedback(ANONYMOUS_USER, events)
+    after = learn_from_feedback(ANONYMOUS_USER, [*events, Feedback("should_not_have_asked", asked)])
 
-    assert after.patience.mean <= before.patience.mean
-    assert after.limits.unclear >= before.limits.unclear
+    assert after.tolerance.mean <= before.tolerance.mean
+    assert after.effective_thresholds.unclear >= before.effective_thresholds.unclear
 
 
 @given(EVENTS)
 def test_what_was_learnt_is_worked_out_anew_and_so_can_be_taken_back(events: list[Feedback]) -> None:
-    assert learn_from_feedback(learn_from_feedback(NOBODY, events), ()) == NOBODY
-    assert learn_from_feedback(learn_from_feedback(NOBODY, events), events) == learn_from_feedback(NOBODY, events)
+    assert learn_from_feedback(learn_from_feedback(ANONYMOUS_USER, events), ()) == ANONYMOUS_USER
+    assert learn_from_feedback(learn_from_feedback(ANONYMOUS_USER, events), events) == learn_from_feedback(
+        ANONYMOUS_USER, events
+    )
 
 
 def test_old_feedback_can_be_unlearnt() -> None:
-    never = learn_from_feedback(NOBODY, [Feedback("should_not_have_asked", True)] * 1000)
+    never = learn_from_feedback(ANONYMOUS_USER, [Feedback("should_not_have_asked", True)] * 1000)
     again = learn_from_feedback(
-        NOBODY, [*[Feedback("should_not_have_asked", True)] * 1000, *[Feedback("should_have_asked")] * 40]
+        ANONYMOUS_USER, [*[Feedback("should_not_have_asked", True)] * 1000, *[Feedback("should_have_asked")] * 40]
     )
 
-    assert never.patience.mean == FLOOR
-    assert again.patience.mean > 0.5
+    assert never.tolerance.mean == MIN_TOLERANCE
+    assert again.tolerance.mean > 0.5
 
 
 @pytest.mark.parametrize(
@@ -84,8 +86,8 @@ def test_each_verdict_moves_to_one_side(verdict: Verdict, asked: bool, more: boo
 def test_a_threshold_that_a_person_set_beyond_the_bounds_stays() -> None:
     strict = UserProfile("ann", thresholds=Thresholds(unclear=5))
 
-    assert strict.limits.unclear == 5
-    assert learn_from_feedback(strict, [Feedback("should_not_have_asked", True)] * 9).limits.unclear == 5
+    assert strict.effective_thresholds.unclear == 5
+    assert learn_from_feedback(strict, [Feedback("should_not_have_asked", True)] * 9).effective_thresholds.unclear == 5
 
 
 @pytest.mark.parametrize(
@@ -96,9 +98,9 @@ def test_a_threshold_that_a_person_set_beyond_the_bounds_stays() -> None:
     ],
 )  # fmt: skip
 def test_a_verdict_is_read_as_people_write_it(words: str, verdict: str) -> None:
-    assert read_verdict(words) == verdict
+    assert parse_verdict(words) == verdict
 
 
 def test_what_is_no_verdict_is_told_with_those_that_are() -> None:
     with pytest.raises(InputError, match="good, bad, should_have_asked"):
-        read_verdict("meh")
+        parse_verdict("meh")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.write_clarifying_question import MOST_OPTIONS, group_options, top_share
+from taiwa.ask.write_clarifying_question import MAX_OPTIONS, group_options, top_share
 from taiwa.kernel import Passage
 from taiwa.kernel.messages import passage_key
 
@@ -79,7 +79,7 @@ def test_options_divide_what_was_found(found: list[Passage]) -> None:
     named = [name for option in options for name in option.passages]
 
     assert len(options) != 1
-    assert len(options) <= MOST_OPTIONS
+    assert len(options) <= MAX_OPTIONS
     assert set(named) <= set(map(passage_key, found))
     assert all(option.count == len(option.passages) for option in options)
     assert len({option.label.casefold() for option in options}) == len(options)

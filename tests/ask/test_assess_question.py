@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.assess_question import _straight, assess
+from taiwa.ask.assess_question import _drop_repetition, assess
 from taiwa.ask.prompt_texts import LEVELS, STATEMENTS, WHOLE
 from taiwa.ask.types import SCORES, Assessment
 from taiwa.kernel import (
@@ -67,8 +67,8 @@ def test_three_back_ends_give_one_assessment(drive: Drive) -> None:
     for found, source in ((typed, "typed"), (labels, "labels"), (wire, "decisions")):
         assert {name: getattr(found, name) for name in SCORES} == ALIKE
         assert found.source == source
-    assert typed.sureness is None
-    assert labels.sureness == wire.sureness == 1.0
+    assert typed.min_confidence is None
+    assert labels.min_confidence == wire.min_confidence == 1.0
 
 
 # --- typed -------------------------------------------------------------------------------------------------------------
@@ -142,8 +142,8 @@ def test_a_score_is_the_expected_value_of_its_labels(drive: Drive) -> None:
     found = drive(lambda: assess(LEAVE), model).value
 
     assert found.clarity == pytest.approx((2 * 0.5 + 4 * 0.25) / 0.75, abs=1e-5)
-    assert found.unlikely("clarity", 2) == pytest.approx(1)
-    assert found.unlikely("clarity", 3) == pytest.approx(1 / 3, abs=1e-6)
+    assert found.probability_at_least("clarity", 2) == pytest.approx(1)
+    assert found.probability_at_least("clarity", 3) == pytest.approx(1 / 3, abs=1e-6)
     assert 0 < dict(found.confidence)["clarity"] < 0.75
     assert dict(found.confidence)["is_question"] == 1
 
@@ -179,7 +179,7 @@ def test_a_model_that_would_rather_say_something_else_is_asked_to_write(
 
 
 def test_who_insists_on_labels_is_told_that_there_are_none(drive: Drive) -> None:
-    with pytest.raises(OutputValidationError, match="no probabilities were told"):
+    with pytest.raises(OutputValidationError, match="the server returned none"):
         drive(lambda: assess(LEAVE, by="labels"), scripted_model(*["1"] * 5, capabilities=LABELS))
 
 
@@ -188,11 +188,13 @@ def test_questions_back_are_written_only_where_the_scores_ask_for_them(drive: Dr
     words = json.dumps({"ask_missing_info": LACK, "res_consultation": WORRY})
     model = scripted_model(*unclear, words, capabilities=LABELS)
 
-    found = drive(lambda: assess(LEAVE, needs=lambda each: each.clarity > 2), model).value
+    found = drive(lambda: assess(LEAVE, needs_questions=lambda each: each.clarity > 2), model).value
 
     assert (found.ask_missing_info, found.res_consultation, found.source) == (LACK, WORRY, "labels")
     clear = scripted_model(*[digit(_1=1.0)] * 5, capabilities=LABELS)
-    assert drive(lambda: assess(LEAVE, needs=lambda each: each.clarity > 2), clear).value.ask_missing_info == ""
+    assert (
+        drive(lambda: assess(LEAVE, needs_questions=lambda each: each.clarity > 2), clear).value.ask_missing_info == ""
+    )
 
 
 # --- the decision wire -------------------------------------------------------------------------------------------------
@@ -244,7 +246,7 @@ def test_a_score_without_probabilities_is_read_between_its_neighbours(drive: Dri
 def test_a_model_that_writes_no_words_gives_scores_without_them(drive: Drive) -> None:
     model = scripted_model(sure(**ALIKE), ModelError("decisions only", status=400), capabilities=WIRE)
 
-    done = drive(lambda: assess(LEAVE, needs=lambda _: True), model)
+    done = drive(lambda: assess(LEAVE, needs_questions=lambda _: True), model)
 
     assert done.value.clarity == 3
     assert done.notes[0].level == "warning"
@@ -284,7 +286,7 @@ def test_a_real_chat_server_is_tried_by_every_way_and_gives_scores(llama: LlamaS
     assert found.source == "typed"
     assert all(1 <= getattr(found, score) <= 5 for score in SCORES)
     assert [note for note in notes if "decision wire" in note]
-    assert [note for note in notes if "of the probability" in note or "no probabilities" in note]
+    assert [note for note in notes if "of the probability" in note or "returned none" in note]
 
 
 # --- what no text can do -----------------------------------------------------------------------------------------------
@@ -366,21 +368,21 @@ def test_only_what_was_said_is_assessed(drive: Drive) -> None:
 
 
 def test_nobody_who_said_nothing_is_assessed(drive: Drive) -> None:
-    with pytest.raises(InputError, match="nothing to assess"):
+    with pytest.raises(InputError, match="no text of the user"):
         drive(lambda: assess((assistant("Hello?"),)))
 
 
 # --- two functions -----------------------------------------------------------------------------------------------------
 
 
-def chosen(name: str, **arguments: object) -> Response:
+def call_of(name: str, **arguments: object) -> Response:
     return Response(Message("assistant", (ToolCall(name, json.dumps(arguments)),)), "tool_calls")
 
 
 def test_the_choice_of_a_function_says_what_kind_of_wish_it_is(drive: Drive) -> None:
-    asks = scripted_model(chosen("evaluate_question", clarity=3, ask_missing_info=LACK), capabilities=TOOLS)
+    asks = scripted_model(call_of("evaluate_question", clarity=3, ask_missing_info=LACK), capabilities=TOOLS)
     worries = scripted_model(
-        chosen("evaluate_consultation", clarity=2, in_internal_docs=4, res_consultation=WORRY), capabilities=TOOLS
+        call_of("evaluate_consultation", clarity=2, in_internal_docs=4, res_consultation=WORRY), capabilities=TOOLS
     )
 
     question = drive(lambda: assess(LEAVE, by="functions"), asks).value
@@ -420,6 +422,6 @@ def test_neither_a_question_nor_a_consultation_is_said_too(drive: Drive) -> None
 
 
 def test_a_question_back_that_goes_round_in_circles_is_none() -> None:
-    assert _straight("休暇、休暇、休暇、どれですか") == ""
-    assert _straight("Which insurance insurance insurance insurance?") == ""
-    assert _straight("Is it for a day, or for a day and a half?") == "Is it for a day, or for a day and a half?"
+    assert _drop_repetition("休暇、休暇、休暇、どれですか") == ""
+    assert _drop_repetition("Which insurance insurance insurance insurance?") == ""
+    assert _drop_repetition("Is it for a day, or for a day and a half?") == "Is it for a day, or for a day and a half?"

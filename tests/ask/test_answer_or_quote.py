@@ -7,7 +7,7 @@ import pytest
 from taiwa.apps.catalog import load_text
 from taiwa.ask.conversation_step import ask_turn
 from taiwa.ask.dialogue_step import ClarifyOptions, ask
-from taiwa.ask.extractive import answer
+from taiwa.ask.extractive import answer_or_quote
 from taiwa.ask.result import AskTurnOptions
 from taiwa.ask.rewrite import INSTRUCTIONS
 from taiwa.conversation.history import begin
@@ -59,7 +59,7 @@ def test_a_model_without_words_judges_and_the_passages_answer() -> None:
     assert isinstance(reply.delta["scores"], dict)
     assert reply.delta["scores"]["source"] == "labels"
     assert [note.text for note in notes if note.code == "answer"] == [
-        "the model words no answers, so the passages are quoted"
+        "the model writes no answers; quoting the passages instead"
     ]
 
 
@@ -77,5 +77,5 @@ def test_the_query_is_the_rewritten_one() -> None:
 
 def test_what_a_server_lacks_is_still_an_error() -> None:
     with pytest.raises(UnsupportedError, match="not learnt"):
-        Runtime(Judge(lacks="json_schema.depth")).run(answer("who books trains", [TRAINS]))
-    assert Runtime(Judge()).run(answer("who books trains", [TRAINS])).source == "extractive"
+        Runtime(Judge(lacks="json_schema.depth")).run(answer_or_quote("who books trains", [TRAINS]))
+    assert Runtime(Judge()).run(answer_or_quote("who books trains", [TRAINS])).source == "extractive"

@@ -41,6 +41,6 @@ def test_what_the_documents_answer_is_told_from_what_they_do_not(
     pairs = [(one > other) + 0.5 * (one == other) for one in present for other in absent]
     limits = Thresholds()
     assert math.fsum(pairs) / len(pairs) >= least
-    assert sum(each >= limits.strong for each in absent) / MOST <= 0.1
-    assert sum(each < limits.weak for each in present) / MOST <= 0.2
-    assert sum(each < limits.weak for each in absent) / MOST >= 0.4
+    assert sum(each >= limits.strong_evidence for each in absent) / MOST <= 0.1
+    assert sum(each < limits.weak_evidence for each in present) / MOST <= 0.2
+    assert sum(each < limits.weak_evidence for each in absent) / MOST >= 0.4

@@ -108,14 +108,14 @@ def situation(assessment: Assessment | None, **more: object) -> Situation:
 def test_the_published_flow_asks_for_ever_and_a_bound_ends_it() -> None:
     unclear = scored(3, 1, 5, ask_missing_info=LACK)
 
-    assert isinstance(article(situation(unclear, thread=ClarificationState(rounds=99))).act, Ask)
-    held = article(situation(unclear, thread=ClarificationState(rounds=2), bound=2))
+    assert isinstance(article(situation(unclear, clarification=ClarificationState(rounds=99))).act, Ask)
+    held = article(situation(unclear, clarification=ClarificationState(rounds=2), max_questions=2))
     assert held.act == Search(2)
     assert held.reasons == ("case_2", "rounds")
 
 
 def test_a_person_whose_feedback_says_nothing_is_judged_as_published() -> None:
-    assert article(situation(scored(2, 1, 5, ask_missing_info=LACK), person=UserProfile("ann"))).act == Ask(LACK, 2)
+    assert article(situation(scored(2, 1, 5, ask_missing_info=LACK), profile=UserProfile("ann"))).act == Ask(LACK, 2)
 
 
 @given(SCORES, SCORES, SCORES, SCORES, SCORES, st.sampled_from(["", LACK]), st.sampled_from(["", WORRY]))

@@ -1,7 +1,7 @@
 """Finding quoted words: whatever widths, spaces, quotes and marks do, and nothing that is not there."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from taiwa.ask.check_citations import clean_untrusted, find_quotation
@@ -37,7 +37,17 @@ def test_what_is_not_there_is_not_found(words: str, text: str) -> None:
     assert find_quotation(words, text) is None
 
 
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [("\u03011", "11111\u03011"), ("\u0301a", "a1\u0301a"), ("\u0301 x", "①\u0301 x"), ("平", "㍻です")],
+)
+def test_words_cut_in_the_middle_of_a_combining_sequence_are_not_a_quotation(words: str, text: str) -> None:
+    assert find_quotation(words, text) is None
+
+
 @given(st.text(ALPHABET, max_size=30), st.integers(0, 30), st.integers(0, 30))
+@example("11111\u0301", 5, 2)
+@example("a1\u0301a", 2, 2)
 def test_what_was_cut_out_is_found_again(text: str, start: int, size: int) -> None:
     part = text[start : start + size]
     place = find_quotation(part, text)
