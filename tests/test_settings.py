@@ -132,7 +132,7 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(path: Path) -> Non
 def test_a_misspelt_variable_is_an_error_and_a_strange_one_is_none(path: Path) -> None:
     assert load({}, HOME | {"TAIWA_UNRELATED_TO_US": "1", "TAIWA_MODEL": ""}, path).model is None
 
-    with pytest.raises(ConfigError, match="TAIWA_MODLE is no setting; did you mean TAIWA_MODEL"):
+    with pytest.raises(ConfigError, match="unknown variable TAIWA_MODLE; did you mean TAIWA_MODEL"):
         load({}, HOME | {"TAIWA_MODLE": "x"}, path)
 
 

@@ -83,4 +83,4 @@ def test_there_is_no_such_app(taiwa: Taiwa) -> None:
     done = taiwa("apps", "check", "translte")
 
     assert done.code == 2
-    assert done.err == "taiwa: there is no app 'translte'; did you mean 'translate'?\n"
+    assert done.err == "taiwa: app 'translte' not found; did you mean 'translate'?\n"

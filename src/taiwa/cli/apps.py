@@ -32,18 +32,18 @@ def list_(shared: Flags) -> None:
 
     found = all_apps()
     if shared.as_json:
-        emit([{"app": app.name, "about": app.about, "origin": app.origin, "fault": app.fault} for app in found])
+        emit([{"app": app.name, "about": app.about, "origin": app.origin, "fault": app.problem} for app in found])
     else:
-        table(("app", "origin", "about"), [(app.name, app.origin, app.fault or app.about) for app in found])
+        table(("app", "origin", "about"), [(app.name, app.origin, app.problem or app.about) for app in found])
 
 
 @apps.command("new")
 @click.argument("name")
 def new_(name: str) -> None:
     """Create a commented app file NAME: a path, or a name in the folder of your apps."""
-    from taiwa.apps.catalog import new, own_folder
+    from taiwa.apps.catalog import new, user_folder
 
-    path = Path(name) if "/" in name or name.endswith(".md") else own_folder() / f"{name}.md"
+    path = Path(name) if "/" in name or name.endswith(".md") else user_folder() / f"{name}.md"
     made = new(path, path.stem)
     say_line(str(made))
     tell(f"edit it, then: taiwa apps check {name} && taiwa chat {name}")
@@ -65,14 +65,14 @@ def check_(shared: Flags, name: str) -> None:
                 "column": fault.column,
                 "level": fault.level,
                 "message": fault.message,
-                "remedy": fault.mend,
+                "remedy": fault.hint,
             }
             for fault in faults
         ]
         emit({"path": str(path), "faults": rows})
     else:
         for fault in faults:
-            say_line(f"{fault.told(str(path))}{'' if fault.level == 'error' else '  (a warning)'}")
+            say_line(f"{fault.format(str(path))}{'' if fault.level == 'error' else '  (a warning)'}")
     wrong = sum(fault.level == "error" for fault in faults)
     if wrong:
         raise ConfigError(f"{path}: {wrong} error(s); the app cannot be opened")
