@@ -32,7 +32,7 @@ def test_an_app_of_ones_own_hides_the_built_in_one_of_its_name(environ: dict[str
     assert find_path("code", environ) == BUILT_IN / "code.md"
 
 
-def test_a_broken_app_is_listed_with_its_fault_and_hides_no_other(environ: dict[str, str]) -> None:
+def test_a_broken_app_is_listed_with_its_problem_and_hides_no_other(environ: dict[str, str]) -> None:
     folder = user_folder(environ)
     folder.mkdir()
     (folder / "broken.md").write_text("Hello")
@@ -60,7 +60,7 @@ def test_an_app_is_found_by_its_path_too(environ: dict[str, str], tmp_path: Path
     assert load_app(str(path), environ).name == "mine"
 
 
-def test_a_name_that_is_no_app_is_told_the_nearest(environ: dict[str, str]) -> None:
+def test_an_unknown_app_is_reported_with_the_nearest_name(environ: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=r"^app 'transalte' not found; did you mean 'translate'\?$"):
         load_app("transalte", environ)
     with pytest.raises(
@@ -70,7 +70,7 @@ def test_a_name_that_is_no_app_is_told_the_nearest(environ: dict[str, str]) -> N
 
 
 @pytest.mark.parametrize("name", ["mine", "null", "1", "日本語", "a.b-c_d", "NAME", "true"])
-def test_a_new_app_has_no_fault_and_opens(tmp_path: Path, name: str) -> None:
+def test_a_new_app_has_no_problem_and_opens(tmp_path: Path, name: str) -> None:
     path = new(tmp_path / f"{name}.md", name)
 
     assert check(path) == ()
@@ -88,7 +88,7 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "a\nb", '"', "x" * 65, "-a"])
-def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_invalid_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="is not a valid app name"):
         new(tmp_path / "a.md", name)
 

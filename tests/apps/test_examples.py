@@ -1,4 +1,4 @@
-"""Worked examples: those that come along are true, our own and balanced; those of a person are read or refused by line."""
+"""Worked examples: the built-in ones are correct and balanced; files of users are read, or refused with a line."""
 
 import json
 import re
@@ -228,7 +228,7 @@ def test_a_tool_that_refuses_an_example_says_so(tmp_path: Path) -> None:
         ("a.jsonl", '[1]', "a.jsonl:1: an example must be a table"),
     ],
 )  # fmt: skip
-def test_a_fault_of_a_file_is_told_with_its_line(tmp_path: Path, name: str, text: str, complaint: str) -> None:
+def test_a_problem_of_a_file_is_reported_with_its_line(tmp_path: Path, name: str, text: str, complaint: str) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
 
@@ -236,7 +236,7 @@ def test_a_fault_of_a_file_is_told_with_its_line(tmp_path: Path, name: str, text
         read_shots(path)
 
 
-def test_a_file_that_is_none_or_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_binary_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(b"- question: x\n- \xff")
 

@@ -167,7 +167,7 @@ def test_an_app_comes_back_from_its_source_as_it_was_opened() -> None:
     )
 
 
-def test_a_stored_app_that_cannot_be_read_any_more_says_so() -> None:
+def test_a_stored_app_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"^the stored app 'old':1: the front matter is missing; "):
         load_source(AppSource("old", "Hello"))
 
@@ -189,7 +189,7 @@ def test_another_reply_mode_is_written_into_the_source(text: str, reply: str) ->
     assert load_source(changed.source).hash == changed.hash
 
 
-def test_front_matter_on_one_line_is_left_to_a_person() -> None:
+def test_front_matter_on_one_line_is_not_edited() -> None:
     app = load_text("---\n{ taiwa: 1, state: { a: str } }\n---\nHello\n", "a.md", "a")
 
     with pytest.raises(ConfigError, match=r"^the app 'a' with `reply: json`:\d+: not YAML"):
@@ -204,7 +204,7 @@ def refused(path: Path | str) -> str:
     return caught.value.message
 
 
-def test_a_file_that_is_no_text_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_binary_file_is_refused_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_bytes(b"---\ntaiwa: 1\n---\n\xe6\x96\x87 \xff\n")
 
@@ -223,7 +223,7 @@ def test_a_file_of_ten_megabytes_is_not_even_read_to_its_end(tmp_path: Path) -> 
     assert refused(path) == f"{path}: the file has more than {MAX_BYTES} bytes; move documents to an index"
 
 
-def test_what_is_no_file_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
     folder, loop, pipe = tmp_path / "folder.md", tmp_path / "loop.md", tmp_path / "pipe.md"
     folder.mkdir()
     loop.symlink_to(loop)

@@ -1,4 +1,4 @@
-"""Every way to break an app file: one line each, with its place and its mend."""
+"""Errors in app files: one line each, with its location and a hint."""
 
 import pytest
 
@@ -252,7 +252,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("old", "new", "said"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
-def test_a_fault_is_one_line_with_its_place_and_its_mend(old: str, new: str, said: str) -> None:
+def test_a_problem_is_one_line_with_its_location_and_a_hint(old: str, new: str, said: str) -> None:
     assert old in GOOD
 
     with pytest.raises(ConfigError) as caught:
@@ -318,7 +318,7 @@ def test_a_probable_slip_is_a_warning_and_the_app_opens(old: str, new: str, said
     assert [(fault.level, fault.format("a.md")) for fault in faults] == [("warning", f"a.md:{said}")]
 
 
-def test_all_faults_of_a_file_are_told_at_once_from_top_to_end() -> None:
+def test_all_problems_of_a_file_are_reported_in_order() -> None:
     text = (
         GOOD.replace("ask:", "asks:")
         .replace("union", "unoin")
@@ -338,7 +338,7 @@ def test_all_faults_of_a_file_are_told_at_once_from_top_to_end() -> None:
     ]
 
 
-def test_the_good_file_has_no_fault() -> None:
+def test_the_valid_file_has_no_problem() -> None:
     app, faults = read_app(GOOD, "a")
 
     assert app is not None

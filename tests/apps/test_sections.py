@@ -6,7 +6,7 @@ from taiwa.apps.problems import Problems
 FRONT = "---\ntaiwa: 1\n---\n"
 
 
-def test_the_two_headings_split_file_what_stands_below_the_front_matter() -> None:
+def test_the_two_headings_divide_the_text_below_the_front_matter() -> None:
     faults = Problems()
 
     parts = split_file(f"{FRONT}Body\n## fold\nShort\n## example\nuser: a\n## example\nuser: b", faults)
@@ -73,7 +73,7 @@ def test_a_fence_in_an_example_hides_no_heading() -> None:
     assert [block.text for block in parts.examples] == ["answer: |\n  ```", "user: b"]
 
 
-def test_spaces_behind_a_heading_or_a_rule_make_no_difference() -> None:
+def test_spaces_after_a_heading_or_a_rule_are_ignored() -> None:
     parts = split_file("--- \ntaiwa: 1\n---\t\nBody\n## fold \nShort", Problems())
 
     assert (parts.body.text, parts.folds[0].text) == ("Body", "Short")

@@ -1,4 +1,4 @@
-"""Few-shot files as MultiTool-CoT writes them, with words and numbers of our own."""
+"""Few-shot files as MultiTool-CoT writes them, with text and numbers of these tests."""
 
 from pathlib import Path
 
@@ -144,7 +144,7 @@ def test_the_question_that_a_prompt_leaves_open_is_left_out() -> None:
         ("Q: a?\nA: 1+1 << Calculator >> 2", "own.txt:2: an answer without text"),
     ],
 )
-def test_a_fault_is_told_with_its_line(text: str, complaint: str) -> None:
+def test_a_problem_is_reported_with_its_line(text: str, complaint: str) -> None:
     with pytest.raises(InputError) as error:
         read_transcripts(text, "own.txt")
 

@@ -1,4 +1,4 @@
-"""Answers from passages: what counts as a citation, and what a model or a document cannot smuggle in."""
+"""Answers from passages: what counts as a citation, and what is removed from the text of models."""
 
 import json
 
@@ -28,7 +28,7 @@ def told(*statements: tuple[str, tuple[tuple[int, str], ...]], found: bool = Tru
     return AnswerOutput(found, tuple(said), missing)
 
 
-def test_a_claim_is_carried_by_words_that_stand_in_the_passage_it_names() -> None:
+def test_a_claim_is_supported_by_words_of_the_passage_it_cites() -> None:
     answer = check_answer("?", told(("五日。", ((2, "年に五日です"),)), ("20.", ((1, "20 days of paid leave"),))), BOTH)
 
     first, second = answer.citations
@@ -41,7 +41,7 @@ def test_a_claim_is_carried_by_words_that_stand_in_the_passage_it_names() -> Non
 
 
 @pytest.mark.parametrize("quotation", [(0, "20 days"), (3, "20 days"), (-1, "20 days"), (1, "30 days"), (2, "20 days")])
-def test_a_reference_that_leads_nowhere_is_dropped_and_its_claim_is_unsupported(quotation: tuple[int, str]) -> None:
+def test_an_invalid_citation_is_dropped_and_its_claim_is_unsupported(quotation: tuple[int, str]) -> None:
     answer = check_answer("?", told(("20.", (quotation,))), BOTH)
 
     assert [claim.supported for claim in answer.claims] == [False]
@@ -50,22 +50,22 @@ def test_a_reference_that_leads_nowhere_is_dropped_and_its_claim_is_unsupported(
 
 
 @pytest.mark.parametrize("words", ["", " ", "**", "。", "…"])
-def test_a_quotation_without_a_word_carries_nothing(words: str) -> None:
+def test_a_quotation_without_a_word_supports_nothing(words: str) -> None:
     assert not check_answer("?", told(("20.", ((1, words),))), BOTH).citations
 
 
-def test_what_is_not_in_the_documents_is_an_answer() -> None:
+def test_missing_information_is_an_answer() -> None:
     answer = check_answer("?", told(found=False, missing="Nothing on pensions."), BOTH)
 
     assert (answer.documented, answer.claims, answer.missing) == (False, (), "Nothing on pensions.")
 
 
-def test_an_answer_that_holds_nothing_documents_nothing() -> None:
+def test_an_empty_answer_is_not_documented() -> None:
     assert not check_answer("?", told(), BOTH).documented
     assert not check_answer("?", told(("I think 20.", ()), found=False), BOTH).documented
 
 
-def test_a_part_of_an_answer_stays_one() -> None:
+def test_a_partial_answer_stays_partial() -> None:
     answer = check_answer("?", told(("20.", ((1, "20 days"),)), found=False, missing="Galway"), BOTH)
 
     assert answer.documented
@@ -84,11 +84,11 @@ def test_a_part_of_an_answer_stays_one() -> None:
         ("5 < 6 and <- there", "5 < 6 and <- there"),
     ],
 )
-def test_what_a_model_writes_stays_within_its_claim(said: str, shown: str) -> None:
+def test_text_of_a_model_stays_within_its_claim(said: str, shown: str) -> None:
     assert [claim.text for claim in check_answer("?", told((said, ((1, "20 days"),))), BOTH).claims] == [shown]
 
 
-def test_an_address_that_stands_in_a_passage_may_be_told() -> None:
+def test_a_url_of_a_passage_may_be_shown() -> None:
     passage = Passage("it.md", "Write to https://help.example/new (all day).")
 
     answer = check_answer("?", told(("Use https://help.example/new.", ((1, "Write to"),))), (passage,))
@@ -111,7 +111,7 @@ def test_the_request_holds_question_and_passages_as_one_line_of_data() -> None:
     assert messages[0].text.endswith("Be brief.")
 
 
-def test_an_answer_is_asked_for_as_a_type_and_checked(drive: Drive) -> None:
+def test_an_answer_is_requested_as_a_type_and_checked(drive: Drive) -> None:
     said = {
         "in_documents": True,
         "statements": [
@@ -126,5 +126,5 @@ def test_an_answer_is_asked_for_as_a_type_and_checked(drive: Drive) -> None:
     assert done.shown == ""
 
 
-def test_without_passages_nobody_is_asked(drive: Drive) -> None:
+def test_without_passages_no_model_is_called(drive: Drive) -> None:
     assert drive(lambda: answer_with_citations("how many?", ())).value == Answer("how many?", documented=False)

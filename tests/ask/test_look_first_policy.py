@@ -1,4 +1,4 @@
-"""The default policy: what the documents hold, then expected cost; total, bounded, and moved by one knob."""
+"""The default policy: evidence, then expected cost; total, bounded and monotonic in eagerness."""
 
 import math
 from dataclasses import replace
@@ -40,21 +40,21 @@ def at(assessment: Assessment | None = UNCLEAR, **more: object) -> Situation:
     return Situation(ASKED, assessment, **whole)  # type: ignore[arg-type]
 
 
-def test_what_is_clear_is_answered_with_what_else_could_be_meant() -> None:
+def test_a_clear_question_is_answered_with_other_meanings_as_options() -> None:
     decision = look_first(at(CLEAR))
 
     assert decision.act == Search(options=TWO)
     assert decision.reasons == ("clear",)
 
 
-def test_what_is_unclear_is_asked_with_options_that_were_found() -> None:
+def test_an_unclear_question_is_asked_back_with_options() -> None:
     decision = look_first(at())
 
     assert decision.act == Ask("Which of these do you mean?", options=TWO)
     assert decision.reasons == ("unclear", "options")
 
 
-def test_a_question_back_is_in_the_language_of_the_user_or_the_one_they_wish() -> None:
+def test_a_question_back_is_in_the_language_of_the_user_or_of_the_profile() -> None:
     japanese = replace(at(), dialogue=(user("休暇について教えて"),))
     chinese = replace(at(), profile=UserProfile(language="zh"))
 
@@ -66,20 +66,20 @@ def test_the_models_own_question_goes_with_the_options() -> None:
     assert look_first(at(replace(UNCLEAR, ask_missing_info=LACK))).act == Ask(LACK, options=TWO)
 
 
-def test_where_there_is_nothing_to_choose_nothing_is_asked_without_words_for_it() -> None:
+def test_without_options_and_texts_no_question_is_asked() -> None:
     assert look_first(at(options=())).act == Search()
     assert look_first(at(options=())).reasons == ("unclear", "nothing_to_ask")
     assert look_first(at(replace(UNCLEAR, ask_missing_info=LACK), options=())).act == Ask(LACK)
 
 
-def test_where_all_readings_have_the_same_answer_nobody_is_asked() -> None:
+def test_meanings_with_the_same_answer_need_no_question() -> None:
     found = at(replace(UNCLEAR, ask_missing_info=LACK), options=(), top_share=0.95)
 
     assert look_first(found).reasons == ("unclear", "one_answer")
     assert isinstance(look_first(replace(found, evidence=POOR)).act, Ask)
 
 
-def test_what_is_known_of_the_user_is_asked_for_only_where_the_model_needs_it() -> None:
+def test_facts_about_the_user_are_asked_for_only_if_needed() -> None:
     office = "Which office do you work at?"
 
     assert look_first(at(replace(UNCLEAR, ask_user_meta_info=office), options=())).act == Ask(office)
@@ -96,18 +96,18 @@ def test_what_is_known_of_the_user_is_asked_for_only_where_the_model_needs_it() 
         ("person", HandOver()),
     ],
 )
-def test_what_words_alone_decide_comes_first(route: str, act: object) -> None:
+def test_small_talk_is_decided_first(route: str, act: object) -> None:
     assert look_first(at(route=route)).act == act
 
 
-def test_who_wants_no_more_questions_gets_an_answer_and_what_is_assumed() -> None:
+def test_after_declined_questions_the_answer_states_its_assumption() -> None:
     decision = look_first(at(route="just_answer", clarification=ClarificationState(1)))
 
     assert decision.act == Search(options=TWO, assumption="assuming “Paid leave”")
     assert decision.reasons == ("declined",)
 
 
-def test_after_two_rounds_an_answer_is_given_with_what_is_assumed() -> None:
+def test_after_two_questions_the_answer_states_its_assumption() -> None:
     decision = look_first(at(clarification=ClarificationState(2, passage_keys=("x",))))
 
     assert decision.act == Search(options=TWO, assumption="assuming “Paid leave”")
@@ -129,7 +129,7 @@ def test_what_was_offered_is_not_offered_again() -> None:
     assert not isinstance(look_first(at(scored(5, 1, 5), clarification=clarification)).act, Ask)
 
 
-def test_none_of_these_is_asked_in_open_words() -> None:
+def test_none_of_these_gets_an_open_question() -> None:
     clarification = ClarificationState(1, ("Which of these do you mean?", "Paid leave", "Sick leave"), FOUND, TWO)
 
     assert look_first(at(route="none", clarification=clarification)).act == Ask(
@@ -146,14 +146,14 @@ def test_weak_evidence_after_a_question_is_a_case_for_a_person() -> None:
     assert decision.reasons == ("unclear", "weak_evidence", "rounds")
 
 
-def test_what_a_person_settles_better_goes_to_one_unless_the_documents_answer() -> None:
+def test_a_case_for_a_human_is_handed_over_unless_the_documents_answer() -> None:
     better = scored(1, 1, 5, 5, 1)
 
     assert look_first(at(better, evidence=POOR)).act == HandOver()
     assert isinstance(look_first(at(better)).act, Search)
 
 
-def test_a_consultation_that_no_document_helps_is_asked_for_its_worry_then_advised() -> None:
+def test_an_undocumented_consultation_is_asked_about_and_then_advised() -> None:
     worried = scored(1, 5, 1, 5, 5, res_consultation=WORRY)
     asked = ClarificationState(1, (WORRY,), ("x",))
 
@@ -168,7 +168,7 @@ def test_both_a_question_and_a_consultation_is_decided_by_the_documents() -> Non
     assert isinstance(look_first(at(both)).act, Search)
 
 
-def test_neither_a_question_nor_a_consultation_is_talk_unless_the_documents_know_it() -> None:
+def test_neither_question_nor_consultation_is_chat_unless_the_documents_answer() -> None:
     neither = scored(1, 5, 5, 5, 5)
 
     assert look_first(at(neither, evidence=POOR)).act == Advise("chat")
@@ -176,7 +176,7 @@ def test_neither_a_question_nor_a_consultation_is_talk_unless_the_documents_know
     assert look_first(at(neither, passage_keys=(), options=(), evidence=None)).act == Advise("chat")
 
 
-def test_where_nothing_is_found_other_words_are_asked_for_once() -> None:
+def test_after_an_empty_result_other_words_are_asked_for_once() -> None:
     nothing = at(scored(4, 1, 5), passage_keys=(), options=(), evidence=Evidence(100))
 
     first = look_first(nothing)
@@ -186,7 +186,7 @@ def test_where_nothing_is_found_other_words_are_asked_for_once() -> None:
     assert again.act == HandOver()
 
 
-def test_a_clear_question_to_which_nothing_is_found_is_told_so() -> None:
+def test_a_clear_question_with_an_empty_result_is_reported() -> None:
     decision = look_first(at(CLEAR, passage_keys=(), options=(), evidence=Evidence(100)))
 
     assert decision.act == Search()
@@ -200,7 +200,7 @@ def test_without_a_model_an_answer_comes_with_options_and_no_question() -> None:
     assert look_first(at(None)).act == Search(options=TWO)
 
 
-def test_without_a_model_words_that_point_at_nothing_are_asked_about() -> None:
+def test_without_a_model_unresolved_references_are_asked_about() -> None:
     two = replace(GOOD, unresolved_references=("that form", "those days"))
     one = replace(GOOD, unresolved_references=("it",))
     later = (user("Leave?"), assistant("Yes."), user("Is it paid?"))
@@ -273,7 +273,7 @@ def test_every_situation_has_one_decision_with_reasons(situation: Situation) -> 
 
 
 @given(SITUATIONS)
-def test_nobody_is_asked_beyond_the_last_round_or_against_their_wish(situation: Situation) -> None:
+def test_no_question_exceeds_the_bound_or_follows_a_refusal(situation: Situation) -> None:
     bound = (
         situation.profile.effective_thresholds.max_questions
         if situation.max_questions is None
@@ -300,7 +300,7 @@ def test_questions_in_a_row_come_to_an_end(situation: Situation, rounds: int) ->
 
 
 @given(SITUATIONS, UNIT, UNIT)
-def test_a_higher_knob_never_asks_less(situation: Situation, one: float, other: float) -> None:
+def test_more_eagerness_never_asks_less(situation: Situation, one: float, other: float) -> None:
     def asks(knob: float) -> bool:
         thresholds = replace(situation.profile.thresholds, eagerness=knob)
         return isinstance(
@@ -311,7 +311,7 @@ def test_a_higher_knob_never_asks_less(situation: Situation, one: float, other: 
 
 
 @given(SITUATIONS)
-def test_a_decision_is_kept_and_read_again(situation: Situation) -> None:
+def test_a_decision_survives_a_round_trip(situation: Situation) -> None:
     decision = look_first(situation)
 
     assert restore(record(decision)) == decision
@@ -327,7 +327,7 @@ def test_more_evidence_never_makes_an_answer_less_likely(evidence: Evidence | No
         assert answerable(replace(evidence, coverage=max(evidence.coverage, more)), found) >= chance
 
 
-def test_a_person_who_does_not_want_to_be_asked_is_asked_less() -> None:
+def test_negative_feedback_reduces_questions() -> None:
     unsure = scored(3, 1, 5)
     annoyed = learn_from_feedback(UserProfile("ann"), [Feedback("should_not_have_asked", True)] * 4)
     eager = learn_from_feedback(UserProfile("bob"), [Feedback("should_have_asked")] * 4)

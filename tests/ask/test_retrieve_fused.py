@@ -1,4 +1,4 @@
-"""Rankings made one."""
+"""Fusion of rankings."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What words alone decide, and the many more that they must leave alone."""
+"""Texts that are recognised without a model, and similar ones that are not."""
 
 import pytest
 from hypothesis import given
@@ -75,5 +75,5 @@ def test_an_option_is_chosen_by_its_number_or_its_label(reply: str, label: str) 
 
 
 @pytest.mark.parametrize("reply", ["0", "4", "99", "", "leave", "Paid leave or sick leave?", "two days", "in 2025"])
-def test_what_names_no_single_option_is_a_reply_of_its_own(reply: str) -> None:
+def test_a_reply_that_names_several_options_selects_none(reply: str) -> None:
     assert select_option(reply, OFFERED) is None

@@ -1,4 +1,4 @@
-"""What feedback teaches, within bounds, and how it is taken back."""
+"""Learning from feedback, within bounds and reversible."""
 
 from typing import get_args
 
@@ -33,7 +33,7 @@ def test_without_feedback_nothing_moves() -> None:
 
 
 @given(EVENTS)
-def test_what_is_learnt_is_bounded(events: list[Feedback]) -> None:
+def test_learning_is_bounded(events: list[Feedback]) -> None:
     person = learn_from_feedback(UserProfile("ann"), events)
 
     assert MIN_TOLERANCE <= person.tolerance.mean <= MAX_TOLERANCE
@@ -43,7 +43,7 @@ def test_what_is_learnt_is_bounded(events: list[Feedback]) -> None:
 
 
 @given(EVENTS, st.booleans())
-def test_a_wish_to_be_asked_less_is_never_heard_as_more(events: list[Feedback], asked: bool) -> None:
+def test_negative_feedback_never_raises_the_tolerance(events: list[Feedback], asked: bool) -> None:
     before = learn_from_feedback(ANONYMOUS_USER, events)
     after = learn_from_feedback(ANONYMOUS_USER, [*events, Feedback("should_not_have_asked", asked)])
 
@@ -52,7 +52,7 @@ def test_a_wish_to_be_asked_less_is_never_heard_as_more(events: list[Feedback], 
 
 
 @given(EVENTS)
-def test_what_was_learnt_is_worked_out_anew_and_so_can_be_taken_back(events: list[Feedback]) -> None:
+def test_the_tolerance_is_derived_from_feedback_and_can_be_reset(events: list[Feedback]) -> None:
     assert learn_from_feedback(learn_from_feedback(ANONYMOUS_USER, events), ()) == ANONYMOUS_USER
     assert learn_from_feedback(learn_from_feedback(ANONYMOUS_USER, events), events) == learn_from_feedback(
         ANONYMOUS_USER, events
@@ -83,7 +83,7 @@ def test_each_verdict_moves_to_one_side(verdict: Verdict, asked: bool, more: boo
     assert mean != 0.5
 
 
-def test_a_threshold_that_a_person_set_beyond_the_bounds_stays() -> None:
+def test_a_threshold_set_beyond_the_bounds_is_kept() -> None:
     strict = UserProfile("ann", thresholds=Thresholds(unclear=5))
 
     assert strict.effective_thresholds.unclear == 5
@@ -97,10 +97,10 @@ def test_a_threshold_that_a_person_set_beyond_the_bounds_stays() -> None:
         ("👍", "good"), ("聞かないで", "should_not_have_asked"), ("不好", "bad"), ("-", "bad"),
     ],
 )  # fmt: skip
-def test_a_verdict_is_read_as_people_write_it(words: str, verdict: str) -> None:
+def test_a_verdict_is_parsed_in_all_spellings(words: str, verdict: str) -> None:
     assert parse_verdict(words) == verdict
 
 
-def test_what_is_no_verdict_is_told_with_those_that_are() -> None:
+def test_an_unknown_verdict_is_reported_with_the_known_ones() -> None:
     with pytest.raises(InputError, match="good, bad, should_have_asked"):
         parse_verdict("meh")
