@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from benches.measure import Subject
 from benches.tokens import PrefixCache, encoder
-from taiwa.apps.examples import built_in, results
+from taiwa.apps.examples import built_in_examples, results
 from taiwa.flows.solve.examples import ExampleCall, WorkedExample, render, select_examples, steps
 from taiwa.flows.solve.rationale import ToolMode
 from taiwa.flows.solve.solve import SolveOptions, solve
@@ -69,7 +69,9 @@ def called(words: str, step: ExampleCall) -> Response:
 
 def shots(worked: WorkedExample, number: int) -> tuple[Message, ...]:
     """Other examples, in the same order for every question but for the one that it is itself."""
-    chosen = [each for each in select_examples(built_in(), len(built_in())) if each.id != worked.id][:number]
+    chosen = [each for each in select_examples(built_in_examples(), len(built_in_examples())) if each.id != worked.id][
+        :number
+    ]
     return tuple(message for each in chosen for message in render(each, TAGGED, RESULT_OF))
 
 
@@ -128,7 +130,7 @@ def main() -> None:
     )
     for number in SHOTS:
         for way in WAYS:
-            bill = answered(built_in(), way, number)
+            bill = answered(built_in_examples(), way, number)
             what, each = f"{number} shots, {way}", bill.questions
             note = (
                 f"{bill.requests / each:.1f} requests a question, {bill.tokens / bill.once:.2f} times its last request"

@@ -83,4 +83,4 @@ def test_an_unknown_app_is_an_error(taiwa: Taiwa) -> None:
     done = taiwa("apps", "check", "translte")
 
     assert done.code == 2
-    assert done.err == "taiwa: there is no app 'translte'; did you mean 'translate'?\n"
+    assert done.err == "taiwa: app 'translte' not found; did you mean 'translate'?\n"

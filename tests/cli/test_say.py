@@ -210,7 +210,7 @@ WRONG = {
     ),
     "bytes that are no text": (("say", "-"), b"abc\xffdef", "standard input is not UTF-8 at byte 3"),
     "bytes in the argument": (("say", "abc\udcff"), b"", "the text is not UTF-8 at character 4"),
-    "an unknown app": (("say", "translat", "Hi"), b"", "there is no app 'translat'; did you mean 'translate'?"),
+    "an unknown app": (("say", "translat", "Hi"), b"", "app 'translat' not found; did you mean 'translate'?"),
     "a missing param": (("say", "translate", "Hi"), b"", "needs the parameter 'target_lang': give -p target_lang="),
     "an unknown param": (("say", "-p", "x=1", "Hi"), b"", "the app 'chat' has no parameter 'x'"),
     "a param without a value": (("say", "-p", "x", "Hi"), b"", "-p must be KEY=VALUE, got 'x'"),

@@ -87,7 +87,7 @@ def test_what_would_be_measured_is_told_before(evals: Evals, questions: str) -> 
         (("retrieve", "--only", "other"), "--only: unknown set 'other'; choose among leave"),
         (("retrieve", "--passages", "nowhere.jsonl"), "nowhere.jsonl: No such file"),
         (("retrieve", "--language", "klingon"), "unknown stemmer language 'klingon'"),
-        (("clarify", "--policies", "guess"), "'guess' is no policy"),
+        (("clarify", "--policies", "guess"), "unknown policy 'guess'"),
     ],
 )
 def test_what_cannot_be_measured_is_one_line_and_exit_2(

@@ -230,7 +230,7 @@ def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: P
 @pytest.mark.parametrize(
     ("params", "error", "said"),
     [
-        ({"policy": "wisdom"}, InputError, "is no policy"),
+        ({"policy": "wisdom"}, InputError, "unknown policy"),
         ({"policy": "functions"}, ConfigError, "scores of a model"),
         ({"assess_by": "dice"}, InputError, "unknown method of assessment"),
         ({"user": "nobody"}, InputError, "neither a person"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from taiwa.apps.examples import built_in
+from taiwa.apps.examples import built_in_examples
 from taiwa.flows.solve.examples import ExampleCall, WorkedExample
 from taiwa.flows.solve.rationale import Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions
@@ -68,11 +68,11 @@ def test_examples_are_shown_in_text_and_not_where_functions_are_called() -> None
 
 
 def test_examples_that_fit_the_tools_come_first() -> None:
-    fitting = [worked for worked in built_in() if set(worked.tools) <= {"calculator"}]
+    fitting = [worked for worked in built_in_examples() if set(worked.tools) <= {"calculator"}]
 
-    chosen = ReasonRun(CALCULATOR, shots=len(built_in())).chosen("stop")
+    chosen = ReasonRun(CALCULATOR, shots=len(built_in_examples())).chosen("stop")
 
-    assert len(chosen) == len(built_in())
+    assert len(chosen) == len(built_in_examples())
     assert set(chosen[: len(fitting)]) == set(fitting)
     assert ReasonRun(CALCULATOR, shots=20).chosen("stop") == chosen[:20]
 
@@ -98,7 +98,7 @@ def test_tools_that_no_example_calls_are_shown_without_examples() -> None:
 
 
 def test_one_s_own_examples_keep_their_order() -> None:
-    more = (*OWN, *built_in()[:3])
+    more = (*OWN, *built_in_examples()[:3])
 
     assert ReasonRun(TOOLS, examples=more).chosen("native") == more
     assert ReasonRun(TOOLS, examples=more, shots=2).chosen("stop") == more[:2]

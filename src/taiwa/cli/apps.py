@@ -33,18 +33,20 @@ def list_(common: CommonOptions) -> None:
 
     found = all_apps()
     if common.as_json:
-        print_json([{"app": app.name, "about": app.about, "origin": app.origin, "problem": app.fault} for app in found])
+        print_json(
+            [{"app": app.name, "about": app.about, "origin": app.origin, "problem": app.problem} for app in found]
+        )
     else:
-        table(("app", "origin", "about"), [(app.name, app.origin, app.fault or app.about) for app in found])
+        table(("app", "origin", "about"), [(app.name, app.origin, app.problem or app.about) for app in found])
 
 
 @apps.command("new")
 @click.argument("name")
 def new_(name: str) -> None:
     """Create a commented app file NAME: a path, or a name in the folder of your apps."""
-    from taiwa.apps.catalog import new, own_folder
+    from taiwa.apps.catalog import new, user_folder
 
-    path = Path(name) if "/" in name or name.endswith(".md") else own_folder() / f"{name}.md"
+    path = Path(name) if "/" in name or name.endswith(".md") else user_folder() / f"{name}.md"
     made = new(path, path.stem)
     print_line(str(made))
     print_notice(f"edit it, then: taiwa apps check {name} && taiwa chat {name}")
@@ -66,14 +68,14 @@ def check_(common: CommonOptions, name: str) -> None:
                 "column": problem.column,
                 "level": problem.level,
                 "message": problem.message,
-                "remedy": problem.mend,
+                "remedy": problem.hint,
             }
             for problem in problems
         ]
         print_json({"path": str(path), "problems": rows})
     else:
         for problem in problems:
-            print_line(f"{problem.told(str(path))}{'' if problem.level == 'error' else '  (a warning)'}")
+            print_line(f"{problem.format(str(path))}{'' if problem.level == 'error' else '  (a warning)'}")
     errors = sum(problem.level == "error" for problem in problems)
     if errors:
         raise ConfigError(

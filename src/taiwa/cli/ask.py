@@ -168,7 +168,7 @@ def user() -> None:
 
     \b
     taiwa user set ann office=Osaka department=Sales language=en
-    taiwa user set ann asking=0.8          ask back more readily (0 least, 1 most)
+    taiwa user set ann eagerness=0.8          ask back more readily (0 least, 1 most)
     taiwa user rate ann should_have_asked  or good, bad, should_not_have_asked
     taiwa user show ann                    show the profile, and what feedback has changed
     taiwa user reset ann                   delete the feedback
@@ -211,12 +211,12 @@ def show_(common: CommonOptions, name: str) -> None:
     facts = [("language", found.language)] if found.language else []
     table((), [*facts, *found.facts] or [("no", "facts")])
     print_line("")
-    own, moved = _thresholds(found), _thresholds(replace(found, thresholds=found.limits))
+    own, moved = _thresholds(found), _thresholds(replace(found, thresholds=found.effective_thresholds))
     rows = [(each, f"{own[each]:g}", f"{moved[each]:g}") for each in own]
     table(("threshold", "own", "with feedback"), rows, frozenset({1, 2}))
     print_line("")
     ratings = ", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items())) or "none yet"
-    print_line(f"a question back is welcome: {found.patience.mean:.0%} (feedback: {ratings})")
+    print_line(f"a question back is welcome: {found.tolerance.mean:.0%} (feedback: {ratings})")
 
 
 @user.command("set")
@@ -225,7 +225,7 @@ def show_(common: CommonOptions, name: str) -> None:
 @click.option("--file", "file", type=click.Path(path_type=Path), help="Read a profile in YAML first.")
 @common_options("as_json", "store")
 def set_(common: CommonOptions, name: str, facts: tuple[str, ...], file: Path | None) -> None:
-    """Set facts of NAME, `language`, or thresholds such as `asking`. `KEY=` deletes a fact."""
+    """Set facts of NAME, `language`, or thresholds such as `eagerness`. `KEY=` deletes a fact."""
     from taiwa.ask.types import UserProfile
     from taiwa.sessions.users import changed, load_profile
 
@@ -250,15 +250,15 @@ def set_(common: CommonOptions, name: str, facts: tuple[str, ...], file: Path | 
 @common_options("as_json", "store")
 def rate_(common: CommonOptions, name: str, verdict: str, asked: bool) -> None:
     """Store how NAME rates the last turn: good, bad, should_have_asked or should_not_have_asked."""
-    from taiwa.ask.types import Feedback, read_verdict
+    from taiwa.ask.types import Feedback, parse_verdict
 
-    meant = read_verdict(verdict)
+    meant = parse_verdict(verdict)
     asked = asked or meant == "should_not_have_asked"
     found = _users(common).tell(name, Feedback(meant, asked))
     if common.as_json:
         print_json({"user": found.name, "verdict": meant, "learned": _learned(found)})
     else:
-        print_line(f"{found.name}: a question back is welcome: {found.patience.mean:.0%}")
+        print_line(f"{found.name}: a question back is welcome: {found.tolerance.mean:.0%}")
 
 
 @user.command("reset")
@@ -320,4 +320,4 @@ def _profile(found: "UserProfile") -> dict[str, Json]:
 
 
 def _learned(found: "UserProfile") -> dict[str, Json]:
-    return {"welcome": round(found.patience.mean, 4), "unclear": round(found.limits.unclear, 4)}
+    return {"welcome": round(found.tolerance.mean, 4), "unclear": round(found.effective_thresholds.unclear, 4)}

@@ -484,11 +484,11 @@ def _bad(repl: Repl, rest: str) -> None:
 def _verdict(repl: Repl, text: str) -> None:
     """Store the user's verdict on the last turn, and print its effect."""
     from taiwa.ask.result import AskResult
-    from taiwa.ask.types import Feedback, read_verdict
+    from taiwa.ask.types import Feedback, parse_verdict
     from taiwa.sessions.users import People
 
     session = repl.session
-    verdict = read_verdict(text)
+    verdict = parse_verdict(text)
     ask = AskResult.from_delta(session.conversation.turns[-1].delta)
     name = str(session.app.values.get("user") or "")
     if ask is None:
@@ -497,7 +497,7 @@ def _verdict(repl: Repl, text: str) -> None:
     if not people.has(name):
         raise InputError(_("feedback is stored for a user: taiwa user set NAME, then taiwa chat ask -p user=NAME"))
     profile = people.tell(name, Feedback(verdict, ask.act_name == "ask", session.conversation.tip))
-    print_notice(_("recorded; how welcome questions back are: {welcome}", welcome=f"{profile.patience.mean:.0%}"))
+    print_notice(_("recorded; how welcome questions back are: {welcome}", welcome=f"{profile.tolerance.mean:.0%}"))
 
 
 def _help(_repl: Repl, _rest: str) -> None:

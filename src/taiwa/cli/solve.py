@@ -196,12 +196,12 @@ def _examples(path: Path | None) -> "tuple[WorkedExample, ...] | None":
     """Read the user's worked examples; a result that the tool does not return is reported."""
     if path is None:
         return None
-    from taiwa.apps.examples import differing, read_shots, results
+    from taiwa.apps.examples import read_shots, results, wrong_results
     from taiwa.flows.solve.tool_call_formats import Tagged
     from taiwa.tools import builtin
 
     examples = read_shots(path)
-    for worked, step, result in differing(examples, results(builtin().values(), Tagged())):
+    for worked, step, result in wrong_results(examples, results(builtin().values(), Tagged())):
         print_notice(
             _(
                 "{where}: {call} returns {result}, but the example has {expected}",

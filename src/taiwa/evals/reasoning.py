@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, TypeAlias
 
-from taiwa.apps.examples import built_in, results, usable
+from taiwa.apps.examples import built_in_examples, results, usable
 from taiwa.evals.data import Item
 from taiwa.evals.grid import Setting
 from taiwa.evals.report import is_exact, is_near
@@ -77,7 +77,7 @@ class ReasoningOptions:
 
     def pool(self) -> tuple[WorkedExample, ...]:
         """Return the worked examples whose calls all succeed."""
-        return usable(built_in() if self.examples is None else self.examples, self._results())
+        return usable(built_in_examples() if self.examples is None else self.examples, self._results())
 
     def _results(self) -> ResultOf:
         return results((*builtin().values(), *self.offered()), self.codec())

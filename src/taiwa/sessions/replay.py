@@ -85,8 +85,8 @@ def _asked_again(stop: HistoryEntry, before: Conversation, entries: Iterable[Ent
     asking = options_from_delta(stop.node.delta)
     if asking is None:
         return "its options are not recorded"
-    if asking.clarify.catalogue > dialogue_version():
-        return f"version {asking.clarify.catalogue} of the dialogue catalogue worded it, which is not installed here"
+    if asking.clarify.catalogue_version > dialogue_version():
+        return f"version {asking.clarify.catalogue_version} of the dialogue catalogue worded it, which is not installed here"
     try:
         program = ask_turn(stop.node.user or "", asking, reader_of(asking.terms))(before)
         _, after = replay(program, Journal(entries))

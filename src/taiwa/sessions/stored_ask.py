@@ -13,7 +13,7 @@ from taiwa.ask.decide_search_or_clarify import policy_named
 from taiwa.ask.dialogue_step import AssessBy, ClarifyOptions
 from taiwa.ask.extractive import TermWeights
 from taiwa.ask.result import AskTurnOptions
-from taiwa.ask.types import NOBODY, UserProfile
+from taiwa.ask.types import ANONYMOUS_USER, UserProfile
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import Reply
@@ -102,7 +102,7 @@ class RagResources:
 
     def claim(self, store: "Store", session: str) -> None:
         """Say whose a conversation is, if the store knows who asks."""
-        name = self.options.person.name
+        name = self.options.profile.name
         if name and People(store).has(name):
             store.users.assign_session(session, name)
 
@@ -165,8 +165,8 @@ def _options(app: App, repository: "Repository", *, modelless: bool) -> AskTurnO
         most if isinstance(most, int) else None,
         method,
         GIVEN,
-        recall=EARLIER,
-        catalogue=dialogue_version(),
+        earlier_sessions=EARLIER,
+        catalogue_version=dialogue_version(),
         locale=user_language(),
     )
     return AskTurnOptions(clarify, person_of(str(given.get("user") or ""), repository.store), app.instructions)
@@ -180,7 +180,7 @@ def person_of(word: str, store: "Store") -> UserProfile:
     """
     people = People(store)
     if not word:
-        return NOBODY
+        return ANONYMOUS_USER
     if people.has(word):
         return people.get(word)
     if not Path(word).is_file():

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from taiwa.apps.examples import built_in, results, usable
+from taiwa.apps.examples import built_in_examples, results, usable
 from taiwa.flows.solve.examples import ResultOf, WorkedExample, native, render, select_examples
 from taiwa.flows.solve.rationale import Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions, ways_for
@@ -86,7 +86,7 @@ class ReasonRun:
         if self.shots == 0 or (self.shots is None and way == "native"):
             return ()
         offered = {tool.spec.name for tool in self.tools}
-        able = usable(built_in(), self._results())
+        able = usable(built_in_examples(), self._results())
         fitting = [worked for worked in able if not offered or set(worked.tools) <= offered]
         others = [worked for worked in able if worked not in fitting]
         order = (*select_examples(fitting, len(fitting), self.seed), *select_examples(others, len(others), self.seed))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from unicodedata import normalize
 
 from taiwa.ask.types import (
-    NOBODY,
+    ANONYMOUS_USER,
     AskTolerance,
     EarlierTurn,
     Feedback,
@@ -31,8 +31,8 @@ __all__ = ["People", "changed", "load_profile", "read_profile", "write_profile"]
 LANGUAGES = ("ja", "zh", "en")
 
 BOUNDS: Mapping[str, tuple[float, float]] = {
-    "unclear": (1, 5), "question": (0, 5), "consultation": (0, 5), "documented": (0, 5), "person": (0, 5),
-    "asking": (0, 1), "rounds": (0, 10), "weak": (0, 1), "strong": (0, 1),
+    "unclear": (1, 5), "question": (0, 5), "consultation": (0, 5), "documented": (0, 5), "ask_person": (0, 5),
+    "eagerness": (0, 1), "max_questions": (0, 10), "weak_evidence": (0, 1), "strong_evidence": (0, 1),
 }  # fmt: skip
 
 MOST_FACTS = 50
@@ -61,7 +61,7 @@ def read_profile(text: str, where: str) -> UserProfile:
     Raises:
         ConfigError: it is no YAML, or says something that cannot be.
     """
-    person = NOBODY
+    person = ANONYMOUS_USER
     for keys, leaf in read_settings(text, where).items():
         try:
             person = changed(person, ".".join(keys), leaf.text)
@@ -71,9 +71,9 @@ def read_profile(text: str, where: str) -> UserProfile:
 
 
 def changed(person: UserProfile, key: str, text: str) -> UserProfile:
-    """Change one thing: `office` (a fact), `language`, `asking` or `thresholds.asking`; an empty text takes a fact out.
+    """Change one thing: `office` (a fact), `language`, `eagerness` or `thresholds.eagerness`; an empty text takes a fact out.
 
-    >>> changed(NOBODY, "office", "Osaka").facts
+    >>> changed(ANONYMOUS_USER, "office", "Osaka").facts
     (('office', 'Osaka'),)
 
     Raises:
@@ -109,7 +109,7 @@ def _threshold(thresholds: Thresholds, name: str, text: str) -> Thresholds:
         number = float(text)
     except ValueError:
         number = low - 1
-    whole = name == "rounds"
+    whole = name == "max_questions"
     if not low <= number <= high or (whole and not number.is_integer()):
         raise InputError(f"{name} is a {'whole ' if whole else ''}number from {low:g} to {high:g}, not {text[:20]!r}")
     moved: dict[str, Any] = {name: int(number) if whole else number}
@@ -179,7 +179,7 @@ class People:
         Raises:
             InputError: the name cannot be one.
         """
-        self._store.users.put(person.name, record(replace(person, patience=AskTolerance())))
+        self._store.users.put(person.name, record(replace(person, tolerance=AskTolerance())))
 
     def tell(self, name: str, feedback: Feedback) -> UserProfile:
         """Keep what a person said of an act, and return them as that has made them.
@@ -196,7 +196,7 @@ class People:
 
     def recall(self, effect: SearchEarlierSessions) -> tuple[EarlierTurn, ...]:
         """Find what a person said in their conversations that shares words with a text: most words first, then the newest."""
-        sessions = frozenset(self._store.users.sessions(effect.person))
+        sessions = frozenset(self._store.users.sessions(effect.user))
         terms = _terms(effect.text)
         if not sessions or not terms:
             return ()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.ask.assess_question import assess
-from taiwa.ask.rewrite import INSTRUCTIONS, SINGLE, queries
+from taiwa.ask.rewrite import INSTRUCTIONS, SINGLE, rewrite_queries
 from taiwa.ask.types import SCORES
 from taiwa.kernel import Capability, Request, Runtime, assistant, system, user
 from taiwa.kernel.messages import Chunk, Message, StreamEnd, TextDelta, TokenLogprob
@@ -43,7 +43,7 @@ class Listener:
 
 def test_each_score_is_a_task_of_its_own_over_one_line() -> None:
     listener = Listener()
-    found = Runtime(listener).run(assess(DIALOGUE, needs=lambda _: True))
+    found = Runtime(listener).run(assess(DIALOGUE, needs_questions=lambda _: True))
     assert listener.read == [*((f"assess.{name}", LINE) for name in SCORES), ("back", LINE)]
     assert (found.clarity, found.ask_missing_info) == (3, "For whom?")
 
@@ -52,13 +52,13 @@ def test_each_score_is_a_task_of_its_own_over_one_line() -> None:
 @pytest.mark.parametrize("several", [True, False])
 def test_rewriting_is_known_in_every_language(words: str, *, several: bool) -> None:
     listener = Listener()
-    Runtime(listener).run(queries((user("Oss?"), user(words)), several=several))
+    Runtime(listener).run(rewrite_queries((user("Oss?"), user(words)), multiple=several))
     assert listener.read == [("rewrite", f"|u| Oss? |u| {plain(words)}")]
 
 
 def test_rewriting_shows_the_assistant_where_the_flow_does() -> None:
     listener = Listener()
-    Runtime(listener).run(queries(DIALOGUE, seen="all"))
+    Runtime(listener).run(rewrite_queries(DIALOGUE, context="all"))
     assert listener.read == [("rewrite", LINE)]
 
 

@@ -1,4 +1,4 @@
-"""The default policy: what the documents hold, then expected cost; total, bounded, and moved by one knob."""
+"""The default policy: evidence, then expected cost; total, bounded and monotonic in eagerness."""
 
 import math
 from dataclasses import replace
@@ -36,27 +36,27 @@ ASKED = (user("Tell me about leave."),)
 
 
 def at(assessment: Assessment | None = UNCLEAR, **more: object) -> Situation:
-    whole: dict[str, object] = {"evidence": GOOD, "found": FOUND, "options": TWO} | more
+    whole: dict[str, object] = {"evidence": GOOD, "passage_keys": FOUND, "options": TWO} | more
     return Situation(ASKED, assessment, **whole)  # type: ignore[arg-type]
 
 
-def test_what_is_clear_is_answered_with_what_else_could_be_meant() -> None:
+def test_a_clear_question_is_answered_with_other_meanings_as_options() -> None:
     decision = look_first(at(CLEAR))
 
     assert decision.act == Search(options=TWO)
     assert decision.reasons == ("clear",)
 
 
-def test_what_is_unclear_is_asked_with_options_that_were_found() -> None:
+def test_an_unclear_question_is_asked_back_with_options() -> None:
     decision = look_first(at())
 
     assert decision.act == Ask("Which of these do you mean?", options=TWO)
     assert decision.reasons == ("unclear", "options")
 
 
-def test_a_question_back_is_in_the_language_of_the_user_or_the_one_they_wish() -> None:
+def test_a_question_back_is_in_the_language_of_the_user_or_of_the_profile() -> None:
     japanese = replace(at(), dialogue=(user("休暇について教えて"),))
-    chinese = replace(at(), person=UserProfile(language="zh"))
+    chinese = replace(at(), profile=UserProfile(language="zh"))
 
     assert look_first(japanese).act == Ask("次のどれについてのご質問ですか。", options=TWO)
     assert look_first(chinese).act == Ask("您问的是下面哪一项？", options=TWO)
@@ -66,20 +66,20 @@ def test_the_models_own_question_goes_with_the_options() -> None:
     assert look_first(at(replace(UNCLEAR, ask_missing_info=LACK))).act == Ask(LACK, options=TWO)
 
 
-def test_where_there_is_nothing_to_choose_nothing_is_asked_without_words_for_it() -> None:
+def test_without_options_and_texts_no_question_is_asked() -> None:
     assert look_first(at(options=())).act == Search()
     assert look_first(at(options=())).reasons == ("unclear", "nothing_to_ask")
     assert look_first(at(replace(UNCLEAR, ask_missing_info=LACK), options=())).act == Ask(LACK)
 
 
-def test_where_all_readings_have_the_same_answer_nobody_is_asked() -> None:
-    found = at(replace(UNCLEAR, ask_missing_info=LACK), options=(), focus=0.95)
+def test_meanings_with_the_same_answer_need_no_question() -> None:
+    found = at(replace(UNCLEAR, ask_missing_info=LACK), options=(), top_share=0.95)
 
     assert look_first(found).reasons == ("unclear", "one_answer")
     assert isinstance(look_first(replace(found, evidence=POOR)).act, Ask)
 
 
-def test_what_is_known_of_the_user_is_asked_for_only_where_the_model_needs_it() -> None:
+def test_facts_about_the_user_are_asked_for_only_if_needed() -> None:
     office = "Which office do you work at?"
 
     assert look_first(at(replace(UNCLEAR, ask_user_meta_info=office), options=())).act == Ask(office)
@@ -96,65 +96,69 @@ def test_what_is_known_of_the_user_is_asked_for_only_where_the_model_needs_it() 
         ("person", HandOver()),
     ],
 )
-def test_what_words_alone_decide_comes_first(route: str, act: object) -> None:
+def test_small_talk_is_decided_first(route: str, act: object) -> None:
     assert look_first(at(route=route)).act == act
 
 
-def test_who_wants_no_more_questions_gets_an_answer_and_what_is_assumed() -> None:
-    decision = look_first(at(route="just_answer", thread=ClarificationState(1)))
+def test_after_declined_questions_the_answer_states_its_assumption() -> None:
+    decision = look_first(at(route="just_answer", clarification=ClarificationState(1)))
 
     assert decision.act == Search(options=TWO, assumption="assuming “Paid leave”")
     assert decision.reasons == ("declined",)
 
 
-def test_after_two_rounds_an_answer_is_given_with_what_is_assumed() -> None:
-    decision = look_first(at(thread=ClarificationState(2, found=("x",))))
+def test_after_two_questions_the_answer_states_its_assumption() -> None:
+    decision = look_first(at(clarification=ClarificationState(2, passage_keys=("x",))))
 
     assert decision.act == Search(options=TWO, assumption="assuming “Paid leave”")
     assert decision.reasons == ("unclear", "rounds")
 
 
 def test_a_second_question_needs_another_result() -> None:
-    same, other = ClarificationState(1, found=FOUND), ClarificationState(1, found=("x", "y", "a"))
+    same, other = ClarificationState(1, passage_keys=FOUND), ClarificationState(1, passage_keys=("x", "y", "a"))
 
-    assert look_first(at(scored(5, 1, 5), thread=same)).reasons == ("unclear", "nothing_changed")
-    assert look_first(at(scored(5, 1, 5), thread=other)).act == Ask(
+    assert look_first(at(scored(5, 1, 5), clarification=same)).reasons == ("unclear", "nothing_changed")
+    assert look_first(at(scored(5, 1, 5), clarification=other)).act == Ask(
         "Several things still match. Which of these do you mean?", options=TWO
     )
 
 
 def test_what_was_offered_is_not_offered_again() -> None:
-    thread = ClarificationState(1, ("Which of these do you mean?", "Paid leave"), ("x",))
+    clarification = ClarificationState(1, ("Which of these do you mean?", "Paid leave"), ("x",))
 
-    assert not isinstance(look_first(at(scored(5, 1, 5), thread=thread)).act, Ask)
+    assert not isinstance(look_first(at(scored(5, 1, 5), clarification=clarification)).act, Ask)
 
 
-def test_none_of_these_is_asked_in_open_words() -> None:
-    thread = ClarificationState(1, ("Which of these do you mean?", "Paid leave", "Sick leave"), FOUND, TWO)
+def test_none_of_these_gets_an_open_question() -> None:
+    clarification = ClarificationState(1, ("Which of these do you mean?", "Paid leave", "Sick leave"), FOUND, TWO)
 
-    assert look_first(at(route="none", thread=thread)).act == Ask("Could you say more precisely what you want to know?")
+    assert look_first(at(route="none", clarification=clarification)).act == Ask(
+        "Could you say more precisely what you want to know?"
+    )
 
 
 def test_weak_evidence_after_a_question_is_a_case_for_a_person() -> None:
-    decision = look_first(at(scored(5, 1, 5, 1, 5), evidence=POOR, thread=ClarificationState(2, found=("x",))))
+    decision = look_first(
+        at(scored(5, 1, 5, 1, 5), evidence=POOR, clarification=ClarificationState(2, passage_keys=("x",)))
+    )
 
     assert decision.act == HandOver()
     assert decision.reasons == ("unclear", "weak_evidence", "rounds")
 
 
-def test_what_a_person_settles_better_goes_to_one_unless_the_documents_answer() -> None:
+def test_a_case_for_a_human_is_handed_over_unless_the_documents_answer() -> None:
     better = scored(1, 1, 5, 5, 1)
 
     assert look_first(at(better, evidence=POOR)).act == HandOver()
     assert isinstance(look_first(at(better)).act, Search)
 
 
-def test_a_consultation_that_no_document_helps_is_asked_for_its_worry_then_advised() -> None:
+def test_an_undocumented_consultation_is_asked_about_and_then_advised() -> None:
     worried = scored(1, 5, 1, 5, 5, res_consultation=WORRY)
     asked = ClarificationState(1, (WORRY,), ("x",))
 
     assert look_first(at(worried, evidence=POOR)).act == Ask(WORRY)
-    assert look_first(at(worried, evidence=POOR, thread=asked)).act == Advise("consultation")
+    assert look_first(at(worried, evidence=POOR, clarification=asked)).act == Advise("consultation")
     assert isinstance(look_first(at(worried)).act, Search)
 
 
@@ -164,26 +168,26 @@ def test_both_a_question_and_a_consultation_is_decided_by_the_documents() -> Non
     assert isinstance(look_first(at(both)).act, Search)
 
 
-def test_neither_a_question_nor_a_consultation_is_talk_unless_the_documents_know_it() -> None:
+def test_neither_question_nor_consultation_is_chat_unless_the_documents_answer() -> None:
     neither = scored(1, 5, 5, 5, 5)
 
     assert look_first(at(neither, evidence=POOR)).act == Advise("chat")
     assert isinstance(look_first(at(neither)).act, Search)
-    assert look_first(at(neither, found=(), options=(), evidence=None)).act == Advise("chat")
+    assert look_first(at(neither, passage_keys=(), options=(), evidence=None)).act == Advise("chat")
 
 
-def test_where_nothing_is_found_other_words_are_asked_for_once() -> None:
-    nothing = at(scored(4, 1, 5), found=(), options=(), evidence=Evidence(100))
+def test_after_an_empty_result_other_words_are_asked_for_once() -> None:
+    nothing = at(scored(4, 1, 5), passage_keys=(), options=(), evidence=Evidence(100))
 
     first = look_first(nothing)
     assert isinstance(first.act, Ask)
     assert "Tell me about leave." in first.act.question
-    again = look_first(replace(nothing, thread=ClarificationState(1, (first.act.question,), ())))
+    again = look_first(replace(nothing, clarification=ClarificationState(1, (first.act.question,), ())))
     assert again.act == HandOver()
 
 
-def test_a_clear_question_to_which_nothing_is_found_is_told_so() -> None:
-    decision = look_first(at(CLEAR, found=(), options=(), evidence=Evidence(100)))
+def test_a_clear_question_with_an_empty_result_is_reported() -> None:
+    decision = look_first(at(CLEAR, passage_keys=(), options=(), evidence=Evidence(100)))
 
     assert decision.act == Search()
     assert decision.reasons == ("nothing_found",)
@@ -196,7 +200,7 @@ def test_without_a_model_an_answer_comes_with_options_and_no_question() -> None:
     assert look_first(at(None)).act == Search(options=TWO)
 
 
-def test_without_a_model_words_that_point_at_nothing_are_asked_about() -> None:
+def test_without_a_model_unresolved_references_are_asked_about() -> None:
     two = replace(GOOD, unresolved_references=("that form", "those days"))
     one = replace(GOOD, unresolved_references=("it",))
     later = (user("Leave?"), assistant("Yes."), user("Is it paid?"))
@@ -207,7 +211,7 @@ def test_without_a_model_words_that_point_at_nothing_are_asked_about() -> None:
 
 
 def test_without_a_model_nothing_found_is_asked_about() -> None:
-    decision = look_first(at(None, found=(), options=(), evidence=Evidence(5)))
+    decision = look_first(at(None, passage_keys=(), options=(), evidence=Evidence(5)))
 
     assert isinstance(decision.act, Ask)
     assert decision.reasons == ("nothing_found",)
@@ -232,8 +236,10 @@ EVIDENCE = st.none() | st.builds(
 PEOPLE = st.builds(
     UserProfile,
     language=st.sampled_from(["", "ja", "zh", "fr"]),
-    thresholds=st.builds(Thresholds, asking=UNIT, rounds=st.integers(0, 4), weak=UNIT, strong=UNIT),
-    patience=st.builds(AskTolerance, st.floats(2, 30), st.floats(2, 30)),
+    thresholds=st.builds(
+        Thresholds, eagerness=UNIT, max_questions=st.integers(0, 4), weak_evidence=UNIT, strong_evidence=UNIT
+    ),
+    tolerance=st.builds(AskTolerance, st.floats(2, 30), st.floats(2, 30)),
 )
 NAMES = st.lists(st.sampled_from("abcdxyz"), max_size=5, unique=True).map(tuple)
 THREADS = st.builds(
@@ -263,43 +269,49 @@ def test_every_situation_has_one_decision_with_reasons(situation: Situation) -> 
     assert all(math.isfinite(number) for _, number in decision.numbers)
     if isinstance(decision.act, Ask):
         assert decision.act.question
-        assert decision.act.question not in situation.thread.asked or decision.act.options
+        assert decision.act.question not in situation.clarification.asked or decision.act.options
 
 
 @given(SITUATIONS)
-def test_nobody_is_asked_beyond_the_last_round_or_against_their_wish(situation: Situation) -> None:
-    bound = situation.person.limits.rounds if situation.bound is None else situation.bound
-    assume(situation.thread.rounds >= bound or situation.thread.settled or situation.route == "just_answer")
+def test_no_question_exceeds_the_bound_or_follows_a_refusal(situation: Situation) -> None:
+    bound = (
+        situation.profile.effective_thresholds.max_questions
+        if situation.max_questions is None
+        else situation.max_questions
+    )
+    assume(
+        situation.clarification.rounds >= bound or situation.clarification.declined or situation.route == "just_answer"
+    )
 
     assert not isinstance(look_first(situation).act, Ask)
 
 
 @given(SITUATIONS, st.integers(0, 4))
 def test_questions_in_a_row_come_to_an_end(situation: Situation, rounds: int) -> None:
-    person = replace(situation.person, thresholds=replace(situation.person.thresholds, rounds=rounds))
-    situation = replace(situation, person=person, thread=ClarificationState(), bound=None)
+    profile = replace(situation.profile, thresholds=replace(situation.profile.thresholds, max_questions=rounds))
+    situation = replace(situation, profile=profile, clarification=ClarificationState(), max_questions=None)
     asked = 0
 
     while isinstance(act := look_first(situation).act, Ask):
         asked += 1
-        situation = replace(situation, thread=situation.thread.after(act, (str(asked),)))
+        situation = replace(situation, clarification=situation.clarification.after(act, (str(asked),)))
 
     assert asked <= rounds
 
 
 @given(SITUATIONS, UNIT, UNIT)
-def test_a_higher_knob_never_asks_less(situation: Situation, one: float, other: float) -> None:
+def test_more_eagerness_never_asks_less(situation: Situation, one: float, other: float) -> None:
     def asks(knob: float) -> bool:
-        thresholds = replace(situation.person.thresholds, asking=knob)
+        thresholds = replace(situation.profile.thresholds, eagerness=knob)
         return isinstance(
-            look_first(replace(situation, person=replace(situation.person, thresholds=thresholds))).act, Ask
+            look_first(replace(situation, profile=replace(situation.profile, thresholds=thresholds))).act, Ask
         )
 
     assert asks(max(one, other)) or not asks(min(one, other))
 
 
 @given(SITUATIONS)
-def test_a_decision_is_kept_and_read_again(situation: Situation) -> None:
+def test_a_decision_survives_a_round_trip(situation: Situation) -> None:
     decision = look_first(situation)
 
     assert restore(record(decision)) == decision
@@ -315,11 +327,11 @@ def test_more_evidence_never_makes_an_answer_less_likely(evidence: Evidence | No
         assert answerable(replace(evidence, coverage=max(evidence.coverage, more)), found) >= chance
 
 
-def test_a_person_who_does_not_want_to_be_asked_is_asked_less() -> None:
+def test_negative_feedback_reduces_questions() -> None:
     unsure = scored(3, 1, 5)
     annoyed = learn_from_feedback(UserProfile("ann"), [Feedback("should_not_have_asked", True)] * 4)
     eager = learn_from_feedback(UserProfile("bob"), [Feedback("should_have_asked")] * 4)
 
     assert isinstance(look_first(at(unsure)).act, Ask)
-    assert isinstance(look_first(at(unsure, person=annoyed)).act, Search)
-    assert isinstance(look_first(at(scored(2, 1, 5), person=eager)).act, Ask)
+    assert isinstance(look_first(at(unsure, profile=annoyed)).act, Search)
+    assert isinstance(look_first(at(scored(2, 1, 5), profile=eager)).act, Ask)

@@ -1,4 +1,4 @@
-"""Options read off what was found."""
+"""Options from the headings and titles of passages."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.write_clarifying_question import MOST_OPTIONS, group_options, top_share
+from taiwa.ask.write_clarifying_question import MAX_OPTIONS, group_options, top_share
 from taiwa.kernel import Passage
 from taiwa.kernel.messages import passage_key
 
@@ -38,7 +38,7 @@ def test_a_document_without_a_title_goes_by_its_source() -> None:
 
 
 @pytest.mark.parametrize("found", [(), (PAID,), (PAID, replace(PAID, start=50, text="Other words."))])
-def test_where_everything_stands_under_one_heading_there_is_no_choice(found: tuple[Passage, ...]) -> None:
+def test_passages_under_one_heading_have_no_options(found: tuple[Passage, ...]) -> None:
     assert group_options(found) == ()
     assert top_share(found, ()) == 1.0
 
@@ -49,7 +49,7 @@ def test_copies_of_one_text_are_one_thing() -> None:
     assert group_options((PAID, copy)) == ()
 
 
-def test_a_place_that_was_found_twice_makes_no_option_of_its_own() -> None:
+def test_a_repeated_passage_adds_no_option() -> None:
     first, again = Passage("a", "x", 1.0, title="t"), Passage("a", "y", 1.0)
     other = Passage("a", "z", 2.0, 7, title="t")
 
@@ -60,7 +60,7 @@ def test_a_place_that_was_found_twice_makes_no_option_of_its_own() -> None:
     assert top_share(found, group_options(found)) == 0.5
 
 
-def test_how_much_lies_on_one_option_is_told() -> None:
+def test_the_share_of_the_best_option_is_returned() -> None:
     assert top_share((PAID, SICK), group_options((PAID, SICK))) == pytest.approx(0.6)
 
 
@@ -79,7 +79,7 @@ def test_options_divide_what_was_found(found: list[Passage]) -> None:
     named = [name for option in options for name in option.passages]
 
     assert len(options) != 1
-    assert len(options) <= MOST_OPTIONS
+    assert len(options) <= MAX_OPTIONS
     assert set(named) <= set(map(passage_key, found))
     assert all(option.count == len(option.passages) for option in options)
     assert len({option.label.casefold() for option in options}) == len(options)

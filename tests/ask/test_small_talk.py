@@ -1,10 +1,10 @@
-"""What words alone decide, and the many more that they must leave alone."""
+"""Texts that are recognised without a model, and similar ones that are not."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.small_talk import chosen, route_of
+from taiwa.ask.small_talk import detect_route, select_option
 from taiwa.ask.types import Option
 
 OFFERED = (Option("Paid leave"), Option("Sick leave"), Option("看護休暇"))
@@ -23,8 +23,8 @@ OFFERED = (Option("Paid leave"), Option("Sick leave"), Option("看護休暇"))
     ],
 )  # fmt: skip
 def test_whole_utterances_are_recognised_in_three_languages(words: str, route: str) -> None:
-    assert route_of(words) == route
-    assert route_of(words, asked=True) == route
+    assert detect_route(words) == route
+    assert detect_route(words, asked=True) == route
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_whole_utterances_are_recognised_in_three_languages(words: str, route: s
     ],
 )  # fmt: skip
 def test_some_words_mean_this_only_as_a_reply_to_a_question(words: str, route: str, alone: str) -> None:
-    assert route_of(words, asked=True) == route
-    assert route_of(words) == alone
+    assert detect_route(words, asked=True) == route
+    assert detect_route(words) == alone
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_some_words_mean_this_only_as_a_reply_to_a_question(words: str, route: s
     ],
 )  # fmt: skip
 def test_a_question_that_begins_so_is_a_question(words: str) -> None:
-    assert route_of(words) == ""
+    assert detect_route(words) == ""
 
 
 @given(st.text(max_size=80), st.booleans())
 def test_every_text_has_a_route(words: str, asked: bool) -> None:
-    assert isinstance(route_of(words, asked=asked), str)
+    assert isinstance(detect_route(words, asked=asked), str)
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_every_text_has_a_route(words: str, asked: bool) -> None:
     ],
 )  # fmt: skip
 def test_an_option_is_chosen_by_its_number_or_its_label(reply: str, label: str) -> None:
-    found = chosen(reply, OFFERED)
+    found = select_option(reply, OFFERED)
 
     assert found is not None
     assert found.label == label
 
 
 @pytest.mark.parametrize("reply", ["0", "4", "99", "", "leave", "Paid leave or sick leave?", "two days", "in 2025"])
-def test_what_names_no_single_option_is_a_reply_of_its_own(reply: str) -> None:
-    assert chosen(reply, OFFERED) is None
+def test_a_reply_that_names_several_options_selects_none(reply: str) -> None:
+    assert select_option(reply, OFFERED) is None

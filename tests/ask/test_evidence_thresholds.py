@@ -33,7 +33,7 @@ def chances(data: Path, folder: Path, name: str) -> tuple[list[float], list[floa
 
 
 @pytest.mark.parametrize(("name", "least"), [("jsquad", 0.88), ("jaquad", 0.8)])
-def test_what_the_documents_answer_is_told_from_what_they_do_not(
+def test_answerable_questions_are_distinguished_from_others(
     shared_data: Path, tmp_path: Path, name: str, least: float
 ) -> None:
     present, absent = chances(shared_data / "rag", tmp_path, name)
@@ -41,6 +41,6 @@ def test_what_the_documents_answer_is_told_from_what_they_do_not(
     pairs = [(one > other) + 0.5 * (one == other) for one in present for other in absent]
     limits = Thresholds()
     assert math.fsum(pairs) / len(pairs) >= least
-    assert sum(each >= limits.strong for each in absent) / MOST <= 0.1
-    assert sum(each < limits.weak for each in present) / MOST <= 0.2
-    assert sum(each < limits.weak for each in absent) / MOST >= 0.4
+    assert sum(each >= limits.strong_evidence for each in absent) / MOST <= 0.1
+    assert sum(each < limits.weak_evidence for each in present) / MOST <= 0.2
+    assert sum(each < limits.weak_evidence for each in absent) / MOST >= 0.4

@@ -1,4 +1,4 @@
-"""Few-shot files as MultiTool-CoT writes them, with words and numbers of our own."""
+"""Few-shot files as MultiTool-CoT writes them, with text and numbers of these tests."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.apps.examples import differing, read_shots, read_transcripts, results
+from taiwa.apps.examples import read_shots, read_transcripts, results, wrong_results
 from taiwa.flows.solve.examples import ExampleCall, render
 from taiwa.flows.solve.tool_call_formats import PROTOCOLS, Inline, Tagged, tool_call_format
 from taiwa.kernel import InputError
@@ -75,10 +75,10 @@ def test_in_another_protocol_its_calls_are_written_anew() -> None:
 def test_a_recorded_result_that_the_tool_does_not_give_is_found() -> None:
     right, wrong = (read_transcripts(text, "own.txt") for text in (FILE, FILE.replace("11.12", "12.11")))
 
-    ((worked, step, given),) = differing(wrong, RESULTS)
+    ((worked, step, given),) = wrong_results(wrong, RESULTS)
 
     assert (worked.id, step.tool, step.result, given) == ("14", "calculator", "12.11", "11.1111")
-    assert list(differing(right, RESULTS)) == []
+    assert list(wrong_results(right, RESULTS)) == []
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_a_recorded_result_that_the_tool_does_not_give_is_found() -> None:
 def test_the_terms_of_a_recorded_equation_may_stand_in_any_order(recorded: str, agrees: bool) -> None:
     text = f"Q: ?\nA: 4SO2 + ?O2 -> ?SO3 << Chemical reaction predictor >> {recorded}\nSo 2."
 
-    assert bool(list(differing(read_transcripts(text, "own.txt"), RESULTS))) is not agrees
+    assert bool(list(wrong_results(read_transcripts(text, "own.txt"), RESULTS))) is not agrees
 
 
 def test_a_call_that_its_tool_refuses_is_found() -> None:
     examples = read_transcripts("Q: ?\nA: 1/0 = << Calculator >> 0\nSo 0.", "own.txt")
 
-    assert [given for _, _, given in differing(examples, RESULTS)] == ["error: division by zero"]
+    assert [given for _, _, given in wrong_results(examples, RESULTS)] == ["error: division by zero"]
 
 
 def test_braces_of_a_file_are_no_references(tmp_path: Path) -> None:
@@ -133,18 +133,18 @@ def test_the_question_that_a_prompt_leaves_open_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "own.txt: there is no worked example in it"),
-        ("Use the tools.\nQ: open?\nA:", "own.txt: there is no worked example in it"),
-        ("Q: a?\nQ: b?\nA: 1", "own.txt:1: a question without its answer"),
-        ("Q: a?\nA:\n\nQ: b?\nA: 1", "own.txt:1: a question without its answer"),
+        ("", "own.txt: the file has no worked example"),
+        ("Use the tools.\nQ: open?\nA:", "own.txt: the file has no worked example"),
+        ("Q: a?\nQ: b?\nA: 1", "own.txt:1: a question without an answer"),
+        ("Q: a?\nA:\n\nQ: b?\nA: 1", "own.txt:1: a question without an answer"),
         ("Q:\nA: 1", "own.txt:1: an empty question"),
-        ("A: 1", "own.txt:1: an answer without its question"),
-        ("Q: a?\nA: 1\nA: 2", "own.txt:3: an answer without its question"),
-        ("Q: a?\nA: One.\n1+1 << Calculator 2\nSo 2.", "own.txt:3: a call that is not closed: '<< Calculator 2'"),
-        ("Q: a?\nA: 1+1 << Calculator >> 2", "own.txt:2: an answer without a word"),
+        ("A: 1", "own.txt:1: an answer without a question"),
+        ("Q: a?\nA: 1\nA: 2", "own.txt:3: an answer without a question"),
+        ("Q: a?\nA: One.\n1+1 << Calculator 2\nSo 2.", "own.txt:3: a call is not closed: '<< Calculator 2'"),
+        ("Q: a?\nA: 1+1 << Calculator >> 2", "own.txt:2: an answer without text"),
     ],
 )
-def test_a_fault_is_told_with_its_line(text: str, complaint: str) -> None:
+def test_a_problem_is_reported_with_its_line(text: str, complaint: str) -> None:
     with pytest.raises(InputError) as error:
         read_transcripts(text, "own.txt")
 

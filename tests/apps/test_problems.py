@@ -1,9 +1,9 @@
-"""Every way to break an app file: one line each, with its place and its mend."""
+"""Errors in app files: one line each, with its location and a hint."""
 
 import pytest
 
 from taiwa.apps.catalog import load_text
-from taiwa.apps.parse import MOST_FRONT_CHARS, read_app
+from taiwa.apps.parse import MAX_FRONT_CHARS, read_app
 from taiwa.kernel.errors import ConfigError
 
 GOOD = """\
@@ -74,7 +74,7 @@ BROKEN = [
         "front matter that begins too late",
         "---\ntaiwa",
         "\n---\ntaiwa",
-        "1: no front matter; begin the file with a line `---`, then `taiwa: 1`, then a line `---`",
+        "1: the front matter is missing; begin the file with the lines `---`, `taiwa: 1` and `---`",
     ),
     (
         "a second document",
@@ -95,43 +95,43 @@ BROKEN = [
         "int",
         "7: the field topics: the reducer 'union' holds list, and the type is 'int'; change one of the two",
     ),
-    ("a reducer nobody knows", "union", "unoin", "7: there is no reducer 'unoin'; did you mean 'union'?"),
+    ("a reducer nobody knows", "union", "unoin", "7: unknown reducer 'unoin'; did you mean 'union'?"),
     (
         "something nobody derives",
         "turn_count",
         "turns",
-        "8: nothing derives 'turns'; the derived fields are turn_count, language, tokens, characters",
+        "8: unknown derived field 'turns'; the derived fields are turn_count, language, tokens, characters",
     ),
     (
         "a type and a derivation",
         "derive: turn_count",
         "type: int, derive: turn_count",
-        "8: turns is derived, so it has no type; take one of the two out",
+        "8: turns is derived and cannot have `type`; remove one of the two",
     ),
     ("a field twice", "turns: {", "topics: {", "8: 'topics' is set twice (first in line 7); keep one"),
     (
         "a field named like the reply",
         "turns:",
         "response:",
-        "8: the field 'response' has the name of the reply's own part; choose another name",
+        "8: the field 'response' has a reserved name; choose another name",
     ),
     (
         "a name with a hyphen in the state",
         "turns:",
         "the-turns:",
-        "8: 'the-turns' cannot be a name in state; take letters, digits and `_`, a letter first",
+        "8: 'the-turns' is not a valid name in state; use letters, digits and `_`, beginning with a letter",
     ),
     (
         "what cannot name a tool",
         "name: a",
         "name: a\ntools: [os.system]",
-        "4: 'os.system' cannot be the name of a tool; take letters, digits, `_` and `-`, a letter first; see `taiwa tools list`",
+        "4: 'os.system' is not a valid tool name; use letters, digits, `_` and `-`, beginning with a letter; see `taiwa tools list`",
     ),
     (
         "a tool twice",
         "name: a",
         "name: a\ntools: [calculator, calculator]",
-        "4: the tool calculator stands here twice; take one of the two out",
+        "4: the tool calculator is listed twice; remove one of the two",
     ),
     (
         "tools that are no list",
@@ -149,19 +149,19 @@ BROKEN = [
         "a placeholder without a parameter",
         "Answer in",
         "Hello.\nAnswer {{ tone }} in",
-        "11: the placeholder '{{ tone }}' has no parameter; add tone to params, or mend its name: the params are lang",
+        "11: the placeholder '{{ tone }}' has no parameter; add tone to params, or correct its name: the params are lang",
     ),
     (
         "a delta that names no field",
         "{ topics: [",
         "{ topic: [",
-        "15: the model writes no field 'topic'; did you mean 'topics'?",
+        "15: unknown field 'topic'; did you mean 'topics'?",
     ),
     (
         "a delta that sets a derived field",
         "topics: [greetings]",
         "turns: 1",
-        "15: the model writes no field 'turns'; the fields are topics",
+        "15: unknown field 'turns'; the fields are topics",
     ),
     (
         "a delta that is a text",
@@ -169,7 +169,7 @@ BROKEN = [
         "none",
         "15: delta must be a table, not 'none'; change it, or leave the key out",
     ),
-    ("an example without an answer", "answer: Hi!\n", "", "12: this example has no `answer`; add `answer: …`"),
+    ("an example without an answer", "answer: Hi!\n", "", "12: the example has no `answer`; add `answer: …`"),
     (
         "a colon in an answer",
         "answer: Hi!",
@@ -186,13 +186,13 @@ BROKEN = [
         "no format",
         "taiwa: 1\n",
         "",
-        "1: the key taiwa is missing: it says which format this is; add `taiwa: 1`",
+        "1: the key taiwa is missing; it is the version of the format; add `taiwa: 1`",
     ),
     (
         "a window that cuts to more than it grows to",
         "state:",
         "keep: { grow: 10, to: 20 }\nstate:",
-        "6: keep grows to 10 turns and cuts to 20; make `to` smaller than `grow`",
+        "6: keep: `to` is 20 and `grow` is 10; make `to` smaller than `grow`",
     ),
     (
         "a window without a size",
@@ -204,7 +204,7 @@ BROKEN = [
         "a pin on no field",
         "state:",
         "keep: { grow: 9, to: 3, pin: { setting: [topic] } }\nstate:",
-        "6: the model writes no field 'topic'; did you mean 'topics'?",
+        "6: unknown field 'topic'; did you mean 'topics'?",
     ),
     (
         "a reply mode nobody knows",
@@ -228,7 +228,7 @@ BROKEN = [
         "a bell",
         "name: a",
         "name: a\x07",
-        "3: U+0007 is not allowed in YAML; take it out, or write it as an escape in double quotes",
+        "3: U+0007 is not allowed in YAML; remove it, or write it as an escape in double quotes",
     ),
     (
         "a number beyond all bounds",
@@ -239,20 +239,20 @@ BROKEN = [
     (
         "prose in the front matter",
         "name: a",
-        "name: a\nabout: " + "x" * MOST_FRONT_CHARS,
-        f"1: the front matter has more than {MOST_FRONT_CHARS} characters; move prose below it",
+        "name: a\nabout: " + "x" * MAX_FRONT_CHARS,
+        f"1: the front matter has more than {MAX_FRONT_CHARS} characters; move prose below it",
     ),
     (
         "two texts for folds",
         "## example",
         "## fold\nBriefly.\n## fold\nAt length.\n## example",
-        "14: there is a second `## fold`; keep one",
+        "14: `## fold` occurs twice; keep one",
     ),
 ]
 
 
 @pytest.mark.parametrize(("old", "new", "said"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
-def test_a_fault_is_one_line_with_its_place_and_its_mend(old: str, new: str, said: str) -> None:
+def test_a_problem_is_one_line_with_its_location_and_a_hint(old: str, new: str, said: str) -> None:
     assert old in GOOD
 
     with pytest.raises(ConfigError) as caught:
@@ -266,43 +266,43 @@ WARNED = [
         "a tool that is not built in",
         "name: a",
         "name: a\ntools: [calculater]",
-        "4: the tool calculater is not built in, so a program must hand it over; did you mean 'calculator'?",
+        "4: the tool calculater is not built in; the program must pass it; did you mean 'calculator'?",
     ),
     (
         "a parameter nobody uses",
         " in {{lang}}",
         "",
-        "5: the parameter lang is never used; write {{lang}} in the instructions, or take it out",
+        "5: the parameter lang is never used; write {{lang}} in the instructions, or remove it",
     ),
     (
         "a heading that nearly is one",
         "## example",
         "## Example",
-        "12: the line '## Example' stays part of the text above; to begin a part, write `## example`",
+        "12: the line '## Example' is part of the text above; to begin a part, write `## example`",
     ),
     (
         "a fence that swallows an example",
         "## example",
         "```\n## example",
-        "12: this code fence is never closed, so no heading below it counts; close it",
+        "12: the code fence is not closed, so headings below it are ignored; close it",
     ),
     (
         "a text for folds that are dropped",
         "## example",
         "## fold\nBriefly.\n## example",
-        "12: `## fold` is never used; add `fold: summary` to keep, or take it out",
+        "12: `## fold` is never used; add `fold: summary` to keep, or remove it",
     ),
     (
         "another name than the file's",
         "name: a",
         "name: b",
-        "3: the app is named 'b' and its file 'a': it is found by the name of its file; name both alike",
+        "3: the app is named 'b' and its file 'a': apps are found by the name of the file; use the same name for both",
     ),
     (
         "a reply mode without fields",
         'state:\n  topics: { type: "list[str]", reduce: union }\n',
         "reply: json\nstate:\n",
-        "6: reply changes nothing while the model writes no field; take it out",
+        "6: reply has no effect: the state has no field that the model writes; remove it",
     ),
 ]
 
@@ -315,10 +315,10 @@ def test_a_probable_slip_is_a_warning_and_the_app_opens(old: str, new: str, said
     app, faults = read_app(text, "a")
 
     assert app is not None
-    assert [(fault.level, fault.told("a.md")) for fault in faults] == [("warning", f"a.md:{said}")]
+    assert [(fault.level, fault.format("a.md")) for fault in faults] == [("warning", f"a.md:{said}")]
 
 
-def test_all_faults_of_a_file_are_told_at_once_from_top_to_end() -> None:
+def test_all_problems_of_a_file_are_reported_in_order() -> None:
     text = (
         GOOD.replace("ask:", "asks:")
         .replace("union", "unoin")
@@ -338,7 +338,7 @@ def test_all_faults_of_a_file_are_told_at_once_from_top_to_end() -> None:
     ]
 
 
-def test_the_good_file_has_no_fault() -> None:
+def test_the_valid_file_has_no_problem() -> None:
     app, faults = read_app(GOOD, "a")
 
     assert app is not None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.apps.catalog import BUILT_IN, MOST_BYTES, check, load, load_source, load_text, with_reply
+from taiwa.apps.catalog import BUILT_IN, MAX_BYTES, check, load, load_source, load_text, with_reply
 from taiwa.conversation.app import AppSource, Example, Param, WindowPolicy
 from taiwa.conversation.history import begin
 from taiwa.conversation.state import Field
@@ -167,8 +167,8 @@ def test_an_app_comes_back_from_its_source_as_it_was_opened() -> None:
     )
 
 
-def test_a_stored_app_that_cannot_be_read_any_more_says_so() -> None:
-    with pytest.raises(ConfigError, match=r"^the stored app 'old':1: no front matter; "):
+def test_a_stored_app_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"^the stored app 'old':1: the front matter is missing; "):
         load_source(AppSource("old", "Hello"))
 
 
@@ -189,7 +189,7 @@ def test_another_reply_mode_is_written_into_the_source(text: str, reply: str) ->
     assert load_source(changed.source).hash == changed.hash
 
 
-def test_front_matter_on_one_line_is_left_to_a_person() -> None:
+def test_front_matter_on_one_line_is_not_edited() -> None:
     app = load_text("---\n{ taiwa: 1, state: { a: str } }\n---\nHello\n", "a.md", "a")
 
     with pytest.raises(ConfigError, match=r"^the app 'a' with `reply: json`:\d+: not YAML"):
@@ -200,11 +200,11 @@ def refused(path: Path | str) -> str:
     """The one line that says why a path is no app; checking tells the same as opening."""
     with pytest.raises(ConfigError) as caught:
         load(path)
-    assert check(path)[0].told(str(path)) == caught.value.message
+    assert check(path)[0].format(str(path)) == caught.value.message
     return caught.value.message
 
 
-def test_a_file_that_is_no_text_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_binary_file_is_refused_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_bytes(b"---\ntaiwa: 1\n---\n\xe6\x96\x87 \xff\n")
 
@@ -213,29 +213,26 @@ def test_a_file_that_is_no_text_is_refused_in_one_line(tmp_path: Path) -> None:
 
     path.write_bytes(b"---\ntaiwa: 1\n\0---\n")
 
-    assert refused(path) == f"{path}:3: there is a zero byte, so this is no text; save the file as text in UTF-8"
+    assert refused(path) == f"{path}:3: the file contains a zero byte; save the file as UTF-8 text"
 
 
 def test_a_file_of_ten_megabytes_is_not_even_read_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_bytes(b"---\ntaiwa: 1\n---\n" + b"a" * 10_000_000)
 
-    assert (
-        refused(path)
-        == f"{path}: the file has more than {MOST_BYTES} bytes; an app is instructions, not a collection of texts"
-    )
+    assert refused(path) == f"{path}: the file has more than {MAX_BYTES} bytes; move documents to an index"
 
 
-def test_what_is_no_file_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
     folder, loop, pipe = tmp_path / "folder.md", tmp_path / "loop.md", tmp_path / "pipe.md"
     folder.mkdir()
     loop.symlink_to(loop)
     os.mkfifo(pipe)
 
-    assert refused(folder) == f"{folder}: this is a folder; name a file that ends with .md"
-    assert refused(loop).startswith(f"{loop}: the file cannot be read (")
-    assert refused(pipe) == f"{pipe}: this is no regular file; name a file that ends with .md"
-    assert refused("nowhere.md").startswith("nowhere.md: there is no such file; ")
+    assert refused(folder) == f"{folder}: is a folder; name a file that ends with .md"
+    assert refused(loop).startswith(f"{loop}: cannot read the file (")
+    assert refused(pipe) == f"{pipe}: is not a regular file; name a file that ends with .md"
+    assert refused("nowhere.md").startswith("nowhere.md: file not found; ")
 
 
 @pytest.mark.parametrize("name", ["a\nb.md", "a\x1b[31m.md", "a\udcff.md", "a\0.md"])
@@ -281,7 +278,7 @@ def test_no_bytes_at_all_make_the_loader_fail_in_another_way(
     faults = check(path)
 
     assert any(fault.level == "error" for fault in faults)
-    assert all(fault.told("a.md").isprintable() for fault in faults)
+    assert all(fault.format("a.md").isprintable() for fault in faults)
 
 
 GOOD_FILES = [path.read_text(encoding="utf-8") for path in sorted(BUILT_IN.iterdir())] + [WHOLE]

@@ -1,4 +1,4 @@
-"""Answers where the model judges dialogues and writes no words: the passages answer instead."""
+"""A model that assesses dialogues but writes no text: the passages are quoted."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 from taiwa.apps.catalog import load_text
 from taiwa.ask.conversation_step import ask_turn
 from taiwa.ask.dialogue_step import ClarifyOptions, ask
-from taiwa.ask.extractive import answer
+from taiwa.ask.extractive import answer_or_quote
 from taiwa.ask.result import AskTurnOptions
 from taiwa.ask.rewrite import INSTRUCTIONS
 from taiwa.conversation.history import begin
@@ -51,7 +51,7 @@ def turn(model: Judge, text: str) -> tuple[Reply, list[Notice]]:
     return reply, notes
 
 
-def test_a_model_without_words_judges_and_the_passages_answer() -> None:
+def test_passages_are_quoted_for_a_model_that_only_assesses() -> None:
     reply, notes = turn(Judge(), "who books trains")
     assert reply.text.startswith("Trains are booked by yourself. [1]")
     assert isinstance(reply.delta, dict)
@@ -59,11 +59,11 @@ def test_a_model_without_words_judges_and_the_passages_answer() -> None:
     assert isinstance(reply.delta["scores"], dict)
     assert reply.delta["scores"]["source"] == "labels"
     assert [note.text for note in notes if note.code == "answer"] == [
-        "the model words no answers, so the passages are quoted"
+        "the model writes no answers; quoting the passages instead"
     ]
 
 
-def test_advice_that_a_model_cannot_word_is_given_in_words_of_ours() -> None:
+def test_advice_that_a_model_cannot_write_is_a_fixed_sentence() -> None:
     reply, _ = turn(Judge("5"), "zzz")
     assert reply.text
 
@@ -75,7 +75,7 @@ def test_the_query_is_the_rewritten_one() -> None:
     assert (found.answer.source, found.answer.query) == ("extractive", "who books trains for others")
 
 
-def test_what_a_server_lacks_is_still_an_error() -> None:
+def test_another_missing_capability_is_still_an_error() -> None:
     with pytest.raises(UnsupportedError, match="not learnt"):
-        Runtime(Judge(lacks="json_schema.depth")).run(answer("who books trains", [TRAINS]))
-    assert Runtime(Judge()).run(answer("who books trains", [TRAINS])).source == "extractive"
+        Runtime(Judge(lacks="json_schema.depth")).run(answer_or_quote("who books trains", [TRAINS]))
+    assert Runtime(Judge()).run(answer_or_quote("who books trains", [TRAINS])).source == "extractive"

@@ -1,4 +1,4 @@
-"""A turn that looks things up: what is said, what its node keeps, and that it can be decided again."""
+"""One turn: its text, its delta, and the decision made again from it."""
 
 import json
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ def test_without_a_model_the_passage_answers_with_its_place() -> None:
     assert delta(reply)["source"] == "extractive"
 
 
-def test_few_words_that_find_several_things_are_offered_them_and_a_number_takes_one_up() -> None:
+def test_a_short_text_with_several_meanings_gets_options_and_a_number_selects_one() -> None:
     reply, conversation, _ = held(None, "leave")
 
     assert reply.text.endswith(
@@ -84,13 +84,13 @@ def test_a_number_that_no_option_has_offers_the_same_again() -> None:
     assert right.text.startswith("For sick leave a note is due on day 3. [1]")
 
 
-def test_what_was_chosen_is_all_that_is_quoted() -> None:
+def test_only_the_chosen_option_is_quoted() -> None:
     reply, _, _ = held(None, "leave", "1")
 
     assert [hit["id"] for hit in cast("list[dict[str, str]]", delta(reply)["passages"])] == ["p1"]
 
 
-def test_what_is_assumed_is_what_the_answer_is_about() -> None:
+def test_the_answer_is_about_the_assumed_option() -> None:
     _, asked, _ = held(None, "what about that leave")
     options = clarification_of(asked).offered
     reply, _, _ = held(None, "what about that leave", "just answer")
@@ -99,19 +99,19 @@ def test_what_is_assumed_is_what_the_answer_is_about() -> None:
     assert {hit["id"] for hit in cast("list[dict[str, str]]", delta(reply)["passages"])} <= set(options[0].passages)
 
 
-def test_a_reply_that_says_more_than_a_label_keeps_what_it_says() -> None:
+def test_a_reply_with_more_than_a_label_is_kept_whole() -> None:
     reply, _, _ = held(None, "what about that leave", "sick leave, on which day is a note due?")
 
     assert delta(reply)["query"] == "sick leave, on which day is a note due?"
 
 
-def test_what_was_offered_does_not_swallow_a_new_wish_that_holds_its_label() -> None:
+def test_a_new_question_that_contains_an_offered_label_is_not_a_choice() -> None:
     reply, _, _ = held(None, "leave", "how many days of paid leave are there in a year")
 
     assert delta(reply)["query"] == "how many days of paid leave are there in a year"
 
 
-def test_nothing_found_is_said_and_asked_for_in_other_words() -> None:
+def test_an_empty_result_asks_for_other_words() -> None:
     reply, conversation, _ = held(None, "quantum entanglement")
 
     assert delta(reply)["act"] == "ask"
@@ -140,7 +140,7 @@ def test_a_model_answers_from_the_passages_and_its_words_are_checked() -> None:
     assert [note.code for note in notes if note.level == "warning"] == ["citation"]
 
 
-def test_what_no_passage_carries_is_marked_and_what_is_not_there_is_an_answer() -> None:
+def test_unsupported_claims_are_marked_and_missing_information_is_an_answer() -> None:
     told = scripted_model(written(), answer("It is 30 days."), capabilities=NONE)
     assert (
         held(told, "how many days of paid leave", asking=AskTurnOptions())[0].text
@@ -172,7 +172,7 @@ def test_small_talk_costs_nothing_and_looks_nothing_up(words: str, said: str) ->
     assert (reply.text, model.requests) == (said, [])
 
 
-def test_a_wish_that_no_document_helps_is_replied_to_without_any_fact() -> None:
+def test_advice_states_no_facts() -> None:
     model = scripted_model(written(1, 5, 5, 5, 5), "Tell me\nmore [1]. \x1b[2J", capabilities=NONE)
 
     reply, _, _ = held(model, "xyzzy plugh", asking=AskTurnOptions())
@@ -181,7 +181,7 @@ def test_a_wish_that_no_document_helps_is_replied_to_without_any_fact() -> None:
     assert delta(reply)["act"] == "advise"
 
 
-def test_who_wants_a_person_gets_the_case_written_down() -> None:
+def test_a_request_for_a_human_returns_the_case() -> None:
     reply, _, _ = held(None, "leave", "talk to a person please")
 
     assert reply.text.startswith("This question needs a human. The case so far:\n    searched for: ")
@@ -191,7 +191,7 @@ def test_who_wants_a_person_gets_the_case_written_down() -> None:
 
 
 @pytest.mark.parametrize("texts", [("leave",), ("quantum", "just answer"), ("leave", "2", "thanks")])
-def test_the_node_holds_what_decides_again(texts: Sequence[str]) -> None:
+def test_the_node_stores_all_that_the_decision_needs(texts: Sequence[str]) -> None:
     _, conversation, _ = held(None, *texts)
 
     last = conversation.turns[-1]
@@ -239,7 +239,7 @@ def test_the_delta_of_a_turn_is_read_back_as_its_result(texts: tuple[str, ...]) 
 @pytest.mark.parametrize(
     ("name", "part"), [("decision", 1), ("clarification", {}), ("claims", [1]), ("passages", [{}])]
 )
-def test_a_delta_of_another_form_is_corrupt(name: str, part: Json) -> None:
+def test_a_malformed_delta_is_corrupt(name: str, part: Json) -> None:
     reply, _, _ = held(None, "who books trains")
 
     with pytest.raises(TaiwaError):

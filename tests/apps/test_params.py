@@ -52,7 +52,7 @@ def test_a_value_of_another_type_is_refused_in_one_line(kind: str, typed: str, s
     assert len(caught.value.message) < 250
 
 
-def test_parameters_are_read_by_name_and_an_unknown_name_is_told_the_nearest() -> None:
+def test_parameters_are_read_by_name_and_an_unknown_name_gets_a_suggestion() -> None:
     app = load_text("---\ntaiwa: 1\nparams: { lang: str, most: int }\n---\n{{lang}} {{most}}\n", "a.md", "a")
 
     assert convert_params(app, {"most": "3"}) == {"most": 3}

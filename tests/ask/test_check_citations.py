@@ -1,7 +1,7 @@
-"""Finding quoted words: whatever widths, spaces, quotes and marks do, and nothing that is not there."""
+"""Quotations are found in spite of widths, spaces, quotation marks and emphasis, and absent words are not."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from taiwa.ask.check_citations import clean_untrusted, find_quotation
@@ -23,7 +23,7 @@ ALPHABET = "ab 12がﾞｶ。、\n*|“\"'’—-ß①ﬁÅ\u0301\u200b"
         ("straße", "STRASSE", "STRASSE"),
     ],
 )
-def test_words_are_found_as_they_are_read(words: str, text: str, found: str) -> None:
+def test_words_are_found_in_spite_of_widths_and_marks(words: str, text: str, found: str) -> None:
     place = find_quotation(words, text)
 
     assert place is not None
@@ -33,12 +33,22 @@ def test_words_are_found_as_they_are_read(words: str, text: str, found: str) -> 
 @pytest.mark.parametrize(
     ("words", "text"), [("ten days", "tendays"), ("days ten", "ten days"), ("", "a"), ("—", "a — b")]
 )
-def test_what_is_not_there_is_not_found(words: str, text: str) -> None:
+def test_absent_words_are_not_found(words: str, text: str) -> None:
+    assert find_quotation(words, text) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [("\u03011", "11111\u03011"), ("\u0301a", "a1\u0301a"), ("\u0301 x", "①\u0301 x"), ("平", "㍻です")],
+)
+def test_words_cut_in_the_middle_of_a_combining_sequence_are_not_a_quotation(words: str, text: str) -> None:
     assert find_quotation(words, text) is None
 
 
 @given(st.text(ALPHABET, max_size=30), st.integers(0, 30), st.integers(0, 30))
-def test_what_was_cut_out_is_found_again(text: str, start: int, size: int) -> None:
+@example("11111\u0301", 5, 2)
+@example("a1\u0301a", 2, 2)
+def test_a_part_that_was_found_is_found_again(text: str, start: int, size: int) -> None:
     part = text[start : start + size]
     place = find_quotation(part, text)
     if place is not None:
@@ -47,7 +57,7 @@ def test_what_was_cut_out_is_found_again(text: str, start: int, size: int) -> No
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=80))
-def test_what_is_harmless_stays_so(text: str) -> None:
+def test_cleaning_is_idempotent(text: str) -> None:
     shown = clean_untrusted(text, "")
 
     assert clean_untrusted(shown, "") == shown
@@ -68,7 +78,7 @@ def test_what_is_harmless_stays_so(text: str) -> None:
         ("3万円", "13万円まで。"),
     ],
 )
-def test_a_part_of_a_word_or_of_a_number_does_not_stand(words: str, text: str) -> None:
+def test_a_part_of_a_word_or_a_number_is_not_a_quotation(words: str, text: str) -> None:
     assert find_quotation(words, text) is None
 
 
@@ -85,7 +95,7 @@ def test_a_part_of_a_word_or_of_a_number_does_not_stand(words: str, text: str) -
         ("day 3", "On day 3. On day 4", "day 3"),
     ],
 )
-def test_a_whole_word_stands_wherever_it_is(words: str, text: str, found: str) -> None:
+def test_a_whole_word_is_a_quotation_anywhere(words: str, text: str, found: str) -> None:
     start, end = find_quotation(words, text) or (0, 0)
 
     assert text[start:end] == found

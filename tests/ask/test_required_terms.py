@@ -1,4 +1,4 @@
-"""What a rewriting must not lose."""
+"""Terms that a rewrite must keep."""
 
 import pytest
 from hypothesis import given
@@ -30,7 +30,7 @@ def test_a_rewriting_that_keeps_them_has_lost_nothing() -> None:
     assert missing_terms("社外の20人とZoomかチームズで会議できますか", required_terms(MEETING)) == ()
 
 
-def test_what_a_rewriting_loses_is_named() -> None:
+def test_missing_terms_are_listed() -> None:
     assert set(missing_terms("社外の方と会議できますか", required_terms(MEETING))) >= {"20", "チームズ"}
 
 
@@ -53,7 +53,7 @@ def test_words_may_be_inflected_and_numbers_may_not(
 
 
 @given(st.lists(st.text(max_size=30).filter(str.strip), min_size=1, max_size=4))
-def test_what_is_said_in_full_loses_nothing(said: list[str]) -> None:
+def test_a_complete_rewrite_misses_no_term(said: list[str]) -> None:
     dialogue = [turn for text in said for turn in (assistant("Which?"), user(text))]
 
     assert missing_terms(" ".join(said), required_terms(dialogue)) == ()
@@ -66,5 +66,5 @@ def test_what_is_said_in_full_loses_nothing(said: list[str]) -> None:
         ("休暇 leave", ("休暇",), False), ("", ("休暇",), True),
     ],
 )  # fmt: skip
-def test_another_script_is_seen(query: str, said: tuple[str, ...], other: bool) -> None:
+def test_another_script_is_detected(query: str, said: tuple[str, ...], other: bool) -> None:
     assert is_other_script(query, said) is other

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.assess_question import _straight, assess
+from taiwa.ask.assess_question import _drop_repetition, assess
 from taiwa.ask.prompt_texts import LEVELS, STATEMENTS, WHOLE
 from taiwa.ask.types import SCORES, Assessment
 from taiwa.kernel import (
@@ -67,8 +67,8 @@ def test_three_back_ends_give_one_assessment(drive: Drive) -> None:
     for found, source in ((typed, "typed"), (labels, "labels"), (wire, "decisions")):
         assert {name: getattr(found, name) for name in SCORES} == ALIKE
         assert found.source == source
-    assert typed.sureness is None
-    assert labels.sureness == wire.sureness == 1.0
+    assert typed.min_confidence is None
+    assert labels.min_confidence == wire.min_confidence == 1.0
 
 
 # --- typed -------------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_a_server_whose_functions_fail_is_asked_in_words(drive: Drive) -> None:
         ("Расскажи об отпуске", "en"),
     ],
 )
-def test_the_model_is_told_in_the_language_of_the_dialogue(drive: Drive, words: str, language: str) -> None:
+def test_the_prompt_is_in_the_language_of_the_dialogue(drive: Drive, words: str, language: str) -> None:
     model = scripted_model(written(1), capabilities=NONE)
 
     drive(lambda: assess((user(words),)), model)
@@ -115,7 +115,7 @@ def test_the_model_is_told_in_the_language_of_the_dialogue(drive: Drive, words: 
     assert model.requests[0].messages[0].text.startswith(WHOLE[language])
 
 
-def test_every_language_says_everything() -> None:
+def test_every_language_has_all_prompts() -> None:
     for language in ("en", "ja", "zh"):
         assert tuple(STATEMENTS[language]) == SCORES
         assert len(LEVELS[language]) == 5
@@ -123,7 +123,7 @@ def test_every_language_says_everything() -> None:
             assert f"- {name}" in WHOLE[language]
 
 
-def test_what_is_known_of_the_user_and_said_earlier_is_material_too(drive: Drive) -> None:
+def test_facts_and_earlier_texts_are_part_of_the_material(drive: Drive) -> None:
     model = scripted_model(written(1), capabilities=NONE)
 
     drive(lambda: assess(LEAVE, about=(("office", "Osaka"),), earlier=("I nurse a child",)), model)
@@ -142,8 +142,8 @@ def test_a_score_is_the_expected_value_of_its_labels(drive: Drive) -> None:
     found = drive(lambda: assess(LEAVE), model).value
 
     assert found.clarity == pytest.approx((2 * 0.5 + 4 * 0.25) / 0.75, abs=1e-5)
-    assert found.unlikely("clarity", 2) == pytest.approx(1)
-    assert found.unlikely("clarity", 3) == pytest.approx(1 / 3, abs=1e-6)
+    assert found.probability_at_least("clarity", 2) == pytest.approx(1)
+    assert found.probability_at_least("clarity", 3) == pytest.approx(1 / 3, abs=1e-6)
     assert 0 < dict(found.confidence)["clarity"] < 0.75
     assert dict(found.confidence)["is_question"] == 1
 
@@ -165,9 +165,7 @@ def test_each_score_is_one_token_of_one_request_that_shares_its_beginning(drive:
 
 
 @pytest.mark.parametrize("answer", [digit(No=0.9, _1=0.1), digit(Hmm=1.0), assistant("1")])
-def test_a_model_that_would_rather_say_something_else_is_asked_to_write(
-    drive: Drive, answer: Response | Message
-) -> None:
+def test_low_label_probability_falls_back_to_a_typed_answer(drive: Drive, answer: Response | Message) -> None:
     response = answer if isinstance(answer, Response) else Response(answer)
     model = scripted_model(*[response] * 5, written(4), capabilities=LABELS)
 
@@ -178,21 +176,23 @@ def test_a_model_that_would_rather_say_something_else_is_asked_to_write(
     assert "assessed without probabilities" in done.notes[0].text
 
 
-def test_who_insists_on_labels_is_told_that_there_are_none(drive: Drive) -> None:
-    with pytest.raises(OutputValidationError, match="no probabilities were told"):
+def test_labels_without_probabilities_are_an_error_if_requested(drive: Drive) -> None:
+    with pytest.raises(OutputValidationError, match="the server returned none"):
         drive(lambda: assess(LEAVE, by="labels"), scripted_model(*["1"] * 5, capabilities=LABELS))
 
 
-def test_questions_back_are_written_only_where_the_scores_ask_for_them(drive: Drive) -> None:
+def test_questions_back_are_written_only_if_the_scores_need_them(drive: Drive) -> None:
     unclear = [digit(_4=1.0), *[digit(_1=1.0)] * 4]
     words = json.dumps({"ask_missing_info": LACK, "res_consultation": WORRY})
     model = scripted_model(*unclear, words, capabilities=LABELS)
 
-    found = drive(lambda: assess(LEAVE, needs=lambda each: each.clarity > 2), model).value
+    found = drive(lambda: assess(LEAVE, needs_questions=lambda each: each.clarity > 2), model).value
 
     assert (found.ask_missing_info, found.res_consultation, found.source) == (LACK, WORRY, "labels")
     clear = scripted_model(*[digit(_1=1.0)] * 5, capabilities=LABELS)
-    assert drive(lambda: assess(LEAVE, needs=lambda each: each.clarity > 2), clear).value.ask_missing_info == ""
+    assert (
+        drive(lambda: assess(LEAVE, needs_questions=lambda each: each.clarity > 2), clear).value.ask_missing_info == ""
+    )
 
 
 # --- the decision wire -------------------------------------------------------------------------------------------------
@@ -221,14 +221,14 @@ def test_the_wire_is_asked_all_scores_in_one_request_without_instructions_in_the
         json.dumps({name: {"probabilities": {"0": "much"}} for name in SCORES}),
     ],
 )
-def test_a_server_that_turns_out_not_to_decide_is_asked_to_write(drive: Drive, fault: str | Exception) -> None:
+def test_a_server_without_the_decision_wire_falls_back_to_a_typed_answer(drive: Drive, fault: str | Exception) -> None:
     done = drive(lambda: assess(LEAVE), scripted_model(fault, written(4), capabilities=WIRE))
 
     assert done.value.source == "typed"
     assert "without the decision wire" in done.notes[0].text
 
 
-def test_a_server_that_is_down_is_no_server_without_the_wire(drive: Drive) -> None:
+def test_a_server_that_is_down_does_not_count_as_one_without_the_wire(drive: Drive) -> None:
     with pytest.raises(OverloadedError):
         drive(lambda: assess(LEAVE), scripted_model(OverloadedError("busy", status=503), written(4), capabilities=WIRE))
 
@@ -241,10 +241,10 @@ def test_a_score_without_probabilities_is_read_between_its_neighbours(drive: Dri
     assert found.clarity == pytest.approx(2.25)
 
 
-def test_a_model_that_writes_no_words_gives_scores_without_them(drive: Drive) -> None:
+def test_a_model_that_writes_no_text_returns_scores_without_questions(drive: Drive) -> None:
     model = scripted_model(sure(**ALIKE), ModelError("decisions only", status=400), capabilities=WIRE)
 
-    done = drive(lambda: assess(LEAVE, needs=lambda _: True), model)
+    done = drive(lambda: assess(LEAVE, needs_questions=lambda _: True), model)
 
     assert done.value.clarity == 3
     assert done.notes[0].level == "warning"
@@ -284,7 +284,7 @@ def test_a_real_chat_server_is_tried_by_every_way_and_gives_scores(llama: LlamaS
     assert found.source == "typed"
     assert all(1 <= getattr(found, score) <= 5 for score in SCORES)
     assert [note for note in notes if "decision wire" in note]
-    assert [note for note in notes if "of the probability" in note or "no probabilities" in note]
+    assert [note for note in notes if "of the probability" in note or "returned none" in note]
 
 
 # --- what no text can do -----------------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ INJECTIONS = (
 
 @pytest.mark.parametrize("words", INJECTIONS)
 @pytest.mark.parametrize("capabilities", [NONE, TOOLS, LABELS, WIRE])
-def test_what_a_user_says_sets_no_score_and_poses_as_no_turn(words: str, capabilities: frozenset[Capability]) -> None:
+def test_text_of_a_user_cannot_set_a_score_or_imitate_a_turn(words: str, capabilities: frozenset[Capability]) -> None:
     model = answering(4, capabilities)
 
     found = Runtime(model).run(assess((user("Leave?"), assistant("Which?"), user(words))))
@@ -357,7 +357,7 @@ def test_a_pasted_document_is_not_read_to_its_end(drive: Drive) -> None:
     assert len(model.requests[0].messages[1].text) < 10_000
 
 
-def test_only_what_was_said_is_assessed(drive: Drive) -> None:
+def test_only_the_turns_are_assessed(drive: Drive) -> None:
     model = scripted_model(written(3), capabilities=NONE)
 
     drive(lambda: assess((Message("system", (Text("Praise the company."),)), user("Leave?"))), model)
@@ -365,22 +365,22 @@ def test_only_what_was_said_is_assessed(drive: Drive) -> None:
     assert "Praise" not in repr(model.requests[0])
 
 
-def test_nobody_who_said_nothing_is_assessed(drive: Drive) -> None:
-    with pytest.raises(InputError, match="nothing to assess"):
+def test_a_dialogue_without_text_of_the_user_is_not_assessed(drive: Drive) -> None:
+    with pytest.raises(InputError, match="no text of the user"):
         drive(lambda: assess((assistant("Hello?"),)))
 
 
 # --- two functions -----------------------------------------------------------------------------------------------------
 
 
-def chosen(name: str, **arguments: object) -> Response:
+def call_of(name: str, **arguments: object) -> Response:
     return Response(Message("assistant", (ToolCall(name, json.dumps(arguments)),)), "tool_calls")
 
 
-def test_the_choice_of_a_function_says_what_kind_of_wish_it_is(drive: Drive) -> None:
-    asks = scripted_model(chosen("evaluate_question", clarity=3, ask_missing_info=LACK), capabilities=TOOLS)
+def test_the_chosen_function_distinguishes_question_and_consultation(drive: Drive) -> None:
+    asks = scripted_model(call_of("evaluate_question", clarity=3, ask_missing_info=LACK), capabilities=TOOLS)
     worries = scripted_model(
-        chosen("evaluate_consultation", clarity=2, in_internal_docs=4, res_consultation=WORRY), capabilities=TOOLS
+        call_of("evaluate_consultation", clarity=2, in_internal_docs=4, res_consultation=WORRY), capabilities=TOOLS
     )
 
     question = drive(lambda: assess(LEAVE, by="functions"), asks).value
@@ -411,7 +411,7 @@ def test_a_model_that_calls_no_function_is_asked_for_a_typed_answer(drive: Drive
     assert found.clarity == 2
 
 
-def test_neither_a_question_nor_a_consultation_is_said_too(drive: Drive) -> None:
+def test_neither_question_nor_consultation_is_a_result(drive: Drive) -> None:
     answer = json.dumps({"to": "none", "question": "Hm?"})
 
     found = drive(lambda: assess(LEAVE, by="functions"), scripted_model(answer, capabilities=NONE)).value
@@ -419,7 +419,7 @@ def test_neither_a_question_nor_a_consultation_is_said_too(drive: Drive) -> None
     assert (found.is_question, found.is_consultation) == (5, 5)
 
 
-def test_a_question_back_that_goes_round_in_circles_is_none() -> None:
-    assert _straight("休暇、休暇、休暇、どれですか") == ""
-    assert _straight("Which insurance insurance insurance insurance?") == ""
-    assert _straight("Is it for a day, or for a day and a half?") == "Is it for a day, or for a day and a half?"
+def test_a_repetitive_question_back_is_dropped() -> None:
+    assert _drop_repetition("休暇、休暇、休暇、どれですか") == ""
+    assert _drop_repetition("Which insurance insurance insurance insurance?") == ""
+    assert _drop_repetition("Is it for a day, or for a day and a half?") == "Is it for a day, or for a day and a half?"

@@ -1,9 +1,9 @@
-"""Rankings made one."""
+"""Fusion of rankings."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.rewrite import find
+from taiwa.ask.rewrite import retrieve_fused
 from taiwa.kernel import Passage, Retrieve
 from taiwa.kernel.messages import fuse_rankings
 from taiwa.retrieval import InMemoryRetriever
@@ -15,7 +15,7 @@ NAMES = st.lists(st.sampled_from("abcdef"), unique=True).map(lambda names: tuple
 def test_each_query_is_looked_up_once_and_what_both_find_comes_first(drive: Drive) -> None:
     shelf = InMemoryRetriever((Passage("a", "leave nursing"), Passage("b", "leave paid"), Passage("c", "nursing")))
 
-    done = drive(lambda: find(("leave", "nursing"), 2), retriever=shelf)
+    done = drive(lambda: retrieve_fused(("leave", "nursing"), 2), retriever=shelf)
 
     assert done.value[0].source == "a"
     assert [entry.effect for entry in done.journal.entries] == [Retrieve("leave", 2), Retrieve("nursing", 2)]

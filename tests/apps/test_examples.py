@@ -1,4 +1,4 @@
-"""Worked examples: those that come along are true, our own and balanced; those of a person are read or refused by line."""
+"""Worked examples: the built-in ones are correct and balanced; files of users are read, or refused with a line."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.apps.examples import built_in, differing, read_shots, results, told_shot, usable
+from taiwa.apps.examples import built_in_examples, example_to_json, read_shots, results, usable, wrong_results
 from taiwa.flows.solve.examples import ExampleCall, WorkedExample, evaluate_example, native, render, steps
 from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.tool_call_formats import PROTOCOLS, CallText, Tagged, decode, tool_call_format
@@ -18,7 +18,7 @@ from taiwa.tools import builtin, calculate
 from tests.house.source import ROOT
 
 TOOLS = builtin()
-EXAMPLES = built_in()
+EXAMPLES = built_in_examples()
 CORE = ("calculator", "molar_mass", "stoichiometry")
 GRAM = 8
 EQUATION = re.compile(r"(?<![\w.])([\d.,]+(?: [+−×/-] [\d.,]+)+) = ([\d.,]*\d)")
@@ -146,7 +146,7 @@ def test_examples_for_a_tool_that_is_not_there_are_not_usable() -> None:
     only = results([TOOLS["calculator"]], Tagged())
 
     assert {tool for worked in usable(EXAMPLES, only) for tool in worked.tools} == {"calculator"}
-    with pytest.raises(InputError, match="calls the tool 'molar_mass'; there are calculator"):
+    with pytest.raises(InputError, match="unknown tool 'molar_mass' in a worked example; tools: calculator"):
         only("molar_mass", "H2O")
 
 
@@ -192,7 +192,7 @@ def test_what_was_read_can_be_written_as_lines_of_json_and_read_again(tmp_path: 
     path = tmp_path / "own.jsonl"
     recorded = WorkedExample("r", "k", "何？", ("{{1} ", ExampleCall("calculator", "1+1", "2"), ", so 2.\n\nEnd"), "2")
     examples = (*EXAMPLES, recorded)
-    path.write_text("\n".join(json.dumps(told_shot(worked)) for worked in examples), encoding="utf-8")
+    path.write_text("\n".join(json.dumps(example_to_json(worked)) for worked in examples), encoding="utf-8")
 
     assert read_shots(path) == examples
 
@@ -211,24 +211,24 @@ def test_a_tool_that_refuses_an_example_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
-        ("a.yaml", "", "a.yaml: there is no worked example in it"),
-        ("a.yaml", "question: x", "a.yaml:1: this is no list of examples"),
+        ("a.yaml", "", "a.yaml: the file has no worked example"),
+        ("a.yaml", "question: x", "a.yaml:1: the file is not a list of examples"),
         ("a.yaml", "- question: x\n  parts: [y]\n  anwser: z", "a.yaml:3: unknown key 'anwser'; did you mean 'answer'?"),
-        ("a.yaml", "- parts: [y]", "a.yaml:1: an example needs a question"),
-        ("a.yaml", "- question: x", "a.yaml:1: an example needs parts"),
-        ("a.yaml", "- question: x\n  parts: []", "a.yaml:2: an example needs parts"),
+        ("a.yaml", "- parts: [y]", "a.yaml:1: the example has no question"),
+        ("a.yaml", "- question: x", "a.yaml:1: the example has no parts"),
+        ("a.yaml", "- question: x\n  parts: []", "a.yaml:2: the example has no parts"),
         ("a.yaml", "- question: [x]\n  parts: [y]", "a.yaml:1: question is a text"),
-        ("a.yaml", "- question: x\n  parts:\n    - a: 1\n      b: 2", "a.yaml:3: a part is a line of text, or one call"),
-        ("a.yaml", "- question: x\n  parts: [[y]]", "a.yaml:2: a part is a line of text, or one call"),
-        ("a.yaml", "- x", "a.yaml:1: an example is a table"),
-        ("a.yaml", "- {id: q, question: x, parts: [y]}\n- {id: q, question: x, parts: [y]}", "a.yaml:2: the id 'q' is there twice"),
+        ("a.yaml", "- question: x\n  parts:\n    - a: 1\n      b: 2", "a.yaml:3: a part must be a line of text or one call"),
+        ("a.yaml", "- question: x\n  parts: [[y]]", "a.yaml:2: a part must be a line of text or one call"),
+        ("a.yaml", "- x", "a.yaml:1: an example must be a table"),
+        ("a.yaml", "- {id: q, question: x, parts: [y]}\n- {id: q, question: x, parts: [y]}", "a.yaml:2: the id 'q' occurs twice"),
         ("a.yaml", "- question: 'x", "a.yaml:1: not YAML"),
         ("a.jsonl", '{"question": "x", "parts": ["y"]}\n{', "a.jsonl:2: not JSON"),
-        ("a.jsonl", '{"question": "x", "parts": ["y"]}\n\n{"question": "x"}', "a.jsonl:3: an example needs parts"),
-        ("a.jsonl", '[1]', "a.jsonl:1: an example is a table"),
+        ("a.jsonl", '{"question": "x", "parts": ["y"]}\n\n{"question": "x"}', "a.jsonl:3: the example has no parts"),
+        ("a.jsonl", '[1]', "a.jsonl:1: an example must be a table"),
     ],
 )  # fmt: skip
-def test_a_fault_of_a_file_is_told_with_its_line(tmp_path: Path, name: str, text: str, complaint: str) -> None:
+def test_a_problem_of_a_file_is_reported_with_its_line(tmp_path: Path, name: str, text: str, complaint: str) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
 
@@ -236,7 +236,7 @@ def test_a_fault_of_a_file_is_told_with_its_line(tmp_path: Path, name: str, text
         read_shots(path)
 
 
-def test_a_file_that_is_none_or_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_binary_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(b"- question: x\n- \xff")
 
@@ -260,5 +260,5 @@ def test_the_files_that_the_page_shows_are_read(tmp_path: Path) -> None:
     (wheel,), (water,) = read_shots(own), read_shots(theirs)
 
     assert evaluate_example(wheel, given) == "219.9"
-    assert list(differing((water,), given)) == []
+    assert list(wrong_results((water,), given)) == []
     assert water.tools == ("molar_mass", "calculator")

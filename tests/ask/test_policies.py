@@ -89,7 +89,7 @@ def test_missing_scores_count_as_most_true() -> None:
     assert policy_article(Assessment()) == Search(4)
 
 
-def test_whether_a_person_should_be_asked_decides_nothing() -> None:
+def test_the_score_ask_person_has_no_influence() -> None:
     for scores in product(range(1, 6), repeat=4):
         assert len({policy_article(scored(*scores, person, res_consultation=WORRY)) for person in range(1, 6)}) == 1
 
@@ -105,17 +105,17 @@ def situation(assessment: Assessment | None, **more: object) -> Situation:
     return Situation((user("Tell me about leave."),), assessment, **more)  # type: ignore[arg-type]
 
 
-def test_the_published_flow_asks_for_ever_and_a_bound_ends_it() -> None:
+def test_only_a_bound_ends_the_questions_of_the_published_flow() -> None:
     unclear = scored(3, 1, 5, ask_missing_info=LACK)
 
-    assert isinstance(article(situation(unclear, thread=ClarificationState(rounds=99))).act, Ask)
-    held = article(situation(unclear, thread=ClarificationState(rounds=2), bound=2))
+    assert isinstance(article(situation(unclear, clarification=ClarificationState(rounds=99))).act, Ask)
+    held = article(situation(unclear, clarification=ClarificationState(rounds=2), max_questions=2))
     assert held.act == Search(2)
     assert held.reasons == ("case_2", "rounds")
 
 
-def test_a_person_whose_feedback_says_nothing_is_judged_as_published() -> None:
-    assert article(situation(scored(2, 1, 5, ask_missing_info=LACK), person=UserProfile("ann"))).act == Ask(LACK, 2)
+def test_without_feedback_the_thresholds_are_those_published() -> None:
+    assert article(situation(scored(2, 1, 5, ask_missing_info=LACK), profile=UserProfile("ann"))).act == Ask(LACK, 2)
 
 
 @given(SCORES, SCORES, SCORES, SCORES, SCORES, st.sampled_from(["", LACK]), st.sampled_from(["", WORRY]))
@@ -131,6 +131,6 @@ def test_every_policy_decides_everything_and_decides_it_again(
         assert decide(decision.policy, decision.situation) == decision
 
 
-def test_a_policy_that_is_none_is_named_with_those_that_are() -> None:
+def test_an_unknown_policy_is_reported_with_the_known_ones() -> None:
     with pytest.raises(InputError, match="look_first, article, functions"):
         policy_named("wisdom")
