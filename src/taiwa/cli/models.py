@@ -45,7 +45,7 @@ def models() -> None:
 def list_(shared: Flags) -> None:
     """List the providers: model names, addresses, and required keys."""
     from taiwa.models.http_api.api_keys import list_keys
-    from taiwa.models.registry import INSIDE, PROVIDERS
+    from taiwa.models.registry import IN_PROCESS, PROVIDERS
     from taiwa.settings import BUILTIN
 
     chosen = shared.settings()
@@ -54,7 +54,7 @@ def list_(shared: Flags) -> None:
         (f"{name}:MODEL", chosen.base_urls.get(name, provider.base_url), _key(provider, there))
         for name, provider in PROVIDERS.items()
     ]
-    rows += [(f"{name}:MODEL", what, "none") for name, what in INSIDE.items()]
+    rows += [(f"{name}:MODEL", what, "none") for name, what in IN_PROCESS.items()]
     rows.append((BUILTIN, "the built-in small model: `taiwa models show builtin`", "none"))
     if shared.as_json:
         emit([{"name": name, "base_url": address, "key": key} for name, address, key in rows])
@@ -70,7 +70,7 @@ def list_(shared: Flags) -> None:
 def _key(provider: "Provider", there: set[str]) -> str:
     if provider.key_name in there:
         return f"{provider.key_name} (set)"
-    return "as the server requires" if provider.own else f"{provider.key_name} (not set)"
+    return "as the server requires" if provider.self_hosted else f"{provider.key_name} (not set)"
 
 
 @models.command()
@@ -78,11 +78,11 @@ def _key(provider: "Provider", there: set[str]) -> str:
 @flags("json")
 def show(shared: Flags, name: str | None) -> None:
     """Show the capabilities of a model's server: from the table, corrected by a probe and by your settings."""
-    from taiwa.models.http_api.probe_server import kept, probed
+    from taiwa.models.http_api.probe_server import load_report, resolve_probed
 
     chosen = shared.settings()
-    target = probed(name or chosen.chosen_model(), chosen)
-    found = kept(chosen, target)
+    target = resolve_probed(name or chosen.chosen_model(), chosen)
+    found = load_report(chosen, target)
     able: dict[str, bool] = {capability: capability in target.capabilities for capability in get_args(Capability)}
     if shared.as_json:
         emit(_record(target, able, None if found is None else found.day))
@@ -128,12 +128,12 @@ def _card() -> None:
 @flags("json")
 def remote(shared: Flags, name: str | None) -> None:
     """List the models that a server lists."""
-    from taiwa.models.http_api.probe_server import probed
-    from taiwa.models.open_model import speaking
+    from taiwa.models.http_api.probe_server import resolve_probed
+    from taiwa.models.open_model import open_server
 
     chosen = shared.settings()
-    target = probed(name or chosen.chosen_model(), chosen)
-    body = speaking(target, chosen).fetch("/models")
+    target = resolve_probed(name or chosen.chosen_model(), chosen)
+    body = open_server(target, chosen).fetch("/models")
     try:
         said = json.loads(body)
         names = sorted(str(item["id"]) for item in said["data"])
@@ -159,15 +159,15 @@ def probe(shared: Flags, name: str | None) -> None:
     taiwa probe
     taiwa probe http://127.0.0.1:8080/v1#qwen --json
     """
-    from taiwa.models.http_api.probe_server import keep, resolve_permissive
     from taiwa.models.http_api.probe_server import probe as probe_model
-    from taiwa.models.open_model import speaking
+    from taiwa.models.http_api.probe_server import resolve_permissive, save_report
+    from taiwa.models.open_model import open_server
 
     chosen = shared.settings()
     target = resolve_permissive(name or chosen.chosen_model(), chosen)
-    report = probe_model(speaking(target, chosen), tell if shared.verbose else lambda _: None)
+    report = probe_model(open_server(target, chosen), tell if shared.verbose else lambda _: None)
     report = replace(report, base_url=target.base_url)  # a server of our own has another port each time
-    keep(chosen, report, datetime.now(UTC).date().isoformat())
+    save_report(chosen, report, datetime.now(UTC).date().isoformat())
     if shared.as_json:
         findings: dict[str, Json] = {one.name: {"verdict": one.verdict, "note": one.note} for one in report.findings}
         emit({"model": report.model, "base_url": report.base_url, "server": report.server, "requests": report.requests,

@@ -41,14 +41,14 @@ def say(shared: Flags, words: tuple[str, ...]) -> None:
 
 
 def _preview(shared: Flags, app: str, text: str) -> None:
-    from taiwa.models.http_api.probe_server import probed
+    from taiwa.models.http_api.probe_server import resolve_probed
     from taiwa.operations.say import SayOptions, find_or_create_session, preview_turn
 
     chosen = shared.settings()
     options = SayOptions(app, shared.session, shared.go_on, read_params(shared.params))
     _session, conversation = find_or_create_session(shared.repository(chosen), options, ask_param())
     model = chosen.model or conversation.app.model
-    print_preview(preview_turn(conversation, text, probed(model, chosen) if model else None), as_json=shared.as_json)
+    print_preview(preview_turn(conversation, text, resolve_probed(model, chosen) if model else None), as_json=shared.as_json)
 
 
 @click.command()
