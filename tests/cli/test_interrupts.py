@@ -10,7 +10,7 @@ import pytest
 import taiwa
 from taiwa.cli.chat import InterruptHandler
 from taiwa.kernel.messages import Chunk, Request, TextDelta
-from taiwa.models.scripted import EVERY_ABILITY
+from taiwa.models.scripted import ALL_CAPABILITIES
 from taiwa.sessions.durable_turn import TurnOptions, TurnResult
 from taiwa.sessions.session import Session
 
@@ -21,7 +21,7 @@ class Model:
     """Plays words, and presses the key at one of its own words if it is told to."""
 
     name = "words"
-    capabilities = EVERY_ABILITY
+    capabilities = ALL_CAPABILITIES
 
     def __init__(self, press_at: int = -1, silent_at: int = -1, *, press_at_close: bool = False) -> None:
         self.press_at_close = press_at_close

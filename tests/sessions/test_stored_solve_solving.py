@@ -9,7 +9,7 @@ from taiwa.flows.solve.examples import ExampleCall, WorkedExample
 from taiwa.flows.solve.rationale import Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions
 from taiwa.kernel import Capability, InputError, OverloadedError, Response, RunResult, TextDelta, UsageLimits, assistant
-from taiwa.models.scripted import EVERY_ABILITY, ScriptedModel, scripted_model
+from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions
 from taiwa.sessions.stored_solve import SHOTS, ReasonRun, solve_and_store
@@ -39,14 +39,14 @@ def solved(repository: Repository, model: ScriptedModel, solving: ReasonRun, que
 @pytest.mark.parametrize(
     ("solving", "capabilities", "way"),
     [
-        (ReasonRun(TOOLS), EVERY_ABILITY, "prefill"),
+        (ReasonRun(TOOLS), ALL_CAPABILITIES, "prefill"),
         (ReasonRun(TOOLS), {"tools"}, "native"),
         (ReasonRun(TOOLS), BARE, "stop"),
         (ReasonRun(TOOLS, shots=3), {"tools"}, "stop"),
         (ReasonRun(TOOLS, examples=OWN), {"tools"}, "stop"),
         (ReasonRun(TOOLS, text_only=True), {"tools"}, "stop"),
-        (ReasonRun(TOOLS, text_only=True), EVERY_ABILITY, "prefill"),
-        (ReasonRun(TOOLS, SolveOptions(tool_mode="native")), EVERY_ABILITY, "native"),
+        (ReasonRun(TOOLS, text_only=True), ALL_CAPABILITIES, "prefill"),
+        (ReasonRun(TOOLS, SolveOptions(tool_mode="native")), ALL_CAPABILITIES, "native"),
         (ReasonRun(()), {"tools"}, "stop"),
     ],
 )

@@ -110,12 +110,12 @@ def _try(name: str, settings: "Settings") -> None:
     """Try a key; a wrong key is an error, an unreachable provider a warning."""
     from taiwa.models.http_api.api_keys import check_key, find_key
     from taiwa.models.http_api.client import HttpModel
-    from taiwa.models.http_api.probe_server import probed
+    from taiwa.models.http_api.probe_server import resolve_probed
     from taiwa.models.registry import PROVIDERS
 
     for prefix, provider in PROVIDERS.items():
         if provider.key_name == name:
-            target = probed(f"{prefix}:any", settings)
+            target = resolve_probed(f"{prefix}:any", settings)
             key = find_key(target, settings)
             try:
                 check_key(target, key, HttpModel(target, key))

@@ -45,7 +45,7 @@ def models() -> None:
 def list_(common: CommonOptions) -> None:
     """List the providers: model names, addresses, and required keys."""
     from taiwa.models.http_api.api_keys import list_keys
-    from taiwa.models.registry import INSIDE, PROVIDERS
+    from taiwa.models.registry import IN_PROCESS, PROVIDERS
     from taiwa.settings import BUILTIN
 
     settings = common.settings()
@@ -54,7 +54,7 @@ def list_(common: CommonOptions) -> None:
         (f"{name}:MODEL", settings.base_urls.get(name, provider.base_url), _key(provider, keys_set))
         for name, provider in PROVIDERS.items()
     ]
-    rows += [(f"{name}:MODEL", what, "none") for name, what in INSIDE.items()]
+    rows += [(f"{name}:MODEL", what, "none") for name, what in IN_PROCESS.items()]
     rows.append((BUILTIN, "the built-in small model: `taiwa models show builtin`", "none"))
     if common.as_json:
         print_json([{"name": name, "base_url": address, "key": key} for name, address, key in rows])
@@ -70,7 +70,7 @@ def list_(common: CommonOptions) -> None:
 def _key(provider: "Provider", keys_set: set[str]) -> str:
     if provider.key_name in keys_set:
         return f"{provider.key_name} (set)"
-    return "as the server requires" if provider.own else f"{provider.key_name} (not set)"
+    return "as the server requires" if provider.self_hosted else f"{provider.key_name} (not set)"
 
 
 @models.command()
@@ -78,11 +78,11 @@ def _key(provider: "Provider", keys_set: set[str]) -> str:
 @common_options("as_json")
 def show(common: CommonOptions, name: str | None) -> None:
     """Show the capabilities of a model's server: from the table, corrected by a probe and by your settings."""
-    from taiwa.models.http_api.probe_server import kept, probed
+    from taiwa.models.http_api.probe_server import load_report, resolve_probed
 
     settings = common.settings()
-    target = probed(name or settings.chosen_model(), settings)
-    found = kept(settings, target)
+    target = resolve_probed(name or settings.chosen_model(), settings)
+    found = load_report(settings, target)
     supported: dict[str, bool] = {capability: capability in target.capabilities for capability in get_args(Capability)}
     if common.as_json:
         print_json(_record(target, supported, None if found is None else found.day))
@@ -128,12 +128,12 @@ def _card() -> None:
 @common_options("as_json")
 def remote(common: CommonOptions, name: str | None) -> None:
     """List the models that a server lists."""
-    from taiwa.models.http_api.probe_server import probed
-    from taiwa.models.open_model import speaking
+    from taiwa.models.http_api.probe_server import resolve_probed
+    from taiwa.models.open_model import open_server
 
     settings = common.settings()
-    target = probed(name or settings.chosen_model(), settings)
-    body = speaking(target, settings).fetch("/models")
+    target = resolve_probed(name or settings.chosen_model(), settings)
+    body = open_server(target, settings).fetch("/models")
     try:
         listing = json.loads(body)
         names = sorted(str(item["id"]) for item in listing["data"])
@@ -159,15 +159,15 @@ def probe(common: CommonOptions, name: str | None) -> None:
     taiwa probe
     taiwa probe http://127.0.0.1:8080/v1#qwen --json
     """
-    from taiwa.models.http_api.probe_server import keep, resolve_permissive
     from taiwa.models.http_api.probe_server import probe as probe_model
-    from taiwa.models.open_model import speaking
+    from taiwa.models.http_api.probe_server import resolve_permissive, save_report
+    from taiwa.models.open_model import open_server
 
     settings = common.settings()
     target = resolve_permissive(name or settings.chosen_model(), settings)
-    report = probe_model(speaking(target, settings), print_notice if common.verbose else lambda _: None)
+    report = probe_model(open_server(target, settings), print_notice if common.verbose else lambda _: None)
     report = replace(report, base_url=target.base_url)  # a server of our own has another port each time
-    keep(settings, report, datetime.now(UTC).date().isoformat())
+    save_report(settings, report, datetime.now(UTC).date().isoformat())
     if common.as_json:
         findings: dict[str, Json] = {
             each.name: {"verdict": each.verdict, "note": each.note} for each in report.findings

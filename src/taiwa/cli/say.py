@@ -71,14 +71,16 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
 
 
 def _preview(common: CommonOptions, app: str, text: str) -> None:
-    from taiwa.models.http_api.probe_server import probed
+    from taiwa.models.http_api.probe_server import resolve_probed
     from taiwa.operations.say import SayOptions, find_or_create_session, preview_turn
 
     settings = common.settings()
     options = SayOptions(app, common.session, common.continue_latest, read_params(common.params))
     _session, conversation = find_or_create_session(common.repository(settings), options, ask_param())
     model = settings.model or conversation.app.model
-    print_preview(preview_turn(conversation, text, probed(model, settings) if model else None), as_json=common.as_json)
+    print_preview(
+        preview_turn(conversation, text, resolve_probed(model, settings) if model else None), as_json=common.as_json
+    )
 
 
 @click.command()

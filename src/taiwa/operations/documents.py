@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
-from taiwa.models.http_api.embeddings import EmbeddingEndpoint, by_meaning, caught_up, open_embedder
+from taiwa.models.http_api.embeddings import EmbeddingEndpoint, add_missing_vectors, open_embedder, with_embeddings
 from taiwa.operations.results import EmbeddingsResult, FindResult, MarkedPassage
 from taiwa.retrieval import Index, Library, ScopedRetriever
 from taiwa.retrieval.types import ENOUGH, EmbedderChoice, IndexSummary
@@ -133,7 +133,7 @@ def find_indexes(
         InputError: a name is neither an index nor a folder, or no index exists.
     """
     found = [_index(library, name, settings, reporter) for name in dict.fromkeys(names)] or [
-        by_meaning(library.index(name), settings) for name in library.names()
+        with_embeddings(library.index(name), settings) for name in library.names()
     ]
     if not found:
         raise InputError("no index found; create one with `taiwa index FOLDER`, or name a folder with --in")
@@ -143,14 +143,14 @@ def find_indexes(
 def _index(library: Library, name: str, settings: Settings, reporter: Reporter) -> Index:
     # As with commands, a folder that has the name of an index is written ./name.
     if name in library.names():
-        return by_meaning(library.index(name), settings)
+        return with_embeddings(library.index(name), settings)
     if not Path(name).is_dir():
         raise InputError(f"{name!r} is neither an index nor a folder; see `taiwa index list`")
     index = _index_of(library, name)
     for problem in _refresh(index, reporter).problems:
         reporter.notice(f"{problem.path}: {problem.why}")
-    found = by_meaning(index, settings)
-    if trouble := caught_up(found):
+    found = with_embeddings(index, settings)
+    if trouble := add_missing_vectors(found):
         reporter.warning(trouble)
     return found
 
@@ -255,7 +255,7 @@ def _open_embedder(
     embedder = open_embedder(place, settings)
     probe: tuple[float, ...] = ()
     if isinstance(embedder, EmbeddingEndpoint):
-        embedder.meet(before if before is not None and before.place == place else None)
+        embedder.identify(before if before is not None and before.place == place else None)
         probe = embedder.probe
     index.backend.set_embedder(EmbedderChoice(place, embedder.name, probe, always))
     return embedder

@@ -195,7 +195,7 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
         TaiwaError: the model does not support it, or failed.
     """
     from taiwa.models.inprocess.generator import InProcessModel
-    from taiwa.models.open_model import holding
+    from taiwa.models.open_model import with_enforcement
     from taiwa.sessions.session import open_priced_model
 
     output_type, constraint = _constraint(options.kind, options.source)
@@ -208,7 +208,7 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
         found = list(_decode(cast("InProcessModel[LoadedModel]", priced_model.model), request, options, on_text))
     else:
         model: Any = priced_model.model
-        priced_model = replace(priced_model, model=holding(model, "strict" if options.strict else "lenient"))
+        priced_model = replace(priced_model, model=with_enforcement(model, "strict" if options.strict else "lenient"))
         found = [_complete(priced_model, request, settings.max_cost_nano, on_text) for _ in range(options.count)]
     return [_checked(each, request, output_type) for each in found]
 

@@ -140,9 +140,9 @@ def _looking(
     from taiwa.retrieval import ScopedRetriever
 
     if (settings := repository.settings) is not None:
-        from taiwa.models.http_api.embeddings import by_meaning
+        from taiwa.models.http_api.embeddings import with_embeddings
 
-        indexes = [by_meaning(index, settings) for index in indexes]
+        indexes = [with_embeddings(index, settings) for index in indexes]
     within = ScopedRetriever(indexes, _words(app.values.get("as")))
     return RagResources(options, within, People(repository.store).handlers, stack.pop_all())
 

@@ -10,7 +10,7 @@ from taiwa.flows.solve.rationale import OnToolError, Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.kernel import Capability, Message, Response, Text, ToolCall, ToolResult
 from taiwa.kernel.runtime import Tool
-from taiwa.models.scripted import EVERY_ABILITY, ScriptedModel, scripted_model
+from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 from taiwa.tools import IsolatedTool, ProcessLimits, isolated
 from tests.flows.driving import Drive
 from tests.flows.solve.abacus import ADDER, BARE, NATIVE, Echo
@@ -19,7 +19,7 @@ from tests.tools import playthings
 BOUNDS = ProcessLimits(seconds=300.0, memory_mb=512, characters=10_000)
 SHORT = replace(BOUNDS, seconds=0.2)
 """For what never ends: it takes all of its time."""
-ABILITIES: dict[ToolMode, frozenset[Capability]] = {"prefill": EVERY_ABILITY, "stop": BARE, "native": NATIVE}
+ABILITIES: dict[ToolMode, frozenset[Capability]] = {"prefill": ALL_CAPABILITIES, "stop": BARE, "native": NATIVE}
 FAULTS = [
     ("never_ends", "timeout", "error: never_ends timed out"),
     ("gigabyte", "memory", "error: gigabyte needs too much memory"),

@@ -24,7 +24,7 @@ from taiwa.kernel.messages import (
     Usage,
 )
 from taiwa.models.http_api.capabilities import Capabilities
-from taiwa.models.http_api.constraint_encoding import of_coverage
+from taiwa.models.http_api.constraint_encoding import enforcement_of
 from taiwa.models.inprocess.decode_loop import Backend, Ending, Job, TokenSequence, decode, decode_together
 from taiwa.models.inprocess.prefix_cache import CachedPrefix, Divide, PrefixCache
 
@@ -186,7 +186,7 @@ class TextGenerator(Generic[AnyLoaded]):
         )  # fmt: skip
         held = None
         if made is not None and request.constraint is not None:
-            held = of_coverage(request.constraint, made.coverage)
+            held = enforcement_of(request.constraint, made.coverage)
         return _Begun(opened, job, held)
 
     def _guide(self, constraint: Constraint | None, wish: CompileOptions) -> Guide | None:

@@ -23,7 +23,7 @@ from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.openai_chat import ChatCompletions, held_so
-from taiwa.models.http_api.provider_interface import Enforce, Target, chosen, whole
+from taiwa.models.http_api.provider_interface import Enforce, Target, parse_integer, parse_options
 from taiwa.models.http_api.retries import RequestLimits
 
 __all__ = ["GgufModel", "LlamaServer", "parse_gguf_spec"]
@@ -59,7 +59,7 @@ def parse_gguf_spec(text: str) -> GgufSpec:
     if not file.strip():
         raise ConfigError(f"'gguf:' names no file: {FORM}")
     known = [field.name for field in fields(GgufSpec) if field.name != "file"]
-    numbers = {name: whole(name, text) for name, text in chosen(given, known, "GGUF").items()}
+    numbers = {name: parse_integer(name, text) for name, text in parse_options(given, known, "GGUF").items()}
     for name in ("context", "slots"):
         if numbers.get(name) == 0:
             raise ConfigError(f"{name} of a GGUF model is at least 1")

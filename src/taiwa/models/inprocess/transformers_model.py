@@ -13,7 +13,7 @@ from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Message, Request, Role, Text, ToolCall, ToolResult
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
-from taiwa.models.http_api.provider_interface import chosen, whole
+from taiwa.models.http_api.provider_interface import parse_integer, parse_options
 from taiwa.models.inprocess.generator import InProcessModel, PreparedRequest
 from taiwa.models.inprocess.transformers_network import Network, hub, torch, transformers
 from taiwa.safetensors_file import read_header
@@ -63,11 +63,11 @@ def parse_spec(text: str) -> ModelSpec:
     if not where.strip():
         raise ConfigError(f"'local:' names no model: {FORM}")
     known = [field.name for field in fields(ModelSpec) if field.name != "where"]
-    found = chosen(given, known, "local")
+    found = parse_options(given, known, "local")
     dtype = found.get("dtype", "auto")
     if dtype not in DTYPES:
         raise ConfigError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
-    threads, context = (whole(name, found.get(name, "0")) for name in ("threads", "context"))
+    threads, context = (parse_integer(name, found.get(name, "0")) for name in ("threads", "context"))
     return ModelSpec(where, found.get("device", "auto"), dtype, threads, context)
 
 

@@ -15,7 +15,7 @@ from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
 from taiwa.models.scripted import scripted_model
 from tests.models.conftest import Face
-from tests.models.test_openai_answers import read, sse, whole
+from tests.models.http_api.test_openai_chat_responses import read, sse, whole
 from tests.peers.llama import KEY, LlamaServer
 
 ASK = Request((user("hi"),), sampling=Sampling(max_tokens=2), top_logprobs=5)

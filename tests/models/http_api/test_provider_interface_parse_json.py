@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at
 from taiwa.kernel.text import SurrogateJoiner, join_surrogates
-from taiwa.models.http_api.provider_interface import parse
+from taiwa.models.http_api.provider_interface import parse_json
 from tests.models.pieces import PLACES, cut
 
 ANSWER: Json = {"a": {"text": "x", "count": 3, "list": [1], "none": None}, "b": [{"text": "y"}]}
@@ -39,13 +39,13 @@ def test_a_count_is_a_whole_number_from_zero_up(given_count: Json, count: int | 
 
 
 def test_bytes_that_are_not_utf8_are_read_with_replacements() -> None:
-    assert parse(b'"a\xffb"') == "a\ufffdb"
+    assert parse_json(b'"a\xffb"') == "a\ufffdb"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "{'a': 1}"])
 def test_what_is_not_json_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        parse(text)
+        parse_json(text)
 
 
 @given(st.text(), PLACES)

@@ -45,30 +45,30 @@ def test_only_the_whole_prefix_counts_as_repeated(prefix: str, words: str, own: 
 def test_words_are_given_out_at_once_when_there_is_no_prefix() -> None:
     speech = ResponseBuilder()
 
-    speech.say("so ")
+    speech.add_text("so ")
 
-    assert speech.take() == [TextDelta("so ")]
-    assert speech.take() == []
+    assert speech.take_chunks() == [TextDelta("so ")]
+    assert speech.take_chunks() == []
 
 
 def test_a_speech_ends_once() -> None:
     speech = ResponseBuilder()
     speech.usage = Usage(1, 2)
-    speech.conclude()
-    speech.conclude()
+    speech.end()
+    speech.end()
 
-    assert speech.take() == [StreamEnd(usage=Usage(1, 2))]
+    assert speech.take_chunks() == [StreamEnd(usage=Usage(1, 2))]
 
 
 def test_halves_of_characters_meet_across_pieces_of_words_and_of_thoughts() -> None:
     speech = ResponseBuilder()
 
     for half in ("\ud83c", "\udfb2", "\ud83c"):
-        speech.say(half)
-        speech.think(half)
-    speech.conclude()
+        speech.add_text(half)
+        speech.add_thinking(half)
+    speech.end()
 
-    assert speech.take() == [
+    assert speech.take_chunks() == [
         TextDelta("🎲"),
         ThinkingDelta("🎲"),
         ThinkingDelta("\ufffd"),
@@ -80,31 +80,31 @@ def test_halves_of_characters_meet_across_pieces_of_words_and_of_thoughts() -> N
 @pytest.mark.parametrize("said", ["stop", "tool_calls"])
 def test_calls_decide_what_the_end_is_called(said: str) -> None:
     with_call, without = ResponseBuilder(), ResponseBuilder()
-    with_call.slots.append(ToolCallBuilder(name="clock"))
+    with_call.calls.append(ToolCallBuilder(name="clock"))
     with_call.finish = without.finish = "stop" if said == "stop" else "tool_calls"
-    with_call.conclude()
-    without.conclude()
+    with_call.end()
+    without.end()
 
-    assert collect_response(with_call.take()).finish == "tool_calls"
-    assert collect_response(without.take()).finish == "stop"
+    assert collect_response(with_call.take_chunks()).finish == "tool_calls"
+    assert collect_response(without.take_chunks()).finish == "stop"
 
 
 def test_a_call_that_was_cut_off_is_no_wish_for_tools() -> None:
     speech = ResponseBuilder()
-    speech.slots.append(ToolCallBuilder(name="clock", pieces=['{"ho']))
+    speech.calls.append(ToolCallBuilder(name="clock", pieces=['{"ho']))
     speech.finish = "length"
-    speech.conclude()
+    speech.end()
 
-    assert collect_response(speech.take()).finish == "length"
+    assert collect_response(speech.take_chunks()).finish == "length"
 
 
 def test_a_call_without_arguments_has_an_empty_object_and_one_without_an_id_a_stable_one() -> None:
-    call = ToolCallBuilder(name="clock", pieces=[" ", ""]).call(3)
+    call = ToolCallBuilder(name="clock", pieces=[" ", ""]).build(3)
 
     assert (call.arguments, call.id) == ("{}", "call_3")
 
 
 def test_a_call_never_holds_half_a_character() -> None:
-    call = ToolCallBuilder("x\ud83d", "dice\ude00", ['{"a": "\ud83d', '\ude00"}']).call(0)
+    call = ToolCallBuilder("x\ud83d", "dice\ude00", ['{"a": "\ud83d', '\ude00"}']).build(0)
 
     assert (call.id, call.name, call.arguments) == ("x\ufffd", "dice\ufffd", '{"a": "😀"}')

@@ -107,12 +107,12 @@ def test_a_person_s_word_counts_more_than_the_table() -> None:
 
 
 def test_an_override_of_no_ability_names_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="'json_shema' is no ability of a model: did you mean 'json_schema'"):
+    with pytest.raises(ConfigError, match="unknown capability 'json_shema': did you mean 'json_schema'"):
         capabilities("plain", "x", {"json_shema": True})
 
 
 def test_a_missing_ability_is_told_with_the_way_out() -> None:
-    with pytest.raises(UnsupportedError, match=r"'m' cannot end at stop strings; .*abilities: stop: true") as caught:
+    with pytest.raises(UnsupportedError, match=r"'m' cannot end at stop strings; .*`stop: true`") as caught:
         Capabilities(frozenset()).require("stop", "m")
 
     assert caught.value.capability == "stop"

@@ -24,12 +24,12 @@ from taiwa.models.http_api.probe_server import (
     Finding,
     ProbeReport,
     Verdict,
-    keep,
-    kept,
+    load_report,
     probe,
     probe_program,
-    probed,
     resolve_permissive,
+    resolve_probed,
+    save_report,
 )
 from taiwa.models.http_api.retries import RetryPolicy
 from taiwa.models.registry import resolve
@@ -190,7 +190,7 @@ def test_a_key_that_a_server_repeats_is_in_no_finding_and_no_file(faults: FaultS
     with HttpModel(resolve_permissive(f"{faults.base_url}#m", settings), key) as model:
         report = probe(model, heard.append)
     set_value(settings.path, "model", f"{faults.base_url}#m")
-    keep(settings, report, "2026-11-21")
+    save_report(settings, report, "2026-11-21")
 
     assert "refused" in {finding.verdict for finding in report.findings}
     assert "canary" not in f"{report!r} {heard}"
@@ -213,41 +213,41 @@ def report(**found: Verdict) -> ProbeReport:
 
 
 def test_what_was_kept_is_found_again(settings: Settings) -> None:
-    keep(settings, report(stop="ignored", tools="enforced"), "2026-11-21")
+    save_report(settings, report(stop="ignored", tools="enforced"), "2026-11-21")
 
-    found = kept(settings, resolve(NAME))
+    found = load_report(settings, resolve(NAME))
 
     assert found is not None
     assert (found.report, found.day) == (report(stop="ignored", tools="enforced"), "2026-11-21")
-    assert kept(settings, resolve("http://127.0.0.1:8080/v1#another")) is None
+    assert load_report(settings, resolve("http://127.0.0.1:8080/v1#another")) is None
 
 
 def test_a_probe_corrects_the_table_and_a_person_corrects_the_probe(settings: Settings) -> None:
-    keep(settings, report(stop="ignored", tools="enforced", seed="enforced", prefix="unknown"), "2026-11-21")
+    save_report(settings, report(stop="ignored", tools="enforced", seed="enforced", prefix="unknown"), "2026-11-21")
     mine = replace(settings, capabilities={NAME: {"seed": False}})
 
     assert resolve(NAME).capabilities == {"stop"}
-    assert probed(NAME, settings).capabilities == {"tools", "seed"}
-    assert probed(NAME, mine).capabilities == {"tools"}
+    assert resolve_probed(NAME, settings).capabilities == {"tools", "seed"}
+    assert resolve_probed(NAME, mine).capabilities == {"tools"}
 
 
 def test_a_later_probe_replaces_the_earlier(settings: Settings) -> None:
-    keep(settings, report(stop="ignored"), "2026-11-21")
-    keep(settings, report(stop="enforced"), "2026-11-22")
+    save_report(settings, report(stop="ignored"), "2026-11-21")
+    save_report(settings, report(stop="enforced"), "2026-11-22")
 
-    assert probed(NAME, settings).capabilities == {"stop"}
+    assert resolve_probed(NAME, settings).capabilities == {"stop"}
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "\xff", '"x"'])
 def test_a_broken_file_is_named_with_its_mend(settings: Settings, text: str) -> None:
     settings.probes_path.write_text(text, encoding="latin-1")
 
-    with pytest.raises(ConfigError, match=r"probes\.json: .*probe again"):
-        probed(NAME, settings)
+    with pytest.raises(ConfigError, match=r"probes\.json is not .*probe again"):
+        resolve_probed(NAME, settings)
 
 
 @pytest.mark.parametrize("entry", ["1", "{}", '{"findings": {"stop": "enforced", "seed": ["never", ""]}}'])
 def test_an_entry_of_another_form_says_nothing(settings: Settings, entry: str) -> None:
     settings.probes_path.write_text(f'{{"{NAME}": {entry}}}')
 
-    assert probed(NAME, settings).capabilities == {"stop"}
+    assert resolve_probed(NAME, settings).capabilities == {"stop"}

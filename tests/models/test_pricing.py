@@ -43,8 +43,8 @@ def test_cached_tokens_have_their_own_price_and_are_part_of_the_input() -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"input": Decimal(1)}, "says nothing of 'output'"),
-        ({"output": Decimal(1)}, "says nothing of 'input'"),
+        ({"input": Decimal(1)}, "lacks 'output'"),
+        ({"output": Decimal(1)}, "lacks 'input'"),
         ({"input": "cheap", "output": Decimal(1)}, "prices.m.input must be a number"),
         ({"input": Decimal(1), "output": Decimal(1), "cache_read": "half"}, "prices.m.cache_read must be a number"),
     ],

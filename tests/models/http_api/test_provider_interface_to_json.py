@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
-from taiwa.models.http_api.provider_interface import written
+from taiwa.models.http_api.provider_interface import to_json
 
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -17,18 +17,18 @@ ANY_JSON = st.recursive(
 
 @given(ANY_JSON)
 def test_what_is_written_reads_back_with_every_key_in_its_place(data: Json) -> None:
-    body = written(data)
+    body = to_json(data)
 
     assert json.dumps(json.loads(body)) == json.dumps(data)
 
 
 def test_what_is_written_is_compact_utf8() -> None:
-    assert written({"b": "対話", "a": [1, None]}) == '{"b":"対話","a":[1,null]}'.encode()
+    assert to_json({"b": "対話", "a": [1, None]}) == '{"b":"対話","a":[1,null]}'.encode()
 
 
 @pytest.mark.parametrize(
-    ("data", "said"), [("a\ud83d", r"half a character \(U\+D83D\)"), (float("nan"), "what JSON cannot say")]
+    ("data", "said"), [("a\ud83d", r"half a character \(U\+D83D\)"), (float("nan"), "cannot represent")]
 )
 def test_what_json_cannot_say_is_an_input_error(data: Json, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        written({"text": data})
+        to_json({"text": data})
