@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.tools import builtin
+from taiwa.tools import builtin_tools
 from tests.cli.conftest import Taiwa
 
 
@@ -22,8 +22,8 @@ def test_what_went_wrong_in_a_tool_of_one_s_own_is_told(taiwa: Taiwa, tmp_path: 
 
 
 def test_every_built_in_tool_is_listed(taiwa: Taiwa) -> None:
-    assert [row["tool"] for row in taiwa.ok("tools", "list", "--json").json] == list(builtin())
-    assert all(name in taiwa.ok("tools", "list").out for name in builtin())
+    assert [row["tool"] for row in taiwa.ok("tools", "list", "--json").json] == list(builtin_tools())
+    assert all(name in taiwa.ok("tools", "list").out for name in builtin_tools())
 
 
 def test_what_a_model_is_told_is_shown(taiwa: Taiwa) -> None:
@@ -107,8 +107,8 @@ def test_a_tool_of_one_s_own_is_called_by_its_file_and_name(taiwa: Taiwa, own: P
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("quiet", "it is no tool"),
-        ("nothing", "nothing of that name"),
+        ("quiet", "it is not a tool"),
+        ("nothing", "name not found"),
     ],
 )
 def test_what_is_no_tool_is_bad_input(taiwa: Taiwa, own: Path, name: str, said: str) -> None:
@@ -141,4 +141,4 @@ def test_a_server_that_does_not_start_is_bad_input(taiwa: Taiwa) -> None:
     refused = taiwa("tools", "list", "--mcp-server", "no-such-command-anywhere")
 
     assert refused.code == 2
-    assert "there is no such command" in refused.err
+    assert "command not found" in refused.err

@@ -409,8 +409,8 @@ def _tools(keys: Keys) -> tuple[str, ...]:
 
 
 def _is_there(item: Scalar, faults: Problems) -> None:
-    from taiwa.tools import builtin
+    from taiwa.tools import builtin_tools
 
-    if item.text not in builtin():
-        mend = suggest(item.text, tuple(builtin()), "tools")
+    if item.text not in builtin_tools():
+        mend = suggest(item.text, tuple(builtin_tools()), "tools")
         faults.warn(item.at, f"the tool {item.text} is not built in, so a program must hand it over", mend)

@@ -258,12 +258,12 @@ def _reasoning(shared: Flags, given: dict[str, Any], items: "DataSet") -> "tuple
     from taiwa.evals.grid import Grid, parse_ablations, parse_modes, parse_shots
     from taiwa.evals.reasoning import ReasoningOptions, ReasoningTask
     from taiwa.flows.solve.rationale import SolveLimits
-    from taiwa.tools import builtin
+    from taiwa.tools import builtin_tools
 
     tools = split_names(given["tools"])
-    unknown = next((name for name in tools if name not in builtin()), None)
+    unknown = next((name for name in tools if name not in builtin_tools()), None)
     if unknown is not None or not tools:
-        raise InputError(f"--tools: unknown tool {unknown or ''!r}; choose among {', '.join(builtin())}")
+        raise InputError(f"--tools: unknown tool {unknown or ''!r}; choose among {', '.join(builtin_tools())}")
     grid = Grid(
         tools, None if given["shots"] is None else parse_shots(given["shots"]),
         None if given["ablate"] is None else parse_ablations(given["ablate"], tools), parse_modes(given["mode"]),

@@ -21,6 +21,12 @@ MOST_AT_ONCE = 64
 @click.argument("text")
 @constraint_options
 @click.option("--system", metavar="TEXT", default="", help="Put instructions before the text.")
+@click.option(
+    "--task",
+    type=click.Choice(["solve"]),
+    default="",
+    help="Mark the request as this task of taiwa; builtin answers no other request.",
+)
 @click.option("--prefix", metavar="TEXT", default="", help="Begin the answer with this text.")
 @click.option("--stop", metavar="TEXT", multiple=True, help="End before this text; may be given several times.")
 @click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens.")
@@ -67,7 +73,7 @@ def generate(shared: Flags, text: str, **given: Any) -> None:  # noqa: ANN401  (
     options = GenerateOptions(
         read_text(text), kind, source, given["system"], given["prefix"], given["stop"],
         Sampling(given["temperature"], given["top_p"], given["max_tokens"], given["seed"]),
-        given["count"], not given["lenient"], given["whitespace"],
+        given["count"], not given["lenient"], given["whitespace"], given["task"],
     )  # fmt: skip
     live = options.count == 1 and not shared.as_json
     found = generate_answers(shared.settings(), options, _print_text if live else lambda _: None)

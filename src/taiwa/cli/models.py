@@ -96,26 +96,26 @@ def show(shared: Flags, name: str | None) -> None:
 
 
 def _record(target: "Target", able: dict[str, bool], day: str | None) -> dict[str, Json]:
-    from taiwa.models.builtin.model import card
+    from taiwa.models.builtin.model import read_card
 
     capabilities: dict[str, Json] = {**able}
     told: dict[str, Json] = {
         "name": target.name, "base_url": target.base_url, "model": target.model, "capabilities": capabilities, "probed": day,
     }  # fmt: skip
     if target.base_url == "builtin":
-        told["card"] = dict(card())
+        told["card"] = dict(read_card())
     return told
 
 
 def _card() -> None:
     """Print the tasks of the built-in model, its figures, and its limits."""
-    from taiwa.models.builtin.model import CAN, card, figures
+    from taiwa.models.builtin.model import SKILLS, card_rows, read_card
 
-    told = card()
+    told = read_card()
     say_line("")
-    table(("task", "description"), CAN)
+    table(("task", "description"), SKILLS)
     say_line("")
-    if rows := list(figures(told)):
+    if rows := list(card_rows(told)):
         table(("figure", "value"), rows)
         say_line("")
     limits = told.get("limits")

@@ -10,7 +10,7 @@ from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.provider_interface import Enforce, Target
 from taiwa.models.http_api.retries import RequestLimits, RetryPolicy
 from taiwa.models.inprocess.gguf import GgufModel
-from taiwa.models.inprocess.transformers_model import LocalModel, is_local_folder
+from taiwa.models.inprocess.transformers_model import LocalModel, find_local_folder
 from taiwa.settings import BUILTIN, Settings
 
 if TYPE_CHECKING:
@@ -85,5 +85,5 @@ def _made(target: Target) -> "LocalModel | BuiltinModel":
 
         return BuiltinModel(target.name, known)
     found = LocalModel(target.name, known=known)
-    is_local_folder(found.place)
+    find_local_folder(found.spec)
     return found

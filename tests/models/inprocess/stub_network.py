@@ -8,7 +8,7 @@ import numpy as np
 from taiwa.constraints.vocabulary import Vocabulary
 
 
-class Babbler:
+class StubNetwork:
     """Wants the tokens of `wishes` one after the other, counted from `start` on; of all others by a hash of the last two."""
 
     def __init__(self, vocabulary: Vocabulary, wishes: Sequence[int] = (), start: int = 0, context: int = 1000) -> None:
@@ -33,7 +33,7 @@ class Babbler:
 class Told:
     """A text that a babbler read."""
 
-    def __init__(self, source: Babbler, tokens: Sequence[int] = ()) -> None:
+    def __init__(self, source: StubNetwork, tokens: Sequence[int] = ()) -> None:
         self.source = source
         self.tokens = list(tokens)
 
@@ -51,7 +51,7 @@ class Told:
     def fork(self) -> "Told":
         return Told(self.source, self.tokens)
 
-    def bundle(self, count: int) -> "Side":
+    def batch(self, count: int) -> "Side":
         return Side([self.fork() for _ in range(count)])
 
 
@@ -67,6 +67,6 @@ class Side:
         self.widths.append(len(tokens))
         return [text.read(given, few) for text, given, few in zip(self.texts, tokens, rows, strict=True)]
 
-    def keep(self, places: Sequence[int]) -> Self:
-        self.texts = [self.texts[place] for place in places]
+    def select(self, indices: Sequence[int]) -> Self:
+        self.texts = [self.texts[place] for place in indices]
         return self
