@@ -121,7 +121,7 @@ DESK = Part(
             "taiwa replay desk",
             shows="0 model calls",
         ),
-        Step(gettext_noop("The bill."), "taiwa cost --by session", shows="repository"),
+        Step(gettext_noop("The bill."), "taiwa cost --by session", shows="desk"),
     ),
     "taiwa chat order",
 )  # fmt: skip

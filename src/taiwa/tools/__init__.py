@@ -1,4 +1,4 @@
-"""What a program can call by name: typed functions as tools, exact tools for numbers and chemistry, and workers for your own."""
+"""Tools that a model can call: typed functions, exact tools for numbers and chemistry, and isolated processes for your own."""
 
 from taiwa.isolation import ProcessLimits
 from taiwa.tools.calculator import calculate, calculator

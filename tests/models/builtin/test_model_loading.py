@@ -45,7 +45,7 @@ def test_a_broken_tokenizer_is_one_error_that_says_what_to_do(tmp_path: Path, he
 
 
 def test_a_copy_without_the_model_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="not part of this copy"):
+    with pytest.raises(ConfigError, match="missing from this installation"):
         load_tokens(tmp_path / "none.json")
 
 
@@ -59,14 +59,14 @@ def test_a_tokenizer_is_known_by_its_tokens_however_it_is_written(tmp_path: Path
 
 
 def test_weights_of_another_vocabulary_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, "tokens", lambda: WHOLE)
+    monkeypatch.setattr(model, "builtin_tokens", lambda: WHOLE)
     assert load(written(tmp_path, WHOLE.digest)).network.context == CONFIG.context
     assert load(written(tmp_path, "")).network.context == CONFIG.context  # files that were written before
-    with pytest.raises(ConfigError, match="of two models"):
+    with pytest.raises(ConfigError, match="belong to different models"):
         load(written(tmp_path, "0" * 64))
 
 
 def test_a_vocabulary_that_lacks_a_control_token_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, "tokens", lambda: Tokens((*MARKS, "<other>", *SCORES[1:]), ("a", "b")))
-    with pytest.raises(ConfigError, match="no <clarity>"):
+    monkeypatch.setattr(model, "builtin_tokens", lambda: Tokens((*MARKS, "<other>", *SCORES[1:]), ("a", "b")))
+    with pytest.raises(ConfigError, match="lacks <clarity>"):
         load(written(tmp_path, ""))

@@ -23,7 +23,7 @@ def test_its_name_opens_it() -> None:
     [
         (
             "builtin?runtime=onnx",
-            r"does not take options and runs in numpy: use 'builtin', not 'builtin\?runtime=onnx'$",
+            r"does not take options; use 'builtin' instead of 'builtin\?runtime=onnx'$",
         ),
         ("builtin?precision=int8", "does not take options"),
         ("builtin:onnx", "is called 'builtin', and nothing follows its name$"),

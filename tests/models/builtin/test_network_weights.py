@@ -60,11 +60,11 @@ def test_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
         {"__metadata__": {"format": "taiwa-builtin-1", "config": "[]"}},
     ):
         written = json.dumps(header).encode()
-        assert "holds no weights" in refused(path, len(written).to_bytes(8, "little") + written)
+        assert "does not contain weights" in refused(path, len(written).to_bytes(8, "little") + written)
     far = [10**30, 10**30 + 2 * 16]
     moved = _header(whole) | {"norm": {"dtype": "F16", "shape": [16], "data_offsets": far}}
     written = json.dumps(moved).encode()
-    assert "holds no weights" in refused(path, len(written).to_bytes(8, "little") + written + b"\0" * 20_000)
+    assert "does not contain weights" in refused(path, len(written).to_bytes(8, "little") + written + b"\0" * 20_000)
     assert "not 'taiwa-builtin-1'" in refused(path, file_of(SMALL, tensors, told={"format": "other"}))
     assert "vocab is 'many'" in refused(
         path, file_of(SMALL, tensors, told={"config": _config().replace("40", '"many"')})

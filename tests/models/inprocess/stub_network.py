@@ -9,12 +9,14 @@ from taiwa.constraints.vocabulary import Vocabulary
 
 
 class StubNetwork:
-    """Wants the tokens of `wishes` one after the other, counted from `start` on; of all others by a hash of the last two."""
+    """Prefers the tokens of `preferred` one after the other from position `start` on; elsewhere logits come from a hash of the last two tokens."""
 
-    def __init__(self, vocabulary: Vocabulary, wishes: Sequence[int] = (), start: int = 0, context: int = 1000) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, preferred: Sequence[int] = (), start: int = 0, context: int = 1000
+    ) -> None:
         self.vocabulary = vocabulary
         self.context = context
-        self.wishes = list(wishes)
+        self.preferred = list(preferred)
         self.begin = start
         self.reads: list[tuple[int, int | None]] = []
 
@@ -25,13 +27,13 @@ class StubNetwork:
         random = np.random.default_rng(list(tokens[-2:]))
         found = random.normal(size=len(self.vocabulary)).astype(np.float32)
         place = len(tokens) - self.begin
-        if 0 <= place < len(self.wishes):
-            found[self.wishes[place]] += 100
+        if 0 <= place < len(self.preferred):
+            found[self.preferred[place]] += 100
         return found
 
 
 class Told:
-    """A text that a babbler read."""
+    """A text that the stub has read."""
 
     def __init__(self, source: StubNetwork, tokens: Sequence[int] = ()) -> None:
         self.source = source

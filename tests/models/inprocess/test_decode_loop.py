@@ -61,9 +61,9 @@ def test_the_output_head_is_asked_for_what_may_come_only_where_that_is_little() 
 
 
 def test_a_text_without_constraint_ends_with_the_end_token_or_its_room() -> None:
-    wishes = [*tokens("tea", "END"), MADE.end[0]]
+    preferred = [*tokens("tea", "END"), MADE.end[0]]
 
-    ended = written(StubNetwork(MADE, wishes, len(PROMPT)), job())
+    ended = written(StubNetwork(MADE, preferred, len(PROMPT)), job())
     full = written(StubNetwork(MADE, tokens("tea", "END", "tea"), len(PROMPT)), job(room=2))
 
     assert (ended[0], ended[1].finish) == ("teaEND", "stop")
@@ -71,9 +71,9 @@ def test_a_text_without_constraint_ends_with_the_end_token_or_its_room() -> None
 
 
 def test_a_stop_string_may_lie_across_tokens_and_ends_the_text_before_it() -> None:
-    wishes = tokens("tea", "E", "ND of it", "tea")
+    preferred = tokens("tea", "E", "ND of it", "tea")
 
-    text, ending = written(StubNetwork(MADE, wishes, len(PROMPT)), job(stop=("END",)))
+    text, ending = written(StubNetwork(MADE, preferred, len(PROMPT)), job(stop=("END",)))
 
     assert (text, ending.finish, ending.stop, len(ending.tokens)) == ("tea", "stop", "END", 3)
 
