@@ -20,13 +20,13 @@ from taiwa.kernel import Runtime
 from taiwa.kernel.messages import Message, Request, Response, Text, ToolCall
 from taiwa.kernel.records import Json, canonical, record
 from taiwa.models.scripted import scripted_model
-from taiwa.tools import builtin
+from taiwa.tools import builtin_tools
 
 SHOTS = (0, 5, 20)
 WAYS: tuple[ToolMode, ...] = ("prefill", "stop", "native")
 MOST_TIMES = 1.05
 TAGGED = tool_call_format("tagged")
-RESULT_OF = results(builtin().values(), TAGGED)
+RESULT_OF = results(builtin_tools().values(), TAGGED)
 
 
 @dataclass
@@ -61,7 +61,7 @@ def replies(worked: WorkedExample, way: ToolMode) -> Iterator[str | Response]:
 
 def called(words: str, step: ExampleCall) -> Response:
     """A call of a function."""
-    arguments = TAGGED.arguments(builtin()[step.tool].spec, step.input)
+    arguments = TAGGED.arguments(builtin_tools()[step.tool].spec, step.input)
     call = ToolCall(step.tool, canonical(arguments).decode())
     spoken = (Text(words),) if words else ()
     return Response(Message("assistant", (*spoken, call)), "tool_calls")
@@ -101,13 +101,13 @@ def shared(one: list[int], other: list[int]) -> int:
 def answered(questions: Iterable[WorkedExample], way: ToolMode, number: int) -> Bill:
     """Answer all questions one after the other."""
     bill, held, before = Bill(), PrefixCache(), list[int]()
-    specs = [tool.spec for tool in builtin().values()]
+    specs = [tool.spec for tool in builtin_tools().values()]
     for worked in questions:
         model = scripted_model(*replies(worked, way))
         program = solve(
             worked.question, specs, SolveOptions(tool_mode=way, shots=shots(worked, number), answer_by=("line",))
         )
-        found = Runtime(model, tools=tuple(builtin().values())).run(program)
+        found = Runtime(model, tools=tuple(builtin_tools().values())).run(program)
         assert len(found.calls) == sum(isinstance(part, ExampleCall) for part in worked.parts), (worked.id, found)
         bill.questions += 1
         for turn, request in enumerate(model.requests):

@@ -14,10 +14,10 @@ from taiwa.flows.solve.examples import ExampleCall, WorkedExample, evaluate_exam
 from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.tool_call_formats import PROTOCOLS, CallText, Tagged, decode, tool_call_format
 from taiwa.kernel import InputError, Json, ToolError, ToolResult
-from taiwa.tools import builtin, calculate
+from taiwa.tools import builtin_tools, calculate
 from tests.house.source import ROOT
 
-TOOLS = builtin()
+TOOLS = builtin_tools()
 EXAMPLES = built_in_examples()
 CORE = ("calculator", "molar_mass", "stoichiometry")
 GRAM = 8

@@ -10,7 +10,7 @@ from taiwa.apps.examples import read_shots, read_transcripts, results, wrong_res
 from taiwa.flows.solve.examples import ExampleCall, render
 from taiwa.flows.solve.tool_call_formats import PROTOCOLS, Inline, Tagged, tool_call_format
 from taiwa.kernel import InputError
-from taiwa.tools import builtin
+from taiwa.tools import builtin_tools
 
 FILE = """\
 Answer with these tools:
@@ -36,7 +36,7 @@ Second, the share of two hydrogen atoms.
 
 Therefore, it is 11.12%.
 """
-RESULTS = results(builtin().values(), Tagged())
+RESULTS = results(builtin_tools().values(), Tagged())
 
 
 def test_questions_are_read_with_their_calls_and_the_results_that_were_recorded() -> None:

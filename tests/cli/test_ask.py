@@ -20,7 +20,7 @@ def answer(text: str, passage: int, words: str) -> str:
 @pytest.fixture(autouse=True)
 def _without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing judges here where no model is named: what the built-in one does is seen in the demonstration."""
-    monkeypatch.setattr("taiwa.models.builtin.model.is_there", lambda: False)
+    monkeypatch.setattr("taiwa.models.builtin.model.is_installed", lambda: False)
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.cli.demo import INSTRUCTION, PARTS, Demo, DemoPart, DemoStep, at_home
-from taiwa.flows.solve.solve import STEPS as STEPS_OF_SOLVE
+from taiwa.cli.demo import PARTS, Demo, DemoPart, DemoStep, at_home
 from tests.cli.conftest import Place, Result, Taiwa
 from tests.cli.terminal import Terminal
 
@@ -71,10 +70,6 @@ def test_problems_orders_questions_and_constraints_are_shown(shown: Result, part
 @pytest.mark.slow
 def test_over_a_pipe_it_is_plain(shown: Result) -> None:
     assert "\x1b" not in shown.out + shown.err
-
-
-def test_the_instruction_is_that_of_the_flow() -> None:
-    assert INSTRUCTION == STEPS_OF_SOLVE
 
 
 def test_it_leaves_nothing_behind(taiwa: Taiwa, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.models.builtin.tokenizer import tokens
+from taiwa.models.builtin.tokenizer import builtin_tokens
 from tests.cli.conftest import Place, Taiwa
 
 SHOP = """
@@ -218,6 +218,6 @@ def test_standard_input_is_read(taiwa: Taiwa) -> None:
 def test_the_tokens_of_the_built_in_model_can_be_looked_at(taiwa: Taiwa) -> None:
     data = taiwa.ok("explain", "--regex", "[A-Z][a-z]?[0-9]O", "--vocab", "builtin", "H2O", "--json").json
 
-    assert data["vocabulary"] == {"name": "builtin", "tokens": len(tokens())}
+    assert data["vocabulary"] == {"name": "builtin", "tokens": len(builtin_tokens())}
     assert [step["text"] for step in data["steps"]] == ["", "H", "H2", "H2O"]
     assert data["accepted"]

@@ -346,7 +346,7 @@ def test_a_cost_limit_ends_a_rationale_and_keeps_its_text(taiwa: Taiwa, model_se
     ("arguments", "complaint"),
     [
         ((" ",), "the question is empty"),
-        (("?", "--tools", "calculater"), "there is no tool 'calculater'"),
+        (("?", "--tools", "calculater"), "unknown tool 'calculater'"),
         (("?", "--shots", "100"), "got 100"),
         (("?", "--examples", "none.txt"), "none.txt: No such file"),
         (("?", "--examples", "shots.txt", "--shots", "2"), "shots must be at most 1"),

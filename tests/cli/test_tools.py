@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.tools import builtin
+from taiwa.tools import builtin_tools
 from tests.cli.conftest import Taiwa
 
 
@@ -22,8 +22,8 @@ def test_an_error_of_an_own_tool_is_printed(taiwa: Taiwa, tmp_path: Path) -> Non
 
 
 def test_every_built_in_tool_is_listed(taiwa: Taiwa) -> None:
-    assert [row["tool"] for row in taiwa.ok("tools", "list", "--json").json] == list(builtin())
-    assert all(name in taiwa.ok("tools", "list").out for name in builtin())
+    assert [row["tool"] for row in taiwa.ok("tools", "list", "--json").json] == list(builtin_tools())
+    assert all(name in taiwa.ok("tools", "list").out for name in builtin_tools())
 
 
 def test_the_specification_of_a_tool_is_shown(taiwa: Taiwa) -> None:
@@ -107,8 +107,8 @@ def test_a_tool_of_one_s_own_is_called_by_its_file_and_name(taiwa: Taiwa, own: P
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("quiet", "it is no tool"),
-        ("nothing", "nothing of that name"),
+        ("quiet", "it is not a tool"),
+        ("nothing", "name not found"),
     ],
 )
 def test_an_object_that_is_not_a_tool_is_bad_input(taiwa: Taiwa, own: Path, name: str, expected: str) -> None:
@@ -141,4 +141,4 @@ def test_a_server_that_does_not_start_is_bad_input(taiwa: Taiwa) -> None:
     refused = taiwa("tools", "list", "--mcp-server", "no-such-command-anywhere")
 
     assert refused.code == 2
-    assert "there is no such command" in refused.err
+    assert "command not found" in refused.err

@@ -15,10 +15,10 @@ from taiwa.sessions.durable_turn import PricedModel, TurnOptions
 from taiwa.sessions.stored_solve import SHOTS, ReasonRun, solve_and_store
 from taiwa.store import Store
 from taiwa.structured import OutputType
-from taiwa.tools import builtin, find, tool
+from taiwa.tools import builtin_tools, find_tools, tool
 
-TOOLS = tuple(builtin().values())
-CALCULATOR = find(["calculator"])
+TOOLS = tuple(builtin_tools().values())
+CALCULATOR = find_tools(["calculator"])
 BARE: frozenset[Capability] = frozenset()
 OWN = (WorkedExample("own", "", "1 + 1?", (ExampleCall("calculator", "1+1"), "\nSo {1}."), "2"),)
 

@@ -418,8 +418,8 @@ def _tools(keys: Keys) -> tuple[str, ...]:
 
 
 def _warn_unless_built_in(item: Scalar, problems: Problems) -> None:
-    from taiwa.tools import builtin
+    from taiwa.tools import builtin_tools
 
-    if item.text not in builtin():
-        hint = suggest(item.text, tuple(builtin()), "tools")
+    if item.text not in builtin_tools():
+        hint = suggest(item.text, tuple(builtin_tools()), "tools")
         problems.warn(item.at, f"the tool {item.text} is not built in; the program must pass it", hint)

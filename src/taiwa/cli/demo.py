@@ -22,8 +22,6 @@ from taiwa.i18n import _, gettext_noop, ngettext, user_language
 __all__ = ["Demo", "at_home", "demo"]
 
 ASKED_BACK = 3
-INSTRUCTION = "Solve the problem step by step. End with a line that states the answer; its number comes last."
-"""The instruction of the prompts of `taiwa solve`, with which the built-in model was trained."""
 FORMULA = r"((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\."
 
 
@@ -158,8 +156,8 @@ CONSTRAINT = DemoPart(
     gettext_noop("A constraint: at each position only tokens that can still lead to an allowed text are possible."),
     (
         DemoStep(
-            gettext_noop("«Forced» tokens cost no pass of the network; it writes the formula itself. (--system is the instruction that it was trained with.)"),
-            f'taiwa generate --system "{INSTRUCTION}" --regex "{FORMULA}" -v {{text}}',
+            gettext_noop("«Forced» tokens cost no pass of the network; it writes the formula itself. (--task solve marks the request as one of taiwa solve, which it was trained on.)"),
+            f'taiwa generate --task solve --regex "{FORMULA}" -v {{text}}',
             "What is the formula of ammonia?",
             "Ammonia is NH3.",
         ),
@@ -342,9 +340,9 @@ def _size() -> str:
         ConfigError: the weights are missing or damaged.
     """
     from taiwa.models.builtin.model import DATA
-    from taiwa.models.builtin.network import loaded
+    from taiwa.models.builtin.network import load_weights
 
-    count = loaded(DATA / "weights.safetensors").count
+    count = load_weights(DATA / "weights.safetensors").count
     return f"{count / 1e6:.1f} million" if user_language() == "en" else f"{count / 1e4:,.0f} 万"
 
 

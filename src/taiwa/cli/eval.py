@@ -258,12 +258,12 @@ def _reasoning(common: CommonOptions, values: dict[str, Any], items: "DataSet") 
     from taiwa.evals.grid import Grid, parse_ablations, parse_modes, parse_shots
     from taiwa.evals.reasoning import ReasoningOptions, ReasoningTask
     from taiwa.flows.solve.rationale import SolveLimits
-    from taiwa.tools import builtin
+    from taiwa.tools import builtin_tools
 
     tools = split_names(values["tools"])
-    unknown = next((name for name in tools if name not in builtin()), None)
+    unknown = next((name for name in tools if name not in builtin_tools()), None)
     if unknown is not None or not tools:
-        raise InputError(f"--tools: unknown tool {unknown or ''!r}; choose among {', '.join(builtin())}")
+        raise InputError(f"--tools: unknown tool {unknown or ''!r}; choose among {', '.join(builtin_tools())}")
     grid = Grid(
         tools, None if values["shots"] is None else parse_shots(values["shots"]),
         None if values["ablate"] is None else parse_ablations(values["ablate"], tools), parse_modes(values["mode"]),

@@ -21,6 +21,12 @@ MOST_AT_ONCE = 64
 @click.argument("text")
 @constraint_options
 @click.option("--system", metavar="TEXT", default="", help="Put instructions before the text.")
+@click.option(
+    "--task",
+    type=click.Choice(["solve"]),
+    default="",
+    help="Mark the request as this task of taiwa; builtin answers no other request.",
+)
 @click.option("--prefix", metavar="TEXT", default="", help="Begin the answer with this text.")
 @click.option("--stop", metavar="TEXT", multiple=True, help="End before this text; may be given several times.")
 @click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens.")
@@ -66,7 +72,7 @@ def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: 
     options = GenerateOptions(
         read_text(text), kind, source, values["system"], values["prefix"], values["stop"],
         Sampling(values["temperature"], values["top_p"], values["max_tokens"], values["seed"]),
-        values["count"], not values["lenient"], values["whitespace"],
+        values["count"], not values["lenient"], values["whitespace"], values["task"],
     )  # fmt: skip
     live = options.count == 1 and not common.as_json
     found = generate_answers(common.settings(), options, _print_text if live else lambda _: None)

@@ -96,26 +96,26 @@ def show(common: CommonOptions, name: str | None) -> None:
 
 
 def _record(target: "Target", supported: dict[str, bool], day: str | None) -> dict[str, Json]:
-    from taiwa.models.builtin.model import card
+    from taiwa.models.builtin.model import read_card
 
     capabilities: dict[str, Json] = {**supported}
     record: dict[str, Json] = {
         "name": target.name, "base_url": target.base_url, "model": target.model, "capabilities": capabilities, "probed": day,
     }  # fmt: skip
     if target.base_url == "builtin":
-        record["card"] = dict(card())
+        record["card"] = dict(read_card())
     return record
 
 
 def _card() -> None:
     """Print the tasks of the built-in model, its figures, and its limits."""
-    from taiwa.models.builtin.model import CAN, card, figures
+    from taiwa.models.builtin.model import SKILLS, card_rows, read_card
 
-    record = card()
+    record = read_card()
     print_line("")
-    table(("task", "description"), CAN)
+    table(("task", "description"), SKILLS)
     print_line("")
-    if rows := list(figures(record)):
+    if rows := list(card_rows(record)):
         table(("figure", "value"), rows)
         print_line("")
     limits = record.get("limits")

@@ -166,18 +166,18 @@ def _tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) ->
     """Return the named tools, or all that are installed; with those of MCP servers, and one that searches documents."""
     from importlib.util import find_spec
 
-    from taiwa.tools import builtin, find
+    from taiwa.tools import builtin_tools, find_tools
 
     tools: tuple[Tool, ...]
     names = values["names"]
     if names is None:
-        tools = tuple(tool for name, tool in builtin().items() if name != "unit_conversion" or find_spec("pint"))
+        tools = tuple(tool for name, tool in builtin_tools().items() if name != "unit_conversion" or find_spec("pint"))
     elif names.strip() == NO_TOOLS:
         tools = ()
     else:
-        tools = find(name.strip() for name in names.split(",") if name.strip())
+        tools = find_tools(name.strip() for name in names.split(",") if name.strip())
     if values["servers"]:
-        from taiwa.tools.mcp import mcp_tools
+        from taiwa.tools.mcp_client import mcp_tools
 
         tools = (*tools, *stack.enter_context(mcp_tools(*values["servers"])))
     if values["indexes"]:
@@ -198,10 +198,10 @@ def _examples(path: Path | None) -> "tuple[WorkedExample, ...] | None":
         return None
     from taiwa.apps.examples import read_shots, results, wrong_results
     from taiwa.flows.solve.tool_call_formats import Tagged
-    from taiwa.tools import builtin
+    from taiwa.tools import builtin_tools
 
     examples = read_shots(path)
-    for worked, step, result in wrong_results(examples, results(builtin().values(), Tagged())):
+    for worked, step, result in wrong_results(examples, results(builtin_tools().values(), Tagged())):
         print_notice(
             _(
                 "{where}: {call} returns {result}, but the example has {expected}",

@@ -50,10 +50,10 @@ def tools() -> None:
 @common_options("as_json")
 def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
     """List the tools."""
-    from taiwa.tools import builtin
+    from taiwa.tools import builtin_tools
 
     with _mcp_tools(servers) as foreign:
-        specs = [tool.spec for tool in (*builtin().values(), *foreign)]
+        specs = [tool.spec for tool in (*builtin_tools().values(), *foreign)]
     if common.as_json:
         print_json([{"tool": spec.name, "about": _first(spec.description)} for spec in specs])
     else:
@@ -121,16 +121,16 @@ def _mcp_tools(servers: tuple[str, ...]) -> "Generator[tuple[Tool, ...]]":
     if not servers:
         yield ()
         return
-    from taiwa.tools.mcp import mcp_tools
+    from taiwa.tools.mcp_client import mcp_tools
 
     with mcp_tools(*servers) as foreign:
         yield foreign
 
 
 def _found(name: str, foreign: "tuple[Tool, ...]") -> "Tool":
-    from taiwa.tools import find
+    from taiwa.tools import find_tools
 
-    return next((tool for tool in foreign if tool.spec.name == name), None) or find([name])[0]
+    return next((tool for tool in foreign if tool.spec.name == name), None) or find_tools([name])[0]
 
 
 def _first(text: str) -> str:
@@ -165,10 +165,10 @@ def mcp(names: str | None, own: tuple[str, ...]) -> None:
     In the settings of a program that starts MCP servers:
     {"mcpServers": {"taiwa": {"command": "taiwa", "args": ["mcp"]}}}
     """
-    from taiwa.tools import builtin, find
-    from taiwa.tools.mcp import serve_mcp
+    from taiwa.tools import builtin_tools
+    from taiwa.tools.mcp_server import serve_mcp
 
     if sys.stdin.isatty():
         click.echo("waiting for an MCP client on standard input; Ctrl-D quits", err=True)
-    settings = list(builtin()) if names is None else [name.strip() for name in names.split(",") if name.strip()]
-    serve_mcp(find([*settings, *own]))
+    settings = list(builtin_tools()) if names is None else [name.strip() for name in names.split(",") if name.strip()]
+    serve_mcp(find_tools([*settings, *own]))

@@ -83,8 +83,8 @@ def _load(target: Target) -> "LocalModel | BuiltinModel":
         from taiwa.models.builtin.model import BuiltinModel
 
         return BuiltinModel(target.name, known)
-    from taiwa.models.inprocess.transformers_model import LocalModel, is_local_folder
+    from taiwa.models.inprocess.transformers_model import LocalModel, find_local_folder
 
     model = LocalModel(target.name, known=known)
-    is_local_folder(model.place)
+    find_local_folder(model.spec)
     return model

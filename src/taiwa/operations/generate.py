@@ -18,6 +18,7 @@ from taiwa.kernel.messages import (
     Regex,
     Request,
     Sampling,
+    Task,
     TextDelta,
     system,
     user,
@@ -57,7 +58,7 @@ class GenerateOptions:
       or words with commas between them; "" for no constraint.
     - `system`: instructions before the text; `prefix`: how the answer begins; `stop`: texts before which it ends.
     - `count`: answers side by side. `strict`: fail where a clause cannot be enforced, instead of checking it afterwards.
-    - `whitespace`: between the tokens of JSON.
+    - `whitespace`: between the tokens of JSON. `task`: see `Request`; the built-in model answers only the tasks that it learned.
     """
 
     text: str
@@ -70,6 +71,7 @@ class GenerateOptions:
     count: int = 1
     strict: bool = True
     whitespace: "Whitespace" = "bounded"
+    task: Task = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,7 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
     output_type, constraint = _constraint(options.kind, options.source)
     messages = ((system(options.system),) if options.system else ()) + (user(options.text),)
     request = Request(
-        messages, prefix=options.prefix, stop=options.stop, sampling=options.sampling, constraint=constraint
+        messages, prefix=options.prefix, stop=options.stop, sampling=options.sampling, constraint=constraint, task=options.task
     )  # fmt: skip
     priced_model = open_priced_model(None, settings)
     if isinstance(priced_model.model, InProcessModel):
@@ -245,13 +247,13 @@ def _decode(
 ) -> Iterator[GenerateResult]:
     from taiwa.models.inprocess.generator import CompileOptions
 
-    generator = model.scribe()
+    generator = model.generator()
     compiled = CompileOptions(options.strict, options.whitespace)
     vocabulary = generator.loaded.network.vocabulary
     if options.count > 1:
-        yield from (_decoded(each, vocabulary) for each in generator.together(request, options.count, compiled))
+        yield from (_decoded(each, vocabulary) for each in generator.batch(request, options.count, compiled))
         return
-    for piece in generator.pieces(request, compiled):
+    for piece in generator.stream(request, compiled):
         if isinstance(piece, str):
             on_text(piece)
         else:
@@ -259,12 +261,12 @@ def _decode(
 
 
 def _decoded(answer: "GeneratedText", vocabulary: "Vocabulary") -> GenerateResult:
-    ending = answer.ending
+    ending = answer.result
     texts = (vocabulary.tokens[token].decode("utf-8", "replace") for token in ending.tokens)
-    parts = tuple(zip(texts, ending.marks, strict=True))
+    parts = tuple(zip(texts, ending.forced, strict=True))
     return GenerateResult(
-        answer.text, ending.finish, ending.stop, answer.usage, parts=parts, forwards=ending.forwards,
-        sparse=ending.sparse, enforcement=answer.enforcement,
+        answer.text, ending.finish, ending.stop, answer.usage, parts=parts, forwards=ending.passes,
+        sparse=ending.sparse_passes, enforcement=answer.enforcement,
     )  # fmt: skip
 
 
@@ -369,9 +371,9 @@ def _vocabulary(name: str) -> "Vocabulary":
     if name == "small":
         return small_vocabulary()
     if name == "builtin":
-        from taiwa.models.builtin.tokenizer import tokens
+        from taiwa.models.builtin.tokenizer import builtin_tokens
 
-        return tokens().vocabulary
+        return builtin_tokens().vocabulary
     if name == "bytes":
         return Vocabulary.of_bytes()
     if not Path(name).exists():

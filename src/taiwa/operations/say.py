@@ -187,9 +187,9 @@ def render_request(app: App, text: str) -> Request:
 
 def _specs(app: App) -> tuple[ToolSpec, ...]:
     """Return the built-in tools of an app; tools that a program passes are not known here."""
-    from taiwa.tools import builtin
+    from taiwa.tools import builtin_tools
 
-    return tuple(builtin()[name].spec for name in app.tools if name in builtin())
+    return tuple(builtin_tools()[name].spec for name in app.tools if name in builtin_tools())
 
 
 def request_text(request: Request) -> str:

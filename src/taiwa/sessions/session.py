@@ -316,9 +316,9 @@ def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None 
     if model is not None:
         return PricedModel(model, find_prices(chosen.prices, model.name))
     if app is not None and app.flow == "ask" and not app.model and chosen.model is None:
-        from taiwa.models.builtin.model import is_there
+        from taiwa.models.builtin.model import is_installed
 
-        if not is_there():
+        if not is_installed():
             from taiwa.sessions.stored_ask import NoModel
 
             return PricedModel(NoModel())

@@ -20,7 +20,7 @@ from taiwa.kernel.runtime import Runtime, Tool
 from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, sink
 from taiwa.structured import OutputType
-from taiwa.tools import builtin
+from taiwa.tools import builtin_tools
 
 __all__ = ["SHOTS", "Heard", "ReasonRun", "solve_and_store"]
 
@@ -119,7 +119,7 @@ class ReasonRun:
         return first_request(self.program(question, capabilities), capabilities)
 
     def _messages(self, way: ToolMode) -> tuple[Message, ...]:
-        given, known = self._results(), {tool.spec.name: tool.spec for tool in (*builtin().values(), *self.tools)}
+        given, known = self._results(), {tool.spec.name: tool.spec for tool in (*builtin_tools().values(), *self.tools)}
         messages: list[Message] = []
         for worked in self.chosen(way):
             try:
@@ -136,7 +136,7 @@ class ReasonRun:
 
     def _results(self) -> ResultOf:
         """What tools give: those that are offered, and our own for examples in which they are only spoken of."""
-        return results((*builtin().values(), *self.tools), self.options.tool_format)
+        return results((*builtin_tools().values(), *self.tools), self.options.tool_format)
 
 
 def solve_and_store(

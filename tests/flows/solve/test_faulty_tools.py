@@ -14,7 +14,7 @@ from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_mode
 from taiwa.tools import IsolatedTool, ProcessLimits, isolated
 from tests.flows.driving import Drive
 from tests.flows.solve.abacus import ADDER, BARE, NATIVE, Echo
-from tests.tools import playthings
+from tests.tools import sample_tools
 
 BOUNDS = ProcessLimits(seconds=300.0, memory_mb=512, characters=10_000)
 SHORT = replace(BOUNDS, seconds=0.2)
@@ -35,7 +35,7 @@ def apart() -> Iterator[dict[str, IsolatedTool]]:
     """The tools that misbehave, each in a process of its own."""
     names = [name for name, _, _ in FAULTS] + ["chatter"]
     bounds = {"never_ends": SHORT}
-    tools = {name: isolated(getattr(playthings, name), bounds.get(name, BOUNDS)) for name in names}
+    tools = {name: isolated(getattr(sample_tools, name), bounds.get(name, BOUNDS)) for name in names}
     yield tools
     for each in tools.values():
         each.close()

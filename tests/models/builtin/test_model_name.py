@@ -21,8 +21,11 @@ def test_its_name_opens_it() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("builtin?runtime=onnx", r"takes no options and runs in numpy: use 'builtin', not 'builtin\?runtime=onnx'$"),
-        ("builtin?precision=int8", "takes no options"),
+        (
+            "builtin?runtime=onnx",
+            r"does not take options; use 'builtin' instead of 'builtin\?runtime=onnx'$",
+        ),
+        ("builtin?precision=int8", "does not take options"),
         ("builtin:onnx", "is called 'builtin', and nothing follows its name$"),
     ],
 )

@@ -14,8 +14,8 @@ from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel import Request, system, user
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.order_desk import MENU, Order, OrderLine, grammar, order_prompt, prompt, question
-from taiwa.models.builtin.prompt_text import plain
+from taiwa.models.builtin.order_desk import MENU, Order, OrderLine, format_order, grammar, last_question, order_prompt
+from taiwa.models.builtin.prompt_text import normalize_text
 
 APP = load_app("order")
 LATTE: Json = {"name": "latte", "size": "grande", "quantity": 2, "options": ["oat milk", "iced"]}
@@ -92,17 +92,17 @@ def test_a_request_without_a_state_is_not_read() -> None:
 def test_an_order_that_is_too_long_is_not_read() -> None:
     lines = tuple(OrderLine(number, "ham and cheese sandwich", "", 1, ("cut in half",)) for number in range(1, 30))
 
-    assert prompt(Order(lines), "x") is None
+    assert format_order(Order(lines), "x") is None
 
 
 @given(st.text(max_size=3_000), st.text(max_size=200))
 def test_what_is_said_poses_as_nothing_else(said: str, answer: str) -> None:
-    line = prompt(Order((OrderLine(1, "bagel", "", 1),)), said, question(answer)) or ""
+    line = format_order(Order((OrderLine(1, "bagel", "", 1),)), said, last_question(answer)) or ""
 
     assert line.count(">") == 1
     assert line.startswith("1 bagel x1 @2.8 | open")
     assert line.count("|") <= 2
-    assert plain(line) == line
+    assert normalize_text(line) == line
 
 
 @pytest.mark.parametrize(

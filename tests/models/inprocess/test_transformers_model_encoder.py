@@ -11,13 +11,13 @@ from taiwa import constraints
 from taiwa.constraints import Vocabulary
 from taiwa.kernel.messages import Regex
 from taiwa.models.inprocess.prefix_cache import splice_tokens
-from taiwa.models.inprocess.transformers_model import Divider
+from taiwa.models.inprocess.transformers_model import TextEncoder
 from tests.peers.tiny import TEXT, tokenizer_of
 
 NAMES = ("<unk>", "<s>", "</s>")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 PLAIN = tokenizer_of()
-DIVIDE = Divider(PLAIN)
+DIVIDE = TextEncoder(PLAIN)
 MADE = Vocabulary.from_hf(PLAIN, size=512)
 
 
@@ -44,7 +44,7 @@ def sentencepiece(kind: str) -> Any:
 @pytest.mark.parametrize("kind", ["always", "first", "normalizer"])
 def test_a_space_that_a_tokenizer_puts_before_every_text_is_not_part_of_it(kind: str) -> None:
     tokenizer = sentencepiece(kind)
-    divide = Divider(tokenizer)
+    divide = TextEncoder(tokenizer)
     found = Vocabulary.from_hf(tokenizer)
     made = Vocabulary(found.tokens, found.end, found.special, encode=divide)
 

@@ -1,4 +1,4 @@
-"""Tools of foreign servers: genuine ones, and one that does all it should not."""
+"""Tools of MCP servers: a well-behaved one, and one that breaks every rule."""
 
 import sys
 import time
@@ -19,13 +19,12 @@ from taiwa.kernel import ConfigError, InputError, ToolError
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.text import clean_untrusted
 from taiwa.tools import ProcessLimits, calculator
-from taiwa.tools.mcp import connect_mcp_server, mcp_tools
-from taiwa.tools.mcp_client import harmless_schema
+from taiwa.tools.mcp_client import McpServerConnection, clean_schema, mcp_tools
 
 HERE = Path(__file__).parent
-GENUINE = [sys.executable, str(HERE / "genuine_server.py")]
-HOSTILE = [sys.executable, str(HERE / "hostile_server.py")]
-BOUNDS = ProcessLimits(seconds=300.0, characters=1_000)
+GENUINE = [sys.executable, str(HERE / "mcp_genuine_server.py")]
+HOSTILE = [sys.executable, str(HERE / "mcp_hostile_server.py")]
+LIMITS = ProcessLimits(seconds=300.0, characters=1_000)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,7 @@ def genuine() -> Iterator[dict[str, Tool]]:
 
 @pytest.fixture(scope="module")
 def hostile() -> Iterator[dict[str, Tool]]:
-    with mcp_tools(HOSTILE, limits=BOUNDS) as tools:
+    with mcp_tools(HOSTILE, limits=LIMITS) as tools:
         yield {each.spec.name: each for each in tools}
 
 
@@ -61,7 +60,7 @@ def test_a_result_is_the_text_and_the_value_that_the_server_gave(genuine: dict[s
     assert "晴れ" in result.text
 
 
-def test_a_mounted_tool_is_untrusted_and_says_where_it_comes_from(genuine: dict[str, Tool]) -> None:
+def test_an_mcp_tool_is_untrusted_and_its_description_names_the_server(genuine: dict[str, Tool]) -> None:
     spec = genuine["add"].spec
 
     assert spec.trust == "untrusted"
@@ -69,12 +68,12 @@ def test_a_mounted_tool_is_untrusted_and_says_where_it_comes_from(genuine: dict[
     assert calculator.spec.trust == "trusted"
 
 
-def test_no_foreign_tool_takes_the_name_of_a_built_in_one(genuine: dict[str, Tool]) -> None:
+def test_an_mcp_tool_cannot_take_the_name_of_a_built_in_tool(genuine: dict[str, Tool]) -> None:
     assert "calculator" not in genuine
     assert genuine["Weather___more__calculator"].call({"expression": "1"}).text == "42"
 
 
-def test_what_a_server_refuses_is_a_tool_error(genuine: dict[str, Tool]) -> None:
+def test_a_refusal_of_the_server_is_a_tool_error(genuine: dict[str, Tool]) -> None:
     refused, broken = failure(genuine["refuse"], why="x"), failure(genuine["break_down"])
 
     assert refused.code == broken.code == "remote"
@@ -83,22 +82,22 @@ def test_what_a_server_refuses_is_a_tool_error(genuine: dict[str, Tool]) -> None
     assert "\n" not in failure(genuine["add"], a="x").message
 
 
-def test_what_is_no_text_is_named(genuine: dict[str, Tool]) -> None:
+def test_a_block_that_is_not_text_is_named(genuine: dict[str, Tool]) -> None:
     assert genuine["picture"].call({}).text == "[image that cannot be shown as text]"
 
 
-def test_a_server_gets_none_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_does_not_get_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
 
     with mcp_tools(GENUINE) as tools:
-        told = next(each for each in tools if each.spec.name == "environment").call({}).text
+        names = next(each for each in tools if each.spec.name == "environment").call({}).text
 
-    assert "PATH" in told
-    assert "OPENAI" not in told
+    assert "PATH" in names
+    assert "OPENAI" not in names
 
 
 def test_a_server_that_ends_is_a_tool_error_for_every_call() -> None:
-    with connect_mcp_server(GENUINE) as server:
+    with McpServerConnection(GENUINE) as server:
         tools = {each.spec.name: each for each in server.tools}
 
         first, second = failure(tools["leave"]), failure(tools["add"], a=1, b=2)
@@ -109,7 +108,7 @@ def test_a_server_that_ends_is_a_tool_error_for_every_call() -> None:
     assert failure(tools["add"], a=1, b=2).code == "crashed"
 
 
-def test_words_of_a_server_are_bounded_and_begin_nothing(hostile: dict[str, Tool]) -> None:
+def test_texts_of_a_server_are_bounded_and_cannot_begin_a_call_or_a_role(hostile: dict[str, Tool]) -> None:
     spec = hostile["triggers"].spec
     result = hostile["triggers"].call({"text": "x"})
 
@@ -121,20 +120,20 @@ def test_words_of_a_server_are_bounded_and_begin_nothing(hostile: dict[str, Tool
         assert not any(mark in words for mark in ("<<", "<|", "\u202e", "\u200b", "\x1b", "\U000e0041"))
 
 
-def test_names_that_no_protocol_can_write_are_mended_and_none_is_taken_twice(hostile: dict[str, Tool]) -> None:
+def test_names_that_a_tool_call_format_cannot_write_are_changed_and_stay_unique(hostile: dict[str, Tool]) -> None:
     assert hostile["weird_name_with_dots"].call({}).text == "weird name/with.dots"
     assert hostile["hostile_weird_name_with_dots"].call({}).text == "weird_name_with_dots"
     assert len(hostile) <= 128
 
 
-def test_a_value_without_words_is_written_as_json(hostile: dict[str, Tool]) -> None:
+def test_a_value_without_text_is_written_as_json(hostile: dict[str, Tool]) -> None:
     assert hostile["structured"].call({}).text == '{"values":[1,2]}'
 
 
-def test_a_server_that_does_not_answer_is_late_and_lives() -> None:
+def test_a_call_without_an_answer_times_out_and_the_server_keeps_running() -> None:
     texts: list[str] = []
     for seconds in (0.3, 3.0, 30.0, 300.0):  # on a busy machine nothing is answered soon
-        with mcp_tools(HOSTILE, limits=replace(BOUNDS, seconds=seconds)) as tools:
+        with mcp_tools(HOSTILE, limits=replace(LIMITS, seconds=seconds)) as tools:
             named = {each.spec.name: each for each in tools}
 
             assert failure(named["silent"]).code == "timeout"
@@ -148,7 +147,7 @@ def test_a_server_that_does_not_answer_is_late_and_lives() -> None:
 
 def test_calls_from_several_threads_do_not_wait_for_each_other() -> None:
     with ThreadPoolExecutor(4) as pool:
-        with mcp_tools(HOSTILE, limits=BOUNDS) as tools:
+        with mcp_tools(HOSTILE, limits=LIMITS) as tools:
             named = {each.spec.name: each for each in tools}
             late = [pool.submit(failure, named["silent"]) for _ in range(4)]
 
@@ -158,16 +157,16 @@ def test_calls_from_several_threads_do_not_wait_for_each_other() -> None:
         assert {each.result().code for each in late} == {"crashed"}
 
 
-def test_a_gigabyte_is_never_held() -> None:
-    with connect_mcp_server(HOSTILE, BOUNDS) as server:
+def test_an_answer_of_a_gigabyte_is_cut_off() -> None:
+    with McpServerConnection(HOSTILE, LIMITS) as server:
         error = failure(next(each for each in server.tools if each.spec.name == "gigabyte"))
 
     assert error.code == "crashed"
     assert "more than" in error.trace
 
 
-def test_a_server_is_stopped_with_all_that_it_started() -> None:
-    with mcp_tools(HOSTILE, limits=BOUNDS) as tools:
+def test_a_server_is_stopped_with_all_processes_that_it_started() -> None:
+    with mcp_tools(HOSTILE, limits=LIMITS) as tools:
         pids = next(each for each in tools if each.spec.name == "child").call({}).text.split()
         assert all(map(running, pids))
 
@@ -180,25 +179,25 @@ def test_a_server_is_stopped_with_all_that_it_started() -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("no-such-command-anywhere x", "there is no such command"),
+        ("no-such-command-anywhere x", "command not found"),
         ([sys.executable, "-c", "print('hello')"], "does it speak MCP"),
         ([sys.executable, "-c", "import sys; sys.exit('no licence')"], "no licence"),
     ],
 )
-def test_a_server_that_does_not_start_says_why_in_one_line(command: Any, words: str) -> None:
+def test_a_server_that_does_not_start_is_one_line_of_error(command: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
-        connect_mcp_server(command)
+        McpServerConnection(command)
 
     assert "\n" not in caught.value.message
 
 
 @pytest.mark.parametrize("command", ["", "'open", []])
-def test_a_command_that_is_none_is_bad_input(command: Any) -> None:
+def test_an_empty_or_malformed_command_is_an_input_error(command: Any) -> None:
     with pytest.raises(InputError):
-        connect_mcp_server(command)
+        McpServerConnection(command)
 
 
-def test_two_servers_of_the_same_tools_are_both_there() -> None:
+def test_two_servers_with_the_same_tools_are_both_available() -> None:
     with mcp_tools(GENUINE, GENUINE) as tools:
         names = [each.spec.name for each in tools]
 
@@ -206,7 +205,7 @@ def test_two_servers_of_the_same_tools_are_both_there() -> None:
     assert {"add", "Weather___more__add"} <= set(names)
 
 
-def test_a_program_calls_a_mounted_tool_beside_a_built_in_one(genuine: dict[str, Tool]) -> None:
+def test_a_program_calls_an_mcp_tool_beside_a_built_in_tool(genuine: dict[str, Tool]) -> None:
     tools = (calculator, genuine["add"])
     model = taiwa.scripted_model(
         'Sum: <<add: {"a": 20, "b": 1}>>', "Twice: <<calculator: 21 * 2>>", "The answer is 42."
@@ -219,7 +218,7 @@ def test_a_program_calls_a_mounted_tool_beside_a_built_in_one(genuine: dict[str,
 
 
 @given(st.text(), st.integers(1, 50))
-def test_harmless_words_stay_so_and_are_short(text: str, longest: int) -> None:
+def test_cleaning_is_idempotent_and_bounded(text: str, longest: int) -> None:
     words = clean_untrusted(text, longest)
 
     assert len(words) <= longest
@@ -240,9 +239,9 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_any_schema_becomes_one_of_an_object(schema: Any) -> None:
-    made = harmless_schema(schema)
+def test_any_schema_becomes_an_object_schema(schema: Any) -> None:
+    made = clean_schema(schema)
 
     assert made["type"] == "object"
     assert isinstance(made["properties"], dict)
-    assert harmless_schema(made) == made
+    assert clean_schema(made) == made

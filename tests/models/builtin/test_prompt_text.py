@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.models.builtin.prompt_text import LONGEST, plain
+from taiwa.models.builtin.prompt_text import MAX_CHARS, normalize_text
 
 SIGNS = st.text(
     st.one_of(
@@ -18,7 +18,7 @@ SIGNS = st.text(
 
 
 @pytest.mark.parametrize(
-    ("text", "read"),
+    ("text", "normal"),
     [
         ("SO₄²⁻ and Ca²⁺", "SO4^2- and Ca^2+"),
         ("2·10⁻³ mol", "2·10^-3 mol"),
@@ -33,28 +33,28 @@ SIGNS = st.text(
         (" \n ", ""),
     ],
 )
-def test_means_what_was_written(text: str, read: str) -> None:
-    assert plain(text) == read
+def test_a_normalized_text_has_the_same_meaning(text: str, normal: str) -> None:
+    assert normalize_text(text) == normal
 
 
 @given(SIGNS)
-def test_stays_as_it_is_once_it_is_plain(text: str) -> None:
-    assert plain(plain(text)) == plain(text)
+def test_normalizing_is_idempotent(text: str) -> None:
+    assert normalize_text(normalize_text(text)) == normalize_text(text)
 
 
 @given(SIGNS)
-def test_holds_no_sign_that_cannot_be_seen(text: str) -> None:
-    read = plain(text)
-    read.encode()
-    assert not any(category(sign) in ("Cc", "Cf", "Cs", "Co", "Cn") for sign in read)
-    assert read == " ".join(read.split())
+def test_a_normalized_text_has_only_visible_characters(text: str) -> None:
+    normal = normalize_text(text)
+    normal.encode()
+    assert not any(category(sign) in ("Cc", "Cf", "Cs", "Co", "Cn") for sign in normal)
+    assert normal == " ".join(normal.split())
 
 
-def test_keeps_the_end_of_a_long_text() -> None:
-    read = plain("x" * 100_000 + " how many?")
-    assert len(read) == LONGEST
-    assert read.endswith("xx how many?")
+def test_the_end_of_a_long_text_is_kept() -> None:
+    normal = normalize_text("x" * 100_000 + " how many?")
+    assert len(normal) == MAX_CHARS
+    assert normal.endswith("xx how many?")
 
 
-def test_leaves_few_marks_on_one_letter() -> None:
-    assert len(plain("a" + "\u0335" * 500)) == 3
+def test_accents_on_one_letter_are_limited() -> None:
+    assert len(normalize_text("a" + "\u0335" * 500)) == 3

@@ -15,8 +15,8 @@ from taiwa.kernel import CallTool, Program, Runtime, ToolError, ToolResult, perf
 from taiwa.kernel.messages import Message, Request, collect_response, user
 from taiwa.models.http_api.provider_interface import Codec
 from taiwa.models.registry import resolve
-from taiwa.tools import IsolatedTool, builtin, isolated, strict
-from taiwa.tools.mcp import mcp_tools
+from taiwa.tools import IsolatedTool, builtin_tools, isolated, strict
+from taiwa.tools.mcp_client import mcp_tools
 
 EXERCISES = [
     {"id": "a", "kind": "arithmetic", "input": "1,000 × (2 + 1/2)%", "gold": 25},
@@ -37,12 +37,12 @@ EXERCISES = [
 
 def needed(name: str) -> str:
     """The one parameter that a built-in tool needs."""
-    return str(cast("list[str]", builtin()[name].spec.parameters["required"])[0])
+    return str(cast("list[str]", builtin_tools()[name].spec.parameters["required"])[0])
 
 
 def by_python(name: str, text: str) -> ToolResult:
     """The function itself, called as one."""
-    function: Callable[..., ToolResult] = builtin()[name]
+    function: Callable[..., ToolResult] = builtin_tools()[name]
     plain = function(text)
     return ToolResult(plain.text, name, value=plain.value)
 
@@ -53,9 +53,9 @@ def in_text(protocol: ToolCallFormat) -> ToolCaller:
     def call(name: str, text: str) -> ToolResult:
         # A protocol reads JSON, too: what holds its own marks is written so.
         written = protocol.call(name, json.dumps({needed(name): text}) if ">>" in text or "]" in text else text)
-        trigger = protocol.scanner(builtin()).feed(f"So:\n{written}")
+        trigger = protocol.scanner(builtin_tools()).feed(f"So:\n{written}")
         assert trigger is not None
-        return by_runtime(trigger.name, protocol.arguments(builtin()[name].spec, trigger.input))
+        return by_runtime(trigger.name, protocol.arguments(builtin_tools()[name].spec, trigger.input))
 
     return call
 
@@ -66,7 +66,7 @@ def by_runtime(name: str, given: Mapping[str, Any]) -> ToolResult:
     def program() -> Program[ToolResult]:
         return (yield from perform(CallTool(name, dict(given))))
 
-    return Runtime(tools=tuple(builtin().values())).run(program())
+    return Runtime(tools=tuple(builtin_tools().values())).run(program())
 
 
 def sse(*events: dict[str, Any]) -> bytes:
@@ -131,7 +131,7 @@ def announced(body: dict[str, Any], name: str) -> Any:
 def by_wire(model: str, stream: Callable[[str, str], bytes]) -> ToolCaller:
     """A native call: the specifications are sent, the call is decoded from the wire, the result is sent back as text."""
     codec: Codec = resolve(model).codec
-    offered = tuple(strict(tool.spec) for tool in builtin().values())
+    offered = tuple(strict(tool.spec) for tool in builtin_tools().values())
 
     def call(name: str, text: str) -> ToolResult:
         request = Request((user("?"),), tools=offered)
@@ -167,7 +167,7 @@ DOORS: dict[str, ToolCaller] = {"python": by_python, **TEXT, **NATIVE}
 @pytest.fixture(scope="module")
 def apart() -> Iterator[dict[str, ToolCaller]]:
     """The doors behind which another process works: a worker, and a server that speaks MCP."""
-    workers: dict[str, IsolatedTool] = {name: isolated(tool) for name, tool in builtin().items()}
+    workers: dict[str, IsolatedTool] = {name: isolated(tool) for name, tool in builtin_tools().items()}
     with mcp_tools([sys.executable, "-m", "taiwa", "mcp"]) as tools:
         served = {tool.spec.name.removeprefix("taiwa_"): tool for tool in tools}
         yield {

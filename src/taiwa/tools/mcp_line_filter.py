@@ -1,7 +1,7 @@
-"""Run a server and pass its standard output on, up to a line that is too long: `python line_filter.py BYTES COMMAND …`.
+"""Run an MCP server and copy its standard output until a line is too long: `python mcp_line_filter.py BYTES COMMAND …`.
 
-The library's transport gathers a line of any length, so one answer of a gigabyte would be held in our memory. The filter is
-a script of its own without imports of taiwa, and ends its process group, so whatever the server started ends with it.
+The transport of the SDK buffers lines of any length, so that an answer of a gigabyte would fill our memory. The filter is a
+script without imports of taiwa; at its end it kills its process group, and with it everything that the server started.
 """
 
 import os
@@ -18,8 +18,8 @@ def _main(max_bytes: int, command: list[str]) -> None:
         server = subprocess.Popen(command, stdout=subprocess.PIPE)
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
-        sys.exit("there is no such command" if missing else f"it cannot be started: {error.strerror}")
-    os.close(0)  # only the server reads it, so it is broken once the server is gone
+        sys.exit("command not found" if missing else f"cannot start it: {error.strerror}")
+    os.close(0)  # only the server reads it, so that writing fails once the server has ended
     assert server.stdout is not None
     length = 0
     with suppress(BrokenPipeError):

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from taiwa.constraints.guide import Guide, GuideState, count_allowed, empty_mask
 from taiwa.kernel.errors import InputError
-from taiwa.models.builtin.copy_constraint import copying
+from taiwa.models.builtin.copy_constraint import CopyGuide
 from taiwa.models.builtin.requests import TOOLS
-from tests.models.builtin.making import tokens
+from tests.models.builtin.small_model import tokens
 
 TOKENS = tokens()
 VOCABULARY = TOKENS.vocabulary
@@ -24,7 +24,7 @@ Therefore, the answer is 1536.984 g."""
 
 def taken(text: str, question: str = QUESTION, names: tuple[str, ...] = TOOLS) -> tuple[GuideState, str]:
     """The state behind as much of a text as may be written, and the rest."""
-    state: GuideState = copying(question, names, VOCABULARY).start()
+    state: GuideState = CopyGuide.for_question(question, names, VOCABULARY).start()
     mask = empty_mask(len(VOCABULARY))
     ids = TOKENS.encode(text)
     for place, token in enumerate(ids):
@@ -117,7 +117,7 @@ def test_the_answer_is_a_number_of_a_result_where_there_is_one() -> None:
 
 def test_behind_a_result_comes_a_new_line() -> None:
     begun = "<<calculator: 8*12.5>> 100"
-    state = copying(QUESTION, TOOLS, VOCABULARY, begun).start()
+    state = CopyGuide.for_question(QUESTION, TOOLS, VOCABULARY, begun).start()
     for token in TOKENS.encode(begun):
         state = state.advance(token)
     assert not state.is_final
@@ -169,7 +169,7 @@ def test_a_sign_of_a_formula_is_whole(tool: str, sign: str) -> None:
 @given(st.integers(0, 10_000), st.sampled_from([QUESTION, "", "数 3", "2 1/2"]), st.sets(st.sampled_from(TOOLS)))
 def test_every_text_can_go_on_and_be_read(seed: int, question: str, names: set[str]) -> None:
     random = Random(seed)
-    guide: Guide = copying(question, names, VOCABULARY)
+    guide: Guide = CopyGuide.for_question(question, names, VOCABULARY)
     state = guide.start()
     favoured = [TOKENS.encode(text)[0] for text in ("<<", "calculator", "molar", ":", " ", "8", ">>", "C", "(", "*")]
     for _ in range(30):
@@ -188,7 +188,7 @@ def test_every_text_can_go_on_and_be_read(seed: int, question: str, names: set[s
 
 def test_refuses_what_is_no_token_and_what_follows_the_end() -> None:
     state = taken("x")[0]
-    with pytest.raises(InputError, match="no token"):
+    with pytest.raises(InputError, match="unknown token"):
         state.advance(len(VOCABULARY))
     with pytest.raises(InputError):
         state.advance(TOKENS.special["<solve>"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.models.builtin.tokenizer import BYTES, END, LONGEST_KEPT, Tokens, runs
+from taiwa.models.builtin.tokenizer import BYTES, END, MAX_CACHED_CHARS, Tokens, split_runs
 
 PIECES = (
     " mol",
@@ -41,7 +41,7 @@ def test_any_text_comes_back(text: str) -> None:
 
 @given(TEXT, st.integers(0, 99), st.sampled_from([0.0, 0.5, 1.0]))
 def test_a_text_in_other_pieces_comes_back_too(text: str, seed: int, share: float) -> None:
-    found = TOKENS.scattered(text, Random(seed), share)
+    found = TOKENS.encode_randomly(text, Random(seed), share)
     assert TOKENS.decode(found) == text
     if not share:
         assert found == TOKENS.encode(text)
@@ -49,14 +49,14 @@ def test_a_text_in_other_pieces_comes_back_too(text: str, seed: int, share: floa
 
 @given(TEXT)
 def test_runs_are_the_whole_text(text: str) -> None:
-    assert "".join(runs(text)) == text
+    assert "".join(split_runs(text)) == text
 
 
 @given(TEXT)
 def test_no_text_holds_a_special_token(text: str) -> None:
     special = set(TOKENS.special.values())
     assert not special & {*TOKENS.encode(f"{text}<end><answer>{text}")}
-    assert not special & {*TOKENS.scattered(f"<solve>{text}", Random(1), 1.0)}
+    assert not special & {*TOKENS.encode_randomly(f"<solve>{text}", Random(1), 1.0)}
 
 
 @given(st.integers(0, 10**12), st.sampled_from(["NaCl", "Ca(OH)2", "a word"]))
@@ -80,7 +80,7 @@ def test_digits_stand_alone_wherever_they_stand(number: int, beside: str) -> Non
     ],
 )
 def test_no_token_crosses_a_run(text: str, divided: list[str]) -> None:
-    assert list(runs(text)) == divided
+    assert list(split_runs(text)) == divided
 
 
 def test_the_longest_piece_is_taken() -> None:
@@ -103,7 +103,7 @@ def test_half_a_letter_is_written_as_something_that_can_be_read() -> None:
 
 
 def test_a_run_too_long_to_be_kept_is_divided_alike() -> None:
-    word = "molesth" * LONGEST_KEPT
+    word = "molesth" * MAX_CACHED_CHARS
     assert TOKENS.decode(TOKENS.encode(word)) == word
 
 

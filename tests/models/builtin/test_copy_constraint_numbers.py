@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.models.builtin.copy_constraint import CONSTANTS, LONGEST, Figures, figures, written
+from taiwa.models.builtin.copy_constraint import CONSTANTS, MAX_DIGITS, NumberSet, find_digits, find_numbers
 
 
 @pytest.mark.parametrize(
@@ -24,13 +24,13 @@ from taiwa.models.builtin.copy_constraint import CONSTANTS, LONGEST, Figures, fi
     ],
 )
 def test_finds_the_numbers_of_a_question(text: str, numbers: str) -> None:
-    assert set(numbers.split()) <= figures(text)
+    assert set(numbers.split()) <= find_numbers(text)
 
 
 @given(st.text())
 def test_whatever_the_text_numbers_are_short_and_can_be_read(text: str) -> None:
-    for number in figures(text) | {each.replace(",", "") for each in written(text)}:
-        assert len(number) <= LONGEST
+    for number in find_numbers(text) | {each.replace(",", "") for each in find_digits(text)}:
+        assert len(number) <= MAX_DIGITS
         assert Decimal(number) >= 0
 
 
@@ -38,14 +38,14 @@ def test_whatever_the_text_numbers_are_short_and_can_be_read(text: str) -> None:
     "text", ["9" * 100_000, "one " * 20_000, "million " * 20_000, "1," * 50_000, "1/" * 50_000, "%" * 100_000]
 )
 def test_long_texts_take_no_time(text: str) -> None:
-    assert all(len(number) <= LONGEST for number in figures(text[-1_200:]))
+    assert all(len(number) <= MAX_DIGITS for number in find_numbers(text[-1_200:]))
 
 
 def test_what_is_begun_is_what_a_number_begins_with() -> None:
-    found = Figures().plus(frozenset(("12.5", "7")))
+    found = NumberSet().plus(frozenset(("12.5", "7")))
     assert found.begun == {"1", "12", "12.", "12.5", "7"}
     assert found.plus(frozenset(("7",))) is found
 
 
 def test_constants_are_spelled_as_they_are_written() -> None:
-    assert figures(" ".join(sorted(CONSTANTS))) >= CONSTANTS
+    assert find_numbers(" ".join(sorted(CONSTANTS))) >= CONSTANTS

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from taiwa.constraints import Vocabulary, compile
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import JsonSchema, Regex
-from taiwa.models.inprocess.logits_processors import LogitsHook, vocabulary_of
+from taiwa.models.inprocess.logits_processors import LlamaCppLogitsProcessor, llama_cpp_vocabulary
 
 WORDS = (b"<s>", b"</s>", b"", *(bytes((byte,)) for byte in range(256)), "文".encode(), b"true")
 END = 1
@@ -30,7 +30,7 @@ class FakeLlama:
     def tokenize(self, text: bytes, add_bos: bool = True, special: bool = False) -> list[int]:
         return [*([0] if add_bos else []), *(WORDS.index(bytes((byte,))) for byte in text)]
 
-    def generate(self, prompt: str, processors: list[LogitsHook], most: int = 40) -> str:
+    def generate(self, prompt: str, processors: list[LlamaCppLogitsProcessor], most: int = 40) -> str:
         """As `create_completion` does with a `LogitsProcessorList`, greedily."""
         tokens = self.tokenize(prompt.encode())
         begun = len(tokens)
@@ -52,7 +52,7 @@ def llama() -> FakeLlama:
 
 
 def test_the_vocabulary_knows_special_tokens_and_gaps(llama: FakeLlama) -> None:
-    vocabulary = vocabulary_of(llama)
+    vocabulary = llama_cpp_vocabulary(llama)
 
     assert vocabulary.tokens == WORDS
     assert vocabulary.special == {0, 1}
@@ -61,19 +61,19 @@ def test_the_vocabulary_knows_special_tokens_and_gaps(llama: FakeLlama) -> None:
 
 
 def test_an_answer_is_held_to_its_guide(llama: FakeLlama) -> None:
-    guide = compile(JsonSchema({"type": "array", "items": {"type": "boolean"}, "minItems": 2, "maxItems": 2}), vocabulary_of(llama), whitespace="compact")  # fmt: skip
+    guide = compile(JsonSchema({"type": "array", "items": {"type": "boolean"}, "minItems": 2, "maxItems": 2}), llama_cpp_vocabulary(llama), whitespace="compact")  # fmt: skip
 
-    assert llama.generate("Say: ", [LogitsHook(guide)]) == "[true,true]"
+    assert llama.generate("Say: ", [LlamaCppLogitsProcessor(guide)]) == "[true,true]"
 
 
 def test_tokens_of_several_bytes_are_held_as_well(llama: FakeLlama) -> None:
-    guide = compile(Regex("文{2}"), vocabulary_of(llama))
+    guide = compile(Regex("文{2}"), llama_cpp_vocabulary(llama))
 
-    assert llama.generate("", [LogitsHook(guide)]) == "文文"
+    assert llama.generate("", [LlamaCppLogitsProcessor(guide)]) == "文文"
 
 
 def test_a_hook_tells_what_it_does_not_hold_and_serves_one_answer(llama: FakeLlama) -> None:
-    hook = LogitsHook(compile(Regex("[ab]{3}"), vocabulary_of(llama)))
+    hook = LlamaCppLogitsProcessor(compile(Regex("[ab]{3}"), llama_cpp_vocabulary(llama)))
     assert hook.coverage.whole
     llama.generate("one", [hook])
 
@@ -82,7 +82,7 @@ def test_a_hook_tells_what_it_does_not_hold_and_serves_one_answer(llama: FakeLla
 
 
 def test_padding_of_the_output_head_can_never_come(llama: FakeLlama) -> None:
-    hook = LogitsHook(compile(Regex("a"), vocabulary_of(llama)))
+    hook = LlamaCppLogitsProcessor(compile(Regex("a"), llama_cpp_vocabulary(llama)))
     logits = np.zeros(len(WORDS) + 3, dtype=np.single)
 
     held = hook(np.array([0], dtype=np.intc), logits)

@@ -8,13 +8,15 @@ import numpy as np
 from taiwa.constraints.vocabulary import Vocabulary
 
 
-class Babbler:
-    """Wants the tokens of `wishes` one after the other, counted from `start` on; of all others by a hash of the last two."""
+class StubNetwork:
+    """Prefers the tokens of `preferred` one after the other from position `start` on; elsewhere logits come from a hash of the last two tokens."""
 
-    def __init__(self, vocabulary: Vocabulary, wishes: Sequence[int] = (), start: int = 0, context: int = 1000) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, preferred: Sequence[int] = (), start: int = 0, context: int = 1000
+    ) -> None:
         self.vocabulary = vocabulary
         self.context = context
-        self.wishes = list(wishes)
+        self.preferred = list(preferred)
         self.begin = start
         self.reads: list[tuple[int, int | None]] = []
 
@@ -25,15 +27,15 @@ class Babbler:
         random = np.random.default_rng(list(tokens[-2:]))
         found = random.normal(size=len(self.vocabulary)).astype(np.float32)
         place = len(tokens) - self.begin
-        if 0 <= place < len(self.wishes):
-            found[self.wishes[place]] += 100
+        if 0 <= place < len(self.preferred):
+            found[self.preferred[place]] += 100
         return found
 
 
 class Told:
-    """A text that a babbler read."""
+    """A text that the stub has read."""
 
-    def __init__(self, source: Babbler, tokens: Sequence[int] = ()) -> None:
+    def __init__(self, source: StubNetwork, tokens: Sequence[int] = ()) -> None:
         self.source = source
         self.tokens = list(tokens)
 
@@ -51,7 +53,7 @@ class Told:
     def fork(self) -> "Told":
         return Told(self.source, self.tokens)
 
-    def bundle(self, count: int) -> "Side":
+    def batch(self, count: int) -> "Side":
         return Side([self.fork() for _ in range(count)])
 
 
@@ -67,6 +69,6 @@ class Side:
         self.widths.append(len(tokens))
         return [text.read(given, few) for text, given, few in zip(self.texts, tokens, rows, strict=True)]
 
-    def keep(self, places: Sequence[int]) -> Self:
-        self.texts = [self.texts[place] for place in places]
+    def select(self, indices: Sequence[int]) -> Self:
+        self.texts = [self.texts[place] for place in indices]
         return self

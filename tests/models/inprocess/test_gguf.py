@@ -81,7 +81,7 @@ def ask(model: GgufModel, constraint: Constraint | None = None, prefix: str = ""
 
 
 def server_of(model: GgufModel) -> LlamaServer:
-    return model.serving.running()
+    return model._starter.running()
 
 
 def process_of(model: GgufModel) -> int:
@@ -204,7 +204,7 @@ def test_a_server_that_breaks_off_is_told_of_in_one_line_and_started_again(own: 
     assert isinstance(next(chunks), TextDelta)
 
     os.kill(process_of(own), signal.SIGSEGV)
-    with pytest.raises(ModelError, match="is gone: it broke off with SIGSEGV") as caught:
+    with pytest.raises(ModelError, match="has ended: it crashed with SIGSEGV") as caught:
         list(chunks)
 
     assert "\n" not in caught.value.message
@@ -216,7 +216,7 @@ def test_memory_that_runs_out_is_named_as_the_likely_reason(own: GgufModel) -> N
     next(chunks)
 
     os.kill(process_of(own), signal.SIGKILL)
-    with pytest.raises(ModelError, match="mostly because memory ran out"):
+    with pytest.raises(ModelError, match="probably for lack of memory"):
         list(chunks)
 
 
@@ -272,13 +272,13 @@ def test_a_name_is_opened_once_and_either_prefix_leads_to_it(file: Path) -> None
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("gguf:", "names no"),
-        ("gguf:/none/x.gguf", "there is no file"),
+        ("gguf:", "does not name"),
+        ("gguf:/none/x.gguf", "not found"),
         ("gguf:/none/x.gguf?treads=4", "did you mean 'threads'"),
         ("gguf:/none/x.gguf?threads=-1", "a whole number"),
         ("gguf:/none/x.gguf?slots=0", "at least 1"),
         ("gguf:/", "is a folder"),
-        (f"gguf:{__file__}", "is no GGUF file"),
+        (f"gguf:{__file__}", "is not a GGUF file"),
     ],
 )
 def test_a_name_that_cannot_be_used_is_refused_before_anything_starts(name: str, words: str) -> None:

@@ -1,4 +1,4 @@
-"""`taiwa mcp`, driven by a genuine client: in memory, and as a process of its own."""
+"""`taiwa mcp` with the client of the SDK: in memory, and in a process of its own."""
 
 import os
 import subprocess
@@ -14,18 +14,18 @@ from mcp.types import CallToolResult, TextContent
 
 from taiwa.kernel import ConfigError, ToolError
 from taiwa.kernel.records import Json
-from taiwa.tools import builtin, find, tool
-from taiwa.tools.mcp.results import failed, failure, unwrapped, wrapped
-from taiwa.tools.mcp.server import server
+from taiwa.tools import builtin_tools, find_tools, tool
+from taiwa.tools.mcp_client import decode_error, decode_value
+from taiwa.tools.mcp_server import create_server, encode_error, encode_value, serve_mcp
 
 R = TypeVar("R")
 PROCESS = StdioServerParameters(
-    command=sys.executable, args=["-m", "taiwa", "mcp", "--tool", "tests.tools.playthings:double"]
+    command=sys.executable, args=["-m", "taiwa", "mcp", "--tool", "tests.tools.sample_tools:double"]
 )
 
 
 def ask(one: Any, question: Callable[[Client], Awaitable[R]]) -> R:
-    """Connect a client, ask, and take leave."""
+    """Connect a client, ask the question, and disconnect."""
 
     async def asked() -> R:
         async with Client(one) as client:
@@ -41,44 +41,50 @@ def text(result: CallToolResult) -> str:
 
 
 def test_the_tools_are_announced_with_their_own_schemas() -> None:
-    listed = ask(server(tuple(builtin().values())), lambda client: client.list_tools()).tools
+    listed = ask(create_server(tuple(builtin_tools().values())), lambda client: client.list_tools()).tools
 
     assert {each.name: each.input_schema for each in listed} == {
-        name: dict(each.spec.parameters) for name, each in builtin().items()
+        name: dict(each.spec.parameters) for name, each in builtin_tools().items()
     }
     assert all(each.annotations is not None and each.annotations.read_only_hint for each in listed)
 
 
 def test_a_result_is_text_and_structured_content() -> None:
-    result = ask(server(find(["calculator"])), lambda client: client.call_tool("calculator", {"expression": "2/3"}))
+    result = ask(
+        create_server(find_tools(["calculator"])), lambda client: client.call_tool("calculator", {"expression": "2/3"})
+    )
 
     assert (text(result), result.structured_content, result.is_error) == ("0.666667", {"result": "2/3"}, False)
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "said", "code"),
+    ("name", "arguments", "message", "code"),
     [
         ("calculator", {"expression": "1/0"}, "division by zero", "division_by_zero"),
         ("calculator", {}, "$.expression: missing (string) (parameters: expression)", "bad_arguments"),
         ("molar_mass", {"formula": "SO42-"}, "SO42- is ambiguous (write SO42^- or SO4^2-)", "ambiguous"),
-        ("nothing", {}, "there is no tool 'nothing' (tools: calculator, molar_mass)", "unknown_tool"),
+        ("nothing", {}, "unknown tool 'nothing' (tools: calculator, molar_mass)", "unknown_tool"),
     ],
 )
-def test_an_error_says_what_the_tool_says(name: str, arguments: dict[str, Json], said: str, code: str) -> None:
-    result = ask(server(find(["calculator", "molar_mass"])), lambda client: client.call_tool(name, arguments))
+def test_an_error_is_the_message_and_hint_of_the_tool(
+    name: str, arguments: dict[str, Json], message: str, code: str
+) -> None:
+    result = ask(
+        create_server(find_tools(["calculator", "molar_mass"])), lambda client: client.call_tool(name, arguments)
+    )
 
     assert result.is_error
-    assert text(result) == said
+    assert text(result) == message
     assert result.structured_content["error"] == code
 
 
-def test_a_failure_tells_a_client_nothing_and_a_person_all(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_is_hidden_from_the_client_and_its_traceback_printed(capfd: pytest.CaptureFixture[str]) -> None:
     @tool(isolated=False)
     def broken() -> str:
         """Break."""
         raise KeyError("a secret")
 
-    result = ask(server((broken,)), lambda client: client.call_tool("broken", {}))
+    result = ask(create_server((broken,)), lambda client: client.call_tool("broken", {}))
 
     assert text(result) == "broken failed"
     assert "a secret" not in str(result)
@@ -86,7 +92,7 @@ def test_a_failure_tells_a_client_nothing_and_a_person_all(capfd: pytest.Capture
 
 
 @pytest.mark.slow
-def test_a_process_serves_the_built_in_tools_and_one_s_own() -> None:
+def test_a_process_serves_built_in_and_user_defined_tools() -> None:
     async def question(client: Client) -> tuple[list[str], list[str]]:
         names = [each.name for each in (await client.list_tools()).tools]
         calls: list[tuple[str, dict[str, Any]]] = [
@@ -96,32 +102,32 @@ def test_a_process_serves_the_built_in_tools_and_one_s_own() -> None:
         ]
         return names, [text(await client.call_tool(name, given)) for name, given in calls]
 
-    names, said = ask(PROCESS, question)
+    names, results = ask(PROCESS, question)
 
-    assert names == [*builtin(), "double"]
-    assert said == ["50", "42", "a number on the way is too large (at most 4,096 bits)"]
+    assert names == [*builtin_tools(), "double"]
+    assert results == ["50", "42", "an intermediate result is too large (at most 4,096 bits)"]
 
 
 @pytest.mark.slow
 def test_calls_of_one_client_run_side_by_side() -> None:
     async def question(client: Client) -> list[str]:
-        said: list[str] = []
+        results: list[str] = []
 
         async def one(name: str, given: dict[str, Any]) -> None:
-            said.append(text(await client.call_tool(name, given)))
+            results.append(text(await client.call_tool(name, given)))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one, "sleeps", {"seconds": 1})
             await anyio.sleep(0.1)
             tasks.start_soon(one, "calculator", {"expression": "1+1"})
-        return said
+        return results
 
-    from tests.tools import playthings
+    from tests.tools import sample_tools
 
-    assert ask(server((playthings.sleeps, *find(["calculator"]))), question) == ["2", "awake"]
+    assert ask(create_server((sample_tools.sleeps, *find_tools(["calculator"]))), question) == ["2", "awake"]
 
 
-def test_what_is_no_protocol_ends_nothing(tmp_path: Path) -> None:
+def test_input_that_is_not_mcp_does_not_end_the_server(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "taiwa", "mcp", "--tools", "calculator"],
         input='not JSON\n{"jsonrpc": "2.0", "id": 1, "method": "nonsense"}\n',
@@ -138,19 +144,17 @@ def test_what_is_no_protocol_ends_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [None, "2/3", 3, [1], {"a": 1}, {"result": 1}, {"result": {"result": 2}}, {}])
 def test_structured_content_is_the_value_both_ways(value: Json) -> None:
-    assert unwrapped(wrapped(value)) == value
+    assert decode_value(encode_value(value)) == value
 
 
 def test_an_error_is_the_same_both_ways() -> None:
-    error = failure(failed(ToolError("not today", code="closed", hint="try tomorrow")), "", "x")
+    error = decode_error(encode_error(ToolError("not today", code="closed", hint="try tomorrow")), "", "x")
 
     assert (error.message, error.code, error.hint) == ("not today", "closed", "try tomorrow")
 
 
-def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    import taiwa.tools.mcp
-
-    monkeypatch.setattr(taiwa.tools.mcp, "find_spec", lambda _: None)
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taiwa.tools.mcp_client.find_spec", lambda _: None)
 
     with pytest.raises(ConfigError, match=r"pip install 'taiwa\[mcp\]'"):
-        taiwa.tools.mcp.serve_mcp(())
+        serve_mcp(())

@@ -12,12 +12,12 @@ from taiwa.models.inprocess import transformers_network
 from taiwa.models.inprocess.transformers_model import (
     LocalModel,
     ModelSpec,
-    available,
-    fits,
-    folder_of,
-    is_local_folder,
+    available_memory,
+    check_memory,
+    count_weights,
+    find_local_folder,
+    model_folder,
     parse_spec,
-    weights,
 )
 
 
@@ -52,10 +52,10 @@ def test_a_name_has_options() -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "names no model"),
-        ("?device=cpu", "names no model"),
+        ("", "does not name a model"),
+        ("?device=cpu", "does not name a model"),
         ("x?devise=cpu", "did you mean 'device'"),
-        ("x?dtype=int3", "dtype is one of"),
+        ("x?dtype=int3", "unknown dtype 'int3'"),
         ("x?threads=many", "whole number"),
     ],
 )
@@ -65,14 +65,14 @@ def test_a_wrong_name_says_what_is_right(text: str, fault: str) -> None:
 
 
 def test_a_folder_is_looked_at_before_it_is_loaded(model: Path) -> None:
-    assert is_local_folder(ModelSpec(str(model))) == model
-    assert is_local_folder(ModelSpec("vendor/name")) is None
+    assert find_local_folder(ModelSpec(str(model))) == model
+    assert find_local_folder(ModelSpec("vendor/name")) is None
 
 
 @pytest.mark.parametrize(
     ("breaks", "fault"),
     [
-        (lambda folder: (folder / "config.json").unlink(), "holds no model"),
+        (lambda folder: (folder / "config.json").unlink(), "does not contain a model"),
         (lambda folder: (folder / "model.safetensors").unlink(), "missing"),
         (lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"), "pickled"),
     ],
@@ -81,24 +81,24 @@ def test_a_folder_that_lacks_a_file_says_which(model: Path, breaks: Callable[[Pa
     breaks(model)
 
     with pytest.raises(ConfigError, match=fault):
-        folder_of(ModelSpec(str(model)))
+        model_folder(ModelSpec(str(model)))
 
 
 def test_a_folder_around_the_model_names_it(model: Path) -> None:
     with pytest.raises(ConfigError, match=f"did you mean {model}"):
-        is_local_folder(ModelSpec(str(model.parent)))
+        find_local_folder(ModelSpec(str(model.parent)))
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(b"GGUF")
 
-    with pytest.raises(ConfigError, match=r"llama\.cpp"):
-        is_local_folder(ModelSpec(str(path)))
+    with pytest.raises(ConfigError, match="use gguf:FILE"):
+        find_local_folder(ModelSpec(str(path)))
 
 
 def test_the_numbers_of_a_file_are_counted_by_its_head(model: Path) -> None:
-    assert weights(model) == {"F32": 205}
+    assert count_weights(model) == {"F32": 205}
 
 
 @pytest.mark.parametrize("cut", [0, 4, 20, 200])
@@ -106,19 +106,19 @@ def test_a_file_that_was_cut_is_told_from_its_head(model: Path, cut: int) -> Non
     path = model / "model.safetensors"
     path.write_bytes(path.read_bytes()[:cut])
 
-    with pytest.raises(ConfigError, match="fetch the file again"):
-        weights(model)
+    with pytest.raises(ConfigError, match="download the file again"):
+        count_weights(model)
 
 
 def test_weights_that_do_not_fit_are_refused_with_what_to_do(model: Path) -> None:
-    fits(model, 10**9, 2, 3 * 10**9)
-    fits(model, 10**9, 4, None)
-    with pytest.raises(ConfigError, match=r"needs about 4\.2 GB .* 3\.0 GB are free: .*dtype=bfloat16"):
-        fits(model, 10**9, 4, 3 * 10**9)
+    check_memory(model, 10**9, 2, 3 * 10**9)
+    check_memory(model, 10**9, 4, None)
+    with pytest.raises(ConfigError, match=r"needs about 4\.2 GB .* 3\.0 GB are free; .*dtype=bfloat16"):
+        check_memory(model, 10**9, 4, 3 * 10**9)
 
 
 def test_this_machine_says_how_much_memory_is_free() -> None:
-    found = available()
+    found = available_memory()
 
     assert found is None or found > 0
 
@@ -130,4 +130,4 @@ def test_without_the_extra_its_name_is_told(monkeypatch: pytest.MonkeyPatch, mod
     monkeypatch.setattr(transformers_network, "import_module", missing)
 
     with pytest.raises(ConfigError, match=r"pip install 'taiwa\[local\]'"):
-        LocalModel(f"local:{model}").scribe()
+        LocalModel(f"local:{model}").generator()

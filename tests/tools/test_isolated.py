@@ -18,7 +18,7 @@ import pytest
 from taiwa.kernel import InputError, ToolError, ToolResult
 from taiwa.kernel.runtime import Tool
 from taiwa.tools import FunctionTool, ProcessLimits, calculator, isolated, tool
-from tests.tools import playthings
+from tests.tools import sample_tools
 
 BOUNDS = ProcessLimits(seconds=300.0, memory_mb=512, characters=1_000)
 SOON = ProcessLimits(seconds=0.3)
@@ -29,7 +29,7 @@ LONGER = (0.3, 3.0, 30.0, 300.0)
 
 @pytest.fixture(scope="module")
 def doubling() -> Iterator[Tool]:
-    with isolated(playthings.double) as one:
+    with isolated(sample_tools.double) as one:
         yield one
 
 
@@ -49,8 +49,8 @@ def running(pid: int) -> bool:
 
 
 def test_the_result_is_the_one_of_the_tool_itself(doubling: Tool) -> None:
-    assert doubling.call({"number": 21}) == playthings.double.call({"number": 21})
-    assert doubling.spec == playthings.double.spec
+    assert doubling.call({"number": 21}) == sample_tools.double.call({"number": 21})
+    assert doubling.spec == sample_tools.double.spec
 
 
 def test_a_built_in_tool_works_in_a_worker_too() -> None:
@@ -59,7 +59,7 @@ def test_a_built_in_tool_works_in_a_worker_too() -> None:
 
 
 def test_a_worker_is_kept_for_the_next_call() -> None:
-    with isolated(playthings.which_process) as one:
+    with isolated(sample_tools.which_process) as one:
         first, second = one.call({}).value, one.call({}).value
 
     assert first == second != os.getpid()
@@ -67,7 +67,7 @@ def test_a_worker_is_kept_for_the_next_call() -> None:
 
 @pytest.mark.slow
 def test_a_call_that_never_ends_is_ended_in_time() -> None:
-    with isolated(playthings.never_ends, SOON) as one:
+    with isolated(sample_tools.never_ends, SOON) as one:
         with pytest.raises(ToolError):
             one.call({"no": 1})  # the worker is up
         start = time.monotonic()
@@ -82,7 +82,7 @@ def test_a_call_that_never_ends_is_ended_in_time() -> None:
 def test_after_a_timeout_the_next_call_works() -> None:
     texts: list[str] = []
     for seconds in LONGER:
-        with isolated(playthings.sleeps, ProcessLimits(seconds=seconds)) as one:
+        with isolated(sample_tools.sleeps, ProcessLimits(seconds=seconds)) as one:
             with pytest.raises(ToolError, match="timed out"):
                 one.call({"seconds": 600})
 
@@ -98,7 +98,7 @@ def test_what_a_tool_started_is_killed_with_it(tmp_path: Path) -> None:
     marker = tmp_path / "pid"
 
     for seconds in LONGER:
-        error = failure(playthings.leaves_a_child, replace(BOUNDS, seconds=seconds), marker=str(marker))
+        error = failure(sample_tools.leaves_a_child, replace(BOUNDS, seconds=seconds), marker=str(marker))
         assert error.code == "timeout"
         if marker.exists():
             break
@@ -111,11 +111,11 @@ def test_what_a_tool_started_is_killed_with_it(tmp_path: Path) -> None:
 
 
 def test_a_gigabyte_is_more_than_a_worker_may_have() -> None:
-    assert failure(playthings.gigabyte).code == "memory"
+    assert failure(sample_tools.gigabyte).code == "memory"
 
 
 def test_a_result_that_is_too_long_is_refused_and_the_worker_lives() -> None:
-    with isolated(playthings.much, BOUNDS) as one:
+    with isolated(sample_tools.much, BOUNDS) as one:
         with pytest.raises(ToolError) as caught:
             one.call({"characters": 1_001})
 
@@ -124,30 +124,30 @@ def test_a_result_that_is_too_long_is_refused_and_the_worker_lives() -> None:
 
 
 def test_what_a_tool_prints_is_no_part_of_its_answer() -> None:
-    with isolated(playthings.chatter, BOUNDS) as one:
+    with isolated(sample_tools.chatter, BOUNDS) as one:
         assert one.call({}) == ToolResult("done", "chatter", value="done")
 
 
 def test_a_crash_says_nothing_to_the_model_and_all_to_a_person() -> None:
-    error = failure(playthings.leaves)
+    error = failure(sample_tools.leaves)
 
     assert (error.message, error.code) == ("leaves failed", "crashed")
     assert "the reason, for a person" in error.__notes__[0]
 
 
 def test_a_tool_that_exits_has_failed() -> None:
-    assert failure(playthings.exits).code == "crashed"
+    assert failure(sample_tools.exits).code == "crashed"
 
 
 def test_an_error_of_the_tool_s_own_kind_is_named_to_a_person_only() -> None:
-    error = failure(playthings.raises)
+    error = failure(sample_tools.raises)
 
     assert (error.message, error.code) == ("raises failed", "internal")
     assert "a secret of the machine" in error.__notes__[0]
 
 
 def test_what_a_tool_says_to_the_model_comes_through() -> None:
-    error = failure(playthings.refuses)
+    error = failure(sample_tools.refuses)
 
     assert (error.message, error.code, error.hint) == ("not today", "closed", "try tomorrow")
 
@@ -160,14 +160,14 @@ def test_bad_arguments_are_told_as_without_a_worker(doubling: Tool) -> None:
 
 
 def test_calls_from_several_threads_run_side_by_side() -> None:
-    with isolated(playthings.sleeps, BOUNDS) as one, ThreadPoolExecutor(3) as pool:
+    with isolated(sample_tools.sleeps, BOUNDS) as one, ThreadPoolExecutor(3) as pool:
         texts = [each.text for each in pool.map(one.call, [{"seconds": 0.1}] * 3)]
 
     assert texts == ["awake"] * 3
 
 
 def test_a_worker_ends_when_nobody_holds_its_tool() -> None:
-    one = isolated(playthings.which_process)
+    one = isolated(sample_tools.which_process)
     pid = int(one.call({}).text)
 
     del one
@@ -209,43 +209,43 @@ def local_tool(released: Event | None = None, **how: Any) -> FunctionTool[Any, A
 
 
 def test_a_tool_is_called_in_a_worker_unless_it_says_otherwise() -> None:
-    before = len(playthings.COUNTED)
+    before = len(sample_tools.COUNTED)
 
-    assert [playthings.counts.call({}).value for _ in range(2)] == [1, 2]
-    assert len(playthings.COUNTED) == before
+    assert [sample_tools.counts.call({}).value for _ in range(2)] == [1, 2]
+    assert len(sample_tools.COUNTED) == before
 
-    assert playthings.counts_here.call({}).value == before + 1
-    assert playthings.counts() == before + 2
+    assert sample_tools.counts_here.call({}).value == before + 1
+    assert sample_tools.counts() == before + 2
 
 
 @pytest.mark.slow
 def test_a_plain_tool_that_never_ends_is_ended_in_time() -> None:
     with pytest.raises(ToolError):
-        playthings.hangs.call({"no": 1})
+        sample_tools.hangs.call({"no": 1})
     start = time.monotonic()
 
     with pytest.raises(ToolError) as caught:
-        playthings.hangs.call({})
+        sample_tools.hangs.call({})
 
     assert caught.value.code == "timeout"
     assert time.monotonic() - start < 300
 
 
 def test_bad_arguments_start_no_worker() -> None:
-    one = tool(playthings.double.function)
+    one = tool(sample_tools.double.function)
 
     with pytest.raises(ToolError, match=r"\$\.number"):
         one.call({"number": "many"})
 
-    assert one._apart is None
+    assert one._worker is None
 
 
 def test_a_fixed_parameter_goes_along_to_the_worker() -> None:
-    assert playthings.scaled.preset(factor=10).call({"number": 4}).value == 40
+    assert sample_tools.scaled.preset(factor=10).call({"number": 4}).value == 40
 
 
 def test_a_tool_that_calls_a_tool_does_so_in_its_own_worker() -> None:
-    text = playthings.calls_another.call({"number": 4}).text
+    text = sample_tools.calls_another.call({"number": 4}).text
 
     product, _, place = text.partition(" in ")
     outer, _, inner = place.partition(": ")
