@@ -165,7 +165,7 @@ def mcp(names: str | None, own: tuple[str, ...]) -> None:
     In the settings of a program that starts MCP servers:
     {"mcpServers": {"taiwa": {"command": "taiwa", "args": ["mcp"]}}}
     """
-    from taiwa.tools import builtin_tools
+    from taiwa.tools import builtin_tools, find_tools
     from taiwa.tools.mcp_server import serve_mcp
 
     if sys.stdin.isatty():
