@@ -107,8 +107,8 @@ def capabilities(provider: str, model: str, overrides: Mapping[str, bool] | None
         if name not in ALL and name != "sampling":
             near = get_close_matches(name, (*ALL, "sampling"), 1, 0.0)
             raise ConfigError(f"unknown capability {name!r}: did you mean {near[0]!r}?")
-    able = (each for each in ALL if overrides.get(each, each in known.capabilities))
-    return Capabilities(frozenset(able), overrides.get("sampling", known.sampling))
+    able = frozenset[Capability](each for each in ALL if overrides.get(each, each in known.capabilities))
+    return Capabilities(able, overrides.get("sampling", known.sampling))
 
 
 def _known(provider: str, model: str) -> Capabilities:
