@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import unquote
 
-from taiwa.json_schema.document import resolve_pointer
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.structured.ir import (
@@ -214,6 +213,8 @@ class _Reader:
 
     def at(self, pointer: str) -> Json:
         """Follow a JSON pointer such as `#/$defs/Item`."""
+        from taiwa.json_schema.document import resolve_pointer
+
         try:
             return resolve_pointer(self.schema, pointer)
         except LookupError:
