@@ -147,7 +147,7 @@ def test_calls_stand_in_the_text_as_the_protocol_has_it(taiwa: Taiwa, speaker: S
 
 
 def test_names_of_protocols_and_ways_are_those_that_there_are() -> None:
-    assert (*tool_call_formats.PROTOCOLS, "native") == TOOL_FORMATS
+    assert (*tool_call_formats.TOOL_CALL_FORMATS, "native") == TOOL_FORMATS
     assert set(TOOL_MODES) == {"auto", *get_args(ToolMode)}
     assert set(get_args(EndReason)) - set(ENDINGS) == {"end"}
 
@@ -158,7 +158,7 @@ def test_v_shows_the_calls_and_the_bill(taiwa: Taiwa, speaker: Speaker) -> None:
     done = taiwa.ok("solve", QUESTION, "-v")
 
     assert "call 1: calculator: 1/0 → error: division by zero [division_by_zero]" in done.err
-    assert "call 2: guess: 1 → error: there is no tool 'guess'" in done.err
+    assert "call 2: guess: 1 → error: unknown tool 'guess'" in done.err
     assert done.err.splitlines()[-1].startswith("stop · answer: line · 3 calls · at most ")
 
 

@@ -19,7 +19,7 @@ from taiwa.ask.small_talk import chosen, numbered
 from taiwa.ask.types import Act, Advise, Ask, ClarificationState, Decision, Option, Search
 from taiwa.ask.write_clarifying_question import group_options, narrow_options
 from taiwa.conversation.history import Conversation, PastTurn, add_turn
-from taiwa.flows.chat import Reply, check, settle
+from taiwa.flows.chat import Reply, check_text, shorten_history
 from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.effects import Complete, HideOutput, Program, Step, notify, perform
 from taiwa.kernel.errors import CorruptError, OutputValidationError, RefusalError, UnsupportedError
@@ -60,10 +60,10 @@ def ask_turn(text: str, options: AskTurnOptions, reader: TermWeights = PLAIN) ->
     """
 
     def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
-        check(text)
+        check_text(text)
         if options.notice:
             yield from notify(options.notice, code="place", warning=True)
-        settled = yield from settle(conversation)
+        settled = yield from shorten_history(conversation)
         dialogue = (*dialogue_of(settled.turns), user(text))
         thread = _offered_before(clarification_of(settled), text)
         found = yield from clarify(dialogue, options.clarify, thread=thread, person=options.person)

@@ -219,7 +219,7 @@ def read_text(given: str) -> str:
     Raises:
         InputError: it is not UTF-8, or too large.
     """
-    from taiwa.flows.chat import TEXT_LIMIT
+    from taiwa.flows.chat import MAX_TEXT_CHARS
     from taiwa.operations.text_files import decode
 
     if given != "-":
@@ -228,10 +228,10 @@ def read_text(given: str) -> str:
         except UnicodeEncodeError as error:
             raise InputError(f"the text is not UTF-8 at character {error.start + 1:,}") from None
         return given
-    most = 4 * TEXT_LIMIT
+    most = 4 * MAX_TEXT_CHARS
     raw = sys.stdin.buffer.read(most + 1)
     if len(raw) > most:
-        raise InputError(f"standard input is too large; a turn can have {TEXT_LIMIT:,} characters")
+        raise InputError(f"standard input is too large; a turn can have {MAX_TEXT_CHARS:,} characters")
     return decode(raw, "standard input").rstrip("\n")
 
 

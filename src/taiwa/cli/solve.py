@@ -154,7 +154,7 @@ def _solving(chosen: "Settings", given: Mapping[str, Any], stack: ExitStack) -> 
         tool_mode="native" if form == "native" else None if mode == "auto" else mode,
         on_error=given["on_error"].replace("-", "_"),
         on_unknown=given["on_unknown"].replace("-", "_"),
-        bounds=SolveLimits(calls=calls) if tokens is None else SolveLimits(calls=calls, tokens=tokens),
+        limits=SolveLimits(max_tool_calls=calls) if tokens is None else SolveLimits(max_tool_calls=calls, max_tokens=tokens),
         output_type=None if given["target"] is None else load_output_type(given["target"]),
     )
     text_only = mode == "auto" and form not in (None, "native")
@@ -197,11 +197,11 @@ def _examples(path: Path | None) -> "tuple[WorkedExample, ...] | None":
     if path is None:
         return None
     from taiwa.apps.examples import differing, read_shots, results
-    from taiwa.flows.solve.tool_call_formats import Tagged
+    from taiwa.flows.solve.tool_call_formats import TaggedFormat
     from taiwa.tools import builtin
 
     examples = read_shots(path)
-    for worked, step, result in differing(examples, results(builtin().values(), Tagged())):
+    for worked, step, result in differing(examples, results(builtin().values(), TaggedFormat())):
         tell(
             _(
                 "{where}: {call} returns {given}, but the example says {said}",
@@ -259,7 +259,7 @@ def _opened(path: Path) -> TextIO:
 
 def _print_rationale(events: "Iterable[Heard]", notes: "list[Notice]", *, silent: bool) -> "RunResult[Rationale]":
     """Print a rationale while it is written, calls and results in colour; other notes go to `notes`."""
-    from taiwa.flows.solve.text_loop import MARKED
+    from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
     from taiwa.kernel.execution import RunResult
     from taiwa.kernel.messages import Notice
 
@@ -269,7 +269,7 @@ def _print_rationale(events: "Iterable[Heard]", notes: "list[Notice]", *, silent
         for event in events:
             if isinstance(event, RunResult):
                 done = event
-            elif isinstance(event, Notice) and event.code not in MARKED:
+            elif isinstance(event, Notice) and event.code not in TRANSCRIPT_CODES:
                 notes.append(event)
             elif not silent:
                 ended = event.text.endswith("\n") if event.text else ended
@@ -297,7 +297,7 @@ def _print_remarks(done: "RunResult[Rationale]", notes: "Iterable[Notice]", *, v
     """Print warnings and how a rationale ended if not by itself; with `verbose` the calls and the bill too."""
     found = done.value
     for note in notes:
-        if note.level == "warning" or (verbose and note.code != "way"):
+        if note.level == "warning" or (verbose and note.code != "tool_mode"):
             tell(note.text, "yellow" if note.level == "warning" else "dim")
     if not found.complete:
         tell(_(ENDINGS[found.ending]), "yellow")
@@ -307,7 +307,7 @@ def _print_remarks(done: "RunResult[Rationale]", notes: "Iterable[Notice]", *, v
         for line in call_lines(found.calls):
             tell(line)
         source = _("answer: {by}", by=found.answered_by)
-        tell(f"{found.way} · {source} · {bill_line(done.spent)}")
+        tell(f"{found.tool_mode} · {source} · {bill_line(done.spent)}")
 
 
 def call_lines(calls: "Iterable[ExecutedCall]") -> list[str]:
@@ -361,7 +361,7 @@ class Trace:
 
         self.add(
             {
-                "event": "end", "ending": found.ending, "tool_mode": found.way, "answer": found.answer,
+                "event": "end", "ending": found.ending, "tool_mode": found.tool_mode, "answer": found.answer,
                 "answered_by": found.answered_by, "usage": reported_usage_to_json(spent),
             }
         )  # fmt: skip
@@ -376,9 +376,9 @@ class Trace:
 
     def lines(self) -> list[str]:
         """Write the rows as lines; calls and results, which stand in the rationale, are omitted."""
-        from taiwa.flows.solve.text_loop import MARKED
+        from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
 
-        return [_line(row) for row in self.rows if row["event"] not in MARKED]
+        return [_line(row) for row in self.rows if row["event"] not in TRANSCRIPT_CODES]
 
 
 def _response_to_json(response: "Response") -> dict[str, Json]:

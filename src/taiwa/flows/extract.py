@@ -19,8 +19,8 @@ from taiwa.flows.output_modes import (
     modes_for,
 )
 from taiwa.flows.retry_invalid_output import (
-    ONCE,
-    STRICTLY,
+    DEFAULT_REPAIR,
+    NO_GUESS,
     Attempt,
     Form,
     RepairPolicy,
@@ -92,7 +92,7 @@ def extract(
     wanted: OutputSpec[T],
     said: str | Sequence[Message],
     *,
-    repair: RepairPolicy = ONCE,
+    repair: RepairPolicy = DEFAULT_REPAIR,
     mode: Choice = "auto",
     sampling: Sampling = Sampling(),
     watch: Callable[[], Watcher] = HideOutput,
@@ -197,7 +197,7 @@ class _Course(Generic[T]):
         found: ParseResult[T] | None = None
         try:
             if not ending:
-                found = self.asking.wanted.read(text, GUESSING if self.repair.guess else STRICTLY)
+                found = self.asking.wanted.read(text, GUESSING if self.repair.guess else NO_GUESS)
             self.faults = (ending,) if ending else ()
         except OutputValidationError as error:
             self.faults = error.diagnostics or (error.message,)

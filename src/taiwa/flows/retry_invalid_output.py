@@ -15,8 +15,8 @@ from taiwa.kernel.text import estimate_tokens
 from taiwa.structured import Fix, OutputType, ParseOptions, PartialParser
 
 __all__ = [
-    "ONCE",
-    "STRICTLY",
+    "DEFAULT_REPAIR",
+    "NO_GUESS",
     "Attempt",
     "Form",
     "RepairPolicy",
@@ -123,7 +123,7 @@ MOST_PATCHED = 5
 
 BROKEN_OFF: dict[FinishReason, str] = {"interrupted": "it was interrupted", "cut": "it was cut off"}
 
-STRICTLY = ParseOptions(guess=False)
+NO_GUESS = ParseOptions(guess=False)
 
 MORE = re.compile(r"… and (\d+) more\Z")
 
@@ -156,7 +156,7 @@ class RepairPolicy:
     guess: bool = False
 
 
-ONCE = RepairPolicy()
+DEFAULT_REPAIR = RepairPolicy()
 
 
 @value(tag="attempt")
@@ -256,7 +256,7 @@ def _faulty(whose: str, faults: tuple[str, ...], wish: str) -> str:
 def loosely(text: str) -> Json:
     """Read the JSON of a text, whatever its type; None where there is none without a guess."""
     try:
-        return cast("Json", _any().read(text, STRICTLY).value)
+        return cast("Json", _any().read(text, NO_GUESS).value)
     except OutputValidationError:
         return None
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from taiwa.flows.api import Api
 from taiwa.flows.extract import extract
 from taiwa.flows.output_modes import Choice
-from taiwa.flows.retry_invalid_output import ONCE, RepairPolicy
+from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, RepairPolicy
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import Message, Sampling
@@ -67,7 +67,7 @@ def route(
     targets: Mapping[str, object],
     said: str | Sequence[Message],
     *,
-    repair: RepairPolicy = ONCE,
+    repair: RepairPolicy = DEFAULT_REPAIR,
     mode: Choice = "auto",
     sampling: Sampling = Sampling(),
 ) -> Program[RouteMode]:
