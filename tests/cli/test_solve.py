@@ -168,8 +168,8 @@ def test_trace_shows_what_happened_with_times_and_tokens(taiwa: Taiwa, speaker: 
     done = taiwa.ok("solve", QUESTION, "--trace")
 
     events = [line.split()[2] for line in done.err.splitlines()]
-    assert [name for name in events if name in ("way", "model", "tool", "end")] == [
-        "way", "model", "tool", "model", "tool", "model", "end",
+    assert [name for name in events if name in ("tool_mode", "model", "tool", "end")] == [
+        "tool_mode", "model", "tool", "model", "tool", "model", "end",
     ]  # fmt: skip
     assert "7 in (4 cached) + 3 out" in done.err
     assert "molar_mass: CO2 → 44.009 g/mol" in done.err

@@ -230,7 +230,12 @@ def test_all_that_answers_depend_on_is_written_down(tmp_path: Path) -> None:
 
     header = json.loads(own.read_text().splitlines()[0])
     assert header["options"]["protocol"] == "inline"
-    assert header["options"]["bounds"] == {"max_tool_calls": 10, "max_tokens": 2000, "max_repeats": 3, "max_false_stops": 20}
+    assert header["options"]["bounds"] == {
+        "max_tool_calls": 10,
+        "max_tokens": 2000,
+        "max_repeats": 3,
+        "max_false_stops": 20,
+    }
     assert header["options"]["sampling"]["temperature"] == 0.0
     assert header["scripted"] is True
     assert set(header) == {

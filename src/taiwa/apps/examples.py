@@ -334,7 +334,9 @@ def _worked(block: _Block, where: str) -> WorkedExample:
     parts = _parts(decode(text, InlineFormat(), NAMES))
     if not any(isinstance(part, str) and part.strip() for part in parts):
         raise _fault(where, block.answered, "an answer without a word", "end it with a line that states the number")
-    return WorkedExample(str(block.line), "", _joined(block.question), parts, last_number(text), InlineFormat().name, text)
+    return WorkedExample(
+        str(block.line), "", _joined(block.question), parts, last_number(text), InlineFormat().name, text
+    )
 
 
 def _parts(events: Iterable[ScanEvent]) -> tuple[str | ExampleCall, ...]:

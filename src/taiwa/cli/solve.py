@@ -154,7 +154,9 @@ def _solving(chosen: "Settings", given: Mapping[str, Any], stack: ExitStack) -> 
         tool_mode="native" if form == "native" else None if mode == "auto" else mode,
         on_error=given["on_error"].replace("-", "_"),
         on_unknown=given["on_unknown"].replace("-", "_"),
-        limits=SolveLimits(max_tool_calls=calls) if tokens is None else SolveLimits(max_tool_calls=calls, max_tokens=tokens),
+        limits=SolveLimits(max_tool_calls=calls)
+        if tokens is None
+        else SolveLimits(max_tool_calls=calls, max_tokens=tokens),
         output_type=None if given["target"] is None else load_output_type(given["target"]),
     )
     text_only = mode == "auto" and form not in (None, "native")

@@ -7,8 +7,8 @@ from typing import Literal
 
 import pytest
 
-from taiwa.flows.solve.tool_text import sanitize_result
 from taiwa.flows.solve.tool_call_formats import TaggedFormat
+from taiwa.flows.solve.tool_text import sanitize_result
 from taiwa.models.builtin.prompt_text import plain
 from taiwa.tools import calculator, molar_mass, stoichiometry
 from training.builtin.chemistry import SHARES
