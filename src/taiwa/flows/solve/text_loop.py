@@ -47,7 +47,7 @@ class RationaleBuilder:
     def __init__(
         self, request: Request, calls: CallBudget, limits: SolveLimits, watch: Callable[[], Watcher] | None = None
     ) -> None:
-        self.base_request = request
+        self.base_request: Request = request
         self.calls = calls
         self.limits = limits
         self.watch = watch
