@@ -111,9 +111,9 @@ def call_(common: CommonOptions, name: str, input: str, servers: tuple[str, ...]
 
 def _called(tool: "Tool", text: str) -> "ToolResult":
     """Call a tool with the arguments of a model's text."""
-    from taiwa.flows.solve.tool_call_formats import Tagged
+    from taiwa.flows.solve.tool_call_formats import TaggedFormat
 
-    return tool.call(Tagged().arguments(tool.spec, text))
+    return tool.call(TaggedFormat().parse_arguments(tool.spec, text))
 
 
 @contextmanager
