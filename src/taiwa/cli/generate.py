@@ -24,7 +24,6 @@ MOST_AT_ONCE = 64
 @click.option(
     "--task",
     type=click.Choice(["solve"]),
-    default="",
     help="Mark the request as this task of taiwa; builtin answers no other request.",
 )
 @click.option("--prefix", metavar="TEXT", default="", help="Begin the answer with this text.")
@@ -73,7 +72,7 @@ def generate(shared: Flags, text: str, **given: Any) -> None:  # noqa: ANN401  (
     options = GenerateOptions(
         read_text(text), kind, source, given["system"], given["prefix"], given["stop"],
         Sampling(given["temperature"], given["top_p"], given["max_tokens"], given["seed"]),
-        given["count"], not given["lenient"], given["whitespace"], given["task"],
+        given["count"], not given["lenient"], given["whitespace"], given["task"] or "",
     )  # fmt: skip
     live = options.count == 1 and not shared.as_json
     found = generate_answers(shared.settings(), options, _print_text if live else lambda _: None)
