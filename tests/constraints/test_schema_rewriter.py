@@ -2,7 +2,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from jsonschema import Draft202012Validator
 
 from evals.maskbench import is_writable
@@ -34,6 +34,9 @@ def compiled_or_relaxed(schema: Any) -> MatcherGuide | None:
             continue
         except NoValidTokenError:
             return None
+        except InputError as error:  # an honest refusal, and nothing about what the mask lets through
+            assume("larger than the engine's limits" not in error.message)
+            raise
     raise AssertionError("a lenient compilation refuses nothing")
 
 

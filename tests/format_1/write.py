@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 
-from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 from tests.database import serving
 from tests.peers.faults import FaultServer, speech
 
@@ -36,9 +36,9 @@ PERSON = {
 }
 
 
-def converse(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+def converse(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
     """Have conversations in which every kind of node, record and table occurs."""
-    speaker(
+    model_server(
         delta("Hello!", dictionary={"やあ": "hello"}),
         delta("Thanks!", dictionary={"ありがとう": "thanks"}),
         "Good night!\n@@delta\n{dictionary: ]",
@@ -53,7 +53,7 @@ def converse(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
     taiwa.ok("redo", "-s", "translate-1")
     taiwa.ok("state", "-s", "translate-1", "set", "dictionary.犬", '"dog"')
     taiwa.ok("say", "-s", "travel", "こんばんは")
-    speaker('{"name": "ann", "age": 4,}', delta("Yes.", dictionary={"はい": "yes"}), delta("No.", dictionary={}))
+    model_server('{"name": "ann", "age": 4,}', delta("Yes.", dictionary={"はい": "yes"}), delta("No.", dictionary={}))
     taiwa.ok("extract", "person.json", "Ann is four.")
     taiwa.ok("batch", "translate", "lines.txt", "--mode", "map", "-p", "target_lang=English", "-j", "1")
     place.config.unlink()
@@ -118,7 +118,7 @@ def main() -> None:
                 place = Place(folder)
                 taiwa = Taiwa(place)
                 write_inputs(folder)
-                converse(taiwa, Speaker(server, place), place)
+                converse(taiwa, ModelServer(server, place), place)
                 exported(taiwa, DATA / kind)
                 if kind == "postgres":
                     (DATA / "store.sql").write_text(dump(store), encoding="utf-8")
@@ -126,11 +126,11 @@ def main() -> None:
                 taiwa.ok(
                     "eval", "retrieve", "--data", "questions.jsonl", "--passages", "passages.jsonl", "--out", "rows"
                 )
-                speaker = Speaker(server, place)
-                speaker.plays(speech("yes"))
-                taiwa("probe", speaker.model)
-                (DATA / "probed.txt").write_text(speaker.model)
-                (DATA / "probed.json").write_text(taiwa.ok("models", "show", speaker.model, "--json").out)
+                model_server = ModelServer(server, place)
+                model_server.plays(speech("yes"))
+                taiwa("probe", model_server.model)
+                (DATA / "probed.txt").write_text(model_server.model)
+                (DATA / "probed.json").write_text(taiwa.ok("models", "show", model_server.model, "--json").out)
                 found = place.config.with_name("probes.json")
                 (DATA / "findings.json").write_bytes(found.read_bytes())
                 (DATA / "rows.jsonl").write_bytes((folder / "rows" / "rows.jsonl").read_bytes())

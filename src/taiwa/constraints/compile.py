@@ -271,7 +271,7 @@ class _Compilation:
 def _refused(what: str, message: str) -> InputError | NoValidTokenError:
     if "nsatisfiable" in message:
         return NoValidTokenError(f"nothing fits {what}: {error_line(message)}")
-    if "too big" in message or "too large" in message:
+    if "too big" in message or "too large" in message or "stack level exceeded" in message:
         return InputError(f"{what} is larger than the engine's limits: {error_line(message)}; divide it")
     place = re.match(r"(?:at )?(\d+)\((\d+)\):", message)
     where = f", line {place[1]}, column {place[2]}" if place and what == "the grammar" else ""

@@ -12,7 +12,7 @@ from taiwa.apps.catalog import load_app
 from taiwa.ask.prompt_texts import ONE, WHOLE
 from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.turn_prompt import DELTA_LINE, EARLIER, ENVIRONMENT, STATE, turn_request
-from taiwa.flows.solve.answers import NAMED
+from taiwa.flows.solve.answers import NUMBER_INSTRUCTIONS
 from taiwa.flows.solve.solve import SolveOptions
 from taiwa.flows.solve.tool_call_formats import GsmFormat
 from taiwa.kernel.errors import InputError, UnsupportedError
@@ -122,7 +122,7 @@ def test_a_score_is_a_digit_with_its_likelihoods(language: str) -> None:
 
 def test_a_number_is_one_of_those_that_stand_there() -> None:
     lines = "That makes 1,250 g.\nTherefore, the answer is -2.50 kg."
-    request = Request((system(NAMED), user("x = 3"), user(lines)), sampling=Sampling(seed=1), task="extract_number")
+    request = Request((system(NUMBER_INSTRUCTIONS), user("x = 3"), user(lines)), sampling=Sampling(seed=1), task="extract_number")
     assert said(request).lstrip("-") in {"none", "1250", "1,250", "2.50", "2.5"}
 
 

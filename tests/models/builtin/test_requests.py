@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.ask.assess_question import assess
-from taiwa.ask.rewrite import INSTRUCTIONS, SINGLE, queries
+from taiwa.ask.rewrite import INSTRUCTIONS, SINGLE, rewrite_queries
 from taiwa.ask.types import SCORES
 from taiwa.kernel import Capability, Request, Runtime, assistant, system, user
 from taiwa.kernel.messages import Chunk, Message, StreamEnd, TextDelta, TokenLogprob
@@ -53,13 +53,13 @@ def test_each_score_is_a_request_of_its_own_over_one_line() -> None:
 @pytest.mark.parametrize("several", [True, False])
 def test_rewriting_is_recognised_in_every_language(text: str, *, several: bool) -> None:
     model = RecordingModel()
-    Runtime(model).run(queries((user("Oss?"), user(text)), several=several))
+    Runtime(model).run(rewrite_queries((user("Oss?"), user(text)), several=several))
     assert model.prompts == [("rewrite", ANSWER, f"|u| Oss? |u| {normalize_text(text)}")]
 
 
 def test_rewriting_includes_the_assistant_if_the_program_does() -> None:
     model = RecordingModel()
-    Runtime(model).run(queries(DIALOGUE, seen="all"))
+    Runtime(model).run(rewrite_queries(DIALOGUE, seen="all"))
     assert model.prompts == [("rewrite", ANSWER, LINE)]
 
 
