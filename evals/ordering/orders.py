@@ -79,7 +79,7 @@ class OrderTask(ModelTask):
     def app(self) -> App:
         """The order desk."""
         if self._app is None:
-            self._app = load_app(APP).opened({})
+            self._app = load_app(APP).with_params({})
         return self._app
 
     @property

@@ -14,7 +14,7 @@ params:
   lang: { type: str, ask: Language }
 state:
   topics: { type: "list[str]", reduce: union }
-  turns: { derive: turn_count }
+  turns: { computed: turn_count }
 ---
 Answer in {{lang}}.
 
@@ -93,20 +93,20 @@ BROKEN = [
         "a reducer that the type does not bear",
         '"list[str]"',
         "int",
-        "7: the field topics: the reducer 'union' holds list, and the type is 'int'; change one of the two",
+        "7: the field topics: the reducer 'union' requires list, and the type is 'int'; change one of the two",
     ),
-    ("a reducer nobody knows", "union", "unoin", "7: there is no reducer 'unoin'; did you mean 'union'?"),
+    ("a reducer nobody knows", "union", "unoin", "7: unknown reducer 'unoin'; did you mean 'union'?"),
     (
-        "something nobody derives",
+        "an unknown computed field",
         "turn_count",
         "turns",
-        "8: nothing derives 'turns'; the derived fields are turn_count, language, tokens, characters",
+        "8: unknown computed field 'turns'; the computed fields are turn_count, language, tokens, characters",
     ),
     (
         "a type and a derivation",
-        "derive: turn_count",
-        "type: int, derive: turn_count",
-        "8: turns is derived, so it has no type; take one of the two out",
+        "computed: turn_count",
+        "type: int, computed: turn_count",
+        "8: turns is computed and must not have type; take one of the two out",
     ),
     ("a field twice", "turns: {", "topics: {", "8: 'topics' is set twice (first in line 7); keep one"),
     (
@@ -141,9 +141,9 @@ BROKEN = [
     ),
     (
         "a field without a type",
-        "derive: turn_count",
-        "say: how many",
-        "8: the field turns has no type; add `type: …`, or `derive: …` if the program computes it",
+        "computed: turn_count",
+        "description: how many",
+        "8: the field turns has no type; add `type: …`, or `computed: …` if the program computes it",
     ),
     (
         "a placeholder without a parameter",
@@ -158,7 +158,7 @@ BROKEN = [
         "15: the model writes no field 'topic'; did you mean 'topics'?",
     ),
     (
-        "a delta that sets a derived field",
+        "a delta that sets a computed field",
         "topics: [greetings]",
         "turns: 1",
         "15: the model writes no field 'turns'; the fields are topics",
@@ -189,21 +189,21 @@ BROKEN = [
         "1: the key taiwa is missing: it says which format this is; add `taiwa: 1`",
     ),
     (
-        "a window that cuts to more than it grows to",
+        "a window that keeps more than its size",
         "state:",
-        "keep: { grow: 10, to: 20 }\nstate:",
-        "6: keep grows to 10 turns and cuts to 20; make `to` smaller than `grow`",
+        "window: { max_size: 10, keep: 20 }\nstate:",
+        "6: window keeps 20 of 10 turns; make `keep` smaller than `max_size`",
     ),
     (
         "a window without a size",
         "state:",
-        "keep: { grow: 10 }\nstate:",
-        "6: keep has no `to`; write keep: { grow: 20, to: 10 }, or keep: all",
+        "window: { max_size: 10 }\nstate:",
+        "6: window has no `keep`; write window: { max_size: 20, keep: 10 }, or window: all",
     ),
     (
         "a pin on no field",
         "state:",
-        "keep: { grow: 9, to: 3, pin: { setting: [topic] } }\nstate:",
+        "window: { max_size: 9, keep: 3, keep_setting: [topic] }\nstate:",
         "6: the model writes no field 'topic'; did you mean 'topics'?",
     ),
     (
@@ -243,10 +243,10 @@ BROKEN = [
         f"1: the front matter has more than {MOST_FRONT_CHARS} characters; move prose below it",
     ),
     (
-        "two texts for folds",
+        "two summary sections",
         "## example",
-        "## fold\nBriefly.\n## fold\nAt length.\n## example",
-        "14: there is a second `## fold`; keep one",
+        "## summary\nBriefly.\n## summary\nAt length.\n## example",
+        "14: there is a second `## summary`; keep one",
     ),
 ]
 
@@ -287,10 +287,10 @@ WARNED = [
         "12: this code fence is never closed, so no heading below it counts; close it",
     ),
     (
-        "a text for folds that are dropped",
+        "a summary section without summaries",
         "## example",
-        "## fold\nBriefly.\n## example",
-        "12: `## fold` is never used; add `fold: summary` to keep, or take it out",
+        "## summary\nBriefly.\n## example",
+        "12: `## summary` is never used; add `summarize: true` to window, or take it out",
     ),
     (
         "another name than the file's",

@@ -21,7 +21,7 @@ from tests.ask.injections import ATTACKS, Attack
 from tests.ask.scored import written
 
 NONE: frozenset[Capability] = frozenset()
-APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").opened({})
+APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").with_params({})
 QUESTION = "how many days of holiday does everybody have"
 FACT = "Everybody has ten days of holiday."
 OTHER = Passage("other.md", "The plant is closed for two weeks in August: many holidays.", id="o1", heading=("Plant",))

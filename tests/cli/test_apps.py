@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.cli.conftest import Place, Speaker, Taiwa, delta
 
-BROKEN = "---\ntaiwa: 1\nname: tutor\nstat:\n  level: { type: int }\nkeep: { grow: 3, to: 7 }\n---\nTeach {{topic}}.\n"
+BROKEN = "---\ntaiwa: 1\nname: tutor\nstat:\n  level: { type: int }\nwindow: { max_size: 3, keep: 7 }\n---\nTeach {{topic}}.\n"
 
 
 def test_built_in_apps_are_listed_and_one_s_own_go_before_them(taiwa: Taiwa, apps: Callable[[str, str], Path]) -> None:

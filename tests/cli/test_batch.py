@@ -208,7 +208,7 @@ def test_rows_of_json_bring_their_id_and_params(taiwa: Taiwa, speaker: Speaker, 
 
     assert [row["id"] for row in done.rows] == ["a", 7, None]
     assert [row["answer"] for row in done.rows] == ["EINS", "ZWEI", None]
-    assert "needs the parameter 'target_lang'" in done.rows[2]["error"]["message"]
+    assert "requires the parameter 'target_lang'" in done.rows[2]["error"]["message"]
     assert ["into French" in seen["messages"][0]["content"] for seen in speaker.requests] == [False, True]
 
 
@@ -425,7 +425,7 @@ def test_a_missing_param_is_one_error_and_not_one_per_row(
     refused = taiwa("batch", "translate", lines("one", "two"), "--mode", "map")
 
     assert refused.code == 2
-    assert refused.err == "taiwa: the app 'translate' needs the parameter 'target_lang': give -p target_lang=…\n"
+    assert refused.err == "taiwa: the app 'translate' requires the parameter 'target_lang'; pass -p target_lang=…\n"
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

@@ -147,7 +147,7 @@ JSON_APP = """\
 taiwa: 1
 name: form
 state:
-  name: { type: str, say: the name of the person }
+  name: { type: str, description: the name of the person }
 reply: json
 ---
 Ask for a name.
@@ -209,7 +209,7 @@ WRONG = {
     "bytes that are no text": (("say", "-"), b"abc\xffdef", "standard input is not UTF-8 at byte 3"),
     "bytes in the argument": (("say", "abc\udcff"), b"", "the text is not UTF-8 at character 4"),
     "an unknown app": (("say", "translat", "Hi"), b"", "there is no app 'translat'; did you mean 'translate'?"),
-    "a missing param": (("say", "translate", "Hi"), b"", "needs the parameter 'target_lang': give -p target_lang="),
+    "a missing param": (("say", "translate", "Hi"), b"", "requires the parameter 'target_lang'; pass -p target_lang="),
     "an unknown param": (("say", "-p", "x=1", "Hi"), b"", "the app 'chat' has no parameter 'x'"),
     "a param without a value": (("say", "-p", "x", "Hi"), b"", "-p must be KEY=VALUE, got 'x'"),
     "an app for a conversation that has one": (

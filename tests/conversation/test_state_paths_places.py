@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.conversation.state_paths import ABSENT, Change, diff_states, format_path, get_path, parse_path
+from taiwa.conversation.state_paths import MISSING, Change, diff_states, format_path, get_path, parse_path
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from tests.strategies import json_objects, json_values, texts
@@ -21,10 +21,10 @@ steps = st.one_of(texts.filter(bool), st.integers(-3, 10))
         ('dictionary["a.b"]', "dotted"),
         ("topics[0]", "tea"),
         ("topics[-1]", "go"),
-        ("topics[2]", ABSENT),
-        ("topics.x", ABSENT),
-        ("mood.x", ABSENT),
-        ("nothing", ABSENT),
+        ("topics[2]", MISSING),
+        ("topics.x", MISSING),
+        ("mood.x", MISSING),
+        ("nothing", MISSING),
     ],
 )
 def test_a_place_is_looked_up_as_a_person_writes_it(text: str, held: object) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from taiwa.conversation.app import ALL, App, Example, Param, ReplyMode, WindowPolicy
 from taiwa.conversation.history import Conversation, add_turn, begin, edit_state, summarize_window, turns_to_keep
-from taiwa.conversation.state import Field
+from taiwa.conversation.state import StateField
 from taiwa.conversation.turn_prompt import (
     EARLIER,
     ENVIRONMENT,
@@ -158,7 +158,7 @@ def test_a_summary_is_asked_for_with_the_turns_as_data(turns: list[tuple[str, st
 def test_parameters_are_inserted_once_and_never_scanned(name: str, other: str) -> None:
     of = app(body="You are {{name}}. {{ other }}{{unknown}}", params=(Param("name"), Param("other")))
 
-    opened = of.opened({"name": name or "x", "other": other or "y"})
+    opened = of.with_params({"name": name or "x", "other": other or "y"})
 
     assert opened.instructions == f"You are {name or 'x'}. {other or 'y'}{{{{unknown}}}}"
     assert opened.hash != of.hash
@@ -204,8 +204,8 @@ def view(conversation: Conversation) -> Json:
 
 def test_long_lists_and_tables_show_their_newest_entries_and_say_so() -> None:
     fields = (
-        Field("words", "list[str]", reduce="append", show=2),
-        Field("table", "dict[str, int | null]", reduce="table", show=1),
+        StateField("words", "list[str]", reduce="append", max_shown=2),
+        StateField("table", "dict[str, int | null]", reduce="table", max_shown=1),
     )
     conversation = talked(app(*fields), ("a", "b", {"words": ["x", "y", "z"], "table": {"new": 2, "old": 1}}))
     conversation = add_turn(conversation, "c", "d", {"table": {"new": 3}})
@@ -225,7 +225,7 @@ def test_a_view_is_bounded_even_where_no_bound_is_given() -> None:
 
 @given(st.data())
 def test_a_window_that_folds_in_chunks_keeps_the_prefix_between_folds(choices: st.DataObject) -> None:
-    of = app(*FIELDS, keep=WindowPolicy(4, 2))
+    of = app(*FIELDS, window=WindowPolicy(4, 2))
     conversation, folds = begin(of), 0
     for number in range(10):
         staying = turns_to_keep(conversation)
@@ -240,7 +240,7 @@ def test_a_window_that_folds_in_chunks_keeps_the_prefix_between_folds(choices: s
     assert folds == 3
 
 
-@pytest.mark.parametrize("make", [lambda: app(*FIELDS), lambda: app(*FIELDS, keep=ALL, reply="json")])
+@pytest.mark.parametrize("make", [lambda: app(*FIELDS), lambda: app(*FIELDS, window=ALL, reply="json")])
 def test_a_request_depends_on_nothing_but_the_conversation(make: Callable[[], App]) -> None:
     turns = (("a", "b", {"mood": "fine", "topics": ["z", "a"]}), ("c", "d", {"dictionary": {"z": "1", "a": "2"}}))
 

@@ -56,7 +56,7 @@ def turn(answer: str, delta: str = "{}") -> str:
 
 def talk_with(store: Store, model: ScriptedModel, session: str = "t", options: TurnOptions | None = None) -> Session:
     repository = Repository(store)
-    app = load_app("translate").opened({"target_lang": "English"})
+    app = load_app("translate").with_params({"target_lang": "English"})
     start = repository.at(session) if store.refs.has(session) else repository.start(app)
     return Session(repository, session, start, PricedModel(model), options=options)
 
@@ -198,7 +198,7 @@ def test_a_change_of_app_keeps_the_values_that_fit(store: Store) -> None:
     talk = talk_with(store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}')))
     talk.say("one")
 
-    talk.change_app(load_app("translate").opened({"target_lang": "日本語"}))
+    talk.change_app(load_app("translate").with_params({"target_lang": "日本語"}))
 
     assert talk.state["dictionary"] == {"x": "1"}
     assert "日本語" in talk.app.instructions

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from taiwa.apps.front_matter import ASKED, Front, Keys, read_front
 from taiwa.apps.problems import Problem, Problems, quoted, suggest
 from taiwa.conversation.app import PLACEHOLDER, App, AppSource, Example
-from taiwa.conversation.state import Field, delta_shape
+from taiwa.conversation.state import StateField, delta_output_type
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.yamlfile import Location, Table, parse_yaml, to_json
 
@@ -15,9 +15,9 @@ __all__ = ["MOST_FRONT_CHARS", "Block", "divide", "read_app"]
 
 RULE = re.compile(r"---[ \t]*")
 
-HEADING = re.compile(r"## (fold|example)[ \t]*")
+HEADING = re.compile(r"## (summary|example)[ \t]*")
 
-NEAR_HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]*(fold|example)[ \t]*:?[ \t]*", re.IGNORECASE)
+NEAR_HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]*(summary|example)[ \t]*:?[ \t]*", re.IGNORECASE)
 
 FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})[ \t]*(.*)")
 
@@ -36,7 +36,7 @@ class Parts:
 
     front: Block | None
     body: Block
-    folds: tuple[Block, ...] = ()
+    summaries: tuple[Block, ...] = ()
     examples: tuple[Block, ...] = ()
 
 
@@ -54,9 +54,9 @@ def divide(text: str, faults: Problems) -> Parts:
         return Parts(None, Block("", len(lines)))
     front = Block("\n".join(lines[1:close]), 2)
     blocks = _blocks(lines, close + 1, faults)
-    folds = tuple(block for kind, block in blocks if kind == "fold")
+    summaries = tuple(block for kind, block in blocks if kind == "summary")
     examples = tuple(block for kind, block in blocks if kind == "example")
-    return Parts(front, blocks[0][1], folds, examples)
+    return Parts(front, blocks[0][1], summaries, examples)
 
 
 def _blocks(lines: list[str], start: int, faults: Problems) -> list[tuple[str, Block]]:
@@ -134,7 +134,7 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Problem, ...]]:
     if tree is not None:
         _check_placeholders(parts, front, faults)
     examples = _examples(parts, front.fields, faults, sound)
-    summary_prompt = _folding(parts, front, faults)
+    summary_prompt = _summary_prompt(parts, front, faults)
     if faults.fatal:
         return None, faults.sorted()
     source = AppSource(front.name or name, text)
@@ -147,7 +147,7 @@ def _app(source: AppSource, parts: Parts, front: Front, examples: tuple[Example,
         parts.body.text.strip(),
         front.fields,
         front.params,
-        front.keep,
+        front.window,
         front.reply,
         examples,
         summary_prompt,
@@ -163,7 +163,7 @@ def _check_placeholders(parts: Parts, front: Front, faults: Problems) -> None:
     """Every placeholder has its parameter, and every parameter its placeholder."""
     names = tuple(param.name for param in front.params)
     used: set[str] = set()
-    for block in (parts.body, *parts.folds):
+    for block in (parts.body, *parts.summaries):
         for row, line in enumerate(block.text.split("\n")):
             for found in PLACEHOLDER.finditer(line):
                 used.add(found[1])
@@ -180,25 +180,25 @@ def _check_placeholders(parts: Parts, front: Front, faults: Problems) -> None:
             )
 
 
-def _folding(parts: Parts, front: Front, faults: Problems) -> str:
+def _summary_prompt(parts: Parts, front: Front, faults: Problems) -> str:
     """What a summary of old turns is asked for with."""
-    if not parts.folds:
+    if not parts.summaries:
         return ""
-    for extra in parts.folds[1:]:
-        faults.error(Location(extra.line - 1), "there is a second `## fold`", "keep one")
-    first = parts.folds[0]
+    for extra in parts.summaries[1:]:
+        faults.error(Location(extra.line - 1), "there is a second `## summary`", "keep one")
+    first = parts.summaries[0]
     if not first.text.strip():
         faults.error(
             Location(first.line - 1),
-            "there is nothing below `## fold`",
+            "there is nothing below `## summary`",
             "write what a summary must keep, or take it out",
         )
-    elif front.keep.fold != "summary" and not faults.fatal:
-        faults.warn(Location(first.line - 1), "`## fold` is never used", "add `fold: summary` to keep, or take it out")
+    elif not front.window.summarize and not faults.fatal:
+        faults.warn(Location(first.line - 1), "`## summary` is never used", "add `summarize: true` to window, or take it out")
     return first.text.strip()
 
 
-def _examples(parts: Parts, fields: tuple[Field, ...], faults: Problems, sound: bool) -> tuple[Example, ...]:
+def _examples(parts: Parts, fields: tuple[StateField, ...], faults: Problems, sound: bool) -> tuple[Example, ...]:
     """The worked turns; deltas are checked only if the front matter is sound."""
     if len(parts.examples) > MOST_EXAMPLES:
         faults.error(
@@ -207,7 +207,7 @@ def _examples(parts: Parts, fields: tuple[Field, ...], faults: Problems, sound: 
     return tuple(_example(block, fields, faults, sound) for block in parts.examples[:MOST_EXAMPLES])
 
 
-def _example(block: Block, fields: tuple[Field, ...], faults: Problems, sound: bool) -> Example:
+def _example(block: Block, fields: tuple[StateField, ...], faults: Problems, sound: bool) -> Example:
     heading = Location(block.line - 1)
     known = len(faults.found)
     tree = parse_yaml(block.text, faults.error, block.line)
@@ -228,16 +228,16 @@ def _example(block: Block, fields: tuple[Field, ...], faults: Problems, sound: b
     return Example(user.removesuffix("\n"), answer.removesuffix("\n"), None if delta is None else to_json(delta))
 
 
-def _check_delta(delta: Table, at: Location, fields: tuple[Field, ...], faults: Problems) -> None:
+def _check_delta(delta: Table, at: Location, fields: tuple[StateField, ...], faults: Problems) -> None:
     """See that a model could have written it."""
-    names = tuple(made.name for made in fields if not made.derive)
+    names = tuple(made.name for made in fields if not made.computed)
     for entry in delta.entries:
         if entry.key not in names:
             message = f"the model writes no field {quoted(entry.key)}"
             faults.error(entry.at, message, suggest(entry.key, names, "fields"))
             return
     try:
-        delta_shape(fields).check(to_json(delta))
+        delta_output_type(fields).check(to_json(delta))
     except OutputValidationError as error:
         for line in error.diagnostics or (error.message,):
             named = delta.get(line.removeprefix("$.").partition(":")[0].partition(".")[0].partition("[")[0])

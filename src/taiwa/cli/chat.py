@@ -19,7 +19,7 @@ from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import App
-    from taiwa.conversation.state import Field, State
+    from taiwa.conversation.state import State, StateField
     from taiwa.conversation.state_paths import Change
     from taiwa.kernel.execution import Event
     from taiwa.sessions.durable_turn import PricedModel
@@ -73,7 +73,7 @@ def chat(shared: Flags, app: str) -> None:
         if not shared.verbose:
             print_default_model(shared.settings(), talk.priced_model)
     repl.run()
-    if live and not repl.talk.conversation.fresh and not shared.no_store:
+    if live and not repl.talk.conversation.new_nodes and not shared.no_store:
         tell(_("saved as {session}; continue with: taiwa chat -s {session}", session=repl.talk.session))
     if not live and repl.failed:
         raise click.exceptions.Exit(1)
@@ -173,7 +173,7 @@ class Repl:
 
     def run(self) -> None:
         """Run the conversation until the user quits."""
-        self.expected = self.talk.session if self.talk.conversation.fresh else ""
+        self.expected = self.talk.session if self.talk.conversation.new_nodes else ""
         self._finish_cut_off()
         while not self.left:
             try:
@@ -315,13 +315,13 @@ def _short(text: str) -> str:
 
 
 def moved(
-    fields: "Iterable[Field]", before: "State", after: "State", *, everything: bool = False
+    fields: "Iterable[StateField]", before: "State", after: "State", *, everything: bool = False
 ) -> "Iterator[Change]":
     """Return the changes of a turn that are shown: those of computed fields are omitted."""
     from taiwa.conversation.state_paths import diff_states
 
-    counted = {field.name for field in fields if field.derive and not everything}
-    return (change for change in diff_states(before, after) if change.place[0] not in counted)
+    counted = {field.name for field in fields if field.computed and not everything}
+    return (change for change in diff_states(before, after) if change.path[0] not in counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +364,7 @@ def command(repl: "Repl", line: str) -> None:
     if found.arguments and not found.arguments.startswith("[") and not rest:
         raise InputError(_("usage: {usage}", usage=found.usage(name)))
     here = repl.talk.conversation
-    if (found.needs and here.fresh) or (found.needs == "turn" and not here.count):
+    if (found.needs and here.new_nodes) or (found.needs == "turn" and not here.count):
         raise InputError(_("there are no turns yet"))
     found.run(repl, rest)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, summarize_window, turns_to_keep
-from taiwa.conversation.replies import ParsedReply, read_delta, read_reply, watcher
+from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, reply_watcher
 from taiwa.conversation.turn_prompt import DELTA_LINE, summary_request, turn_request
 from taiwa.flows.solve.find_tool_calls import CallMatch, Scanner
 from taiwa.flows.solve.native_call_loop import FunctionCallingLoop
@@ -79,14 +79,14 @@ def answered_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
     calls = CallBudget(tools, BOUNDS)
     track: FunctionCallingLoop | TextLoop
     if "tools" in capabilities:
-        track = FunctionCallingLoop(request, calls, BOUNDS, Tagged(), _Lines(watcher(app)))
-    elif app.written and app.reply != "text+delta":
+        track = FunctionCallingLoop(request, calls, BOUNDS, Tagged(), _Lines(reply_watcher(app)))
+    elif app.model_fields and app.reply != "text+delta":
         raise ConfigError(
             f"the app {app.name!r} has tools and replies in JSON, so its model must take tools, and this one does not"
         )
     else:
-        spoken = _BeforeDelta() if app.written else Tagged()
-        track = TextLoop(tooled(request, tools), calls, BOUNDS, spoken, watcher(app))
+        spoken = _BeforeDelta() if app.model_fields else Tagged()
+        track = TextLoop(tooled(request, tools), calls, BOUNDS, spoken, reply_watcher(app))
         track.enable(in_place="prefix" in capabilities, stops="stop" in capabilities)
     yield from track.run()
     ending: EndReason = track.ending or "end"
@@ -106,7 +106,7 @@ def _text(track: _RationaleBuilder, app: App) -> str:
     if isinstance(track, TextLoop):
         return track.text
     said = [part.text for part in track.parts if isinstance(part, TextPart)]
-    return BETWEEN.join(said) if app.reply == "text+delta" or not app.written else said[-1] if said else ""
+    return BETWEEN.join(said) if app.reply == "text+delta" or not app.model_fields else said[-1] if said else ""
 
 
 class _BeforeDelta(Tagged):
@@ -251,19 +251,19 @@ def say(
             request = turn_request(settled, text)
             response = yield from answered_with_tools(request, tools, app)
         else:
-            able = bool(app.written) and app.reply == "json" and (yield from _takes_schemas())
+            able = bool(app.model_fields) and app.reply == "json" and (yield from _takes_schemas())
             request = turn_request(settled, text, constrained=able)
-            response = yield from complete_or_downgrade(request, watcher(app))
+            response = yield from complete_or_downgrade(request, reply_watcher(app))
         read = yield from mended(app, request, response, repairs)
         if read.delta is None and strict:
             raise OutputValidationError(
-                f"the reply's state cannot be used: {read.faults[0]}", text=response.text, diagnostics=read.faults
+                f"the reply's state cannot be used: {read.problems[0]}", text=response.text, diagnostics=read.problems
             )
         after, read = committed(settled, text, read, strict)
         warnings = _warnings(response, read)
         for warning in warnings:
             yield from notify(warning, code="turn", warning=True)
-        return Reply(read.answer, after.fresh[-1].delta, warnings), after
+        return Reply(read.answer, after.new_nodes[-1].delta, warnings), after
 
     return step
 
@@ -292,7 +292,7 @@ def settle(conversation: Conversation) -> Program[Conversation]:
     if staying is None:
         return conversation
     kept = [past.hash for past in staying]
-    if conversation.app.keep.fold == "drop":
+    if not conversation.app.window.summarize:
         return summarize_window(conversation, kept, conversation.summary)
     leaving = tuple(past for past in conversation.turns if past not in staying)
     try:
@@ -324,7 +324,7 @@ def committed(
     except InputError as error:
         if strict or read.delta is None:
             raise
-        without = replace(read, delta=None, faults=(error.message,))
+        without = replace(read, delta=None, problems=(error.message,))
         return add_turn(conversation, text, read.answer, _kept_delta(conversation, without)), without
 
 
@@ -332,20 +332,20 @@ def mended(app: App, request: Request, response: Response, rounds: int) -> Progr
     """Read a reply; where its delta cannot be used, keep the answer and ask for the delta alone."""
     if response.finish == "refusal" and not response.text.strip():
         raise RefusalError("the model refused to answer", request=request.digest)
-    read = read_reply(app, response.text)
+    read = parse_reply(app, response.text)
     bad = response.text
     for _ in range(rounds):
         if read.delta is not None or response.finish in {"interrupted", "refusal", "length"}:
             break
         try:
             able = yield from _takes_schemas()
-            again = yield from complete_or_downgrade(_repair(app, request, bad, read.faults, able), HideOutput)
+            again = yield from complete_or_downgrade(_repair(app, request, bad, read.problems, able), HideOutput)
         except (ModelError, LimitError, ConfigError) as error:
             # The answer is there and paid for: that its delta cannot be asked for again does not take it away.
-            read = replace(read, faults=(f"it could not be asked for again: {error.message}", *read.faults))
+            read = replace(read, problems=(f"it could not be asked for again: {error.message}", *read.problems))
             break
-        second = read_delta(app, again.text)
-        if second.delta is None and set(second.faults) == set(read.faults):
+        second = parse_delta(app, again.text)
+        if second.delta is None and set(second.problems) == set(read.problems):
             break
         read, bad = replace(second, answer=_answer(read, second)), again.text
     return read
@@ -353,7 +353,7 @@ def mended(app: App, request: Request, response: Response, rounds: int) -> Progr
 
 def _repair(app: App, request: Request, bad: str, faults: tuple[str, ...], able: bool) -> Request:
     whole = app.reply == "environment"
-    shape = app.environment if whole else app.delta
+    shape = app.environment_type if whole else app.delta_type
     lines = "\n".join(f"{number}. {fault}" for number, fault in enumerate(faults, 1))
     asked = user(REPAIR.format(faults=lines, type=shape.render()))
     constraint = JsonSchema(shape.schema(), "delta") if able else None
@@ -370,7 +370,7 @@ def _kept_delta(conversation: Conversation, read: ParsedReply) -> dict[str, Json
     if read.delta is not None:
         return {name: given for name, given in read.delta.items() if name != "response"}
     if conversation.app.reply == "environment":
-        return {field.name: conversation.state[field.name] for field in conversation.app.written}
+        return {field.name: conversation.state[field.name] for field in conversation.app.model_fields}
     return {}
 
 
@@ -387,5 +387,5 @@ def _warnings(response: Response, read: ParsedReply) -> tuple[str, ...]:
     elif not read.answer.strip() and not said:
         said.append("the model said nothing")
     if read.delta is None:
-        said.append(f"the state was left as it was: {'; '.join(read.faults[:3])}")
+        said.append(f"the state was left as it was: {'; '.join(read.problems[:3])}")
     return tuple(said)

@@ -271,7 +271,7 @@ class _Opening:
         if name not in self._opened:
             if len(self._opened) >= MOST_OPENED:
                 self._opened.clear()
-            self._opened[name] = self.app.opened(self._params | params)
+            self._opened[name] = self.app.with_params(self._params | params)
         return self._opened[name]
 
 

@@ -490,7 +490,7 @@ def _diff(result: DiffResult) -> Json:
 
     lines: list[Json] = [line for line in ndiff(result.before_lines, result.after_lines) if line[0] in "+-"]
     moved: list[Json] = [
-        {"path": format_path(each.place), "kind": each.kind, "before": each.before, "after": each.after}
+        {"path": format_path(each.path), "kind": each.kind, "before": each.before, "after": each.after}
         for each in result.changes
     ]
     return {"before": result.before, "after": result.after, "state": moved, "text": lines}

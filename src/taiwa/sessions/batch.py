@@ -432,7 +432,7 @@ def said_before(talk: Session, rows: Iterable[BatchInput]) -> tuple[str, ...]:
     Raises:
         InputError: something else was said after them.
     """
-    if talk.conversation.fresh:
+    if talk.conversation.new_nodes:
         return ()
     nodes = talk.repository.store.nodes
     turns = [name for name, node in nodes.path(talk.conversation.tip) if node.kind == "turn"][::-1]

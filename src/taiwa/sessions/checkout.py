@@ -12,7 +12,7 @@ from taiwa.apps.catalog import load_source
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, PastTurn, advance, apply_nodes, begin, change_app, edit_state
 from taiwa.conversation.state import State
-from taiwa.conversation.state_paths import ABSENT, Missing, StatePath, format_path, get_path
+from taiwa.conversation.state_paths import MISSING, Missing, StatePath, format_path, get_path
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Tool
@@ -174,11 +174,11 @@ class Repository:
         Raises:
             ConflictError: somebody else moved the session; nothing of theirs is overwritten.
         """
-        app, fresh = conversation.app, conversation.fresh
+        app, fresh = conversation.app, conversation.new_nodes
         self._apps.setdefault(app.hash, app)
         apps = (app.source,) if any(node.kind in {"root", "app"} for node in fresh) else ()
         self.store.commit(session, fresh, expected=expected, reason=why, run=run, apps=apps)
-        settled = replace(conversation, fresh=())
+        settled = replace(conversation, new_nodes=())
         if settled.count and settled.count % SNAPSHOT_EVERY == 0:
             self.store.snapshots.put(settled.tip, _snapshot(settled))
         return settled
@@ -226,7 +226,7 @@ class Repository:
             InputError: nothing stands there.
         """
         found: ValueOrigin | None = None
-        held: Json | Missing = ABSENT
+        held: Json | Missing = MISSING
         for stop in self.walk(tip):
             now = get_path(dict(stop.after.state), place)
             if not isinstance(now, Missing) and (isinstance(held, Missing) or now != held):
@@ -241,7 +241,7 @@ class Repository:
     def _root(self, name: str, root: Node) -> Conversation:
         if root.kind != "root":
             raise CorruptError(f"node {name[:12]} has no parent and is no root")
-        return replace(begin(self.app(root.app)), fresh=())
+        return replace(begin(self.app(root.app)), new_nodes=())
 
     def _restored(self, tip: str, held: Json) -> Conversation:
         match held:

@@ -83,7 +83,7 @@ class TurnInput:
     @property
     def follows(self) -> str | None:
         """The node that the turn follows, None where no store has it yet."""
-        return None if self.base.fresh else self.base.tip
+        return None if self.base.new_nodes else self.base.tip
 
     @property
     def expected(self) -> str | None:
@@ -164,7 +164,7 @@ class ActiveTurn:
         settled = self.repository.commit(self.session, after, expected=said.expected, why=said.why, run=self.run)
         if self.looking is not None:
             self.looking.claim(self.repository.store, self.session)
-        parent = said.follows or after.fresh[0].hash
+        parent = said.follows or after.new_nodes[0].hash
         result = TurnResult(
             reply.text, reply.delta, reply.warnings, self.session, settled.tip, parent, spent, self._ask(reply)
         )
@@ -197,7 +197,7 @@ def begin_turn(
         tip = _tip(repository, session)
         if tip != said.expected:
             raise ConflictError(conflict_message(session, tip, said.expected))
-        if base.fresh:
+        if base.new_nodes:
             store.nodes.put_app(base.app.source)
         asked: dict[str, Json] = {} if looking is None else {"turn_options": record(looking.options)}
         recorded = options.to_json() | said.to_json() | asked

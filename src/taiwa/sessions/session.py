@@ -124,7 +124,7 @@ class Session:
         Raises:
             InputError: there are not so many turns.
         """
-        if self.conversation.fresh:
+        if self.conversation.new_nodes:
             raise InputError("there is no turn yet")
         return self.repository.turn(self.conversation.tip, turns)[1].user or ""
 
@@ -134,7 +134,7 @@ class Session:
         Raises:
             InputError: there are not so many turns.
         """
-        if self.conversation.fresh:
+        if self.conversation.new_nodes:
             raise InputError("there is no turn yet")
         base = self.repository.checkout(self.repository.before_turn(self.conversation.tip, turns))
         return self._play(self._turn(TurnInput(base, text, why, self.conversation.tip)))
@@ -169,7 +169,7 @@ class Session:
         return self.conversation
 
     def _begun(self) -> None:
-        if self.conversation.fresh:
+        if self.conversation.new_nodes:
             with self.repository.store.transaction():
                 self.session = self._given or self.repository.new_name(self.app)
                 self.conversation = self.repository.commit(self.session, self.conversation, expected=None, why="begin")
@@ -189,7 +189,7 @@ class Session:
 
     def _turn(self, said: TurnInput) -> ActiveTurn:
         self._limits()
-        name = self._given if said.base.fresh else self.session
+        name = self._given if said.base.new_nodes else self.session
         turn = begin_turn(self.repository, name, said, self.priced_model, self.options)
         self.session = turn.session
         return turn
@@ -296,7 +296,7 @@ def open(
     if session and repository.store.refs.has(session):
         start = repository.at(session)
     else:
-        start = repository.start((load_app(app) if isinstance(app, str) else app).opened(params or {}))
+        start = repository.start((load_app(app) if isinstance(app, str) else app).with_params(params or {}))
     priced_model = open_priced_model(None if isinstance(model, str) else model, chosen, start.app)
     return Session(repository, session, start, priced_model, options=options)
 
