@@ -37,7 +37,7 @@ def asked(passage: Passage, model: ScriptedModel | None = None) -> tuple[Reply, 
     journal = Journal()
     asking = AskTurnOptions(ClarifyOptions(assess_by="no-model" if model is None else "auto", k=8))
     runtime = Runtime(model or scripted_model(), retriever=InMemoryRetriever((passage, OTHER)))
-    reply, _ = runtime.done(ask_turn(QUESTION, asking)(begin(APP)), journal).value
+    reply, _ = runtime.run_result(ask_turn(QUESTION, asking)(begin(APP)), journal).value
     return reply, tuple(entry.effect for entry in journal.entries if entry.effect is not None)
 
 

@@ -340,7 +340,7 @@ def test_a_limit_that_cannot_hold_ends_a_batch(
 
     assert stopped.code == 2
     assert [row["answer"] for row in stopped.rows] == ["a"]
-    assert "a cost limit cannot hold any longer" in stopped.err
+    assert "the cost limit can no longer be checked" in stopped.err
 
 
 @pytest.mark.parametrize("mode", ["fold", "map"])

@@ -97,7 +97,7 @@ def test_stopping_gathers_nested_two_thousand_deep_does_not_recurse(drive: Drive
         finally:
             closed.append(depth)
 
-    drive.hear(nest(2000), most=1, model=Echo(chunk=1))
+    drive.stream(nest(2000), most=1, model=Echo(chunk=1))
 
     assert closed == list(range(2001))
 

@@ -130,11 +130,11 @@ def test_a_handler_takes_the_place_of_an_edge(drive: Drive) -> None:
 @pytest.mark.parametrize(
     ("program", "complaint"),
     [
-        (lambda: ask("hi"), "give `model=`"),
-        (lambda: perform(GetCapabilities()), "give `model=`"),
+        (lambda: ask("hi"), "pass the runtime `model=`"),
+        (lambda: perform(GetCapabilities()), "pass the runtime `model=`"),
         (lambda: perform(Retrieve("hi")), "`retriever=`"),
-        (lambda: perform(Double(1)), "nothing handles Double"),
-        (lambda: repeat_effect("no effect"), "nothing handles str"),
+        (lambda: perform(Double(1)), "no handler for effect Double"),
+        (lambda: repeat_effect("no effect"), "no handler for effect str"),
     ],
 )
 def test_an_edge_that_is_missing_is_named(drive: Drive, program: object, complaint: str) -> None:
@@ -171,7 +171,7 @@ class Broken:
         return self._gives  # type: ignore[return-value]  # pyright: ignore[reportReturnType]  # that is what is wrong with it
 
 
-@pytest.mark.parametrize(("gives", "told"), [(ValueError("secret"), "ValueError: secret"), ("text", "gave a str")])
+@pytest.mark.parametrize(("gives", "told"), [(ValueError("secret"), "ValueError: secret"), ("text", "returned a str")])
 def test_what_breaks_in_a_tool_is_told_to_people_alone(drive: Drive, gives: object, told: str) -> None:
     journal = Journal()
 
@@ -318,5 +318,5 @@ def test_an_asynchronous_handler_has_no_place_in_a_blocking_run() -> None:
     async def double(effect: Double) -> int:
         return effect.number * 2
 
-    with pytest.raises(ConfigError, match="the handler of Double is asynchronous: run the program on an AsyncRuntime"):
+    with pytest.raises(ConfigError, match="the handler of Double is asynchronous; run the program on an AsyncRuntime"):
         Runtime(handlers={Double: double}).run(perform(Double(1)))

@@ -123,7 +123,7 @@ def test_what_is_said_to_be_enforced_is(model: HttpModel, name: str) -> None:
     assert found
 
     for data, enforcement in found:
-        assert enforcement.way == "response_format"
+        assert enforcement.method == "response_format"
         assert not enforcement.checked
         assert not faults(HELD[name], data)
 

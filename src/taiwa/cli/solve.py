@@ -382,7 +382,7 @@ class Trace:
 
 
 def _response_to_json(response: "Response") -> dict[str, Json]:
-    usage, bound = response.usage, response.at_most
+    usage, bound = response.usage, response.max_usage
     calls: list[Json] = [{"tool": call.name, "arguments": call.arguments} for call in response.message.tool_calls]
     return {
         "text": response.text,

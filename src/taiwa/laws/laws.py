@@ -129,7 +129,7 @@ def resumes(phrase: ProgramTerm, state: Json, oracle: Callable[[], Oracle]) -> N
 def reload_entries(journal: Journal) -> Iterator[Entry]:
     """Yield the entries as a store returns them."""
     for entry in journal.entries:
-        yield Entry.revive(json.loads(canonical(entry.record())))
+        yield Entry.restore(json.loads(canonical(entry.record())))
 
 
 def program_laws() -> Iterator[Law]:

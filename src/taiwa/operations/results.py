@@ -645,7 +645,7 @@ def enforcement_to_json(enforcement: Enforcement | None) -> dict[str, Json] | No
     if enforcement is None:
         return None
     return {
-        "method": enforcement.way,
+        "method": enforcement.method,
         "enforced": list(enforcement.enforced),
         "promised": list(enforcement.promised),
         "checked": list(enforcement.checked),

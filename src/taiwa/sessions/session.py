@@ -92,7 +92,7 @@ class Session:
         """
         turn = self._turn(TurnInput(self.conversation, text))
         with self._billed(turn):
-            done = self._runtime(turn).done(turn.program, turn.journal)
+            done = self._runtime(turn).run_result(turn.program, turn.journal)
         return self._settle(turn, done)
 
     def stream(self, text: str) -> Iterator[TurnEvent]:
@@ -103,7 +103,7 @@ class Session:
         """As `say`, on an event loop."""
         turn = self._turn(TurnInput(self.conversation, text))
         with self._billed(turn):
-            done = await self._async_runtime(turn).done(turn.program, turn.journal)
+            done = await self._async_runtime(turn).run_result(turn.program, turn.journal)
         return self._settle(turn, done)
 
     def astream(self, text: str) -> AsyncIterator[TurnEvent]:

@@ -455,7 +455,7 @@ class ConstraintEncoder:
         worded = self._grammar(_of_regex(pattern, begun), "schema")
         every = tuple(dict.fromkeys(clause(pointer, keyword) for pointer, _, keyword in clauses(schema)))
         known = bool(worded.enforcement.enforced)
-        told = Enforcement(worded.enforcement.way, every if known else (), () if known else every)
+        told = Enforcement(worded.enforcement.method, every if known else (), () if known else every)
         return EncodedConstraint(worded.fields, told)
 
 

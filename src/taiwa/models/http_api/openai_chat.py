@@ -68,9 +68,9 @@ def encode_questions(model: str, request: Request, asked: Questions) -> WireRequ
     Raises:
         InputError: the wire has no room for the questions, or the text is not valid Unicode.
     """
-    if not 1 <= len(asked.asked) <= MOST_QUESTIONS:
-        raise InputError(f"a request asks 1 to {MOST_QUESTIONS} questions, not {len(asked.asked)}")
-    questions: dict[str, Json] = {name: _question(name, each) for name, each in asked.asked}
+    if not 1 <= len(asked.questions) <= MOST_QUESTIONS:
+        raise InputError(f"a request asks 1 to {MOST_QUESTIONS} questions, not {len(asked.questions)}")
+    questions: dict[str, Json] = {name: _question(name, each) for name, each in asked.questions}
     body: dict[str, Json] = {"model": model, "state": _state(request.messages), "questions": questions}
     return WireRequest(PATH, written(body), (("content-type", "application/json"),))
 
