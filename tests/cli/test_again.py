@@ -175,7 +175,7 @@ def test_a_turn_of_a_conversation_that_went_on_is_not_put_behind_it(talked: Taiw
     done = talked("resume")
 
     assert done.code == 2
-    assert "chat-1 has moved on since its turn was cut off; say it again: 'three'" in done.err
+    assert "chat-1 has moved since its turn was interrupted; repeat the turn: 'three'" in done.err
     assert len(speaker.requests) == 1
 
 

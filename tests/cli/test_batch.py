@@ -130,7 +130,7 @@ def test_rows_that_failed_before_are_not_said_out_of_turn(
     again = taiwa("batch", "chat", file, "--mode", "fold", "--resume")
 
     assert [row["answer"] for row in again.rows] == [None, "b", "c"]
-    assert "has gone on without it" in again.rows[0]["error"]["message"]
+    assert "continued without it" in again.rows[0]["error"]["message"]
     assert len(speaker.requests) == 1
 
 
@@ -146,7 +146,7 @@ def test_a_fold_does_not_go_on_with_a_conversation_that_went_elsewhere(
     again = taiwa("batch", "chat", file, "--mode", "fold", "--resume")
 
     assert again.code == 2
-    assert "chat-lines holds a turn that is no row of this batch ('something else')" in again.err
+    assert "chat-lines holds a turn that is not a row of this batch ('something else')" in again.err
 
 
 def test_a_fold_does_not_go_on_with_other_params(taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]) -> None:

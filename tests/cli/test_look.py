@@ -59,7 +59,7 @@ def test_every_value_that_was_is_told(talked: Taiwa) -> None:
         (("state", "set", "turns", "7"), "is computed (turn_count) and cannot be set"),
         (("state", "set", "dictionary", "7"), "the value does not fit"),
         (("state", "set", "dictionary.文.x", "7"), "'x' not found in"),
-        (("why", "dictionary.犬"), "nothing stands at dictionary.犬"),
+        (("why", "dictionary.犬"), "no value at dictionary.犬"),
         (("why", ""), "the path is empty"),
     ],
 )

@@ -24,7 +24,7 @@ from taiwa.models.pricing import Prices
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions.checkout import SNAPSHOT_EVERY, Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
-from taiwa.sessions.replay import replayed, rerun
+from taiwa.sessions.replay import replay_history, rerun
 from taiwa.sessions.session import Session
 from taiwa.store import Store
 
@@ -249,7 +249,7 @@ def test_a_cost_limit_does_not_hold_where_a_call_did_not_say_what_it_cost(store:
     face(talk, "one")
     face(talk, "two")
 
-    with pytest.raises(ConfigError, match="usage of no call"):
+    with pytest.raises(ConfigError, match="does not report usage"):
         face(talk, "three")
 
     assert talk.conversation.count == 2
@@ -337,9 +337,9 @@ def test_replay_uses_every_recorded_answer_and_no_model(store: Store) -> None:
         talk.say(word)
     talk.set_state({"dictionary": {}})
 
-    rows = tuple(replayed(talk.repository, "t"))
+    rows = tuple(replay_history(talk.repository, "t"))
 
-    assert [(row.kind, row.fault) for row in rows] == [
+    assert [(row.kind, row.difference) for row in rows] == [
         ("root", ""), ("turn", ""), ("turn", ""), ("turn", ""), ("edit", ""),
     ]  # fmt: skip
     assert sum(row.calls for row in rows) >= len(answers)
@@ -412,7 +412,7 @@ def exported(store: Store, **forged: object) -> list[str]:
     [
         ({"state": "0" * 32}, "leads to another state than it recorded"),
         ({"delta": {"dictionary": {"x": "2"}}}, "leads to another state than it recorded"),
-        ({"delta": ["dictionary"]}, "its delta is no table but a list"),
+        ({"delta": ["dictionary"]}, "its delta must be an object, got list"),
     ],
 )
 def test_a_history_that_leads_nowhere_is_not_imported(store: Store, forged: dict[str, object], complaint: str) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from taiwa.conversation.app import App
     from taiwa.operations.ask import AskOptions
     from taiwa.sessions.session import Session
-    from taiwa.sessions.users import People
+    from taiwa.sessions.users import UserProfiles
 
 __all__ = ["ask", "user"]
 
@@ -166,10 +166,10 @@ def user() -> None:
     """
 
 
-def _people(shared: Flags) -> "People":
-    from taiwa.sessions.users import People
+def _people(shared: Flags) -> "UserProfiles":
+    from taiwa.sessions.users import UserProfiles
 
-    return People(shared.repository().store)
+    return UserProfiles(shared.repository().store)
 
 
 @user.command("list")
@@ -218,7 +218,7 @@ def show_(shared: Flags, name: str) -> None:
 def set_(shared: Flags, name: str, facts: tuple[str, ...], file: Path | None) -> None:
     """Set facts of NAME, `language`, or thresholds such as `asking`. `KEY=` deletes a fact."""
     from taiwa.ask.types import UserProfile
-    from taiwa.sessions.users import changed, load_profile
+    from taiwa.sessions.users import load_profile, set_profile_value
 
     people = _people(shared)
     found = people.get(name) if people.has(name) else UserProfile(name)
@@ -226,7 +226,7 @@ def set_(shared: Flags, name: str, facts: tuple[str, ...], file: Path | None) ->
         found = load_profile(file)
     found = replace(found, name=name)
     for key, value in read_params(facts).items():
-        found = changed(found, key, value)
+        found = set_profile_value(found, key, value)
     people.put(replace(found, name=name))
     if shared.as_json:
         emit(_profile(people.get(name)))
@@ -245,7 +245,7 @@ def tell_(shared: Flags, name: str, verdict: str, asked: bool) -> None:
 
     meant = read_verdict(verdict)
     asked = asked or meant == "should_not_have_asked"
-    found = _people(shared).tell(name, Feedback(meant, asked))
+    found = _people(shared).add_feedback(name, Feedback(meant, asked))
     if shared.as_json:
         emit({"user": found.name, "verdict": meant, "learnt": _learnt(found)})
     else:

@@ -391,7 +391,7 @@ def _edit(repl: Repl, rest: str) -> None:
     if text:
         repl.turn(repl.talk.edit(text, turns=turns), f"/edit {turns} {text}")
     else:
-        repl.offered = f"/edit {turns} {repl.talk.said(turns)}"
+        repl.offered = f"/edit {turns} {repl.talk.last_turn_text(turns)}"
 
 
 def _fork(repl: Repl, rest: str) -> None:
@@ -480,7 +480,7 @@ def _verdict(repl: Repl, text: str) -> None:
     """Store the user's verdict on the last turn, and print its effect."""
     from taiwa.ask.result import AskResult
     from taiwa.ask.types import Feedback, read_verdict
-    from taiwa.sessions.users import People
+    from taiwa.sessions.users import UserProfiles
 
     talk = repl.talk
     verdict = read_verdict(text)
@@ -488,10 +488,10 @@ def _verdict(repl: Repl, text: str) -> None:
     name = str(talk.app.values.get("user") or "")
     if ask is None:
         raise InputError(_("only turns of an app that searches documents can be rated: taiwa chat ask"))
-    people = People(talk.repository.store)
+    people = UserProfiles(talk.repository.store)
     if not people.has(name):
         raise InputError(_("feedback is stored for a user: taiwa user set NAME, then taiwa chat ask -p user=NAME"))
-    person = people.tell(name, Feedback(verdict, ask.act_name == "ask", talk.conversation.tip))
+    person = people.add_feedback(name, Feedback(verdict, ask.act_name == "ask", talk.conversation.tip))
     tell(_("recorded; how welcome questions back are: {welcome}", welcome=f"{person.patience.mean:.0%}"))
 
 

@@ -116,14 +116,14 @@ def replay(shared: Flags, revision: str) -> None:
     taiwa replay chat-1~3 -v
     """
     from taiwa.operations.results import to_json
-    from taiwa.sessions.replay import replayed
+    from taiwa.sessions.replay import replay_history
 
-    rows = tuple(replayed(shared.repository(), revision))
-    wrong = [row for row in rows if row.fault]
+    rows = tuple(replay_history(shared.repository(), revision))
+    wrong = [row for row in rows if row.difference]
     if shared.as_json:
         emit(to_json(rows))
     elif shared.verbose or wrong:
-        lines = [(str(row.turn), row.hash[:12], row.kind, str(row.calls), row.fault or "ok") for row in rows]
+        lines = [(str(row.turn), row.hash[:12], row.kind, str(row.calls), row.difference or "ok") for row in rows]
         table(("turn", "node", "kind", "calls", "result"), lines, frozenset({0, 3}))
     if wrong:
         raise CorruptError(

@@ -16,7 +16,7 @@ from taiwa.kernel.usage_limits import RunUsage
 from taiwa.sessions.batch import BatchRow
 from taiwa.sessions.checkout import ValueOrigin
 from taiwa.sessions.durable_turn import TurnResult
-from taiwa.sessions.replay import Replayed
+from taiwa.sessions.replay import ReplayedNode
 from taiwa.sessions.stored_extract import TypedRow
 from taiwa.store import CallRecord, CostLine, Hit, Ref
 from taiwa.structured import Fix
@@ -520,20 +520,20 @@ def _value(entry: ValueEntry) -> Json:
     return {"node": entry.hash, "by": entry.by, "value": entry.value}
 
 
-@to_json.register(Replayed)
-def _replayed(row: Replayed) -> Json:
-    return {"node": row.hash, "kind": row.kind, "turn": row.turn, "calls": row.calls, "fault": row.fault}
+@to_json.register(ReplayedNode)
+def _replayed(row: ReplayedNode) -> Json:
+    return {"node": row.hash, "kind": row.kind, "turn": row.turn, "calls": row.calls, "fault": row.difference}
 
 
 @to_json.register(BatchRow)
 def _row(row: BatchRow) -> dict[str, Json]:
     return {
-        "index": row.given.index,
-        "id": row.given.id,
+        "index": row.input.index,
+        "id": row.input.id,
         "session": row.session or None,
         "node": row.node or None,
         "parent": row.parent or None,
-        "text": row.given.text,
+        "text": row.input.text,
         "answer": row.answer,
         "delta": row.delta,
         "state": row.state,
@@ -547,9 +547,9 @@ def _row(row: BatchRow) -> dict[str, Json]:
 @to_json.register(TypedRow)
 def _typed_row(row: TypedRow) -> dict[str, Json]:
     return {
-        "index": row.given.index,
-        "id": row.given.id,
-        "text": row.given.text,
+        "index": row.input.index,
+        "id": row.input.id,
+        "text": row.input.text,
         "value": row.value,
         "attempts": [attempt_to_json(each) for each in row.attempts],
         "usage": usage_to_json(row.spent),
