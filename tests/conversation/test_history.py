@@ -1,4 +1,4 @@
-"""Nodes and what a conversation is after them: one way forward, whoever goes it."""
+"""Nodes, and the conversation after them, live and reloaded."""
 
 from dataclasses import replace
 
@@ -92,7 +92,7 @@ def test_an_edit_is_a_node_of_its_own() -> None:
         edit_state(before, {"nothing": 1})
 
 
-def test_a_fold_keeps_the_state_and_the_turns_it_names() -> None:
+def test_a_summary_keeps_the_state_and_the_turns_it_names() -> None:
     before = talked(FRIEND, ("a", "1", {"mood": "fine"}), ("b", "2", {}), ("c", "3", {}))
     first, _, last = before.turns
 

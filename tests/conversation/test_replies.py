@@ -1,4 +1,4 @@
-"""Reading a reply, and showing it while it comes."""
+"""Parsing a reply, and showing it while it streams."""
 
 import json
 from collections.abc import Iterable
@@ -48,14 +48,14 @@ def shown(of: App, pieces: Iterable[str]) -> str:
 
 
 @given(answers, deltas)
-def test_what_was_said_is_read_back_and_only_trailing_space_is_lost(answer: str, delta: dict[str, Json]) -> None:
+def test_a_formatted_reply_is_parsed_back_without_trailing_space(answer: str, delta: dict[str, Json]) -> None:
     read = parse_reply(TEXT, format_reply(TEXT, answer, delta))
 
     assert (read.answer, read.delta, read.problems) == (answer.rstrip(), delta, ())
 
 
 @given(answers, deltas)
-def test_what_was_said_as_json_is_read_back_whole(answer: str, delta: dict[str, Json]) -> None:
+def test_a_formatted_json_reply_is_parsed_back(answer: str, delta: dict[str, Json]) -> None:
     read = parse_reply(JSON, format_reply(JSON, answer, delta))
 
     assert (read.answer, read.delta, read.problems) == (answer, delta, ())

@@ -1,4 +1,4 @@
-"""The state of a conversation: by reducers, by a whole new object, by a person's hand, by another app."""
+"""The state of a conversation after deltas, environments, edits and changes of app."""
 
 import copy
 
@@ -30,7 +30,7 @@ def test_a_state_begins_with_what_its_fields_say() -> None:
     }  # fmt: skip
 
 
-def test_a_delta_moves_the_fields_that_it_names_and_derived_fields_always_move() -> None:
+def test_a_delta_changes_the_fields_it_names_and_computed_fields_always_change() -> None:
     before = initial_state(FIELDS)
     kept = copy.deepcopy(before)
 
@@ -51,7 +51,7 @@ def test_a_whole_environment_takes_the_place_of_the_old_one() -> None:
     assert after == {"topics": ["go"], "dictionary": {}, "mood": "fine", "turns": 3}
 
 
-def test_a_model_cannot_write_what_the_program_derives() -> None:
+def test_a_model_cannot_write_a_computed_field() -> None:
     after = replace_state(FIELDS, initial_state(FIELDS), {"turns": 99, "mood": "fine"}, NOW)
 
     assert after["turns"] == 3

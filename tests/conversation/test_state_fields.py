@@ -1,4 +1,4 @@
-"""What a field may be: whatever the loader lets through can be folded and still has its type."""
+"""Checks of fields: a valid field keeps its type under every delta."""
 
 import pytest
 from hypothesis import given

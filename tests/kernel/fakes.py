@@ -1,4 +1,4 @@
-"""Edges for tests of the kernel: a model that echoes, a clock that is set by hand, and one face for both drivers."""
+"""Models, clocks and tools for tests of the kernel, and one interface to both runtimes."""
 
 import asyncio
 import threading

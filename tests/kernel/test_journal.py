@@ -240,7 +240,7 @@ def test_an_error_that_is_none_of_ours_is_still_an_error_when_it_comes_from_a_st
     assert replay(program(), Journal(stored(journal))) == "ValueError: will fail"
 
 
-def test_partial_answers_are_kept_with_their_error(drive: Drive) -> None:
+def test_a_partial_answer_is_recorded_with_its_error(drive: Drive) -> None:
     journal = Journal()
     with pytest.raises(ValueError, match="will fail"):
         drive.run(ask("will fail"), journal, model=Echo(chunk=4))
@@ -289,7 +289,7 @@ def test_a_resumed_run_shows_an_answer_as_its_watcher_would(drive: Drive) -> Non
     assert shown(drive.stream(program(), Journal(stored(journal)), model=Echo())) == "a ...!."
 
 
-def test_a_replay_shows_nothing_and_tells_nobody(drive: Drive) -> None:
+def test_a_replay_shows_nothing_and_notifies_no_observer(drive: Drive) -> None:
     journal = recorded(drive)
     before = len(journal.entries)
 

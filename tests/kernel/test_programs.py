@@ -103,7 +103,7 @@ def test_a_quote_is_the_price_of_a_usage_and_unknown_without_prices(drive: Drive
     assert drive.run(program(), model=Echo()) is None
 
 
-def test_what_is_told_reaches_observers_and_the_program_goes_on(drive: Drive) -> None:
+def test_notices_reach_observers_and_the_program_continues(drive: Drive) -> None:
     seen: list[object] = []
 
     def program() -> Program[str]:
@@ -172,7 +172,7 @@ class Broken:
 
 
 @pytest.mark.parametrize(("gives", "told"), [(ValueError("secret"), "ValueError: secret"), ("text", "returned a str")])
-def test_what_breaks_in_a_tool_is_told_to_people_alone(drive: Drive, gives: object, told: str) -> None:
+def test_the_trace_of_a_failed_tool_is_hidden_from_the_model(drive: Drive, gives: object, told: str) -> None:
     journal = Journal()
 
     with pytest.raises(ToolError) as caught:
@@ -314,7 +314,7 @@ def test_a_call_that_names_a_tool_is_counted_before_it_is_known(drive: Drive) ->
         drive.run(program(), limits=UsageLimits(tool_calls=2))
 
 
-def test_an_asynchronous_handler_has_no_place_in_a_blocking_run() -> None:
+def test_a_blocking_run_refuses_an_asynchronous_handler() -> None:
     async def double(effect: Double) -> int:
         return effect.number * 2
 

@@ -1,4 +1,4 @@
-"""What a person sees of a run while it runs, and what happens when they look away."""
+"""What a run streams, and what happens when the stream is closed."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -70,7 +70,7 @@ class Upper:
         return WatchResult("(answered)")
 
 
-def test_words_come_as_they_are_said_and_done_comes_last(drive: Drive) -> None:
+def test_text_streams_as_it_arrives_and_the_result_comes_last(drive: Drive) -> None:
     def program() -> Program[str]:
         first = yield from ask("one")
         yield from notify("between")
@@ -99,7 +99,7 @@ def test_who_only_waits_for_the_end_gets_the_value_the_bill_and_the_journal(driv
     assert [entry.kind for entry in done.journal.entries] == ["complete"]
 
 
-def test_a_note_is_heard_before_the_effect_that_follows_it(drive: Drive) -> None:
+def test_a_notice_is_streamed_before_the_next_effect(drive: Drive) -> None:
     order: list[str] = []
 
     def slow(_: Double) -> int:
@@ -115,7 +115,7 @@ def test_a_note_is_heard_before_the_effect_that_follows_it(drive: Drive) -> None
     assert order == []
 
 
-def test_notes_of_a_program_without_other_effects_are_heard(drive: Drive) -> None:
+def test_notices_of_a_program_without_other_effects_are_streamed(drive: Drive) -> None:
     def program() -> Program[str]:
         yield from notify("a")
         yield from notify("b")
@@ -126,7 +126,7 @@ def test_notes_of_a_program_without_other_effects_are_heard(drive: Drive) -> Non
     assert streamed[:-1] == [Notice("a"), Notice("b")]
 
 
-def test_thoughts_are_kept_and_not_shown(drive: Drive) -> None:
+def test_thinking_is_recorded_and_not_shown(drive: Drive) -> None:
     response = Response(user("").__class__("assistant", (Thinking("hm"), *user("yes").parts)))
 
     streamed = drive.stream(perform(Complete(Request((user("?"),)))), model=scripted_model(response))
@@ -157,7 +157,7 @@ def test_an_answer_that_was_cut_is_of_unknown_cost(drive: Drive) -> None:
     assert streamed[-1].spent.cost is None
 
 
-def test_what_came_behind_a_cut_in_the_same_piece_is_kept_apart(drive: Drive) -> None:
+def test_text_behind_a_cut_in_the_same_chunk_is_discarded_separately(drive: Drive) -> None:
     streamed = drive.stream(watched("a <stop> b", lambda: CutAt("<stop>")), model=Echo())
 
     assert isinstance(streamed[-1], RunResult)
@@ -249,7 +249,7 @@ def test_an_iterator_that_is_never_begun_asks_nothing(drive: Drive) -> None:
     assert model.asked == ([] if drive.kind == "blocking" else ["a"])
 
 
-def test_an_error_comes_after_what_was_heard_before_it(drive: Drive) -> None:
+def test_an_error_comes_after_the_text_before_it(drive: Drive) -> None:
     streamed: list[object] = []
 
     with pytest.raises(ValueError, match="will fail"):
@@ -258,7 +258,7 @@ def test_an_error_comes_after_what_was_heard_before_it(drive: Drive) -> None:
     assert shown(streamed) == "will fail!"
 
 
-def test_observers_hear_every_event_in_the_order_in_which_they_were_given(drive: Drive) -> None:
+def test_observers_receive_every_event_in_their_order(drive: Drive) -> None:
     streamed: list[tuple[str, str]] = []
 
     def observer(name: str) -> Callable[[Event], None]:
@@ -274,7 +274,7 @@ def test_observers_hear_every_event_in_the_order_in_which_they_were_given(drive:
     assert streamed == [(name, kind) for kind in kinds for name in ("first", "second")]
 
 
-def test_observers_are_told_where_an_effect_stands_and_what_came_of_it(drive: Drive) -> None:
+def test_observers_receive_the_position_and_the_result_of_an_effect(drive: Drive) -> None:
     streamed: list[Event] = []
 
     drive.run(gather([ask("a")]), model=Echo(), observers=[streamed.append])
@@ -336,7 +336,7 @@ def test_an_interrupt_ends_the_answer_and_the_program_goes_on_with_what_it_has()
     assert journal.entries[0].answer == first
 
 
-def test_an_interrupt_ends_the_run_where_nothing_else_was_wished() -> None:
+def test_an_interrupt_ends_the_run_by_default() -> None:
     model, closed = Interrupted(), list[str]()
 
     def program() -> Program[object]:

@@ -1,4 +1,4 @@
-"""Nothing on disk depends on what a class is called or where it stands: tags and field names are the format, and only grow."""
+"""The format on disk is tags and field names, independent of class and module names; it only grows."""
 
 import json
 import subprocess

@@ -57,7 +57,7 @@ def test_a_tool_of_one_s_own_is_handed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "mend"), [("calculater", "did you mean 'calculator'"), ("oracle", r"TurnOptions\(tools=\(oracle,\)\)")]
 )
-def test_a_tool_that_is_not_there_is_told_before_anything_is_asked(tmp_path: Path, name: str, mend: str) -> None:
+def test_an_unknown_tool_is_reported_before_any_call(tmp_path: Path, name: str, mend: str) -> None:
     model = scripted_model("never")
     talk = taiwa.open(app(name), model=model, store=tmp_path / "s.db")
 

@@ -1,4 +1,4 @@
-"""A person as a YAML file: what may stand in it, and what an error says."""
+"""A user profile as a YAML file: its keys, and its errors."""
 
 from pathlib import Path
 
@@ -67,7 +67,7 @@ def test_an_empty_text_takes_a_fact_out_and_a_threshold_back() -> None:
         ("office", "x" * 501, "at most 500"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_told_with_what_can(key: str, text: str, words: str) -> None:
+def test_an_invalid_value_is_reported_with_the_valid_ones(key: str, text: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         set_profile_value(NOBODY, key, text)
 

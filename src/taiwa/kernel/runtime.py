@@ -190,7 +190,8 @@ class BaseRuntime(Generic[M]):
         return self.model
 
     def _capabilities(self, _: GetCapabilities) -> frozenset[Capability]:
-        return cast("frozenset[Capability]", getattr(self.require_model(), "capabilities", frozenset()))
+        none: frozenset[Capability] = frozenset()
+        return cast("frozenset[Capability]", getattr(self.require_model(), "capabilities", none))
 
     def _call_tool(self, effect: CallTool) -> ToolResult:
         tool = self._tools.get(effect.name)

@@ -1,4 +1,4 @@
-"""Questions that are solved in runs that the store keeps."""
+"""Questions solved in stored runs."""
 
 from collections.abc import Iterator
 
@@ -87,7 +87,7 @@ def test_what_a_tool_gives_that_is_not_offered_is_stated_in_words() -> None:
     assert "molar_mass" not in text
 
 
-def test_there_are_only_so_many_examples() -> None:
+def test_more_shots_than_examples_are_refused() -> None:
     with pytest.raises(InputError, match=r"shots must be at most 34"):
         ReasonRun(TOOLS, shots=35).select_shots("stop")
 

@@ -1,4 +1,4 @@
-"""The prompt of a turn: a prefix that only grows, and blocks that nothing breaks out of."""
+"""The prompt of a turn: a prefix that only grows, and blocks that no text can close."""
 
 import json
 from collections.abc import Callable
@@ -84,7 +84,7 @@ def test_an_app_without_fields_only_adds_to_its_request(
 
 
 @given(said_turns, hostile, st.sampled_from(MODES))
-def test_after_a_fold_the_prefix_holds_again(
+def test_after_a_summary_the_prefix_is_stable_again(
     turns: list[tuple[str, str, dict[str, Json]]], summary: str, mode: ReplyMode
 ) -> None:
     conversation = talked(app(*FIELDS, reply=mode), *turns)
@@ -129,7 +129,7 @@ def test_users_and_models_words_are_passed_on_as_they_are(
 
 
 @given(hostile)
-def test_the_view_stands_last_in_a_block_of_its_own_and_is_not_kept(text: str) -> None:
+def test_the_state_view_comes_last_in_its_own_block_and_is_not_repeated(text: str) -> None:
     conversation = begin(app(*FIELDS))
 
     request = turn_request(conversation, text)
@@ -177,7 +177,7 @@ def test_examples_come_first_in_the_form_of_a_reply() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_model_is_told_the_form_of_its_reply_and_what_belongs_into_it(mode: ReplyMode) -> None:
+def test_the_prompt_states_the_form_of_a_reply_and_its_fields(mode: ReplyMode) -> None:
     head = words(turn_request(begin(app(*FIELDS, reply=mode)), "x"))[0][0]
 
     assert head.startswith("You are a friend.")
@@ -214,7 +214,7 @@ def test_long_lists_and_tables_show_their_newest_entries_and_say_so() -> None:
     assert view(reloaded(conversation)) == view(conversation)
 
 
-def test_a_view_is_bounded_even_where_no_bound_is_given() -> None:
+def test_the_state_view_is_bounded_by_default() -> None:
     conversation = talked(app(TOPICS), ("a", "b", {"topics": [f"t{number}" for number in range(200)]}))
 
     shown = view(conversation)
@@ -224,7 +224,7 @@ def test_a_view_is_bounded_even_where_no_bound_is_given() -> None:
 
 
 @given(st.data())
-def test_a_window_that_folds_in_chunks_keeps_the_prefix_between_folds(choices: st.DataObject) -> None:
+def test_a_window_cut_in_chunks_keeps_the_prefix_between_cuts(choices: st.DataObject) -> None:
     of = app(*FIELDS, window=WindowPolicy(4, 2))
     conversation, folds = begin(of), 0
     for number in range(10):

@@ -1,4 +1,4 @@
-"""Conversations that look things up: what they open and close, what they keep, and how a turn that was cut off goes on."""
+"""Sessions of the flow `ask`: what they open, close and store, and how an interrupted turn resumes."""
 
 import json
 import shutil
@@ -66,7 +66,7 @@ def test_a_conversation_is_opened_and_looked_into_by_its_parameters(tmp_path: Pa
     assert talk.conversation.count == 0
 
 
-def test_little_evidence_is_said_in_words_and_in_what_is_kept(tmp_path: Path) -> None:
+def test_little_evidence_is_stated_in_the_answer_and_recorded(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "store.db")
     talk = taiwa.open("ask", model=NoModel(), store=store)
 

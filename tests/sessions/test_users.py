@@ -1,4 +1,4 @@
-"""Persons in a store: taught by feedback, with what they said before, and nobody else's words."""
+"""User profiles in a store: learning from feedback, and texts of earlier sessions."""
 
 from collections.abc import Iterator
 
@@ -35,7 +35,7 @@ def test_a_person_comes_back_as_feedback_has_made_them(store: Store) -> None:
     assert people.get("ann") == ANN
 
 
-def test_what_was_learnt_is_not_kept_twice(store: Store) -> None:
+def test_learned_values_are_not_stored_twice(store: Store) -> None:
     people = UserProfiles(store)
     people.put(ANN)
     people.put(people.add_feedback("ann", Feedback("good", True)))
@@ -43,7 +43,7 @@ def test_what_was_learnt_is_not_kept_twice(store: Store) -> None:
     assert people.get("ann").patience.welcome == 3
 
 
-def test_nobody_is_named_with_those_who_are_there(store: Store) -> None:
+def test_an_unknown_user_is_reported_with_the_known_ones(store: Store) -> None:
     UserProfiles(store).put(ANN)
 
     assert not UserProfiles(store).has("bob")
@@ -51,14 +51,14 @@ def test_nobody_is_named_with_those_who_are_there(store: Store) -> None:
         UserProfiles(store).get("bob")
 
 
-def test_what_is_no_person_is_damage(store: Store) -> None:
+def test_a_record_that_is_not_a_profile_is_corruption(store: Store) -> None:
     store.users.put("ann", {"~": "text", "text": "x"})
 
     with pytest.raises(CorruptError, match="holds a Text where a UserProfile"):
         UserProfiles(store).get("ann")
 
 
-def test_a_persons_own_words_are_found_and_nobody_elses(store: Store) -> None:
+def test_only_the_texts_of_the_same_user_are_found(store: Store) -> None:
     people = UserProfiles(store)
     begin(store, "mine", "看護休暇は何日ありますか", "a room in Osaka", "child nursing leave in Osaka")
     begin(store, "theirs", "nursing leave secrets of Osaka")

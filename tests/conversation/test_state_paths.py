@@ -1,4 +1,4 @@
-"""Places in a state, and the differences of two states."""
+"""Paths into a state, and the differences of two states."""
 
 import pytest
 from hypothesis import given
@@ -44,7 +44,7 @@ def test_what_names_no_place_is_refused(text: str) -> None:
         parse_path(text)
 
 
-def test_differences_are_told_by_place() -> None:
+def test_differences_are_reported_by_path() -> None:
     after: Json = {"dictionary": {"文": "sentences"}, "topics": ["go", "tea"], "mood": "fine", "new": 0}
 
     assert list(diff_states(STATE, after)) == [

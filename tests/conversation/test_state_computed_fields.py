@@ -1,4 +1,4 @@
-"""What the program counts itself."""
+"""Computed fields."""
 
 import pytest
 from hypothesis import given
@@ -55,7 +55,7 @@ def test_tokens_are_estimated_by_width(text: str, tokens: int) -> None:
     assert estimate_tokens(text) == tokens
 
 
-def test_derived_fields_follow_the_conversation() -> None:
+def test_computed_fields_follow_the_conversation() -> None:
     fields = [StateField(name, computed=name) for name in COMPUTED_FIELDS]
 
     state = talked(app(*fields), ("Hello there", "Hi", {}), ("元気かい", "はい。", {})).state
@@ -65,7 +65,7 @@ def test_derived_fields_follow_the_conversation() -> None:
 
 @pytest.mark.parametrize("name", sorted(COMPUTED_FIELDS))
 @given(user=texts, answer=texts)
-def test_what_is_derived_can_be_stored(name: str, user: str, answer: str) -> None:
+def test_computed_values_can_be_stored(name: str, user: str, answer: str) -> None:
     first = COMPUTED_FIELDS[name].next(TurnContext(1, user, answer, COMPUTED_FIELDS[name].start))
 
     assert canonical(COMPUTED_FIELDS[name].next(TurnContext(2, user, answer, first)))

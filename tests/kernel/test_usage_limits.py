@@ -1,4 +1,4 @@
-"""No program outruns its limits, whatever it catches, and all strands share them."""
+"""Usage limits hold whatever a program catches, and all strands share them."""
 
 import asyncio
 import threading
@@ -93,7 +93,7 @@ def test_cost_is_limited_by_what_was_paid_so_far(drive: Drive) -> None:
 
 
 @pytest.mark.parametrize("price", [None, lambda _, __: None])
-def test_a_cost_limit_without_a_price_lets_nothing_be_asked(drive: Drive, price: Price | None) -> None:
+def test_a_cost_limit_without_a_price_refuses_every_call(drive: Drive, price: Price | None) -> None:
     model = Echo()
 
     with pytest.raises(ConfigError, match="the price of echo is unknown"):
@@ -154,7 +154,7 @@ def test_seconds_are_limited_before_an_effect(drive: Drive) -> None:
         drive.run(program(), clock=clock, handlers={Double: tick}, limits=UsageLimits(seconds=10))
 
 
-def test_seconds_are_limited_in_the_middle_of_an_answer_and_what_came_is_kept(drive: Drive) -> None:
+def test_the_time_limit_cuts_an_answer_and_records_its_part(drive: Drive) -> None:
     clock = Clock()
 
     def tick() -> None:

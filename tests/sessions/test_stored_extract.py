@@ -1,4 +1,4 @@
-"""Typed answers in a store: journaled as they come, and never paid for twice."""
+"""Stored extraction: journaled as it runs, and never paid for twice."""
 
 import asyncio
 from collections.abc import Iterable
@@ -70,7 +70,7 @@ def test_rows_come_in_their_order_with_their_bill(repository: Repository) -> Non
     assert {row.attempts[0].mode for row in found} == {"native"}
 
 
-def test_a_row_that_is_kept_comes_back_whole_and_asks_nobody(repository: Repository) -> None:
+def test_a_reused_row_is_rebuilt_without_a_call(repository: Repository) -> None:
     first = rows(repository, scripted_model(BAD, GOOD), ["2"])
     second = rows(repository, scripted_model(), ["2"], resume=True)
 

@@ -1,4 +1,4 @@
-"""An open conversation on both faces, with a real store."""
+"""Sessions with a real store, blocking and asynchronous."""
 
 import asyncio
 import json
@@ -61,7 +61,7 @@ def talk_with(store: Store, model: ScriptedModel, session: str = "t", options: T
     return Session(repository, session, start, PricedModel(model), options=options)
 
 
-def test_a_turn_answers_folds_its_delta_and_is_kept(store: Store, face: Face) -> None:
+def test_a_turn_is_answered_reduced_and_stored(store: Store, face: Face) -> None:
     talk = talk_with(store, scripted_model(turn("This is a sentence.", '{"dictionary":{"文":"sentence"}}')))
 
     said = face(talk, "文(sentence)です。")
@@ -284,7 +284,7 @@ def test_a_turn_that_was_stopped_half_way_can_be_resumed_at_once(store: Store) -
     assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
 
 
-def test_a_stream_that_nobody_reads_to_its_end_leaves_a_turn_to_resume(store: Store) -> None:
+def test_a_stream_that_is_closed_early_leaves_a_turn_to_resume(store: Store) -> None:
     talk = talk_with(store, scripted_model(turn("a long answer"), turn("another")))
     events = talk.stream("one")
     next(events)
@@ -359,7 +359,7 @@ def test_a_rerun_says_everything_again_on_a_new_branch(store: Store) -> None:
     assert [past.answer for past in Repository(store).at("t").turns] == ["a", "b"]
 
 
-def test_a_rerun_asks_nobody_when_its_name_is_taken(store: Store) -> None:
+def test_a_rerun_with_an_existing_name_makes_no_call(store: Store) -> None:
     talk = talk_with(store, scripted_model(turn("a")))
     talk.say("A")
     model = scripted_model(turn("x"))
@@ -415,7 +415,9 @@ def exported(store: Store, **forged: object) -> list[str]:
         ({"delta": ["dictionary"]}, "its delta must be an object, got list"),
     ],
 )
-def test_a_history_that_leads_nowhere_is_not_imported(store: Store, forged: dict[str, object], complaint: str) -> None:
+def test_a_history_with_an_invalid_node_is_not_imported(
+    store: Store, forged: dict[str, object], complaint: str
+) -> None:
     talk_with(store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}'))).say("one")
     other = Store.open(":memory:")
 
