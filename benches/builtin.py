@@ -98,10 +98,10 @@ def _answer(model: "BuiltinModel", question: str) -> int:
     from taiwa.flows.solve.solve import SolveOptions, solve
     from taiwa.kernel.messages import Sampling
     from taiwa.kernel.runtime import Runtime
-    from taiwa.tools import builtin
+    from taiwa.tools import builtin_tools
 
-    model.scribe().shelf.clear()
-    tools = [tool for name, tool in builtin().items() if name in ("calculator", "molar_mass", "stoichiometry")]
+    model.generator().prefix_cache.clear()
+    tools = [tool for name, tool in builtin_tools().items() if name in ("calculator", "molar_mass", "stoichiometry")]
     program = solve(
         question,
         [tool.spec for tool in tools],
@@ -117,10 +117,10 @@ def _theirs(take: Take) -> None:
 
     from benches.peers.eager import Eager
     from taiwa.models.builtin.model import DATA, load
-    from taiwa.models.builtin.network import loaded
+    from taiwa.models.builtin.network import load_weights
 
     torch.set_num_threads(1)
-    weights, ours = loaded(DATA / "weights.safetensors"), load().network
+    weights, ours = load_weights(DATA / "weights.safetensors"), load().network
     ids = [number * 7 % (weights.config.vocab - 300) + 270 for number in range(LONG)]
     gap = float(np.abs(Eager(weights).read(ids[:PROMPT]) - ours.start().read(ids[:PROMPT])).max())
     if gap > 1e-2:

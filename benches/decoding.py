@@ -18,7 +18,7 @@ from taiwa import constraints
 from taiwa.constraints import Vocabulary
 from taiwa.kernel.messages import JsonSchema, Sampling
 from taiwa.kernel.records import Json
-from taiwa.models.inprocess.decode_loop import Ending, Job, decode, decode_together
+from taiwa.models.inprocess.decode_loop import DecodeJob, DecodeResult, decode, decode_batch
 from taiwa.models.inprocess.prefix_cache import PrefixCache
 from taiwa.models.inprocess.transformers_network import Network
 
@@ -26,7 +26,7 @@ PROMPT = 64
 BASE = "transformers generate(), no constraint"
 OURS = "taiwa, own loop, constrained"
 FREE = "taiwa, own loop, no constraint"
-ASKED = "transformers generate() + taiwa's GuideMask"
+ASKED = "transformers generate() + taiwa's GuideLogitsProcessor"
 BOUNDS = {"69 M": (0.60, 8), "475 M (Qwen2.5-0.5B)": (0.75, 4)}
 WORKED = (400, 1600)
 """Tokens of instructions and worked examples before an answer; the prompts of MultiTool-CoT have more."""
@@ -74,7 +74,7 @@ CASES: tuple[tuple[dict[str, Json], Json], ...] = (
 )  # fmt: skip
 """Calls of functions and typed answers, each a schema and what is written under it."""
 
-Pipeline = Callable[[Script, dict[str, Json]], tuple[float, list[int], Ending | None]]
+Pipeline = Callable[[Script, dict[str, Json]], tuple[float, list[int], DecodeResult | None]]
 
 
 def main() -> None:
@@ -101,7 +101,7 @@ def main() -> None:
 def compared(subject: Subject, name: str, source: Network, bound: float, cases: Any) -> None:
     """Every pipeline on every text, in turn."""
     found: dict[str, list[tuple[float, float, bool]]] = {}
-    told: list[Ending] = []
+    told: list[DecodeResult] = []
     every = pipelines(source)
     for number, (schema, instance) in enumerate(cases):
         script = scripted(source.vocabulary, instance, number)
@@ -129,7 +129,7 @@ def compared(subject: Subject, name: str, source: Network, bound: float, cases: 
             ours=0.0 if key == OURS else median([c * 1e3 for c, *_ in found[OURS]]),
         )
     written = sum(len(ending.tokens) for ending in told)
-    forwards = sum(ending.forwards for ending in told)
+    forwards = sum(ending.passes for ending in told)
     subject.row(
         f"{name}: passes of the model per token",
         forwards / written,
@@ -164,9 +164,9 @@ def pipelines(source: Network) -> dict[str, Pipeline]:
 
 
 def masked(source: Network, schema: dict[str, Json]) -> Any:
-    from taiwa.models.inprocess.logits_processors import GuideMask
+    from taiwa.models.inprocess.logits_processors import GuideLogitsProcessor
 
-    return GuideMask(constraints.compile(JsonSchema(schema), source.vocabulary, whitespace="compact"))
+    return GuideLogitsProcessor(constraints.compile(JsonSchema(schema), source.vocabulary, whitespace="compact"))
 
 
 def generated(source: Network, script: Script, more: tuple[Any, ...]) -> tuple[float, list[int], None]:
@@ -184,16 +184,16 @@ def generated(source: Network, script: Script, more: tuple[Any, ...]) -> tuple[f
     return seconds, [token for token in tokens if token not in source.vocabulary.end], None
 
 
-def looped(source: Network, script: Script, schema: dict[str, Json] | None) -> tuple[float, list[int], Ending]:
+def looped(source: Network, script: Script, schema: dict[str, Json] | None) -> tuple[float, list[int], DecodeResult]:
     """By our own loop."""
     state = None
     if schema is not None:
         state = constraints.compile(JsonSchema(schema), source.vocabulary, whitespace="compact").start()
-    job = Job(script.prompt, source.vocabulary, len(script.wanted) + 1, state)
+    job = DecodeJob(script.prompt, source.vocabulary, len(script.wanted) + 1, state)
     start = time.process_time()
     *_, ending = decode(ScriptedTrack(source.start(), script), job)
     seconds = time.process_time() - start
-    assert isinstance(ending, Ending)
+    assert isinstance(ending, DecodeResult)
     return seconds, ending.tokens, ending
 
 
@@ -205,13 +205,13 @@ def outside(subject: Subject, source: Network) -> None:
         for again in range(3):
             inner = Clocked(source, script)
             state = constraints.compile(JsonSchema(schema), source.vocabulary, whitespace="compact").start()
-            job = Job(script.prompt, source.vocabulary, 400, state)
+            job = DecodeJob(script.prompt, source.vocabulary, 400, state)
             start = time.process_time()
             *_, ending = decode(inner, job)
             whole = time.process_time() - start
-            assert isinstance(ending, Ending)
+            assert isinstance(ending, DecodeResult)
             if again:
-                spent.append((whole - inner.seconds) / max(ending.forwards, 1) * 1e6)
+                spent.append((whole - inner.seconds) / max(ending.passes, 1) * 1e6)
     subject.median("outside the model, for each pass of it", spent, "µs", "mask, choice, forced tokens, text")
 
 
@@ -247,13 +247,13 @@ def _behind(source: Network, prompt: tuple[int, ...]) -> tuple[list[float], list
     again: list[float] = []
     for _ in range(5):
         shelf = PrefixCache(source, made.encode)
-        opened = shelf.open(prompt, "")
-        opened.track.read((*opened.unread, *made.encode(said)))
-        shelf.keep(opened.track, opened.prompt)
+        opened = shelf.take(prompt, "")
+        opened.sequence.read((*opened.unread, *made.encode(said)))
+        shelf.put_back(opened.sequence, opened.prompt)
 
         def go_on(shelf: PrefixCache = shelf) -> None:
-            going = shelf.open(prompt, whole)
-            going.track.read(going.unread)
+            going = shelf.take(prompt, whole)
+            going.sequence.read(going.unread)
 
         on.append(timed(go_on) * 1e3)
         again.append(timed(lambda: source.start().read((*prompt, *made.encode(whole)))) * 1e3)
@@ -265,18 +265,18 @@ def together(subject: Subject, source: Network) -> None:
     schema, _ = CASES[2]
     made = constraints.compile(JsonSchema(schema), source.vocabulary, whitespace="compact")
     prompt = source.vocabulary.encode("Two teas, please. ") * 8
-    jobs = [Job(prompt[-1:], source.vocabulary, 60, None, Sampling(1.0, seed=seed)) for seed in range(8)]
+    jobs = [DecodeJob(prompt[-1:], source.vocabulary, 60, None, Sampling(1.0, seed=seed)) for seed in range(8)]
     track = source.start()
     track.read(prompt[:-1])
     for name, state in (("no constraint", None), ("constrained", made)):
-        each = [Job(j.unread, j.vocabulary, j.room, state and state.start(), j.sampling) for j in jobs]
+        each = [DecodeJob(j.unread, j.vocabulary, j.room, state and state.start(), j.sampling) for j in jobs]
 
-        def side(each: list[Job] = each) -> None:
-            bundle = track.bundle(len(each))
+        def side(each: list[DecodeJob] = each) -> None:
+            bundle = track.batch(len(each))
             assert bundle is not None
-            list(decode_together(bundle, [again(job) for job in each]))
+            list(decode_batch(bundle, [again(job) for job in each]))
 
-        def after(each: list[Job] = each) -> None:
+        def after(each: list[DecodeJob] = each) -> None:
             for job in each:
                 list(decode(track.fork(), again(job)))
 
@@ -284,6 +284,6 @@ def together(subject: Subject, source: Network) -> None:
         subject.row(f"eight answers one after the other, {name}", timed(after) * 1e3, "ms", ours=own)
 
 
-def again(job: Job) -> Job:
+def again(job: DecodeJob) -> DecodeJob:
     """The same with a state of its own."""
-    return Job(job.unread, job.vocabulary, job.room, job.state and job.state.fork(), job.sampling)
+    return DecodeJob(job.unread, job.vocabulary, job.room, job.state and job.state.fork(), job.sampling)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from taiwa.constraints import Vocabulary
-from taiwa.models.inprocess.transformers_network import Network, NetworkTrack
+from taiwa.models.inprocess.transformers_network import Network, NetworkSequence
 
 __all__ = ["SHAPES", "Bonus", "Script", "ScriptedTrack", "network", "vocabulary"]
 
@@ -76,7 +76,7 @@ class Bonus:
 class ScriptedTrack:
     """The script under our own loop."""
 
-    def __init__(self, track: NetworkTrack, script: Script) -> None:
+    def __init__(self, track: NetworkSequence, script: Script) -> None:
         self._track = track
         self._script = script
 

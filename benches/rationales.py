@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from benches.measure import Subject
 from benches.tokens import PrefixCache, encoder
-from taiwa.apps.examples import built_in, results
+from taiwa.apps.examples import built_in_examples, results
 from taiwa.flows.solve.examples import ExampleCall, WorkedExample, render, select_examples, steps
 from taiwa.flows.solve.rationale import ToolMode
 from taiwa.flows.solve.solve import SolveOptions, solve
@@ -20,13 +20,13 @@ from taiwa.kernel import Runtime
 from taiwa.kernel.messages import Message, Request, Response, Text, ToolCall
 from taiwa.kernel.records import Json, canonical, record
 from taiwa.models.scripted import scripted_model
-from taiwa.tools import builtin
+from taiwa.tools import builtin_tools
 
 SHOTS = (0, 5, 20)
 WAYS: tuple[ToolMode, ...] = ("prefill", "stop", "native")
 MOST_TIMES = 1.05
 TAGGED = tool_call_format("tagged")
-RESULT_OF = results(builtin().values(), TAGGED)
+RESULT_OF = results(builtin_tools().values(), TAGGED)
 
 
 @dataclass
@@ -61,7 +61,7 @@ def replies(worked: WorkedExample, way: ToolMode) -> Iterator[str | Response]:
 
 def called(words: str, step: ExampleCall) -> Response:
     """A call of a function."""
-    arguments = TAGGED.arguments(builtin()[step.tool].spec, step.input)
+    arguments = TAGGED.arguments(builtin_tools()[step.tool].spec, step.input)
     call = ToolCall(step.tool, canonical(arguments).decode())
     spoken = (Text(words),) if words else ()
     return Response(Message("assistant", (*spoken, call)), "tool_calls")
@@ -69,7 +69,9 @@ def called(words: str, step: ExampleCall) -> Response:
 
 def shots(worked: WorkedExample, number: int) -> tuple[Message, ...]:
     """Other examples, in the same order for every question but for the one that it is itself."""
-    chosen = [each for each in select_examples(built_in(), len(built_in())) if each.id != worked.id][:number]
+    chosen = [each for each in select_examples(built_in_examples(), len(built_in_examples())) if each.id != worked.id][
+        :number
+    ]
     return tuple(message for each in chosen for message in render(each, TAGGED, RESULT_OF))
 
 
@@ -99,13 +101,13 @@ def shared(one: list[int], other: list[int]) -> int:
 def answered(questions: Iterable[WorkedExample], way: ToolMode, number: int) -> Bill:
     """Answer all questions one after the other."""
     bill, held, before = Bill(), PrefixCache(), list[int]()
-    specs = [tool.spec for tool in builtin().values()]
+    specs = [tool.spec for tool in builtin_tools().values()]
     for worked in questions:
         model = scripted_model(*replies(worked, way))
         program = solve(
             worked.question, specs, SolveOptions(tool_mode=way, shots=shots(worked, number), answer_by=("line",))
         )
-        found = Runtime(model, tools=tuple(builtin().values())).run(program)
+        found = Runtime(model, tools=tuple(builtin_tools().values())).run(program)
         assert len(found.calls) == sum(isinstance(part, ExampleCall) for part in worked.parts), (worked.id, found)
         bill.questions += 1
         for turn, request in enumerate(model.requests):
@@ -128,7 +130,7 @@ def main() -> None:
     )
     for number in SHOTS:
         for way in WAYS:
-            bill = answered(built_in(), way, number)
+            bill = answered(built_in_examples(), way, number)
             what, each = f"{number} shots, {way}", bill.questions
             note = (
                 f"{bill.requests / each:.1f} requests a question, {bill.tokens / bill.once:.2f} times its last request"

@@ -10,7 +10,7 @@ from benches.measure import ROOT, Subject
 from evals.numglue import count_decisions
 from taiwa.evals.tools import solve_exercise
 from taiwa.kernel import ToolResult
-from taiwa.tools import builtin
+from taiwa.tools import builtin_tools
 from tests.fuzzing import VALID_INPUTS, fuzz_tools
 
 FOLDER = ROOT.parent / "shared" / "data"
@@ -21,7 +21,7 @@ MOST_MS = 50
 def called(name: str, text: str) -> ToolResult:
     """A built-in tool by its name and the one text that it needs."""
     needed, _ = VALID_INPUTS[name]
-    return builtin()[name].call({needed: text})
+    return builtin_tools()[name].call({needed: text})
 
 
 def exercises(subject: Subject) -> None:
@@ -39,7 +39,7 @@ def questions(subject: Subject) -> None:
 
 
 def odd_inputs(subject: Subject) -> None:
-    for name in builtin():
+    for name in builtin_tools():
         found = fuzz_tools(name, INPUTS)
         subject.row(f"{name}: odd inputs", found.inputs, "", f"{found.answered} answered, the others refused")
         subject.target(f"{name}: neither answered nor refused", len(found.faults), 0, "")

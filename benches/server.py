@@ -63,14 +63,14 @@ def finding(
 ) -> None:
     """Index, and ask."""
     with Library.open(place) as library:
-        index = library.make_empty(f"of {len(passages)}")
+        index = library.create_empty(f"of {len(passages)}")
         documents = [
             Document(name, title, FileFacts("", 0, 0, ""), (Chunk(text, 0),)) for name, title, text in passages
         ]
         started = time.perf_counter()
         for at in range(0, len(documents), 2_000):
             index.backend.commit(Batch(tuple(documents[at : at + 2_000])))
-        index.backend.settle()
+        index.backend.update_derived()
         built = time.perf_counter() - started
         what = f"{len(passages):,} passages"
         subject.row(f"index {what}, {kind}", built, "s", beside(built, file.get(f"build {what}")))

@@ -175,7 +175,10 @@ def layouts(*fields: str, extra: dict[str, Json]) -> dict[str, Layout]:
         "text+delta, FIFO of 10 turns": ("text+delta", FIFO),
         "text+delta, all turns": ("text+delta", WindowPolicy()),
         "text+delta, grow to 20, then drop to 10": ("text+delta", WindowPolicy(max_size=20, keep=10)),
-        "text+delta, grow to 20, then summarise to 10": ("text+delta", WindowPolicy(max_size=20, keep=10, summarize=True)),
+        "text+delta, grow to 20, then summarise to 10": (
+            "text+delta",
+            WindowPolicy(max_size=20, keep=10, summarize=True),
+        ),
     }
     return {name: Layout(app(reply, keep, *fields), extra) for name, (reply, keep) in ways.items()}
 

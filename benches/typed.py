@@ -42,11 +42,11 @@ def shape(schema: str) -> OutputType[Any]:
 
 def ours(text: str, schema: dict[str, Any]) -> object:
     """As an extraction reads: what can only be guessed is no value, and is asked for again."""
-    return shape(json.dumps(schema)).read(text, ParseOptions(guess=False)).value
+    return shape(json.dumps(schema)).parse(text, ParseOptions(guess=False)).value
 
 
 def ours_guessing(text: str, schema: dict[str, Any]) -> object:
-    return shape(json.dumps(schema)).read(text)
+    return shape(json.dumps(schema)).parse(text)
 
 
 def plain(text: str, _: dict[str, Any]) -> object:
@@ -178,7 +178,7 @@ def verdict(parser: Parser, row: dict[str, Any]) -> str:
         json.dumps(value)
         if same(value, row.get("expected", ...)):
             return "right"
-        shape(json.dumps(row["schema"])).check(value)
+        shape(json.dumps(row["schema"])).validate(value)
     except Exception:  # noqa: BLE001  (peers raise whatever they like)
         return "none"
     return "told" if warned else "silent"
@@ -271,24 +271,24 @@ def broken(text: str) -> str:
 
 
 def speed(subject: Subject) -> None:
-    wide = ParseOptions(most_chars=1 << 26)
+    wide = ParseOptions(max_chars=1 << 26)
     for size, times in ((1_000, 200), (100_000, 20), (10_000_000, 3)):
         text = document(size)
         name = f"valid, {size // 1000:,} KB"
         base = subject.row(
             f"{name}: pydantic-core, validated", 1e3 * best(lambda t=text: ADAPTER.validate_json(t), times), "ms"
         )
-        own = subject.row(f"{name}: taiwa, validated", 1e3 * best(lambda t=text: RECORDS.read(t, wide), times), "ms")
+        own = subject.row(f"{name}: taiwa, validated", 1e3 * best(lambda t=text: RECORDS.parse(t, wide), times), "ms")
         subject.row(
             f"{name}: json_repair, not validated", 1e3 * best(lambda t=text: repaired(t, SCHEMA), min(times, 5)), "ms"
         )
         if size == 10_000_000:
             subject.target("10 MB of valid JSON against pydantic-core", own / base, 1.3, "x")
     text = broken(document(100_000))
-    own = subject.row("broken, 100 KB: taiwa, validated", 1e3 * best(lambda: RECORDS.read(text)), "ms")
+    own = subject.row("broken, 100 KB: taiwa, validated", 1e3 * best(lambda: RECORDS.parse(text)), "ms")
     peer = subject.row("broken, 100 KB: json_repair, not validated", 1e3 * best(lambda: repaired(text, SCHEMA)), "ms")
     small = broken(document(3_000))
-    subject.row("broken, 3 KB: taiwa, validated", 1e3 * best(lambda: RECORDS.read(small), 20), "ms")
+    subject.row("broken, 3 KB: taiwa, validated", 1e3 * best(lambda: RECORDS.parse(small), 20), "ms")
     for name in ("json_repair", "instructor", "langchain-core", "BAML"):
         subject.row(f"broken, 3 KB: {name}", 1e3 * best(lambda n=name: tried(PARSERS[n], small), 3), "ms")
     subject.row("broken, 100 KB: taiwa against json_repair", own / peer, "x")
@@ -353,7 +353,7 @@ def bombs(subject: Subject) -> None:
 
 def refused(text: str) -> None:
     try:
-        RECORDS.read(text)
+        RECORDS.parse(text)
     except OutputValidationError:
         return
 
@@ -499,7 +499,7 @@ def diagnostics(subject: Subject) -> None:
     own = theirs = 0
     for model, data in FAULTY:
         try:
-            OutputType(model).check(json.loads(json.dumps(data)))
+            OutputType(model).validate(json.loads(json.dumps(data)))
         except OutputValidationError as error:
             own += size("\n".join(error.diagnostics))
         try:

@@ -22,7 +22,7 @@ MARK, ABOUT = "#== ", "#~ "
 WIDTH = 100
 STANDING_FOR = {
     "host": "HOST", "url": "ADDRESS", "connect": "N", "first_byte": "N", "between": "N", "total": "N",
-    "who": "SERVER", "model": "MODEL", "code": " (STATUS)", "said": ": …", "wait": ", try again in N s", "parameter": "PARAMETER",
+    "who": "SERVER", "model": "MODEL", "code": " (STATUS)", "text": ": …", "wait": ", try again in N s", "parameter": "PARAMETER",
 }  # fmt: skip
 """What a table of errors shows in the place of what is known only when one happens."""
 
@@ -79,8 +79,8 @@ def _page(above: click.Context, name: str, command: click.Command, about: str) -
 
 def model_errors() -> str:
     """Every sentence about the network and about what servers answer, with the error that says it."""
-    rows = [(row.words, row.kind) for row in errors.TABLE.values()] + [
-        (words, kind) for kind, words in errors.SENTENCES.values()
+    rows = [(row.message, row.kind) for row in errors.TABLE.values()] + [
+        (words, kind) for kind, words in errors.MESSAGES.values()
     ]
     lines = (f"| {_Plain().format(words)} | `{kind.__name__}` |\n" for words, kind in rows)
     return f"| it says | error |\n|---|---|\n{''.join(lines)}"

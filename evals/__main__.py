@@ -20,8 +20,8 @@ from taiwa.cli.eval import (
     split_names,
 )
 from taiwa.cli.main import main
-from taiwa.cli.options import Flags, flags
-from taiwa.cli.output import emit, say_line, table
+from taiwa.cli.options import CommonOptions, common_options
+from taiwa.cli.output import print_json, print_line, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,7 +66,7 @@ def set_options(command: "Callable[..., Any]") -> "Callable[..., Any]":
 
 
 def run_sets(
-    shared: Flags,
+    common: CommonOptions,
     options: EvalOptions,
     given: dict[str, Any],
     items: "Callable[[Sequence[QuestionSet]], tuple[Item, ...]]",
@@ -79,7 +79,7 @@ def run_sets(
 
     sets = read_corpora(given["data"], given["passages"], given["qrels"])
     form = SetEvaluation(items, task, usable, dialogue_report, dialogue_chart)
-    evaluate_sets(shared, options, sets, given["language"], form)
+    evaluate_sets(common, options, sets, given["language"], form)
 
 
 @evals.command(short_help="Measure when to ask clarifying questions.")
@@ -92,8 +92,8 @@ def run_sets(
     show_default=True, help="With -m: how the model assesses a dialogue.",
 )  # fmt: skip
 @run_options
-@flags("model", "json", "verbose", "dry_run", "max_cost")
-def clarify(shared: Flags, policies: str, assess_by: Any, options: EvalOptions, **given: Any) -> None:  # noqa: ANN401
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost")
+def clarify(common: CommonOptions, policies: str, assess_by: Any, options: EvalOptions, **given: Any) -> None:  # noqa: ANN401
     """Measure when to ask clarifying questions, on turns that people labelled.
 
     Without -m no model is used: the policy without a model, and plain signals. Formats: Qulac, ClariQ, CLAMBER, Abg-CoQA,
@@ -115,14 +115,14 @@ def clarify(shared: Flags, policies: str, assess_by: Any, options: EvalOptions, 
     def task(corpora: "Corpora", settings: "Settings | None", _: "Sequence[Item]") -> "CorpusTask":
         return ClarifyingTask(corpora, settings, policies=named, assess_by=assess_by)
 
-    run_sets(shared, options, given, clarify_items, task, "says whether it must be asked back")
+    run_sets(common, options, given, clarify_items, task, "says whether it must be asked back")
 
 
 @evals.command(short_help="Measure what the last turn, the history and rewritings retrieve.")
 @set_options
 @run_options
-@flags("model", "json", "verbose", "dry_run", "max_cost")
-def rewrite(shared: Flags, options: EvalOptions, **given: Any) -> None:  # noqa: ANN401  (click's)
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost")
+def rewrite(common: CommonOptions, options: EvalOptions, **given: Any) -> None:  # noqa: ANN401  (click's)
     """Measure ways from a dialogue to a query by what they retrieve: nDCG, recall, and the gain over the last turn.
 
     Without -m: the last turn, all turns of the user, the weighted history, and the human rewrite; with -m also the model's
@@ -140,14 +140,14 @@ def rewrite(shared: Flags, options: EvalOptions, **given: Any) -> None:  # noqa:
         return RewritingTask(corpora, settings)
 
     usable = "has turns before the last, a rewriting, and a passage that answers"
-    run_sets(shared, options, given, lambda sets: retrieval_items(sets, rewritten=True), task, usable)
+    run_sets(common, options, given, lambda sets: retrieval_items(sets, rewritten=True), task, usable)
 
 
 @evals.command(short_help="Measure what an index finds on published questions.")
 @set_options
 @run_options
-@flags("json", "verbose", "dry_run")
-def retrieve(shared: Flags, options: EvalOptions, **given: Any) -> None:  # noqa: ANN401  (click's)
+@common_options("as_json", "verbose", "dry_run")
+def retrieve(common: CommonOptions, options: EvalOptions, **given: Any) -> None:  # noqa: ANN401  (click's)
     """Measure what an index finds on published questions: nDCG@5 and @10, recall, MRR, milliseconds per question.
 
     Formats: SQuAD (JSQuAD, JaQuAD), rows with q and rel, BEIR queries with --qrels, and the dialogues of the other
@@ -162,14 +162,14 @@ def retrieve(shared: Flags, options: EvalOptions, **given: Any) -> None:  # noqa
     def task(corpora: "Corpora", _: "Settings | None", items: "Sequence[Item]") -> "CorpusTask":
         return RetrievalTask(corpora, dialogues=any(read_sample(item).history for item in items))
 
-    run_sets(shared, options, given, retrieval_items, task, "names a passage that answers")
+    run_sets(common, options, given, retrieval_items, task, "names a passage that answers")
 
 
 @evals.command(short_help="Measure citations, right passages and refusals.")
 @set_options
 @run_options
-@flags("model", "json", "verbose", "dry_run", "max_cost")
-def answer(shared: Flags, options: EvalOptions, **given: Any) -> None:  # noqa: ANN401  (click's)
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost")
+def answer(common: CommonOptions, options: EvalOptions, **given: Any) -> None:  # noqa: ANN401  (click's)
     """Measure answers from passages: quotations, right passages, refusals.
 
     Each question is asked with the passages that answer it and without them. Without -m answers are extractive; with -m the
@@ -185,7 +185,7 @@ def answer(shared: Flags, options: EvalOptions, **given: Any) -> None:  # noqa: 
     def task(corpora: "Corpora", settings: "Settings | None", _: "Sequence[Item]") -> "CorpusTask":
         return AnsweringTask(corpora, settings)
 
-    run_sets(shared, options, given, answer_items, task, "says whether the documents answer it")
+    run_sets(common, options, given, answer_items, task, "says whether the documents answer it")
 
 
 @evals.command(short_help="Measure the orders that a model writes down.")
@@ -195,8 +195,8 @@ def answer(shared: Flags, options: EvalOptions, **given: Any) -> None:  # noqa: 
     "--max-repairs", type=click.IntRange(0, MAX_REPAIRS), default=0, show_default=True, help="Repair rounds per delta."
 )
 @run_options
-@flags("model", "json", "verbose", "dry_run", "max_cost")
-def order(shared: Flags, data: Path, key: Path, max_repairs: int, options: EvalOptions) -> None:
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost")
+def order(common: CommonOptions, data: Path, key: Path, max_repairs: int, options: EvalOptions) -> None:
     """Measure the orders that a model writes down: the app `order`, each request in a conversation of its own.
 
     The key holds the lines of each request, with name, quantity (default 1), size and options. Lines are right by name and
@@ -213,17 +213,17 @@ def order(shared: Flags, data: Path, key: Path, max_repairs: int, options: EvalO
     known = read_key(key)
     items, notes = read_requests(data, known, split_names(options.only))
     items = replace(items, items=items.items[: options.limit])
-    task = OrderTask(known.digest, shared.settings(), max_repairs)
-    if shared.dry_run:
-        preview_request(shared, task.first_request(Job(task.settings[0], items.items[0])), len(items.items))
+    task = OrderTask(known.digest, common.settings(), max_repairs)
+    if common.dry_run:
+        preview_request(common, task.first_request(Job(task.settings[0], items.items[0])), len(items.items))
         return
-    evaluate(shared, options.to_run(shared), task, items, lambda run: order_report(run, notes), order_chart)
+    evaluate(common, options.to_run(common), task, items, lambda run: order_report(run, notes), order_chart)
 
 
 @evals.command(short_help="Decide NumGLUE questions by formulas and tools, without a model.")
 @click.argument("data", type=FILE)
-@flags("json")
-def numglue(shared: Flags, data: Path) -> None:
+@common_options("as_json")
+def numglue(common: CommonOptions, data: Path) -> None:
     """Decide the questions of NumGLUE Task 2 by formulas and tools, without a model.
 
     Exercises and recorded calculations in the file are scored as by `taiwa eval tools`; labels that are known to be wrong
@@ -235,7 +235,7 @@ def numglue(shared: Flags, data: Path) -> None:
     from evals.numglue import decide_and_compare
     from taiwa.evals.tools import score_tools
 
-    print_tool_score(shared, data, score_tools(data, decide_and_compare), "numglue")
+    print_tool_score(common, data, score_tools(data, decide_and_compare), "numglue")
 
 
 @evals.command(short_help="Measure how exactly compiled schemas accept valid instances only.")
@@ -253,8 +253,8 @@ def maskbench(data: Path, out: Path | None) -> None:
 
 
 @evals.command(short_help="Measure how well the bundled handbook is found, quoted and asked about.")
-@flags("json")
-def handbook(shared: Flags) -> None:
+@common_options("as_json")
+def handbook(common: CommonOptions) -> None:
     """Ask the bundled handbook its sixty questions without a model, and count by language and kind.
 
     \b
@@ -263,8 +263,8 @@ def handbook(shared: Flags) -> None:
     from evals.handbook import measure_handbook
 
     found = measure_handbook()
-    if shared.as_json:
-        emit({"rows": [asdict(each) for each in found]})
+    if common.as_json:
+        print_json({"rows": [asdict(each) for each in found]})
         return
     names = list(type(found[0]).__dataclass_fields__)
     table(names, [tuple(str(getattr(each, name)) for name in names) for each in found], frozenset(range(1, len(names))))
@@ -273,8 +273,8 @@ def handbook(shared: Flags) -> None:
 @evals.command(short_help="Replay recorded tool-call texts as streams.")
 @click.argument("data", type=FILE, nargs=-1, required=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the cuts.")
-@flags("json")
-def recorded(shared: Flags, data: tuple[Path, ...], seed: int) -> None:
+@common_options("as_json")
+def recorded(common: CommonOptions, data: tuple[Path, ...], seed: int) -> None:
     """Replay recorded texts of real models in pieces, and check that every call is found as in the whole text.
 
     Formats: GSM8K's example solutions, ToRA, ReAct, Reflexion, FireAct, tau-bench.
@@ -286,8 +286,8 @@ def recorded(shared: Flags, data: tuple[Path, ...], seed: int) -> None:
     from taiwa.evals.data import read_rows
 
     counts = {path.name: replay_rows((row for _, row in read_rows(path)[1]), seed=seed) for path in data}
-    if shared.as_json:
-        emit({"files": [{"file": name, "texts": one.texts, "calls": one.calls, "results": one.results,
+    if common.as_json:
+        print_json({"files": [{"file": name, "texts": one.texts, "calls": one.calls, "results": one.results,
                          "mismatches": [*one.mismatches], "hazards": dict(one.hazards), "calculated": one.calculated}
                         for name, one in counts.items()]})  # fmt: skip
         return
@@ -298,7 +298,7 @@ def recorded(shared: Flags, data: tuple[Path, ...], seed: int) -> None:
     table(("file", "texts", "calls", "results", "mismatches"), body, frozenset({1, 2, 3, 4}))
     for name, one in counts.items():
         for each in one.mismatches:
-            say_line(f"{name}: {each}", "red")
+            print_line(f"{name}: {each}", "red")
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ def ask_handbook(index: Index, rows: Iterable[Question], reader: TermWeights) ->
 def measure_handbook() -> tuple[HandbookCounts, ...]:
     """Index the bundled handbook in a temporary folder, ask every question, and count."""
     with TemporaryDirectory() as folder, Library.open(Path(folder) / "library.db") as library:
-        index = library.make(HANDBOOK, "handbook")
+        index = library.create(HANDBOOK, "handbook")
         index.refresh()
         return count_answers(ask_handbook(index, read_questions(), term_weights_of(index.analyzer.name)))
 

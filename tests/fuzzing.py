@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.records import value
-from taiwa.tools.registry import builtin
+from taiwa.tools.registry import builtin_tools
 
 __all__ = ["EXPENSIVE_INPUTS", "VALID_INPUTS", "FuzzResult", "fuzz_tools", "inputs"]
 
@@ -97,7 +97,7 @@ class FuzzResult:
 
 def fuzz_tools(name: str, count: int, seed: int = SEED) -> FuzzResult:
     """Run a built-in tool on a number of inputs; times are processor times."""
-    tool, (parameter, right) = builtin()[name], VALID_INPUTS[name]
+    tool, (parameter, right) = builtin_tools()[name], VALID_INPUTS[name]
     tool.call({parameter: right[0]})
     answered, slowest, which, faults = 0, 0.0, "", list[str]()
 

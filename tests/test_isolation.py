@@ -26,7 +26,7 @@ def test_it_is_started_once_and_asked_many_times(process: IsolatedProcess) -> No
 
 
 @pytest.mark.parametrize(("question", "code"), [({"sleep": 60}, "timeout"), ({"leave": True}, "crashed")])
-def test_what_does_not_answer_is_told_apart(process: IsolatedProcess, question: dict[str, int], code: str) -> None:
+def test_text_without_an_answer_is_distinguished(process: IsolatedProcess, question: dict[str, int], code: str) -> None:
     with pytest.raises(ToolError) as caught:
         process.ask(question, ProcessLimits(seconds=0.3))
 

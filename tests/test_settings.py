@@ -86,7 +86,7 @@ def test_prices_and_limits_are_exact(path: Path) -> None:
         ("# x\n" * 100_000, "characters are too many"),
     ],
 )
-def test_a_fault_in_the_file_is_named_with_its_line_and_its_mend(path: Path, text: str, complaint: str) -> None:
+def test_an_error_in_the_file_has_its_line_and_a_hint(path: Path, text: str, complaint: str) -> None:
     write(path, text)
 
     with pytest.raises(ConfigError) as caught:
@@ -132,7 +132,7 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(path: Path) -> Non
 def test_a_misspelt_variable_is_an_error_and_a_strange_one_is_none(path: Path) -> None:
     assert load({}, HOME | {"TAIWA_UNRELATED_TO_US": "1", "TAIWA_MODEL": ""}, path).model is None
 
-    with pytest.raises(ConfigError, match="TAIWA_MODLE is no setting; did you mean TAIWA_MODEL"):
+    with pytest.raises(ConfigError, match="unknown variable TAIWA_MODLE; did you mean TAIWA_MODEL"):
         load({}, HOME | {"TAIWA_MODLE": "x"}, path)
 
 
@@ -149,7 +149,7 @@ def test_the_config_file_lies_where_the_standard_says() -> None:
     assert load({}, HOME | {"XDG_DATA_HOME": "/d"}, Path("/none")).store == Path("/d/taiwa/taiwa.db")
 
 
-def test_without_a_model_the_one_that_comes_along_answers(path: Path) -> None:
+def test_without_a_model_the_built_in_one_is_used(path: Path) -> None:
     assert load({}, HOME, path).chosen_model() == "builtin"
     assert load({"model": "openai:gpt-5"}, HOME, path).chosen_model() == "openai:gpt-5"
 

@@ -41,10 +41,10 @@ class Taiwa:
         from taiwa.retrieval import Library
         from taiwa.retrieval.types import Batch
 
-        self.index = Library.open(folder / "library.db").make_empty("bench")
+        self.index = Library.open(folder / "library.db").create_empty("bench")
         for start in range(0, len(passages), 1_000):
             self.index.backend.commit(Batch(tuple(map(self._document, passages[start : start + 1_000]))))
-        self.index.backend.settle()
+        self.index.backend.update_derived()
 
     @staticmethod
     def _document(passage: tuple[str, str, str]) -> Any:

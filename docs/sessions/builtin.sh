@@ -1,5 +1,5 @@
 #! builtin
-# What the model that comes along does: problems, an order desk, questions to the handbook, constraints.
+# What the built-in model does: problems, an order desk, questions to the handbook, constraints.
 #== solve
 taiwa solve "How many grams do 3 moles of sulfuric acid weigh?"
 #== limiting
@@ -36,8 +36,7 @@ taiwa ask "How many days of annual leave do I have in Galway?" -v
 taiwa ask 育児休業は何か月取れますか
 
 #== generate
-taiwa generate "What is the formula of ammonia?" -v \
-  --system "Solve the problem step by step. End with a line that states the answer; its number comes last." \
+taiwa generate --task solve "What is the formula of ammonia?" -v \
   --regex "((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\."
 #== explain
 taiwa explain --vocab builtin --regex "((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\." "Ammonia is NH3."

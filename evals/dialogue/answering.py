@@ -11,7 +11,7 @@ from unicodedata import normalize
 
 from taiwa.ask.answer import Answer, answer_with_citations
 from taiwa.ask.check_citations import find_quotation
-from taiwa.ask.conversation_step import LITTLE
+from taiwa.ask.conversation_step import UNCERTAIN_BELOW
 from taiwa.ask.decide_search_or_clarify import answerable
 from taiwa.ask.dialogue_text import reply_language
 from taiwa.ask.extractive import TermWeights, extractive
@@ -88,7 +88,7 @@ class AnsweringTask(CorpusTask):
         else:
             reader: TermWeights = term_weights_of(finder.index.analyzer.name)
             answer = extractive(sample.last, passages, sample.history, reader)
-            refused = not answer.documented or chance < LITTLE
+            refused = not answer.documented or chance < UNCERTAIN_BELOW
         found |= {"refused": refused, "chance": round(chance, 6)}
         return Measurement({**found, **(judge_answer(answer, sample, finder) if not refused else {})}, spent)
 

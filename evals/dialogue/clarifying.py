@@ -75,13 +75,13 @@ class ClarifyingTask(CorpusTask):
 
 def _run_rounds(sample: DialogueSample, manner: ClarifyOptions) -> Program[tuple[Clarified, ...]]:
     """Decide, and after a clarifying question decide again with the recorded reply, if there is one."""
-    dialogue, thread, acts = sample.dialogue, ClarificationState(), list[Clarified]()
+    dialogue, clarification, acts = sample.dialogue, ClarificationState(), list[Clarified]()
     for reply in (*sample.replies, None)[:MAX_ROUNDS]:
-        found = yield from clarify(dialogue, manner, thread=thread)
+        found = yield from clarify(dialogue, manner, clarification=clarification)
         acts.append(found)
         if reply is None or not isinstance(found.act, Ask):
             break
-        dialogue, thread = (*dialogue, assistant(found.act.question), user(reply)), found.thread
+        dialogue, clarification = (*dialogue, assistant(found.act.question), user(reply)), found.clarification
     return tuple(acts)
 
 
@@ -95,7 +95,7 @@ def _decision_json(found: Clarified, manner: ClarifyOptions) -> Found:
     numbers, assessment = dict(decision.numbers), decision.situation.assessment
     chance = numbers.get("unclear")
     if chance is None and assessment is not None:
-        chance = assessment.unlikely("clarity", decision.situation.person.limits.unclear)
+        chance = assessment.probability_at_least("clarity", decision.situation.profile.effective_thresholds.unclear)
     weighed = chance is not None and (assessment is not None or manner.assess_by == "no-model")
     decided: Found = {"asked": asked, "act": tag_of(type(found.act)), "why": "+".join(decision.reasons)}
     if weighed and chance is not None:

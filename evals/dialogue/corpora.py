@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from taiwa.apps.catalog import HANDBOOK
-from taiwa.apps.problems import bounded
+from taiwa.apps.problems import read_bounded
 from taiwa.evals.data import MAX_FILE_BYTES, Fields, read_rows
 from taiwa.evals.retrieval import (
     DialogueSample,
@@ -99,7 +99,7 @@ def _rows_of_object(path: Path, found: Mapping[str, Json]) -> Iterator[Fields]:
 
 def _load_table(path: Path) -> tuple[bytes, tuple[Fields, ...]]:
     """Read a table with tabs; the first line names its columns."""
-    raw, text = bounded(path, MAX_FILE_BYTES, f"is larger than {MAX_FILE_BYTES >> 20} MB; divide it")
+    raw, text = read_bounded(path, MAX_FILE_BYTES, f"is larger than {MAX_FILE_BYTES >> 20} MB; divide it")
     csv.field_size_limit(MAX_FIELD_LENGTH)
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t")
     try:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from taiwa.ask.rewrite import Queries, find, queries
+from taiwa.ask.rewrite import Queries, retrieve_fused, rewrite_queries
 from taiwa.evals.retrieval import DEPTH, CorpusTask, DialogueSample, Finder, ranking_scores, read_sample
 from taiwa.evals.run import Job, Measurement
 from taiwa.kernel.effects import Program, Retrieve, perform
@@ -52,19 +52,23 @@ class RewritingTask(CorpusTask):
         spent = RunUsage()
         asked = self._written.get(job.item.id)
         if asked is None:
-            done = await self.run_program(queries(sample.dialogue), finder, limits)
+            done = await self.run_program(rewrite_queries(sample.dialogue), finder, limits)
             asked = self._written[job.item.id] = done.value
             spent = done.spent
         looked = await self.run_program(
             _retrieve_queries(asked, sample, fused=job.setting == MODEL_REWRITE_FUSED), finder, UsageLimits()
         )
-        fields: dict[str, Json] = {"query": asked.text, "lost": len(asked.lost), "discarded": bool(asked.discarded)}
+        fields: dict[str, Json] = {
+            "query": asked.text,
+            "lost": len(asked.missing_terms),
+            "discarded": bool(asked.discarded),
+        }
         return Measurement({**ranking_scores(looked.value, sample), **fields}, spent)
 
 
 def _retrieve_queries(asked: Queries, sample: DialogueSample, *, fused: bool) -> Program[tuple[Passage, ...]]:
     if not fused:
-        return (yield from find((asked.text,), DEPTH))
+        return (yield from retrieve_fused((asked.text,), DEPTH))
     first = yield from perform(Retrieve(sample.last, DEPTH, sample.history))
     new = tuple(query for query in asked.all if query != sample.last)
-    return (yield from find(new, DEPTH, known=(first,))) if new else first
+    return (yield from retrieve_fused(new, DEPTH, known=(first,))) if new else first

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from evals.ordering.order_lines import OrderLine
-from taiwa.apps.problems import Problems, bounded, suggest
+from taiwa.apps.problems import Problems, read_bounded, suggest
 from taiwa.kernel.errors import InputError
 from taiwa.yamlfile import Entry, Items, Location, Scalar, Table, Tree, parse_yaml
 
@@ -53,11 +53,11 @@ def read_key(path: Path) -> OrderKey:
     Raises:
         InputError: the file cannot be used; the message names the line.
     """
-    raw, text = bounded(path, MAX_KEY_BYTES, f"is larger than {MAX_KEY_BYTES >> 20} MB")
+    raw, text = read_bounded(path, MAX_KEY_BYTES, f"is larger than {MAX_KEY_BYTES >> 20} MB")
     faults = Problems()
     tree = parse_yaml(text.replace("\r\n", "\n"), faults.error)
     if faults.fatal:
-        raise InputError(faults.sorted()[0].told(str(path)))
+        raise InputError(faults.sorted()[0].format(str(path)))
     orders, duplicates = _KeyReader(path).requests(tree)
     if not orders:
         raise InputError(f"{path} holds no order")

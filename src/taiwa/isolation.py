@@ -2,7 +2,7 @@
 
 A thread cannot be stopped and a signal is not seen by code that does not return to Python; a process can always be killed.
 The child starts fresh (never by fork, which copies the locks of other threads), imports its entry by name, and answers in
-JSON over a pipe of its own, so what the work prints does not get in the way. It is no sandbox against hostile code.
+JSON over a pipe of its own, separate from what the function prints. It is not a sandbox against hostile code.
 
 Both ends are in this file: the parent starts `python -m taiwa.isolation '{"entry": "my_module:entry", "start": {…}, …}'`.
 """
@@ -146,7 +146,7 @@ class IsolatedProcess:
                 raise self._crashed()
             line += piece
             if len(line) > max_bytes:
-                raise ToolError(f"{self._name} gave too much", code="too_large", hint="ask for less")
+                raise ToolError(f"{self._name} returned too much", code="too_large", hint="ask for less")
         return bytes(line)
 
     def _timeout(self) -> ToolError:

@@ -1,8 +1,7 @@
-"""What a person sets once: read from four places, the nearest wins.
+"""Settings of the user, from four sources: arguments, `TAIWA_*` variables, the config file, defaults. The first one wins.
 
-A value is taken from the command's arguments, else from a `TAIWA_*` variable, else from the config file
-(`$TAIWA_CONFIG`, or `taiwa/config.yaml` under `$XDG_CONFIG_HOME`), else from the default. It is read once, into a
-frozen value that is passed on.
+The config file is `$TAIWA_CONFIG`, or `taiwa/config.yaml` under `$XDG_CONFIG_HOME`. Settings are read once, into a frozen
+value that is passed on.
 """
 
 import os
@@ -26,16 +25,16 @@ NANO = 10**9
 LARGEST = 10**12
 MOST_ATTEMPTS = 100
 ONE, NAMED, TABLE = 1, 2, 3
-"""How deep the values of a setting sit: `key: value`, `key: NAME: value`, `key: NAME: KEY: value`."""
+"""Depth of the values of a setting: `key: value`, `key: NAME: value`, `key: NAME: KEY: value`."""
 PREFIX = "TAIWA_"
 PRICES = ("input", "output", "cache_read", "cache_write", "currency")
 BUILTIN = "builtin"
-"""The model that comes along, and answers where none is set."""
+"""The built-in model, used if no model is set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings of one run. `origins` says where each value came from, by dotted key; a default has no origin."""
+    """All settings of one run. `origins` has the source of each value by dotted key; a default has none."""
 
     store: Path | PostgresUrl
     path: Path
@@ -50,22 +49,22 @@ class Settings:
 
     @property
     def keys_path(self) -> Path:
-        """The file with the keys, beside the config file."""
+        """The file of API keys, beside the config file."""
         return self.path.parent / "keys.json"
 
     @property
     def probes_path(self) -> Path:
-        """The file with what probes found out, beside the config file."""
+        """The file of probe results, beside the config file."""
         return self.path.parent / "probes.json"
 
     def chosen_model(self) -> str:
-        """The model's name: the one that is set, else the small one that comes along."""
+        """Return the name of the model: the one that is set, else the built-in one."""
         return BUILTIN if self.model is None else self.model
 
 
 @dataclass(frozen=True, slots=True)
 class SettingLine:
-    """One line of `show`: a dotted key, its value as a person would write it, and where it came from."""
+    """One line of `show`: a dotted key, its value as users write it, and its source."""
 
     key: str
     value: str
@@ -74,7 +73,7 @@ class SettingLine:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How one setting is read: at what depth its values sit, which names it allows there, and what a value must be."""
+    """How to read a setting: the depth of its values, the names allowed there, and the parser of a value."""
 
     about: str
     read: Callable[[str], object]
@@ -83,16 +82,16 @@ class Setting:
 
 
 class SecretInPlainError(ValueError):
-    """A value that may hold a password; no message may repeat it."""
+    """A value that may contain a password: no message may repeat it."""
 
 
 def _text(text: str) -> str:
     if not text.strip() or not text.isprintable():
-        raise ValueError("must be words on one line")
+        raise ValueError("must be text on one line")
     return text.strip()
 
 
-def _place(text: str) -> Path | PostgresUrl:
+def _store(text: str) -> Path | PostgresUrl:
     if not is_postgres_url(text):
         return Path(_text(text)).expanduser().absolute()
     try:
@@ -148,7 +147,7 @@ def _url(text: str) -> str:
     if not fits or not text.isprintable() or " " in text:
         raise ValueError("must be an address such as http://127.0.0.1:8080/v1")
     if "@" in parts.netloc:
-        raise SecretInPlainError("must not hold a user name or password; give the key with `taiwa keys set NAME`")
+        raise SecretInPlainError("must not contain a user name or password; give the key with `taiwa keys set NAME`")
     return text.rstrip("/")
 
 
@@ -162,7 +161,7 @@ def _price(text: str) -> Decimal | str:
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         "model": Setting("the model used when a command names none", _text),
-        "store": Setting("the file that holds the conversations, or postgresql://USER@HOST/DATABASE", _place),
+        "store": Setting("the file that holds the conversations, or postgresql://USER@HOST/DATABASE", _store),
         "max_cost": Setting("the most that one command may spend, in the currency of the prices", _nano),
         "timeout": Setting("seconds that one answer may take in all", _seconds),
         "attempts": Setting("how often a call is tried before it fails", _count),
@@ -175,14 +174,14 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class SourcedValue:
-    """A leaf from one of the places, with the words that say where."""
+    """The text of a value, and its source."""
 
     text: str
     origin: str
 
 
 def config_path(environ: Mapping[str, str]) -> Path:
-    """Where the config file is, whether it exists or not."""
+    """Return the path of the config file, which need not exist."""
     named = environ.get("TAIWA_CONFIG")
     if named:
         return Path(named).expanduser().absolute()
@@ -191,7 +190,7 @@ def config_path(environ: Mapping[str, str]) -> Path:
 
 def _base(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
     named = Path(environ.get(variable, ""))
-    if named.is_absolute():  # the XDG standard tells to ignore a relative one
+    if named.is_absolute():  # the XDG standard ignores a relative path
         return named / "taiwa"
     return Path(environ.get("HOME") or Path.home()) / fallback / "taiwa"
 
@@ -201,10 +200,10 @@ def load(
     environ: Mapping[str, str] | None = None,
     path: Path | None = None,
 ) -> Settings:
-    """Read all settings: arguments (None is not given), then `TAIWA_*`, then the config file, then defaults.
+    """Load all settings; an argument of None is not set.
 
     Raises:
-        ConfigError: a key is unknown or a value does not fit; the message names the place and the nearest key.
+        ConfigError: a key is unknown or a value is invalid; the message has the source and the most similar key.
     """
     environ = os.environ if environ is None else environ
     path = config_path(environ) if path is None else path
@@ -253,8 +252,8 @@ def _from_environment(environ: Mapping[str, str]) -> dict[Keys, SourcedValue]:
         if variable in variables:
             found |= _spread(variables[variable], text, variable)
         elif variable != "TAIWA_CONFIG" and (near := get_close_matches(variable, variables, 1, cutoff=0.85)):
-            # a stranger's variable may begin like ours; only a likely slip is an error
-            raise ConfigError(f"the variable {variable} is no setting; did you mean {near[0]}?")
+            # variables of other programs may have the prefix; only a likely typo is an error
+            raise ConfigError(f"unknown variable {variable}; did you mean {near[0]}?")
     return found
 
 
@@ -285,7 +284,7 @@ def _flat(given: Mapping[str, object], above: Keys) -> list[tuple[Keys, SourcedV
 
 
 def _spread(name: str, text: str, origin: str) -> dict[Keys, SourcedValue]:
-    """Read a setting that came as one text; a mapping is written as YAML: `{openai: http://…}`."""
+    """Read a setting from one text; a mapping is written as YAML: `{openai: http://…}`."""
     if SETTINGS[name].depth == ONE:
         return {(name,): SourcedValue(text, origin)}
     leaves = {(name, *keys): leaf for keys, leaf in read_settings(text, origin).items()}
@@ -302,7 +301,7 @@ def _check_key(keys: Keys, place: str) -> None:
     if depth > ONE and setting.depth == ONE:
         raise ConfigError(f"{place}: {head} is one value ({setting.about}), not a mapping")
     if depth > setting.depth or not all(keys):
-        raise ConfigError(f"{place}: {'.'.join(keys)} is no place for a value; write {_form(head)}")
+        raise ConfigError(f"{place}: {'.'.join(keys)} cannot have a value; write {_form(head)}")
     if setting.names and depth == setting.depth and last not in setting.names:
         raise ConfigError(f"{place}: unknown key {last!r} in {head}{_nearest(last, setting.names)}")
 
@@ -329,7 +328,7 @@ def _value(keys: Keys, found: SourcedValue) -> object:
 
 
 def _keys(key: str) -> Keys:
-    """Split a dotted key; model names hold dots themselves, so only the ends are cut off."""
+    """Split a dotted key; names of models contain dots, so only the ends are split off."""
     head, _, rest = key.partition(".")
     setting = SETTINGS.get(head)
     if setting is None or setting.depth == ONE or not rest:
@@ -341,10 +340,10 @@ def _keys(key: str) -> Keys:
 
 
 def set_value(path: Path, key: str, value: str) -> None:
-    """Write one setting into the config file; `key` is dotted: `model`, `base_urls.openai`, `capabilities.NAME.stop`.
+    """Write one setting to the config file; `key` is dotted: `model`, `base_urls.openai`, `capabilities.NAME.stop`.
 
     Raises:
-        ConfigError: the key is unknown, the value does not fit, or the file cannot be changed.
+        ConfigError: the key is unknown, the value is invalid, or the file cannot be changed.
     """
     keys = _keys(key)
     _check_key(keys, "config")
@@ -352,12 +351,12 @@ def set_value(path: Path, key: str, value: str) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ConfigError(f"config: {key} holds half a character; give valid Unicode") from None
+        raise ConfigError(f"config: {key} contains half a character; use valid Unicode") from None
     write_private(path, set_setting(_file_text(path), keys, value, str(path)))
 
 
 def unset(path: Path, key: str) -> None:
-    """Take one setting, or all that is set for a name (`capabilities.NAME`), out of the config file.
+    """Remove one setting, or all of a name (`capabilities.NAME`), from the config file.
 
     Raises:
         ConfigError: the key is unknown or not set there.
@@ -371,7 +370,7 @@ def unset(path: Path, key: str) -> None:
 
 
 def show(settings: Settings) -> tuple[SettingLine, ...]:
-    """List every value with its origin, in the order of the documentation."""
+    """Return all values with their sources, in the order of the documentation."""
     rows: list[SettingLine] = []
     for name in SETTINGS:
         if name == "max_cost":

@@ -303,7 +303,7 @@ class _Parser:
         if isinstance(error, yaml.reader.ReaderError):
             index = int(error.position)
             sign = f"U+{ord(self.text[index]):04X}" if index < len(self.text) else "a sign"
-            hint = "take it out, or write it as an escape in double quotes"
+            hint = "remove it, or write it as an escape in double quotes"
             self.report(self.location(index), f"{sign} is not allowed in YAML", hint)
             return
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)

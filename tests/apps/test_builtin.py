@@ -39,7 +39,7 @@ def test_all_six_are_there() -> None:
     assert [path.stem for path in FILES] == sorted(PUBLISHED)
 
 
-def test_the_seventh_looks_things_up() -> None:
+def test_the_seventh_has_the_flow_ask() -> None:
     app = load(ASK, {})
 
     assert app.flow == "ask"
@@ -56,7 +56,7 @@ def test_the_seventh_looks_things_up() -> None:
 
 
 @pytest.mark.parametrize("path", [*FILES, ASK], ids=[path.stem for path in (*FILES, ASK)])
-def test_it_has_neither_fault_nor_warning(path: Path) -> None:
+def test_it_has_neither_errors_nor_warnings(path: Path) -> None:
     assert check(path) == ()
 
 

@@ -1,4 +1,4 @@
-"""The example of the document is an app without a fault, and every key the loader knows is explained."""
+"""The example of the document is an app without problems, and every key is explained."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ def text() -> str:
     return DOCUMENT.read_text(encoding="utf-8")
 
 
-def test_the_complete_example_is_an_app_without_a_fault(text: str) -> None:
+def test_the_complete_example_is_an_app_without_problems(text: str) -> None:
     found = re.search(r"````markdown\n(.*?)````\n", text, re.DOTALL)
     assert found is not None
 

@@ -65,7 +65,7 @@ def attack(request: pytest.FixtureRequest) -> Attack:
 
 
 @pytest.mark.parametrize("with_model", [False, True], ids=["passages", "parrot"])
-def test_nothing_leaves_its_line_or_poses_as_a_source(attack: Attack, with_model: bool) -> None:
+def test_no_text_leaves_its_line_or_imitates_a_source(attack: Attack, with_model: bool) -> None:
     reply, _ = asked(hostile(attack), parrot(attack) if with_model else None)
 
     assert not CONTROL.search(reply.text)
@@ -98,7 +98,7 @@ def test_no_tool_is_called_and_the_decision_is_that_of_a_harmless_document(attac
         assert reply.delta.get(name) == calm.delta.get(name)
 
 
-def test_who_judges_the_dialogue_sees_no_document(attack: Attack) -> None:
+def test_the_assessment_sees_no_document(attack: Attack) -> None:
     model = parrot(attack)
 
     asked(hostile(attack), model)
@@ -120,7 +120,7 @@ def test_passages_come_as_data_of_which_none_can_end_early(attack: Attack) -> No
     assert attack.text.strip() not in messages[0].text
 
 
-def test_a_reference_to_a_forged_passage_is_refused(attack: Attack) -> None:
+def test_a_citation_of_a_forged_passage_is_refused(attack: Attack) -> None:
     reply, _ = asked(hostile(attack), parrot(attack))
 
     assert isinstance(reply.delta, dict)

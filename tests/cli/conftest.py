@@ -1,4 +1,4 @@
-"""The command line as a person uses it: real commands, a real store, and a model that speaks over the real wire."""
+"""Fixtures of the command line: real commands, a real store, and a model server over HTTP."""
 
 import contextlib
 import io
@@ -22,7 +22,7 @@ EXHAUSTED = b'{"error": {"message": "the written dialogue is over"}}'
 
 @dataclass(frozen=True)
 class Result:
-    """What a command left: its exit code and what it printed."""
+    """The exit code of a command and what it printed."""
 
     code: int
     out: str
@@ -46,7 +46,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a person of a test keeps things."""
+    """The home of a test: its config file and its store."""
 
     folder: Path
 
@@ -101,21 +101,21 @@ class Taiwa:
         )  # fmt: skip
 
 
-class Speaker:
-    """A server that plays a written dialogue over the wire and remembers what it was asked."""
+class ModelServer:
+    """A server that answers requests with given texts and records the requests."""
 
     def __init__(self, server: FaultServer, place: Place) -> None:
         self._server = server
         self._place = place
 
-    def __call__(self, *answers: "str | Act", **settings: object) -> "Speaker":
+    def __call__(self, *answers: "str | Act", **settings: object) -> "ModelServer":
         """Play these answers, one per request, and let the config name this server."""
         acts = [speech(answer) if isinstance(answer, str) else answer for answer in answers]
         self._server.plays(*acts, status(400, EXHAUSTED))
         self._place.set(model=self.model, attempts=1, **settings)
         return self
 
-    def plays(self, act: "Act", **settings: object) -> "Speaker":
+    def plays(self, act: "Act", **settings: object) -> "ModelServer":
         """Answer every request in one way."""
         self._server.plays(act)
         self._place.set(model=self.model, attempts=1, **settings)
@@ -135,10 +135,10 @@ class Speaker:
 
     @property
     def requests(self) -> list[Mapping[str, Any]]:
-        """What was asked, oldest first."""
+        """The bodies of the requests, oldest first."""
         return [cast("Mapping[str, Any]", seen.json) for seen in self._server.seen]
 
-    def heard(self, number: int = -1) -> str:
+    def last_message(self, number: int = -1) -> str:
         """The last message of a request, as one text."""
         content = self.requests[number]["messages"][-1]["content"]
         return content if isinstance(content, str) else "".join(part["text"] for part in content)
@@ -174,14 +174,14 @@ def _server() -> Iterator[FaultServer]:
 
 
 @pytest.fixture
-def speaker(_server: FaultServer, place: Place) -> Speaker:
-    """The model of the tests: `speaker("first answer", "second")`."""
-    return Speaker(_server, place)
+def model_server(_server: FaultServer, place: Place) -> ModelServer:
+    """The model of the tests: `model_server("first answer", "second")`."""
+    return ModelServer(_server, place)
 
 
 @pytest.fixture
 def apps(place: Place) -> Callable[[str, str], Path]:
-    """Writes an app of one's own: its name and its whole text."""
+    """Write an app file, given its name and its whole text."""
 
     def write(name: str, text: str) -> Path:
         path = place.config.parent / "apps" / f"{name}.md"

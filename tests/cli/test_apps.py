@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 
 BROKEN = "---\ntaiwa: 1\nname: tutor\nstat:\n  level: { type: int }\nwindow: { max_size: 3, keep: 7 }\n---\nTeach {{topic}}.\n"
 
 
-def test_built_in_apps_are_listed_and_one_s_own_go_before_them(taiwa: Taiwa, apps: Callable[[str, str], Path]) -> None:
+def test_own_apps_come_before_built_in_ones(taiwa: Taiwa, apps: Callable[[str, str], Path]) -> None:
     apps("chat", "---\ntaiwa: 1\nname: chat\nabout: Mine\n---\nTalk.\n")
     apps("broken", BROKEN)
 
@@ -16,12 +16,12 @@ def test_built_in_apps_are_listed_and_one_s_own_go_before_them(taiwa: Taiwa, app
 
     assert set(rows) == {"ask", "broken", "chat", "code", "linguistic", "novel", "order", "translate"}
     assert (rows["chat"]["origin"], rows["chat"]["about"]) == ("yours", "Mine")
-    assert rows["broken"]["fault"]
+    assert rows["broken"]["problem"]
     assert taiwa.ok("apps", "list").lines[0].split() == ["app", "origin", "about"]
 
 
-def test_a_new_app_is_sound_and_can_be_talked_to(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
-    speaker(delta("Hello!"))
+def test_a_new_app_is_valid_and_can_be_used(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
+    model_server(delta("Hello!"))
 
     made = taiwa.ok("apps", "new", "tutor")
 
@@ -31,7 +31,7 @@ def test_a_new_app_is_sound_and_can_be_talked_to(taiwa: Taiwa, speaker: Speaker,
     assert taiwa("apps", "new", "tutor").code == 2
 
 
-def test_every_fault_is_named_with_its_line(taiwa: Taiwa, apps: Callable[[str, str], Path]) -> None:
+def test_every_problem_is_listed_with_its_line(taiwa: Taiwa, apps: Callable[[str, str], Path]) -> None:
     path = apps("tutor", BROKEN)
 
     checked = taiwa("apps", "check", "tutor")
@@ -40,21 +40,21 @@ def test_every_fault_is_named_with_its_line(taiwa: Taiwa, apps: Callable[[str, s
     assert f"{path}:4" in checked.out
     assert "did you mean" in checked.out
     assert checked.err.endswith("the app cannot be opened\n")
-    told = taiwa("apps", "check", "tutor", "--json").json
-    assert {4, 6} <= {fault["line"] for fault in told["faults"]}
+    data = taiwa("apps", "check", "tutor", "--json").json
+    assert {4, 6} <= {problem["line"] for problem in data["problems"]}
 
 
 def test_a_broken_app_is_not_opened_and_its_line_is_named(
-    taiwa: Taiwa, speaker: Speaker, apps: Callable[[str, str], Path]
+    taiwa: Taiwa, model_server: ModelServer, apps: Callable[[str, str], Path]
 ) -> None:
     path = apps("tutor", BROKEN)
-    speaker(delta("Hello!"))
+    model_server(delta("Hello!"))
 
-    said = taiwa("say", "tutor", "Hi")
+    result = taiwa("say", "tutor", "Hi")
 
-    assert said.code == 2
-    assert f"{path}:" in said.err
-    assert not speaker.requests
+    assert result.code == 2
+    assert f"{path}:" in result.err
+    assert not model_server.requests
 
 
 def test_a_yaml_bomb_is_one_line(taiwa: Taiwa, apps: Callable[[str, str], Path]) -> None:
@@ -74,13 +74,13 @@ def test_the_exact_request_of_a_first_turn_is_shown(taiwa: Taiwa) -> None:
 
     assert "into German" in shown
     assert "文です。" in shown
-    told = taiwa.ok("apps", "render", "translate", "-p", "target_lang=German", "--json").json
-    assert told["cached_tokens"] == 0
-    assert told["tokens"] > 300
+    data = taiwa.ok("apps", "render", "translate", "-p", "target_lang=German", "--json").json
+    assert data["cached_tokens"] == 0
+    assert data["tokens"] > 300
 
 
-def test_there_is_no_such_app(taiwa: Taiwa) -> None:
+def test_an_unknown_app_is_an_error(taiwa: Taiwa) -> None:
     done = taiwa("apps", "check", "translte")
 
     assert done.code == 2
-    assert done.err == "taiwa: there is no app 'translte'; did you mean 'translate'?\n"
+    assert done.err == "taiwa: app 'translte' not found; did you mean 'translate'?\n"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Taiwa, delta
 from tests.peers.faults import Act, Scene, silence, speech, status
 
 BAD = status(400, b'{"error": {"message": "no"}}')
@@ -41,7 +41,7 @@ def echo(answer: Callable[[str], str] = str.upper, pause: Callable[[str], float]
     return act
 
 
-def told(path: Path) -> list[dict[str, Any]]:
+def read_rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
@@ -49,9 +49,9 @@ def told(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_fold_is_one_conversation_that_carries_its_state_on(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
 ) -> None:
-    speaker(delta("It is a sentence.", dictionary={"文": "sentence"}), delta("A sentence is short."))
+    model_server(delta("It is a sentence.", dictionary={"文": "sentence"}), delta("A sentence is short."))
 
     done = taiwa.ok(
         "batch", "translate", lines("文(sentence)です。", "", "文は短い。"), *INTO_ENGLISH, "--mode", "fold"
@@ -67,10 +67,10 @@ def test_a_fold_is_one_conversation_that_carries_its_state_on(
     assert taiwa.ok("log").lines[1].split()[:3] == ["translate-lines", "translate", "2"]
 
 
-def test_a_row_that_fails_is_left_out_of_the_conversation(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]
+def test_a_failed_row_is_not_part_of_the_conversation(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
 ) -> None:
-    speaker(delta("a"), BAD, delta("c"))
+    model_server(delta("a"), BAD, delta("c"))
 
     done = taiwa("batch", "chat", lines("one", "two", "three"), "--mode", "fold")
 
@@ -81,33 +81,33 @@ def test_a_row_that_fails_is_left_out_of_the_conversation(
     assert "2 rows answered, 1 failed" in done.err
 
 
-def test_a_fold_that_was_stopped_goes_on_where_it_was(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], tmp_path: Path
+def test_a_stopped_fold_continues_with_the_next_row(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], tmp_path: Path
 ) -> None:
     out = tmp_path / "out.jsonl"
-    speaker(delta("a", topics=["tea"]), status(401))
+    model_server(delta("a", topics=["tea"]), status(401))
     file = lines("one", "two", "three")
     stopped = taiwa("batch", "chat", file, "--mode", "fold", "-o", str(out))
     assert stopped.code == 1
-    assert [row["answer"] for row in told(out)] == ["a"]
+    assert [row["answer"] for row in read_rows(out)] == ["a"]
 
-    speaker(delta("b"), delta("c"))
+    model_server(delta("b"), delta("c"))
     again = taiwa.ok("batch", "chat", file, "--mode", "fold", "-o", str(out), "--resume", "--json")
 
-    assert [row["answer"] for row in told(out)] == ["a", "b", "c"]
-    assert [row["state"]["topics"] for row in told(out)] == [["tea"]] * 3
+    assert [row["answer"] for row in read_rows(out)] == ["a", "b", "c"]
+    assert [row["state"]["topics"] for row in read_rows(out)] == [["tea"]] * 3
     assert again.json == {
         "session": "chat-lines", "done": 2, "failed": 0, "kept": 1, "cost": 0.0, "stopped": None,
         "usage": {"requests": 2, "input_tokens": 14, "output_tokens": 6, "cache_read_tokens": 8, "cache_write_tokens": 0,
                   "reasoning_tokens": 0},
     }  # fmt: skip
-    assert len(speaker.requests) == 2
+    assert len(model_server.requests) == 2
 
 
-def test_a_fold_begins_no_second_conversation_of_the_same_name(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]
+def test_a_fold_does_not_begin_a_second_conversation_of_the_same_name(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
 ) -> None:
-    speaker(delta("a"), delta("b"))
+    model_server(delta("a"), delta("b"))
     file = lines("one")
     taiwa.ok("batch", "chat", file, "--mode", "fold")
 
@@ -119,25 +119,25 @@ def test_a_fold_begins_no_second_conversation_of_the_same_name(
     assert other.rows[0]["session"] == "other"
 
 
-def test_rows_that_failed_before_are_not_said_out_of_turn(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]
+def test_rows_that_failed_before_are_not_sent_out_of_order(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
 ) -> None:
-    speaker(BAD, delta("b"), BAD)
+    model_server(BAD, delta("b"), BAD)
     file = lines("one", "two", "three")
     taiwa("batch", "chat", file, "--mode", "fold")
 
-    speaker(delta("c"))
+    model_server(delta("c"))
     again = taiwa("batch", "chat", file, "--mode", "fold", "--resume")
 
     assert [row["answer"] for row in again.rows] == [None, "b", "c"]
     assert "continued without it" in again.rows[0]["error"]["message"]
-    assert len(speaker.requests) == 1
+    assert len(model_server.requests) == 1
 
 
-def test_a_fold_does_not_go_on_with_a_conversation_that_went_elsewhere(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]
+def test_a_fold_does_not_continue_a_conversation_with_other_turns(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
 ) -> None:
-    speaker(delta("a"), delta("b"))
+    model_server(delta("a"), delta("b"))
     file = lines("one", "two")
     taiwa("batch", "chat", lines("one"), "--mode", "fold")
     taiwa.ok("say", "-c", "something else")
@@ -149,8 +149,10 @@ def test_a_fold_does_not_go_on_with_a_conversation_that_went_elsewhere(
     assert "chat-lines holds a turn that is not a row of this batch ('something else')" in again.err
 
 
-def test_a_fold_does_not_go_on_with_other_params(taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]) -> None:
-    speaker(delta("a"))
+def test_a_fold_does_not_continue_with_other_params(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
+) -> None:
+    model_server(delta("a"))
     file = lines("one")
     taiwa.ok("batch", "translate", file, *INTO_ENGLISH, "--mode", "fold")
 
@@ -164,20 +166,22 @@ def test_a_fold_does_not_go_on_with_other_params(taiwa: Taiwa, speaker: Speaker,
 
 
 def test_rows_of_a_map_know_nothing_of_each_other_and_keep_their_order(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
 ) -> None:
-    speaker.plays(echo(pause=lambda text: 0.2 if text == "one" else 0.0))
+    model_server.plays(echo(pause=lambda text: 0.2 if text == "one" else 0.0))
 
     done = taiwa.ok("batch", "chat", lines("one", "two", "three"), "--mode", "map", "-j", "3")
 
     assert [row["answer"] for row in done.rows] == ["ONE", "TWO", "THREE"]
-    assert [len(request["messages"]) for request in speaker.requests] == [6, 6, 6]
+    assert [len(request["messages"]) for request in model_server.requests] == [6, 6, 6]
     assert [row["state"]["turns"] for row in done.rows] == [1, 1, 1]
     assert "there are no conversations yet" in taiwa.ok("log").err
     assert taiwa.ok("cost", "--json").json[0]["requests"] == 3
 
 
-def test_a_map_asks_no_more_at_once_than_it_may(taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]) -> None:
+def test_a_map_runs_at_most_the_given_number_of_rows_at_once(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
+) -> None:
     under_way, most = 0, 0
 
     async def act(scene: Scene) -> None:
@@ -188,15 +192,17 @@ def test_a_map_asks_no_more_at_once_than_it_may(taiwa: Taiwa, speaker: Speaker, 
         under_way -= 1
         await speech(delta("ok"))(scene)
 
-    speaker.plays(act)
+    model_server.plays(act)
 
     taiwa.ok("batch", "chat", lines(*map(str, range(10))), "--mode", "map", "-j", "3")
 
     assert most == 3
 
 
-def test_rows_of_json_bring_their_id_and_params(taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]) -> None:
-    speaker.plays(echo())
+def test_rows_of_json_bring_their_id_and_params(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
+) -> None:
+    model_server.plays(echo())
     file = lines(
         {"text": "eins", "id": "a", "params": {"target_lang": "English"}},
         {"text": "zwei", "id": 7, "params": {"target_lang": "French"}},
@@ -209,7 +215,7 @@ def test_rows_of_json_bring_their_id_and_params(taiwa: Taiwa, speaker: Speaker, 
     assert [row["id"] for row in done.rows] == ["a", 7, None]
     assert [row["answer"] for row in done.rows] == ["EINS", "ZWEI", None]
     assert "requires the parameter 'target_lang'" in done.rows[2]["error"]["message"]
-    assert ["into French" in seen["messages"][0]["content"] for seen in speaker.requests] == [False, True]
+    assert ["into French" in seen["messages"][0]["content"] for seen in model_server.requests] == [False, True]
 
 
 BROKEN = {
@@ -227,22 +233,22 @@ BROKEN = {
 
 @pytest.mark.parametrize(("line", "why"), BROKEN.values(), ids=list(BROKEN))
 def test_a_broken_line_is_a_row_with_its_error(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], line: str, why: str
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], line: str, why: str
 ) -> None:
-    speaker.plays(echo())
+    model_server.plays(echo())
 
     done = taiwa("batch", "chat", lines({"text": "one"}, line, {"text": "three"}, name="rows.jsonl"), "--mode", "map")
 
     assert done.code == 1
     assert [row["answer"] for row in done.rows] == ["ONE", None, "THREE"]
     assert why in done.rows[1]["error"]["message"]
-    assert len(speaker.requests) == 2
+    assert len(model_server.requests) == 2
 
 
-def test_bytes_that_are_no_text_and_endless_lines_are_rows_with_their_error(
-    taiwa: Taiwa, speaker: Speaker, tmp_path: Path
+def test_rows_that_are_not_utf8_or_too_long_have_an_error(
+    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
 ) -> None:
-    speaker.plays(echo())
+    model_server.plays(echo())
     file = tmp_path / "lines.txt"
     file.write_bytes(b"\xef\xbb\xbfone\r\nab\xffc\n" + b"x" * 20_000_000 + b"\nfour")
 
@@ -253,8 +259,8 @@ def test_bytes_that_are_no_text_and_endless_lines_are_rows_with_their_error(
     assert "line 3 is longer than" in done.rows[2]["error"]["message"]
 
 
-def test_lines_come_from_standard_input_too(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker.plays(echo())
+def test_lines_come_from_standard_input_too(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server.plays(echo())
 
     done = taiwa.ok("batch", "chat", "-", "--mode", "map", input='{"text": "one"}\n{"text": "two"}\n')
 
@@ -262,40 +268,42 @@ def test_lines_come_from_standard_input_too(taiwa: Taiwa, speaker: Speaker) -> N
 
 
 def test_what_was_answered_is_not_paid_for_again(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], tmp_path: Path
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], tmp_path: Path
 ) -> None:
     out = tmp_path / "out.jsonl"
-    speaker(delta("a"), BAD, delta("c"))
+    model_server(delta("a"), BAD, delta("c"))
     file = lines("one", "two", "three")
     taiwa("batch", "chat", file, "--mode", "map", "-j", "1", "-o", str(out))
-    first = told(out)
+    first = read_rows(out)
 
-    speaker(delta("b"))
+    model_server(delta("b"))
     again = taiwa.ok("batch", "chat", file, "--mode", "map", "-o", str(out), "--resume")
 
-    assert [row["answer"] for row in told(out)] == ["a", "b", "c"]
-    assert told(out)[0] == first[0]
+    assert [row["answer"] for row in read_rows(out)] == ["a", "b", "c"]
+    assert read_rows(out)[0] == first[0]
     assert "1 row answered, 0 failed, 2 kept from before" in again.err
-    assert len(speaker.requests) == 1
+    assert len(model_server.requests) == 1
 
 
-def test_another_app_model_or_param_is_another_row(taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]) -> None:
-    speaker.plays(echo())
+def test_another_app_model_or_param_is_another_row(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
+) -> None:
+    model_server.plays(echo())
     file = lines("one")
     batch = ("batch", "translate", file, "--mode", "map", "--resume", "-p")
     taiwa.ok(*batch, "target_lang=English")
 
     taiwa.ok(*batch, "target_lang=German")
-    taiwa.ok(*batch, "target_lang=English", "-m", f"{speaker.url}#other")
+    taiwa.ok(*batch, "target_lang=English", "-m", f"{model_server.url}#other")
     taiwa.ok(*batch, "target_lang=English")
 
-    assert len(speaker.requests) == 3
+    assert len(model_server.requests) == 3
 
 
 def test_a_file_that_is_there_is_not_overwritten(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], tmp_path: Path
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], tmp_path: Path
 ) -> None:
-    speaker.plays(echo())
+    model_server.plays(echo())
     out = tmp_path / "out.jsonl"
     out.write_text("mine")
 
@@ -304,7 +312,7 @@ def test_a_file_that_is_there_is_not_overwritten(
     assert refused.code == 2
     assert "already exists; --resume continues it" in refused.err
     assert out.read_text() == "mine"
-    assert not speaker.requests
+    assert not model_server.requests
 
 
 # --- how batches end --------------------------------------------------------------------------------------------------
@@ -312,29 +320,29 @@ def test_a_file_that_is_there_is_not_overwritten(
 
 @pytest.mark.parametrize("mode", ["fold", "map"])
 def test_a_cost_limit_ends_a_batch_cleanly(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], tmp_path: Path, mode: str
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], tmp_path: Path, mode: str
 ) -> None:
     out = tmp_path / "out.jsonl"
     prices = {"*": {"input": "1000000", "output": "1000000"}}  # one unit a token: 10 a row
-    speaker(*[delta("ok")] * 9, prices=prices)
+    model_server(*[delta("ok")] * 9, prices=prices)
     batch = ("batch", "chat", lines(*map(str, range(9))), "--mode", mode, "-o", str(out))
 
     stopped = taiwa(*batch, *(("-j", "1") if mode == "map" else ()), "--max-cost", "25")
 
     assert stopped.code == 1
-    assert len(told(out)) == 3
+    assert len(read_rows(out)) == 3
     assert "stopped: the cost limit was reached" in stopped.err
     again = taiwa.ok(*batch, "--resume", "--max-cost", "100")
-    assert len(told(out)) == 9
+    assert len(read_rows(out)) == 9
     assert "6 rows answered, 0 failed, 3 kept from before" in again.err
-    assert len(speaker.requests) == 9
+    assert len(model_server.requests) == 9
 
 
 @pytest.mark.parametrize("mode", ["fold", "map"])
 def test_a_limit_that_cannot_hold_ends_a_batch(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], mode: str
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], mode: str
 ) -> None:
-    speaker(speech(delta("a"), usage=False), delta("b"), prices={"*": {"input": "1", "output": "1"}})
+    model_server(speech(delta("a"), usage=False), delta("b"), prices={"*": {"input": "1", "output": "1"}})
 
     stopped = taiwa("batch", "chat", lines("one", "two"), "--mode", mode, "-j", "1", "--max-cost", "1")
 
@@ -344,21 +352,23 @@ def test_a_limit_that_cannot_hold_ends_a_batch(
 
 
 @pytest.mark.parametrize("mode", ["fold", "map"])
-def test_a_wrong_key_ends_a_batch_at_once(taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], mode: str) -> None:
-    speaker(*[status(401, b'{"error": {"message": "bad key"}}')] * 9)
+def test_a_wrong_key_ends_a_batch_at_once(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], mode: str
+) -> None:
+    model_server(*[status(401, b'{"error": {"message": "bad key"}}')] * 9)
 
     stopped = taiwa("batch", "chat", lines(*map(str, range(9))), "--mode", mode, "-j", "1")
 
     assert stopped.code == 1
     assert stopped.out == ""
-    assert len(speaker.requests) == 1
+    assert len(model_server.requests) == 1
 
 
 @pytest.mark.parametrize("mode", ["fold", "map"])
 def test_a_server_that_is_gone_ends_a_batch_after_ten_rows(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], mode: str
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], mode: str
 ) -> None:
-    speaker.plays(status(503))
+    model_server.plays(status(503))
 
     stopped = taiwa("batch", "chat", lines(*map(str, range(99))), "--mode", mode)
 
@@ -368,13 +378,13 @@ def test_a_server_that_is_gone_ends_a_batch_after_ten_rows(
 
 
 def test_ctrl_c_ends_a_map_and_keeps_what_is_done(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], tmp_path: Path
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], tmp_path: Path
 ) -> None:
     out = tmp_path / "out.jsonl"
-    speaker(delta("a"), silence())
+    model_server(delta("a"), silence())
     file = lines("one", "two", "three")
     process = taiwa.start("batch", "chat", file, "--mode", "map", "-j", "1", "-o", str(out))
-    wait_for(lambda: len(speaker.seen) == 2)
+    wait_for(lambda: len(model_server.seen) == 2)
 
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=300)
@@ -382,31 +392,31 @@ def test_ctrl_c_ends_a_map_and_keeps_what_is_done(
     assert process.returncode == 130
     assert b"stopped: interrupted; finished rows are saved, --resume continues" in err
     assert b"Traceback" not in err
-    assert [row["answer"] for row in told(out)] == ["a"]
+    assert [row["answer"] for row in read_rows(out)] == ["a"]
 
 
 @pytest.mark.parametrize("mode", ["fold", "map"])
-def test_a_killed_batch_goes_on_without_paying_again(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str], tmp_path: Path, mode: str
+def test_a_killed_batch_continues_without_paying_again(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], tmp_path: Path, mode: str
 ) -> None:
     out = tmp_path / "out.jsonl"
-    speaker(delta("a"), "no state at all", silence())
+    model_server(delta("a"), "no state at all", silence())
     file = lines("one", "two", "three")
     process = taiwa.start("batch", "chat", file, "--mode", mode, "-j", "1", "-o", str(out))
-    wait_for(lambda: len(speaker.seen) == 3)
+    wait_for(lambda: len(model_server.seen) == 3)
     process.kill()
     process.communicate()
 
-    speaker("{}", delta("c"))
+    model_server("{}", delta("c"))
     taiwa.ok("batch", "chat", file, "--mode", mode, "-j", "1", "-o", str(out), "--resume")
 
-    assert [row["answer"] for row in told(out)] == ["a", "no state at all", "c"]
-    assert "cannot be used" in speaker.heard(0)
-    assert len(speaker.requests) == 2
+    assert [row["answer"] for row in read_rows(out)] == ["a", "no state at all", "c"]
+    assert "cannot be used" in model_server.last_message(0)
+    assert len(model_server.requests) == 2
 
 
-def test_dry_run_counts_and_calls_nothing(taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]) -> None:
-    speaker()
+def test_dry_run_counts_and_calls_nothing(taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]) -> None:
+    model_server()
     file = lines({"text": "one"}, "{", {"text": "three"}, name="rows.jsonl")
 
     told_before = taiwa.ok("batch", "chat", file, "--mode", "map", "--dry-run", "--json")
@@ -414,13 +424,13 @@ def test_dry_run_counts_and_calls_nothing(taiwa: Taiwa, speaker: Speaker, lines:
     assert told_before.json["rows"] == 2
     assert told_before.json["bad"] == 1
     assert told_before.json["tokens"] > 800
-    assert not speaker.requests
+    assert not model_server.requests
 
 
 def test_a_missing_param_is_one_error_and_not_one_per_row(
-    taiwa: Taiwa, speaker: Speaker, lines: Callable[..., str]
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
 ) -> None:
-    speaker()
+    model_server()
 
     refused = taiwa("batch", "translate", lines("one", "two"), "--mode", "map")
 

@@ -5,32 +5,32 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 from tests.peers.faults import Scene, speech, status
 
 
-def test_each_line_is_said_and_answered_in_one_conversation(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!"), delta("Fine."))
+def test_each_line_is_a_turn_of_one_conversation(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!"), delta("Fine."))
 
     talked = taiwa.ok("chat", input="Hi\n\nHow are you?\n")
 
     assert talked.out == "Hello!\nFine.\n"
-    assert [len(request["messages"]) for request in speaker.requests] == [6, 8]
+    assert [len(request["messages"]) for request in model_server.requests] == [6, 8]
     assert taiwa.ok("log").lines[1].split()[:3] == ["chat-1", "chat", "2"]
 
 
 def test_what_a_turn_changed_is_shown_after_its_answer_and_what_is_only_counted_is_not(
-    taiwa: Taiwa, speaker: Speaker
+    taiwa: Taiwa, model_server: ModelServer
 ) -> None:
-    speaker(delta("Hello!", topics=["tea"]))
+    model_server(delta("Hello!", topics=["tea"]))
 
     talked = taiwa.ok("chat", input="Hi\n")
 
     assert talked.err == '  + topics[0]: "tea"\n'
 
 
-def test_verbose_shows_the_bill_and_every_change(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!"))
+def test_verbose_shows_the_bill_and_every_change(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!"))
 
     talked = taiwa.ok("chat", "-v", input="Hi\n")
 
@@ -38,24 +38,24 @@ def test_verbose_shows_the_bill_and_every_change(taiwa: Taiwa, speaker: Speaker)
     assert "~ turns: 0 → 1" in talked.err
 
 
-def test_a_block_of_lines_is_one_text(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Two lines."))
+def test_a_block_of_lines_is_one_text(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Two lines."))
 
     taiwa.ok("chat", input='"""\none\n\ntwo\n"""\n')
 
-    assert speaker.heard().startswith("one\n\ntwo")
+    assert model_server.last_message().startswith("one\n\ntwo")
 
 
-def test_two_slashes_say_a_text_that_begins_with_one(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("A path."))
+def test_two_slashes_send_a_text_that_begins_with_one(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("A path."))
 
     taiwa.ok("chat", input="//etc/hosts\n")
 
-    assert speaker.heard().startswith("/etc/hosts")
+    assert model_server.last_message().startswith("/etc/hosts")
 
 
-def test_undo_and_redo_move_message_and_state(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!", topics=["tea"]))
+def test_undo_and_redo_move_message_and_state(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!", topics=["tea"]))
 
     talked = taiwa.ok("chat", input="Hi\n/undo\n/state topics\n/redo\n/state topics\n")
 
@@ -63,8 +63,8 @@ def test_undo_and_redo_move_message_and_state(taiwa: Taiwa, speaker: Speaker) ->
     assert talked.err.splitlines()[1:] == ["back to turn 0", "forward to turn 1"]
 
 
-def test_there_is_an_end_to_undo_and_redo(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!"))
+def test_undo_and_redo_end_with_the_first_and_last_turn(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!"))
 
     talked = taiwa.ok("chat", input="/undo\n/redo\nHi\n/undo 2\n/undo\n/undo\n")
 
@@ -77,18 +77,18 @@ def test_there_is_an_end_to_undo_and_redo(taiwa: Taiwa, speaker: Speaker) -> Non
     ]
 
 
-def test_retry_and_edit_take_the_place_of_the_last_turn(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("One."), delta("One, better."), delta("Two."))
+def test_retry_and_edit_take_the_place_of_the_last_turn(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("One."), delta("One, better."), delta("Two."))
 
     talked = taiwa.ok("chat", input="Say one\n/retry\n/edit Say two\n/log\n")
 
     assert talked.lines[:3] == ["One.", "One, better.", "Two."]
     assert [line.split(maxsplit=3)[-1] for line in talked.lines[-2:]] == ["root", "Say two"]
-    assert [len(request["messages"]) for request in speaker.requests] == [6, 6, 6]
+    assert [len(request["messages"]) for request in model_server.requests] == [6, 6, 6]
 
 
-def test_edit_goes_back_so_many_turns(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("a"), delta("b"), delta("c"))
+def test_edit_goes_back_the_given_number_of_turns(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("a"), delta("b"), delta("c"))
 
     talked = taiwa.ok("chat", input="one\ntwo\n/edit 2 three\n/log\n")
 
@@ -96,8 +96,10 @@ def test_edit_goes_back_so_many_turns(taiwa: Taiwa, speaker: Speaker) -> None:
     assert talked.lines[-2].split()[0] == "0"
 
 
-def test_a_fork_leaves_the_other_branch_alone_and_switch_goes_back_to_it(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("a", topics=["tea"]), delta("b", topics=["coffee"]))
+def test_a_fork_leaves_the_other_branch_alone_and_switch_goes_back_to_it(
+    taiwa: Taiwa, model_server: ModelServer
+) -> None:
+    model_server(delta("a", topics=["tea"]), delta("b", topics=["coffee"]))
 
     talked = taiwa.ok("chat", input="one\n/fork plan-b\ntwo\n/state topics\n/switch chat-1\n/state topics\n")
 
@@ -106,8 +108,8 @@ def test_a_fork_leaves_the_other_branch_alone_and_switch_goes_back_to_it(taiwa: 
     assert "now on chat-1, turn 1" in talked.err
 
 
-def test_why_names_the_turn(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!", topics=["tea"]))
+def test_why_names_the_turn(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!", topics=["tea"]))
 
     talked = taiwa.ok("chat", input="Hi\n/why topics\n")
 
@@ -115,8 +117,8 @@ def test_why_names_the_turn(taiwa: Taiwa, speaker: Speaker) -> None:
     assert any(line.startswith("  set by turn 1") for line in talked.lines)
 
 
-def test_another_app_keeps_the_state_that_fits(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!", topics=["tea"]), delta("def tea(): ...", topics=["python"]))
+def test_another_app_keeps_the_state_that_fits(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!", topics=["tea"]), delta("def tea(): ...", topics=["python"]))
 
     talked = taiwa.ok("chat", input="Hi\n/app code\nWrite it\n/state topics\n")
 
@@ -125,18 +127,18 @@ def test_another_app_keeps_the_state_that_fits(taiwa: Taiwa, speaker: Speaker) -
 
 
 def test_an_app_that_asks_for_its_own_model_gets_it(
-    taiwa: Taiwa, speaker: Speaker, apps: Callable[[str, str], Path]
+    taiwa: Taiwa, model_server: ModelServer, apps: Callable[[str, str], Path]
 ) -> None:
-    speaker(delta("a"), "b", delta("c"))
-    apps("poet", f'---\ntaiwa: 1\nname: poet\nmodel: "{speaker.url}#poet-model"\n---\nRhyme.\n')
+    model_server(delta("a"), "b", delta("c"))
+    apps("poet", f'---\ntaiwa: 1\nname: poet\nmodel: "{model_server.url}#poet-model"\n---\nRhyme.\n')
 
     taiwa.ok("chat", input="one\n/fork other\n/app poet\ntwo\n/switch chat-1\nthree\n")
 
-    assert [request["model"] for request in speaker.requests] == ["test-model", "poet-model", "test-model"]
+    assert [request["model"] for request in model_server.requests] == ["test-model", "poet-model", "test-model"]
 
 
-def test_save_writes_the_form_that_the_ending_says(taiwa: Taiwa, speaker: Speaker, tmp_path: Path) -> None:
-    speaker(delta("Hello!"))
+def test_save_writes_the_form_that_the_ending_says(taiwa: Taiwa, model_server: ModelServer, tmp_path: Path) -> None:
+    model_server(delta("Hello!"))
 
     talked = taiwa.ok("chat", input=f"Hi\n/save {tmp_path}/talk.md\n/save {tmp_path}/talk.txt\n")
 
@@ -144,8 +146,8 @@ def test_save_writes_the_form_that_the_ending_says(taiwa: Taiwa, speaker: Speake
     assert "talk.txt: unknown suffix" in talked.err
 
 
-def test_an_unknown_command_names_the_nearest_and_is_not_said(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!"))
+def test_an_unknown_slash_command_suggests_the_nearest_and_is_not_sent(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!"))
 
     talked = taiwa.ok("chat", input="/udno\n/etc/hosts\n/fork\n/undo x\nHi\n")
 
@@ -154,36 +156,38 @@ def test_an_unknown_command_names_the_nearest_and_is_not_said(taiwa: Taiwa, spea
     )
     assert "taiwa: usage: /fork NAME\n" in talked.err
     assert "taiwa: usage: /undo [n]\n" in talked.err
-    assert len(speaker.requests) == 1
+    assert len(model_server.requests) == 1
 
 
 @pytest.mark.parametrize("line", ["/retry", "/edit x", "/fork b", "/why topics", "/log", "/save x.md"])
-def test_before_the_first_turn_there_is_nothing_to_look_back_to(taiwa: Taiwa, speaker: Speaker, line: str) -> None:
-    speaker()
+def test_before_the_first_turn_there_is_nothing_to_look_back_to(
+    taiwa: Taiwa, model_server: ModelServer, line: str
+) -> None:
+    model_server()
 
     talked = taiwa.ok("chat", input=f"{line}\n")
 
     assert talked.err == "taiwa: there are no turns yet\n"
 
 
-def test_at_the_beginning_there_is_nothing_to_retry(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!"))
+def test_at_the_beginning_there_is_nothing_to_retry(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!"))
 
     talked = taiwa.ok("chat", input="Hi\n/undo\n/retry\n/edit x\n")
 
     assert talked.err.splitlines()[-2:] == ["taiwa: there are no turns yet"] * 2
 
 
-def test_quit_leaves_what_follows_unsaid(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker()
+def test_lines_after_quit_are_not_sent(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server()
 
     taiwa.ok("chat", input="/quit\nHi\n")
 
-    assert not speaker.requests
+    assert not model_server.requests
 
 
-def test_a_turn_that_fails_is_a_line_and_the_talk_goes_on(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(status(400, b'{"error": {"message": "no"}}'), delta("Hello!"))
+def test_a_failed_turn_is_one_line_and_the_conversation_continues(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(status(400, b'{"error": {"message": "no"}}'), delta("Hello!"))
 
     talked = taiwa("chat", input="Hi\nHi again\n")
 
@@ -194,8 +198,8 @@ def test_a_turn_that_fails_is_a_line_and_the_talk_goes_on(taiwa: Taiwa, speaker:
     assert taiwa.ok("log").lines[1].split()[2] == "1"
 
 
-def test_json_prints_a_line_per_turn(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("a", topics=["tea"]), delta("b"))
+def test_json_prints_a_line_per_turn(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("a", topics=["tea"]), delta("b"))
 
     talked = taiwa.ok("chat", "--json", input="one\ntwo\n")
 
@@ -204,27 +208,27 @@ def test_json_prints_a_line_per_turn(taiwa: Taiwa, speaker: Speaker) -> None:
     assert talked.err == ""
 
 
-def test_go_on_finds_the_latest_conversation(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("a"), delta("b"), delta("c"))
+def test_continue_opens_the_latest_conversation(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("a"), delta("b"), delta("c"))
     taiwa.ok("say", "-s", "zebra", "one")
     taiwa.ok("say", "-s", "aardvark", "two")
     taiwa.ok("switch", "zebra")
 
     taiwa.ok("chat", "-c", input="three\n")
 
-    assert "one" in [message["content"] for message in speaker.requests[-1]["messages"]]
+    assert "one" in [message["content"] for message in model_server.requests[-1]["messages"]]
 
 
-def test_no_log_keeps_nothing(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
-    speaker(delta("Hello!"))
+def test_no_store_writes_nothing(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
+    model_server(delta("Hello!"))
 
     taiwa.ok("chat", "--no-store", input="Hi\n/undo\n")
 
     assert not place.store.exists()
 
 
-def test_a_line_that_is_no_text_is_named(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!"))
+def test_a_line_that_is_not_utf8_is_an_error_with_its_number(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!"))
 
     talked = taiwa("chat", input=b"Hi\nab\xff\n")
 
@@ -233,23 +237,25 @@ def test_a_line_that_is_no_text_is_named(taiwa: Taiwa, speaker: Speaker) -> None
 
 
 @pytest.mark.parametrize(("lang", "line"), [("ja_JP.UTF-8", "ターン 0 に戻りました"), ("zh_CN", "已回到第 0 轮")])
-def test_it_speaks_the_language_of_the_locale(
-    taiwa: Taiwa, speaker: Speaker, monkeypatch: pytest.MonkeyPatch, lang: str, line: str
+def test_messages_have_the_language_of_the_locale(
+    taiwa: Taiwa, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch, lang: str, line: str
 ) -> None:
     monkeypatch.delenv("TAIWA_LANG")
     monkeypatch.setenv("LANG", lang)
-    speaker(delta("Hello!"))
+    model_server(delta("Hello!"))
 
     talked = taiwa.ok("chat", input="Hi\n/undo\n")
 
     assert talked.err.splitlines()[-1] == line
 
 
-def test_help_names_every_command_in_columns(taiwa: Taiwa, speaker: Speaker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_names_every_command_in_columns(
+    taiwa: Taiwa, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from taiwa.cli.chat import SLASHES
 
     monkeypatch.setenv("TAIWA_LANG", "ja")
-    speaker()
+    model_server()
 
     shown = taiwa.ok("chat", input="/help\n").lines
 
@@ -257,38 +263,38 @@ def test_help_names_every_command_in_columns(taiwa: Taiwa, speaker: Speaker, mon
     assert shown[0].index("直前") == shown[3].index("直前")
 
 
-def test_a_fork_keeps_the_bill_of_the_talk(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("One."), delta("Two."))
+def test_a_fork_keeps_the_bill_of_the_session(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("One."), delta("Two."))
 
     printed = taiwa.ok("chat", input="one\n/fork other\ntwo\n/cost\n").out
 
     assert "2 calls" in printed
 
 
-def test_talks_that_begin_at_once_take_different_names(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+def test_sessions_that_begin_at_once_get_different_names(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
     async def act(scene: Scene) -> None:
         await scene.pause(0.3)
         await speech(delta("Hello!"))(scene)
 
-    speaker.plays(act)
+    model_server.plays(act)
     talks = [taiwa.start("say", f"Hi {number}") for number in range(4)]
 
     ends = [(talk.communicate(timeout=300), talk.returncode) for talk in talks]
 
     assert [code for _, code in ends] == [0] * 4, ends
     assert sorted(row["session"] for row in taiwa.ok("log", "--json").json) == [f"chat-{n}" for n in (1, 2, 3, 4)]
-    assert len(speaker.requests) == 4
+    assert len(model_server.requests) == 4
 
 
-def test_to_switch_before_the_first_turn_is_no_change_of_name(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("One."), delta("Two."))
+def test_switching_before_the_first_turn_does_not_report_a_new_name(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("One."), delta("Two."))
     taiwa.ok("say", "-s", "old", "one")
 
     assert "is called" not in taiwa.ok("chat", input="/switch old\ntwo\n").err
 
 
-def test_a_name_that_another_program_took_is_told(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
-    speaker(delta("One."), delta("Two."))
+def test_a_name_taken_by_another_process_gives_a_notice(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
+    model_server(delta("One."), delta("Two."))
     waiting = taiwa.start("chat")
     assert waiting.stdin is not None
     waiting.stdin.write(b"/state\n")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 from tests.cli.terminal import Terminal
 from tests.peers.faults import status
 
@@ -18,11 +18,11 @@ def test_every_setting_says_where_it_comes_from(taiwa: Taiwa, place: Place, monk
     place.set(model="ollama:one", timeout=5)
     monkeypatch.setenv("TAIWA_TIMEOUT", "7")
 
-    told = taiwa.ok("config", "show", "--json", "-m", "ollama:two").json
+    data = taiwa.ok("config", "show", "--json", "-m", "ollama:two").json
 
-    assert told["model"] == {"value": "ollama:two", "origin": "argument"}
-    assert told["timeout"] == {"value": "7", "origin": "TAIWA_TIMEOUT"}
-    assert told["attempts"]["origin"] == "default"
+    assert data["model"] == {"value": "ollama:two", "origin": "argument"}
+    assert data["timeout"] == {"value": "7", "origin": "TAIWA_TIMEOUT"}
+    assert data["attempts"]["origin"] == "default"
     assert re.search(r"model +ollama:one +.*config\.yaml:1", taiwa.ok("config", "show").out)
 
 
@@ -44,7 +44,7 @@ def test_what_is_set_is_used_until_it_is_unset(taiwa: Taiwa, place: Place) -> No
         (("unset", "timeout"), "timeout"),
     ],
 )
-def test_a_setting_that_cannot_be_is_one_line(taiwa: Taiwa, command: tuple[str, ...], line: str) -> None:
+def test_an_invalid_setting_is_an_error_of_one_line(taiwa: Taiwa, command: tuple[str, ...], line: str) -> None:
     done = taiwa("config", *command)
 
     assert done.code == 2
@@ -65,13 +65,13 @@ def test_a_broken_config_file_names_its_line(taiwa: Taiwa, place: Place) -> None
 
 
 @pytest.fixture
-def provider(speaker: Speaker, place: Place) -> Speaker:
+def provider(model_server: ModelServer, place: Place) -> ModelServer:
     """OpenAI, moved to this machine."""
-    speaker(delta("Hello!"), base_urls={"openai": speaker.url})
-    return speaker
+    model_server(delta("Hello!"), base_urls={"openai": model_server.url})
+    return model_server
 
 
-def test_a_key_is_kept_and_tried_and_never_shown(taiwa: Taiwa, provider: Speaker, place: Place) -> None:
+def test_a_key_is_kept_and_tried_and_never_shown(taiwa: Taiwa, provider: ModelServer, place: Place) -> None:
     kept = taiwa.ok("keys", "set", "openai", input=f"{CANARY}\n")
     listed = taiwa.ok("keys", "list")
     shown = taiwa.ok("config", "show")
@@ -86,23 +86,23 @@ def test_a_key_is_kept_and_tried_and_never_shown(taiwa: Taiwa, provider: Speaker
         assert CANARY not in result.out + result.err
 
 
-def test_a_key_never_reaches_the_store_a_log_or_an_error(taiwa: Taiwa, provider: Speaker, place: Place) -> None:
+def test_a_key_never_reaches_the_store_a_log_or_an_error(taiwa: Taiwa, provider: ModelServer, place: Place) -> None:
     taiwa.ok("keys", "set", "openai", "--no-check", input=f"{CANARY}\n")
     refused = status(401, f'{{"error": {{"message": "Incorrect API key provided: {CANARY}"}}}}'.encode())
     provider(delta("Hello!"), refused, base_urls={"openai": provider.url})
 
-    said = taiwa.ok("say", "-m", "openai:gpt-x", "-v", "Hi")
+    output = taiwa.ok("say", "-m", "openai:gpt-x", "-v", "Hi")
     failed = taiwa("say", "-m", "openai:gpt-x", "-c", "Hi")
     shown = [taiwa("show"), taiwa("cost"), taiwa("export"), taiwa("models", "show", "openai:gpt-x")]
 
     assert failed.code == 1
-    for result in (said, failed, *shown):
+    for result in (output, failed, *shown):
         assert CANARY not in result.out + result.err
     files = [path for path in place.folder.rglob("*") if path.is_file() and path.name != "keys.json"]
     assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
 
 
-def test_a_wrong_key_is_kept_and_said_to_be_wrong(taiwa: Taiwa, provider: Speaker) -> None:
+def test_a_wrong_key_is_stored_with_a_warning(taiwa: Taiwa, provider: ModelServer) -> None:
     provider(status(401, b'{"error": {"message": "no"}}'), base_urls={"openai": provider.url})
 
     done = taiwa("keys", "set", "openai", input=f"{CANARY}\n")
@@ -112,7 +112,7 @@ def test_a_wrong_key_is_kept_and_said_to_be_wrong(taiwa: Taiwa, provider: Speake
     assert taiwa.ok("keys", "list").lines[1].split()[0] == "OPENAI_API_KEY"
 
 
-def test_a_key_is_typed_unseen(provider: Speaker, place: Place) -> None:
+def test_a_key_is_typed_unseen(provider: ModelServer, place: Place) -> None:
     with Terminal(place.environment(), "keys", "set", "openai") as shown:
         shown.see("OPENAI_API_KEY (not shown)")
         shown.type(f"{CANARY}\n")
@@ -122,7 +122,7 @@ def test_a_key_is_typed_unseen(provider: Speaker, place: Place) -> None:
     assert CANARY not in shown.text
 
 
-def test_a_key_can_be_taken_out_again(taiwa: Taiwa, provider: Speaker) -> None:
+def test_a_key_can_be_taken_out_again(taiwa: Taiwa, provider: ModelServer) -> None:
     taiwa.ok("keys", "set", "openai", "--no-check", input=CANARY)
 
     assert taiwa.ok("keys", "remove", "openai").out == "OPENAI_API_KEY is deleted\n"

@@ -6,7 +6,7 @@ import pytest
 
 from taiwa.cli.store import AXES
 from taiwa.store import Axis
-from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 from tests.peers.faults import speech
 
 PRICES = {"*": {"input": "2", "cache_read": "0.5", "output": "10"}}
@@ -23,18 +23,18 @@ def test_nothing_was_spent_yet(taiwa: Taiwa) -> None:
     assert taiwa.ok("cost", "--json").json == []
 
 
-def test_a_call_costs_what_its_tokens_cost(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("a"), prices=PRICES)
+def test_a_call_costs_what_its_tokens_cost(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("a"), prices=PRICES)
 
     assert taiwa.ok("say", "--json", "Hi").json["cost"] == pytest.approx(ONE_CALL)
 
     (line,) = taiwa.ok("cost", "--json").json
-    assert (line["model"], line["requests"], line["cost"]) == (speaker.model, 1, pytest.approx(ONE_CALL))
+    assert (line["model"], line["requests"], line["cost"]) == (model_server.model, 1, pytest.approx(ONE_CALL))
     assert taiwa.ok("cost").lines[1].endswith("0.000038 USD")
 
 
-def test_a_bill_is_cut_by_session_app_and_day(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(*[delta(answer) for answer in "abc"])
+def test_a_bill_is_cut_by_session_app_and_day(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(*[delta(answer) for answer in "abc"])
     taiwa.ok("say", "one")
     taiwa.ok("say", "two")
     taiwa.ok("say", "code", "three")
@@ -47,12 +47,12 @@ def test_a_bill_is_cut_by_session_app_and_day(taiwa: Taiwa, speaker: Speaker) ->
     assert len(names("day")) == 1
 
 
-def test_what_a_server_does_not_say_is_unknown_and_never_nothing(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("a"), speech(delta("b"), usage=False), prices=PRICES)
+def test_usage_that_a_server_does_not_report_is_unknown_and_not_zero(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("a"), speech(delta("b"), usage=False), prices=PRICES)
     taiwa.ok("say", "one")
-    said = taiwa.ok("say", "-c", "--json", "two").json
+    result = taiwa.ok("say", "-c", "--json", "two").json
 
-    assert (said["usage"], said["cost"]) == (None, None)
+    assert (result["usage"], result["cost"]) == (None, None)
     (line,) = taiwa.ok("cost", "--json").json
     assert (line["cost"], line["calls_without_usage"]) == (None, 1)
     assert line["known_cost"] == pytest.approx(ONE_CALL)
@@ -61,29 +61,31 @@ def test_what_a_server_does_not_say_is_unknown_and_never_nothing(taiwa: Taiwa, s
     assert "1 call reported no usage" in shown.err
 
 
-def test_a_model_whose_price_nobody_gave_costs_an_unknown_amount(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
-    speaker(delta("a"))
-    place.set(model=speaker.model.replace("127.0.0.1", "0.0.0.0"))
+def test_the_cost_of_a_model_without_a_price_is_unknown(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
+    model_server(delta("a"))
+    place.set(model=model_server.model.replace("127.0.0.1", "0.0.0.0"))
 
     assert taiwa.ok("say", "--json", "Hi").json["cost"] is None
 
 
-def test_a_limit_stops_the_call_that_would_pass_it_and_keeps_what_was_paid_for(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("a", topics="wrong"), '{"topics": []}', prices=PRICES)
+def test_a_limit_stops_the_call_that_would_pass_it_and_keeps_what_was_paid_for(
+    taiwa: Taiwa, model_server: ModelServer
+) -> None:
+    model_server(delta("a", topics="wrong"), '{"topics": []}', prices=PRICES)
 
-    said = taiwa.ok("say", "--max-cost", "0.00003", "Hi")
+    result = taiwa.ok("say", "--max-cost", "0.00003", "Hi")
 
-    assert said.out == "a\n"
-    assert "the limit on cost is reached" in said.err
-    assert len(speaker.requests) == 1
+    assert result.out == "a\n"
+    assert "the limit on cost is reached" in result.err
+    assert len(model_server.requests) == 1
     assert taiwa.ok("cost", "--json").json[0]["requests"] == 1
 
 
-def test_a_limit_holds_over_the_turns_of_a_talk(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("a"), delta("b"), delta("c"), prices=PRICES)
+def test_a_cost_limit_holds_over_the_turns_of_a_session(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("a"), delta("b"), delta("c"), prices=PRICES)
 
     talked = taiwa("chat", "--max-cost", "0.00005", input="one\ntwo\nthree\n")
 
     assert talked.code == 1
-    assert len(speaker.requests) == 2
+    assert len(model_server.requests) == 2
     assert talked.err.count("the limit on cost is reached") == 1

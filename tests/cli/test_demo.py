@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.cli.demo import INSTRUCTION, PARTS, Part, Show, Step, at_home
-from taiwa.flows.solve.solve import STEPS as STEPS_OF_SOLVE
+from taiwa.cli.demo import PARTS, Demo, DemoPart, DemoStep, at_home
 from tests.cli.conftest import Place, Result, Taiwa
 from tests.cli.terminal import Terminal
 
@@ -31,7 +30,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 
 @pytest.mark.slow
-def test_every_step_comes_out_as_it_was_meant(shown: Result) -> None:
+def test_every_step_has_its_expected_output(shown: Result) -> None:
     assert OTHERWISE not in shown.err
     assert shown.code == 0
 
@@ -40,11 +39,11 @@ def test_every_step_comes_out_as_it_was_meant(shown: Result) -> None:
 def test_it_shows_the_commands_that_it_runs(shown: Result) -> None:
     commands = [line[2:] for line in shown.lines if line.startswith("$ ")]
 
-    assert commands == [step.command.replace("{said}", f'"{step.said}"' if step.said != "1" else "1") for step in STEPS]
+    assert commands == [step.command.replace("{text}", f'"{step.text}"' if step.text != "1" else "1") for step in STEPS]
 
 
 @pytest.mark.slow
-def test_it_says_who_writes_and_what_to_try_next(shown: Result) -> None:
+def test_it_prints_which_model_writes_and_what_to_try_next(shown: Result) -> None:
     assert re.match(r"A small neural network of \d+\.\d million parameters", shown.out)
     assert "taiwa models show builtin" in shown.out
     assert shown.out.count("try next: taiwa ") == len(PARTS)
@@ -64,17 +63,13 @@ def test_it_says_who_writes_and_what_to_try_next(shown: Result) -> None:
         "accepted: the text is complete",
     ],
 )
-def test_solving_ordering_asking_and_holding_are_shown(shown: Result, part: str) -> None:
+def test_problems_orders_questions_and_constraints_are_shown(shown: Result, part: str) -> None:
     assert part in shown.out
 
 
 @pytest.mark.slow
 def test_over_a_pipe_it_is_plain(shown: Result) -> None:
     assert "\x1b" not in shown.out + shown.err
-
-
-def test_the_instruction_is_the_one_that_the_flow_gives() -> None:
-    assert INSTRUCTION == STEPS_OF_SOLVE
 
 
 def test_it_leaves_nothing_behind(taiwa: Taiwa, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,17 +86,17 @@ def test_it_leaves_nothing_behind(taiwa: Taiwa, place: Place, monkeypatch: pytes
     assert place.config.read_text() == 'model: "openai:mine"\n'
 
 
-def only(*steps: Step) -> Part:
-    return Part(SAME, steps, "taiwa demo")
+def only(*steps: DemoStep) -> DemoPart:
+    return DemoPart(SAME, steps, "taiwa demo")
 
 
-def test_a_step_that_goes_otherwise_is_told_in_one_line_and_the_rest_is_shown(
+def test_an_unexpected_output_is_a_warning_of_one_line_and_the_rest_is_shown(
     taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = (
-        only(Step(SAME, 'taiwa tools call calculator "1+1"', shows="3")),
-        only(Step(SAME, "taiwa why nothing -s nobody")),
-        only(Step(SAME, 'taiwa tools call calculator "1+1"', shows="2")),
+        only(DemoStep(SAME, 'taiwa tools call calculator "1+1"', shows="3")),
+        only(DemoStep(SAME, "taiwa why nothing -s nobody")),
+        only(DemoStep(SAME, 'taiwa tools call calculator "1+1"', shows="2")),
     )
     monkeypatch.setattr("taiwa.cli.demo.PARTS", parts)
 
@@ -115,29 +110,29 @@ def test_a_step_that_goes_otherwise_is_told_in_one_line_and_the_rest_is_shown(
     assert shown.out.count("try next") == 3
 
 
-def test_a_reply_is_left_out_where_nothing_was_asked_back(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
-    call = Step(SAME, 'taiwa tools call calculator "1+1"')
-    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(call, Step(SAME, "taiwa ask -c 1", reply=True)),))
+def test_a_reply_is_skipped_if_no_question_was_asked_back(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = DemoStep(SAME, 'taiwa tools call calculator "1+1"')
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(call, DemoStep(SAME, "taiwa ask -c 1", reply=True)),))
 
     assert "taiwa ask" not in taiwa.ok("demo").out
 
 
-def test_a_store_that_breaks_on_the_way_is_told_by_each_step(
+def test_a_store_that_is_damaged_during_the_demo_is_an_error_of_each_step(
     tmp_path: Path, place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "demo.db").write_text("no store at all" * 100)
-    show = Show()
+    show = Demo()
 
     with at_home(tmp_path):
         show.part(2, PARTS[1])
 
-    told = capsys.readouterr()
+    data = capsys.readouterr()
     assert show.failed == show.steps == len(PARTS[1].steps)
-    assert "Traceback" not in told.out + told.err
+    assert "Traceback" not in data.out + data.err
 
 
 @pytest.mark.slow
-def test_a_person_types_their_own(taiwa: Taiwa) -> None:
+def test_in_interactive_mode_the_user_types_texts(taiwa: Taiwa) -> None:
     typed = "What is 12 times 12?\n\n\n" + "One large tea, please.\n\n\n\n" + "\n2\n\n" + "\n\n"
 
     shown = taiwa.ok("demo", "-i", input=typed)
@@ -148,7 +143,7 @@ def test_a_person_types_their_own(taiwa: Taiwa) -> None:
 
 
 @pytest.mark.parametrize("typed", ["", "\n", "-\n--\n\n"])
-def test_an_input_that_ends_ends_it_politely(taiwa: Taiwa, typed: str) -> None:
+def test_the_end_of_input_ends_the_demo_with_its_closing_text(taiwa: Taiwa, typed: str) -> None:
     shown = taiwa.ok("demo", "--interactive", input=typed)
 
     assert shown.lines[-1] == "  taiwa chat"
@@ -158,8 +153,8 @@ def test_an_input_that_ends_ends_it_politely(taiwa: Taiwa, typed: str) -> None:
 @pytest.mark.parametrize(
     "typed", ["--help", "$(reboot) `x` \"y\" 'z' \\", "\x1b[2J\x07", "a" * 5_000, "-m openai:x", "😀 水"]
 )
-def test_whatever_is_typed_is_said_and_not_obeyed(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
-    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(Step(SAME, "taiwa say order -s desk {said}", "Tea.")),))
+def test_typed_text_is_passed_as_text_and_never_run(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(DemoStep(SAME, "taiwa say order -s desk {text}", "Tea.")),))
 
     shown = taiwa.ok("demo", "-i", input=typed + "\n")
 
@@ -168,8 +163,8 @@ def test_whatever_is_typed_is_said_and_not_obeyed(taiwa: Taiwa, monkeypatch: pyt
     assert "Traceback" not in shown.err
 
 
-def test_bytes_that_are_no_text_are_asked_for_again(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(Step(SAME, "taiwa tools call calculator {said}", "1+1")),))
+def test_bytes_that_are_not_utf8_are_requested_again(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(DemoStep(SAME, "taiwa tools call calculator {text}", "1+1")),))
 
     shown = taiwa.ok("demo", "-i", input=b"\xff\xfe\n\n")
 
@@ -177,7 +172,7 @@ def test_bytes_that_are_no_text_are_asked_for_again(taiwa: Taiwa, monkeypatch: p
     assert shown.lines.count('$ taiwa tools call calculator "1+1"') == 1
 
 
-def test_on_a_terminal_it_has_colours_and_can_be_left(place: Place) -> None:
+def test_on_a_terminal_it_has_colours_and_can_be_interrupted(place: Place) -> None:
     with Terminal(place.environment(), "demo") as shown:
         shown.see("$ taiwa solve")
         shown.see("Therefore, the answer is")
@@ -190,7 +185,7 @@ def test_on_a_terminal_it_has_colours_and_can_be_left(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_on_a_terminal_a_person_types_and_leaves_with_ctrl_d(place: Place) -> None:
+def test_on_a_terminal_ctrl_d_ends_interactive_mode(place: Place) -> None:
     with Terminal(place.environment(), "demo", "--interactive") as shown:
         shown.see("> ")
         shown.type("How many hours are 90 minutes?\n")
@@ -203,7 +198,7 @@ def test_on_a_terminal_a_person_types_and_leaves_with_ctrl_d(place: Place) -> No
     assert "Traceback" not in shown.text
 
 
-def test_no_colour_is_shown_to_who_wants_none(place: Place) -> None:
+def test_no_color_disables_colours(place: Place) -> None:
     with Terminal(place.environment(NO_COLOR="1"), "apps", "list") as shown:
         assert shown.end() == 0
 

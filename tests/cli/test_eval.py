@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import MODEL, Result, Speaker, Taiwa
+from tests.cli.conftest import MODEL, ModelServer, Result, Taiwa
 from tests.cli.terminal import Terminal
 from tests.house.source import ROOT
 from tests.peers.faults import Act, Scene, speech, status
@@ -48,11 +48,11 @@ def pupil(*, wait: float = 0.0, ill: Callable[[int], bool] = lambda _: False) ->
         messages = body["messages"]
         question = next(found for one in reversed(messages) if (found := TIMES.search(one["content"])))
         first, second = map(int, question.groups())
-        said = messages[-2]["content"] if messages[-1]["content"].startswith("Go on") else ""
+        output = messages[-2]["content"] if messages[-1]["content"].startswith("Go on") else ""
         if ill(first):
             await status(500, b"{}")(scene)
-        elif said:
-            result = GIVEN.findall(said)[-1] or first * second - 1
+        elif output:
+            result = GIVEN.findall(output)[-1] or first * second - 1
             await speech(f"Therefore, the answer is {result}.", wait=wait)(scene)
         elif any("<<" in one["content"] for one in messages[:-1]):
             await speech(f"I multiply. <<calculator: {first} * {second}>>", wait=wait)(scene)
@@ -74,12 +74,12 @@ def by_setting(done: Result) -> dict[str, dict[str, Any]]:
 
 
 def test_the_tools_alone_get_every_shared_exercise_right(taiwa: Taiwa, shared_data: Path) -> None:
-    told = taiwa.ok("eval", "tools", "--data", str(shared_data / "chemistry.jsonl"), "--json").json
+    found = taiwa.ok("eval", "tools", "--data", str(shared_data / "chemistry.jsonl"), "--json").json
 
-    assert (told["n"], told["accuracy"], told["misses"]) == (30, 1.0, [])
+    assert (found["n"], found["accuracy"], found["misses"]) == (30, 1.0, [])
 
 
-def test_misses_and_recorded_calculations_are_told(taiwa: Taiwa, place: Any) -> None:
+def test_misses_and_recorded_calculations_are_listed(taiwa: Taiwa, place: Any) -> None:
     rows = [
         {"id": "a", "kind": "arithmetic", "input": "1+1", "gold": 3},
         {"id": "b", "kind": "alchemy", "input": "Pb", "gold": "Au"},
@@ -88,11 +88,11 @@ def test_misses_and_recorded_calculations_are_told(taiwa: Taiwa, place: Any) -> 
     path = place.folder / "mixed.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
 
-    told = taiwa.ok("eval", "tools", "--data", str(path), "--json").json
+    found = taiwa.ok("eval", "tools", "--data", str(path), "--json").json
     shown = taiwa.ok("eval", "tools", "--data", str(path))
 
-    assert (told["n"], told["right"], told["label_errors"]) == (4, 1, [])
-    assert {miss["id"]: miss["got"] for miss in told["misses"]} == {"a": "2", "b": "", "d:2": "10"}
+    assert (found["n"], found["right"], found["label_errors"]) == (4, 1, [])
+    assert {miss["id"]: miss["got"] for miss in found["misses"]} == {"a": "2", "b": "", "d:2": "10"}
     assert shown.lines[0].startswith("1 of 4 right: 25.00 %")
 
 
@@ -108,7 +108,9 @@ def test_misses_and_recorded_calculations_are_told(taiwa: Taiwa, place: Any) -> 
         ("", "holds nothing"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_one_line_and_exit_2(taiwa: Taiwa, place: Any, text: str, complaint: str) -> None:
+def test_an_unusable_row_is_an_error_of_one_line_with_exit_code_2(
+    taiwa: Taiwa, place: Any, text: str, complaint: str
+) -> None:
     path = place.folder / "bad.jsonl"
     path.write_text(text)
 
@@ -122,8 +124,8 @@ def test_a_row_that_cannot_be_used_is_one_line_and_exit_2(taiwa: Taiwa, place: A
 # --- reason -----------------------------------------------------------------------------------------------------------
 
 
-def test_every_setting_has_its_figures(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str]) -> None:
-    speaker.plays(pupil())
+def test_every_setting_has_its_figures(taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str]) -> None:
+    model_server.plays(pupil())
 
     done = taiwa.ok("eval", "reason", "--data", sums(6), "--shots", "0,2", "--ablate", "none,mml,all", "--json")
 
@@ -146,24 +148,26 @@ def test_every_setting_has_its_figures(taiwa: Taiwa, speaker: Speaker, sums: Cal
     assert (done.json["failed"], done.json["stopped"]) == (0, None)
 
 
-def test_a_tool_that_is_not_exposed_is_in_no_prompt(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str]) -> None:
-    speaker.plays(pupil())
+def test_a_tool_that_is_not_exposed_is_in_no_prompt(
+    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str]
+) -> None:
+    model_server.plays(pupil())
 
     done = taiwa.ok(
         "eval", "reason", "--data", sums(2), "--shots", "3", "--ablate", "none,mml", "--mode", "exposure", "--json"
     )
 
     assert list(by_setting(done)) == ["Few-Shot@3", "Few-Shot+CoT@3 exposure", "+MML@3 exposure"]
-    first = (request["messages"] for request in speaker.requests if "Go on" not in str(request["messages"][-1]))
+    first = (request["messages"] for request in model_server.requests if "Go on" not in str(request["messages"][-1]))
     prompts = [str(messages) for messages in first]
     assert not any("<<calculator" in prompt for prompt in prompts)
     assert any("molar_mass" in prompt for prompt in prompts)
 
 
 def test_a_folder_holds_rows_table_summary_and_chart(
-    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
 ) -> None:
-    speaker.plays(pupil())
+    model_server.plays(pupil())
     folder = place.folder / "run"
 
     done = taiwa.ok("eval", "reason", "--data", sums(), "--shots", "1,2", "--ablate", "all", "--out", str(folder))
@@ -181,34 +185,36 @@ def test_a_folder_holds_rows_table_summary_and_chart(
     assert "\x1b" not in done.out + done.err
 
 
-def test_a_second_run_asks_only_what_is_missing_or_failed(
-    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+def test_a_second_run_sends_only_missing_and_failed_rows(
+    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
 ) -> None:
     words = ("eval", "reason", "--data", sums(), "--shots", "0", "--ablate", "none", "--out", str(place.folder / "run"))
-    speaker.plays(pupil(ill=lambda first: first == 3))
+    model_server.plays(pupil(ill=lambda first: first == 3))
     first = taiwa(*words, "--json")
-    speaker.plays(pupil())
+    model_server.plays(pupil())
 
     second = taiwa.ok(*words, "--resume", "--json")
 
     assert first.code == 1
     assert {row["failed"] for row in first.json["rows"]} == {1}
     assert first.json["rows"][0]["errors"] == {"overloaded": 1}
-    assert len(speaker.requests) == 1 + 2  # a thought and its answer
+    assert len(model_server.requests) == 1 + 2  # a thought and its answer
     assert {row["failed"] for row in second.json["rows"]} == {0}
     assert {row["n"] for row in second.json["rows"]} == {4}
     assert len(rows_of(place.folder / "run")) == 8 + 2
 
 
-def test_a_third_run_asks_nothing(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any) -> None:
+def test_a_third_run_sends_nothing(
+    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
+) -> None:
     words = ("eval", "reason", "--data", sums(), "--shots", "0", "--ablate", "none", "--out", str(place.folder / "run"))
-    speaker.plays(pupil())
+    model_server.plays(pupil())
     first = taiwa.ok(*words, "--json").json
-    asked = len(speaker.requests)
+    asked = len(model_server.requests)
 
     second = taiwa.ok(*words, "--json").json
 
-    assert len(speaker.requests) == asked
+    assert len(model_server.requests) == asked
     assert second["rows"] == first["rows"]
 
 
@@ -221,10 +227,15 @@ def test_a_third_run_asks_nothing(taiwa: Taiwa, speaker: Speaker, sums: Callable
         (("-m", "http://127.0.0.1:9/v1#other"), "another model"),
     ],
 )
-def test_rows_of_something_else_are_not_gone_on_with(
-    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any, change: tuple[str, ...], complaint: str
+def test_rows_of_another_evaluation_are_not_continued(
+    taiwa: Taiwa,
+    model_server: ModelServer,
+    sums: Callable[..., str],
+    place: Any,
+    change: tuple[str, ...],
+    complaint: str,
 ) -> None:
-    speaker.plays(pupil())
+    model_server.plays(pupil())
     own = {"id": "o", "question": "Q", "parts": ["So it is 3."], "answer": "3"}
     (place.folder / "own.jsonl").write_text(json.dumps(own))
     sums(5, "other.jsonl")
@@ -240,8 +251,8 @@ def test_rows_of_something_else_are_not_gone_on_with(
     assert (place.folder / "run" / "rows.jsonl").read_bytes() == before
 
 
-def test_a_cost_limit_ends_it_and_a_higher_one_goes_on(
-    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+def test_a_cost_limit_ends_a_run_and_a_higher_one_continues_it(
+    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
 ) -> None:
     words = (
         "eval",
@@ -257,7 +268,7 @@ def test_a_cost_limit_ends_it_and_a_higher_one_goes_on(
         "--out",
         str(place.folder / "run"),
     )
-    speaker.plays(pupil(), prices={speaker.model: PRICES})
+    model_server.plays(pupil(), prices={model_server.model: PRICES})
 
     first = taiwa(*words, "--max-cost", "0.025", "--json")
     second = taiwa.ok(*words, "--max-cost", "1", "--json")
@@ -267,27 +278,29 @@ def test_a_cost_limit_ends_it_and_a_higher_one_goes_on(
     assert sum(row["n"] for row in first.json["rows"]) == 3
     assert sum(row["n"] for row in second.json["rows"]) == 8
     assert sum(row["cost"] for row in second.json["rows"]) == pytest.approx(12 * 0.01)
-    assert len(speaker.requests) == 4 + 2 * 4
+    assert len(model_server.requests) == 4 + 2 * 4
 
 
-def test_a_wrong_key_ends_it_at_once(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str]) -> None:
-    speaker.plays(status(401, b'{"error": {"message": "no"}}'))
+def test_a_wrong_key_ends_a_run_at_once(taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str]) -> None:
+    model_server.plays(status(401, b'{"error": {"message": "no"}}'))
 
     done = taiwa("eval", "reason", "--data", sums(), "-j", "1")
 
     assert done.code == 1
-    assert len(speaker.requests) == 1
+    assert len(model_server.requests) == 1
     assert len(done.err.splitlines()) == 1
 
 
-def test_a_server_that_never_answers_ends_it(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str]) -> None:
-    speaker.plays(status(500, b"{}"))
+def test_a_server_that_never_answers_ends_a_run(
+    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str]
+) -> None:
+    model_server.plays(status(500, b"{}"))
 
     done = taiwa("eval", "reason", "--data", sums(20), "-j", "2", "--json")
 
     assert done.code == 1
     assert "the server did not answer 10 rows in a row" in done.json["stopped"]
-    assert len(speaker.requests) < 15
+    assert len(model_server.requests) < 15
 
 
 @pytest.mark.parametrize(
@@ -305,32 +318,36 @@ def test_a_server_that_never_answers_ends_it(taiwa: Taiwa, speaker: Speaker, sum
         (("--data", "gone.jsonl"), "No such file"),
     ],
 )
-def test_what_cannot_be_done_is_one_line_and_asks_nothing(
-    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], words: tuple[str, ...], complaint: str
+def test_invalid_options_are_an_error_of_one_line_and_send_nothing(
+    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], words: tuple[str, ...], complaint: str
 ) -> None:
-    speaker.plays(pupil())
+    model_server.plays(pupil())
 
     done = taiwa("eval", "reason", "--data", sums(), *words)
 
     assert done.code == 2
     assert complaint in done.err
     assert len(done.err.splitlines()) == 1
-    assert speaker.requests == []
+    assert model_server.requests == []
 
 
-def test_a_dry_run_tells_sizes_and_asks_nothing(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str]) -> None:
-    speaker.plays(pupil())
+def test_a_dry_run_prints_sizes_and_sends_nothing(
+    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str]
+) -> None:
+    model_server.plays(pupil())
 
     shown = taiwa.ok("eval", "reason", "--data", sums(), "--dry-run")
-    told = taiwa.ok("eval", "reason", "--data", sums(), "--dry-run", "--json").json
+    found = taiwa.ok("eval", "reason", "--data", sums(), "--dry-run", "--json").json
 
     assert shown.lines[-1] == "4 questions, 48 rows"
-    assert (told["items"], told["rows"], len(told["settings"])) == (4, 48, 12)
-    assert speaker.requests == []
+    assert (found["items"], found["rows"], len(found["settings"])) == (4, 48, 12)
+    assert model_server.requests == []
 
 
-def test_a_question_that_is_a_worked_example_is_told(taiwa: Taiwa, speaker: Speaker, place: Any) -> None:
-    speaker.plays(pupil())
+def test_a_question_that_is_a_worked_example_gives_a_warning(
+    taiwa: Taiwa, model_server: ModelServer, place: Any
+) -> None:
+    model_server.plays(pupil())
     own = {"id": "o", "question": "What is 5 times 7?", "parts": ["So it is 35."], "answer": "35"}
     (place.folder / "own.jsonl").write_text(json.dumps(own))
     (place.folder / "q.jsonl").write_text(json.dumps({"question": "what is  5 times 7", "answer": 35}))
@@ -343,25 +360,25 @@ def test_a_question_that_is_a_worked_example_is_told(taiwa: Taiwa, speaker: Spea
     assert "1 question is also a worked example (0)" in done.json["notes"][0]
 
 
-def test_answers_that_are_no_numbers_are_told(taiwa: Taiwa, speaker: Speaker, place: Any) -> None:
+def test_answers_that_are_not_numbers_give_a_warning(taiwa: Taiwa, model_server: ModelServer, place: Any) -> None:
     path = place.folder / "nli.jsonl"
     rows = (
         {"question": "What is 2 times 7?", "answer": "Entailment", "type": "Type_7"},
         {"question": "What is 1 times 2?", "answer": 2},
     )
     path.write_text("\n".join(map(json.dumps, rows)))
-    speaker.plays(pupil())
+    model_server.plays(pupil())
 
     done = taiwa.ok("eval", "reason", "--data", str(path), "--shots", "0", "--ablate", "none", "--json")
 
     assert "1 of 2 answers is not a number (Entailment)" in done.json["notes"][0]
 
 
-def test_a_person_sees_how_far_it_is_and_a_pipe_does_not(
-    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+def test_a_progress_bar_is_shown_on_a_terminal_only(
+    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
 ) -> None:
     words = ("eval", "reason", "--data", sums(6), "--shots", "0", "--ablate", "none", "-j", "1")
-    speaker.plays(pupil(wait=0.03))
+    model_server.plays(pupil(wait=0.03))
     with Terminal(place.environment(), *words) as terminal:
         terminal.see("/12")
         terminal.see("Zero-Shot+CoT")
@@ -372,13 +389,13 @@ def test_a_person_sees_how_far_it_is_and_a_pipe_does_not(
     assert "/12" not in piped.out + piped.err
 
 
-def test_every_field_of_a_line_is_described(taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str]) -> None:
-    speaker.plays(pupil())
+def test_every_field_of_a_line_is_described(taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str]) -> None:
+    model_server.plays(pupil())
     page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
 
-    told = taiwa.ok("eval", "reason", "--data", sums(1), "--shots", "0", "--ablate", "none", "--json").json
+    found = taiwa.ok("eval", "reason", "--data", sums(1), "--shots", "0", "--ablate", "none", "--json").json
 
-    assert [name for name in told["rows"][0] if f"`{name}`" not in page] == []
+    assert [name for name in found["rows"][0] if f"`{name}`" not in page] == []
 
 
 # --- processes --------------------------------------------------------------------------------------------------------
@@ -398,8 +415,8 @@ def rows_of_torn(folder: Path) -> list[str]:
     return [line for line in (folder / "rows.jsonl").read_text().splitlines() if '"setting"' in line]
 
 
-def test_rows_of_a_killed_run_are_kept_and_none_is_asked_twice(
-    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+def test_rows_of_a_killed_run_are_kept_and_none_is_sent_twice(
+    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
 ) -> None:
     folder, width = place.folder / "run", 3
     words = (
@@ -416,7 +433,7 @@ def test_rows_of_a_killed_run_are_kept_and_none_is_asked_twice(
         "--out",
         str(folder),
     )
-    speaker.plays(pupil(wait=0.05))
+    model_server.plays(pupil(wait=0.05))
     process = taiwa.start(*words)
     until(7, folder, process)
     process.send_signal(signal.SIGKILL)
@@ -430,14 +447,14 @@ def test_rows_of_a_killed_run_are_kept_and_none_is_asked_twice(
     assert len(keys) == 40
     assert set(keys.values()) == {1}
     assert {row["n"] for row in done.json["rows"]} == {20}
-    assert len(speaker.requests) <= 20 + 2 * 20 + 2 * width
+    assert len(model_server.requests) <= 20 + 2 * 20 + 2 * width
 
 
-def test_an_interrupt_keeps_the_rows_and_says_how_to_go_on(
-    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+def test_an_interrupt_keeps_the_rows_and_prints_how_to_continue(
+    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
 ) -> None:
     folder = place.folder / "run"
-    speaker.plays(pupil(wait=0.5))  # far from done when the interrupt comes, however late that is
+    model_server.plays(pupil(wait=0.5))  # far from done when the interrupt comes, however late that is
     process = taiwa.start("eval", "reason", "--data", sums(20), "--shots", "0", "--out", str(folder), "--json")
     until(3, folder, process)
     process.send_signal(signal.SIGINT)
@@ -472,11 +489,11 @@ def children(process: int) -> dict[int, str]:
 
 @pytest.mark.slow
 def test_on_ray_a_killed_worker_loses_no_row_and_doubles_none(
-    taiwa: Taiwa, speaker: Speaker, sums: Callable[..., str], place: Any
+    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
 ) -> None:
     folder, width = place.folder / "run", 4
     words = ("eval", "reason", "--data", sums(30), "--shots", "0,2", "--ablate", "all", "--out", str(folder), "--json")
-    speaker.plays(pupil(wait=0.05))
+    model_server.plays(pupil(wait=0.05))
     process = taiwa.start(*words, "--ray", "local:2", "-j", str(width))
     until(10, folder, process)
     workers = [child for child, line in children(process.pid).items() if line.startswith("ray::RayActor")]
@@ -485,20 +502,20 @@ def test_on_ray_a_killed_worker_loses_no_row_and_doubles_none(
     out, err = process.communicate(timeout=300)
 
     assert process.returncode == 0, err.decode()
-    told = json.loads(out)
+    found = json.loads(out)
     keys = Counter((row["setting"], row["id"]) for row in rows_of(folder))
     assert len(keys) == 60
     assert set(keys.values()) == {1}
-    assert {(row["setting"], row["n"], row["accuracy"]) for row in told["rows"]} == {
+    assert {(row["setting"], row["n"], row["accuracy"]) for row in found["rows"]} == {
         ("Zero-Shot+ALL", 30, 1.0), ("+ALL@2", 30, 1.0),
     }  # fmt: skip
     # What the dead worker had under way was asked anew, and nothing else: two requests for each rationale.
-    assert 120 <= len(speaker.requests) <= 120 + 2 * width
+    assert 120 <= len(model_server.requests) <= 120 + 2 * width
     assert not children(process.pid)
 
     # The same rows are gone on with here: nothing is left.
     again = taiwa.ok(*words)
-    assert again.json["rows"] == told["rows"]
+    assert again.json["rows"] == found["rows"]
 
 
 @pytest.mark.slow

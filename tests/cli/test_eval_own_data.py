@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Place, Speaker, Taiwa
+from tests.cli.conftest import ModelServer, Place, Taiwa
 
 PASSAGES = [
     {"id": "p1", "title": "Paid leave", "text": "Paid leave is asked for in the portal."},
@@ -26,15 +26,15 @@ def questions(place: Place) -> str:
 
 
 def test_what_an_index_finds_is_a_row_for_each_set(taiwa: Taiwa, questions: str) -> None:
-    told = taiwa.ok("eval", "retrieve", "--data", questions, "--json").json
+    found = taiwa.ok("eval", "retrieve", "--data", questions, "--json").json
 
-    (row,) = told["rows"]
-    assert (told["evaluation"], told["model"], told["failed"]) == ("retrieve", "", 0)
+    (row,) = found["rows"]
+    assert (found["evaluation"], found["model"], found["failed"]) == ("retrieve", "", 0)
     assert (row["setting"], row["set"], row["n"], row["ndcg10"], row["mrr"]) == ("question", "leave", 2, 1.0, 1.0)
     assert row["ndcg10_interval"] == [1.0, 1.0]
 
 
-def test_what_would_be_measured_is_told_before(taiwa: Taiwa, questions: str) -> None:
+def test_a_dry_run_prints_what_would_be_measured(taiwa: Taiwa, questions: str) -> None:
     shown = taiwa.ok("eval", "retrieve", "--data", questions, "--dry-run")
 
     assert shown.lines[1].split() == ["leave", "questions", "2", "2"]
@@ -46,9 +46,9 @@ def test_a_history_is_a_second_setting(taiwa: Taiwa, questions: str, place: Plac
     rows = [{**QUESTIONS[0], "question": "who writes the note for sick leave then", "history": history}]
     (place.folder / "leave_questions.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
-    told = taiwa.ok("eval", "retrieve", "--data", questions, "--json").json
+    found = taiwa.ok("eval", "retrieve", "--data", questions, "--json").json
 
-    assert [row["setting"] for row in told["rows"]] == ["question", "question in its dialogue"]
+    assert [row["setting"] for row in found["rows"]] == ["question", "question in its dialogue"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_history_is_a_second_setting(taiwa: Taiwa, questions: str, place: Plac
         (("--language", "klingon"), "unknown stemmer language 'klingon'"),
     ],
 )
-def test_what_cannot_be_measured_is_one_line_and_exit_2(
+def test_unusable_data_is_an_error_of_one_line_with_exit_code_2(
     taiwa: Taiwa, questions: str, words: tuple[str, ...], complaint: str
 ) -> None:
     done = taiwa("eval", "retrieve", "--data", questions, *words)
@@ -91,35 +91,39 @@ def orders(place: Place) -> tuple[str, str]:
 
 
 def test_extraction_is_measured_by_exact_values_and_fields(
-    taiwa: Taiwa, speaker: Speaker, orders: tuple[str, str]
+    taiwa: Taiwa, model_server: ModelServer, orders: tuple[str, str]
 ) -> None:
-    speaker('{"name": "tea", "count": 2}', '{"name": "scone", "count": 2}')
+    model_server('{"name": "tea", "count": 2}', '{"name": "scone", "count": 2}')
 
-    told = taiwa.ok("eval", "extract", orders[0], "--data", orders[1], "--mode", "prompt", "-j", "1", "--json").json
+    found = taiwa.ok("eval", "extract", orders[0], "--data", orders[1], "--mode", "prompt", "-j", "1", "--json").json
 
-    (row,) = told["rows"]
-    assert (told["evaluation"], row["set"], row["n"], row["exact"], row["f1"]) == ("extract", "orders", 2, 0.5, 0.75)
+    (row,) = found["rows"]
+    assert (found["evaluation"], row["set"], row["n"], row["exact"], row["f1"]) == ("extract", "orders", 2, 0.5, 0.75)
     assert (row["valid"], row["field_precision"]) == (1.0, 0.75)
 
 
-def test_an_answer_that_cannot_be_read_counts_as_wrong(taiwa: Taiwa, speaker: Speaker, orders: tuple[str, str]) -> None:
-    speaker("no", "no")
+def test_an_answer_that_cannot_be_read_counts_as_wrong(
+    taiwa: Taiwa, model_server: ModelServer, orders: tuple[str, str]
+) -> None:
+    model_server("no", "no")
 
-    told = taiwa.ok(
+    found = taiwa.ok(
         "eval", "extract", orders[0], "--data", orders[1], "--mode", "prompt", "--max-repairs", "0", "-j", "1", "--json"
     ).json
 
-    assert [(row["exact"], row["f1"], row["valid"], row["failed"]) for row in told["rows"]] == [(0.0, 0.0, 0.0, 0)]
+    assert [(row["exact"], row["f1"], row["valid"], row["failed"]) for row in found["rows"]] == [(0.0, 0.0, 0.0, 0)]
 
 
-def test_the_first_request_of_an_extraction_is_shown(taiwa: Taiwa, speaker: Speaker, orders: tuple[str, str]) -> None:
-    before = len(speaker().requests)
+def test_the_first_request_of_an_extraction_is_shown(
+    taiwa: Taiwa, model_server: ModelServer, orders: tuple[str, str]
+) -> None:
+    before = len(model_server().requests)
 
     shown = taiwa.ok("eval", "extract", orders[0], "--data", orders[1], "--dry-run", "-v")
 
     assert shown.lines[0].startswith("2 requests, the first of ")
     assert "two teas" in shown.out
-    assert len(speaker.requests) == before
+    assert len(model_server.requests) == before
 
 
 def test_help_shows_what_can_be_done(taiwa: Taiwa) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.models.builtin.tokenizer import tokens
+from taiwa.models.builtin.tokenizer import builtin_tokens
 from tests.cli.conftest import Place, Taiwa
 
 SHOP = """
@@ -47,7 +47,7 @@ def test_a_text_is_stepped_through(taiwa: Taiwa) -> None:
     assert "\x1b" not in done.out
 
 
-def test_a_type_is_told_with_pointer_and_keyword(taiwa: Taiwa) -> None:
+def test_steps_of_a_type_have_pointer_and_keyword(taiwa: Taiwa) -> None:
     done = taiwa.ok("explain", "--type", "explained_shop:Order", '{"name": "抹茶", "cups": 12}')
 
     assert any("/name /properties/name: enum" in line and '"抹茶"' in line for line in done.lines)
@@ -55,7 +55,7 @@ def test_a_type_is_told_with_pointer_and_keyword(taiwa: Taiwa) -> None:
     assert re.fullmatch(r"refused: '12' is not allowed at step \d+: after '1', '2' is not expected; .*", done.lines[-1])
 
 
-def test_without_a_text_the_language_is_told(taiwa: Taiwa) -> None:
+def test_without_a_text_the_accepted_texts_are_described(taiwa: Taiwa) -> None:
     done = taiwa.ok("explain", "--choice", "tea, コーヒー", "-v")
 
     assert done.lines[:4] == [
@@ -67,7 +67,7 @@ def test_without_a_text_the_language_is_told(taiwa: Taiwa) -> None:
     assert "'コーヒー'" in done.lines[-1]
 
 
-def test_a_grammar_is_told_by_its_rules(taiwa: Taiwa) -> None:
+def test_a_grammar_is_described_by_its_rules(taiwa: Taiwa) -> None:
     start = taiwa.ok("explain", "--grammar", "number.lark", "--vocab", "five.json")
     done = taiwa.ok("explain", "--grammar", "number.lark", "--vocab", "five.json", "(1", "-v")
 
@@ -101,7 +101,7 @@ def test_for_programs_everything_is_data(taiwa: Taiwa) -> None:
 @pytest.mark.parametrize(
     "source", [("--schema", "value.json"), ("--regex", '\\{"value": ?[0-9]+\\}'), ("--grammar", "json.lark")]
 )
-def test_the_engine_tells_the_same_text(taiwa: Taiwa, files: Path, source: tuple[str, str]) -> None:
+def test_llguidance_gives_the_same_steps(taiwa: Taiwa, files: Path, source: tuple[str, str]) -> None:
     (files / "json.lark").write_text('start: "{" "\\"value\\"" ": "? /[0-9]+/ "}"\n')
     answers = [
         taiwa.ok("explain", *source, "--engine", engine, '{"value": 12}', "--json").json
@@ -216,8 +216,8 @@ def test_standard_input_is_read(taiwa: Taiwa) -> None:
 
 
 def test_the_tokens_of_the_built_in_model_can_be_looked_at(taiwa: Taiwa) -> None:
-    told = taiwa.ok("explain", "--regex", "[A-Z][a-z]?[0-9]O", "--vocab", "builtin", "H2O", "--json").json
+    data = taiwa.ok("explain", "--regex", "[A-Z][a-z]?[0-9]O", "--vocab", "builtin", "H2O", "--json").json
 
-    assert told["vocabulary"] == {"name": "builtin", "tokens": len(tokens())}
-    assert [step["text"] for step in told["steps"]] == ["", "H", "H2", "H2O"]
-    assert told["accepted"]
+    assert data["vocabulary"] == {"name": "builtin", "tokens": len(builtin_tokens())}
+    assert [step["text"] for step in data["steps"]] == ["", "H", "H2", "H2O"]
+    assert data["accepted"]

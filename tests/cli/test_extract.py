@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Place, Speaker, Taiwa
+from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.peers.faults import status
 
 MODULE = """
@@ -59,34 +59,36 @@ def lines(place: Place) -> Callable[[str], str]:
     return write
 
 
-def test_a_text_becomes_a_value_in_json(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
-    speaker(GOOD)
+def test_a_text_becomes_a_value_in_json(taiwa: Taiwa, model_server: ModelServer, shop: str) -> None:
+    model_server(GOOD)
 
     done = taiwa.ok("extract", f"{shop}:Order", "A large latte.")
 
     assert done.json == ORDER
     assert done.err == ""
-    assert speaker.heard() == "A large latte."
+    assert model_server.last_message() == "A large latte."
 
 
-def test_a_list_comes_without_the_wrapping_of_the_wire(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
-    speaker('{"value": ["Ann", "Bo"]}')
+def test_a_list_comes_without_the_wrapping_of_the_wire(taiwa: Taiwa, model_server: ModelServer, shop: str) -> None:
+    model_server('{"value": ["Ann", "Bo"]}')
 
     assert taiwa.ok("extract", f"{shop}:Names", "Ann and Bo").json == ["Ann", "Bo"]
 
 
 def test_a_type_within_a_class_and_a_schema_in_a_file_are_types(
-    taiwa: Taiwa, speaker: Speaker, shop: str, place: Place
+    taiwa: Taiwa, model_server: ModelServer, shop: str, place: Place
 ) -> None:
-    speaker('{"name": "tea"}', '{"mood": "good"}')
+    model_server('{"name": "tea"}', '{"mood": "good"}')
     (place.folder / "mood.json").write_text(json.dumps({"type": "object", "properties": {"mood": {"enum": ["good"]}}}))
 
     assert taiwa.ok("extract", f"{shop}:Menu.Entry", "tea").json == {"name": "tea"}
     assert taiwa.ok("extract", "mood.json", "Nice day!").json == {"mood": "good"}
 
 
-def test_a_bad_answer_is_repaired_and_v_shows_how_and_for_how_much(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
-    speaker(BAD, GOOD)
+def test_a_bad_answer_is_repaired_and_v_shows_how_and_for_how_much(
+    taiwa: Taiwa, model_server: ModelServer, shop: str
+) -> None:
+    model_server(BAD, GOOD)
 
     done = taiwa.ok("extract", f"{shop}:Order", "A large latte.", "-v")
 
@@ -97,8 +99,10 @@ def test_a_bad_answer_is_repaired_and_v_shows_how_and_for_how_much(taiwa: Taiwa,
     assert done.err.splitlines()[-1].startswith("2 calls")
 
 
-def test_without_rounds_a_bad_answer_is_an_error_of_one_line(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
-    speaker(BAD, GOOD)
+def test_without_rounds_a_bad_answer_is_an_error_of_one_line(
+    taiwa: Taiwa, model_server: ModelServer, shop: str
+) -> None:
+    model_server(BAD, GOOD)
 
     done = taiwa("extract", f"{shop}:Order", "A large latte.", "--max-repairs", "0")
 
@@ -108,8 +112,10 @@ def test_without_rounds_a_bad_answer_is_an_error_of_one_line(taiwa: Taiwa, speak
     assert "no Order could be read in 1 attempt: $.drinks[0].size" in done.err
 
 
-def test_a_failure_shows_its_attempts_and_its_bill_to_who_asks(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
-    speaker(BAD, BAD)
+def test_a_failure_with_verbose_prints_its_attempts_and_its_bill(
+    taiwa: Taiwa, model_server: ModelServer, shop: str
+) -> None:
+    model_server(BAD, BAD)
 
     done = taiwa("extract", f"{shop}:Order", "A large latte.", "-v")
 
@@ -118,8 +124,8 @@ def test_a_failure_shows_its_attempts_and_its_bill_to_who_asks(taiwa: Taiwa, spe
     assert "2 calls" in done.err
 
 
-def test_for_programs_everything_is_one_line_of_json(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
-    speaker(BAD, f"Here: {GOOD}")
+def test_for_programs_everything_is_one_line_of_json(taiwa: Taiwa, model_server: ModelServer, shop: str) -> None:
+    model_server(BAD, f"Here: {GOOD}")
 
     done = taiwa.ok("extract", f"{shop}:Order", "A large latte.", "--json")
 
@@ -128,57 +134,57 @@ def test_for_programs_everything_is_one_line_of_json(taiwa: Taiwa, speaker: Spea
     assert done.json["usage"]["requests"] == 2
 
 
-def test_the_text_may_come_from_standard_input(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
-    speaker(GOOD)
+def test_the_text_may_come_from_standard_input(taiwa: Taiwa, model_server: ModelServer, shop: str) -> None:
+    model_server(GOOD)
 
     taiwa.ok("extract", f"{shop}:Order", "-", input="大きいラテ\n")
 
-    assert speaker.heard() == "大きいラテ"
+    assert model_server.last_message() == "大きいラテ"
 
 
-def test_a_guess_is_taken_only_where_that_is_said(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
+def test_a_guess_is_accepted_only_with_the_option(taiwa: Taiwa, model_server: ModelServer, shop: str) -> None:
     doubtful = '{"drinks": [{"name": latte, "size": "large"}]}'
-    speaker(doubtful, doubtful)
+    model_server(doubtful, doubtful)
 
     assert taiwa("extract", f"{shop}:Order", "A latte.", "--max-repairs", "0").code == 2
     assert taiwa.ok("extract", f"{shop}:Order", "A latte.", "--max-repairs", "0", "--guess").json == ORDER
 
 
-def test_a_dry_run_shows_the_request_and_calls_nothing(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
-    speaker(GOOD)
+def test_a_dry_run_shows_the_request_and_calls_nothing(taiwa: Taiwa, model_server: ModelServer, shop: str) -> None:
+    model_server(GOOD)
 
     shown = taiwa.ok("extract", f"{shop}:Order", "A large latte.", "--dry-run")
 
     assert "type Order = {" in shown.out
     assert "A large latte." in shown.out
-    assert speaker.seen == []
+    assert model_server.seen == []
 
 
-def test_what_it_cost_is_on_the_bill(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
-    speaker(BAD, GOOD)
+def test_what_it_cost_is_on_the_bill(taiwa: Taiwa, model_server: ModelServer, shop: str) -> None:
+    model_server(BAD, GOOD)
 
     taiwa.ok("extract", f"{shop}:Order", "A large latte.")
 
     assert taiwa.ok("cost", "--json").json[0]["requests"] == 2
 
 
-def test_a_budget_of_tokens_ends_repairs(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
-    speaker(BAD, GOOD)
+def test_a_budget_of_tokens_ends_repairs(taiwa: Taiwa, model_server: ModelServer, shop: str) -> None:
+    model_server(BAD, GOOD)
 
     done = taiwa("extract", f"{shop}:Order", "A large latte.", "--repair-budget", "20")
 
     assert done.code == 2
     assert "the budget of 20 tokens" in done.err
-    assert len(speaker.seen) == 1
+    assert len(model_server.seen) == 1
 
 
 @pytest.mark.parametrize("mode", ["tool", "native"])
-def test_the_mode_may_be_chosen(taiwa: Taiwa, speaker: Speaker, shop: str, mode: str) -> None:
-    speaker(GOOD, capabilities={speaker.model: {"json_schema": True, "tools": True}})
+def test_the_mode_may_be_chosen(taiwa: Taiwa, model_server: ModelServer, shop: str, mode: str) -> None:
+    model_server(GOOD, capabilities={model_server.model: {"json_schema": True, "tools": True}})
 
     taiwa.ok("extract", f"{shop}:Order", "A latte.", "--mode", mode)
 
-    assert ("tools" in speaker.requests[0], "response_format" in speaker.requests[0]) == (
+    assert ("tools" in model_server.requests[0], "response_format" in model_server.requests[0]) == (
         mode == "tool",
         mode == "native",
     )
@@ -199,13 +205,13 @@ def test_the_mode_may_be_chosen(taiwa: Taiwa, speaker: Speaker, shop: str, mode:
         ("leaving:Order", "cannot import leaving: SystemExit"),
         ("wrong:Order", "cannot import wrong: SyntaxError"),
         ("needing:Order", "cannot import needing: ModuleNotFoundError: No module named 'absent_of_course'"),
-        ("threads:Lock", "cannot be a shape"),
+        ("threads:Lock", "cannot be an output type"),
     ],
 )
-def test_what_names_no_type_is_an_error_of_one_line(
-    taiwa: Taiwa, speaker: Speaker, shop: str, place: Place, target: str, complaint: str
+def test_an_unknown_type_is_an_error_of_one_line(
+    taiwa: Taiwa, model_server: ModelServer, shop: str, place: Place, target: str, complaint: str
 ) -> None:
-    speaker(GOOD)
+    model_server(GOOD)
     for name, text in {
         "broken.json": "{", "list.json": "[]", "odd.json": '{"type": "nonsense"}',
         "raising.py": "raise RuntimeError('no\\nluck')", "leaving.py": "raise SystemExit(0)", "wrong.py": "def",
@@ -218,35 +224,35 @@ def test_what_names_no_type_is_an_error_of_one_line(
     assert done.code == 2
     assert done.err.count("\n") == 1
     assert complaint in done.err
-    assert speaker.seen == []
+    assert model_server.seen == []
 
 
 @pytest.mark.parametrize("arguments", [(), ("text", "--file", "x"), ("text", "--resume"), ("text", "-o", "x.jsonl")])
 def test_a_text_or_a_file_is_needed_and_not_both(
-    taiwa: Taiwa, speaker: Speaker, shop: str, arguments: tuple[str, ...]
+    taiwa: Taiwa, model_server: ModelServer, shop: str, arguments: tuple[str, ...]
 ) -> None:
-    speaker(GOOD)
+    model_server(GOOD)
 
     assert taiwa("extract", f"{shop}:Order", *arguments).code == 2
 
 
-def test_an_empty_text_costs_nothing(taiwa: Taiwa, speaker: Speaker, shop: str) -> None:
-    speaker(GOOD)
+def test_an_empty_text_costs_nothing(taiwa: Taiwa, model_server: ModelServer, shop: str) -> None:
+    model_server(GOOD)
 
     done = taiwa("extract", f"{shop}:Order", " ")
 
     assert done.code == 2
     assert "the text is empty" in done.err
-    assert speaker.seen == []
+    assert model_server.seen == []
 
 
 # Batches
 
 
 def test_every_line_of_a_file_gives_a_row_in_order(
-    taiwa: Taiwa, speaker: Speaker, shop: str, lines: Callable[[str], str]
+    taiwa: Taiwa, model_server: ModelServer, shop: str, lines: Callable[[str], str]
 ) -> None:
-    speaker(GOOD, '{"drinks": [{"name": "tea"}]}')
+    model_server(GOOD, '{"drinks": [{"name": "tea"}]}')
 
     done = taiwa.ok("extract", f"{shop}:Order", "--file", lines("A latte.\n\nTea.\n"), "-j", "1")
 
@@ -256,9 +262,9 @@ def test_every_line_of_a_file_gives_a_row_in_order(
 
 
 def test_a_row_that_fails_has_its_error_and_stops_nothing(
-    taiwa: Taiwa, speaker: Speaker, shop: str, lines: Callable[[str], str]
+    taiwa: Taiwa, model_server: ModelServer, shop: str, lines: Callable[[str], str]
 ) -> None:
-    speaker(BAD, BAD, GOOD)
+    model_server(BAD, BAD, GOOD)
 
     done = taiwa("extract", f"{shop}:Order", "--file", lines("One.\nTwo.\n"), "-j", "1", "-v")
 
@@ -271,39 +277,39 @@ def test_a_row_that_fails_has_its_error_and_stops_nothing(
 
 
 def test_resume_pays_for_no_row_twice(
-    taiwa: Taiwa, speaker: Speaker, shop: str, lines: Callable[[str], str], place: Place
+    taiwa: Taiwa, model_server: ModelServer, shop: str, lines: Callable[[str], str], place: Place
 ) -> None:
     out, file = str(place.folder / "rows.jsonl"), lines("One.\nTwo.\n")
-    speaker(GOOD, BAD, BAD)
+    model_server(GOOD, BAD, BAD)
     first = taiwa("extract", f"{shop}:Order", "--file", file, "-j", "1", "-o", out)
-    speaker('{"drinks": [{"name": "cocoa"}]}')
+    model_server('{"drinks": [{"name": "cocoa"}]}')
 
     second = taiwa.ok("extract", f"{shop}:Order", "--file", file, "-j", "1", "-o", out, "--resume", "--json")
 
     rows = [json.loads(line) for line in Path(out).read_text().splitlines()]
     assert first.code == 1
     assert [row["value"]["drinks"][0]["name"] for row in rows] == ["latte", "cocoa"]
-    assert len(speaker.seen) == 1
+    assert len(model_server.seen) == 1
     assert (second.json["done"], second.json["kept"]) == (1, 1)
 
 
-def test_another_type_repair_or_mode_is_another_question(
-    taiwa: Taiwa, speaker: Speaker, shop: str, lines: Callable[[str], str]
+def test_another_type_repair_policy_or_mode_is_sent_again(
+    taiwa: Taiwa, model_server: ModelServer, shop: str, lines: Callable[[str], str]
 ) -> None:
     file = lines("One.\n")
-    speaker(GOOD, GOOD, '{"value": ["a"]}')
+    model_server(GOOD, GOOD, '{"value": ["a"]}')
     taiwa.ok("extract", f"{shop}:Order", "--file", file)
 
     taiwa.ok("extract", f"{shop}:Order", "--file", file, "--resume", "--max-repairs", "2")
     taiwa.ok("extract", f"{shop}:Names", "--file", file, "--resume")
 
-    assert len(speaker.seen) == 3
+    assert len(model_server.seen) == 3
 
 
 def test_a_cost_limit_ends_a_batch_and_what_was_paid_for_is_kept(
-    taiwa: Taiwa, speaker: Speaker, shop: str, lines: Callable[[str], str]
+    taiwa: Taiwa, model_server: ModelServer, shop: str, lines: Callable[[str], str]
 ) -> None:
-    speaker(GOOD, GOOD, prices={"*": {"input": 1000, "output": 1000}})
+    model_server(GOOD, GOOD, prices={"*": {"input": 1000, "output": 1000}})
 
     done = taiwa("extract", f"{shop}:Order", "--file", lines("One.\nTwo.\nThree.\n"), "-j", "1", "--max-cost", "0.001")
 
@@ -312,21 +318,23 @@ def test_a_cost_limit_ends_a_batch_and_what_was_paid_for_is_kept(
     assert "limit on cost" in done.err
 
 
-def test_a_server_that_is_gone_is_told_once(
-    taiwa: Taiwa, speaker: Speaker, shop: str, lines: Callable[[str], str]
+def test_an_unreachable_server_is_reported_once(
+    taiwa: Taiwa, model_server: ModelServer, shop: str, lines: Callable[[str], str]
 ) -> None:
-    speaker(status(401, b'{"error": {"message": "who are you"}}'))
+    model_server(status(401, b'{"error": {"message": "who are you"}}'))
 
     done = taiwa("extract", f"{shop}:Order", "--file", lines("One.\nTwo.\n"), "-j", "1")
 
     assert done.code != 0
-    assert len(speaker.seen) == 1
+    assert len(model_server.seen) == 1
 
 
-def test_a_dry_run_of_a_file_counts(taiwa: Taiwa, speaker: Speaker, shop: str, lines: Callable[[str], str]) -> None:
-    speaker(GOOD)
+def test_a_dry_run_of_a_file_counts(
+    taiwa: Taiwa, model_server: ModelServer, shop: str, lines: Callable[[str], str]
+) -> None:
+    model_server(GOOD)
 
     done = taiwa.ok("extract", f"{shop}:Order", "--file", lines("One.\nTwo.\n"), "--dry-run", "--json")
 
     assert (done.json["rows"], done.json["bad"]) == (2, 0)
-    assert speaker.seen == []
+    assert model_server.seen == []

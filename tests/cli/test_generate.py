@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Place, Speaker, Taiwa
+from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.peers.tiny import build
 
 SCHEMA = {
@@ -95,7 +95,7 @@ def test_what_was_cut_off_does_not_fit_and_the_exit_code_says_so(
     assert "does not fit: not JSON" in done.err
 
 
-def test_what_cannot_be_enforced_is_refused_or_left_out_and_told(
+def test_unenforceable_clauses_are_refused_or_listed(
     taiwa: Taiwa, local: str, file: Callable[[str, object], str]
 ) -> None:
     odd = file("odd.json", {"type": "array", "items": {"enum": [1, 2, 3]}, "uniqueItems": True, "maxItems": 2})
@@ -110,22 +110,22 @@ def test_what_cannot_be_enforced_is_refused_or_left_out_and_told(
 
 
 def test_a_server_is_asked_in_its_words_and_its_answer_is_checked(
-    taiwa: Taiwa, speaker: Speaker, file: Callable[[str, object], str]
+    taiwa: Taiwa, model_server: ModelServer, file: Callable[[str, object], str]
 ) -> None:
-    speaker(json.dumps(RECORD), '{"name": 1}', capabilities={speaker.model: {"json_schema": True}})
+    model_server(json.dumps(RECORD), '{"name": 1}', capabilities={model_server.model: {"json_schema": True}})
     path = file("drink.json", SCHEMA)
 
     good = taiwa("generate", "--schema", path, "hello")
     bad = taiwa("generate", "--schema", path, "hello")
 
     assert (good.code, json.loads(good.out)) == (0, RECORD)
-    assert speaker.requests[0]["response_format"]["json_schema"]["schema"] == SCHEMA
+    assert model_server.requests[0]["response_format"]["json_schema"]["schema"] == SCHEMA
     assert bad.code == 1
     assert "does not fit" in bad.err
 
 
-def test_a_server_that_takes_no_pattern_says_so(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker("12")
+def test_a_server_that_takes_no_pattern_says_so(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server("12")
 
     done = taiwa("generate", "--regex", "[0-9]+", "hello")
 
@@ -141,16 +141,16 @@ def test_two_forms_are_one_too_many(taiwa: Taiwa, local: str) -> None:
 
 
 def test_any_command_talks_with_a_model_in_this_process(taiwa: Taiwa, local: str, place: Place) -> None:
-    said = taiwa("say", "-m", local, "hello", "--json", "--no-store")
+    result = taiwa("say", "-m", local, "hello", "--json", "--no-store")
 
     # Noise is no chat: the words come, the state that should follow them does not.
-    assert said.json["text"]
+    assert result.json["text"]
     assert taiwa.ok("models", "show", local, "--json").json["capabilities"]["grammar"] is True
     assert "local:MODEL" in taiwa.ok("models", "list").out
     assert taiwa.ok("say", "-m", local, "hello", "--dry-run", "--json").json["body"]["messages"]
 
 
-def test_there_is_no_server_to_probe(taiwa: Taiwa, local: str) -> None:
+def test_a_model_in_this_process_cannot_be_probed(taiwa: Taiwa, local: str) -> None:
     done = taiwa("probe", local)
 
     assert done.code == 2

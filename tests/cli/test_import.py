@@ -2,12 +2,14 @@
 
 import pytest
 
-from tests.cli.conftest import Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Taiwa, delta
 
 
 @pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0c", "\r\n"])
-def test_what_was_exported_is_imported_whatever_its_texts_hold(taiwa: Taiwa, speaker: Speaker, separator: str) -> None:
-    speaker(delta(f"one{separator}two", topics=[f"a{separator}b"]))
+def test_what_was_exported_is_imported_whatever_its_texts_hold(
+    taiwa: Taiwa, model_server: ModelServer, separator: str
+) -> None:
+    model_server(delta(f"one{separator}two", topics=[f"a{separator}b"]))
     taiwa.ok("say", f"said{separator}so")
     exported = taiwa.ok("export", "chat-1").out
 
@@ -16,8 +18,8 @@ def test_what_was_exported_is_imported_whatever_its_texts_hold(taiwa: Taiwa, spe
     assert taiwa.ok("export", "again").out == exported.replace('"name":"chat-1"', '"name":"again"', 1)
 
 
-def test_an_import_that_fails_leaves_nothing_behind(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("one", topics=["a"]))
+def test_an_import_that_fails_leaves_nothing_behind(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("one", topics=["a"]))
     taiwa.ok("say", "hello")
     exported = taiwa.ok("export", "chat-1").out
 

@@ -24,10 +24,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_is_indexed_and_found(taiwa: Taiwa, folder: Path) -> None:
-    said = taiwa.ok("index", str(folder))
+    result = taiwa.ok("index", str(folder))
 
-    assert said.lines[0].startswith("handbook: 4 documents, 6 passages (files: 5 new; ")
-    assert any("scan.pdf" in line and "no text layer" in line for line in said.lines)
+    assert result.lines[0].startswith("handbook: 4 documents, 6 passages (files: 5 new; ")
+    assert any("scan.pdf" in line and "no text layer" in line for line in result.lines)
     found = taiwa.ok("find", "sick leaves").lines
     assert found[0].startswith("1. leave.md › Leave › Sick leave  ")
     assert found[1] == "   ## [Sick] [leave]  Tell your lead."
@@ -55,7 +55,7 @@ def test_a_folder_named_on_the_way_is_brought_up_to_date_each_time(taiwa: Taiwa,
     assert [row["index"] for row in taiwa.ok("index", "list", "--json").json] == ["handbook"]
 
 
-def test_what_is_not_for_everybody_is_neither_found_nor_listed(taiwa: Taiwa, folder: Path) -> None:
+def test_restricted_documents_are_neither_found_nor_listed(taiwa: Taiwa, folder: Path) -> None:
     taiwa.ok("index", str(folder), "--json")
 
     assert taiwa.ok("find", "salary", "--json").json == []
@@ -92,7 +92,7 @@ def test_a_folder_that_is_called_like_a_command_is_written_with_a_dot(
     assert taiwa.ok("index", "list", "--json").json[0]["index"] == "list"
 
 
-def test_folders_of_one_name_are_told_apart(taiwa: Taiwa, tmp_path: Path) -> None:
+def test_folders_of_the_same_name_get_different_indexes(taiwa: Taiwa, tmp_path: Path) -> None:
     for place in ("a", "b"):
         (tmp_path / place / "docs").mkdir(parents=True)
         (tmp_path / place / "docs" / "x.md").write_text(f"apples {place}")
@@ -108,15 +108,15 @@ def test_two_commands_at_once_make_one_index_and_both_end_well(taiwa: Taiwa, fol
     store = str(tmp_path / "shared.db")
     both = [taiwa.start("index", str(folder), "--json", "--store", store) for _ in range(2)]
 
-    said = [json.loads(one.communicate()[0]) for one in both]
+    result = [json.loads(one.communicate()[0]) for one in both]
 
     assert [one.returncode for one in both] == [0, 0]
-    assert {each["index"] for each in said} == {"handbook"}
-    assert sorted(each["added"] for each in said) == [0, 5]
+    assert {each["index"] for each in result} == {"handbook"}
+    assert sorted(each["added"] for each in result) == [0, 5]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("index", "nowhere"), "folder nowhere not found"),
         (("index", "show", "nothing"), "index 'nothing' not found"),
@@ -128,11 +128,11 @@ def test_two_commands_at_once_make_one_index_and_both_end_well(taiwa: Taiwa, fol
         (("index", ".", "--name", "a/b"), "cannot be called 'a/b'"),
     ],
 )
-def test_what_cannot_be_done_says_what_can(taiwa: Taiwa, words: tuple[str, ...], said: str) -> None:
+def test_errors_name_the_remedy(taiwa: Taiwa, words: tuple[str, ...], expected: str) -> None:
     refused = taiwa(*words)
 
     assert (refused.code, refused.out) == (2, "")
-    assert said in refused.err
+    assert expected in refused.err
     assert "Traceback" not in refused.err
 
 

@@ -35,7 +35,7 @@ def helped(place: Place) -> None:
         right = {each.source: each.id for each in index.find("vacation wage journey", 9)}
         for number in range(24):
             word, source = (("holiday", "leave.md"), ("salary", "pay.md"), ("train", "trip.md"))[number % 3]
-            index.tell(PassageFeedback(f"{word} {number}", right[source], True))
+            index.add_feedback(PassageFeedback(f"{word} {number}", right[source], True))
 
 
 def test_a_gain_on_what_people_asked_switches_it_on(
@@ -45,16 +45,16 @@ def test_a_gain_on_what_people_asked_switches_it_on(
     assert taiwa.ok("find", "holiday", "--json").json == []
     helped(place)
 
-    said = taiwa.ok("index", "handbook", "--embeddings", f"{server.base_url}#topics")
+    result = taiwa.ok("index", "handbook", "--embeddings", f"{server.base_url}#topics")
 
-    assert said.lines[1].startswith("embeddings: topics@127.0.0.1:")
-    assert "3 vectors (3 new), from http://127.0.0.1:" in said.lines[1]
-    assert said.lines[2].startswith("fused: nDCG@10 0.000 by words, ")
-    assert "on 24 questions of users: a gain (+" in said.lines[2]
+    assert result.lines[1].startswith("embeddings: topics@127.0.0.1:")
+    assert "3 vectors (3 new), from http://127.0.0.1:" in result.lines[1]
+    assert result.lines[2].startswith("fused: nDCG@10 0.000 by words, ")
+    assert "on 24 questions of users: a gain (+" in result.lines[2]
     assert [row["path"] for row in taiwa.ok("find", "holiday", "--json", "-k", "1").json] == ["leave.md"]
     assert taiwa.ok("find", "holiday", "-k", "1").lines[0].startswith("1. leave.md  0.0")
     shown = taiwa.ok("index", "show", "handbook")
-    assert said.lines[2] in shown.lines
+    assert result.lines[2] in shown.lines
     assert "vectors" not in shown.out
     dense = taiwa.ok("index", "show", "handbook", "--all", "--json").json["embeddings"]
     assert (dense["vectors"], dense["fused"], dense["forced"], dense["gain"]["of"]) == (3, True, False, "people")
@@ -63,9 +63,9 @@ def test_a_gain_on_what_people_asked_switches_it_on(
 def test_without_a_gain_words_alone_are_asked_unless_it_is_forced(
     taiwa: Taiwa, folder: Path, server: EmbeddingServer
 ) -> None:
-    said = taiwa.ok("index", str(folder), "--embeddings", server.base_url)
+    result = taiwa.ok("index", str(folder), "--embeddings", server.base_url)
 
-    assert said.lines[2].startswith("not fused: not checked: too few documents")
+    assert result.lines[2].startswith("not fused: not checked: too few documents")
     assert taiwa.ok("find", "holiday", "--json").json == []
     forced = taiwa.ok("index", "handbook", "--force-embeddings", "--json").json
     assert (forced["embeddings"]["fused"], forced["embeddings"]["forced"], forced["vectors_made"]) == (True, True, 0)
@@ -129,7 +129,7 @@ def test_ask_looks_by_meaning_too(taiwa: Taiwa, folder: Path, server: EmbeddingS
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (("--embeddings", "no/such"), "there is no folder no/such"),
         (("--embeddings", "{folder}"), "is .* the folder of a sentence model"),
@@ -139,14 +139,14 @@ def test_ask_looks_by_meaning_too(taiwa: Taiwa, folder: Path, server: EmbeddingS
         (("--embeddings", "anthropic:claude-x"), "has no embeddings"),
     ],
 )
-def test_what_is_no_embedder_is_refused_before_anything_is_read(
-    taiwa: Taiwa, folder: Path, arguments: tuple[str, ...], said: str
+def test_an_invalid_embedder_is_refused_before_any_document_is_read(
+    taiwa: Taiwa, folder: Path, arguments: tuple[str, ...], expected: str
 ) -> None:
     result = taiwa("index", str(folder), *(each.format(folder=folder) for each in arguments))
 
     assert result.code == 2
     assert result.out == ""
-    assert re.search(said, result.err)
+    assert re.search(expected, result.err)
     assert taiwa.ok("index", "list", "--json").json == []
 
 

@@ -13,7 +13,7 @@ def test_the_laws_of_an_app_are_tried_and_counted(taiwa: Taiwa) -> None:
     assert all(row["ok"] and row["examples"] >= 1 for row in result.json["laws"])
 
 
-def test_what_has_no_laws_is_named(taiwa: Taiwa) -> None:
+def test_a_name_without_laws_is_an_error(taiwa: Taiwa) -> None:
     result = taiwa("laws", "nothing-of-that-name")
 
     assert result.code == 2

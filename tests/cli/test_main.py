@@ -12,7 +12,7 @@ import click
 import pytest
 
 from taiwa.cli.main import COMMANDS, SECTIONS
-from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 
 SPEED_OF_HELP = 2.0
 HEAVY = ("pydantic", "sqlite3", "httpx2", "httpcore2", "prompt_toolkit", "yaml", "rich", "asyncio", "hypothesis", "ssl")
@@ -49,14 +49,14 @@ def test_the_help_of_a_command_shows_it_in_use(taiwa: Taiwa, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_every_option_says_what_it_does(name: str) -> None:
+def test_every_option_has_a_help_text(name: str) -> None:
     silent = [option.name for option in EVERY[name].params if isinstance(option, click.Option) and not option.help]
 
     assert not silent
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_what_an_example_writes_is_understood(name: str) -> None:
+def test_every_example_in_a_help_text_is_parsed(name: str) -> None:
     """Each option of each example is one that the command has."""
     text = EVERY[name].help or ""
     for example in re.findall(r"^\s*taiwa (.*)$", text, re.MULTILINE):
@@ -68,7 +68,7 @@ def test_what_an_example_writes_is_understood(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, command in EVERY.items() if not isinstance(command, click.Group)])
-def test_every_command_can_speak_to_programs_or_has_nothing_to_say(name: str) -> None:
+def test_every_command_has_json_output_unless_it_has_no_result(name: str) -> None:
     silent = {
         "apps new", "config set", "config unset", "config path", "demo", "export", "keys set", "keys remove", "mcp",
     }  # fmt: skip
@@ -136,8 +136,10 @@ def test_a_wrong_option_is_one_line_that_leads_to_the_help(taiwa: Taiwa) -> None
     assert refused.err.endswith("(see taiwa say --help)\n")
 
 
-def test_an_error_is_one_line_without_debug_and_has_its_traceback_with_it(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker()
+def test_an_error_is_one_line_without_debug_and_has_its_traceback_with_it(
+    taiwa: Taiwa, model_server: ModelServer
+) -> None:
+    model_server()
     command = ("say", "-s", "x y", "Hi")
 
     plain = taiwa.start(*command).communicate(timeout=300)[1].decode()
@@ -149,15 +151,15 @@ def test_an_error_is_one_line_without_debug_and_has_its_traceback_with_it(taiwa:
     assert "InputError" in debugged
 
 
-def test_debug_behind_two_dashes_is_a_text(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!"))
+def test_debug_behind_two_dashes_is_a_text(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!"))
 
     taiwa.ok("say", "--", "--debug")
 
-    assert speaker.heard().startswith("--debug")
+    assert model_server.last_message().startswith("--debug")
 
 
-def test_a_fault_of_the_program_is_a_line_too(place: Place) -> None:
+def test_an_internal_error_is_one_line_too(place: Place) -> None:
     script = (
         "import sys; from taiwa.cli import main as m; from taiwa.cli import say\n"
         "sys.argv = ['taiwa', 'undo']\n"
@@ -186,7 +188,7 @@ def test_a_full_disk_is_a_line(place: Place) -> None:
     assert done.stderr == "taiwa: No space left on device (use --debug to see where)\n"
 
 
-def test_a_reader_that_has_gone_is_no_error(place: Place) -> None:
+def test_a_closed_pipe_is_not_an_error(place: Place) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "taiwa", "apps", "list"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=place.environment(),
@@ -200,8 +202,8 @@ def test_a_reader_that_has_gone_is_no_error(place: Place) -> None:
     assert process.wait(300) == 141
 
 
-def test_streams_that_are_closed_are_no_error(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
-    speaker(delta("Hello!"))
+def test_closed_streams_are_not_an_error(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
+    model_server(delta("Hello!"))
     command = f"{sys.executable} -m taiwa say Hi <&- >&- 2>&-"
 
     done = subprocess.run(["bash", "-c", command], check=False, env=place.environment())
@@ -210,8 +212,8 @@ def test_streams_that_are_closed_are_no_error(taiwa: Taiwa, speaker: Speaker, pl
     assert taiwa.ok("show", "--json").json["answer"] == "Hello!"
 
 
-def test_a_terminal_without_a_sign_for_a_character_gets_its_number(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("文"))
+def test_a_terminal_without_a_sign_for_a_character_gets_its_number(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("文"))
 
     out, err = taiwa.start("say", "Hi", PYTHONIOENCODING="latin-1").communicate(timeout=300)
 
@@ -219,11 +221,11 @@ def test_a_terminal_without_a_sign_for_a_character_gets_its_number(taiwa: Taiwa,
     assert err == b""
 
 
-def test_the_version_is_told(taiwa: Taiwa) -> None:
+def test_the_version_is_printed(taiwa: Taiwa) -> None:
     assert re.fullmatch(r"taiwa \d+\.\d+\.\d+\n", taiwa.ok("--version").out)
 
 
-def test_a_shell_is_told_how_words_go_on(place: Place) -> None:
+def test_a_shell_gets_completions(place: Place) -> None:
     env = place.environment(_TAIWA_COMPLETE="bash_complete", COMP_WORDS="taiwa swi", COMP_CWORD="1")
 
     done = subprocess.run([sys.executable, "-m", "taiwa"], check=False, capture_output=True, text=True, env=env)

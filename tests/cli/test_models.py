@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.conftest import Place, Speaker, Taiwa
+from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.peers.faults import head, raw, speech, status
 from tests.peers.llama import KEY, LlamaServer
 
@@ -28,23 +28,23 @@ def test_every_provider_says_how_it_is_named_and_whether_its_key_is_there(
     assert "sk-canary-1" not in shown
 
 
-def test_what_a_model_can_do_is_told(taiwa: Taiwa) -> None:
-    told = taiwa.ok("models", "show", "openai:gpt-4o", "--json").json
+def test_capabilities_of_a_model_are_shown(taiwa: Taiwa) -> None:
+    data = taiwa.ok("models", "show", "openai:gpt-4o", "--json").json
 
-    assert told["capabilities"]["json_schema"] is True
-    assert told["capabilities"]["grammar"] is False
-    assert told["probed"] is None
+    assert data["capabilities"]["json_schema"] is True
+    assert data["capabilities"]["grammar"] is False
+    assert data["probed"] is None
     assert "from the table; `taiwa probe` measures them" in taiwa.ok("models", "show", "openai:gpt-4o").err
 
 
-def test_a_server_lists_its_own_models(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(raw(listing("b", "a"), close=False))
+def test_a_server_lists_its_own_models(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(raw(listing("b", "a"), close=False))
 
     assert taiwa.ok("models", "remote").lines == ["a", "b"]
-    assert speaker.seen[0].path == "/v1/models"
+    assert model_server.seen[0].path == "/v1/models"
 
 
-def test_without_a_model_the_one_that_comes_along_is_shown(taiwa: Taiwa) -> None:
+def test_without_a_model_the_built_in_one_is_shown(taiwa: Taiwa) -> None:
     shown = taiwa.ok("models", "show")
 
     assert shown.lines[0].startswith("builtin  built in")
@@ -53,15 +53,15 @@ def test_without_a_model_the_one_that_comes_along_is_shown(taiwa: Taiwa) -> None
     assert any(line.startswith("builtin ") for line in taiwa.ok("models", "list").lines)
 
 
-def test_the_model_that_comes_along_has_no_server(taiwa: Taiwa) -> None:
+def test_the_built_in_model_has_no_server(taiwa: Taiwa) -> None:
     done = taiwa("models", "remote")
 
     assert done.code == 2
     assert "there is no server to ask" in done.err
 
 
-def test_a_server_that_lists_nothing_that_is_known_is_one_line(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(speech("hello"))
+def test_a_server_that_lists_nothing_that_is_known_is_one_line(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(speech("hello"))
 
     done = taiwa("models", "remote")
 
@@ -69,8 +69,8 @@ def test_a_server_that_lists_nothing_that_is_known_is_one_line(taiwa: Taiwa, spe
     assert "returned an unknown list of models" in done.err
 
 
-def test_a_server_that_does_not_let_us_ask_is_one_line(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(*[status(401, b"no")] * 3)
+def test_a_server_that_refuses_the_key_is_an_error_of_one_line(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(*[status(401, b"no")] * 3)
 
     done = taiwa("probe")
 
@@ -86,11 +86,11 @@ def test_a_genuine_server_is_probed_and_what_it_enforces_is_used_from_then_on(
     place.set(model=name, base_urls={"llamacpp": llama.base_url})
     monkeypatch.setenv("LLAMACPP_API_KEY", KEY)
 
-    told = taiwa.ok("probe", "--json").json
+    data = taiwa.ok("probe", "--json").json
 
-    assert told["findings"]["schema.enum"]["verdict"] == "enforced"
-    assert told["findings"]["usage"]["verdict"] == "enforced"
-    assert told["requests"] > 20
+    assert data["findings"]["schema.enum"]["verdict"] == "enforced"
+    assert data["findings"]["usage"]["verdict"] == "enforced"
+    assert data["requests"] > 20
     shown = taiwa.ok("models", "show", "--json").json
     assert shown["probed"]
     assert shown["capabilities"]["json_schema"] is True

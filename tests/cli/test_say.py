@@ -8,47 +8,47 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 from tests.peers.faults import head, raw, speech, status
 
 REFUSED = status(401, b'{"error": {"message": "bad key"}}')
 
 
-def test_the_answer_is_printed_and_its_state_is_not(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!", topics=["greeting"]))
+def test_the_answer_is_printed_and_its_state_is_not(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!", topics=["greeting"]))
 
-    said = taiwa.ok("say", "Hi")
+    result = taiwa.ok("say", "Hi")
 
-    assert said.out == "Hello!\n"
-    assert said.err == ""
+    assert result.out == "Hello!\n"
+    assert result.err == ""
 
 
-def test_json_holds_what_a_script_needs_to_go_on(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!", topics=["greeting"]))
+def test_json_has_what_a_script_needs_to_continue(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!", topics=["greeting"]))
 
-    said = taiwa.ok("say", "--json", "Hi")
+    result = taiwa.ok("say", "--json", "Hi")
 
-    told = said.json
-    assert list(told) == [
+    data = result.json
+    assert list(data) == [
         "session", "node", "parent", "text", "delta", "warnings", "usage", "cost", "seconds",
     ]  # fmt: skip
-    assert (told["session"], told["text"], told["delta"]) == ("chat-1", "Hello!", {"topics": ["greeting"]})
-    assert told["usage"]["cache_read_tokens"] == 4
-    assert told["cost"] == 0
-    assert said.out.count("\n") == 1
+    assert (data["session"], data["text"], data["delta"]) == ("chat-1", "Hello!", {"topics": ["greeting"]})
+    assert data["usage"]["cache_read_tokens"] == 4
+    assert data["cost"] == 0
+    assert result.out.count("\n") == 1
 
 
-def test_two_words_are_an_app_and_a_text(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("It is a sentence."))
+def test_two_words_are_an_app_and_a_text(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("It is a sentence."))
 
     taiwa.ok("say", "translate", "-p", "target_lang=English", "文です。")
 
-    assert "into English" in speaker.requests[0]["messages"][0]["content"]
+    assert "into English" in model_server.requests[0]["messages"][0]["content"]
     assert taiwa.ok("log").lines[1].split()[0] == "translate-1"
 
 
-def test_it_goes_on_with_the_latest_conversation_or_the_one_that_is_named(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(*[delta(answer) for answer in "abcd"])
+def test_the_latest_or_the_named_conversation_is_continued(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(*[delta(answer) for answer in "abcd"])
     taiwa.ok("say", "one")
     taiwa.ok("say", "two")
 
@@ -56,38 +56,38 @@ def test_it_goes_on_with_the_latest_conversation_or_the_one_that_is_named(taiwa:
     named = taiwa.ok("say", "-s", "chat-1", "--json", "four").json
 
     assert (latest["session"], named["session"]) == ("chat-2", "chat-1")
-    assert "two" in [message["content"] for message in speaker.requests[2]["messages"]]
+    assert "two" in [message["content"] for message in model_server.requests[2]["messages"]]
 
 
-def test_the_text_comes_from_standard_input_for_a_dash(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!"))
+def test_the_text_comes_from_standard_input_for_a_dash(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!"))
 
     taiwa.ok("say", "-", input="two\nlines\n")
 
-    assert speaker.heard().startswith("two\nlines")
+    assert model_server.last_message().startswith("two\nlines")
 
 
-def test_verbose_tells_the_bill_aside(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!"))
+def test_verbose_prints_the_bill_to_standard_error(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!"))
 
-    said = taiwa.ok("say", "-v", "Hi")
+    result = taiwa.ok("say", "-v", "Hi")
 
-    assert said.out == "Hello!\n"
-    assert said.err.startswith("chat-1 ")
-    assert "1 call · 7 in (4 cached) + 3 out tokens · 0 USD" in said.err
+    assert result.out == "Hello!\n"
+    assert result.err.startswith("chat-1 ")
+    assert "1 call · 7 in (4 cached) + 3 out tokens · 0 USD" in result.err
 
 
-def test_dry_run_shows_the_exact_request_and_sends_nothing(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!"), delta("Bye."))
+def test_dry_run_shows_the_exact_request_and_sends_nothing(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!"), delta("Bye."))
     taiwa.ok("say", "Hi")
 
-    told = taiwa.ok("say", "-c", "--dry-run", "--json", "Bye").json
-    assert len(speaker.requests) == 1
+    data = taiwa.ok("say", "-c", "--dry-run", "--json", "Bye").json
+    assert len(model_server.requests) == 1
     taiwa.ok("say", "-c", "Bye")
 
-    assert told["body"] == speaker.requests[-1]
-    assert told["url"].endswith("/v1/chat/completions")
-    assert 0 < told["cached_tokens"] < told["tokens"]
+    assert data["body"] == model_server.requests[-1]
+    assert data["url"].endswith("/v1/chat/completions")
+    assert 0 < data["cached_tokens"] < data["tokens"]
 
 
 def test_dry_run_needs_no_model(taiwa: Taiwa) -> None:
@@ -97,8 +97,8 @@ def test_dry_run_needs_no_model(taiwa: Taiwa) -> None:
     assert "tokens in" in shown.out
 
 
-def test_no_log_keeps_nothing(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
-    speaker(delta("Hello!"))
+def test_no_store_writes_nothing(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
+    model_server(delta("Hello!"))
 
     assert taiwa.ok("say", "--no-store", "Hi").out == "Hello!\n"
 
@@ -108,36 +108,36 @@ def test_no_log_keeps_nothing(taiwa: Taiwa, speaker: Speaker, place: Place) -> N
 # --- a state that cannot be read --------------------------------------------------------------------------------------
 
 
-def test_a_delta_of_the_wrong_type_is_asked_for_again_alone(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!", topics="tea"), '{"topics": ["tea"]}')
+def test_only_a_delta_of_the_wrong_type_is_requested_again(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!", topics="tea"), '{"topics": ["tea"]}')
 
-    told = taiwa.ok("say", "--json", "Hi").json
+    data = taiwa.ok("say", "--json", "Hi").json
 
-    assert told["text"] == "Hello!"
-    assert told["delta"] == {"topics": ["tea"]}
-    assert told["warnings"] == []
-    assert told["usage"]["requests"] == 2
-    assert "must be a list" in speaker.heard()
+    assert data["text"] == "Hello!"
+    assert data["delta"] == {"topics": ["tea"]}
+    assert data["warnings"] == []
+    assert data["usage"]["requests"] == 2
+    assert "must be a list" in model_server.last_message()
 
 
-def test_a_delta_that_stays_wrong_is_left_out_with_a_warning(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("Hello!", topics="tea"), '{"topics": "tea"}')
+def test_a_delta_that_stays_invalid_is_discarded_with_a_warning(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Hello!", topics="tea"), '{"topics": "tea"}')
 
-    said = taiwa.ok("say", "Hi")
+    result = taiwa.ok("say", "Hi")
 
-    assert said.out == "Hello!\n"
-    assert said.err == 'the state was left as it was: $.topics = "tea": must be a list\n'
+    assert result.out == "Hello!\n"
+    assert result.err == 'the state was left as it was: $.topics = "tea": must be a list\n'
     assert taiwa.ok("state", "get", "topics").out == "[]\n"
 
 
-def test_under_strict_the_turn_fails_and_its_bill_is_kept(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("One.", topics=["one"]), delta("Hello!", topics="tea"), '{"topics": "tea"}')
+def test_under_strict_the_turn_fails_and_its_bill_is_kept(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("One.", topics=["one"]), delta("Hello!", topics="tea"), '{"topics": "tea"}')
     taiwa.ok("say", "One")
 
-    said = taiwa("say", "-c", "--strict", "Hi")
+    result = taiwa("say", "-c", "--strict", "Hi")
 
-    assert said.code == 2
-    assert said.err.splitlines()[-1].startswith("taiwa: the reply's state cannot be used")
+    assert result.code == 2
+    assert result.err.splitlines()[-1].startswith("taiwa: the reply's state cannot be used")
     assert taiwa.ok("state", "--json").json["turn"] == 1
     assert taiwa.ok("cost", "--json").json[0]["requests"] == 3
 
@@ -154,21 +154,23 @@ Ask for a name.
 """
 
 
-def test_a_reply_that_is_no_json_in_json_mode_is_repaired(taiwa: Taiwa, speaker: Speaker, apps: object) -> None:
+def test_a_reply_that_is_not_json_in_json_mode_is_repaired(
+    taiwa: Taiwa, model_server: ModelServer, apps: object
+) -> None:
     assert callable(apps)
     apps("form", JSON_APP)
-    speaker("I am sorry, but no.", '{"name": "Ada"}')
+    model_server("I am sorry, but no.", '{"name": "Ada"}')
 
-    told = taiwa.ok("say", "form", "I am Ada", "--json").json
+    data = taiwa.ok("say", "form", "I am Ada", "--json").json
 
-    assert told["text"] == "I am sorry, but no."
-    assert told["delta"] == {"name": "Ada"}
+    assert data["text"] == "I am sorry, but no."
+    assert data["delta"] == {"name": "Ada"}
 
 
-def test_a_json_reply_shows_its_answer_alone(taiwa: Taiwa, speaker: Speaker, apps: object) -> None:
+def test_a_json_reply_shows_its_answer_alone(taiwa: Taiwa, model_server: ModelServer, apps: object) -> None:
     assert callable(apps)
     apps("form", JSON_APP)
-    speaker('{"answer": "Hello, Ada!", "delta": {"name": "Ada"}}')
+    model_server('{"answer": "Hello, Ada!", "delta": {"name": "Ada"}}')
 
     assert taiwa.ok("say", "form", "I am Ada").out == "Hello, Ada!\n"
 
@@ -176,21 +178,21 @@ def test_a_json_reply_shows_its_answer_alone(taiwa: Taiwa, speaker: Speaker, app
 # --- what a person may do wrong ---------------------------------------------------------------------------------------
 
 
-def test_without_a_model_the_small_one_says_how_to_set_a_larger_one(taiwa: Taiwa) -> None:
-    said = taiwa.ok("say", "Hi", "-v")
+def test_without_a_model_the_built_in_one_answers_and_a_notice_shows_how_to_set_another(taiwa: Taiwa) -> None:
+    result = taiwa.ok("say", "Hi", "-v")
 
-    assert "taiwa config set model" in said.out
-    assert "no model is set, so the built-in small model" in said.err
+    assert "taiwa config set model" in result.out
+    assert "no model is set, so the built-in small model" in result.err
     assert taiwa.ok("say", "Hi").err == ""
     assert "モデル" in taiwa.ok("say", "こんにちは").out
 
 
 @pytest.mark.parametrize("words", [(), ("a", "b", "c")])
-def test_too_few_or_too_many_words_are_told_the_form(taiwa: Taiwa, words: tuple[str, ...]) -> None:
-    said = taiwa("say", *words)
+def test_too_few_or_too_many_arguments_print_the_usage(taiwa: Taiwa, words: tuple[str, ...]) -> None:
+    result = taiwa("say", *words)
 
-    assert said.code == 2
-    assert 'taiwa say [APP] "TEXT"' in said.err
+    assert result.code == 2
+    assert 'taiwa say [APP] "TEXT"' in result.err
 
 
 WRONG = {
@@ -199,7 +201,7 @@ WRONG = {
     "ten megabytes": (
         ("say", "-"),
         b"x" * 10_000_000,
-        "standard input is too large; a turn can have 2,000,000 characters",
+        "standard input is too large; a turn has at most 2,000,000 characters",
     ),
     "three million characters": (
         ("say", "-"),
@@ -208,7 +210,7 @@ WRONG = {
     ),
     "bytes that are no text": (("say", "-"), b"abc\xffdef", "standard input is not UTF-8 at byte 3"),
     "bytes in the argument": (("say", "abc\udcff"), b"", "the text is not UTF-8 at character 4"),
-    "an unknown app": (("say", "translat", "Hi"), b"", "there is no app 'translat'; did you mean 'translate'?"),
+    "an unknown app": (("say", "translat", "Hi"), b"", "app 'translat' not found; did you mean 'translate'?"),
     "a missing param": (("say", "translate", "Hi"), b"", "requires the parameter 'target_lang'; pass -p target_lang="),
     "an unknown param": (("say", "-p", "x=1", "Hi"), b"", "the app 'chat' has no parameter 'x'"),
     "a param without a value": (("say", "-p", "x", "Hi"), b"", "-p must be KEY=VALUE, got 'x'"),
@@ -235,29 +237,29 @@ WRONG = {
 
 @pytest.mark.parametrize(("words", "given", "line"), WRONG.values(), ids=list(WRONG))
 def test_bad_input_is_one_line_and_is_not_sent(
-    taiwa: Taiwa, speaker: Speaker, words: tuple[str, ...], given: bytes, line: str
+    taiwa: Taiwa, model_server: ModelServer, words: tuple[str, ...], given: bytes, line: str
 ) -> None:
-    speaker(delta("Hello!"))
+    model_server(delta("Hello!"))
     taiwa.ok("say", "-s", "old", "Hi")
 
-    said = taiwa(*words, input=given)
+    result = taiwa(*words, input=given)
 
-    assert said.code == 2
-    assert said.err.startswith("taiwa: ")
-    assert said.err.count("\n") == 1
-    assert line in said.err
-    assert len(speaker.requests) == 1
+    assert result.code == 2
+    assert result.err.startswith("taiwa: ")
+    assert result.err.count("\n") == 1
+    assert line in result.err
+    assert len(model_server.requests) == 1
 
 
-def test_a_price_that_nobody_gave_makes_a_cost_limit_an_error(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
-    speaker(delta("Hello!"))
-    place.set(model=speaker.model.replace("127.0.0.1", "0.0.0.0"))
+def test_a_cost_limit_without_a_known_price_is_an_error(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
+    model_server(delta("Hello!"))
+    place.set(model=model_server.model.replace("127.0.0.1", "0.0.0.0"))
 
-    said = taiwa("say", "--max-cost", "1", "Hi")
+    result = taiwa("say", "--max-cost", "1", "Hi")
 
-    assert said.code == 2
-    assert "the price of" in said.err
-    assert not speaker.requests
+    assert result.code == 2
+    assert "the price of" in result.err
+    assert not model_server.requests
 
 
 # --- what a server may do ---------------------------------------------------------------------------------------------
@@ -269,11 +271,11 @@ def test_a_server_that_is_not_there_is_one_line(taiwa: Taiwa, place: Place) -> N
         port = free.getsockname()[1]
     place.set(model=f"http://127.0.0.1:{port}/v1#x", attempts=1)
 
-    said = taiwa("say", "Hi")
+    result = taiwa("say", "Hi")
 
-    assert said.code == 1
-    assert said.err.count("\n") == 1
-    assert f"127.0.0.1:{port}" in said.err
+    assert result.code == 1
+    assert result.err.count("\n") == 1
+    assert f"127.0.0.1:{port}" in result.err
 
 
 FAILURES = {
@@ -286,28 +288,28 @@ FAILURES = {
 
 
 @pytest.mark.parametrize(("act", "code", "part"), FAILURES.values(), ids=list(FAILURES))
-def test_a_call_that_fails_is_one_line_and_the_conversation_has_not_moved(
-    taiwa: Taiwa, speaker: Speaker, act: object, code: int, part: str
+def test_a_failed_call_is_one_line_and_leaves_the_conversation_unchanged(
+    taiwa: Taiwa, model_server: ModelServer, act: object, code: int, part: str
 ) -> None:
-    speaker(delta("One."), act)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    model_server(delta("One."), act)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     taiwa.ok("say", "One")
 
-    said = taiwa("say", "-c", "Two")
+    result = taiwa("say", "-c", "Two")
 
-    assert said.code == code
-    assert said.err.startswith("taiwa: ")
-    assert said.err.count("\n") == 1
-    assert part in said.err
+    assert result.code == code
+    assert result.err.startswith("taiwa: ")
+    assert result.err.count("\n") == 1
+    assert part in result.err
     assert taiwa.ok("log").lines[1].split()[2] == "1"
 
 
-def test_control_codes_of_an_answer_are_shown_and_not_sent(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker(delta("\x1b]0;owned\x07\x1b[2J\u202egnp"))
+def test_control_codes_of_an_answer_are_shown_and_not_sent(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("\x1b]0;owned\x07\x1b[2J\u202egnp"))
 
-    said = taiwa.ok("say", "Hi")
+    result = taiwa.ok("say", "Hi")
     shown = taiwa.ok("show").out
 
-    assert said.out == "␛]0;owned␇␛[2J\ufffdgnp\n"
+    assert result.out == "␛]0;owned␇␛[2J\ufffdgnp\n"
     assert "\x1b" not in shown
     assert "\u202e" not in shown
 
@@ -315,47 +317,49 @@ def test_control_codes_of_an_answer_are_shown_and_not_sent(taiwa: Taiwa, speaker
 # --- what a store may be ----------------------------------------------------------------------------------------------
 
 
-def test_a_store_that_cannot_be_written_is_one_line(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
-    speaker(delta("Hello!"))
+def test_a_store_that_cannot_be_written_is_one_line(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
+    model_server(delta("Hello!"))
 
-    said = taiwa("say", "--store", "/proc/taiwa.db", "Hi")
+    result = taiwa("say", "--store", "/proc/taiwa.db", "Hi")
 
-    assert said.code == 2
-    assert said.err.count("\n") == 1
-    assert not speaker.requests
+    assert result.code == 2
+    assert result.err.count("\n") == 1
+    assert not model_server.requests
 
 
-def test_a_file_that_is_no_store_is_one_line(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
-    speaker(delta("Hello!"))
+def test_a_file_that_is_not_a_store_is_an_error_of_one_line(
+    taiwa: Taiwa, model_server: ModelServer, place: Place
+) -> None:
+    model_server(delta("Hello!"))
     place.store.write_bytes(b"no database at all, but long enough to be one" * 100)
 
-    said = taiwa("say", "Hi")
+    result = taiwa("say", "Hi")
 
-    assert said.code == 2
-    assert str(place.store) in said.err
-    assert said.err.count("\n") == 1
+    assert result.code == 2
+    assert str(place.store) in result.err
+    assert result.err.count("\n") == 1
 
 
-def test_a_store_of_a_newer_version_is_left_alone(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
-    speaker(delta("Hello!"))
+def test_a_store_of_a_newer_version_is_left_alone(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
+    model_server(delta("Hello!"))
     taiwa.ok("say", "Hi")
     with sqlite3.connect(place.store) as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
 
-    said = taiwa("log")
+    result = taiwa("log")
 
-    assert said.code == 2
-    assert "has format 99, this version of taiwa reads up to" in said.err
+    assert result.code == 2
+    assert "has format 99, this version of taiwa reads up to" in result.err
 
 
-def test_of_two_writers_one_wins_and_the_other_loses_nothing(
-    taiwa: Taiwa, speaker: Speaker, place: Place, tmp_path: Path
+def test_of_two_concurrent_turns_one_is_committed_and_the_other_is_a_conflict(
+    taiwa: Taiwa, model_server: ModelServer, place: Place, tmp_path: Path
 ) -> None:
-    speaker(delta("One."), speech(delta("Slow."), wait=1.0), delta("Quick."))
+    model_server(delta("One."), speech(delta("Slow."), wait=1.0), delta("Quick."))
     taiwa.ok("say", "One")
     slow = taiwa.start("say", "-s", "chat-1", "Slow")
-    while len(speaker.seen) < 2:
+    while len(model_server.seen) < 2:
         os.sched_yield()
 
     taiwa.ok("say", "-s", "chat-1", "Quick")
@@ -363,6 +367,6 @@ def test_of_two_writers_one_wins_and_the_other_loses_nothing(
 
     assert slow.returncode == 2
     assert b"another program changed it first" in err
-    told = taiwa.ok("log", "chat-1", "--json").json
-    assert [turn["user"] for turn in told] == [None, "One", "Quick"]
+    data = taiwa.ok("log", "chat-1", "--json").json
+    assert [turn["user"] for turn in data] == [None, "One", "Quick"]
     assert json.loads(taiwa.ok("cost", "--json").out)[0]["requests"] == 3

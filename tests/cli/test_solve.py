@@ -12,7 +12,7 @@ import pytest
 from taiwa.cli.solve import ENDINGS, TOOL_FORMATS, TOOL_MODES
 from taiwa.flows.solve import tool_call_formats
 from taiwa.flows.solve.rationale import EndReason, ToolMode
-from tests.cli.conftest import Place, Speaker, Taiwa
+from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.peers.faults import DONE, event, raw, speech, status
 from tests.peers.llama import KEY, LlamaServer
 
@@ -26,58 +26,58 @@ TEXT = (
 )
 
 
-def no_tools(speaker: Speaker, *answers: object) -> Speaker:
+def no_tools(model_server: ModelServer, *answers: object) -> ModelServer:
     """A server that can neither continue a text nor call functions."""
-    return speaker(*answers, capabilities={speaker.model: {"prefix": False, "tools": False}})  # type: ignore[arg-type]
+    return model_server(*answers, capabilities={model_server.model: {"prefix": False, "tools": False}})  # type: ignore[arg-type]
 
 
-def test_a_rationale_comes_with_its_results_and_the_answer_last(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker, FIRST, SECOND, LAST)
+def test_a_rationale_comes_with_its_results_and_the_answer_last(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, FIRST, SECOND, LAST)
 
     done = taiwa.ok("solve", QUESTION)
 
     assert done.out == f"{TEXT}\n\n132.027\n"
     assert done.err == ""
-    assert speaker.requests[0]["messages"][-1]["content"] == QUESTION
+    assert model_server.requests[0]["messages"][-1]["content"] == QUESTION
 
 
-def test_our_worked_examples_are_shown_and_are_true(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker, "The answer is 4.", "The answer is 4.")
+def test_built_in_worked_examples_are_shown_and_correct(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, "The answer is 4.", "The answer is 4.")
 
     taiwa.ok("solve", "2 + 2?")
     taiwa.ok("solve", "2 + 2?", "--shots", "2")
 
-    five, two = (request["messages"] for request in speaker.requests)
+    five, two = (request["messages"] for request in model_server.requests)
     assert [message["role"] for message in five] == ["system", *["user", "assistant"] * 5, "user"]
     assert two[1:5] == five[1:5]
     assert all("Therefore, the answer is" in message["content"] for message in five[2::2])
     assert any("<<calculator: " in message["content"] for message in five[2::2])
 
 
-def test_another_seed_shows_other_examples(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker, "4.", "4.")
+def test_another_seed_shows_other_examples(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, "4.", "4.")
 
     taiwa.ok("solve", "2 + 2?", "--shots", "3")
     taiwa.ok("solve", "2 + 2?", "--shots", "3", "--seed", "1")
 
-    one, other = (request["messages"][1]["content"] for request in speaker.requests)
+    one, other = (request["messages"][1]["content"] for request in model_server.requests)
     assert one != other
 
 
-def test_examples_call_no_tool_that_is_not_offered(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker, "4.", "4.")
+def test_examples_call_no_tool_that_is_not_offered(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, "4.", "4.")
 
     taiwa.ok("solve", "2 + 2?", "--tools", "calculator", "--shots", "6")
     taiwa.ok("solve", "2 + 2?", "--tools", "none", "--shots", "30")
 
-    only, none = (str(request["messages"]) for request in speaker.requests)
+    only, none = (str(request["messages"]) for request in model_server.requests)
     assert "<<calculator: " in only
     assert "molar_mass" not in only
     assert "<<" not in none
 
 
-def test_for_programs_everything_is_one_object(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker, FIRST, SECOND, LAST)
+def test_for_programs_everything_is_one_object(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, FIRST, SECOND, LAST)
 
     found = taiwa.ok("solve", QUESTION, "--json").json
 
@@ -102,25 +102,32 @@ def test_for_programs_everything_is_one_object(taiwa: Taiwa, speaker: Speaker) -
     }  # fmt: skip
 
 
-def test_a_server_that_calls_functions_is_asked_natively_and_without_examples(taiwa: Taiwa, speaker: Speaker) -> None:
+def test_a_server_that_calls_functions_is_asked_natively_and_without_examples(
+    taiwa: Taiwa, model_server: ModelServer
+) -> None:
     call = {"index": 0, "id": "c9", "function": {"name": "calculator", "arguments": '{"expression": "6 × 7"}'}}
     asks = raw(_head(), event({"tool_calls": [call]}), event({}, finish="tool_calls"), DONE)
-    speaker(asks, "The answer is 42.", capabilities={speaker.model: {"prefix": False, "tools": True}})
+    model_server(asks, "The answer is 42.", capabilities={model_server.model: {"prefix": False, "tools": True}})
 
     found = taiwa.ok("solve", "Six times seven?", "--json").json
 
     assert (found["tool_mode"], found["answer"]) == ("native", "42")
     assert found["calls"][0]["text"] == "42"
-    assert next(tool["function"]["name"] for tool in speaker.requests[0]["tools"]) == "calculator"
-    assert [message["role"] for message in speaker.requests[1]["messages"]] == ["system", "user", "assistant", "tool"]
+    assert next(tool["function"]["name"] for tool in model_server.requests[0]["tools"]) == "calculator"
+    assert [message["role"] for message in model_server.requests[1]["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+    ]
 
 
-def test_examples_are_native_where_the_way_is(taiwa: Taiwa, speaker: Speaker) -> None:
-    speaker("The answer is 42.", capabilities={speaker.model: {"tools": True}})
+def test_examples_are_native_in_native_tool_mode(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server("The answer is 42.", capabilities={model_server.model: {"tools": True}})
 
     taiwa.ok("solve", "Six times seven?", "--tool-format", "native", "--shots", "4")
 
-    messages = speaker.requests[0]["messages"]
+    messages = model_server.requests[0]["messages"]
     called = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
     assert called
     assert [message["tool_call_id"] for message in messages if message["role"] == "tool"] == called
@@ -137,8 +144,8 @@ def test_examples_are_native_where_the_way_is(taiwa: Taiwa, speaker: Speaker) ->
         ("fence", "```calculator\n6 × 7\n```\n"),
     ],
 )
-def test_calls_stand_in_the_text_as_the_protocol_has_it(taiwa: Taiwa, speaker: Speaker, name: str, asks: str) -> None:
-    no_tools(speaker, asks, "The answer is 42.")
+def test_calls_have_the_chosen_tool_format(taiwa: Taiwa, model_server: ModelServer, name: str, asks: str) -> None:
+    no_tools(model_server, asks, "The answer is 42.")
 
     found = taiwa.ok("solve", "Six times seven?", "--tool-format", name, "--json").json
 
@@ -146,14 +153,14 @@ def test_calls_stand_in_the_text_as_the_protocol_has_it(taiwa: Taiwa, speaker: S
     assert found["answer"] == "42"
 
 
-def test_names_of_protocols_and_ways_are_those_that_there_are() -> None:
+def test_the_choices_are_the_tool_formats_and_tool_modes_of_the_library() -> None:
     assert (*tool_call_formats.PROTOCOLS, "native") == TOOL_FORMATS
     assert set(TOOL_MODES) == {"auto", *get_args(ToolMode)}
     assert set(get_args(EndReason)) - set(ENDINGS) == {"end"}
 
 
-def test_v_shows_the_calls_and_the_bill(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker, "<<calculator: 1/0>>", "<<guess: 1>>", LAST)
+def test_v_shows_the_calls_and_the_bill(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, "<<calculator: 1/0>>", "<<guess: 1>>", LAST)
 
     done = taiwa.ok("solve", QUESTION, "-v")
 
@@ -162,8 +169,8 @@ def test_v_shows_the_calls_and_the_bill(taiwa: Taiwa, speaker: Speaker) -> None:
     assert done.err.splitlines()[-1].startswith("stop · answer: line · 3 calls · at most ")
 
 
-def test_trace_shows_what_happened_with_times_and_tokens(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker, FIRST, SECOND, LAST)
+def test_trace_shows_what_happened_with_times_and_tokens(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, FIRST, SECOND, LAST)
 
     done = taiwa.ok("solve", QUESTION, "--trace")
 
@@ -176,8 +183,8 @@ def test_trace_shows_what_happened_with_times_and_tokens(taiwa: Taiwa, speaker: 
     assert done.out.endswith("\n132.027\n")
 
 
-def test_a_trace_in_a_file_is_lines_of_json(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
-    no_tools(speaker, FIRST, SECOND, LAST)
+def test_a_trace_in_a_file_is_lines_of_json(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
+    no_tools(model_server, FIRST, SECOND, LAST)
     path = place.folder / "trace.jsonl"
 
     taiwa.ok("solve", QUESTION, "--trace-file", str(path))
@@ -190,11 +197,11 @@ def test_a_trace_in_a_file_is_lines_of_json(taiwa: Taiwa, speaker: Speaker, plac
     assert (rows[-1]["event"], rows[-1]["answer"], rows[-1]["tool_mode"]) == ("end", "132.027", "stop")
 
 
-def test_a_trace_tells_failed_calls_whole(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+def test_a_trace_tells_failed_calls_whole(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
     (place.folder / "mine.py").write_text(
         'from taiwa.tools import tool\n\n\n@tool\ndef boom(x: str) -> str:\n    """Boom."""\n    return 1 // 0\n'
     )
-    no_tools(speaker, "<<boom: a>>", "<<calculator: 1/0>>", "<<guess: 1>>", LAST)
+    no_tools(model_server, "<<boom: a>>", "<<calculator: 1/0>>", "<<guess: 1>>", LAST)
     tools, path = f"calculator,{place.folder}/mine.py:boom", place.folder / "trace.jsonl"
 
     done = taiwa.ok("solve", QUESTION, "--tools", tools, "--trace", "--trace-file", str(path))
@@ -204,19 +211,19 @@ def test_a_trace_tells_failed_calls_whole(taiwa: Taiwa, speaker: Speaker, place:
     assert "boom: a → boom failed" in done.err
     first, *_ = (row for row in map(json.loads, path.read_text().splitlines()) if row["event"] == "tool")
     assert "ZeroDivisionError" in first["detail"]
-    assert "ZeroDivisionError" not in str(speaker.requests)
+    assert "ZeroDivisionError" not in str(model_server.requests)
 
 
-def test_what_it_cost_is_on_the_bill(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker, FIRST, SECOND, LAST)
+def test_what_it_cost_is_on_the_bill(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, FIRST, SECOND, LAST)
 
     taiwa.ok("solve", QUESTION)
 
     assert taiwa.ok("cost", "--json").json[0]["requests"] == 3
 
 
-def test_a_failed_call_of_the_model_leaves_its_bill_and_its_words(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker, FIRST, status(500))
+def test_a_failed_call_of_the_model_leaves_its_bill_and_its_words(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, FIRST, status(500))
 
     done = taiwa("solve", QUESTION, "--trace")
 
@@ -226,15 +233,15 @@ def test_a_failed_call_of_the_model_leaves_its_bill_and_its_words(taiwa: Taiwa, 
     assert taiwa.ok("cost", "--json").json[0]["requests"] >= 1
 
 
-def test_the_question_may_come_from_standard_input(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker, "答えは25です。")
+def test_the_question_may_come_from_standard_input(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, "答えは25です。")
 
     assert taiwa.ok("solve", "-", input="りんご5個ずつ5箱？\n").out == "答えは25です。\n\n25\n"
-    assert speaker.heard() == "りんご5個ずつ5箱？"
+    assert model_server.last_message() == "りんご5個ずつ5箱？"
 
 
-def test_without_an_answer_it_failed(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker, "I cannot say.", "none")
+def test_without_an_answer_it_failed(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, "I cannot say.", "none")
 
     done = taiwa("solve", QUESTION)
 
@@ -242,8 +249,8 @@ def test_without_an_answer_it_failed(taiwa: Taiwa, speaker: Speaker) -> None:
     assert done.err == "no answer was found in the text\n"
 
 
-def test_a_rationale_that_ran_out_of_calls_is_no_success(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker, "<<calculator: 1+1>>", "<<calculator: 2+2>>", "The answer is 4.")
+def test_a_rationale_that_reached_the_limit_of_calls_is_a_failure(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, "<<calculator: 1+1>>", "<<calculator: 2+2>>", "The answer is 4.")
 
     done = taiwa("solve", QUESTION, "--max-tool-calls", "1", "--json")
 
@@ -253,8 +260,10 @@ def test_a_rationale_that_ran_out_of_calls_is_no_success(taiwa: Taiwa, speaker: 
 
 
 @pytest.mark.parametrize(("policy", "code"), [("report", 0), ("let-model-answer", 0), ("stop", 1)])
-def test_what_follows_a_failure_may_be_chosen(taiwa: Taiwa, speaker: Speaker, policy: str, code: int) -> None:
-    no_tools(speaker, "<<calculator: 1/0>>", "0, so the answer is 0.")
+def test_the_reaction_to_a_failed_call_can_be_chosen(
+    taiwa: Taiwa, model_server: ModelServer, policy: str, code: int
+) -> None:
+    no_tools(model_server, "<<calculator: 1/0>>", "0, so the answer is 0.")
 
     done = taiwa("solve", QUESTION, "--on-error", policy, "--json")
 
@@ -262,22 +271,24 @@ def test_what_follows_a_failure_may_be_chosen(taiwa: Taiwa, speaker: Speaker, po
     assert (done.json["calls"][0]["origin"] == "model") == (policy == "let-model-answer")
 
 
-def test_a_typed_answer_is_printed_as_json(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+def test_a_typed_answer_is_printed_as_json(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
     (place.folder / "mass.json").write_text(
         '{"title": "Mass", "type": "object", "properties": {"g": {"type": "number"}}}'
     )
-    no_tools(speaker, 'So: {"g": 132.027}')
+    no_tools(model_server, 'So: {"g": 132.027}')
 
     done = taiwa.ok("solve", QUESTION, "--type", str(place.folder / "mass.json"))
 
     assert json.loads(done.out.partition("\n\n")[2]) == {"g": 132.027}
 
 
-def test_an_answer_that_is_not_of_its_type_is_told_and_fails(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+def test_an_answer_that_does_not_have_its_type_gives_a_warning_and_fails(
+    taiwa: Taiwa, model_server: ModelServer, place: Place
+) -> None:
     (place.folder / "mass.json").write_text(
         '{"title": "Mass", "type": "object", "properties": {"g": {"type": "number"}}}'
     )
-    no_tools(speaker, "The answer is 132.027.")
+    no_tools(model_server, "The answer is 132.027.")
 
     done = taiwa("solve", QUESTION, "--type", str(place.folder / "mass.json"))
 
@@ -294,32 +305,32 @@ Therefore, 145.
 """
 
 
-def test_a_file_of_one_s_own_examples_is_shown_and_checked(taiwa: Taiwa, speaker: Speaker, place: Place) -> None:
+def test_own_worked_examples_are_shown_and_checked(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
     path = place.folder / "shots.txt"
     path.write_text(SHOTS, encoding="utf-8")
-    no_tools(speaker, "6 x 7 << Calculator >>", "The answer is 42.")
+    no_tools(model_server, "6 x 7 << Calculator >>", "The answer is 42.")
 
     done = taiwa.ok("solve", "Six times seven?", "--tool-format", "inline", "--examples", str(path))
 
-    assert speaker.requests[0]["messages"][2]["content"] == "12 x 12 = << Calculator >> 145\n\nTherefore, 145."
-    assert done.err == f"{path}:1: calculator: 12 x 12 returns 144, but the example says 145\n"
+    assert model_server.requests[0]["messages"][2]["content"] == "12 x 12 = << Calculator >> 145\n\nTherefore, 145."
+    assert done.err == f"{path}:1: calculator: 12 x 12 returns 144, but the example has 145\n"
 
 
-def test_a_dry_run_shows_the_request_and_calls_nothing(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker)
+def test_a_dry_run_shows_the_request_and_calls_nothing(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server)
 
     shown = taiwa.ok("solve", QUESTION, "--dry-run")
-    told = taiwa.ok("solve", QUESTION, "--dry-run", "--json").json
+    data = taiwa.ok("solve", QUESTION, "--dry-run", "--json").json
 
     assert QUESTION in shown.out
     assert "<<calculator: " in shown.out
-    assert told["tokens"] > 100
-    assert speaker.seen == []
+    assert data["tokens"] > 100
+    assert model_server.seen == []
 
 
-def test_a_cost_limit_ends_a_rationale_and_keeps_what_there_is(taiwa: Taiwa, speaker: Speaker) -> None:
-    able = {speaker.model: {"prefix": False, "tools": False}}
-    speaker(FIRST, SECOND, capabilities=able, prices={"*": {"input": "1", "output": "1"}})
+def test_a_cost_limit_ends_a_rationale_and_keeps_its_text(taiwa: Taiwa, model_server: ModelServer) -> None:
+    able = {model_server.model: {"prefix": False, "tools": False}}
+    model_server(FIRST, SECOND, capabilities=able, prices={"*": {"input": "1", "output": "1"}})
 
     done = taiwa("solve", QUESTION, "--max-cost", "0.000001", "--json")
 
@@ -328,14 +339,14 @@ def test_a_cost_limit_ends_a_rationale_and_keeps_what_there_is(taiwa: Taiwa, spe
     assert done.json["cost"] is None
     assert done.json["max_cost"] > 0
     assert "a limit was reached" in done.err
-    assert len(speaker.seen) == 1
+    assert len(model_server.seen) == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         ((" ",), "the question is empty"),
-        (("?", "--tools", "calculater"), "there is no tool 'calculater'"),
+        (("?", "--tools", "calculater"), "unknown tool 'calculater'"),
         (("?", "--shots", "100"), "got 100"),
         (("?", "--examples", "none.txt"), "none.txt: No such file"),
         (("?", "--examples", "shots.txt", "--shots", "2"), "shots must be at most 1"),
@@ -353,7 +364,7 @@ def test_a_cost_limit_ends_a_rationale_and_keeps_what_there_is(taiwa: Taiwa, spe
 )
 def test_bad_input_is_an_error_of_one_line(
     taiwa: Taiwa,
-    speaker: Speaker,
+    model_server: ModelServer,
     place: Place,
     monkeypatch: pytest.MonkeyPatch,
     arguments: tuple[str, ...],
@@ -362,30 +373,30 @@ def test_bad_input_is_an_error_of_one_line(
     monkeypatch.chdir(place.folder)
     Path("shots.txt").write_text(SHOTS.replace("145", "144"), encoding="utf-8")
     Path("odd.yaml").write_text("- question: How many?\n  parts:\n    - calculator: 1 +\n", encoding="utf-8")
-    no_tools(speaker)
+    no_tools(model_server)
 
     done = taiwa("solve", *arguments)
 
     assert done.code == 2
     assert complaint in done.err
     assert done.err.count("\n") == 1
-    assert speaker.seen == []
+    assert model_server.seen == []
 
 
-def test_a_way_that_the_model_cannot_go_is_told(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker)
+def test_an_unsupported_tool_mode_is_an_error(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server)
 
     done = taiwa("solve", QUESTION, "--tool-mode", "native")
 
     assert done.code == 1
     assert "does not support tool mode 'native'" in done.err
-    assert speaker.seen == []
+    assert model_server.seen == []
 
 
-def test_on_a_terminal_calls_and_results_are_coloured(speaker: Speaker, place: Place) -> None:
+def test_on_a_terminal_calls_and_results_are_coloured(model_server: ModelServer, place: Place) -> None:
     from tests.cli.terminal import Terminal
 
-    no_tools(speaker, "<<calculator: 6 × 7>>", "<<calculator: 1/0>>", "The answer is 42.")
+    no_tools(model_server, "<<calculator: 6 × 7>>", "<<calculator: 1/0>>", "The answer is 42.")
 
     with Terminal(place.environment(), "solve", QUESTION) as terminal:
         terminal.end()
@@ -396,8 +407,8 @@ def test_on_a_terminal_calls_and_results_are_coloured(speaker: Speaker, place: P
     assert "\x1b[31m error: division by zero" in shown
 
 
-def test_a_key_ends_the_answer_and_keeps_what_was_paid(taiwa: Taiwa, speaker: Speaker) -> None:
-    no_tools(speaker, FIRST, speech("Three of them weigh a lot more than one of them does. " * 40, gap=0.05))
+def test_a_key_ends_the_answer_and_keeps_what_was_paid(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, FIRST, speech("Three of them weigh a lot more than one of them does. " * 40, gap=0.05))
     process = taiwa.start("solve", QUESTION)
     assert process.stdout is not None
 
@@ -413,9 +424,9 @@ def test_a_key_ends_the_answer_and_keeps_what_was_paid(taiwa: Taiwa, speaker: Sp
     assert taiwa.ok("cost", "--json").json[0]["requests"] == 2
 
 
-def test_tools_of_a_foreign_server_are_mounted(taiwa: Taiwa, speaker: Speaker) -> None:
+def test_tools_of_a_foreign_server_are_mounted(taiwa: Taiwa, model_server: ModelServer) -> None:
     pytest.importorskip("mcp")
-    no_tools(speaker, "Let me see: <<taiwa_calculator: 6 × 7>>", "The answer is 42.")
+    no_tools(model_server, "Let me see: <<taiwa_calculator: 6 × 7>>", "The answer is 42.")
     command = f"{sys.executable} -m taiwa mcp --tools calculator"
 
     found = taiwa.ok("solve", "Six times seven?", "--mcp-server", command, "--json", "--shots", "0").json
@@ -433,7 +444,7 @@ def _head() -> bytes:
 
 
 @pytest.mark.parametrize("way", ["prefill", "stop"])
-def test_a_genuine_server_of_noise_is_held_to_the_bounds(
+def test_the_limits_hold_for_a_real_server_that_writes_noise(
     taiwa: Taiwa, place: Place, llama: LlamaServer, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     monkeypatch.setenv("LLAMACPP_API_KEY", KEY)
@@ -447,10 +458,12 @@ def test_a_genuine_server_of_noise_is_held_to_the_bounds(
     assert taiwa.ok("cost", "--json").json[0]["requests"] >= 1
 
 
-def test_documents_are_looked_up_in_the_middle_of_a_rationale(taiwa: Taiwa, speaker: Speaker, tmp_path: Path) -> None:
+def test_documents_are_looked_up_in_the_middle_of_a_rationale(
+    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
+) -> None:
     (tmp_path / "handbook").mkdir()
     (tmp_path / "handbook" / "leave.md").write_text("# Leave\n\nThree years of work give 14 days of leave.\n")
-    no_tools(speaker, "<<search_documents: days of leave after three years>>", "So the answer is 14.")
+    no_tools(model_server, "<<search_documents: days of leave after three years>>", "So the answer is 14.")
 
     done = taiwa.ok("solve", "How many days?", "--tools", "none", "--in", str(tmp_path / "handbook"))
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cli.conftest import Place, Speaker, Taiwa, delta
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 from tests.cli.terminal import Terminal
 from tests.peers.faults import head, silence, status, words
 
@@ -18,8 +18,10 @@ def open_chat(place: Place) -> Callable[..., Terminal]:
     return lambda *arguments: Terminal(place.environment(), "chat", *arguments)
 
 
-def test_a_talk_from_hello_to_goodbye(speaker: Speaker, open_chat: Callable[..., Terminal], taiwa: Taiwa) -> None:
-    speaker(delta("Hello!", topics=["tea"]))
+def test_a_whole_conversation_on_a_terminal(
+    model_server: ModelServer, open_chat: Callable[..., Terminal], taiwa: Taiwa
+) -> None:
+    model_server(delta("Hello!", topics=["tea"]))
 
     with open_chat() as chat:
         chat.see("/help")
@@ -37,9 +39,9 @@ def test_a_talk_from_hello_to_goodbye(speaker: Speaker, open_chat: Callable[...,
 
 
 def test_ctrl_c_stops_an_answer_and_keeps_what_came(
-    speaker: Speaker, open_chat: Callable[..., Terminal], taiwa: Taiwa
+    model_server: ModelServer, open_chat: Callable[..., Terminal], taiwa: Taiwa
 ) -> None:
-    speaker(silence(head() + words("Once upon a time")), delta("The end."))
+    model_server(silence(head() + words("Once upon a time")), delta("The end."))
 
     with open_chat() as chat:
         chat.prompted()
@@ -47,7 +49,7 @@ def test_ctrl_c_stops_an_answer_and_keeps_what_came(
         chat.see("Once upon a")
         chat.type(CTRL_C)
         chat.see("stopped; the answer so far is kept")
-        assert speaker.seen[0].closed.wait(300)
+        assert model_server.seen[0].closed.wait(300)
         chat.prompted()
         chat.type("And then?\r")
         chat.see("The end.")
@@ -55,17 +57,17 @@ def test_ctrl_c_stops_an_answer_and_keeps_what_came(
         chat.type(CTRL_D)
         code = chat.end()
 
-    told = taiwa.ok("log", "chat-1", "--json").json
+    data = taiwa.ok("log", "chat-1", "--json").json
     assert code == 0
-    assert [turn["user"] for turn in told] == [None, "Tell me a story", "And then?"]
-    assert told[1]["answer"].startswith("Once upon a")
-    assert len(speaker.requests) == 2
+    assert [turn["user"] for turn in data] == [None, "Tell me a story", "And then?"]
+    assert data[1]["answer"].startswith("Once upon a")
+    assert len(model_server.requests) == 2
 
 
 def test_ctrl_c_before_the_first_word_changes_nothing_and_offers_the_text_again(
-    speaker: Speaker, open_chat: Callable[..., Terminal], taiwa: Taiwa
+    model_server: ModelServer, open_chat: Callable[..., Terminal], taiwa: Taiwa
 ) -> None:
-    speaker(delta("First."), silence(head()), delta("Now."))
+    model_server(delta("First."), silence(head()), delta("Now."))
 
     with open_chat() as chat:
         chat.prompted()
@@ -74,7 +76,7 @@ def test_ctrl_c_before_the_first_word_changes_nothing_and_offers_the_text_again(
         chat.prompted()
         chat.type("Two\r")
         chat.see("Two")
-        wait_for(lambda: len(speaker.seen) == 2)
+        wait_for(lambda: len(model_server.seen) == 2)
         chat.type(CTRL_C)
         chat.see("nothing changed")
         chat.see("› Two")
@@ -85,11 +87,11 @@ def test_ctrl_c_before_the_first_word_changes_nothing_and_offers_the_text_again(
         chat.end()
 
     assert [turn["user"] for turn in taiwa.ok("log", "chat-1", "--json").json] == [None, "One", "Two!"]
-    assert speaker.heard().startswith("Two!")
+    assert model_server.last_message().startswith("Two!")
 
 
-def test_a_failed_turn_offers_its_text_again(speaker: Speaker, open_chat: Callable[..., Terminal]) -> None:
-    speaker(status(400, b'{"error": {"message": "no"}}'), delta("Now."))
+def test_a_failed_turn_offers_its_text_again(model_server: ModelServer, open_chat: Callable[..., Terminal]) -> None:
+    model_server(status(400, b'{"error": {"message": "no"}}'), delta("Now."))
 
     with open_chat() as chat:
         chat.prompted()
@@ -103,8 +105,8 @@ def test_a_failed_turn_offers_its_text_again(speaker: Speaker, open_chat: Callab
         assert chat.end() == 0
 
 
-def test_ctrl_c_at_the_prompt_clears_the_line(speaker: Speaker, open_chat: Callable[..., Terminal]) -> None:
-    speaker(delta("Hello!"))
+def test_ctrl_c_at_the_prompt_clears_the_line(model_server: ModelServer, open_chat: Callable[..., Terminal]) -> None:
+    model_server(delta("Hello!"))
 
     with open_chat() as chat:
         chat.prompted()
@@ -117,11 +119,13 @@ def test_ctrl_c_at_the_prompt_clears_the_line(speaker: Speaker, open_chat: Calla
         chat.type(CTRL_D)
         chat.end()
 
-    assert speaker.heard().startswith("right")
+    assert model_server.last_message().startswith("right")
 
 
-def test_a_new_line_a_paste_and_a_block_are_one_text_each(speaker: Speaker, open_chat: Callable[..., Terminal]) -> None:
-    speaker(delta("a"), delta("b"), delta("c"))
+def test_a_new_line_a_paste_and_a_block_are_one_text_each(
+    model_server: ModelServer, open_chat: Callable[..., Terminal]
+) -> None:
+    model_server(delta("a"), delta("b"), delta("c"))
 
     with open_chat() as chat:
         chat.prompted()
@@ -137,14 +141,14 @@ def test_a_new_line_a_paste_and_a_block_are_one_text_each(speaker: Speaker, open
         chat.type(CTRL_D)
         chat.end()
 
-    heard = [speaker.heard(number).partition("<state>")[0] for number in range(3)]
-    assert [text.strip() for text in heard] == ["一\n二", "x\ny", "p\nq"]
+    received = [model_server.last_message(number).partition("<state>")[0] for number in range(3)]
+    assert [text.strip() for text in received] == ["一\n二", "x\ny", "p\nq"]
 
 
 def test_what_was_typed_is_kept_for_its_owner_alone_and_forgotten_with_the_conversation(
-    speaker: Speaker, open_chat: Callable[..., Terminal], place: Place, taiwa: Taiwa
+    model_server: ModelServer, open_chat: Callable[..., Terminal], place: Place, taiwa: Taiwa
 ) -> None:
-    speaker(delta("a"), delta("b"))
+    model_server(delta("a"), delta("b"))
     with open_chat() as chat:
         chat.prompted()
         chat.type("my secret\r")
@@ -166,9 +170,9 @@ def test_what_was_typed_is_kept_for_its_owner_alone_and_forgotten_with_the_conve
 
 
 def test_the_answer_s_control_codes_are_shown_and_not_obeyed(
-    speaker: Speaker, open_chat: Callable[..., Terminal]
+    model_server: ModelServer, open_chat: Callable[..., Terminal]
 ) -> None:
-    speaker(delta("\x1b[2Jgone\x07"))
+    model_server(delta("\x1b[2Jgone\x07"))
 
     with open_chat() as chat:
         chat.prompted()
@@ -181,23 +185,23 @@ def test_the_answer_s_control_codes_are_shown_and_not_obeyed(
     assert b"\x1b[2Jgone" not in chat.raw
 
 
-def cut_off(taiwa: Taiwa, speaker: Speaker) -> None:
+def cut_off(taiwa: Taiwa, model_server: ModelServer) -> None:
     """Kill a turn of `chat-1` that has one answer and waits for the repair of its state."""
-    speaker(delta("Hello!", topics="wrong"), silence())
+    model_server(delta("Hello!", topics="wrong"), silence())
     process = taiwa.start("chat", "-s", "chat-1")
     assert process.stdin is not None
     process.stdin.write(b"Hi\n")
     process.stdin.flush()
-    wait_for(lambda: len(speaker.seen) == 2)
+    wait_for(lambda: len(model_server.seen) == 2)
     process.kill()
     process.communicate()
 
 
 def test_a_turn_that_was_cut_off_is_offered_and_finished(
-    speaker: Speaker, open_chat: Callable[..., Terminal], taiwa: Taiwa
+    model_server: ModelServer, open_chat: Callable[..., Terminal], taiwa: Taiwa
 ) -> None:
-    cut_off(taiwa, speaker)
-    speaker("{}")
+    cut_off(taiwa, model_server)
+    model_server("{}")
 
     with open_chat("-s", "chat-1") as chat:
         chat.see("a turn was cut off: Hi")
@@ -208,15 +212,15 @@ def test_a_turn_that_was_cut_off_is_offered_and_finished(
         chat.type(CTRL_D)
         chat.end()
 
-    assert len(speaker.requests) == 1
+    assert len(model_server.requests) == 1
     assert taiwa.ok("log", "chat-1", "--json").json[-1]["answer"] == "Hello!"
 
 
-def test_a_turn_that_was_cut_off_can_be_given_up(
-    speaker: Speaker, open_chat: Callable[..., Terminal], taiwa: Taiwa
+def test_a_turn_that_was_cut_off_can_be_abandoned(
+    model_server: ModelServer, open_chat: Callable[..., Terminal], taiwa: Taiwa
 ) -> None:
-    cut_off(taiwa, speaker)
-    speaker()
+    cut_off(taiwa, model_server)
+    model_server()
 
     with open_chat("-s", "chat-1") as chat:
         chat.see("[Y/n]")
@@ -226,18 +230,18 @@ def test_a_turn_that_was_cut_off_can_be_given_up(
         chat.type(CTRL_D)
         chat.end()
 
-    assert not speaker.requests
+    assert not model_server.requests
     assert taiwa("resume").code == 2
 
 
-def test_over_a_pipe_a_turn_that_was_cut_off_is_only_told(speaker: Speaker, taiwa: Taiwa) -> None:
-    cut_off(taiwa, speaker)
-    speaker()
+def test_over_a_pipe_a_turn_that_was_cut_off_only_gives_a_notice(model_server: ModelServer, taiwa: Taiwa) -> None:
+    cut_off(taiwa, model_server)
+    model_server()
 
     talked = taiwa.ok("chat", "-s", "chat-1", input="/cost\n")
 
     assert talked.err == "a turn was cut off (Hi); taiwa resume finishes it without paying again\n"
-    assert not speaker.requests
+    assert not model_server.requests
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

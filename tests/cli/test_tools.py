@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.tools import builtin
+from taiwa.tools import builtin_tools
 from tests.cli.conftest import Taiwa
 
 
-def test_what_went_wrong_in_a_tool_of_one_s_own_is_told(taiwa: Taiwa, tmp_path: Path) -> None:
+def test_an_error_of_an_own_tool_is_printed(taiwa: Taiwa, tmp_path: Path) -> None:
     (tmp_path / "raising.py").write_text(
         'from taiwa.tools import tool\n\n\n@tool\ndef boom(x: str) -> str:\n    """Boom."""\n    return 1 // 0\n'
     )
@@ -22,11 +22,11 @@ def test_what_went_wrong_in_a_tool_of_one_s_own_is_told(taiwa: Taiwa, tmp_path: 
 
 
 def test_every_built_in_tool_is_listed(taiwa: Taiwa) -> None:
-    assert [row["tool"] for row in taiwa.ok("tools", "list", "--json").json] == list(builtin())
-    assert all(name in taiwa.ok("tools", "list").out for name in builtin())
+    assert [row["tool"] for row in taiwa.ok("tools", "list", "--json").json] == list(builtin_tools())
+    assert all(name in taiwa.ok("tools", "list").out for name in builtin_tools())
 
 
-def test_what_a_model_is_told_is_shown(taiwa: Taiwa) -> None:
+def test_the_specification_of_a_tool_is_shown(taiwa: Taiwa) -> None:
     shown = taiwa.ok("tools", "show", "molar_mass")
 
     assert "Give the molar mass" in shown.out
@@ -35,7 +35,7 @@ def test_what_a_model_is_told_is_shown(taiwa: Taiwa) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "said"),
+    ("name", "given", "expected"),
     [
         ("calculator", "1,000 × 5%", "50"),
         ("calculator", "-2^2", "-4"),
@@ -46,8 +46,8 @@ def test_what_a_model_is_told_is_shown(taiwa: Taiwa) -> None:
         ("unit_conversion", "108 km/h to m/s", "30 m/s"),
     ],
 )
-def test_a_tool_is_called_with_the_text_it_needs(taiwa: Taiwa, name: str, given: str, said: str) -> None:
-    assert taiwa.ok("tools", "call", name, given).out == f"{said}\n"
+def test_a_tool_is_called_with_the_text_it_needs(taiwa: Taiwa, name: str, given: str, expected: str) -> None:
+    assert taiwa.ok("tools", "call", name, given).out == f"{expected}\n"
 
 
 def test_the_input_may_come_from_standard_input(taiwa: Taiwa) -> None:
@@ -55,9 +55,9 @@ def test_the_input_may_come_from_standard_input(taiwa: Taiwa) -> None:
 
 
 def test_the_exact_value_is_there_for_programs(taiwa: Taiwa) -> None:
-    said = taiwa.ok("tools", "call", "calculator", "700/27", "--json").json
+    result = taiwa.ok("tools", "call", "calculator", "700/27", "--json").json
 
-    assert said == {"tool": "calculator", "text": "25.9259", "value": "700/27"}
+    assert result == {"tool": "calculator", "text": "25.9259", "value": "700/27"}
 
 
 def test_what_a_tool_refuses_is_bad_input_with_the_way_out(taiwa: Taiwa) -> None:
@@ -67,7 +67,7 @@ def test_what_a_tool_refuses_is_bad_input_with_the_way_out(taiwa: Taiwa) -> None
     assert refused.err == "taiwa: molar_mass: SO42- is ambiguous (write SO42^- or SO4^2-)\n"
 
 
-def test_a_refusal_is_told_to_programs_too(taiwa: Taiwa) -> None:
+def test_json_has_the_error_of_a_tool(taiwa: Taiwa) -> None:
     refused = taiwa("tools", "call", "calculator", "9**9**9**9", "--json")
 
     assert refused.code == 2
@@ -105,21 +105,21 @@ def test_a_tool_of_one_s_own_is_called_by_its_file_and_name(taiwa: Taiwa, own: P
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
-        ("quiet", "it is no tool"),
-        ("nothing", "nothing of that name"),
+        ("quiet", "it is not a tool"),
+        ("nothing", "name not found"),
     ],
 )
-def test_what_is_no_tool_is_bad_input(taiwa: Taiwa, own: Path, name: str, said: str) -> None:
+def test_an_object_that_is_not_a_tool_is_bad_input(taiwa: Taiwa, own: Path, name: str, expected: str) -> None:
     refused = taiwa("tools", "call", f"{own}:{name}", "hey")
 
     assert refused.code == 2
-    assert said in refused.err
+    assert expected in refused.err
 
 
 @pytest.mark.parametrize("address", ["no_such_file.py:x", "no.such.module:x"])
-def test_a_place_that_is_not_there_is_bad_input(taiwa: Taiwa, address: str) -> None:
+def test_a_missing_file_is_bad_input(taiwa: Taiwa, address: str) -> None:
     refused = taiwa("tools", "show", address)
 
     assert refused.code == 2
@@ -141,4 +141,4 @@ def test_a_server_that_does_not_start_is_bad_input(taiwa: Taiwa) -> None:
     refused = taiwa("tools", "list", "--mcp-server", "no-such-command-anywhere")
 
     assert refused.code == 2
-    assert "there is no such command" in refused.err
+    assert "command not found" in refused.err

@@ -48,20 +48,20 @@ def test_every_delta_of_the_type_folds_and_leaves_the_type(field: StateField, de
     state = initial_state((field,))
     for turn, given_value in enumerate(deltas, 1):
         try:
-            delta = delta_output_type((field,)).check({"f": given_value})
+            delta = delta_output_type((field,)).validate({"f": given_value})
         except OutputValidationError:
             continue
         state = apply_delta((field,), state, delta, TurnContext(turn, "", "", None))
 
-    assert value_output_type(field).check(state) == state
+    assert value_output_type(field).validate(state) == state
 
 
 def test_bounds_hold_for_what_is_written_and_not_for_what_piles_up() -> None:
     field = StateField("f", "list[int](max 2)", None, "append")
 
-    assert value_output_type(field).check({"f": [1, 2, 3]}) == {"f": [1, 2, 3]}
+    assert value_output_type(field).validate({"f": [1, 2, 3]}) == {"f": [1, 2, 3]}
     with pytest.raises(OutputValidationError):
-        delta_output_type((field,)).check({"f": [1, 2, 3]})
+        delta_output_type((field,)).validate({"f": [1, 2, 3]})
 
 
 @pytest.mark.parametrize(

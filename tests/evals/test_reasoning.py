@@ -16,7 +16,7 @@ from taiwa.evals.run import Evaluation, Job, RunOptions
 from taiwa.flows.solve.rationale import SolveLimits
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Request
-from taiwa.models.scripted import EVERY_ABILITY, ScriptedModel, scripted_model
+from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 
 TOOLS = ("calculator", "stoichiometry", "molar_mass")
 ITEMS = tuple(
@@ -56,7 +56,7 @@ def evaluated(evaluation: Evaluation) -> list[EvalRow]:
 
 
 def test_without_examples_the_two_cues_of_zero_shot_chain_of_thought_lead() -> None:
-    model = scripted_model(" 17.", " One mole weighs 18 g.", " 18.", capabilities=EVERY_ABILITY)
+    model = scripted_model(" 17.", " One mole weighs 18 g.", " 18.", capabilities=ALL_CAPABILITIES)
     one = DataSet("water.jsonl", "d" * 64, ITEMS[:1])
     with Evaluation(
         work(Grid(TOOLS, (0,), ("none",)), model, bounds=SolveLimits(tokens=100)), one, RunOptions(width=1)

@@ -6,11 +6,11 @@ import pytest
 
 from taiwa.evals.tools import solve_exercise
 from taiwa.kernel import ToolError, ToolResult
-from taiwa.tools import builtin
+from taiwa.tools import builtin_tools
 
 
 def call(name: str, text: str) -> ToolResult:
-    tool = builtin()[name]
+    tool = builtin_tools()[name]
     required = cast("list[str]", tool.spec.parameters["required"])
     return tool.call({required[0]: text})
 

@@ -2,13 +2,13 @@ import pytest
 
 from taiwa.evals.reasoning import STEP_BY_STEP, THEREFORE, zero_shot
 from taiwa.kernel import Capability, RefusalError, Response, UnsupportedError, Usage, assistant, user
-from taiwa.models.scripted import EVERY_ABILITY, scripted_model
+from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 from tests.flows.driving import Drive
 from tests.flows.solve.abacus import BARE
 
 
 def test_the_cues_stand_in_the_model_s_own_text(drive: Drive) -> None:
-    model = scripted_model(" Two and two make four.", " 4.", capabilities=EVERY_ABILITY)
+    model = scripted_model(" Two and two make four.", " 4.", capabilities=ALL_CAPABILITIES)
 
     done = drive(lambda: zero_shot("2+2?"), model)
 
@@ -33,7 +33,7 @@ def test_a_server_that_cannot_continue_reads_the_cues_in_the_conversation(drive:
     assert done.transcript == done.value.text
 
 
-@pytest.mark.parametrize("capabilities", [EVERY_ABILITY, BARE])
+@pytest.mark.parametrize("capabilities", [ALL_CAPABILITIES, BARE])
 def test_an_answer_at_once_is_one_request(drive: Drive, capabilities: frozenset[Capability]) -> None:
     model = scripted_model("4.", capabilities=capabilities)
 
@@ -49,7 +49,7 @@ def test_what_breaks_off_has_no_answer(drive: Drive) -> None:
 
 
 def test_a_thought_is_bounded_and_its_answer_may_take_a_few_tokens_more(drive: Drive) -> None:
-    model = scripted_model(Response(assistant(" Four."), usage=Usage(5, 37)), " 4.", capabilities=EVERY_ABILITY)
+    model = scripted_model(Response(assistant(" Four."), usage=Usage(5, 37)), " 4.", capabilities=ALL_CAPABILITIES)
 
     done = drive(lambda: zero_shot("2+2?", tokens=40), model)
 
@@ -64,7 +64,7 @@ def test_a_thought_that_reaches_its_bound_says_so(drive: Drive) -> None:
 
 
 def test_a_way_may_be_asked_for(drive: Drive) -> None:
-    done = drive(lambda: zero_shot("2+2?", way="stop"), scripted_model("4", "4", capabilities=EVERY_ABILITY))
+    done = drive(lambda: zero_shot("2+2?", way="stop"), scripted_model("4", "4", capabilities=ALL_CAPABILITIES))
 
     assert done.value.way == "stop"
     with pytest.raises(UnsupportedError):

@@ -8,9 +8,9 @@ import pytest
 
 from evals.__main__ import evals as group
 from taiwa.cli.main import main
-from tests.cli.conftest import Place, Result, _server, place, speaker
+from tests.cli.conftest import Place, Result, _server, model_server, place
 
-__all__ = ["Evals", "_server", "evals", "place", "speaker"]
+__all__ = ["Evals", "_server", "evals", "model_server", "place"]
 
 
 class Evals:

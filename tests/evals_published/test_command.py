@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import MODEL, Speaker
+from tests.cli.conftest import MODEL, ModelServer
 from tests.evals_published.conftest import Evals
 
 PASSAGES = [
@@ -56,13 +56,13 @@ def test_extracts_are_measured_without_a_model_and_leave_a_folder(evals: Evals, 
     assert len((folder / "rows.jsonl").read_text().splitlines()) == 5
 
 
-def test_a_model_is_asked_only_where_it_is_named(evals: Evals, speaker: Speaker, questions: str) -> None:
-    before = len(speaker.requests)
+def test_a_model_is_asked_only_where_it_is_named(evals: Evals, model_server: ModelServer, questions: str) -> None:
+    before = len(model_server.requests)
     quiet = evals.ok("answer", "--data", questions, "--json").json
-    assert (len(quiet["rows"]), len(speaker.requests) - before) == (2, 0)
+    assert (len(quiet["rows"]), len(model_server.requests) - before) == (2, 0)
 
-    speaker(*['{"in_documents": false, "statements": [], "missing": "all"}'] * 4)
-    told = evals.ok("answer", "--data", questions, "-m", speaker.model, "--json").json
+    model_server(*['{"in_documents": false, "statements": [], "missing": "all"}'] * 4)
+    told = evals.ok("answer", "--data", questions, "-m", model_server.model, "--json").json
 
     found = {row["setting"]: row for row in told["rows"]}
     assert told["model"].endswith(MODEL)
@@ -87,7 +87,7 @@ def test_what_would_be_measured_is_told_before(evals: Evals, questions: str) -> 
         (("retrieve", "--only", "other"), "--only: unknown set 'other'; choose among leave"),
         (("retrieve", "--passages", "nowhere.jsonl"), "nowhere.jsonl: No such file"),
         (("retrieve", "--language", "klingon"), "unknown stemmer language 'klingon'"),
-        (("clarify", "--policies", "guess"), "'guess' is no policy"),
+        (("clarify", "--policies", "guess"), "unknown policy 'guess'"),
     ],
 )
 def test_what_cannot_be_measured_is_one_line_and_exit_2(

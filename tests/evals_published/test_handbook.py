@@ -18,7 +18,7 @@ LINK = re.compile(r"\]\(([^)#]+)\)")
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     library = Library.open(tmp_path_factory.mktemp("handbook") / "library.db")
-    made = library.make(HANDBOOK, "handbook")
+    made = library.create(HANDBOOK, "handbook")
     done = made.refresh()
     assert (done.problems, done.others) == ((), {})
     return made

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Place, Speaker, delta
+from tests.cli.conftest import ModelServer, Place, delta
 from tests.evals_published.conftest import Evals
 
 
@@ -27,8 +27,8 @@ TEA = {"name": "tea", "quantity": 1, "options": []}
 HEARD = delta("A tea.", items={"1": TEA})
 
 
-def test_figures_are_told_with_their_counts(evals: Evals, speaker: Speaker, words: tuple[str, ...]) -> None:
-    speaker(HEARD, delta("Hello."))
+def test_figures_are_told_with_their_counts(evals: Evals, model_server: ModelServer, words: tuple[str, ...]) -> None:
+    model_server(HEARD, delta("Hello."))
 
     told = evals.ok(*words, "--only", "cafe", "-j", "1", "--json").json
 
@@ -39,10 +39,10 @@ def test_figures_are_told_with_their_counts(evals: Evals, speaker: Speaker, word
 
 
 def test_a_folder_keeps_rows_table_and_chart(
-    evals: Evals, speaker: Speaker, words: tuple[str, ...], place: Place
+    evals: Evals, model_server: ModelServer, words: tuple[str, ...], place: Place
 ) -> None:
     folder: Path = place.folder / "run"
-    speaker(HEARD, delta("Hello."), delta("La."))
+    model_server(HEARD, delta("Hello."), delta("La."))
 
     shown = evals.ok(*words, "-j", "1", "--out", str(folder))
     again = evals.ok(*words, "--out", str(folder), "--resume")
@@ -56,13 +56,13 @@ def test_a_folder_keeps_rows_table_and_chart(
     assert "3 rows were there before, 0 are left" in again.err
 
 
-def test_what_would_be_asked_is_shown_before(evals: Evals, speaker: Speaker, words: tuple[str, ...]) -> None:
-    before = len(speaker().requests)
+def test_what_would_be_asked_is_shown_before(evals: Evals, model_server: ModelServer, words: tuple[str, ...]) -> None:
+    before = len(model_server().requests)
     shown = evals.ok(*words, "--dry-run", "-v")
     assert shown.lines[0].startswith("3 requests, the first of ")
     assert "a tea and two scones" in shown.out
     assert evals.ok(*words, "--dry-run", "--json", "--limit", "2").json["rows"] == 2
-    assert len(speaker.requests) == before
+    assert len(model_server.requests) == before
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_what_would_be_asked_is_shown_before(evals: Evals, speaker: Speaker, wor
     ],
 )
 def test_what_cannot_be_used_is_one_line_and_exit_2(
-    evals: Evals, speaker: Speaker, words: tuple[str, ...], more: tuple[str, ...], complaint: str
+    evals: Evals, model_server: ModelServer, words: tuple[str, ...], more: tuple[str, ...], complaint: str
 ) -> None:
-    speaker()
+    model_server()
     done = evals(*words, *more)
     assert done.code == 2
     assert complaint in done.err

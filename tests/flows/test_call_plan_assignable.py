@@ -58,7 +58,7 @@ class Thorn(BaseModel):
 
 
 def fits(given: Any, wanted: Any) -> bool:
-    form = OutputType(tuple[given, wanted]).bare
+    form = OutputType(tuple[given, wanted]).bare_ir
     assert isinstance(form.root, ArrayNode)
     return is_assignable(form, *form.root.prefix)
 
@@ -101,9 +101,9 @@ def test_every_value_of_a_type_that_fits_is_accepted_by_the_other(one: Any, two:
     source, target = OutputType(given_type), OutputType(wanted_type)
 
     for _ in range(3):
-        data = source.dump(source.check(make(random)))
+        data = source.dump(source.validate(make(random)))
         bare = data["value"] if source.wrapped and isinstance(data, dict) else data
         try:
-            target.check(bare)
+            target.validate(bare)
         except OutputValidationError as error:
             pytest.fail(f"{given_type} fits {wanted_type}, but: {error}")

@@ -102,7 +102,7 @@ TWO_TEAS = steps(
 
 def faults(data: Json, api: Api = SHOP) -> tuple[str, ...]:
     with pytest.raises(OutputValidationError) as caught:
-        api.check(data)
+        api.validate(data)
     return caught.value.diagnostics
 
 
@@ -138,20 +138,20 @@ def test_the_schema_fixes_names_and_numbers_of_arguments_and_lets_references_sta
     shape = OutputType.from_json_schema(SHOP.schema())
 
     for good in (TWO_TEAS, steps(), steps(step("unknown", "to sing")), steps(step("cents", []))):
-        shape.check(good)
+        shape.validate(good)
     for bad in (
         steps(step("fnd", "tea")), steps(step("find")), steps(step("find", "tea", 1)), steps(step("cents", ref(0))),
         steps(step("cents", [{"name": "tea"}])), steps(step("unknown")), {"@steps": [{"@func": "find"}]},
     ):  # fmt: skip
         with pytest.raises(OutputValidationError):
-            shape.check(bad)
+            shape.validate(bad)
 
 
 # What is checked
 
 
 def test_a_program_becomes_a_plan_of_calls() -> None:
-    plan = SHOP.check(TWO_TEAS)
+    plan = SHOP.validate(TWO_TEAS)
 
     assert plan.calls[2] == PlannedCall("cents", ([ref(0), ref(1)], 2), 2)
     assert [call.function for call in plan.calls] == ["find", "find", "cents", "pay"]
@@ -159,7 +159,7 @@ def test_a_program_becomes_a_plan_of_calls() -> None:
 
 
 def test_a_call_within_an_argument_comes_before_the_call_and_references_still_lead_where_they_did() -> None:
-    plan = SHOP.check(steps(step("find", "tea"), step("cents", [step("find", "cake"), ref(0)]), step("pay", ref(1))))
+    plan = SHOP.validate(steps(step("find", "tea"), step("cents", [step("find", "cake"), ref(0)]), step("pay", ref(1))))
 
     assert plan.calls == (
         PlannedCall("find", ("tea",), 0), PlannedCall("find", ("cake",), 1), PlannedCall("cents", ([ref(1), ref(0)],), 1),
@@ -168,7 +168,7 @@ def test_a_call_within_an_argument_comes_before_the_call_and_references_still_le
 
 
 def test_what_the_api_cannot_do_is_told() -> None:
-    plan = SHOP.check(steps(step("find", "tea"), step("unknown", "sing a song")))
+    plan = SHOP.validate(steps(step("find", "tea"), step("unknown", "sing a song")))
 
     assert plan.unknown == ("sing a song",)
 
@@ -242,7 +242,7 @@ def test_a_fault_is_sent_back_to_the_model(drive: Drive) -> None:
 
     done = drive(lambda: extract(SHOP, "Two teas and cake."), model)
 
-    assert done.value.value == SHOP.check(TWO_TEAS)
+    assert done.value.value == SHOP.validate(TWO_TEAS)
     assert '$["@steps"][0]["@args"][0] = "much": must be integer' in model.requests[1].messages[-1].text
 
 
@@ -266,7 +266,7 @@ def confirmed(answer: bool, asked: list[Confirm] | None = None) -> dict[Any, Any
 
 def run(data: Json, *, dry: bool = False, answer: bool = True, shop: Counter | None = None) -> PlanResult:
     tools = SHOP.bind(shop or Counter())
-    return Runtime(tools=tools, handlers=confirmed(answer)).run(execute_plan(SHOP, SHOP.check(data), dry=dry))
+    return Runtime(tools=tools, handlers=confirmed(answer)).run(execute_plan(SHOP, SHOP.validate(data), dry=dry))
 
 
 def test_results_flow_from_call_to_call() -> None:
@@ -275,7 +275,7 @@ def test_results_flow_from_call_to_call() -> None:
     assert outcome.finished
     assert outcome.result == "receipt for 1400"
     assert outcome.calls[2] == CallOutcome(
-        SHOP.check(TWO_TEAS).calls[2], "done",
+        SHOP.validate(TWO_TEAS).calls[2], "done",
         {"drinks": [{"name": "tea", "cents": 300}, {"name": "cake", "cents": 400}], "cups": 2}, 1400,
     )  # fmt: skip
 
@@ -284,7 +284,7 @@ def test_a_program_has_one_outcome_on_both_drivers_and_from_its_journal(drive: D
     shop = Counter()
 
     done = drive(
-        lambda: execute_plan(SHOP, SHOP.check(steps(step("find", "tea"), step("cents", [ref(0)])))),
+        lambda: execute_plan(SHOP, SHOP.validate(steps(step("find", "tea"), step("cents", [ref(0)])))),
         tools=SHOP.bind(shop),
     )
 
@@ -295,7 +295,9 @@ def test_a_program_has_one_outcome_on_both_drivers_and_from_its_journal(drive: D
 def test_what_writes_is_confirmed_with_the_arguments_that_it_will_get() -> None:
     asked: list[Confirm] = []
 
-    Runtime(tools=SHOP.bind(Counter()), handlers=confirmed(True, asked)).run(execute_plan(SHOP, SHOP.check(TWO_TEAS)))
+    Runtime(tools=SHOP.bind(Counter()), handlers=confirmed(True, asked)).run(
+        execute_plan(SHOP, SHOP.validate(TWO_TEAS))
+    )
 
     assert asked == [Confirm("pay", {"cents": 1400}, "Take the money.")]
 
@@ -315,7 +317,7 @@ def test_where_nobody_confirms_nothing_writes() -> None:
     shop = Counter()
 
     with pytest.raises(ConfigError, match="no handler for effect Confirm"):
-        Runtime(tools=SHOP.bind(shop)).run(execute_plan(SHOP, SHOP.check(steps(step("pay", 5)))))
+        Runtime(tools=SHOP.bind(shop)).run(execute_plan(SHOP, SHOP.validate(steps(step("pay", 5)))))
 
     assert shop.asked == []
 
@@ -350,7 +352,7 @@ def test_after_a_failure_nothing_more_is_called_and_what_was_done_is_told() -> N
 def test_a_limit_on_calls_ends_a_program_like_a_failure() -> None:
     runtime = Runtime(tools=SHOP.bind(Counter()), limits=UsageLimits(tool_calls=1))
 
-    outcome = runtime.run(execute_plan(SHOP, SHOP.check(steps(step("find", "a"), step("cents", [ref(0)])))))
+    outcome = runtime.run(execute_plan(SHOP, SHOP.validate(steps(step("find", "a"), step("cents", [ref(0)])))))
 
     assert [each.status for each in outcome.calls] == ["done", "failed"]
     assert "limit on tool calls" in outcome.calls[1].error
@@ -399,7 +401,7 @@ def test_a_result_of_another_type_than_was_said_is_a_failure_and_goes_nowhere() 
     def liar(_: CallTool) -> ToolResult:
         return ToolResult("", value="free")
 
-    program = execute_plan(SHOP, SHOP.check(steps(step("cents", []), step("pay", ref(0)))))
+    program = execute_plan(SHOP, SHOP.validate(steps(step("cents", []), step("pay", ref(0)))))
     outcome = Runtime(handlers={CallTool: liar, **confirmed(True)}).run(program)
 
     assert [each.status for each in outcome.calls] == ["failed", "skipped"]
@@ -424,7 +426,7 @@ def test_what_only_a_validator_knows_is_found_before_the_function_is_called() ->
 
     api = Api(Halves)
     outcome = Runtime(tools=api.bind(Halves())).run(
-        execute_plan(api, api.check(steps(step("one"), step("half", ref(0)))))
+        execute_plan(api, api.validate(steps(step("one"), step("half", ref(0)))))
     )
 
     assert outcome.calls[1].status == "failed"
@@ -444,7 +446,7 @@ def test_a_result_that_looks_like_a_reference_is_no_reference() -> None:
             return json.dumps(given)
 
     api = Api(Sly)
-    plan = api.check(steps(step("give"), step("take", ref(0))))
+    plan = api.validate(steps(step("give"), step("take", ref(0))))
 
     assert Runtime(tools=api.bind(Sly())).run(execute_plan(api, plan)).result == '{"@ref": 0}'
 
@@ -467,7 +469,7 @@ def lost(self: object, thing: "Nowhere") -> int: ...  # type: ignore[name-define
     [
         (untyped, "'number' needs a type"), (unending, "'return' needs a type"), (starred, "ordinary parameter"),
         (positional, "ordinary parameter"), (later, "asynchronous"), (disordered, "come last"),
-        (strange, "cannot be a shape"), (lost, "cannot be read"),
+        (strange, "cannot be an output type"), (lost, "cannot be read"),
     ],
 )  # fmt: skip
 def test_a_function_that_no_program_could_call_is_named(function: object, complaint: str) -> None:
@@ -581,7 +583,7 @@ def test_a_checked_program_never_fails_by_type_and_refers_backwards_only(random:
     results = {name: [make(random) for _ in range(3)] for name, make in made.results.items()}
     for _ in range(6):
         try:
-            plan = made.api.check(random_steps(random, made))
+            plan = made.api.validate(random_steps(random, made))
         except OutputValidationError:
             continue
         for at, call in enumerate(plan.calls):
@@ -598,7 +600,7 @@ def test_what_a_checked_program_can_still_break_is_a_bound_and_it_breaks_before_
     results = {name: [make(random) for _ in range(3)] for name, make in made.results.items()}
     for _ in range(6):
         try:
-            plan = made.api.check(random_steps(random, made))
+            plan = made.api.validate(random_steps(random, made))
         except OutputValidationError:
             continue
         if not plan.unknown:
@@ -616,7 +618,7 @@ def test_enough_random_programs_pass_the_check_for_the_law_to_mean_something() -
         made = random_api(random)
         for _ in range(10):
             try:
-                plans.append(made.api.check(random_steps(random, made)))
+                plans.append(made.api.validate(random_steps(random, made)))
             except OutputValidationError:
                 continue
 
@@ -639,4 +641,4 @@ JUNK: st.SearchStrategy[Json] = st.recursive(
 def test_no_data_breaks_the_check(data: Json) -> None:
     for given_ in (data, {"@steps": data}, {"@steps": [data]}, {"@steps": [{"@func": "cents", "@args": [data]}]}):
         with suppress(OutputValidationError):
-            SHOP.check(given_)
+            SHOP.validate(given_)

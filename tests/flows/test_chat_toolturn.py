@@ -20,7 +20,7 @@ from taiwa.kernel import (
     ToolCall,
     UsageLimits,
 )
-from taiwa.models.scripted import EVERY_ABILITY, scripted_model
+from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 from tests.flows.driving import Drive
 from tests.flows.solve.abacus import ADDER, BARE, NATIVE, SPECS
 
@@ -116,7 +116,7 @@ def test_a_delta_that_cannot_be_used_is_asked_for_again_without_tools(drive: Dri
 
 
 def test_an_app_without_state_has_tools_too(drive: Drive) -> None:
-    model = scripted_model("It is <<adder: 2+2>> 5", ", so 4.", capabilities=EVERY_ABILITY - {"tools"})
+    model = scripted_model("It is <<adder: 2+2>> 5", ", so 4.", capabilities=ALL_CAPABILITIES - {"tools"})
 
     done = drive(lambda: turn(app(state="")), model, tools=[ADDER])
 

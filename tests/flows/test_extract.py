@@ -28,7 +28,7 @@ from taiwa.kernel import (
 from taiwa.kernel.errors import restore_error
 from taiwa.kernel.messages import FinishReason
 from taiwa.kernel.records import record
-from taiwa.models.scripted import EVERY_ABILITY, scripted_model
+from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 from taiwa.structured import Fix, OutputType
 from tests.flows.driving import Drive
 
@@ -66,7 +66,7 @@ def test_the_prompt_shows_the_type_in_its_one_system_message(drive: Drive) -> No
 
 @pytest.mark.parametrize("able", [True, False])
 def test_the_schema_goes_along_only_where_the_server_takes_it(drive: Drive, able: bool) -> None:
-    model = scripted_model(GOOD, capabilities=EVERY_ABILITY if able else frozenset())
+    model = scripted_model(GOOD, capabilities=ALL_CAPABILITIES if able else frozenset())
 
     drive(lambda: extract(ORDER, "Two teas."), model)
 

@@ -88,7 +88,7 @@ def test_one_call_gives_a_value_of_the_type_that_was_meant(drive: Drive, answer:
 )  # fmt: skip
 def test_a_fault_has_its_place_in_the_whole_answer(answer: str, fault: str) -> None:
     with pytest.raises(OutputValidationError) as caught:
-        Routes(TARGETS).read(answer, ParseOptions())
+        Routes(TARGETS).parse(answer, ParseOptions())
 
     assert caught.value.diagnostics == (fault,)
 
@@ -123,10 +123,10 @@ def test_the_schema_admits_what_can_be_read_and_nothing_else() -> None:
         to("order", {"drink": "tea", "cups": 2}), to("bookings", [{"people": 2}]), to("sums", ADD),
         '{"to": "none", "question": "?"}',
     ):  # fmt: skip
-        shape.read(good)
+        shape.parse(good)
     for bad in (to("order", [{"people": 2}]), to("tea", 1), '{"to": "none"}', to("sums", [])):
         with pytest.raises(OutputValidationError):
-            shape.check(json.loads(bad))
+            shape.validate(json.loads(bad))
 
 
 def test_types_of_one_name_are_told_apart(drive: Drive) -> None:
@@ -152,10 +152,10 @@ def test_types_of_one_name_are_told_apart(drive: Drive) -> None:
     routes = Routes({"shelf": Shelf, "basket": another()})
     shape = OutputType.from_json_schema(routes.schema())
 
-    shape.check({"to": "shelf", "content": {"items": [{"name": "a"}]}})
-    shape.check({"to": "basket", "content": {"items": [{"size": 1}]}})
+    shape.validate({"to": "shelf", "content": {"items": [{"name": "a"}]}})
+    shape.validate({"to": "basket", "content": {"items": [{"size": 1}]}})
     with pytest.raises(OutputValidationError):
-        shape.check({"to": "basket", "content": {"items": [{"name": "a"}]}})
+        shape.validate({"to": "basket", "content": {"items": [{"name": "a"}]}})
     assert "type Item = {\n  name" in routes.render()
     assert "type Item2 = {\n  size" in routes.render()
 

@@ -1,7 +1,7 @@
-"""Figures of the code: how large it is, whether it turns in circles, and what a command loads and costs.
+"""Figures of the code: its size, its import cycles, and what commands load and cost.
 
-`python -m tests.house.figures` prints a table, with `--json` one JSON object. What each figure counts is the docstring of
-the function that counts it.
+`python -m tests.house.figures` prints a table, with `--json` one JSON object. The docstring of the function that counts a
+figure defines it.
 """
 
 import argparse
@@ -39,12 +39,13 @@ NO_CODE = {
 TRACER = """
 import json, os, runpy, sys, threading
 root, report, *words = sys.argv[1:]
-files = set()
+files = {True: set(), False: set()}
+HIDDEN = {"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
+OPTIMIZED = 1  # the flag of a function's code, which the code of a class body lacks
 def profile(frame, event, _):
     code = frame.f_code
     if event == "call" and code.co_filename.startswith(root) and code.co_name not in HIDDEN:
-        files.add(code.co_filename)
-HIDDEN = {"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
+        files[bool(code.co_flags & OPTIMIZED)].add(code.co_filename)
 sys.argv[:] = ["taiwa", *words]
 threading.setprofile(profile)
 sys.setprofile(profile)
@@ -53,7 +54,7 @@ try:
 finally:
     sys.setprofile(None)
     with open(report, "w") as file:
-        json.dump({"files": sorted(files), "modules": sorted(sys.modules)}, file)
+        json.dump({"functions": sorted(files[True]), "classes": sorted(files[False]), "modules": sorted(sys.modules)}, file)
 """
 
 
@@ -66,23 +67,37 @@ class Figure:
     about: str
 
 
-# --- what the text tells ----------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a command ran and loaded; `__init__.py` and `__main__.py` are left out of the files.
+
+    - `functions`: files of the package of which the body of a function ran.
+    - `bodies`: these, and files of which only the body of a class ran, which an import alone does.
+    - `modules`: all modules that were loaded, those of other packages included.
+    """
+
+    functions: frozenset[str]
+    bodies: frozenset[str]
+    modules: frozenset[str]
+
+
+# --- from the source --------------------------------------------------------------------------------------------------
 
 
 def is_entry(path: Path) -> bool:
-    """Whether a file is there for its package: `__init__.py` or `__main__.py`."""
+    """Return whether a file is `__init__.py` or `__main__.py`."""
     return path.stem in ("__init__", "__main__")
 
 
 def is_string(node: ast.stmt) -> bool:
-    """Whether a statement is nothing but a string: a docstring, or what stands below a constant."""
+    """Return whether a statement is only a string: a docstring, or the description of a constant above it."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def code_lines(text: str) -> int:
-    """Lines on which a token of code stands: no blank line, comment or statement that is only a string (a docstring).
+    """Count the lines that hold a token of code; blank lines, comments and docstrings do not count.
 
-    The lines of a string in code count, unless they are blank.
+    The lines of a string inside code count, unless they are blank.
     """
     strings: set[int] = set()
     for node in ast.walk(ast.parse(text)):
@@ -96,13 +111,13 @@ def code_lines(text: str) -> int:
     return sum(1 for line in code - strings if line <= len(lines) and lines[line - 1].strip())
 
 
-def import_graph(found: Iterable[Source], *, types: bool = False) -> dict[str, set[str]]:
-    """Which module names which in an import that runs, be it in a function; with `types` also under `TYPE_CHECKING`.
+def import_graph(modules: Iterable[Source], *, types: bool = False) -> dict[str, set[str]]:
+    """Map each module to those that it imports, in functions too; with `types` also under `TYPE_CHECKING`.
 
-    `from taiwa.a import b` leads to the module `taiwa.a.b` if there is one, and else to `taiwa.a`; that a package is
-    initialised before its modules is no import. The package `taiwa` itself is left out: its table of public names is lazy.
+    `from taiwa.a import b` leads to the module `taiwa.a.b` if it exists, and else to `taiwa.a`; the implicit import of a
+    package before its modules does not count. The package `taiwa` itself is left out: its table of public names is lazy.
     """
-    known = {source.module: source for source in found if source.module != PACKAGE}
+    known = {source.module: source for source in modules if source.module != PACKAGE}
     return {
         name: {
             whole if whole in known else module
@@ -114,7 +129,7 @@ def import_graph(found: Iterable[Source], *, types: bool = False) -> dict[str, s
 
 
 def named(node: ast.AST, *, types: bool) -> Iterator[tuple[str, str]]:
-    """What a tree imports: modules, each with the whole dotted name that is taken from it."""
+    """Yield what a tree imports: modules, each with the whole dotted name that is taken from it."""
     match node:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")) if not types:
             return
@@ -131,7 +146,7 @@ def named(node: ast.AST, *, types: bool) -> Iterator[tuple[str, str]]:
 
 
 def cycles(graph: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
-    """The groups of modules that import each other, directly or through others, each sorted."""
+    """Return the groups of modules that import each other, directly or through others, each sorted."""
     reached = {name: reachable(name, graph) for name in graph}
     groups = {
         tuple(sorted({other for other in reached[name] if name in reached.get(other, ())}))
@@ -142,7 +157,7 @@ def cycles(graph: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
 
 
 def reachable(start: str, graph: Mapping[str, Iterable[str]]) -> set[str]:
-    """All that can be reached in one step or more."""
+    """Return the modules that can be reached in one step or more."""
     seen: set[str] = set()
     ahead = list(graph[start])
     while ahead:
@@ -154,18 +169,18 @@ def reachable(start: str, graph: Mapping[str, Iterable[str]]) -> set[str]:
 
 
 def undocumented(source: Source) -> Iterator[str]:
-    """Public functions and classes of a module, and public methods of these classes, that have no docstring.
+    """Yield the public functions, classes and methods of a module that lack a docstring.
 
-    Overloads and setters speak through what they belong to; names that begin with an underscore are private.
+    Overloads and setters need none; names that begin with an underscore are private.
     """
     if any(part.startswith("_") for part in source.module.split(".")):
         return
     for node in source.tree.body:
-        yield from (f"{source.module}.{name}" for name in silent(node))
+        yield from (f"{source.module}.{name}" for name in without_docstring(node))
 
 
-def silent(node: ast.stmt) -> Iterator[str]:
-    """The names without a docstring in one statement."""
+def without_docstring(node: ast.stmt) -> Iterator[str]:
+    """Yield the names without a docstring in one statement."""
     if not isinstance(node, Function | ast.ClassDef) or node.name.startswith("_"):
         return
     decorators = {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
@@ -173,24 +188,24 @@ def silent(node: ast.stmt) -> Iterator[str]:
         yield node.name
     if isinstance(node, ast.ClassDef):
         for each in node.body:
-            yield from (f"{node.name}.{name}" for name in silent(each))
+            yield from (f"{node.name}.{name}" for name in without_docstring(each))
 
 
-# --- what a process tells ---------------------------------------------------------------------------------------------
+# --- from processes ---------------------------------------------------------------------------------------------------
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """That of a person who has set nothing, with this source and a home of its own."""
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(("TAIWA_", "XDG_"))}
-    places = {f"XDG_{place}_HOME": str(folder / place.lower()) for place in ("CONFIG", "DATA", "STATE", "CACHE")}
-    return kept | places | {"PYTHONPATH": str(SRC), "NO_PROXY": "127.0.0.1"}
+    """Return the environment of a new user, with this source and a home of its own."""
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith(("TAIWA_", "XDG_"))}
+    home = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
+    return inherited | home | {"PYTHONPATH": str(SRC), "NO_PROXY": "127.0.0.1"}
 
 
-def traced(folder: Path, *words: str) -> tuple[set[str], set[str]]:
-    """Run a command; return the files of the package of which it runs a function or a class body, and its modules.
+def trace(folder: Path, *words: str) -> Trace:
+    """Run a command and return what it ran and loaded; processes that it starts are not followed.
 
-    `__init__.py` and `__main__.py` do not count, and neither does a file of which only the top level runs. Processes that the
-    command starts are not followed.
+    Raises:
+        RuntimeError: the command failed.
     """
     report = folder / "report.json"
     done = subprocess.run(
@@ -199,62 +214,72 @@ def traced(folder: Path, *words: str) -> tuple[set[str], set[str]]:
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"taiwa {' '.join(words)} failed:\n{done.stdout}{done.stderr}")
-    told = json.loads(report.read_text(encoding="utf-8"))
-    return {name for name in told["files"] if not is_entry(Path(name))}, {*told["modules"]}
+    loaded = json.loads(report.read_text(encoding="utf-8"))
+    functions, classes = (
+        frozenset(name for name in loaded[kind] if not is_entry(Path(name))) for kind in ("functions", "classes")
+    )
+    return Trace(functions, functions | classes, frozenset(loaded["modules"]))
 
 
 def processor_ms(folder: Path, *words: str) -> float:
-    """Milliseconds of processor time, user and system, of a fresh interpreter: the median of several processes."""
-    taken: list[float] = []
+    """Return the processor time of a fresh interpreter in milliseconds, user and system: the median of several processes."""
+    times: list[float] = []
     for _ in range(PROCESSES + 1):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, *words], check=True, env=environment(folder), capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return 1000 * statistics.median(taken[1:])  # the first one compiles
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return 1000 * statistics.median(times[1:])  # the first one compiles
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
-def of_text() -> Iterator[Figure]:
-    """What can be counted without running anything."""
+def source_figures() -> Iterator[Figure]:
+    """Yield the figures that are counted without running anything."""
     paths = sorted(SRC.rglob("*.py"))
-    lacking = [name for source in sources() for name in undocumented(source)]
-    yield Figure("modules", sum(not is_entry(path) for path in paths), "without __init__ and __main__")
-    yield Figure("files", len(paths), "with them")
-    yield Figure("code lines", sum(code_lines(source.text) for source in sources()), "no blank, comment, docstring")
+    missing = [name for source in sources() for name in undocumented(source)]
+    yield Figure("modules", sum(not is_entry(path) for path in paths), "__init__ and __main__ excluded")
+    yield Figure("files", len(paths), "these included")
+    yield Figure(
+        "code lines",
+        sum(code_lines(source.text) for source in sources()),
+        "blank lines, comments and docstrings excluded",
+    )
     yield Figure(
         "import cycles", len(cycles(import_graph(sources()))), "groups of modules; imports in functions included"
     )
     typed = cycles(import_graph(sources(), types=True))
     yield Figure("with types", len(typed), "the same, imports under TYPE_CHECKING included")
-    yield Figure("undocumented", len(lacking), "public functions, classes and methods")
+    yield Figure("undocumented", len(missing), "public functions, classes and methods")
 
 
-def of_processes(folder: Path) -> Iterator[Figure]:
-    """What commands load and cost."""
+def process_figures(folder: Path) -> Iterator[Figure]:
+    """Yield what commands load and cost."""
     with FaultServer() as server:
         server.plays(speech("Hello!\n@@delta\n{}"))
-        said, _ = traced(folder, "say", "Hi", "--model", f"{server.base_url}#test-model")
-    asked, _ = traced(folder, "ask", QUESTION)
+        say = trace(folder, "say", "Hi", "--model", f"{server.base_url}#test-model")
+    ask = trace(folder, "ask", QUESTION)
     (folder / "answer.txt").write_text('{"a": 1}', encoding="utf-8")
     (folder / "schema.json").write_text(
         '{"type": "object", "properties": {"a": {"type": "integer"}}}', encoding="utf-8"
     )
-    _, loaded = traced(folder, PARSE, "answer.txt", "--type", "schema.json")
+    loaded = trace(folder, PARSE, "answer.txt", "--type", "schema.json").modules
     ours = sum(name == PACKAGE or name.startswith(f"{PACKAGE}.") for name in loaded)
-    yield Figure("files run by say", len(said), "taiwa say over HTTP: a function or class body of them runs")
-    yield Figure("files run by ask", len(asked), "taiwa ask of the built-in handbook")
+    note = "a function body runs; class bodies and the module level, which an import runs, do not count"
+    yield Figure("files run by say", len(say.functions), f"taiwa say over HTTP: {note}")
+    yield Figure("say, with classes", len(say.bodies), "class bodies included")
+    yield Figure("files run by ask", len(ask.functions), "taiwa ask of the built-in handbook; counted likewise")
+    yield Figure("ask, with classes", len(ask.bodies), "class bodies included")
     yield Figure(f"modules of {PARSE}", ours, f"of taiwa; with all others {len(loaded)}")
 
     bare = processor_ms(folder, "-c", "pass")
     library = processor_ms(folder, "-c", f"import {PACKAGE}")
-    shown, least = processor_ms(folder, "-m", PACKAGE, "--help"), processor_ms(folder, "-c", "import click, rich")
+    shown, libraries = processor_ms(folder, "-m", PACKAGE, "--help"), processor_ms(folder, "-c", "import click, rich")
     yield Figure("import taiwa, ms", round(library - bare, 1), f"processor time beyond the interpreter's {bare:.0f} ms")
     yield Figure("taiwa --help, ms", round(shown, 1), "processor time of the whole process")
-    yield Figure("import click, rich, ms", round(least, 1), "the same, for comparison")
-    yield Figure("help / click and rich", round(shown / least, 2), "ratio")
+    yield Figure("import click, rich, ms", round(libraries, 1), "the same, for comparison")
+    yield Figure("help / click and rich", round(shown / libraries, 2), "ratio")
 
 
 def main() -> None:
@@ -263,11 +288,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     as_json = parser.parse_args().json
     with tempfile.TemporaryDirectory() as folder:
-        found = [*of_text(), *of_processes(Path(folder))]
+        figures = [*source_figures(), *process_figures(Path(folder))]
     if as_json:
-        print(json.dumps({figure.name: figure.value for figure in found}, indent=2))
+        print(json.dumps({figure.name: figure.value for figure in figures}, indent=2))
     else:
-        for figure in found:
+        for figure in figures:
             print(f"{figure.name:<24}{figure.value:>9,}  {figure.about}")
         for group in cycles(import_graph(sources(), types=True)):
             print(f"cycle: {', '.join(group)}")

@@ -1,4 +1,4 @@
-"""The source as the gates see it: files, their trees, and what they define, call and import."""
+"""The source files of the package: their trees, definitions, calls and imports."""
 
 import ast
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class Source:
         return (node for node in ast.walk(self.tree) if isinstance(node, Function))
 
     def imports(self) -> Iterator[tuple[int, str]]:
-        """Each import as (line, dotted module), an `import_module("name")` included."""
+        """Yield each import as (line, dotted module), `import_module("name")` included."""
         for node in ast.walk(self.tree):
             match node:
                 case ast.Import(names=names):
@@ -46,7 +46,7 @@ def parsed(text: str) -> ast.Module:
 
 
 def called(call: ast.Call) -> str:
-    """The last word of what is called: `import_module` for `importlib.import_module(...)`."""
+    """Return the last name of the called function: `import_module` for `importlib.import_module(...)`."""
     match call.func:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
@@ -61,5 +61,5 @@ def read(path: Path, root: Path) -> Source:
 
 @cache
 def sources() -> tuple[Source, ...]:
-    """Every file of the package."""
+    """Return every file of the package."""
     return tuple(read(path, SRC) for path in sorted(SRC.rglob("*.py")))

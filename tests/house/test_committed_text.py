@@ -9,20 +9,20 @@ import pytest
 from tests.house.source import ROOT
 
 # Each pattern is written so that it does not match itself.
-PLACES = re.compile(r"(?<![\w.])/(?:work|root|opt/pypi|tmp/brief|tmp/bash_jobs)[/]")
+PATHS = re.compile(r"(?<![\w.])/(?:work|root|opt/pypi|tmp/brief|tmp/bash_jobs)[/]")
 REGISTRIES = re.compile(
     r"pypi[.](?:org|python)|python[h]osted|registry[.]npmjs|deb[.]debian|crates[.]io|proxy[.]golang"
 )
-OFFICE = re.compile(
+ORGANISATION = re.compile(
     r"\bissues? ?#?[ ]?\d|\b[f]ounders?\b|\b[C]EO\b|\bsub-?[a]gents?\b|\b[B]RIEF\b|\bHOUSE[.]md|shared/[d]esign"
 )
 KEYS = re.compile(r"\bsk-(?:ant-|proj-)?[A-Za-z0-9]{24}")
 OUTSIDE_TESTS = re.compile(r"[.][.]/shared\b|\bshared/data\b")
 
 
-def betrayals(path: str, text: str) -> Iterator[str]:
-    """What a file gives away, as `path:line: the words`."""
-    rules = [PLACES, REGISTRIES, OFFICE, KEYS]
+def forbidden_text(path: str, text: str) -> Iterator[str]:
+    """Yield the forbidden words of a file, as `path:line: the words`."""
+    rules = [PATHS, REGISTRIES, ORGANISATION, KEYS]
     if not path.startswith("tests/"):
         rules.append(OUTSIDE_TESTS)
     for number, line in enumerate(text.splitlines(), start=1):
@@ -32,7 +32,7 @@ def betrayals(path: str, text: str) -> Iterator[str]:
 
 
 def tracked() -> Iterator[tuple[str, str]]:
-    """Each file that is, or is about to be, committed: its path and its text."""
+    """Yield the path and the text of each file that is committed or not ignored."""
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
     for name in filter(None, names):
@@ -54,23 +54,23 @@ def tracked() -> Iterator[tuple[str, str]]:
         "../" + "shared/x",
     ],
 )
-def test_a_betrayal_is_seen(line: str) -> None:
-    assert list(betrayals("docs/page.md", line))
+def test_a_forbidden_name_is_found(line: str) -> None:
+    assert list(forbidden_text("docs/page.md", line))
 
 
 @pytest.mark.parametrize("line", ["the session goes to work/rest", "$HOME/.config", "an issue tracker", "sk-fake-key"])
-def test_ordinary_words_pass(line: str) -> None:
-    assert not list(betrayals("docs/page.md", line))
+def test_ordinary_words_are_allowed(line: str) -> None:
+    assert not list(forbidden_text("docs/page.md", line))
 
 
-def test_only_tests_speak_of_the_data_beside_the_checkout() -> None:
+def test_only_tests_may_name_the_data_beside_the_checkout() -> None:
     line = "shared/" + "data"
 
-    assert list(betrayals("src/taiwa/apps/load.py", line))
-    assert not list(betrayals("tests/models/test_wire.py", line))
+    assert list(forbidden_text("src/taiwa/apps/load.py", line))
+    assert not list(forbidden_text("tests/models/test_wire.py", line))
 
 
 def test_no_file_names_a_machine_a_registry_or_how_the_work_is_organised() -> None:
-    found = [complaint for path, text in tracked() for complaint in betrayals(path, text)]
+    found = [complaint for path, text in tracked() for complaint in forbidden_text(path, text)]
 
     assert not found, "\n".join(found)

@@ -1,4 +1,4 @@
-"""The documents hold together: links lead somewhere, decisions keep their form, fragments can be gathered."""
+"""Links of the documents are not dead, decisions have their form, and fragments of the changelog can be collected."""
 
 import re
 import tomllib
@@ -11,14 +11,14 @@ from tests.house.source import ROOT
 
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 PARTS = ["Context", "Decision", "Rejected", "Consequence", "Measurement"]
-MOST_LINES_OF_A_DECISION = 60
+MAX_DECISION_LINES = 60
 
 DOCUMENTS = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
 DECISIONS = sorted(ROOT.glob("docs/decisions/*.md"))
 
 
 def dead_links(text: str, folder: Path) -> Iterator[str]:
-    """Relative links that lead nowhere."""
+    """Yield relative links to missing files."""
     yield from (target for target in LINK.findall(text) if not (folder / target).exists())
 
 
@@ -26,7 +26,7 @@ def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def test_a_dead_link_is_seen(tmp_path: Path) -> None:
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
     (tmp_path / "there.md").touch()
 
     found = list(dead_links("[a](there.md#part) [b](gone.md) [c](https://example.org)", tmp_path))
@@ -35,7 +35,7 @@ def test_a_dead_link_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
-def test_its_links_lead_somewhere(path: Path) -> None:
+def test_links_are_not_dead(path: Path) -> None:
     assert not list(dead_links(path.read_text(encoding="utf-8"), path.parent))
 
 
@@ -45,7 +45,7 @@ def test_a_decision_has_its_number_its_five_parts_and_fits_a_page(path: Path) ->
 
     assert lines[0].startswith(f"# {path.name[:4]}: ")
     assert [line.removeprefix("## ") for line in lines if line.startswith("## ")] == PARTS
-    assert len(lines) <= MOST_LINES_OF_A_DECISION
+    assert len(lines) <= MAX_DECISION_LINES
 
 
 def test_no_two_decisions_share_a_number() -> None:

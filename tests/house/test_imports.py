@@ -1,4 +1,4 @@
-"""Each library has one place that may import it. The layers themselves are contracts in pyproject.toml."""
+"""Each library may be imported by few packages only. The layers themselves are contracts in pyproject.toml."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from tests.house.source import Source, sources
 
-PLACES = {
+ALLOWED = {
     "pydantic": ("taiwa.structured",),
     "pydantic_core": ("taiwa.structured",),
     "typing_extensions": ("taiwa.structured",),
@@ -44,26 +44,26 @@ PLACES = {
     "trafilatura": ("taiwa.retrieval",),
     "tokenizers": ("taiwa.retrieval",),
 }
-"""Where a library may be imported. A library that is not the standard one and not here may be imported nowhere."""
+"""The packages that may import a library; one that is neither here nor in the standard library may not be imported."""
 
 
 def within(module: str, package: str) -> bool:
     return module == package or module.startswith(f"{package}.")
 
 
-def strays(source: Source) -> Iterator[str]:
-    """Imports of a library outside its place."""
+def misplaced_imports(source: Source) -> Iterator[str]:
+    """Yield imports of libraries outside the packages that may import them."""
     for line, module in source.imports():
         library = module.partition(".")[0]
-        if library == "taiwa" or (library in sys.stdlib_module_names and library not in PLACES):
+        if library == "taiwa" or (library in sys.stdlib_module_names and library not in ALLOWED):
             continue
-        places = PLACES.get(library, ())
-        if not any(within(source.module, place) for place in places):
-            yield f"{source.module}:{line} imports {module}, whose place is {' or '.join(places) or 'nowhere yet'}"
+        packages = ALLOWED.get(library, ())
+        if not any(within(source.module, allowed) for allowed in packages):
+            yield f"{source.module}:{line} imports {module}, which only {' and '.join(packages) or 'no package'} may import"
 
 
 def loaded_by(statement: str) -> set[str]:
-    """The top-level modules that a statement adds to a fresh interpreter."""
+    """Return the top-level modules that a statement adds to a fresh interpreter."""
     script = f"import json, sys; before = set(sys.modules); {statement}; print(json.dumps(sorted(set(sys.modules) - before)))"
     shown = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
     return {name.partition(".")[0] for name in json.loads(shown)}
@@ -80,8 +80,8 @@ def loaded_by(statement: str) -> set[str]:
         ("taiwa.store.open", "import importlib\nimportlib.import_module('rich.table')"),
     ],
 )
-def test_a_library_out_of_its_place_is_seen(module: str, text: str) -> None:
-    assert list(strays(Source(module, text)))
+def test_an_import_outside_the_allowed_packages_is_found(module: str, text: str) -> None:
+    assert list(misplaced_imports(Source(module, text)))
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,12 @@ def test_a_library_out_of_its_place_is_seen(module: str, text: str) -> None:
         ("taiwa.kernel.runtime", "import json\nfrom taiwa.kernel import values"),
     ],
 )
-def test_a_library_in_its_place_passes(module: str, text: str) -> None:
-    assert not list(strays(Source(module, text)))
+def test_an_import_in_an_allowed_package_is_accepted(module: str, text: str) -> None:
+    assert not list(misplaced_imports(Source(module, text)))
 
 
-def test_every_library_is_imported_in_its_place_only() -> None:
-    found = [complaint for source in sources() for complaint in strays(source)]
+def test_every_library_is_imported_only_where_it_is_allowed() -> None:
+    found = [complaint for source in sources() for complaint in misplaced_imports(source)]
 
     assert not found, "\n".join(found)
 

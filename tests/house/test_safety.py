@@ -1,4 +1,4 @@
-"""Nothing is evaluated, and no error is swallowed: what runs programs is the one place that must catch whatever comes."""
+"""Text is not evaluated, and only the runtimes catch every exception."""
 
 import ast
 from collections.abc import Iterator
@@ -7,22 +7,22 @@ import pytest
 
 from tests.house.source import Source, called, sources
 
-# A handler's error is thrown into the program, by either driver; a program's error is its outcome, for its parent.
-KEEPERS = {"taiwa.kernel.runtime", "taiwa.kernel.async_runtime", "taiwa.kernel.execution"}
+# The runtimes throw the error of a handler into the program; the error of a program is its outcome, for its parent.
+CATCHERS = {"taiwa.kernel.runtime", "taiwa.kernel.async_runtime", "taiwa.kernel.execution"}
 EVALUATORS = {"eval", "exec", "compile", "__import__"}
-EVERYTHING = {"Exception", "BaseException"}
+BROAD = {"Exception", "BaseException"}
 LOADERS = {"pickle", "marshal", "shelve", "dill", "code", "codeop"}
 UNSAFE_YAML = {"load", "load_all", "full_load", "full_load_all", "unsafe_load", "unsafe_load_all"}
 
 
 def evaluations(source: Source) -> Iterator[str]:
-    """Calls that run text as code, and imports of what reads code from bytes."""
+    """Yield calls that run text as code, and imports of modules that read code from bytes."""
     for node in ast.walk(source.tree):
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in EVALUATORS:
                 yield f"{source.module}:{node.lineno} calls {name}"
             case ast.Attribute(value=ast.Name(id="builtins" | "__builtins__"), attr=name) if name in EVALUATORS:
-                yield f"{source.module}:{node.lineno} reaches for {name}"
+                yield f"{source.module}:{node.lineno} reads {name}"
             case ast.Call(func=ast.Attribute(value=ast.Name(id="yaml"))) if called(node) in UNSAFE_YAML:
                 yield f"{source.module}:{node.lineno} calls yaml.{called(node)}: use a safe loader"
             case _:
@@ -33,19 +33,19 @@ def evaluations(source: Source) -> Iterator[str]:
 
 
 def broad_excepts(source: Source) -> Iterator[str]:
-    """Handlers that keep everything they catch: bare, `Exception`, `BaseException`, or a tuple with one of them.
+    """Yield handlers that catch every exception: bare, `Exception`, `BaseException`, or a tuple with one of them.
 
-    One that cleans up and ends in a bare `raise` keeps nothing: a transaction rolls back so.
+    A handler that cleans up and ends in a bare `raise`, such as a rollback, is accepted.
     """
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.ExceptHandler) and not passes_on(node):
+        if isinstance(node, ast.ExceptHandler) and not raises_again(node):
             caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
-            if any(kind is None or ast.unparse(kind).rpartition(".")[2] in EVERYTHING for kind in caught):
-                yield f"{source.module}:{node.lineno} catches everything: name the errors, or map them in the seam's table"
+            if any(kind is None or ast.unparse(kind).rpartition(".")[2] in BROAD for kind in caught):
+                yield f"{source.module}:{node.lineno} catches every exception; name the errors, or map them at the edge"
 
 
-def passes_on(handler: ast.ExceptHandler) -> bool:
-    """Whether every way through the handler ends in the same error: a bare `raise` last, and no way out before it."""
+def raises_again(handler: ast.ExceptHandler) -> bool:
+    """Return whether a handler always raises the same error again: a bare `raise` last, and no exit before it."""
     last = handler.body[-1]
     leaves = any(isinstance(node, ast.Return | ast.Break | ast.Continue) for node in ast.walk(handler))
     return isinstance(last, ast.Raise) and last.exc is None and not leaves
@@ -63,45 +63,45 @@ def passes_on(handler: ast.ExceptHandler) -> bool:
         "import yaml\nyaml.load(text, Loader=yaml.Loader)",
     ],
 )
-def test_an_evaluation_is_seen(text: str) -> None:
+def test_evaluated_code_is_found(text: str) -> None:
     assert list(evaluations(Source("m", text)))
 
 
 @pytest.mark.parametrize("text", ["import re\nre.compile('a')", "guide.compile(shape)", "yaml.safe_load(text)"])
-def test_what_only_sounds_like_an_evaluation_passes(text: str) -> None:
+def test_similar_calls_are_accepted(text: str) -> None:
     assert not list(evaluations(Source("m", text)))
 
 
 @pytest.mark.parametrize(
     "caught", ["", " Exception", " BaseException as e", " (OSError, Exception)", " builtins.Exception"]
 )
-def test_a_broad_except_is_seen(caught: str) -> None:
+def test_a_broad_except_is_found(caught: str) -> None:
     assert list(broad_excepts(Source("m", f"try:\n    pass\nexcept{caught}:\n    pass")))
 
 
-def test_an_except_that_may_leave_before_it_raises_again_is_seen() -> None:
+def test_an_except_that_may_leave_before_it_raises_again_is_found() -> None:
     text = "def f():\n    try:\n        g()\n    except Exception:\n        if h():\n            return\n        raise"
 
     assert list(broad_excepts(Source("m", text)))
 
 
-def test_a_library_s_own_exception_is_not_everything() -> None:
+def test_the_exceptions_of_a_library_are_not_broad() -> None:
     assert not list(broad_excepts(Source("m", "try:\n    pass\nexcept click.ClickException:\n    pass")))
 
 
-def test_an_except_that_cleans_up_and_raises_again_passes() -> None:
+def test_an_except_that_cleans_up_and_raises_again_is_accepted() -> None:
     text = "try:\n    f()\nexcept BaseException:\n    g()\n    raise"
 
     assert not list(broad_excepts(Source("m", text)))
 
 
-def test_nothing_in_the_package_evaluates_text() -> None:
+def test_the_package_does_not_evaluate_text() -> None:
     found = [complaint for source in sources() for complaint in evaluations(source)]
 
     assert not found, "\n".join(found)
 
 
-def test_only_where_programs_are_run_is_everything_caught() -> None:
-    found = [complaint for source in sources() if source.module not in KEEPERS for complaint in broad_excepts(source)]
+def test_only_runtimes_catch_every_exception() -> None:
+    found = [complaint for source in sources() if source.module not in CATCHERS for complaint in broad_excepts(source)]
 
     assert not found, "\n".join(found)

@@ -1,4 +1,4 @@
-"""With CI set, a test that did not run fails the run, unless it says that its data cannot be here."""
+"""With CI set, a skipped test fails the run, unless its reason is absent data."""
 
 import subprocess
 import sys

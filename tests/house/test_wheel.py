@@ -1,4 +1,4 @@
-"""What a person installs: the wheel, in an empty environment, without extras."""
+"""The wheel, installed in an empty environment without extras."""
 
 import subprocess
 import sys
@@ -12,11 +12,11 @@ from tests.house.source import ROOT
 
 pytestmark = pytest.mark.slow
 
-MOST_WEIGHTS = 12_000_000
-"""Bytes that the weights may add to what everybody downloads."""
+MAX_WEIGHTS = 12_000_000
+"""Bytes that the weights may add to the wheel."""
 
 
-class Workplace:
+class WheelEnvironment:
     """An empty virtual environment with the freshly built wheel in it."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
@@ -25,7 +25,7 @@ class Workplace:
         self.python = folder / "venv" / "bin" / "python"
         self.run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT)
         self.wheel = next(folder.glob("taiwa-*.whl"))
-        # The pip of this environment installs into the other one: an environment of its own pip takes seconds to make.
+        # The pip of this environment installs into the other one; creating an environment with pip takes seconds.
         self.run(sys.executable, "-m", "venv", "--without-pip", folder / "venv")
         self.pip("install", "--no-compile", "--constraint", ROOT / "constraints.txt", self.wheel)
 
@@ -39,12 +39,12 @@ class Workplace:
 
 
 @pytest.fixture(scope="module")
-def workplace(tmp_path_factory: pytest.TempPathFactory, real_environment: dict[str, str]) -> Workplace:
-    return Workplace(tmp_path_factory.mktemp("wheel"), real_environment)
+def wheel_environment(tmp_path_factory: pytest.TempPathFactory, real_environment: dict[str, str]) -> WheelEnvironment:
+    return WheelEnvironment(tmp_path_factory.mktemp("wheel"), real_environment)
 
 
-def test_the_wheel_holds_the_typed_package_and_its_licence_only(workplace: Workplace) -> None:
-    names = zipfile.ZipFile(workplace.wheel).namelist()
+def test_the_wheel_holds_the_typed_package_and_its_licence_only(wheel_environment: WheelEnvironment) -> None:
+    names = zipfile.ZipFile(wheel_environment.wheel).namelist()
 
     assert "taiwa/py.typed" in names
     assert {"taiwa/apps/handbook/en/leave.md", "taiwa/apps/handbook/ja/kyuka.md", "taiwa/apps/builtin/ask.md"} <= {
@@ -58,20 +58,24 @@ def test_the_wheel_holds_the_typed_package_and_its_licence_only(workplace: Workp
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"taiwa"}
 
 
-def test_the_wheel_holds_the_model_that_comes_along_for_everybody_to_read(workplace: Workplace) -> None:
-    held = {each.filename: each for each in zipfile.ZipFile(workplace.wheel).infolist()}
+def test_the_wheel_holds_the_weights_of_the_built_in_model_readable_for_all_users(
+    wheel_environment: WheelEnvironment,
+) -> None:
+    held = {each.filename: each for each in zipfile.ZipFile(wheel_environment.wheel).infolist()}
 
     data = [held[f"taiwa/models/builtin/data/{name}"] for name in ("weights.safetensors", "vocabulary.json")]
 
-    assert data[0].compress_size <= MOST_WEIGHTS
+    assert data[0].compress_size <= MAX_WEIGHTS
     assert all(each.external_attr >> 16 & 0o444 == 0o444 for each in data)
 
 
-def test_the_wheel_brings_every_requirement_it_names(workplace: Workplace) -> None:
-    assert "No broken requirements" in workplace.run(sys.executable, "-m", "pip", "--python", workplace.python, "check")
+def test_the_wheel_brings_every_requirement_it_names(wheel_environment: WheelEnvironment) -> None:
+    assert "No broken requirements" in wheel_environment.run(
+        sys.executable, "-m", "pip", "--python", wheel_environment.python, "check"
+    )
 
 
-def test_the_command_tells_the_version_that_was_built(workplace: Workplace) -> None:
+def test_the_command_prints_the_version_that_was_built(wheel_environment: WheelEnvironment) -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
-    assert version in workplace.run(workplace.python.with_name("taiwa"), "--version")
+    assert version in wheel_environment.run(wheel_environment.python.with_name("taiwa"), "--version")

@@ -17,7 +17,7 @@ def fits(schema: Any, data: Any) -> bool:
 
 @settings(max_examples=300)
 @given(cases())
-def test_the_opposite_of_a_schema_fits_all_other_values(case: tuple[dict[str, Any], list[Any]]) -> None:
+def test_the_complement_of_a_schema_accepts_all_other_values(case: tuple[dict[str, Any], list[Any]]) -> None:
     schema, values = case
     document = Document(schema)
     opposite = complement(document.root, document)
@@ -29,7 +29,7 @@ def test_the_opposite_of_a_schema_fits_all_other_values(case: tuple[dict[str, An
 
 @settings(max_examples=300)
 @given(MAKERS)
-def test_schemas_that_exclude_each_other_have_no_value_in_common(maker: Maker) -> None:
+def test_disjoint_schemas_have_no_common_value(maker: Maker) -> None:
     one, other, values = maker.whole(), maker.whole(), [maker.value() for _ in range(15)]
     document = Document({"oneOf": [one, other], "$defs": one["$defs"]})
     base = document.root.base
@@ -57,13 +57,13 @@ def test_schemas_that_exclude_each_other_have_no_value_in_common(maker: Maker) -
         ({"anyOf": [{"const": 1}, {"const": 2}]}, {"allOf": [{"type": "integer"}, {"minimum": 3}]}),
     ],
 )
-def test_what_excludes_each_other_is_seen(one: Any, other: Any) -> None:
+def test_disjoint_schemas_are_recognized(one: Any, other: Any) -> None:
     document = Document({"oneOf": [one, other]})
 
     assert are_disjoint([one, other], document, base=document.root.base)
 
 
-def test_what_holds_beside_the_branches_counts() -> None:
+def test_keywords_beside_the_branches_count() -> None:
     branches = [{"properties": {"kind": {"const": kind}}} for kind in "ab"]
     document = Document({"oneOf": branches})
 
@@ -72,13 +72,13 @@ def test_what_holds_beside_the_branches_counts() -> None:
 
 
 @given(st.lists(st.text("ab.日\n]^-", max_size=4), min_size=1, max_size=5), st.text("ab.日\n]^-", max_size=5))
-def test_a_pattern_of_all_other_texts_matches_all_but_the_words(words: list[str], text: str) -> None:
+def test_a_pattern_without_words_matches_all_other_texts(words: list[str], text: str) -> None:
     pattern = pattern_without(words)
 
     assert (re.fullmatch(pattern[1:-1], text) is None) == (text in words)
 
 
-def test_numbers_are_equal_as_json_schema_means_it() -> None:
+def test_numbers_are_equal_as_in_json_schema() -> None:
     assert equal_json(1, 1.0)
     assert not equal_json(1, True)
     assert equal_json({"a": [1.0]}, {"a": [1]})

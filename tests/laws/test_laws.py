@@ -248,7 +248,9 @@ def test_a_turn_that_changes_the_state_in_place_breaks_undo_and_fork(monkeypatch
 
 def test_a_clock_in_the_state_breaks_undo(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(known_reducers(), "clock", Reducer("clock", lambda *_: next(numbers)))
-    clocks = tuple(laws.conversation_laws(App(AppSource("clock", ""), "Talk.", (StateField("now", "any", reduce="clock"),))))
+    clocks = tuple(
+        laws.conversation_laws(App(AppSource("clock", ""), "Talk.", (StateField("now", "any", reduce="clock"),)))
+    )
 
     assert not law_of(clocks, "undo after a commit").ok
     assert not law_of(clocks, "recorded deltas give the recorded states").ok

@@ -19,7 +19,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.runtime import AsyncModel, Model
-from taiwa.models.scripted import EVERY_ABILITY, ScriptedModel, scripted_model
+from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 
 ASK = Request((user("How are you?"),))
 
@@ -67,7 +67,7 @@ def test_an_exhausted_script_says_so_in_one_line() -> None:
     collect_response(model.stream(ASK))
 
     with pytest.raises(
-        ModelError, match="'oracle' is exhausted: it has 1 answers and was asked for answer 2"
+        ModelError, match="'oracle' is exhausted: it has 1 answers, and answer 2 was requested"
     ) as caught:
         collect_response(model.stream(ASK))
 
@@ -112,7 +112,7 @@ def test_a_plain_answer_ends_at_the_earliest_stop_string() -> None:
 
 
 def test_a_model_without_the_ability_to_stop_runs_on() -> None:
-    model = scripted_model("2+2=4", capabilities=EVERY_ABILITY - {"stop"})
+    model = scripted_model("2+2=4", capabilities=ALL_CAPABILITIES - {"stop"})
 
     response = collect_response(model.stream(Request(ASK.messages, stop=("=",))))
 
@@ -160,4 +160,4 @@ def test_its_repr_tells_how_far_the_script_is() -> None:
     model = scripted_model("one", "two")
     collect_response(model.stream(ASK))
 
-    assert repr(model) == "Scripted('scripted', 1 of 2 answers given)"
+    assert repr(model) == "ScriptedModel('scripted', 1 of 2 answers used)"

@@ -14,15 +14,8 @@ from taiwa.operations.ask import AskOptions, open_ask_app
 from taiwa.operations.batch import BatchOptions, Counts, open_rows, preview_turns, run_turns
 from taiwa.operations.documents import FindOptions, IndexOptions, find, index_folder, open_library
 from taiwa.operations.generate import ExplainOptions, explain, load_output_type, parse, render_schema
-from taiwa.operations.results import (
-    CostResult,
-    StateResult,
-    ask_to_json,
-    reported_usage_to_json,
-    to_json,
-    turn_to_json,
-    usage_to_json,
-)
+from taiwa.operations.result_json import ask_to_json, reported_usage_to_json, to_json, turn_to_json, usage_to_json
+from taiwa.operations.results import CostResult, StateResult
 from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions
 from taiwa.sessions.session import Session
@@ -112,13 +105,13 @@ def test_a_question_to_documents_is_one_object(repository: Repository, settings:
 
     assert turn.ask is not None
     assert turn.ask.is_answered
-    told = ask_to_json("how many days", turn)
-    assert (told["act"], told["answer"], told["source"]) == (
+    data = ask_to_json("how many days", turn)
+    assert (data["act"], data["answer"], data["source"]) == (
         "search",
         "Everybody has ten days of paid leave.",
         "extractive",
     )
-    assert told["is_uncertain"] is None
+    assert data["is_uncertain"] is None
 
 
 def test_types_and_constraints_are_json(tmp_path: Path) -> None:
@@ -160,8 +153,8 @@ def test_usage_that_a_call_did_not_report_is_not_known() -> None:
     cut = RunUsage(2, usage=Usage(3, 4), calls_without_usage=1, cost=None, estimated=Usage(5, 6))
 
     assert usage_to_json(cut) is None
-    told = reported_usage_to_json(cut)
-    assert (told["input_tokens"], told["calls_without_usage"], told["max_unreported_output_tokens"]) == (3, 1, 6)
+    data = reported_usage_to_json(cut)
+    assert (data["input_tokens"], data["calls_without_usage"], data["max_unreported_output_tokens"]) == (3, 1, 6)
 
 
 def test_anything_else_is_not_a_result() -> None:

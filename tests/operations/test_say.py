@@ -28,7 +28,7 @@ def test_the_request_of_a_first_turn_is_the_one_that_would_be_sent() -> None:
     )
 
 
-def test_a_missing_parameter_is_told_before_anything_is_shown() -> None:
+def test_a_missing_parameter_is_an_error() -> None:
     needy = load_text(TEXT.replace("{ default: Thai }", "str"), "a.md", "a")
 
     with pytest.raises(InputError, match="requires the parameter 'lang'"):
@@ -42,7 +42,7 @@ def test_a_json_app_shows_its_constraint() -> None:
     assert "── constraint: JSON Schema 'reply' ──" in request_text(request)
 
 
-def test_a_person_reads_every_word_and_what_is_not_kept() -> None:
+def test_the_text_of_a_request_has_every_part_and_marks_transient_ones() -> None:
     request = Request((user("Hi"),), tools=(ToolSpec("look", "", {}),))
 
     assert request_text(request) == (

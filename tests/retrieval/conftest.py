@@ -59,4 +59,4 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(library: Library, folder: Path) -> Index:
-    return library.make(folder, "docs")
+    return library.create(folder, "docs")

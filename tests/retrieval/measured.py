@@ -19,7 +19,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 
 def filled(library: Library, name: str, passages: Iterable[dict[str, Any]]) -> Index:
-    index = library.make_empty(name)
+    index = library.create_empty(name)
     given = {each["id"]: each for each in passages}.values()
     documents = (
         Document(each["id"], each["title"], FileFacts("", 0, 0, ""), (Chunk(each["text"], 0),)) for each in given

@@ -259,10 +259,10 @@ def test_no_text_is_an_id_by_accident(shelf: IndexBackend, name: str) -> None:
 
 
 def test_feedback_is_kept_in_order(shelf: IndexBackend) -> None:
-    shelf.tell(PassageFeedback("apples?", "1-2-3", True, "ann", 5))
-    shelf.tell(PassageFeedback("梨?", "1-2-4", False))
+    shelf.add_feedback(PassageFeedback("apples?", "1-2-3", True, "ann", 5))
+    shelf.add_feedback(PassageFeedback("梨?", "1-2-4", False))
 
-    first, second = shelf.told()
+    first, second = shelf.feedback()
 
     assert first == PassageFeedback("apples?", "1-2-3", True, "ann", 5)
     assert (second.query, second.good) == ("梨?", False)
@@ -278,18 +278,18 @@ def test_a_document_is_read_in_its_order(shelf: IndexBackend) -> None:
 
 
 def test_it_remembers_by_what_it_is_asked_and_what_a_check_found(opens: Opens, shelf: IndexBackend) -> None:
-    assert shelf.meaning() is None
+    assert shelf.embedder_choice() is None
     first = EmbedderChoice("/models/a", "a-1", (0.25, -1.0), True)
-    shelf.choose(EmbedderChoice("/models/b", "b-1"))
-    shelf.choose(first)
-    shelf.judge("a-1", Gain(40, 0.5, 0.625, 0.0625, 0.25, "sentences"))
+    shelf.set_embedder(EmbedderChoice("/models/b", "b-1"))
+    shelf.set_embedder(first)
+    shelf.store_gain("a-1", Gain(40, 0.5, 0.625, 0.0625, 0.25, "sentences"))
 
     other = opens().open("docs")
-    assert other.meaning() == first
+    assert other.embedder_choice() == first
     assert other.gain("a-1") == Gain(40, 0.5, 0.625, 0.0625, 0.25, "sentences")
     assert other.gain("b-1") is None
-    shelf.choose(None)
-    assert other.meaning() is None
+    shelf.set_embedder(None)
+    assert other.embedder_choice() is None
 
 
 def test_vectors_are_counted_and_those_of_other_models_deleted(opens: Opens, shelf: IndexBackend) -> None:
@@ -313,10 +313,14 @@ def test_vectors_are_counted_and_those_of_other_models_deleted(opens: Opens, she
 
 def test_one_indexes_at_a_time(opens: Opens, shelf: IndexBackend) -> None:
     other = opens().open("docs")
-    with shelf.writing(0.0), pytest.raises(ConflictError, match="another process is indexing"), other.writing(0.1):
+    with (
+        shelf.write_lock(0.0),
+        pytest.raises(ConflictError, match="another process is indexing"),
+        other.write_lock(0.1),
+    ):
         pass
 
-    with other.writing(0.0):
+    with other.write_lock(0.0):
         pass
 
 
@@ -333,13 +337,13 @@ def test_a_dropped_index_is_gone_with_all_it_held(opens: Opens) -> None:
         found(shelf, "apples")
     again = place.create("docs", "", Analyzer())
     assert found(again, "apples") == []
-    assert again.told() == ()
+    assert again.feedback() == ()
 
 
 def test_an_index_that_is_being_made_is_not_dropped(opens: Opens, shelf: IndexBackend) -> None:
     other = opens()
 
-    with shelf.writing(0.0), pytest.raises(ConflictError):
+    with shelf.write_lock(0.0), pytest.raises(ConflictError):
         other.drop("docs")
 
     assert other.names() == ("docs",)

@@ -132,7 +132,7 @@ def test_no_gain_is_no_reason_to_fuse(fused: HybridIndex) -> None:
     other.make_vectors()
     (passage,) = fused.by_words("vacation", 1)
     for number in range(25):
-        fused.tell(PassageFeedback(f"vacation {number}", passage.id, True))
+        fused.add_feedback(PassageFeedback(f"vacation {number}", passage.id, True))
 
     gain = gain_of(other)
 
@@ -203,7 +203,7 @@ def test_indexes_with_and_without_vectors_are_asked_together(
     other.mkdir()
     (other / "e.md").write_text("holiday holiday holiday")
     (other / "f.md").write_text("a holiday of the chief, and many other things that nobody asks for")
-    plain = library.make(other, "plain")
+    plain = library.create(other, "plain")
     plain.refresh()
     within = ScopedRetriever([HybridIndex(fused, Topics(), always=True), plain], history=[user("hello")])
 
@@ -246,7 +246,7 @@ def test_a_check_by_sentences_is_told_from_one_by_people(fused: HybridIndex) -> 
     assert (gain.of, gain.questions, gain.words) == ("sentences", 20, 0.0)
     assert gain.fused == 1.0
     for number in range(20):
-        fused.tell(PassageFeedback(f"vacation {number}", right.id, True))
+        fused.add_feedback(PassageFeedback(f"vacation {number}", right.id, True))
     assert gain_of(fused, asked=asked).of == "people"
 
 

@@ -36,22 +36,22 @@ def test_what_was_said_before_decides_between_equals(filled: Index) -> None:
 def test_several_indexes_are_found_together_and_named(library: Library, filled: Index, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "a.txt").write_text("holiday holiday")
-    library.make(tmp_path / "more").refresh()
+    library.create(tmp_path / "more").refresh()
 
     found = library.find("holiday", 5)
 
     assert sorted(passage.source for passage in found) == ["docs/leave.md", "more/a.txt"]
     assert found[0].score >= found[1].score
-    assert [each.source for each in library.within(["more"]).find("holiday")] == ["a.txt"]
+    assert [each.source for each in library.scoped(["more"]).find("holiday")] == ["a.txt"]
 
 
 def test_an_id_names_one_passage_of_all_indexes(library: Library, filled: Index, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "a.txt").write_text("holiday holiday")
-    library.make(tmp_path / "more").refresh()
+    library.create(tmp_path / "more").refresh()
 
     found = library.find("holiday", 5)
-    opened = [library.within().passage(passage.id) for passage in found]
+    opened = [library.scoped().passage(passage.id) for passage in found]
 
     assert len({passage.id for passage in found}) == len(found)
     assert [each and each.text for each in opened] == [passage.text for passage in found]
@@ -59,7 +59,7 @@ def test_an_id_names_one_passage_of_all_indexes(library: Library, filled: Index,
 
 def test_an_index_of_no_folder_is_not_brought_up_to_date_with_the_current_one(library: Library) -> None:
     with pytest.raises(InputError, match="has no folder"):
-        library.make_empty("loose").refresh()
+        library.create_empty("loose").refresh()
 
 
 def test_a_library_in_memory_is_refused() -> None:
@@ -94,19 +94,19 @@ def test_evidence_names_what_points_at_nothing(filled: Index) -> None:
 @pytest.mark.parametrize("name", ["", " ", "a/b", "a\nb", "x" * 101])
 def test_a_name_is_one_line_without_slashes(library: Library, folder: Path, name: str) -> None:
     with pytest.raises(InputError):
-        library.make_empty(name)
+        library.create_empty(name)
 
 
 def test_a_folder_is_named_after_itself_and_known_again(library: Library, folder: Path) -> None:
-    made = library.make(folder)
+    made = library.create(folder)
 
-    again = library.of(folder / ".." / folder.name)
+    again = library.find_by_folder(folder / ".." / folder.name)
 
     assert again is not None
     assert again.name == made.name == folder.name
-    assert library.of(folder.parent) is None
+    assert library.find_by_folder(folder.parent) is None
     with pytest.raises(InputError, match=r"folder .* not found"):
-        library.make(folder / "nowhere")
+        library.create(folder / "nowhere")
 
 
 def test_a_passage_is_opened_by_its_id_only_by_who_may(filled: Index) -> None:
@@ -142,14 +142,14 @@ def test_what_was_said_before_reaches_an_index_through_a_program(library: Librar
     def program(history: tuple[Message, ...]) -> Program[tuple[Passage, ...]]:
         return (yield from perform(Retrieve("what is the fee?", 1, history)))
 
-    within = library.within([filled.name], principals={"user:ann"})
+    within = library.scoped([filled.name], principals={"user:ann"})
     said = (user("I want to use the gym"),)
 
     for runtime in (
         Runtime(retriever=within),
-        Runtime(retriever=library.within([filled.name], history=[user("where do I park?")])),
+        Runtime(retriever=library.scoped([filled.name], history=[user("where do I park?")])),
     ):
         assert runtime.run(program(said)) == filled.find("what is the fee?", 1, history=said)
         assert runtime.run(program(said)) != runtime.run(program(()))
-    kept = library.within([filled.name], history=said)
+    kept = library.scoped([filled.name], history=said)
     assert Runtime(retriever=kept).run(program(())) == filled.find("what is the fee?", 1, history=said)

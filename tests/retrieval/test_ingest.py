@@ -217,7 +217,7 @@ def test_a_part_of_a_folder_keeps_the_rules_of_the_whole(library: Library, folde
     (folder / SIDECAR).write_text("hr/deep/*: [group:hr]")
     (folder / "hr" / SIDECAR).write_text("'*.md': [user:ann]")
     (folder / "hr" / "deep" / "a.txt").write_text("apples")
-    index = library.make(folder / "hr" / "deep", "part")
+    index = library.create(folder / "hr" / "deep", "part")
 
     index.refresh()
 

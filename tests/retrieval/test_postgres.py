@@ -30,7 +30,7 @@ from pathlib import Path
 from taiwa.retrieval import Library
 place, folder = sys.argv[1:]
 with Library.open(place) as library:
-    index = library.of(folder) or library.make(folder, "docs")
+    index = library.find_by_folder(folder) or library.create(folder, "docs")
     print("ready", flush=True)
     input()
     done = index.refresh(60.0)
@@ -114,7 +114,7 @@ def test_what_is_closed_to_somebody_does_not_move_what_they_find(shelf: IndexBac
 
 def test_sums_stay_right_whatever_is_changed_closed_and_deleted(shelf: IndexBackend, database: Database) -> None:
     put(shelf, *(document(f"d{number}", f"apples number{number}") for number in range(30)))
-    shelf.settle()
+    shelf.update_derived()
     put(shelf, document("d0", "pears"), document("d1", "apples", audience=(("group:hr",),)), gone=("d2",))
     known = shelf.known()["d3"]
     shelf.commit(Batch(touched=(("d3", known),)))
@@ -122,7 +122,7 @@ def test_sums_stay_right_whatever_is_changed_closed_and_deleted(shelf: IndexBack
         put(shelf, *(document(f"d{number}", f"apples number{number}") for number in range(4, 30)))
     before = shelf.counts(["appl", "pear", "number2"], NOBODY), shelf.counts(["appl"], HR)
 
-    shelf.settle()
+    shelf.update_derived()
 
     assert before[0].holders == {"appl": 27, "pear": 1, "number2": 0}
     assert before[1].holders == {"appl": 28}
@@ -144,7 +144,7 @@ def test_two_processes_may_index_one_folder_at_once(database: Database, folder: 
     for number in range(40):
         (folder / f"{number}.md").write_text(f"apples {number}")
     with Library.open(database.url) as library:
-        library.make(folder, "docs")
+        library.create(folder, "docs")
     children = [start(database, folder) for _ in range(2)]
     for child in children:
         go(child)
@@ -158,7 +158,7 @@ def test_an_indexer_that_is_killed_leaves_whole_documents_and_no_lock(database: 
     for number in range(400):
         (folder / f"{number}.md").write_text(f"# {number}\n\napples\n\n" + f"text {number} " * 200)
     with Library.open(database.url) as library:
-        library.make(folder, "docs")
+        library.create(folder, "docs")
         with start(database, folder) as child:
             go(child)
             deadline = time.monotonic() + 300
@@ -178,7 +178,7 @@ def test_an_indexer_that_is_killed_leaves_whole_documents_and_no_lock(database: 
 
 
 def test_within_one_process_too_one_indexes_at_a_time(shelves: PostgresLibraryBackend, shelf: IndexBackend) -> None:
-    with shelf.writing(0.0), pytest.raises(ConflictError), shelves.open("docs").writing(0.06):
+    with shelf.write_lock(0.0), pytest.raises(ConflictError), shelves.open("docs").write_lock(0.06):
         pass
 
 

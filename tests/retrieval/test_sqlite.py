@@ -34,7 +34,7 @@ Library.open(sys.argv[1]).index("docs").find("apples")
 HOLDER = """
 import sys, time
 from taiwa.retrieval import Library
-with Library.open(sys.argv[1]).index("docs").backend.writing(0.0):
+with Library.open(sys.argv[1]).index("docs").backend.write_lock(0.0):
     print("holding", flush=True)
     time.sleep(600)
 """
@@ -176,7 +176,7 @@ def test_what_was_read_before_a_kill_is_not_read_again_and_nothing_is_lost(place
             f"# Part {number}\n\n" + f"apples and fruit{number} of all kinds. " * 40
         )
     with Library.open(place) as library:
-        library.make(folder, "docs")
+        library.create(folder, "docs")
     for wanted in (10, 150, 280):
         one = start(INDEXER, place)
         while committed(place) < wanted and one.poll() is None:
@@ -219,7 +219,7 @@ def test_a_kill_while_the_words_are_written_leaves_them_to_the_next_who_asks(pla
 def test_of_two_indexers_the_second_waits_or_says_so(place: Path, folder: Path) -> None:
     (folder / "a.md").write_text("apples")
     with Library.open(place) as library:
-        index = library.make(folder, "docs")
+        index = library.create(folder, "docs")
         holder = start(HOLDER, place)
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"holding\n"

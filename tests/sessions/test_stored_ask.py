@@ -208,7 +208,7 @@ def test_in_memory_the_handbook_is_indexed_for_the_turn_alone(tmp_path: Path, mo
 
 def test_the_handbook_of_another_place_is_let_go(tmp_path: Path) -> None:
     with Library.open(tmp_path / "store-handbook.db") as library:
-        library.make(tmp_path, "old")
+        library.create(tmp_path, "old")
     talk = taiwa.open("ask", model=NoModel(), store=tmp_path / "store.db")
     talk.say("dogs")
 
@@ -234,7 +234,7 @@ def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: P
 @pytest.mark.parametrize(
     ("params", "error", "said"),
     [
-        ({"policy": "wisdom"}, InputError, "is no policy"),
+        ({"policy": "wisdom"}, InputError, "unknown policy"),
         ({"policy": "functions"}, ConfigError, "scores of a model"),
         ({"assess_by": "dice"}, InputError, "unknown method of assessment"),
         ({"user": "nobody"}, InputError, "neither a user"),

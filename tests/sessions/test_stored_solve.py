@@ -4,21 +4,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from taiwa.apps.examples import built_in
+from taiwa.apps.examples import built_in_examples
 from taiwa.flows.solve.examples import ExampleCall, WorkedExample
 from taiwa.flows.solve.rationale import Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions
 from taiwa.kernel import Capability, InputError, OverloadedError, Response, RunResult, TextDelta, UsageLimits, assistant
-from taiwa.models.scripted import EVERY_ABILITY, ScriptedModel, scripted_model
+from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions
 from taiwa.sessions.stored_solve import SHOTS, ReasonRun, solve_and_store
 from taiwa.store import Store
 from taiwa.structured import OutputType
-from taiwa.tools import builtin, find, tool
+from taiwa.tools import builtin_tools, find_tools, tool
 
-TOOLS = tuple(builtin().values())
-CALCULATOR = find(["calculator"])
+TOOLS = tuple(builtin_tools().values())
+CALCULATOR = find_tools(["calculator"])
 BARE: frozenset[Capability] = frozenset()
 OWN = (WorkedExample("own", "", "1 + 1?", (ExampleCall("calculator", "1+1"), "\nSo {1}."), "2"),)
 
@@ -39,14 +39,14 @@ def solved(repository: Repository, model: ScriptedModel, solving: ReasonRun, que
 @pytest.mark.parametrize(
     ("solving", "capabilities", "way"),
     [
-        (ReasonRun(TOOLS), EVERY_ABILITY, "prefill"),
+        (ReasonRun(TOOLS), ALL_CAPABILITIES, "prefill"),
         (ReasonRun(TOOLS), {"tools"}, "native"),
         (ReasonRun(TOOLS), BARE, "stop"),
         (ReasonRun(TOOLS, shots=3), {"tools"}, "stop"),
         (ReasonRun(TOOLS, examples=OWN), {"tools"}, "stop"),
         (ReasonRun(TOOLS, text_only=True), {"tools"}, "stop"),
-        (ReasonRun(TOOLS, text_only=True), EVERY_ABILITY, "prefill"),
-        (ReasonRun(TOOLS, SolveOptions(tool_mode="native")), EVERY_ABILITY, "native"),
+        (ReasonRun(TOOLS, text_only=True), ALL_CAPABILITIES, "prefill"),
+        (ReasonRun(TOOLS, SolveOptions(tool_mode="native")), ALL_CAPABILITIES, "native"),
         (ReasonRun(()), {"tools"}, "stop"),
     ],
 )
@@ -68,11 +68,11 @@ def test_examples_are_shown_in_text_and_not_where_functions_are_called() -> None
 
 
 def test_examples_that_fit_the_tools_come_first() -> None:
-    fitting = [worked for worked in built_in() if set(worked.tools) <= {"calculator"}]
+    fitting = [worked for worked in built_in_examples() if set(worked.tools) <= {"calculator"}]
 
-    chosen = ReasonRun(CALCULATOR, shots=len(built_in())).select_shots("stop")
+    chosen = ReasonRun(CALCULATOR, shots=len(built_in_examples())).select_shots("stop")
 
-    assert len(chosen) == len(built_in())
+    assert len(chosen) == len(built_in_examples())
     assert set(chosen[: len(fitting)]) == set(fitting)
     assert ReasonRun(CALCULATOR, shots=20).select_shots("stop") == chosen[:20]
 
@@ -98,7 +98,7 @@ def test_tools_that_no_example_calls_are_shown_without_examples() -> None:
 
 
 def test_one_s_own_examples_keep_their_order() -> None:
-    more = (*OWN, *built_in()[:3])
+    more = (*OWN, *built_in_examples()[:3])
 
     assert ReasonRun(TOOLS, examples=more).select_shots("native") == more
     assert ReasonRun(TOOLS, examples=more, shots=2).select_shots("stop") == more[:2]

@@ -13,7 +13,7 @@ from taiwa.sessions.users import UserProfiles
 from taiwa.store import Store
 from tests.store.turns import begin
 
-ANN = UserProfile("ann", (("office", "Osaka"),), "ja", Thresholds(asking=0.7))
+ANN = UserProfile("ann", (("office", "Osaka"),), "ja", Thresholds(eagerness=0.7))
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_a_person_comes_back_as_feedback_has_made_them(store: Store) -> None:
     after = people.add_feedback("ann", Feedback("should_not_have_asked", True))
 
     assert after == people.get("ann")
-    assert after.patience.mean < 0.5
+    assert after.tolerance.mean < 0.5
     assert after.facts == ANN.facts
     store.users.clear_feedback("ann")
     assert people.get("ann") == ANN
@@ -40,7 +40,7 @@ def test_learned_values_are_not_stored_twice(store: Store) -> None:
     people.put(ANN)
     people.put(people.add_feedback("ann", Feedback("good", True)))
 
-    assert people.get("ann").patience.welcome == 3
+    assert people.get("ann").tolerance.welcome == 3
 
 
 def test_an_unknown_user_is_reported_with_the_known_ones(store: Store) -> None:
@@ -69,10 +69,10 @@ def test_only_the_texts_of_the_same_user_are_found(store: Store) -> None:
     english = people.recall(SearchEarlierSessions("ann", "How long is nursing leave in Osaka?"))
     japanese = people.recall(SearchEarlierSessions("ann", "看護休暇を取りたい"))
 
-    assert [each.words for each in english] == ["child nursing leave in Osaka", "a room in Osaka"]
+    assert [each.text for each in english] == ["child nursing leave in Osaka", "a room in Osaka"]
     assert {each.session for each in english} == {"mine"}
-    assert [each.words for each in japanese] == ["看護休暇は何日ありますか"]
-    assert people.recall(SearchEarlierSessions("ann", "nursing Osaka", 1))[0].words == "child nursing leave in Osaka"
+    assert [each.text for each in japanese] == ["看護休暇は何日ありますか"]
+    assert people.recall(SearchEarlierSessions("ann", "nursing Osaka", 1))[0].text == "child nursing leave in Osaka"
 
 
 @pytest.mark.parametrize("text", ["", "?!", "how are you", "zebra"])
@@ -94,6 +94,8 @@ def test_a_dialogue_before_retrieval_recalls_through_the_store(store: Store) -> 
     shelf = InMemoryRetriever((Passage("a.md", "Osaka closes at six."),))
 
     runtime = Runtime(model, retriever=shelf, handlers=people.handlers)
-    runtime.run(clarify((user("When does Osaka close?"),), ClarifyOptions(recall=3), person=people.get("ann")))
+    runtime.run(
+        clarify((user("When does Osaka close?"),), ClarifyOptions(earlier_sessions=3), profile=people.get("ann"))
+    )
 
     assert "I work at the Osaka office" in model.requests[0].messages[1].text

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.types import NOBODY, Thresholds, UserProfile
+from taiwa.ask.types import ANONYMOUS_USER, Thresholds, UserProfile
 from taiwa.kernel import ConfigError, InputError
 from taiwa.sessions.users import BOUNDS, load_profile, read_profile, set_profile_value, write_profile
 
@@ -16,8 +16,8 @@ language: ja
 department: 営業部
 office: Osaka   # since May
 thresholds:
-  asking: 0.8
-  rounds: 1
+  eagerness: 0.8
+  max_questions: 1
 """
 
 
@@ -27,7 +27,7 @@ def test_a_profile_holds_facts_and_thresholds(tmp_path: Path) -> None:
     found = load_profile(tmp_path / "ann.yaml")
 
     assert found == UserProfile(
-        "ann", (("department", "営業部"), ("office", "Osaka")), "ja", Thresholds(asking=0.8, rounds=1)
+        "ann", (("department", "営業部"), ("office", "Osaka")), "ja", Thresholds(eagerness=0.8, max_questions=1)
     )
 
 
@@ -48,28 +48,28 @@ TEXT = (
 
 @given(st.dictionaries(FACT, TEXT, max_size=4), st.sampled_from(["", "ja", "zh", "en"]), st.integers(0, 10))
 def test_every_profile_that_is_written_reads_as_it_was(facts: dict[str, str], language: str, rounds: int) -> None:
-    person = UserProfile("ann", tuple(facts.items()), language, Thresholds(rounds=rounds))
+    person = UserProfile("ann", tuple(facts.items()), language, Thresholds(max_questions=rounds))
 
     assert read_profile(write_profile(person), "p") == person
 
 
 def test_an_empty_text_takes_a_fact_out_and_a_threshold_back() -> None:
-    person = set_profile_value(set_profile_value(NOBODY, "office", "Osaka"), "asking", "1")
+    person = set_profile_value(set_profile_value(ANONYMOUS_USER, "office", "Osaka"), "eagerness", "1")
 
-    assert set_profile_value(set_profile_value(person, "office", ""), "thresholds.asking", "") == NOBODY
+    assert set_profile_value(set_profile_value(person, "office", ""), "thresholds.eagerness", "") == ANONYMOUS_USER
 
 
 @pytest.mark.parametrize(
     ("key", "text", "words"),
     [
-        ("asking", "2", "from 0 to 1"), ("rounds", "1.5", "whole number"), ("unclear", "much", "from 1 to 5"), ("asking", "nan", "from 0 to 1"),
+        ("eagerness", "2", "from 0 to 1"), ("max_questions", "1.5", "whole number"), ("unclear", "much", "from 1 to 5"), ("eagerness", "nan", "from 0 to 1"),
         ("language", "tlh", "ja, zh, en"), ("thresholds.mood", "1", "invalid key"), ("", "x", "invalid key"),
         ("office", "x" * 501, "at most 500"),
     ],
 )  # fmt: skip
 def test_an_invalid_value_is_reported_with_the_valid_ones(key: str, text: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        set_profile_value(NOBODY, key, text)
+        set_profile_value(ANONYMOUS_USER, key, text)
 
 
 def test_there_is_an_end_to_facts() -> None:
@@ -80,8 +80,8 @@ def test_there_is_an_end_to_facts() -> None:
 
 
 def test_an_error_names_the_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"ann.yaml:2: asking is a number"):
-        read_profile("name: ann\nasking: 7\n", "ann.yaml")
+    with pytest.raises(ConfigError, match=r"ann.yaml:2: eagerness is a number"):
+        read_profile("name: ann\neagerness: 7\n", "ann.yaml")
     with pytest.raises(ConfigError, match="No such file"):
         load_profile(tmp_path / "none.yaml")
     (tmp_path / "bytes.yaml").write_bytes(b"office: \xff")

@@ -1,4 +1,4 @@
-"""The recorded cases, and how a reading of one is scored."""
+"""The recorded cases, and how a result is scored."""
 
 import json
 from collections import Counter
@@ -27,14 +27,14 @@ def same(left: Any, right: Any) -> bool:
 
 
 def outcome(row: dict[str, Any]) -> str:
-    """right, wrong (a complete value that is another and says of no guess), guessed wrong, or refused."""
+    """Return right, wrong (another value, complete and without a guess), guessed wrong, or refused."""
     try:
-        reading = OutputType.from_json_schema(row["schema"]).read(row["input"])
+        result = OutputType.from_json_schema(row["schema"]).parse(row["input"])
     except OutputValidationError:
         return "refused"
-    if same(reading.value, row.get("expected", ...)):
+    if same(result.value, row.get("expected", ...)):
         return "right"
-    return "guessed wrong" if reading.guessed or not reading.complete else "wrong"
+    return "guessed wrong" if result.guessed or not result.complete else "wrong"
 
 
 def score(cases: list[dict[str, Any]]) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""Recovery on cases that nobody here wrote: other libraries' test suites, issue threads, and generated corruptions."""
+"""Parsing of recorded cases: test suites of other libraries, issue threads, and generated corruptions."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from taiwa.kernel import Json, OutputValidationError
 from taiwa.structured import OutputType
 from taiwa.structured.diagnostics import find_mismatches
-from taiwa.structured.from_json_schema import form_of
+from taiwa.structured.from_json_schema import type_ir_from_schema
 from tests.structured.recorded import outcome, rows, score
 
 
@@ -18,7 +18,7 @@ def is_container(row: dict[str, object]) -> bool:
     return "target-container" in tags and "valid-json" not in tags and row["outcome"] == "value"
 
 
-def test_of_corrupted_answers_nearly_all_are_read_and_none_is_read_wrong(shared_data: Path) -> None:
+def test_nearly_all_corrupted_answers_are_parsed_and_none_wrongly(shared_data: Path) -> None:
     cases = [
         row for row in rows(shared_data / "malformed_mutations.jsonl") if not row["mutation"].startswith("truncated")
     ]
@@ -29,19 +29,19 @@ def test_of_corrupted_answers_nearly_all_are_read_and_none_is_read_wrong(shared_
     assert found["wrong"] + found["guessed wrong"] == 0
 
 
-def test_no_answer_that_was_cut_is_taken_for_a_whole_one(shared_data: Path) -> None:
+def test_cut_answers_are_refused_or_right(shared_data: Path) -> None:
     cases = [row for row in rows(shared_data / "malformed_mutations.jsonl") if row["mutation"].startswith("truncated")]
 
     assert {outcome(row) for row in cases} <= {"refused", "right"}
 
 
-# What json_repair 0.64 reads on the same cases: instructor 4/4, langchain 7/7, baml 11/26, jsonrepair 62/99. Of a library's own
-# opinions (json_repair drops a newline at the end of a string, jsonrepair reads `...` as nothing) the rest consists.
+# json_repair 0.64 on the same cases: instructor 4/4, langchain 7/7, baml 11/26, jsonrepair 62/99. The other cases record
+# opinions of a library (json_repair drops a newline at the end of a string, jsonrepair reads `...` as nothing).
 @pytest.mark.parametrize(
     ("source", "least"),
     [("instructor", 1.0), ("langchain", 1.0), ("baml", 0.5), ("jsonrepair", 0.65), ("json_repair", 0.7)],
 )
-def test_of_each_library_s_own_cases_more_are_read_than_by_its_peers(
+def test_the_cases_of_other_libraries_are_parsed_at_least_as_often_as_recorded(
     shared_data: Path, source: str, least: float
 ) -> None:
     cases = [
@@ -54,32 +54,32 @@ def test_of_each_library_s_own_cases_more_are_read_than_by_its_peers(
     assert found["wrong"] / len(cases) <= 0.09
 
 
-def test_what_a_library_refuses_is_refused(shared_data: Path) -> None:
+def test_texts_that_another_library_refuses_are_refused(shared_data: Path) -> None:
     cases = [row for row in rows(shared_data / "malformed.jsonl") if row["outcome"] == "reject"]
 
     assert {outcome(row) for row in cases} == {"refused"}
 
 
-def test_recorded_schemas_are_shown_and_their_instances_judged(shared_data: Path) -> None:
+def test_recorded_schemas_are_rendered_and_their_instances_validated(shared_data: Path) -> None:
     for row in rows(shared_data / "maskbench.jsonl"):
-        shape = OutputType.from_json_schema(row["schema"])
-        assert shape.render().startswith("type ")
+        output_type = OutputType.from_json_schema(row["schema"])
+        assert output_type.render().startswith("type ")
 
         for test in row["tests"]:
             unchecked = "format" in test["description"]  # a uri needs a library that jsonschema does not bring
-            assert accepts(shape, test["data"]) == test["valid"] or unchecked, (row["id"], test["description"])
+            assert accepts(output_type, test["data"]) == test["valid"] or unchecked, (row["id"], test["description"])
 
 
-def test_the_walk_finds_no_fault_in_what_is_valid(shared_data: Path) -> None:
+def test_valid_data_has_no_mismatches(shared_data: Path) -> None:
     for row in rows(shared_data / "maskbench.jsonl"):
-        form = form_of(row["schema"])
+        form = type_ir_from_schema(row["schema"])
 
         for test in row["tests"]:
             assert not (test["valid"] and find_mismatches(form, test["data"])), (row["id"], test["description"])
 
 
-def accepts(shape: OutputType[Json], data: Json) -> bool:
+def accepts(output_type: OutputType[Json], data: Json) -> bool:
     try:
-        return shape.read(json.dumps(data)).value == data
+        return output_type.parse(json.dumps(data)).value == data
     except OutputValidationError:
         return False

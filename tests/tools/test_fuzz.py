@@ -4,14 +4,14 @@ each ten thousand, and writes down how long the slowest took.
 
 import pytest
 
-from taiwa.tools import builtin
+from taiwa.tools import builtin_tools
 from tests.fuzzing import EXPENSIVE_INPUTS, VALID_INPUTS, fuzz_tools
 
 COUNT = 2_500
 PROCESSOR_SECONDS = 0.05
 
 
-@pytest.mark.parametrize("name", builtin())
+@pytest.mark.parametrize("name", builtin_tools())
 def test_any_input_gives_an_answer_or_a_tool_error_at_once(name: str) -> None:
     found = fuzz_tools(name, COUNT)
 
@@ -21,6 +21,6 @@ def test_any_input_gives_an_answer_or_a_tool_error_at_once(name: str) -> None:
 
 
 def test_every_tool_is_fuzzed_and_the_bombs_are_among_the_inputs() -> None:
-    assert set(VALID_INPUTS) == set(builtin())
+    assert set(VALID_INPUTS) == set(builtin_tools())
     assert {"9**9**9**9", "(" * 100_000, "'1'*10**9"} < set(EXPENSIVE_INPUTS)
     assert max(map(len, EXPENSIVE_INPUTS)) >= 10_000_000

@@ -196,5 +196,5 @@ def test_a_positive_solution_is_one_and_is_found_where_the_null_space_shows_one(
 def test_a_term_knows_whether_its_number_was_written() -> None:
     first, second = equation("2H2 + O2 -> ?H2O").reactants
 
-    assert (first.said, second.said) == (True, False)
+    assert (first.is_explicit, second.is_explicit) == (True, False)
     assert isinstance(first, Term)

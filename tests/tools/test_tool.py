@@ -194,8 +194,8 @@ def odd(number: Callable[[int], int]) -> int:
         (silent, "needs a docstring"),
         (many, "'numbers' must be an ordinary parameter"),
         (later, "asynchronous"),
-        (unknown, "cannot be read: name 'Missing'"),
-        (odd, "cannot be a shape"),
+        (unknown, "cannot resolve the types of unknown: name 'Missing'"),
+        (odd, "cannot be an output type"),
         (lambda: 1, "'return' needs a type"),
     ],
 )
@@ -206,7 +206,7 @@ def test_a_function_that_cannot_be_a_tool_is_refused(function: Any, complaint: s
 
 @pytest.mark.parametrize("name", ["a b", "<<", "é", "9lives", "x" * 65])
 def test_a_name_that_a_model_could_not_call_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="cannot be the name of a tool"):
+    with pytest.raises(InputError, match="invalid tool name"):
         named(name)
 
 

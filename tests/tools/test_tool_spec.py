@@ -3,7 +3,7 @@
 from typing import Literal
 
 from taiwa.kernel import Json
-from taiwa.tools import builtin, molar_mass, strict, tool
+from taiwa.tools import builtin_tools, molar_mass, strict, tool
 
 
 @tool
@@ -26,7 +26,7 @@ def closed(schema: Json) -> bool:
 
 
 def test_every_built_in_tool_has_a_strict_form() -> None:
-    for each in builtin().values():
+    for each in builtin_tools().values():
         assert closed(dict(strict(each.spec).parameters)), each
 
 

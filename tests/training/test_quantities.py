@@ -9,8 +9,8 @@ from timeit import timeit
 
 import pytest
 
-from taiwa.models.builtin.copy_constraint import figures
-from taiwa.models.builtin.prompt_text import plain
+from taiwa.models.builtin.copy_constraint import find_numbers
+from taiwa.models.builtin.prompt_text import normalize_text
 from taiwa.tools import calculate, calculator
 from training.builtin.quantities import CONSTANTS, MAKERS, MISSING, REFUSAL, SHARES
 from training.builtin.quantities.telling import Ask, Teller, Thing
@@ -47,7 +47,7 @@ def test_every_kind_can_be_drawn(kind: str):
 
 
 def test_prompts_are_in_the_form_that_the_model_reads():
-    assert [each.prompt for each in SAMPLES if plain(each.prompt) != each.prompt] == []
+    assert [each.prompt for each in SAMPLES if normalize_text(each.prompt) != each.prompt] == []
 
 
 def test_nothing_of_a_template_is_left():
@@ -68,7 +68,7 @@ def test_results_are_those_of_the_calculator_and_the_last_one_is_the_answer():
 
 def test_a_call_has_only_numbers_of_the_question_earlier_results_and_constants():
     for sample in SOLVED:
-        known = figures(sample.prompt) | CONSTANTS
+        known = find_numbers(sample.prompt) | CONSTANTS
         for expression, result in CALL.findall(sample.text):
             assert not set(NUMBER.findall(expression)) - known, sample
             known |= {result}

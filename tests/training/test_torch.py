@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from taiwa.models.builtin.network import Network, loaded  # noqa: E402
+from taiwa.models.builtin.network import Network, load_weights  # noqa: E402
 from taiwa.models.builtin.tokenizer import Tokens  # noqa: E402
 from training.builtin.export import export  # noqa: E402
 from training.builtin.model import Config, Transformer  # noqa: E402
@@ -85,7 +85,7 @@ def test_an_exported_model_reckons_in_numpy_as_it_did_in_torch(tmp_path: Path) -
     size = export(checkpoint, vocabulary, tmp_path / "shipped")
 
     assert (tmp_path / "shipped" / "weights.safetensors").stat().st_mode & 0o777 == 0o644
-    weights = loaded(tmp_path / "shipped" / "weights.safetensors")
+    weights = load_weights(tmp_path / "shipped" / "weights.safetensors")
     assert set(weights.tensors) == set(weights.config.shapes())
     assert size == (tmp_path / "shipped" / "weights.safetensors").stat().st_size
     tokens = read_tokens(tmp_path / "shipped" / "vocabulary.json")

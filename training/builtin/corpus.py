@@ -46,7 +46,9 @@ def laid_out(sample: Sample, tokens: Tokens, random: Random | None = None) -> tu
     """The tokens of an exchange, and for each what it counts in the loss: see `WHOLE`."""
     special = tokens.special
     task, _, score = sample.task.partition(".")
-    divided = tokens.encode(sample.prompt) if random is None else tokens.scattered(sample.prompt, random, SCATTERED)
+    divided = (
+        tokens.encode(sample.prompt) if random is None else tokens.encode_randomly(sample.prompt, random, SCATTERED)
+    )
     ids = [special[f"<{task}>"], *divided, special[f"<{score}>" if score else ANSWER]]
     weights = [0] * len(ids)
     whole = SCORED if score else WHOLE

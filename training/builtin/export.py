@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from taiwa.models.builtin.tokenizer import tokenizer
+from taiwa.models.builtin.tokenizer import load_tokens
 
 __all__ = ["FORMAT", "export"]
 
@@ -22,7 +22,7 @@ def export(checkpoint: Path, vocabulary: Path, folder: Path) -> int:
     config: Mapping[str, float] = kept["config"]
     weights = {_named(name): found.half().contiguous() for name, found in kept["model"].items()}
     folder.mkdir(parents=True, exist_ok=True)
-    digest = tokenizer(vocabulary).digest
+    digest = load_tokens(vocabulary).digest
     target, written = folder / "weights.safetensors", folder / "weights.written"
     save_file(_sorted(weights), written, {"format": FORMAT, "config": json.dumps(config), "vocabulary": digest})
     written.chmod(0o644)  # it was written for its owner alone, and a wheel keeps that

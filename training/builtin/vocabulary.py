@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from taiwa.models.builtin.tokenizer import END, Tokens, runs
+from taiwa.models.builtin.tokenizer import END, Tokens, split_runs
 
 __all__ = ["ANSWER", "SCORES", "SPECIAL", "TASKS", "train", "write"]
 
@@ -32,7 +32,9 @@ def train(texts: Iterable[str], size: int) -> Tokens:
     trainer = trainers.BpeTrainer(
         vocab_size=most, min_frequency=RAREST, limit_alphabet=CHARACTERS, show_progress=False, special_tokens=[]
     )
-    tokenizer.train_from_iterator((" ".join(run.translate(VISIBLE) for run in runs(text)) for text in texts), trainer)
+    tokenizer.train_from_iterator(
+        (" ".join(run.translate(VISIBLE) for run in split_runs(text)) for text in texts), trainer
+    )
     ranked = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
     learnt = ["".join(HIDDEN.get(sign, sign) for sign in piece) for piece, _ in ranked]
     pieces = [each for each in dict.fromkeys((*ELEMENTS, *learnt)) if len(each.encode()) > 1]

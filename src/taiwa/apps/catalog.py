@@ -1,4 +1,4 @@
-"""Find, load and create app files; parameters."""
+"""Find, load, check and create app files; convert the values of their parameters."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import Literal
 
 from taiwa.apps.front_matter import APP_NAME
-from taiwa.apps.parse import divide, read_app
+from taiwa.apps.parse import read_app, split_file
 from taiwa.apps.problems import Problem, Problems, quoted, suggest
 from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params
 from taiwa.kernel.errors import ConfigError, InputError
@@ -20,7 +20,7 @@ from taiwa.yamlfile import Scalar, Table, parse_yaml, to_json
 __all__ = [
     "BUILT_IN",
     "HANDBOOK",
-    "MOST_BYTES",
+    "MAX_BYTES",
     "apps",
     "check",
     "convert_param",
@@ -31,57 +31,57 @@ __all__ = [
     "load_source",
     "load_text",
     "new",
-    "own_folder",
+    "user_folder",
     "with_reply",
 ]
 
 
-MOST_BYTES = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 
 
 def load(path: Path | str, values: Mapping[str, Json] | None = None) -> App:
-    """Read an app file; with `values` its parameters are filled in.
+    """Load an app file, with the values of its parameters if given.
 
     Raises:
-        ConfigError: it cannot be read or has a fault: `path:line: what; mend`.
-        InputError: the values are not those that the app needs.
+        ConfigError: it cannot be read or has an error: `path:line: message; hint`.
+        InputError: the values do not fit the parameters.
     """
     path = Path(path)
     text = _text(path)
     if isinstance(text, Problem):
-        raise ConfigError(text.told(shown(path)))
-    app = load_text(text, shown(path), _stem(path))
+        raise ConfigError(text.format(printable_path(path)))
+    app = load_text(text, printable_path(path), _stem(path))
     return app if values is None else app.with_params(values)
 
 
 def load_text(text: str, where: str, name: str) -> App:
-    """Read the text of an app file; `where` names it in errors.
+    """Load the text of an app file; `where` names it in errors.
 
     Raises:
-        ConfigError: it has a fault: `where:line: what; mend`.
+        ConfigError: it has an error: `where:line: message; hint`.
     """
-    app, faults = read_app(text, name)
-    for fault in faults:
-        if fault.level == "error":
-            raise ConfigError(fault.told(where))
+    app, problems = read_app(text, name)
+    for problem in problems:
+        if problem.level == "error":
+            raise ConfigError(problem.format(where))
     if app is None:
-        raise ConfigError(f"{where}: this is no app file; `taiwa apps new NAME` writes one to begin with")
+        raise ConfigError(f"{where}: is not an app file; `taiwa apps new NAME` creates one")
     return app
 
 
 def load_source(source: AppSource) -> App:
-    """Bring an app back as it was opened, from what its conversation keeps; no file is needed.
+    """Load an app from its stored source with the values of its parameters.
 
     Raises:
-        ConfigError: the text has a fault, as it can where an older program wrote it.
-        InputError: the parameters are not those of the text.
+        ConfigError: the text has an error, as a text of another version can.
+        InputError: the values do not fit the parameters.
     """
     app = load_text(source.source, f"the stored app {source.name!r}", source.name)
     return app.with_params(source.params) if isinstance(source.params, dict) else app
 
 
 def check(path: Path | str) -> tuple[Problem, ...]:
-    """Find everything that is wrong in an app file, warnings too, from its top to its end; never raises."""
+    """Return all errors and warnings of an app file in its order; never raises."""
     path = Path(path)
     text = _text(path)
     if isinstance(text, Problem):
@@ -90,12 +90,12 @@ def check(path: Path | str) -> tuple[Problem, ...]:
 
 
 def with_reply(app: App, reply: ReplyMode) -> App:
-    """The same app with another reply mode, written into its source so that a store can bring it back.
+    """Return the app with another reply mode, which is written into its source.
 
     Raises:
-        ConfigError: the front matter is written so that only a person can change it.
+        ConfigError: the front matter cannot be edited automatically.
     """
-    parts = divide(app.source.source, Problems())
+    parts = split_file(app.source.source, Problems())
     tree = parse_yaml(parts.front.text, Problems().error, parts.front.line) if parts.front else None
     if parts.front is None or not isinstance(tree, Table):
         raise ConfigError(f"the app {app.name!r} has no front matter to write `reply` into")
@@ -112,8 +112,8 @@ def with_reply(app: App, reply: ReplyMode) -> App:
     return made.with_params(app.values) if app.values else made
 
 
-def shown(path: Path | str) -> str:
-    """A path on one line, whatever bytes it has."""
+def printable_path(path: Path | str) -> str:
+    """Return a path on one line, unprintable bytes as escapes."""
     text = str(path).encode("utf-8", "backslashreplace").decode()
     return re.sub(r"[^\x20-\x7e]", lambda sign: sign[0] if sign[0].isprintable() else ascii(sign[0])[1:-1], text)
 
@@ -123,30 +123,26 @@ def _stem(path: Path) -> str:
 
 
 def _text(path: Path) -> str | Problem:
-    """The text of a file, or why there is none."""
+    """Return the text of a file, or the problem that prevents it."""
     try:
         mode = path.stat().st_mode
         if S_ISDIR(mode):
-            return Problem(0, 1, "this is a folder", "name a file that ends with .md")
+            return Problem(0, 1, "is a folder", "name a file that ends with .md")
         if not S_ISREG(mode):
-            return Problem(0, 1, "this is no regular file", "name a file that ends with .md")
+            return Problem(0, 1, "is not a regular file", "name a file that ends with .md")
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        return Problem(
-            0, 1, "there is no such file", "`taiwa apps list` shows the apps, `taiwa apps new NAME` begins one"
-        )
+        return Problem(0, 1, "file not found", "`taiwa apps list` prints the apps, `taiwa apps new NAME` creates one")
     except OSError as error:
-        return Problem(0, 1, f"the file cannot be read ({error.strerror})", "check its name and its permissions")
+        return Problem(0, 1, f"cannot read the file ({error.strerror})", "check its permissions")
     except ValueError:
-        return Problem(0, 1, "this cannot be the name of a file", "take out what cannot be printed")
-    if len(data) > MOST_BYTES:
-        return Problem(
-            0, 1, f"the file has more than {MOST_BYTES} bytes", "an app is instructions, not a collection of texts"
-        )
+        return Problem(0, 1, "invalid file name", "remove characters that cannot be printed")
+    if len(data) > MAX_BYTES:
+        return Problem(0, 1, f"the file has more than {MAX_BYTES} bytes", "move documents to an index")
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        return Problem(line, 1, "there is a zero byte, so this is no text", "save the file as text in UTF-8")
+        return Problem(line, 1, "the file contains a zero byte", "save the file as UTF-8 text")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -158,7 +154,7 @@ def _text(path: Path) -> str | Problem:
 BUILT_IN = Path(__file__).with_name("builtin")
 
 HANDBOOK = Path(__file__).with_name("handbook")
-"""Documents of a made-up company, to look things up in where nobody has indexed anything."""
+"""Documents of a fictional company, searched if no index is named."""
 
 TEMPLATE = Path(__file__).with_name("template.md")
 
@@ -167,24 +163,24 @@ Origin = Literal["yours", "built-in"]
 
 @dataclass(frozen=True, slots=True)
 class AppListing:
-    """An app as a list shows it; `fault` says why it cannot be opened, or is empty."""
+    """An entry of the list of apps; `problem` is the error of an app that cannot be opened."""
 
     name: str
     about: str
     origin: Origin
     path: Path
-    fault: str = ""
+    problem: str = ""
 
 
-def own_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """The folder of the user's own apps: `$TAIWA_APPS`, or `apps` beside the config file."""
+def user_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of the user's apps: `$TAIWA_APPS`, or `apps` beside the config file."""
     environ = os.environ if environ is None else environ
     named = environ.get("TAIWA_APPS")
     return _expanded(named).absolute() if named else config_path(environ).parent / "apps"
 
 
 def apps(environ: Mapping[str, str] | None = None) -> tuple[AppListing, ...]:
-    """List all apps by name; one of the user's own hides a built-in one of the same name."""
+    """List all apps by name; one of the user hides a built-in one of the same name."""
     found: dict[str, AppListing] = {}
     for origin, path in _files(environ):
         if path.stem not in found:
@@ -193,19 +189,19 @@ def apps(environ: Mapping[str, str] | None = None) -> tuple[AppListing, ...]:
 
 
 def load_app(name: str, environ: Mapping[str, str] | None = None) -> App:
-    """Read an app by its name or its path; its parameters are still to be filled in.
+    """Load an app by its name or path, without values of its parameters.
 
     Raises:
-        ConfigError: there is none, or it has a fault.
+        ConfigError: the app was not found or has an error.
     """
     return load(find_path(name, environ))
 
 
 def find_path(name: str, environ: Mapping[str, str] | None = None) -> Path:
-    """The file of an app; a name with a `/` in it or with `.md` at its end is a path.
+    """Return the path of an app; a name that contains `/` or ends with `.md` is a path.
 
     Raises:
-        ConfigError: no app has that name.
+        ConfigError: the app was not found.
     """
     if "/" in name or os.sep in name or name.endswith(".md"):
         return _expanded(name)
@@ -214,17 +210,17 @@ def find_path(name: str, environ: Mapping[str, str] | None = None) -> Path:
         if path.stem == name:
             return path
     names = tuple(dict.fromkeys(path.stem for _, path in files))
-    raise ConfigError(f"there is no app {quoted(name)}; {suggest(name, names, 'apps')}")
+    raise ConfigError(f"app {quoted(name)} not found; {suggest(name, names, 'apps')}")
 
 
 def new(path: Path, name: str) -> Path:
-    """Write a commented app to begin with; an existing file is never touched.
+    """Create an app file from the commented template; an existing file is never changed.
 
     Raises:
-        ConfigError: the name cannot be one, or the file cannot be written.
+        ConfigError: the name is not valid, or the file exists or cannot be written.
     """
     if not APP_NAME.fullmatch(name):
-        raise ConfigError(f"{quoted(name)} cannot be the name of an app; take letters, digits, `-`, `_` and `.`")
+        raise ConfigError(f"{quoted(name)} is not a valid app name; use letters, digits, `-`, `_` and `.`")
     text = TEMPLATE.read_text(encoding="utf-8").replace("NAME", name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -232,21 +228,25 @@ def new(path: Path, name: str) -> Path:
             file.write(text)
     except OSError as error:
         if path.is_symlink() or path.exists():
-            raise ConfigError(f"{shown(path)} is there already; choose another name, or edit that file") from None
-        raise ConfigError(f"{shown(path)}: cannot be written ({error.strerror}); choose another place") from None
+            raise ConfigError(
+                f"{printable_path(path)} already exists; choose another name, or edit that file"
+            ) from None
+        raise ConfigError(
+            f"{printable_path(path)}: cannot be written ({error.strerror}); choose another place"
+        ) from None
     return path
 
 
 def _expanded(text: str) -> Path:
     try:
         return Path(text).expanduser()
-    except RuntimeError:  # `~somebody` who is not there: then it is the name of a file
+    except RuntimeError:  # the user of `~user` is unknown: it is the name of a file
         return Path(text)
 
 
 def _files(environ: Mapping[str, str] | None) -> list[tuple[Origin, Path]]:
-    """Every app file, the user's own first."""
-    places: tuple[tuple[Origin, Path], ...] = (("yours", own_folder(environ)), ("built-in", BUILT_IN))
+    """Return all app files, those of the user first."""
+    places: tuple[tuple[Origin, Path], ...] = (("yours", user_folder(environ)), ("built-in", BUILT_IN))
     return [(origin, path) for origin, folder in places for path in _in(folder)]
 
 
@@ -254,7 +254,7 @@ def _in(folder: Path) -> list[Path]:
     try:
         return sorted(path for path in folder.iterdir() if path.suffix == ".md" and not path.name.startswith("."))
     except OSError:
-        return []  # no folder is no app; a path given by hand still gets its error
+        return []  # a missing folder contains no apps; an explicit path is still an error
 
 
 def _listed(origin: Origin, path: Path) -> AppListing:
@@ -265,27 +265,27 @@ def _listed(origin: Origin, path: Path) -> AppListing:
 
 
 def convert_params(app: App, texts: Mapping[str, str]) -> dict[str, Json]:
-    """Read the values of parameters that came as `-p NAME=VALUE`.
+    """Convert the values of parameters from text.
 
     Raises:
-        InputError: the app has no such parameter, or the text is no value of its type.
+        InputError: the app does not have the parameter, or the text is not a value of its type.
     """
     known = {param.name: param for param in app.params}
     for name in texts:
         if name not in known:
-            mend = suggest(name, tuple(known), "parameters")
-            raise InputError(f"the app {app.name!r} has no parameter {quoted(name)}; {mend}")
+            hint = suggest(name, tuple(known), "parameters")
+            raise InputError(f"the app {app.name!r} has no parameter {quoted(name)}; {hint}")
     return {name: convert_param(known[name], text) for name, text in texts.items()}
 
 
 def convert_param(param: Param, text: str) -> Json:
-    """Read one value: as it stands where the type takes a text, else as YAML (`3`, `true`, `[en, ja]`, JSON too).
+    """Convert one value: unchanged if the type accepts a text, else from YAML (`3`, `true`, `[en, ja]`) or JSON.
 
     >>> convert_param(Param("n", "int(1..)"), "3"), convert_param(Param("to", "list[str]"), "[en, ja]")
     (3, ['en', 'ja'])
 
     Raises:
-        InputError: the text is no value of the parameter's type.
+        InputError: the text is not a value of the parameter's type.
     """
     try:
         return fit_params(param, text)

@@ -1,15 +1,16 @@
-"""Worked examples in YAML, JSONL and MultiTool-CoT transcripts."""
+"""Worked examples: read them from YAML, JSONL and MultiTool-CoT transcripts, and check them against the tools."""
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
-from taiwa.apps.catalog import shown
-from taiwa.apps.problems import Problem, Problems, bounded, quoted, suggest
+from taiwa.apps.catalog import printable_path
+from taiwa.apps.problems import Problem, Problems, quoted, read_bounded, suggest
 from taiwa.flows.solve.examples import ExampleCall, ResultOf, WorkedExample, literal, steps
 from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.tool_call_formats import CallText, Inline, ResultText, ScanEvent, ToolCallFormat, decode
@@ -18,14 +19,22 @@ from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.runtime import Tool
 from taiwa.yamlfile import Entry, Items, Location, Scalar, Table, Tree, parse_yaml, to_json
 
-__all__ = ["built_in", "differing", "read_shots", "read_transcripts", "results", "told_shot", "usable"]
+__all__ = [
+    "built_in_examples",
+    "example_to_json",
+    "read_shots",
+    "read_transcripts",
+    "results",
+    "usable",
+    "wrong_results",
+]
 
 
 REASONING = Path(__file__).with_name("worked") / "reasoning.yaml"
 
-MOST_BYTES = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 
-MOST_SHOTS = 1_000
+MAX_SHOTS = 1_000
 
 KEYS = ("id", "kind", "question", "parts", "answer")
 
@@ -39,21 +48,21 @@ Given: TypeAlias = "dict[str, Json]"
 
 
 @cache
-def built_in() -> tuple[WorkedExample, ...]:
-    """The worked examples that come along: substances, reactions and everyday quantities."""
+def built_in_examples() -> tuple[WorkedExample, ...]:
+    """Return the built-in worked examples: substances, reactions and everyday quantities."""
     return _from_yaml(REASONING.read_text(encoding="utf-8"), REASONING.name)
 
 
 def read_shots(path: Path | str) -> tuple[WorkedExample, ...]:
-    """Read a file of worked examples: `.yaml` or `.jsonl` in our own form, any other as a text of `Q:` and `A:`.
+    """Read a file of worked examples: `.yaml` or `.jsonl`, any other as a text of `Q:` and `A:`.
 
     Raises:
-        InputError: it cannot be read or has a fault: `path:line: what; mend`.
+        InputError: it cannot be read or has an error: `path:line: message; hint`.
     """
     path = Path(path)
-    where = shown(path)
-    _, text = bounded(
-        path, MOST_BYTES, f"has more than {MOST_BYTES:,} bytes: no worked examples for one prompt", where=where
+    where = printable_path(path)
+    _, text = read_bounded(
+        path, MAX_BYTES, f"has more than {MAX_BYTES:,} bytes; worked examples are for one prompt", where=where
     )
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if path.suffix.lower() in YAML:
@@ -64,8 +73,8 @@ def read_shots(path: Path | str) -> tuple[WorkedExample, ...]:
     return read_transcripts(text, where)
 
 
-def told_shot(worked: WorkedExample) -> Given:
-    """A worked example as a line of a `.jsonl` file."""
+def example_to_json(worked: WorkedExample) -> Given:
+    """Return a worked example as the object of a line of a `.jsonl` file."""
     parts: list[Json] = []
     for part in worked.parts:
         if isinstance(part, str):
@@ -77,16 +86,16 @@ def told_shot(worked: WorkedExample) -> Given:
 
 
 def results(tools: Iterable[Tool], protocol: ToolCallFormat) -> ResultOf:
-    """What these tools give, each input asked for once.
+    """Return a function that calls the tools, once for each input.
 
-    The function raises ToolError where a tool refuses, and InputError where there is no such tool.
+    It raises ToolError if a tool fails, and InputError if the tool is unknown.
     """
     known = {tool.spec.name: tool for tool in tools}
     seen: dict[tuple[str, str], str] = {}
 
     def result_of(name: str, text: str) -> str:
         if name not in known:
-            raise InputError(f"a worked example calls the tool {name!r}; there are {', '.join(known) or 'none'}")
+            raise InputError(f"unknown tool {name!r} in a worked example; tools: {', '.join(known) or 'none'}")
         if (name, text) not in seen:
             tool = known[name]
             seen[name, text] = tool.call(protocol.arguments(tool.spec, text)).text
@@ -96,29 +105,26 @@ def results(tools: Iterable[Tool], protocol: ToolCallFormat) -> ResultOf:
 
 
 def usable(examples: Iterable[WorkedExample], result_of: ResultOf) -> tuple[WorkedExample, ...]:
-    """Those examples that can be worked out: their tools are there, set up, and take every input."""
-    return tuple(worked for worked in examples if _works(worked, result_of))
-
-
-def _works(worked: WorkedExample, result_of: ResultOf) -> bool:
-    try:
-        steps(worked, result_of)
-    except (InputError, ToolError, ConfigError):
-        return False
-    return True
+    """Return the examples whose tools exist, are configured and accept every input."""
+    found: list[WorkedExample] = []
+    for worked in examples:
+        with suppress(InputError, ToolError, ConfigError):
+            steps(worked, result_of)
+            found.append(worked)
+    return tuple(found)
 
 
 def _from_yaml(text: str, where: str) -> tuple[WorkedExample, ...]:
-    faults = Problems()
-    tree = parse_yaml(text, faults.error)
+    problems = Problems()
+    tree = parse_yaml(text, problems.error)
     if tree is not None and not isinstance(tree, Items):
-        faults.error(tree.at, "this is no list of examples", "begin each with `- question: …`")
+        problems.error(tree.at, "the file is not a list of examples", "begin each with `- question: …`")
     items = tree.items if isinstance(tree, Items) else ()
-    return _finished([_Reading(item, number, faults) for number, item in enumerate(items, 1)], faults, where)
+    return _finished([_Reading(item, number, problems) for number, item in enumerate(items, 1)], problems, where)
 
 
 def _from_lines(text: str, where: str) -> tuple[WorkedExample, ...]:
-    faults = Problems()
+    problems = Problems()
     found: list[_Reading] = []
     for line, written in enumerate(text.split("\n"), 1):
         if not written.strip():
@@ -126,43 +132,43 @@ def _from_lines(text: str, where: str) -> tuple[WorkedExample, ...]:
         try:
             data = json.loads(written)
         except (ValueError, RecursionError) as error:
-            faults.error(Location(line), f"not JSON: {error}", "write one object on each line")
+            problems.error(Location(line), f"not JSON: {error}", "write one object on each line")
             continue
-        found.append(_Reading(_tree(data, Location(line)), line, faults, exact=True))
-    return _finished(found, faults, where)
+        found.append(_Reading(_tree(data, Location(line)), line, problems, exact=True))
+    return _finished(found, problems, where)
 
 
-def _finished(found: "list[_Reading]", faults: Problems, where: str) -> tuple[WorkedExample, ...]:
+def _finished(found: "list[_Reading]", problems: Problems, where: str) -> tuple[WorkedExample, ...]:
     made: dict[str, WorkedExample] = {}
-    for reading in found[:MOST_SHOTS]:
+    for reading in found[:MAX_SHOTS]:
         worked = reading.worked()
         if worked is not None and worked.id in made:
-            faults.error(reading.at, f"the id {quoted(worked.id)} is there twice", "name each example once")
+            problems.error(reading.at, f"the id {quoted(worked.id)} occurs twice", "use each id once")
         elif worked is not None:
             made[worked.id] = worked
-    if len(found) > MOST_SHOTS:
-        faults.error(found[MOST_SHOTS].at, f"more than {MOST_SHOTS:,} examples", "keep the best")
-    if not found and not faults.found:
-        faults.error(Location(0), "there is no worked example in it")
-    if faults.found:
-        raise InputError(faults.sorted()[0].told(where))
+    if len(found) > MAX_SHOTS:
+        problems.error(found[MAX_SHOTS].at, f"more than {MAX_SHOTS:,} examples", "keep the best")
+    if not found and not problems.found:
+        problems.error(Location(0), "the file has no worked example")
+    if problems.found:
+        raise InputError(problems.sorted()[0].format(where))
     return tuple(made.values())
 
 
 class _Reading:
-    """One example of a file. In `exact` parts the line ends are written out; otherwise each part is a line."""
+    """One example of a file. `exact` parts contain their line ends; otherwise each part is a line."""
 
-    def __init__(self, tree: Tree, number: int, faults: Problems, *, exact: bool = False) -> None:
+    def __init__(self, tree: Tree, number: int, problems: Problems, *, exact: bool = False) -> None:
         self.at = tree.at
         self._tree = tree
         self._number = number
-        self._faults = faults
+        self._faults = problems
         self._exact = exact
 
     def worked(self) -> WorkedExample | None:
-        """The example, or None where something is wrong with it."""
+        """Return the example, or None if it has a problem."""
         if not isinstance(self._tree, Table):
-            self._faults.error(self.at, "an example is a table", f"its keys are {', '.join(KEYS)}")
+            self._faults.error(self.at, "an example must be a table", f"its keys are {', '.join(KEYS)}")
             return None
         for entry in self._tree.entries:
             if entry.key not in KEYS:
@@ -179,7 +185,7 @@ class _Reading:
         if entry is None or not isinstance(entry.value, Scalar) or entry.value.value is None:
             if needed or entry is not None:
                 at = self.at if entry is None else entry.at
-                self._faults.error(at, f"an example needs a {key}" if entry is None else f"{key} is a text")
+                self._faults.error(at, f"the example has no {key}" if entry is None else f"{key} is a text")
             return ""
         return entry.value.text
 
@@ -187,9 +193,7 @@ class _Reading:
         entry = self._tree.get("parts") if isinstance(self._tree, Table) else None
         if entry is None or not isinstance(entry.value, Items) or not entry.value.items:
             at = self.at if entry is None else entry.at
-            self._faults.error(
-                at, "an example needs parts", "list its lines; a call is written as `- calculator: 1 + 1`"
-            )
+            self._faults.error(at, "the example has no parts", "list its lines; write a call as `- calculator: 1 + 1`")
             return ()
         parts = tuple(part for item in entry.value.items if (part := self._part(item)) is not None)
         return parts if self._exact else _in_lines(parts)
@@ -203,21 +207,21 @@ class _Reading:
         result = "" if recorded is None else _plain(recorded)
         given = _plain(calls[0]) if len(calls) == 1 else None
         if given is None or result is None:
-            mend = "one that holds `: ` stands in quotes; a call is written as `calculator: 1 + 1`"
-            self._faults.error(item.at, "a part is a line of text, or one call", mend)
+            hint = "quote a line that contains `: `; write a call as `calculator: 1 + 1`"
+            self._faults.error(item.at, "a part must be a line of text or one call", hint)
             return None
         return ExampleCall(calls[0].key, given, result)
 
 
 def _plain(entry: Entry) -> str | None:
-    """An input as the text that a call holds: words as they are, several arguments as a JSON object."""
+    """Return an input as the text of a call: a scalar as written, several arguments as a JSON object."""
     if isinstance(entry.value, Scalar):
         return None if entry.value.value is None else entry.value.text
     return canonical(to_json(entry.value)).decode() if isinstance(entry.value, Table) else None
 
 
 def _in_lines(parts: tuple[str | ExampleCall, ...]) -> tuple[str | ExampleCall, ...]:
-    """Put the line ends between parts of which each is a line of its own; they belong to the words beside a call."""
+    """Insert the line ends between parts that are lines; they belong to the text beside a call."""
     made: list[str | ExampleCall] = []
     for part in parts:
         if made and isinstance(part, str):
@@ -255,7 +259,7 @@ NAMES = tuple(name for _, name in Inline().aliases)
 
 @dataclass(slots=True)
 class _Block:
-    """A question with its answer, and their lines in the file."""
+    """A question with its answer, and their line numbers."""
 
     line: int
     question: list[str] = field(default_factory=list[str])
@@ -264,28 +268,28 @@ class _Block:
 
 
 def read_transcripts(text: str, where: str) -> tuple[WorkedExample, ...]:
-    """Read a text of questions and answers; each example is called by the line of its question.
+    """Read a text of questions and answers; the id of an example is the line of its question.
 
-    A last question whose answer is empty is where a prompt puts its own, and is left out.
+    A last question with an empty answer is omitted: a prompt ends with it.
 
     Raises:
-        InputError: a question or an answer is missing, or a call is not closed: `where:line: what; mend`.
+        InputError: a question or an answer is missing, or a call is not closed: `where:line: message; hint`.
     """
     blocks = list(_blocks(text, where))
     if blocks and not _joined(blocks[-1].answer):
         blocks.pop()
     made = tuple(_worked(block, where) for block in blocks)
     if not made:
-        raise InputError(f"{where}: there is no worked example in it; write `Q: …` and below it `A: …`")
+        raise InputError(f"{where}: the file has no worked example; write `Q: …` and below it `A: …`")
     return made
 
 
-def differing(
+def wrong_results(
     examples: Iterable[WorkedExample], result_of: ResultOf
 ) -> Iterator[tuple[WorkedExample, ExampleCall, str]]:
-    """Find recorded results that are not what the tools give, with that; half a hundredth more or less is the same.
+    """Yield the recorded results that differ from those of the tools by more than 0.5 %, with the results of the tools.
 
-    An example that contradicts its tool teaches a model not to trust it.
+    An example that contradicts its tool teaches a model not to trust the tool.
     """
     for worked in examples:
         for part in worked.parts:
@@ -308,7 +312,7 @@ def _blocks(text: str, where: str) -> Iterator[_Block]:
             block = _Block(number, [line[found.end() :].removeprefix(" ")])
         elif found := ANSWER.match(line):
             if block is None or block.answered:
-                raise _fault(where, number, "an answer without its question", "begin the question with `Q:`")
+                raise _fault(where, number, "an answer without a question", "begin the question with `Q:`")
             block.answered = number
             block.answer.append(line[found.end() :].removeprefix(" "))
         elif block is not None:
@@ -319,13 +323,13 @@ def _blocks(text: str, where: str) -> Iterator[_Block]:
 
 def _checked(block: _Block, where: str, *, last: bool = False) -> _Block:
     if not _joined(block.question):
-        raise _fault(where, block.line, "an empty question", "write it behind `Q:`")
+        raise _fault(where, block.line, "an empty question", "write it after `Q:`")
     if not _joined(block.answer) and not last:
-        raise _fault(where, block.line, "a question without its answer", "write the answer below it, behind `A:`")
+        raise _fault(where, block.line, "a question without an answer", "write the answer below it, after `A:`")
     for number, line in enumerate(block.answer, block.answered):
         if found := OPENED.search(line):
             words = quoted(line[found.start() :])
-            raise _fault(where, number, f"a call that is not closed: {words}", "write it as << Calculator >>")
+            raise _fault(where, number, f"a call is not closed: {words}", "write it as << Calculator >>")
     return block
 
 
@@ -333,12 +337,12 @@ def _worked(block: _Block, where: str) -> WorkedExample:
     text = _joined(block.answer)
     parts = _parts(decode(text, Inline(), NAMES))
     if not any(isinstance(part, str) and part.strip() for part in parts):
-        raise _fault(where, block.answered, "an answer without a word", "end it with a line that states the number")
+        raise _fault(where, block.answered, "an answer without text", "end it with a line that states the number")
     return WorkedExample(str(block.line), "", _joined(block.question), parts, last_number(text), Inline().name, text)
 
 
 def _parts(events: Iterable[ScanEvent]) -> tuple[str | ExampleCall, ...]:
-    """Words and calls: the input of a call is taken out of the words before it, its result of those behind."""
+    """Return text and calls; the input of a call is removed from the text before it, its result from the text after it."""
     parts: list[str | ExampleCall] = []
     for event in events:
         last = parts[-1] if parts else ""
@@ -367,7 +371,7 @@ def _with_result(step: str | ExampleCall, text: str) -> list[str | ExampleCall]:
 
 
 def _without(words: str, given: str) -> str:
-    """Words without the input that ends them: on the last line, or as the last two lines."""
+    """Remove the input from the end of a text: on the last line, or as the last two lines."""
     head, newline, line = words.rstrip("\n").rpartition("\n")
     at = line.rfind(given)
     if given and at >= 0 and BEHIND.match(line, at + len(given)):
@@ -383,7 +387,7 @@ def _joined(lines: list[str]) -> str:
 
 
 def _agree(recorded: str, given: str) -> bool:
-    """Whether two results say the same; the terms of an equation may stand in any order."""
+    """Whether two results are the same; the terms of an equation may be in any order."""
     one, other = (sorted(re.findall(r"[^\s+,→⟶>-]+|-(?=\d)[^\s,]+", text)) for text in (recorded, given))
     return len(one) == len(other) and all(_close(*pair) for pair in zip(one, other, strict=True))
 
@@ -395,5 +399,5 @@ def _close(one: str, other: str) -> bool:
         return one == other
 
 
-def _fault(where: str, line: int, message: str, mend: str) -> InputError:
-    return InputError(Problem(line, 1, message, mend).told(where))
+def _fault(where: str, line: int, message: str, hint: str) -> InputError:
+    return InputError(Problem(line, 1, message, hint).format(where))

@@ -1,16 +1,16 @@
-"""App file → `App` with its problems."""
+"""Parse an app file into an `App` and its problems."""
 
 import re
 from dataclasses import dataclass
 
-from taiwa.apps.front_matter import ASKED, Front, Keys, read_front
+from taiwa.apps.front_matter import ASK_PARAMS, Front, Keys, read_front
 from taiwa.apps.problems import Problem, Problems, quoted, suggest
 from taiwa.conversation.app import PLACEHOLDER, App, AppSource, Example
 from taiwa.conversation.state import StateField, delta_output_type
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.yamlfile import Location, Table, parse_yaml, to_json
 
-__all__ = ["MOST_FRONT_CHARS", "Block", "divide", "read_app"]
+__all__ = ["MAX_FRONT_CHARS", "Block", "read_app", "split_file"]
 
 
 RULE = re.compile(r"---[ \t]*")
@@ -24,7 +24,7 @@ FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})[ \t]*(.*)")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some lines of a file; `line` is the number of the first."""
+    """Lines of a file; `line` is the number of the first."""
 
     text: str
     line: int
@@ -32,7 +32,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of an app file; without front matter `front` is None."""
+    """The parts of an app file; `front` is None if the front matter is missing."""
 
     front: Block | None
     body: Block
@@ -40,27 +40,27 @@ class Parts:
     examples: tuple[Block, ...] = ()
 
 
-def divide(text: str, faults: Problems) -> Parts:
-    """Cut a file, whose line ends are all `\\n`, into its parts."""
+def split_file(text: str, problems: Problems) -> Parts:
+    """Split a file with the line ends `\\n` into its parts."""
     lines = text.split("\n")
     if not RULE.fullmatch(lines[0]):
-        faults.error(
-            Location(1), "no front matter", "begin the file with a line `---`, then `taiwa: 1`, then a line `---`"
+        problems.error(
+            Location(1), "the front matter is missing", "begin the file with the lines `---`, `taiwa: 1` and `---`"
         )
         return Parts(None, Block(text, 1))
     close = next((at for at, line in enumerate(lines) if at and RULE.fullmatch(line)), None)
     if close is None:
-        faults.error(Location(1), "the front matter is not closed", "end it with a line `---`")
+        problems.error(Location(1), "the front matter is not closed", "end it with a line `---`")
         return Parts(None, Block("", len(lines)))
     front = Block("\n".join(lines[1:close]), 2)
-    blocks = _blocks(lines, close + 1, faults)
+    blocks = _blocks(lines, close + 1, problems)
     summaries = tuple(block for kind, block in blocks if kind == "summary")
     examples = tuple(block for kind, block in blocks if kind == "example")
     return Parts(front, blocks[0][1], summaries, examples)
 
 
-def _blocks(lines: list[str], start: int, faults: Problems) -> list[tuple[str, Block]]:
-    """The parts below the front matter, the instructions first, each with its kind."""
+def _blocks(lines: list[str], start: int, problems: Problems) -> list[tuple[str, Block]]:
+    """Return the parts below the front matter with their kinds, the instructions first."""
     cuts = [(start, "")]
     fence, opened = "", 0
     for at in range(start, len(lines)):
@@ -74,19 +74,21 @@ def _blocks(lines: list[str], start: int, faults: Problems) -> list[tuple[str, B
             cuts.append((at + 1, heading[1]))
         elif NEAR_HEADING.fullmatch(line) and cuts[-1][1] != "example":
             word = line.strip(" \t#:").lower()
-            faults.warn(
+            problems.warn(
                 Location(at + 1),
-                f"the line {line.strip()!r} stays part of the text above",
+                f"the line {line.strip()!r} is part of the text above",
                 f"to begin a part, write `## {word}`",
             )
     if fence:
-        faults.warn(Location(opened + 1), "this code fence is never closed, so no heading below it counts", "close it")
+        problems.warn(
+            Location(opened + 1), "the code fence is not closed, so headings below it are ignored", "close it"
+        )
     ends = [at - 1 for at, _ in cuts[1:]] + [len(lines)]
     return [(kind, Block("\n".join(lines[at:end]), at + 1)) for (at, kind), end in zip(cuts, ends, strict=True)]
 
 
 def _fence(line: str, at: int, fence: str, opened: int) -> tuple[str, int]:
-    """The code fence that is open after a line, and where it was opened."""
+    """Return the code fence that is open after a line, and the line that opened it."""
     found = FENCE.fullmatch(line)
     if not found:
         return fence, opened
@@ -96,49 +98,48 @@ def _fence(line: str, at: int, fence: str, opened: int) -> tuple[str, int]:
     return ("", at) if closes else (fence, opened)
 
 
-MOST_FRONT_CHARS = 64 * 1024
+MAX_FRONT_CHARS = 64 * 1024
 
-MOST_EXAMPLES = 50
+MAX_EXAMPLES = 50
 
 
 def read_app(text: str, name: str) -> tuple[App | None, tuple[Problem, ...]]:
-    """Read an app and all its faults, in the order of the file; with an error among them there is no app.
+    """Return an app and its problems in the order of the file; the app is None if one of them is an error.
 
-    `name` is what the app is called where its file does not say. Line ends are made alike first, so that one app has one
-    hash on every machine.
+    `name` is the default name. Line ends are normalized first, so that an app has the same hash on every machine.
     """
-    faults = Problems()
+    problems = Problems()
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    parts = divide(text, faults)
+    parts = split_file(text, problems)
     if parts.front is None:
-        return None, faults.sorted()
-    if len(parts.front.text) > MOST_FRONT_CHARS:
-        faults.error(
-            Location(1), f"the front matter has more than {MOST_FRONT_CHARS} characters", "move prose below it"
+        return None, problems.sorted()
+    if len(parts.front.text) > MAX_FRONT_CHARS:
+        problems.error(
+            Location(1), f"the front matter has more than {MAX_FRONT_CHARS} characters", "move prose below it"
         )
-        return None, faults.sorted()
-    tree = parse_yaml(parts.front.text, faults.error, parts.front.line)
-    front = read_front(tree, faults)
-    sound = not faults.fatal
+        return None, problems.sorted()
+    tree = parse_yaml(parts.front.text, problems.error, parts.front.line)
+    front = read_front(tree, problems)
+    sound = not problems.fatal
     if not parts.body.text.strip():
-        faults.error(
+        problems.error(
             Location(parts.body.line),
-            "there are no instructions",
-            "write below the front matter what the model is to do",
+            "the instructions are missing",
+            "write them below the front matter",
         )
     if front.name not in ("", name):
         message = (
-            f"the app is named {quoted(front.name)} and its file {quoted(name)}: it is found by the name of its file"
+            f"the app is named {quoted(front.name)} and its file {quoted(name)}: apps are found by the name of the file"
         )
-        faults.warn(front.name_at, message, "name both alike")
+        problems.warn(front.name_location, message, "use the same name for both")
     if tree is not None:
-        _check_placeholders(parts, front, faults)
-    examples = _examples(parts, front.fields, faults, sound)
-    summary_prompt = _summary_prompt(parts, front, faults)
-    if faults.fatal:
-        return None, faults.sorted()
+        _check_placeholders(parts, front, problems)
+    examples = _examples(parts, front.fields, problems, sound)
+    summary_prompt = _summary_prompt(parts, front, problems)
+    if problems.fatal:
+        return None, problems.sorted()
     source = AppSource(front.name or name, text)
-    return _app(source, parts, front, examples, summary_prompt), faults.sorted()
+    return _app(source, parts, front, examples, summary_prompt), problems.sorted()
 
 
 def _app(source: AppSource, parts: Parts, front: Front, examples: tuple[Example, ...], summary_prompt: str) -> App:
@@ -159,8 +160,8 @@ def _app(source: AppSource, parts: Parts, front: Front, examples: tuple[Example,
     )
 
 
-def _check_placeholders(parts: Parts, front: Front, faults: Problems) -> None:
-    """Every placeholder has its parameter, and every parameter its placeholder."""
+def _check_placeholders(parts: Parts, front: Front, problems: Problems) -> None:
+    """Check that every placeholder has a parameter, and every parameter a placeholder."""
     names = tuple(param.name for param in front.params)
     used: set[str] = set()
     for block in (parts.body, *parts.summaries):
@@ -168,82 +169,84 @@ def _check_placeholders(parts: Parts, front: Front, faults: Problems) -> None:
             for found in PLACEHOLDER.finditer(line):
                 used.add(found[1])
                 if found[1] not in names:
-                    near = f", or mend its name: {suggest(found[1], names, 'params')}" if names else ""
+                    near = f", or correct its name: {suggest(found[1], names, 'params')}" if names else ""
                     message = f"the placeholder {quoted(found[0])} has no parameter"
-                    faults.error(
+                    problems.error(
                         Location(block.line + row, found.start() + 1), message, f"add {found[1]} to params{near}"
                     )
-    for name, spot in front.spots.items():
-        if name not in used and name not in (ASKED if front.flow == "ask" else ()):
-            faults.warn(
-                spot, f"the parameter {name} is never used", f"write {{{{{name}}}}} in the instructions, or take it out"
+    for name, spot in front.param_locations.items():
+        if name not in used and name not in (ASK_PARAMS if front.flow == "ask" else ()):
+            problems.warn(
+                spot, f"the parameter {name} is never used", f"write {{{{{name}}}}} in the instructions, or remove it"
             )
 
 
-def _summary_prompt(parts: Parts, front: Front, faults: Problems) -> str:
-    """What a summary of old turns is asked for with."""
+def _summary_prompt(parts: Parts, front: Front, problems: Problems) -> str:
+    """Return the prompt of the summary of old turns."""
     if not parts.summaries:
         return ""
     for extra in parts.summaries[1:]:
-        faults.error(Location(extra.line - 1), "there is a second `## summary`", "keep one")
+        problems.error(Location(extra.line - 1), "`## summary` occurs twice", "keep one")
     first = parts.summaries[0]
     if not first.text.strip():
-        faults.error(
+        problems.error(
             Location(first.line - 1),
-            "there is nothing below `## summary`",
-            "write what a summary must keep, or take it out",
+            "`## summary` is empty",
+            "write what a summary must keep, or remove it",
         )
-    elif not front.window.summarize and not faults.fatal:
-        faults.warn(Location(first.line - 1), "`## summary` is never used", "add `summarize: true` to window, or take it out")
+    elif not front.window.summarize and not problems.fatal:
+        problems.warn(
+            Location(first.line - 1), "`## summary` is never used", "add `summarize: true` to window, or remove it"
+        )
     return first.text.strip()
 
 
-def _examples(parts: Parts, fields: tuple[StateField, ...], faults: Problems, sound: bool) -> tuple[Example, ...]:
-    """The worked turns; deltas are checked only if the front matter is sound."""
-    if len(parts.examples) > MOST_EXAMPLES:
-        faults.error(
-            Location(parts.examples[MOST_EXAMPLES].line - 1), f"more than {MOST_EXAMPLES} examples", "keep the best"
+def _examples(parts: Parts, fields: tuple[StateField, ...], problems: Problems, sound: bool) -> tuple[Example, ...]:
+    """Return the example turns; their deltas are checked if the front matter has no errors."""
+    if len(parts.examples) > MAX_EXAMPLES:
+        problems.error(
+            Location(parts.examples[MAX_EXAMPLES].line - 1), f"more than {MAX_EXAMPLES} examples", "keep the best"
         )
-    return tuple(_example(block, fields, faults, sound) for block in parts.examples[:MOST_EXAMPLES])
+    return tuple(_example(block, fields, problems, sound) for block in parts.examples[:MAX_EXAMPLES])
 
 
-def _example(block: Block, fields: tuple[StateField, ...], faults: Problems, sound: bool) -> Example:
+def _example(block: Block, fields: tuple[StateField, ...], problems: Problems, sound: bool) -> Example:
     heading = Location(block.line - 1)
-    known = len(faults.found)
-    tree = parse_yaml(block.text, faults.error, block.line)
+    known = len(problems.found)
+    tree = parse_yaml(block.text, problems.error, block.line)
     if not isinstance(tree, Table):
-        if len(faults.found) == known:
-            faults.error(
-                heading, "this example is no table", "write `user: …`, `answer: …` and `delta: …` below the heading"
+        if len(problems.found) == known:
+            problems.error(
+                heading, "the example is not a table", "write `user: …`, `answer: …` and `delta: …` below the heading"
             )
         return Example("", "")
-    keys = Keys(tree, ("user", "answer", "delta"), "the example", faults)
+    keys = Keys(tree, ("user", "answer", "delta"), "the example", problems)
     for key in ("user", "answer"):
         if key not in keys:
-            faults.error(heading, f"this example has no `{key}`", f"add `{key}: …`")
+            problems.error(heading, f"the example has no `{key}`", f"add `{key}: …`")
     delta = keys.inner("delta")
     if delta is not None and sound:
-        _check_delta(delta, keys.spot("delta"), fields, faults)
+        _check_delta(delta, keys.location("delta"), fields, problems)
     user, answer = keys.text("user"), keys.text("answer")
     return Example(user.removesuffix("\n"), answer.removesuffix("\n"), None if delta is None else to_json(delta))
 
 
-def _check_delta(delta: Table, at: Location, fields: tuple[StateField, ...], faults: Problems) -> None:
-    """See that a model could have written it."""
+def _check_delta(delta: Table, at: Location, fields: tuple[StateField, ...], problems: Problems) -> None:
+    """Check that a model could write the delta."""
     names = tuple(made.name for made in fields if not made.computed)
     for entry in delta.entries:
         if entry.key not in names:
-            message = f"the model writes no field {quoted(entry.key)}"
-            faults.error(entry.at, message, suggest(entry.key, names, "fields"))
+            message = f"unknown field {quoted(entry.key)}"
+            problems.error(entry.at, message, suggest(entry.key, names, "fields"))
             return
     try:
-        delta_output_type(fields).check(to_json(delta))
+        delta_output_type(fields).validate(to_json(delta))
     except OutputValidationError as error:
         for line in error.diagnostics or (error.message,):
             named = delta.get(line.removeprefix("$.").partition(":")[0].partition(".")[0].partition("[")[0])
             text = " ".join(line.split())
-            faults.error(
+            problems.error(
                 named.at if named else at,
-                f"this delta does not fit the state: {text}",
+                f"the delta does not fit the state: {text}",
                 "change the delta, or the field's type",
             )

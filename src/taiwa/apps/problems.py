@@ -1,4 +1,4 @@
-"""Problem with place and remedy."""
+"""Problems of files that users write: location, message and hint."""
 
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -8,64 +8,64 @@ from typing import Literal
 from taiwa.kernel.errors import InputError
 from taiwa.yamlfile import Location
 
-__all__ = ["Problem", "Problems", "bounded", "quoted", "suggest"]
+__all__ = ["Problem", "Problems", "quoted", "read_bounded", "suggest"]
 
 
-MOST_FAULTS = 200
+MAX_PROBLEMS = 200
 
 SHOWN_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong; an app with a fault of level `error` cannot be opened."""
+    """A problem of a file; an app with a problem of level `error` cannot be opened."""
 
     line: int
     column: int
     message: str
-    mend: str = ""
+    hint: str = ""
     level: Literal["error", "warning"] = "error"
 
-    def told(self, where: str) -> str:
-        """Say it on one line.
+    def format(self, where: str) -> str:
+        """Return the problem as one line.
 
-        >>> Problem(3, 1, "unknown key 'stat'", "did you mean 'state'?").told("a.md")
+        >>> Problem(3, 1, "unknown key 'stat'", "did you mean 'state'?").format("a.md")
         "a.md:3: unknown key 'stat'; did you mean 'state'?"
         """
         place = f"{where}:{self.line}" if self.line else where
-        return f"{place}: {self.message}{self.mend and f'; {self.mend}'}"
+        return f"{place}: {self.message}{self.hint and f'; {self.hint}'}"
 
 
 @dataclass(slots=True)
 class Problems:
-    """Collects the faults of one file."""
+    """The problems of one file."""
 
     found: list[Problem] = field(default_factory=list[Problem])
 
-    def error(self, at: Location, message: str, mend: str = "") -> None:
-        """Note something that keeps the app from being opened."""
-        self._add(Problem(at.line, at.column, message, mend))
+    def error(self, at: Location, message: str, hint: str = "") -> None:
+        """Add a problem that prevents opening."""
+        self._add(Problem(at.line, at.column, message, hint))
 
-    def warn(self, at: Location, message: str, mend: str = "") -> None:
-        """Note something that is probably a slip."""
-        self._add(Problem(at.line, at.column, message, mend, "warning"))
+    def warn(self, at: Location, message: str, hint: str = "") -> None:
+        """Add a probable mistake."""
+        self._add(Problem(at.line, at.column, message, hint, "warning"))
 
-    def _add(self, fault: Problem) -> None:
-        if len(self.found) < MOST_FAULTS and fault not in self.found:
-            self.found.append(fault)
+    def _add(self, problem: Problem) -> None:
+        if len(self.found) < MAX_PROBLEMS and problem not in self.found:
+            self.found.append(problem)
 
     @property
     def fatal(self) -> bool:
-        """Whether any is an error."""
-        return any(fault.level == "error" for fault in self.found)
+        """Whether one of them is an error."""
+        return any(problem.level == "error" for problem in self.found)
 
     def sorted(self) -> tuple[Problem, ...]:
-        """All of them from the top of the file to its end."""
-        return tuple(sorted(self.found, key=lambda fault: (fault.line, fault.column)))
+        """Return them in the order of the file."""
+        return tuple(sorted(self.found, key=lambda problem: (problem.line, problem.column)))
 
 
 def suggest(word: str, names: tuple[str, ...], kind: str) -> str:
-    """Name the nearest of some names, or all of them.
+    """Suggest the most similar name, or list all names.
 
     >>> suggest("stat", ("state", "keep"), "keys"), suggest("zzz", ("state", "keep"), "keys")
     ("did you mean 'state'?", 'the keys are state, keep')
@@ -77,15 +77,15 @@ def suggest(word: str, names: tuple[str, ...], kind: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Show somebody's text on one line, cut to a readable length."""
+    """Quote a text on one line, shortened."""
     return repr(text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…")
 
 
-def bounded(path: Path, most: int, too_large: str, *, where: str = "") -> tuple[bytes, str]:
-    """Read the bytes of a UTF-8 file, and the text that they are; `where` is what errors call it, if not by its path.
+def read_bounded(path: Path, most: int, too_large: str, *, where: str = "") -> tuple[bytes, str]:
+    """Return the bytes and the text of a UTF-8 file; `where` names it in errors instead of its path.
 
     Raises:
-        InputError: it cannot be read, is not UTF-8, or has more than `most` bytes, of which `too_large` speaks.
+        InputError: it cannot be read, is not UTF-8, or has more than `most` bytes (`too_large` is that message).
     """
     where = where or str(path)
     try:

@@ -1,4 +1,4 @@
-"""Answers as claims with citations checked word for word."""
+"""Answers as claims with citations. `check_answer` looks up each quotation of a model word for word (`check_citations`)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,17 +20,17 @@ __all__ = [
     "Quotation",
     "Statement",
     "answer_with_citations",
-    "checked",
-    "citation",
-    "cite_request",
+    "check_answer",
+    "make_citation",
+    "request_messages",
 ]
 
 
 @value(tag="citation")
 class Citation:
-    """Words that stand in a source from the character offset `start` to `end`.
+    """The words of a source from the character offset `start` to `end`.
 
-    `number` is how the answer refers to the passage; `passage` names it for good, whatever it is listed under.
+    `number` refers to the passage within the answer; `passage` is its permanent key.
     """
 
     number: int
@@ -43,8 +43,8 @@ class Citation:
     page: int = 0
 
 
-def citation(passage: Passage, start: int, end: int, number: int) -> Citation:
-    """Cite a part of a passage; the offsets are within it."""
+def make_citation(passage: Passage, start: int, end: int, number: int) -> Citation:
+    """Cite a part of a passage; the offsets `start` and `end` are within it."""
     begin = passage.start + start
     return Citation(
         number, passage_key(passage), passage.source, passage.text[start:end], begin, passage.start + end,
@@ -54,24 +54,24 @@ def citation(passage: Passage, start: int, end: int, number: int) -> Citation:
 
 @value(tag="claim")
 class Claim:
-    """One statement of an answer; without a citation nothing in the passages carries it."""
+    """One statement of an answer; without citations no passage supports it."""
 
     text: str
     citations: tuple[Citation, ...] = ()
 
     @property
     def supported(self) -> bool:
-        """Whether words of a passage carry it."""
+        """Whether words of a passage support it."""
         return bool(self.citations)
 
 
 @value(tag="answer")
 class Answer:
-    """What the documents say on a question.
+    """An answer from documents.
 
-    `documented` says whether they answer it at all; where they do not, `missing` may say what was not there. `source` says who
-    worded the claims: a model (`generated`), or the passages themselves (`extractive`). `refused` counts references that led nowhere: to a number that no
-    passage has, or to words that do not stand there.
+    `documented` is false if they do not answer the question; then `missing` may name what they lack. `source`: a model worded the
+    claims (`generated`), or they are sentences of the passages (`extractive`). `refused` counts quotations with the number of no
+    passage, or with words that the passage does not contain.
     """
 
     query: str
@@ -84,18 +84,18 @@ class Answer:
 
     @property
     def sources(self) -> tuple[Citation, ...]:
-        """One citation for each passage that is cited, by their numbers."""
+        """The first citation of each cited passage, by number."""
         first = {each.number: each for each in reversed(self.citations)}
         return tuple(first[number] for number in sorted(first))
 
     @property
     def citations(self) -> tuple[Citation, ...]:
-        """All citations, as they come."""
+        """All citations in the order of the claims."""
         return tuple(each for claim in self.claims for each in claim.citations)
 
     @property
     def text(self) -> str:
-        """The claims with the numbers of what carries them."""
+        """The claims, one per line, with the numbers of the passages that support them."""
         lines: list[str] = []
         for claim in self.claims:
             numbers = dict.fromkeys(each.number for each in claim.citations)
@@ -103,7 +103,7 @@ class Answer:
         return "\n".join(lines)
 
 
-MOST_CLAIMS = 20
+MAX_CLAIMS = 20
 
 CITE: Mapping[str, str] = {
     "en": """\
@@ -131,7 +131,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
 
 @value(tag="quotation")
 class Quotation:
-    """Words of a passage, which is named by its number."""
+    """Words of a passage, which is identified by its number."""
 
     passage: int
     words: str
@@ -139,7 +139,7 @@ class Quotation:
 
 @value(tag="statement")
 class Statement:
-    """One fact, and the words that carry it."""
+    """One fact with the words that support it."""
 
     text: str
     quotations: tuple[Quotation, ...] = ()
@@ -147,7 +147,7 @@ class Statement:
 
 @value(tag="answer-output")
 class AnswerOutput:
-    """What a model answers."""
+    """The typed answer of a model."""
 
     in_documents: bool
     statements: tuple[Statement, ...] = ()
@@ -155,48 +155,47 @@ class AnswerOutput:
 
 
 def answer_with_citations(
-    query: str, passages: Sequence[Passage], *, language: str = "", manner: str = ""
+    query: str, passages: Sequence[Passage], *, language: str = "", instructions: str = ""
 ) -> Program[Answer]:
-    """Answer a query from passages, in a language (en, ja, zh, or that of the query); `manner` says how to put it.
+    """Answer a query from passages, in a language (en, ja, zh, or that of the query); `instructions` are added to the prompt.
 
-    Without passages nobody is asked.
+    Without passages no model is called.
 
     Raises (when run):
-        ShapeError: the answer could not be read. RefusalError: the model refused to answer.
+        OutputValidationError: the answer could not be read.
+        RefusalError: the model refused to answer.
     """
-    found = tuple(passages)
-    if not found:
+    if not passages:
         return Answer(query, documented=False)
-    written = (
-        yield from extract(
-            OutputType(AnswerOutput), cite_request(query, found, language, manner), task="answer_with_citations"
-        )
-    ).value
-    answer = checked(query, written, found)
+    messages = request_messages(query, passages, language, instructions)
+    output = (yield from extract(OutputType(AnswerOutput), messages, task="answer_with_citations")).value
+    answer = check_answer(query, output, tuple(passages))
     if answer.refused:
-        whole = sum(len(each.quotations) for each in written.statements)
-        yield from notify(
-            f"{answer.refused} of {whole} quotations do not stand in their passage", code="citation", warning=True
-        )
+        total = sum(len(statement.quotations) for statement in output.statements)
+        text = f"{answer.refused} of {total} quotations were not found in their passages"
+        yield from notify(text, code="citation", warning=True)
     return answer
 
 
-def cite_request(query: str, passages: Sequence[Passage], language: str = "", manner: str = "") -> tuple[Message, ...]:
-    """Write what a model is asked: instructions of ours, then question and passages as one line of JSON."""
-    tongue = language if language in CITE else "en"
-    spoken = NAMES[tongue].get(language, LANGUAGES[tongue])
-    said = CITE[tongue].replace("{language}", spoken)
-    numbered: list[Json] = [_shown(number, passage) for number, passage in enumerate(passages, 1)]
+def request_messages(
+    query: str, passages: Sequence[Passage], language: str = "", instructions: str = ""
+) -> tuple[Message, ...]:
+    """Return the messages to the model: instructions, then question and passages as one line of JSON."""
+    prompt_language = language if language in CITE else "en"
+    reply_language = NAMES[prompt_language].get(language, LANGUAGES[prompt_language])
+    prompt = CITE[prompt_language].replace("{language}", reply_language)
+    numbered: list[Json] = [_passage_json(number, passage) for number, passage in enumerate(passages, 1)]
     material = json.dumps({"question": strip_control(query), "passages": numbered}, ensure_ascii=False)
-    return system("\n\n".join(filter(None, (said, manner.strip())))), user(material)
+    return system("\n\n".join(filter(None, (prompt, instructions.strip())))), user(material)
 
 
-def checked(query: str, written: AnswerOutput, passages: tuple[Passage, ...]) -> Answer:
-    """Look up what a model quoted: numbers without a passage are dropped, and words that do not stand there carry nothing.
+def check_answer(query: str, output: AnswerOutput, passages: tuple[Passage, ...]) -> Answer:
+    """Look up the quotations of a model; those whose passage does not exist or lacks the words are refused.
 
     >>> leave = Passage("leave.md", "Everybody has **ten** days.")
-    >>> told = AnswerOutput(True, (Statement("Ten.", (Quotation(1, "ten days"), Quotation(7, "ten days"))), Statement("Or 20.")))
-    >>> answer = checked("how many?", told, (leave,))
+    >>> quotations = Quotation(1, "ten days"), Quotation(7, "ten days")
+    >>> output = AnswerOutput(True, (Statement("Ten.", quotations), Statement("Or 20.")))
+    >>> answer = check_answer("how many?", output, (leave,))
     >>> [(claim.text, claim.supported) for claim in answer.claims], answer.refused, answer.citations[0].words
     ([('Ten.', True), ('Or 20.', False)], 1, 'ten** days')
     """
@@ -204,34 +203,31 @@ def checked(query: str, written: AnswerOutput, passages: tuple[Passage, ...]) ->
     numbers: dict[int, int] = {}
     claims: list[Claim] = []
     refused = 0
-    for statement in written.statements[:MOST_CLAIMS]:
-        found = [_looked_up(quotation, passages, numbers) for quotation in statement.quotations]
-        refused += found.count(None)
+    for statement in output.statements[:MAX_CLAIMS]:
+        citations = [_check_quotation(quotation, passages, numbers) for quotation in statement.quotations]
+        refused += citations.count(None)
         text = clean_untrusted(statement.text, sources)
         if text:
-            claims.append(Claim(text, tuple(dict.fromkeys(each for each in found if each is not None))))
-    documented = bool(claims) and (written.in_documents or any(claim.supported for claim in claims))
-    missing = "" if written.in_documents and claims else clean_untrusted(written.missing, sources)
+            claims.append(Claim(text, tuple(dict.fromkeys(each for each in citations if each is not None))))
+    documented = bool(claims) and (output.in_documents or any(claim.supported for claim in claims))
+    missing = "" if output.in_documents and claims else clean_untrusted(output.missing, sources)
     return Answer(query, tuple(claims), passages, documented, missing, refused=refused)
 
 
-def _looked_up(quotation: Quotation, passages: tuple[Passage, ...], numbers: dict[int, int]) -> Citation | None:
-    """The citation of a quotation; passages are numbered in the order in which the answer comes to them."""
+def _check_quotation(quotation: Quotation, passages: tuple[Passage, ...], numbers: dict[int, int]) -> Citation | None:
+    """Return the citation of a quotation, None if it is refused; `numbers` renumbers passages in the order of the answer."""
     at = quotation.passage
     if not 1 <= at <= len(passages):
         return None
-    place = find_quotation(quotation.words, passages[at - 1].text)
-    if place is None:
-        return None
-    return citation(passages[at - 1], *place, numbers.setdefault(at, len(numbers) + 1))
+    span = find_quotation(quotation.words, passages[at - 1].text)
+    return None if span is None else make_citation(passages[at - 1], *span, numbers.setdefault(at, len(numbers) + 1))
 
 
-def _shown(number: int, passage: Passage) -> Json:
-    heading = " › ".join(strip_control(each) for each in passage.heading)
+def _passage_json(number: int, passage: Passage) -> Json:
     parts: dict[str, Json] = {
         "passage": number,
         "source": strip_control(passage.source),
-        "heading": heading,
+        "heading": " › ".join(strip_control(each) for each in passage.heading),
         "text": strip_control(passage.text),
     }
     return {name: part for name, part in parts.items() if part}

@@ -1,4 +1,4 @@
-"""Scores of a dialogue by typed answer, functions, labels or the decision wire."""
+"""Assess a dialogue: five scores and questions back, by typed answer, function call, label probabilities or decision wire."""
 
 import json
 import math
@@ -10,9 +10,16 @@ from unicodedata import normalize
 
 from taiwa.ask.dialogue_text import dialogue_message, reply_language, user_texts
 from taiwa.ask.prompt_texts import BACK, EITHER, LEVELS, ONE, STATEMENTS, WHOLE
-from taiwa.ask.types import SCORES, Assessment, AssessmentOutput, ClarifyingQuestions, Level, Source
+from taiwa.ask.types import (
+    QUESTIONS,
+    SCORES,
+    Assessment,
+    AssessmentOutput,
+    AssessmentSource,
+    ClarifyingQuestions,
+    Level,
+)
 from taiwa.flows.extract import ExtractError, extract
-from taiwa.flows.output_modes import Choice
 from taiwa.flows.route import Routed, Routes
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, gather, notify, perform
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, UnsupportedError
@@ -35,67 +42,67 @@ from taiwa.structured import OutputType
 __all__ = ["AssessmentMethod", "assess"]
 
 
-LEAST_MASS = 0.5
-"""How much of all probability the labels must hold together: where a model would rather say something else, it was not asked well."""
+MIN_MASS = 0.5
+"""Share of the probability that the labels together must have: below it the model did not follow the instructions."""
 
-EDGES = " \t\r\n\u2581\u0120\u010a"
-"""White space, and what vocabularies write for it."""
+SPACES = " \t\r\n\u2581\u0120\u010a"
+"""White space, and the characters that stand for it in vocabularies."""
 
 
 @value(tag="level-distribution")
 class LevelDistribution:
-    """The chance of each level, first to last, and how much of all probability was on levels at all."""
+    """The probability of each level, first to last; `mass` is the share of all probability that the levels had together."""
 
-    chances: tuple[float, ...]
+    probabilities: tuple[float, ...]
     mass: float = 1.0
 
     @property
     def expected(self) -> float:
         """The expected level, counted from 1."""
-        return sum(level * chance for level, chance in enumerate(self.chances, 1))
+        return sum(level * each for level, each in enumerate(self.probabilities, 1))
 
     @property
     def confidence(self) -> float:
-        """How sure it is: 1 where one level holds everything, 0 where all are alike."""
-        return confidence(self.chances) * self.mass
+        """1 if one level has all the probability, 0 if all levels are equally likely."""
+        return confidence(self.probabilities) * self.mass
 
 
-def confidence(chances: Sequence[float]) -> float:
-    """Return 1 minus the entropy of some chances as a part of the highest there can be.
+def confidence(probabilities: Sequence[float]) -> float:
+    """Return 1 minus the normalized entropy of a distribution.
 
     >>> confidence((1.0, 0.0)), confidence((0.5, 0.5))
     (1.0, 0.0)
     """
-    if len(chances) < 2:
+    if len(probabilities) < 2:
         return 1.0
-    entropy = -sum(each * math.log(each) for each in chances if each > 0)
-    return min(max(1 - entropy / math.log(len(chances)), 0.0), 1.0)
+    entropy = -sum(each * math.log(each) for each in probabilities if each > 0)
+    return min(max(1 - entropy / math.log(len(probabilities)), 0.0), 1.0)
 
 
-def labelled(logprobs: Sequence[TokenLogprob], labels: Sequence[str]) -> LevelDistribution | None:
-    """Read the first token of an answer as labels; None where nothing was told or none of them is likely.
+def read_labels(logprobs: Sequence[TokenLogprob], labels: Sequence[str]) -> LevelDistribution | None:
+    """Read the distribution of the labels at the first token of an answer; None without probabilities of labels.
 
-    >>> labelled([TokenLogprob("2", -0.22, (("2", -0.22), (" 1", -1.61), ("No", -9.0)))], "12").chances[1] > 0.79
+    >>> read_labels([TokenLogprob("2", -0.22, (("2", -0.22), (" 1", -1.61), ("No", -9.0)))], "12").probabilities[1] > 0.79
     True
     """
     if not logprobs:
         return None
     first = logprobs[0]
-    told = first.top_logprobs or ((first.token, first.logprob),)
-    held = dict.fromkeys(labels, 0.0)
-    for token, logprob in dict(told).items():
-        label = normalize("NFKC", token).strip(EDGES)
-        if label in held:
-            held[label] += math.exp(min(logprob, 0.0))
-    mass = min(sum(held.values()), 1.0)
-    return None if mass <= 0 else LevelDistribution(_shares(tuple(held.values())), mass)
+    likeliest = first.top_logprobs or ((first.token, first.logprob),)
+    by_label = dict.fromkeys(labels, 0.0)
+    for token, logprob in dict(likeliest).items():
+        label = normalize("NFKC", token).strip(SPACES)
+        if label in by_label:
+            by_label[label] += math.exp(min(logprob, 0.0))
+    mass = min(sum(by_label.values()), 1.0)
+    return None if mass <= 0 else LevelDistribution(_normalized(tuple(by_label.values())), mass)
 
 
-def decided(text: str, names: Sequence[str], levels: int) -> Mapping[str, LevelDistribution]:
-    """Read the answers of the decision wire to some scales.
+def read_decisions(text: str, names: Sequence[str], levels: int) -> Mapping[str, LevelDistribution]:
+    """Read the answers of the decision wire to questions with a scale of levels.
 
     Raises:
-        ShapeError: an answer is missing, or says nothing that can be read.
+        OutputValidationError: an answer is missing or malformed.
     """
     try:
         data = cast("Json", json.loads(text))
@@ -106,16 +113,18 @@ def decided(text: str, names: Sequence[str], levels: int) -> Mapping[str, LevelD
 
 
 def _scale(name: str, answer: Json, levels: int, text: str) -> LevelDistribution:
-    given = answer if isinstance(answer, dict) else {}
-    told = given.get("probabilities")
-    if isinstance(told, dict):
-        chances = tuple(_number(told.get(str(level))) or 0.0 for level in range(levels))
-        if sum(chances) > 0:
-            return LevelDistribution(_shares(chances))
-    score = _number(given.get("score"))
+    fields = answer if isinstance(answer, dict) else {}
+    by_level = fields.get("probabilities")
+    if isinstance(by_level, dict):
+        probabilities = tuple(_number(by_level.get(str(level))) or 0.0 for level in range(levels))
+        if sum(probabilities) > 0:
+            return LevelDistribution(_normalized(probabilities))
+    score = _number(fields.get("score"))
     if score is None or score > levels - 1:
         line = f"$.{name}: must have `probabilities` of {levels} levels, or a `score` of 0 to {levels - 1}"
-        raise OutputValidationError(f"the decision wire did not answer: {line}", text=text, diagnostics=(line,))
+        raise OutputValidationError(
+            f"cannot read the answer of the decision wire: {line}", text=text, diagnostics=(line,)
+        )
     low = min(int(score), levels - 2)
     return LevelDistribution(
         tuple(max(0.0, 1 - abs(level - score)) if level in (low, low + 1) else 0.0 for level in range(levels))
@@ -128,10 +137,10 @@ def _number(data: Json) -> float | None:
     return float(data)
 
 
-def _shares(chances: tuple[float, ...]) -> tuple[float, ...]:
-    """Make chances sum up to one, in as many digits as any server tells."""
-    whole = sum(chances)
-    return tuple(round(each / whole, 8) for each in chances)
+def _normalized(weights: tuple[float, ...]) -> tuple[float, ...]:
+    """Scale weights to a sum of 1, with the 8 digits that servers return at most."""
+    whole = sum(weights)
+    return tuple(round(each / whole, 8) for each in weights)
 
 
 @value
@@ -164,35 +173,30 @@ FUNCTIONS: Mapping[str, type[Either]] = {
 }
 
 
-def assess_by_functions(given: Message, language: str) -> Program[Assessment]:
-    """Let the model choose a function, natively where its server has function calling, else by a typed answer.
-
-    Raises (when run):
-        ShapeError: the answer could not be read.
-    """
-    said = (system(EITHER[language]), given)
+def _assess_by_functions(material: Message, language: str) -> Program[Assessment]:
+    """Let the model choose a function, natively if the server has function calling, else by a typed answer."""
+    messages = (system(EITHER[language]), material)
     capabilities = yield from perform(GetCapabilities())
     if "tools" in capabilities:
-        found = yield from _called(said)
-        if found is not None:
-            return _assessment(found)
-    routed = yield from extract(Routes(dict(FUNCTIONS)), said, task="assess")
-    way = routed.value
-    if isinstance(way, Routed) and isinstance(way.value, (AboutQuestion, AboutConsultation)):
-        return _assessment(way.value)
-    return replace(_assessment(AboutQuestion()), is_question=5)  # neither: clear, and nothing to look for
+        called = yield from _call_function(messages)
+        if called is not None:
+            return _from_function(called)
+    routed = (yield from extract(Routes(dict(FUNCTIONS)), messages, task="assess")).value
+    if isinstance(routed, Routed) and isinstance(routed.value, (AboutQuestion, AboutConsultation)):
+        return _from_function(routed.value)
+    return replace(_from_function(AboutQuestion()), is_question=5)  # neither: clear, without a question
 
 
-def _called(said: tuple[Message, ...]) -> Program[Either | None]:
-    """Ask for a call of one of the functions; None where the server has none, or the model calls none that can be read."""
-    shapes: Mapping[str, OutputType[Either]] = {name: OutputType(kind) for name, kind in FUNCTIONS.items()}
-    tools = tuple(ToolSpec(name, str(FUNCTIONS[name].__doc__), shape.schema()) for name, shape in shapes.items())
+def _call_function(messages: tuple[Message, ...]) -> Program[Either | None]:
+    """Request a call of one of the functions; None if the server has none, or the model makes no valid call."""
+    types: Mapping[str, OutputType[Either]] = {name: OutputType(kind) for name, kind in FUNCTIONS.items()}
+    tools = tuple(ToolSpec(name, str(FUNCTIONS[name].__doc__), kind.schema()) for name, kind in types.items())
     try:
-        request = Request(said, tools=tools, tool_choice="required", task="assess")
+        request = Request(messages, tools=tools, tool_choice="required", task="assess")
         response = yield from perform(Complete(request, HideOutput))
         for call in reversed(response.message.tool_calls):
-            if call.name in shapes:
-                return shapes[call.name].read(call.arguments).value
+            if call.name in types:
+                return types[call.name].parse(call.arguments).value
     except (UnsupportedError, OutputValidationError) as error:
         yield from notify(f"assessed without a function call: {error.message}", code="downgrade")
         return None
@@ -200,8 +204,8 @@ def _called(said: tuple[Message, ...]) -> Program[Either | None]:
     return None
 
 
-def _assessment(found: Either) -> Assessment:
-    """The scores that a choice of function implies."""
+def _from_function(found: Either) -> Assessment:
+    """Return the scores that the choice of a function implies."""
     asks = isinstance(found, AboutQuestion)
     return Assessment(
         clarity=found.clarity,
@@ -218,7 +222,7 @@ def _assessment(found: Either) -> Assessment:
 
 AssessmentMethod: TypeAlias = Literal["auto", "typed", "labels", "decisions", "functions"]
 
-Needs: TypeAlias = Callable[[Assessment], bool]
+NeedsQuestions: TypeAlias = Callable[[Assessment], bool]
 """Whether scores make questions back useful."""
 
 TASKS: Mapping[str, Task] = {
@@ -231,13 +235,13 @@ TASKS: Mapping[str, Task] = {
 
 LABELS = "12345"
 
-CIRCLE = re.compile(r"(\w.{1,30}?)\1\1", re.DOTALL)
-"""The same three times in a row."""
+REPETITION = re.compile(r"(\w.{1,30}?)\1\1", re.DOTALL)
+"""The same text three times in a row, as small models write."""
 
-LIKELIEST = 20
+TOP_LOGPROBS = 20
 
-NOT_THERE = frozenset({400, 404, 405, 422, 501})
-"""What a server answers that does not know the decision wire, or not for this model."""
+UNSUPPORTED_STATUS = frozenset({400, 404, 405, 422, 501})
+"""HTTP status codes of servers without the decision wire, or without it for this model."""
 
 
 def assess(
@@ -246,84 +250,71 @@ def assess(
     by: AssessmentMethod = "auto",
     about: Sequence[tuple[str, str]] = (),
     earlier: Sequence[str] = (),
-    needs: Needs | None = None,
+    needs_questions: NeedsQuestions | None = None,
     locale: str = "",
 ) -> Program[Assessment]:
-    """Assess what the user wants. `about` is what is known of the user, `earlier` what they said in other dialogues, `locale` the language of
-    their environment.
+    """Assess what the user wants.
 
-    With `auto`, a way that the server turns out not to have is left for the next one, and said.
+    `about` are facts about the user, `earlier` their texts in other dialogues, `locale` the language of their environment. With
+    `auto`, a method that the server does not support is replaced by the next one, with a notice.
 
     Raises (when run):
-        InputError: the user said nothing.
-        ModelError: the server cannot do what `by` names, or failed.
-        ShapeError: the answer could not be read.
+        InputError: the dialogue has no text of the user.
+        ModelError: the server failed, or does not support the method `by`.
+        OutputValidationError: the answer could not be read.
     """
     if not user_texts(dialogue):
-        raise InputError("there is nothing to assess: the dialogue has no words of the user")
-    given = dialogue_message(dialogue, person=dict[str, Json](about), earlier=list[Json](earlier))
+        raise InputError("the dialogue has no text of the user")
+    material = dialogue_message(dialogue, person=dict[str, Json](about), earlier=list[Json](earlier))
     language = reply_language(dialogue, locale=locale)
     if by == "functions":
-        return (yield from assess_by_functions(given, language))
+        return (yield from _assess_by_functions(material, language))
     capabilities = yield from perform(GetCapabilities())
     if by == "decisions" or (by == "auto" and "decisions" in capabilities):
-        found = yield from _by_decisions(given, language, strict=by != "auto")
+        found = yield from _by_decisions(material, language, strict=by != "auto")
         if found is not None:
-            return (yield from _with_words(found, given, language, needs))
+            return (yield from _with_questions(found, material, language, needs_questions))
     if by == "labels" or (by == "auto" and "logprobs" in capabilities):
-        found = yield from _by_labels(given, language, strict=by != "auto")
+        found = yield from _by_labels(material, language, strict=by != "auto")
         if found is not None:
-            return (yield from _with_words(found, given, language, needs))
-    return (yield from _typed(given, language, capabilities))
+            return (yield from _with_questions(found, material, language, needs_questions))
+    return (yield from _typed(material, language, capabilities))
 
 
-def written_by(written: AssessmentOutput, source: Source = "typed") -> Assessment:
-    """Make the assessment that a model wrote."""
-    return Assessment(
-        written.clarity,
-        written.is_question,
-        written.is_consultation,
-        written.in_internal_docs,
-        written.ask_person,
-        written.ask_missing_info,
-        written.res_consultation,
-        written.ask_user_meta_info,
-        source=source,
-    )
-
-
-def _typed(given: Message, language: str, capabilities: frozenset[Capability]) -> Program[Assessment]:
-    """Ask for a typed answer: as a call of a function where the server has that, else in the next best mode."""
-    said = (system(WHOLE[language]), given)
-    shape = OutputType(AssessmentOutput, name="Assessment")
-    modes: tuple[Choice, ...] = ("tool", "auto") if "tools" in capabilities else ("auto",)
-    for mode in modes[:-1]:
+def _typed(material: Message, language: str, capabilities: frozenset[Capability]) -> Program[Assessment]:
+    """Request a typed answer: as a function call if the server has that, else in the next best mode."""
+    messages = (system(WHOLE[language]), material)
+    output_type = OutputType(AssessmentOutput, name="Assessment")
+    output: AssessmentOutput | None = None
+    if "tools" in capabilities:
         try:
-            return written_by((yield from extract(shape, said, mode=mode, task="assess")).value)
+            output = (yield from extract(output_type, messages, mode="tool", task="assess")).value
         except (UnsupportedError, ExtractError) as error:
             yield from notify(f"assessed without a function call: {error.message}", code="downgrade")
-    return written_by((yield from extract(shape, said, mode=modes[-1], task="assess")).value)
+    if output is None:
+        output = (yield from extract(output_type, messages, task="assess")).value
+    return Assessment(**{name: getattr(output, name) for name in (*SCORES, *QUESTIONS)})
 
 
-def _by_decisions(given: Message, language: str, *, strict: bool) -> Program[Assessment | None]:
-    """Ask the decision wire for all scores at once; None where the server turns out not to speak it."""
+def _by_decisions(material: Message, language: str, *, strict: bool) -> Program[Assessment | None]:
+    """Request all scores from the decision wire at once; None if the server does not support it."""
     levels = LEVELS[language]
-    asked = Questions(tuple((name, ScaleQuestion(said, levels)) for name, said in STATEMENTS[language].items()))
+    questions = Questions(tuple((name, ScaleQuestion(text, levels)) for name, text in STATEMENTS[language].items()))
     try:
-        response = yield from perform(Complete(Request((given,), constraint=asked, task="assess"), HideOutput))
-        return _read(decided(response.text, SCORES, len(levels)), "decisions")
+        response = yield from perform(Complete(Request((material,), constraint=questions, task="assess"), HideOutput))
+        return _from_levels(read_decisions(response.text, SCORES, len(levels)), "decisions")
     except (ModelError, OutputValidationError) as error:
-        missing = isinstance(error, (UnsupportedError, OutputValidationError)) or error.status in NOT_THERE
-        if strict or not missing:
+        unsupported = isinstance(error, (UnsupportedError, OutputValidationError)) or error.status in UNSUPPORTED_STATUS
+        if strict or not unsupported:
             raise
         yield from notify(f"assessed without the decision wire: {error.message}", code="downgrade")
         return None
 
 
-def _by_labels(given: Message, language: str, *, strict: bool) -> Program[Assessment | None]:
-    """Read each score from the probabilities of its labels; None where the server tells none, or the model says other things."""
+def _by_labels(material: Message, language: str, *, strict: bool) -> Program[Assessment | None]:
+    """Read each score from the probabilities of its labels; None if the server returns none, or the model prefers other tokens."""
     try:
-        readings = yield from gather(_label(given, *ONE[language][name], TASKS[name]) for name in SCORES)
+        readings = yield from gather(_label(material, *ONE[language][name], TASKS[name]) for name in SCORES)
     except UnsupportedError as error:
         if strict:
             raise
@@ -331,25 +322,24 @@ def _by_labels(given: Message, language: str, *, strict: bool) -> Program[Assess
         return None
     found = {name: reading for name, reading in zip(SCORES, readings, strict=True) if reading is not None}
     mass = min((reading.mass for reading in found.values()), default=0.0)
-    if len(found) == len(SCORES) and mass >= LEAST_MASS:
-        return _read(found, "labels")
-    fault = f"the digits 1 to 5 hold {mass:.0%} of the probability" if found else "no probabilities were told"
+    if len(found) == len(SCORES) and mass >= MIN_MASS:
+        return _from_levels(found, "labels")
+    problem = f"the digits 1 to 5 have {mass:.0%} of the probability" if found else "the server returned none"
     if strict:
-        raise OutputValidationError(f"the scores cannot be read: {fault}", diagnostics=(fault,))
-    yield from notify(f"assessed without probabilities: {fault}", code="downgrade")
+        raise OutputValidationError(f"cannot read the scores from probabilities: {problem}", diagnostics=(problem,))
+    yield from notify(f"assessed without probabilities: {problem}", code="downgrade")
     return None
 
 
-def _label(given: Message, instructions: str, question: str, task: Task) -> Program[LevelDistribution | None]:
-    """One forward pass. The question comes last, so that all of them share what a prefix cache holds."""
-    asked = Message("user", (*given.parts, Text(question, transient=True)))
-    said = system(instructions), asked
-    request = Request(said, sampling=Sampling(max_tokens=1), top_logprobs=LIKELIEST, task=task)
+def _label(material: Message, instructions: str, question: str, task: Task) -> Program[LevelDistribution | None]:
+    """Request one token. The question is the last part, so that all requests share the prefix cache."""
+    messages = system(instructions), Message("user", (*material.parts, Text(question, transient=True)))
+    request = Request(messages, sampling=Sampling(max_tokens=1), top_logprobs=TOP_LOGPROBS, task=task)
     response = yield from perform(Complete(request, HideOutput))
-    return labelled(response.logprobs, LABELS)
+    return read_labels(response.logprobs, LABELS)
 
 
-def _read(found: Mapping[str, LevelDistribution], source: Source) -> Assessment:
+def _from_levels(found: Mapping[str, LevelDistribution], source: AssessmentSource) -> Assessment:
     clarity, question, consultation, documents, person = (round(found[name].expected, 6) for name in SCORES)
     return Assessment(
         clarity,
@@ -358,33 +348,36 @@ def _read(found: Mapping[str, LevelDistribution], source: Source) -> Assessment:
         documents,
         person,
         source=source,
-        chances=tuple((name, found[name].chances) for name in SCORES),
+        probabilities=tuple((name, found[name].probabilities) for name in SCORES),
         confidence=tuple((name, round(found[name].confidence, 6)) for name in SCORES),
     )
 
 
-def _with_words(found: Assessment, given: Message, language: str, needs: Needs | None) -> Program[Assessment]:
-    """Have questions back written, where the scores make them useful; a server without words gives none."""
-    if needs is None or not needs(found):
+def _with_questions(
+    found: Assessment, material: Message, language: str, needs_questions: NeedsQuestions | None
+) -> Program[Assessment]:
+    """Request questions back if the scores make them useful; a model that writes no text returns none."""
+    if needs_questions is None or not needs_questions(found):
         return found
     try:
-        extracted = yield from extract(
-            OutputType(ClarifyingQuestions), (system(BACK[language]), given), task="clarify_question"
-        )
+        messages = system(BACK[language]), material
+        written = (yield from extract(OutputType(ClarifyingQuestions), messages, task="clarify_question")).value
     except (ModelError, OutputValidationError) as error:
-        if isinstance(error, ModelError) and not isinstance(error, UnsupportedError) and error.status not in NOT_THERE:
+        if (
+            isinstance(error, ModelError)
+            and not isinstance(error, UnsupportedError)
+            and error.status not in UNSUPPORTED_STATUS
+        ):
             raise
-        yield from notify(f"no question back could be written: {error.message}", code="downgrade", warning=True)
+        yield from notify(f"the model wrote no question back: {error.message}", code="downgrade", warning=True)
         return found
-    words = extracted.value
     return replace(
         found,
-        ask_missing_info=_straight(words.ask_missing_info),
-        res_consultation=_straight(words.res_consultation),
-        ask_user_meta_info=_straight(words.ask_user_meta_info),
+        ask_missing_info=_drop_repetition(written.ask_missing_info),
+        res_consultation=_drop_repetition(written.res_consultation),
+        ask_user_meta_info=_drop_repetition(written.ask_user_meta_info),
     )
 
 
-def _straight(text: str) -> str:
-    """A question back; none where a small model went round in circles."""
-    return "" if CIRCLE.search(text) else text
+def _drop_repetition(text: str) -> str:
+    return "" if REPETITION.search(text) else text

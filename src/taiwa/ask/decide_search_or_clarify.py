@@ -1,12 +1,17 @@
-"""When to ask back: look_first, article, functions, never, always; what could be meant."""
+"""Policies: when to ask the user back, and when to search. All are pure functions from a situation to a decision.
+
+- `look_first`: compare the expected costs of a question back and of an answer to another question, by scores and evidence.
+- `article`, `functions`: the published table, with scores of a typed answer or of a choice of functions.
+- `never`, `always`: bounds for comparison.
+"""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from taiwa.ask.dialogue_text import last_words, user_texts
-from taiwa.ask.small_talk import numbered
+from taiwa.ask.dialogue_text import last_user_text, user_texts
+from taiwa.ask.small_talk import is_option_number
 from taiwa.ask.types import (
     Act,
     Advise,
@@ -28,31 +33,49 @@ from taiwa.kernel.messages import Evidence
 
 __all__ = ["POLICIES", "answerable", "article", "decide", "look_first", "policy_article", "policy_named"]
 
+Choice = tuple[Act, tuple[str, ...]]
+"""An act and its reasons."""
 
-NAME = "look_first"
-
-RATIO = 9.0
-"""How much more a miss costs than a needless question at the eager end of the knob; at the other end it is the reverse."""
+MAX_COST_RATIO = 9.0
+"""Cost of a miss over that of a needless question with the greatest eagerness; with the least it is the reciprocal."""
 
 OFFSET, COVERAGE, SPREAD = -3.9, 5.9, 16.0
 """Logistic weights of the evidence, fitted to questions with and without the passages that answer them (decision 0019).
 
-The best score adds nothing to how much of the question is covered and how far the scores spread.
+The best score adds nothing to the coverage of the question and the spread of the scores.
 """
 
-UNMEASURED = 0.5
+P_UNMEASURED = 0.5
 
-CHANGED = 0.5
-"""Two results are alike from this part of shared passages on: a second question after the same result would be no help."""
+UNCHANGED = 0.5
+"""Share of common passages from which two results count as the same: a second question would not help either."""
 
-POINTING_SURELY = 2
+P_UNRESOLVED = 0.9
+"""Probability that a question is unclear if a reference in it is unresolved, or if all options were rejected."""
 
-SURELY = 0.9
-"""How likely what is wanted is unclear, where a rule says so."""
+
+def decide(name: str, situation: Situation) -> Decision:
+    """Decide by a policy; the same situation always gives the same decision.
+
+    Raises:
+        InputError: the policy is unknown.
+    """
+    return policy_named(name)(situation)
+
+
+def policy_named(name: str) -> Policy:
+    """Return a policy by its name.
+
+    Raises:
+        InputError: the policy is unknown.
+    """
+    if name not in POLICIES:
+        raise InputError(f"unknown policy {name!r}; choose one of {', '.join(POLICIES)}")
+    return POLICIES[name]
 
 
 def answerable(evidence: Evidence | None, found: int) -> float:
-    """Return the chance that the documents answer, by what a first look measured.
+    """Return the probability that the documents answer, from the evidence and the number of passages of a first search.
 
     >>> answerable(None, 0), answerable(None, 3)
     (0.0, 0.5)
@@ -60,26 +83,115 @@ def answerable(evidence: Evidence | None, found: int) -> float:
     if not found:
         return 0.0
     if evidence is None:
-        return UNMEASURED
+        return P_UNMEASURED
     return 1 / (1 + math.exp(-(OFFSET + COVERAGE * evidence.coverage + SPREAD * evidence.nqc)))
 
 
 def look_first(situation: Situation) -> Decision:
-    """Decide by the evidence, then by expected cost; total: every situation has a decision."""
+    """Decide by the evidence, then by expected cost; every situation has a decision."""
     view = _PolicyInput(situation)
     act, reasons = view.decide()
-    return Decision(NAME, act, reasons, situation, view.numbers)
+    miss, ask = view.costs
+    numbers = {"unclear": view.unclear, "answerable": view.answerable, "cost_of_missing": miss, "cost_of_asking": ask}
+    rounded = tuple((name, round(number, 4)) for name, number in numbers.items())
+    return Decision("look_first", act, reasons, situation, rounded)
 
 
 @dataclass
 class _PolicyInput:
-    """A situation with what follows from it."""
+    """A situation, and what `look_first` derives from it."""
 
     situation: Situation
 
+    def decide(self) -> Choice:
+        """Apply the rules in order; the first that decides wins."""
+        rules = (
+            self.by_route,
+            self.by_unknown_number,
+            self.by_declined,
+            self.by_empty_result,
+            self.by_weak_evidence,
+            self.by_cost,
+        )
+        choices = (rule() for rule in rules)
+        return next((choice for choice in choices if choice is not None), (Search(options=self.options), ("clear",)))
+
+    def by_route(self) -> Choice | None:
+        """Answer small talk, and hand over on request."""
+        route = self.situation.route
+        if route in ("greeting", "thanks", "farewell", "command"):
+            return Advise(route), (f"route_{route}",)
+        return (HandOver(), ("asked_for_person",)) if route == "person" else None
+
+    def by_unknown_number(self) -> Choice | None:
+        """Offer the same options again after a number that none of them has."""
+        offered = self.situation.clarification.offered
+        rejected = self.situation.route == "none" and is_option_number(last_user_text(self.situation.dialogue))
+        if not offered or not rejected or self.no_question_because:
+            return None
+        return Ask(self.sentence("Which of these do you mean?"), options=offered), ("no_such_option",)
+
+    def by_declined(self) -> Choice | None:
+        """Answer a user who wants no more questions, and state the assumption."""
+        return (self.search_with_assumption(), ("declined",)) if self.no_question_because == "declined" else None
+
+    def by_empty_result(self) -> Choice | None:
+        """If nothing was found, ask for other words, else hand over what a human can answer, else report it."""
+        if self.situation.passage_keys:
+            return None
+        if self.is_true("is_question", self.thresholds.question) is False and not self.is_pure_consultation:
+            return Advise("chat"), ("nothing_found", "neither")
+        words = " ".join(last_user_text(self.situation.dialogue).split())[:60]
+        question = self.new_question(
+            *self.questions_for_missing(),
+            (self.assessment or Assessment()).res_consultation,
+            self.sentence("I found nothing about “{words}”. Could you put it differently?", words=words),
+        )
+        useful = self.assessment is None or self.asking_is_cheaper or self.is_pure_consultation
+        if question is not None and not self.no_question_because and useful:
+            return question, ("nothing_found",)
+        if self.situation.clarification.rounds or self.is_true("ask_person", self.thresholds.ask_person):
+            return HandOver(), ("nothing_found", self.no_question_because or "better_asked_of_person")
+        return Search(), ("nothing_found",)
+
+    def by_weak_evidence(self) -> Choice | None:
+        """If the evidence is not strong, decide by whether the user asks a question, seeks advice, or does neither."""
+        if self.assessment is None or self.answerable >= self.thresholds.strong_evidence:
+            return None
+        is_weak = self.answerable < self.thresholds.weak_evidence
+        question = self.is_true("is_question", self.thresholds.question)
+        if not question and not self.is_true("is_consultation", self.thresholds.consultation):
+            # Neither a question nor a consultation, as a correction is: the documents decide.
+            return (Advise("chat"), ("neither",)) if is_weak else None
+        if not is_weak:
+            return None
+        if self.is_pure_consultation and not self.no_question_because:
+            asked = self.new_text(self.assessment.res_consultation)
+            if asked is not None:
+                return asked, ("consultation", "weak_evidence")
+        if self.is_true("ask_person", self.thresholds.ask_person):
+            return HandOver(), ("weak_evidence", "better_asked_of_person")
+        return (Advise("consultation"), ("consultation", "weak_evidence")) if self.is_pure_consultation else None
+
+    def by_cost(self) -> Choice | None:
+        """Ask back where that is cheaper in expectation than an answer to another question."""
+        if not self.asking_is_cheaper:
+            return None
+        why = "unresolved_references" if self.unresolved_references else "unclear"
+        is_strong = self.answerable >= self.thresholds.strong_evidence
+        if self.situation.top_share >= DOMINANT and is_strong and not self.unresolved_references:
+            return Search(), (why, "one_answer")  # every meaning has the same answer
+        question = self.new_question(*self.questions_for_missing())
+        if question is not None and not self.no_question_because:
+            return question, (why, "options" if question.options else "words")
+        reason = self.no_question_because or "nothing_to_ask"
+        if self.situation.clarification.rounds and self.answerable < self.thresholds.weak_evidence:
+            return HandOver(), (why, "weak_evidence", reason)
+        return self.search_with_assumption(), (why, reason)
+
     @cached_property
-    def limits(self) -> Thresholds:
-        return self.situation.person.limits
+    def thresholds(self) -> Thresholds:
+        return self.situation.profile.effective_thresholds
 
     @cached_property
     def assessment(self) -> Assessment | None:
@@ -91,207 +203,110 @@ class _PolicyInput:
 
     @cached_property
     def answerable(self) -> float:
-        return answerable(self.situation.evidence, len(self.situation.found))
+        return answerable(self.situation.evidence, len(self.situation.passage_keys))
 
     @cached_property
     def unresolved_references(self) -> tuple[str, ...]:
-        """Words that point at nothing, where that alone is reason to ask: two of them, or one in the first turn."""
+        """Unresolved references that alone are a reason to ask: two of them, or one in the first turn."""
         evidence = self.situation.evidence
-        words = () if evidence is None else evidence.unresolved_references
-        first = len(user_texts(self.situation.dialogue)) == 1
-        return words if len(words) >= POINTING_SURELY or (words and first) else ()
+        references = () if evidence is None else evidence.unresolved_references
+        enough = 1 if len(user_texts(self.situation.dialogue)) == 1 else 2
+        return references if len(references) >= enough else ()
 
     @cached_property
     def unclear(self) -> float:
-        """The chance that it is not clear what is wanted. Without a model only words that point at nothing tell."""
-        told = 0.0 if self.assessment is None else self.assessment.unlikely("clarity", self.limits.unclear)
-        return max(told, SURELY) if self.unresolved_references or self.situation.route == "none" else told
+        """The probability that the question is unclear; without a model only references and rejected options raise it."""
+        assessment = self.assessment
+        scored = 0.0 if assessment is None else assessment.probability_at_least("clarity", self.thresholds.unclear)
+        raised = bool(self.unresolved_references) or self.situation.route == "none"
+        return max(scored, P_UNRESOLVED) if raised else scored
 
     @cached_property
     def costs(self) -> tuple[float, float]:
-        """What an answer to another question costs, and what a needless question back does."""
-        patience = self.situation.person.patience.mean
-        miss = RATIO ** (2 * min(max(self.limits.asking, 0.0), 1.0) - 1)
-        return miss, (1 - patience) / patience * (1 + self.situation.thread.rounds)
+        """The costs of an answer to another question, and of a needless question back."""
+        tolerance = self.situation.profile.tolerance.mean
+        miss = MAX_COST_RATIO ** (2 * min(max(self.thresholds.eagerness, 0.0), 1.0) - 1)
+        return miss, (1 - tolerance) / tolerance * (1 + self.situation.clarification.rounds)
 
     @property
-    def wants_asking(self) -> bool:
+    def asking_is_cheaper(self) -> bool:
         miss, ask = self.costs
         return self.unclear * miss > (1 - self.unclear) * ask
 
-    @property
-    def numbers(self) -> tuple[tuple[str, float], ...]:
-        miss, ask = self.costs
-        named = {"unclear": self.unclear, "answerable": self.answerable, "cost_of_missing": miss, "cost_of_asking": ask}
-        return tuple((name, round(number, 4)) for name, number in named.items())
+    def is_true(self, name: str, threshold: float) -> bool | None:
+        """Whether a statement counts as true; None without an assessment."""
+        return None if self.assessment is None else float(getattr(self.assessment, name)) <= threshold
 
-    def true(self, name: str, limit: float) -> bool | None:
-        """Whether a statement counts as true; None where nobody scored."""
-        return None if self.assessment is None else float(getattr(self.assessment, name)) <= limit
+    @property
+    def is_pure_consultation(self) -> bool:
+        """Whether the user seeks advice and asks no question; where both are true, the documents decide."""
+        consultation = self.is_true("is_consultation", self.thresholds.consultation)
+        return bool(consultation) and self.is_true("is_question", self.thresholds.question) is False
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
-        """Options that were not put to the user before."""
-        asked = self.situation.thread.asked
-        fresh = tuple(each for each in self.situation.options if each.label not in asked)
+        """Options that were not offered before."""
+        asked = self.situation.clarification.asked
+        fresh = tuple(option for option in self.situation.options if option.label not in asked)
         return fresh if len(fresh) > 1 else ()
 
     @cached_property
-    def refusal(self) -> str:
-        """Why no question may be asked any more; empty where one may."""
-        thread = self.situation.thread
-        if thread.settled or self.situation.route == "just_answer":
+    def no_question_because(self) -> str:
+        """The reason why no question may be asked any more; empty if one may."""
+        situation, clarification = self.situation, self.situation.clarification
+        if clarification.declined or situation.route == "just_answer":
             return "declined"
-        bound = self.situation.bound
-        if thread.rounds >= (self.limits.rounds if bound is None else bound):
+        bound = self.thresholds.max_questions if situation.max_questions is None else situation.max_questions
+        if clarification.rounds >= bound:
             return "rounds"
-        if thread.rounds and self.situation.route != "none" and _alike(thread.found, self.situation.found) >= CHANGED:
-            return "nothing_changed"
+        if clarification.rounds and situation.route != "none":
+            before, now = set(clarification.passage_keys), set(situation.passage_keys)
+            union = before | now
+            if (len(before & now) / len(union) if union else 1.0) >= UNCHANGED:  # Jaccard
+                return "nothing_changed"
         return ""
 
-    def question(self, *texts: str) -> Ask | None:
-        """Return the best question that was not asked yet: options that were found, else one of the texts."""
-        spoken = self.spoken(*texts)
+    def new_question(self, *texts: str) -> Ask | None:
+        """Return the best question that was not asked before: the options found, else one of the texts."""
+        asked = self.new_text(*texts)
         if not self.options:
-            return spoken
+            return asked
+        if asked is not None:
+            return Ask(asked.question, options=self.options)
         again = (
             self.sentence("Several things still match. Which of these do you mean?")
-            if self.situation.thread.rounds
+            if self.situation.clarification.rounds
             else self.sentence("Which of these do you mean?")
         )
-        return Ask(again if spoken is None else spoken.question, options=self.options)
+        return Ask(again, options=self.options)
 
-    def spoken(self, *texts: str) -> Ask | None:
-        """Return the first of some questions that was not asked yet."""
-        asked = self.situation.thread.asked
+    def new_text(self, *texts: str) -> Ask | None:
+        """Return the first of some questions that was not asked before."""
+        asked = self.situation.clarification.asked
         return next((Ask(text) for text in texts if text and text not in asked), None)
 
-    def missing(self) -> tuple[str, ...]:
-        """The texts that ask for what is missing, best first."""
-        found = self.assessment or Assessment()
-        pointing = (
-            self.sentence("What does “{words}” refer to?", words=", ".join(self.unresolved_references))
-            if self.unresolved_references
-            else ""
-        )
-        other = (
-            self.sentence("Could you say more precisely what you want to know?")
-            if self.situation.route == "none"
-            else ""
-        )
-        return (found.ask_missing_info, found.ask_user_meta_info, pointing, other)
+    def questions_for_missing(self) -> tuple[str, ...]:
+        """The questions for what is missing, best first; empty texts where there is no need."""
+        assessment, references, other = self.assessment or Assessment(), "", ""
+        if self.unresolved_references:
+            words = ", ".join(self.unresolved_references)
+            references = self.sentence("What does “{words}” refer to?", words=words)
+        if self.situation.route == "none":
+            other = self.sentence("Could you say more precisely what you want to know?")
+        return assessment.ask_missing_info, assessment.ask_user_meta_info, references, other
 
-    def decide(self) -> tuple[Act, tuple[str, ...]]:
-        for step in (self.by_route, self.by_number, self.by_wish, self.by_nothing, self.by_kind, self.by_cost):
-            found = step()
-            if found is not None:
-                return found
-        return Search(options=self.options), ("clear",)
-
-    def by_route(self) -> tuple[Act, tuple[str, ...]] | None:
-        route = self.situation.route
-        if route in ("greeting", "thanks", "farewell", "command"):
-            return Advise(route), (f"route_{route}",)
-        return (HandOver(), ("asked_for_person",)) if route == "person" else None
-
-    def by_number(self) -> tuple[Act, tuple[str, ...]] | None:
-        """A number that no option has is a slip: the same are offered again."""
-        offered = self.situation.thread.offered
-        if (
-            self.situation.route != "none"
-            or not offered
-            or self.refusal
-            or not numbered(last_words(self.situation.dialogue))
-        ):
-            return None
-        return Ask(self.sentence("Which of these do you mean?"), options=offered), ("no_such_option",)
-
-    def by_wish(self) -> tuple[Act, tuple[str, ...]] | None:
-        """Who wants an answer gets one, with what is assumed."""
-        if self.refusal != "declined":
-            return None
-        return self.given_up(), ("declined",)
-
-    def by_nothing(self) -> tuple[Act, tuple[str, ...]] | None:
-        """Nothing was found: ask for other words, else hand over what better goes to a person, else say so."""
-        if self.situation.found:
-            return None
-        if self.true("is_question", self.limits.question) is False and not self.consults:
-            return Advise("chat"), ("nothing_found", "neither")
-        texts = (*self.missing(), *((self.assessment or Assessment()).res_consultation,))
-        words = last_words(self.situation.dialogue)
-        asked = self.question(
-            *texts,
-            self.sentence(
-                "I found nothing about “{words}”. Could you put it differently?", words=" ".join(words.split())[:60]
-            ),
-        )
-        wanted = self.assessment is None or self.wants_asking or self.consults
-        if asked is not None and not self.refusal and wanted:
-            return asked, ("nothing_found",)
-        if self.situation.thread.rounds or self.true("ask_person", self.limits.person):
-            return HandOver(), ("nothing_found", self.refusal or "better_asked_of_person")
-        return Search(), ("nothing_found",)
-
-    @property
-    def consults(self) -> bool:
-        """A consultation and no question; where both are true, the documents decide, as for a question."""
-        consultation = self.true("is_consultation", self.limits.consultation)
-        return bool(consultation) and self.true("is_question", self.limits.question) is False
-
-    def by_kind(self) -> tuple[Act, tuple[str, ...]] | None:
-        """Judge what was found by the kind of the wish."""
-        if self.assessment is None or self.answerable >= self.limits.strong:
-            return None
-        question = self.true("is_question", self.limits.question)
-        if not question and not self.true("is_consultation", self.limits.consultation):
-            # Neither a question nor a consultation, as a correction is: what the documents hold decides.
-            return (Advise("chat"), ("neither",)) if self.answerable < self.limits.weak else None
-        if self.answerable >= self.limits.weak:
-            return None
-        if self.consults and not self.refusal:
-            asked = self.spoken(self.assessment.res_consultation)
-            if asked is not None:
-                return asked, ("consultation", "weak_evidence")
-        if self.true("ask_person", self.limits.person):
-            return HandOver(), ("weak_evidence", "better_asked_of_person")
-        return (Advise("consultation"), ("consultation", "weak_evidence")) if self.consults else None
-
-    def by_cost(self) -> tuple[Act, tuple[str, ...]] | None:
-        if not self.wants_asking:
-            return None
-        why = ("unresolved_references",) if self.unresolved_references else ("unclear",)
-        if (
-            self.situation.focus >= DOMINANT
-            and self.answerable >= self.limits.strong
-            and not self.unresolved_references
-        ):
-            return Search(), (*why, "one_answer")  # whichever is meant, the answer is the same
-        asked = self.question(*self.missing())
-        if asked is not None and not self.refusal:
-            return asked, (*why, "options" if asked.options else "words")
-        if self.situation.thread.rounds and self.answerable < self.limits.weak:
-            return HandOver(), (*why, "weak_evidence", self.refusal or "nothing_to_ask")
-        return self.given_up(), (*why, self.refusal or "nothing_to_ask")
-
-    def given_up(self) -> Search:
-        """Answer all the same, and say what is assumed."""
+    def search_with_assumption(self) -> Search:
+        """Answer without another question, and state what is assumed."""
         options = self.situation.options
         assumption = self.sentence("assuming “{words}”", words=options[0].label) if options else ""
         return Search(options=options, assumption=assumption)
-
-
-def _alike(one: tuple[str, ...], other: tuple[str, ...]) -> float:
-    """Which part of two results is shared (Jaccard)."""
-    both = set(one) | set(other)
-    return len(set(one) & set(other)) / len(both) if both else 1.0
 
 
 ARTICLE = Thresholds()
 
 
 def policy_article(assessment: Assessment, thresholds: Thresholds = ARTICLE) -> Ask | Search:
-    """Decide as the article's table does; `ask_person` decides nothing there.
+    """Decide by the article's table; `ask_person` has no influence there.
 
     >>> policy_article(Assessment(clarity=3, is_question=1, is_consultation=5, ask_missing_info="Which leave?")).case
     2
@@ -312,27 +327,27 @@ def policy_article(assessment: Assessment, thresholds: Thresholds = ARTICLE) -> 
 
 
 def article(situation: Situation, name: str = "article") -> Decision:
-    """Decide by the article's table, which knows no last round; a bound that somebody set holds all the same.
+    """Decide by the article's table, which does not bound the number of questions; `max_questions` of the situation does.
 
-    Without an assessment its missing scores count as 1, as the table has it.
+    Without an assessment its missing scores count as 1, as in the table.
     """
-    act = policy_article(situation.assessment or Assessment(), situation.person.limits)
+    act = policy_article(situation.assessment or Assessment(), situation.profile.effective_thresholds)
     reasons: tuple[str, ...] = (f"case_{act.case}",)
-    bound, thread = situation.bound, situation.thread
-    if isinstance(act, Ask) and bound is not None and (thread.settled or thread.rounds >= bound):
-        act, reasons = Search(act.case), (*reasons, "declined" if thread.settled else "rounds")
+    bound, clarification = situation.max_questions, situation.clarification
+    if isinstance(act, Ask) and bound is not None and (clarification.declined or clarification.rounds >= bound):
+        act, reasons = Search(act.case), (*reasons, "declined" if clarification.declined else "rounds")
     return Decision(name, act, reasons, situation)
 
 
 def never(situation: Situation) -> Decision:
-    """Never ask back: look, whatever was said."""
+    """Search in every situation."""
     return Decision("never", Search(options=situation.options), ("never",), situation)
 
 
 def always(situation: Situation) -> Decision:
-    """Ask back once before every answer; no more where that is declined, or no round may be had."""
-    thread = situation.thread
-    if thread.rounds or thread.settled or situation.bound == 0:
+    """Ask back once before every answer, unless the user declined questions or none are allowed."""
+    clarification = situation.clarification
+    if clarification.rounds or clarification.declined or situation.max_questions == 0:
         return Decision("always", Search(options=situation.options), ("rounds",), situation)
     sentence = sentences(situation)
     question = (
@@ -350,19 +365,3 @@ POLICIES: Mapping[str, Policy] = {
     "never": never,
     "always": always,
 }
-
-
-def policy_named(name: str) -> Policy:
-    """Return a policy by its name.
-
-    Raises:
-        InputError: there is none of that name.
-    """
-    if name not in POLICIES:
-        raise InputError(f"{name!r} is no policy: choose {', '.join(POLICIES)}")
-    return POLICIES[name]
-
-
-def decide(name: str, situation: Situation) -> Decision:
-    """Decide by the policy of a name; the same situation always gives the same decision."""
-    return policy_named(name)(situation)

@@ -1,10 +1,10 @@
-"""Ask back or look it up: `look → assess → policy → Ask | Search | HandOver | Advise → rewrite → [Retrieve] → answer`.
+"""The dialogue before an answer: `search → assess → policy → Ask | Search | HandOver | Advise → rewrite → [Retrieve] → answer`.
 
-A model only scores; what follows from the scores, and from what the documents hold, is decided by a pure function. Every
-decision is a value that holds all it depended on, so it can be kept, shown and made again.
+A model only scores; a pure function decides from the scores and the evidence in the documents. A decision is a value with all
+that it depended on, so it can be stored, shown and repeated.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -13,12 +13,12 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 from taiwa.ask.answer import Answer
 from taiwa.ask.assess_question import AssessmentMethod, assess
 from taiwa.ask.decide_search_or_clarify import policy_named
-from taiwa.ask.dialogue_text import last_words, reply_language, user_texts
-from taiwa.ask.extractive import answer
-from taiwa.ask.rewrite import Queries, Seen, find, queries
-from taiwa.ask.small_talk import chosen, named, numbered, route_of
+from taiwa.ask.dialogue_text import last_user_text, reply_language, user_texts
+from taiwa.ask.extractive import answer_or_quote
+from taiwa.ask.rewrite import Queries, RewriteContext, retrieve_fused, rewrite_queries
+from taiwa.ask.small_talk import detect_route, is_option_number, only_names_option, select_option
 from taiwa.ask.types import (
-    NOBODY,
+    ANONYMOUS_USER,
     Act,
     Assessment,
     ClarificationState,
@@ -49,15 +49,13 @@ A = TypeVar("A")
 AssessBy: TypeAlias = AssessmentMethod | Literal["no-model"]
 """How a dialogue is assessed; with `no-model` the documents alone decide."""
 
-Answering: TypeAlias = Callable[[str, tuple[Passage, ...]], Program[A]]
-
-LOOKED_AT = 10
+FIRST_SEARCH_SIZE = 10
 
 PUBLISHED = ("article", "functions")
-"""Policies that judge before anything is looked up."""
+"""Policies that decide before the first search."""
 
-UNJUDGED = ("never", "always")
-"""Policies that no score moves."""
+WITHOUT_SCORES = ("never", "always")
+"""Policies that depend on no score."""
 
 FRESH = ClarificationState()
 
@@ -68,21 +66,22 @@ class ClarifyOptions:
 
     - `policy`: when to ask back, one of `POLICIES`; `max_questions` bounds any policy (None: its own bound).
     - `assess_by`: how a model assesses the dialogue; `no-model` needs none, and rewrites nothing either.
-    - `k`: number of passages given to the answer. `seen`: what the rewriting sees; `several` lets it write several queries.
-    - `recall`: number of earlier dialogues of the user that the assessment sees.
+    - `k`: number of passages for the answer.
+    - `rewrite_context`: turns that the model sees when it rewrites the query; `multiple_queries`: it may write several.
+    - `earlier_sessions`: number of earlier dialogues of the user that the assessment sees.
     - `owners`: pairs of a pattern of sources and the contact of a case about them.
-    - `catalogue` and `locale`: those of `Situation`.
+    - `catalogue_version` and `locale`: those of `Situation`.
     """
 
     policy: str = "look_first"
     max_questions: int | None = None
     assess_by: AssessBy = "auto"
     k: int = 5
-    seen: Seen = "user"
-    several: bool = True
-    recall: int = 0
+    rewrite_context: RewriteContext = "user"
+    multiple_queries: bool = True
+    earlier_sessions: int = 0
     owners: tuple[tuple[str, str], ...] = ()
-    catalogue: int = 0
+    catalogue_version: int = 0
     locale: str = ""
 
 
@@ -91,110 +90,110 @@ DEFAULT = ClarifyOptions()
 
 @value(tag="clarified")
 class Clarified:
-    """What came of a dialogue before anybody answers.
+    """The next act of a dialogue, without the answer.
 
-    `thread` goes with the next turn. `passages` were found for `queries`, where the act is to look; `case` is what a person
-    gets, where it is to hand over.
+    Pass `clarification` to the next turn. `passages` were found for `queries` if the act is `Search`; `case` is set if it is
+    `HandOver`.
     """
 
     decision: Decision
-    thread: ClarificationState
+    clarification: ClarificationState
     queries: Queries | None = None
     passages: tuple[Passage, ...] = ()
     case: HandoverCase | None = None
 
     @property
     def act(self) -> Act:
-        """What is to be done."""
+        """The act that was decided."""
         return self.decision.act
 
 
 @value(tag="rag-turn")
 class RagTurn(Generic[A]):
-    """What came of a dialogue, with the answer where one was looked for."""
+    """The next act of a dialogue, with the answer if the act is `Search`."""
 
     clarified: Clarified
     answer: A | None = None
 
     @property
     def act(self) -> Act:
-        """What is to be done."""
-        return self.clarified.decision.act
+        """The act that was decided."""
+        return self.clarified.act
 
     @property
-    def thread(self) -> ClarificationState:
-        """What goes with the next turn."""
-        return self.clarified.thread
+    def clarification(self) -> ClarificationState:
+        """The state of asking back; pass it to the next turn."""
+        return self.clarified.clarification
 
 
 def ask(
     dialogue: Sequence[Message],
     options: ClarifyOptions = DEFAULT,
     *,
-    thread: ClarificationState = FRESH,
-    person: UserProfile = NOBODY,
+    clarification: ClarificationState = FRESH,
+    profile: UserProfile = ANONYMOUS_USER,
     policy: Policy | None = None,
 ) -> Program[RagTurn[Answer]]:
-    """Take the next act of a dialogue: a question back, an answer from passages, or one of the other acts.
+    """Decide the next act of a dialogue and carry it out: a question back, an answer from passages, or another act.
 
     Raises (when run):
-        InputError: the user said nothing. ShapeError: the assessment or the answer could not be read.
+        InputError: the dialogue has no text of the user.
+        OutputValidationError: the assessment or the answer could not be read.
     """
-    found = yield from clarify(dialogue, options, thread=thread, person=person, policy=policy)
-    if not isinstance(found.act, Search) or found.queries is None:
-        return RagTurn(found)
-    language = reply_language(dialogue, person.language, options.locale)
-    asked = found.queries.text
-    return RagTurn(found, (yield from answer(asked, found.passages, language=language, history=tuple(dialogue)[:-1])))
+    turn = yield from clarify(dialogue, options, clarification=clarification, profile=profile, policy=policy)
+    if not isinstance(turn.act, Search) or turn.queries is None:
+        return RagTurn(turn)
+    language = reply_language(dialogue, profile.language, options.locale)
+    history = tuple(dialogue)[:-1]
+    return RagTurn(
+        turn, (yield from answer_or_quote(turn.queries.text, turn.passages, language=language, history=history))
+    )
 
 
 def clarify(
     dialogue: Sequence[Message],
     options: ClarifyOptions = DEFAULT,
     *,
-    thread: ClarificationState = FRESH,
-    person: UserProfile = NOBODY,
+    clarification: ClarificationState = FRESH,
+    profile: UserProfile = ANONYMOUS_USER,
     policy: Policy | None = None,
 ) -> Program[Clarified]:
-    """Decide the next act of a dialogue, and look up what an answer needs; another `policy` may be given as a function.
+    """Decide the next act of a dialogue, and retrieve the passages for an answer; a `policy` replaces that of the options.
 
     Raises (when run):
-        InputError: the user said nothing, or there is no such policy. ShapeError: the assessment could not be read.
+        InputError: the dialogue has no text of the user, or the policy is unknown.
+        OutputValidationError: the assessment could not be read.
     """
     if not user_texts(dialogue):
-        raise InputError("there is nothing to assess: the dialogue has no words of the user")
-    option = chosen(last_words(dialogue), thread.offered) if thread.offered else None
-    course = _DialogueStep(_spelled_out(tuple(dialogue), option), options, thread, person, policy, option)
-    yield from course.look()
-    decision = yield from course.decide()
+        raise InputError("the dialogue has no text of the user")
+    option = select_option(last_user_text(dialogue), clarification.offered) if clarification.offered else None
+    turns = tuple(dialogue)
+    if option is not None and turns[-1].role == "user" and only_names_option(turns[-1].text, option):
+        turns = (*turns[:-1], user(option.label))  # a number has no meaning for a model or an index
+    step = _DialogueStep(turns, options, clarification, profile, policy, option)
+    yield from step.search()
+    decision = yield from step.decide()
     act = decision.act
     yield from notify(f"{decision.policy}: {tag_of(type(act))} ({', '.join(decision.reasons)})", code="decision")
-    after = thread.after(act, course.keys)
+    after = clarification.after(act, step.passage_keys)
     if isinstance(act, Search):
-        asked = yield from course.queries()
-        found = course.meant(act, (yield from course.retrieve(asked)))
-        return Clarified(decision, after, asked, found)
+        queries = yield from step.queries()
+        found = yield from step.retrieve(queries)
+        return Clarified(decision, after, queries, step.prefer_option(act, found))
     if isinstance(act, HandOver):
-        asked = yield from course.queries()
-        return Clarified(decision, after, asked, case=course.case(decision, asked))
+        queries = yield from step.queries()
+        return Clarified(decision, after, queries, case=step.case(decision, queries))
     return Clarified(decision, after)
-
-
-def _spelled_out(dialogue: tuple[Message, ...], option: Option | None) -> tuple[Message, ...]:
-    """Put the label in the place of a reply that only names an option, such as a number; one that says more stays."""
-    if option is None or dialogue[-1].role != "user" or not named(dialogue[-1].text, option):
-        return dialogue
-    return (*dialogue[:-1], user(option.label))
 
 
 @dataclass
 class _DialogueStep:
-    """A dialogue on its way to an act."""
+    """One run of `clarify`; `option` is the offered option that the last text names."""
 
     dialogue: tuple[Message, ...]
     options: ClarifyOptions
-    thread: ClarificationState
-    person: UserProfile
+    clarification: ClarificationState
+    profile: UserProfile
     policy: Policy | None
     option: Option | None = None
     found: tuple[Passage, ...] = ()
@@ -203,147 +202,147 @@ class _DialogueStep:
 
     @cached_property
     def route(self) -> Route:
-        if self.thread.offered and self.option is None and numbered(last_words(self.dialogue)):
+        if self.clarification.offered and self.option is None and is_option_number(last_user_text(self.dialogue)):
             return "none"  # a number that no option has
-        return route_of(last_words(self.dialogue), asked=bool(self.thread.rounds))
+        return detect_route(last_user_text(self.dialogue), asked=bool(self.clarification.rounds))
 
     @cached_property
-    def wish(self) -> tuple[Message, ...]:
-        """The dialogue up to the last words that name anything: `just answer` and `none of these` do not."""
-        spoken = [place for place, turn in enumerate(self.dialogue) if turn.role == "user" and turn.text.strip()]
-        last = spoken[-2] if self.route in ("just_answer", "none") and len(spoken) > 1 else spoken[-1]
+    def relevant_dialogue(self) -> tuple[Message, ...]:
+        """The dialogue up to the user's last text about a subject, which `just answer` and `none of these` are not."""
+        texts = [index for index, turn in enumerate(self.dialogue) if turn.role == "user" and turn.text.strip()]
+        last = texts[-2] if self.route in ("just_answer", "none") and len(texts) > 1 else texts[-1]
         return tuple(turn for turn in self.dialogue[: last + 1] if turn.role in ("user", "assistant"))
 
     @property
-    def words(self) -> str:
-        return self.wish[-1].text
+    def text(self) -> str:
+        return self.relevant_dialogue[-1].text
 
     @property
     def history(self) -> tuple[Message, ...]:
-        """What was said before these words, and in their language: another one shares no words, and only drowns them."""
-        spoken = guess_language(self.words) if len(self.words.split()) > 2 or not self.words.isascii() else "und"
-        if spoken == "und":
-            return self.wish[:-1]
-        alike = {"und", spoken, *(("ja", "zh") if spoken in ("ja", "zh") else ())}
-        return tuple(turn for turn in self.wish[:-1] if guess_language(turn.text) in alike)
+        """The turns before the text, in its language only: in another one they share no words with the documents sought."""
+        language = guess_language(self.text) if len(self.text.split()) > 2 or not self.text.isascii() else "und"
+        if language == "und":
+            return self.relevant_dialogue[:-1]
+        similar = {"und", language, *(("ja", "zh") if language in ("ja", "zh") else ())}
+        return tuple(turn for turn in self.relevant_dialogue[:-1] if guess_language(turn.text) in similar)
 
     @property
-    def keys(self) -> tuple[str, ...]:
+    def passage_keys(self) -> tuple[str, ...]:
         return tuple(map(passage_key, self.found))
 
     @property
-    def published(self) -> bool:
+    def is_published(self) -> bool:
         return self.policy is None and self.options.policy in PUBLISHED
 
-    def look(self) -> Program[None]:
-        """Look once with the words as they stand, and measure; policies that judge first do not look."""
-        if self.published:
+    def search(self) -> Program[None]:
+        """Search with the text as written and measure the evidence, unless the policy decides first."""
+        if self.is_published:
             return
-        self.found = yield from perform(Retrieve(self.words, max(LOOKED_AT, self.options.k), self.history))
-        self.evidence = yield from perform(GetEvidence(self.words, self.history))
+        self.found = yield from perform(Retrieve(self.text, max(FIRST_SEARCH_SIZE, self.options.k), self.history))
+        self.evidence = yield from perform(GetEvidence(self.text, self.history))
 
     def decide(self) -> Program[Decision]:
         policy = self.policy or policy_named(self.options.policy)
         situation = self.situation
-        if not self.published and situation.route not in ("", "none"):
-            return policy(situation)  # small talk, and a wish for no more questions, are not worth a call
-        if self.options.assess_by != "no-model" and (self.policy is not None or self.options.policy not in UNJUDGED):
+        if not self.is_published and situation.route not in ("", "none"):
+            return policy(situation)  # small talk and a refusal of questions are not worth a call
+        if self.options.assess_by != "no-model" and (
+            self.policy is not None or self.options.policy not in WITHOUT_SCORES
+        ):
             situation = replace(situation, assessment=(yield from self.assess()))
         return policy(situation)
 
     @property
     def situation(self) -> Situation:
-        settled = self.thread.settled or self.route == "just_answer"
-        thread = replace(self.thread, settled=True) if settled else self.thread
+        declined = self.clarification.declined or self.route == "just_answer"
         options = group_options(self.found)
-        focus = top_share(self.found, options)
+        share = top_share(self.found, options)
         return Situation(
             self.dialogue,
-            person=self.person,
-            thread=thread,
+            profile=self.profile,
+            clarification=replace(self.clarification, declined=declined),
             evidence=self.evidence,
-            found=self.keys,
-            options=() if focus >= DOMINANT else narrow_options(self.found, options),
-            focus=round(focus, 4),
+            passage_keys=self.passage_keys,
+            options=() if share >= DOMINANT else narrow_options(self.found, options),
+            top_share=round(share, 4),
             route=self.route,
-            bound=self.options.max_questions,
-            catalogue=self.options.catalogue,
+            max_questions=self.options.max_questions,
+            catalogue_version=self.options.catalogue_version,
             locale=self.options.locale,
         )
 
     def assess(self) -> Program[Assessment]:
-        if self.options.recall and self.person.name:
-            self.earlier = yield from perform(SearchEarlierSessions(self.person.name, self.words, self.options.recall))
-        assess_by = self.options.assess_by
-        by: AssessmentMethod = "auto" if assess_by == "no-model" else assess_by
-        if self.options.policy == "functions" and assess_by == "auto" and self.policy is None:
+        if self.options.earlier_sessions and self.profile.name:
+            effect = SearchEarlierSessions(self.profile.name, self.text, self.options.earlier_sessions)
+            self.earlier = yield from perform(effect)
+        by: AssessmentMethod = "auto" if self.options.assess_by == "no-model" else self.options.assess_by
+        if by == "auto" and self.policy is None and self.options.policy == "functions":
             by = "functions"
         return (
             yield from assess(
                 self.dialogue,
                 by=by,
-                about=self.person.facts,
-                earlier=tuple(each.words for each in self.earlier),
-                needs=self.needs,
+                about=self.profile.facts,
+                earlier=tuple(turn.text for turn in self.earlier),
+                needs_questions=self.needs_questions,
                 locale=self.options.locale,
             )
         )
 
-    def needs(self, found: Assessment) -> bool:
-        """Whether the scores could lead to a question back that only a model can word."""
-        limits = self.person.limits
-        consults = found.is_consultation <= limits.consultation
-        beyond = consults and found.in_internal_docs > limits.documented
-        return found.clarity >= limits.unclear or beyond
+    def needs_questions(self, assessment: Assessment) -> bool:
+        """Whether the scores could lead to a question back that a model has to write."""
+        thresholds = self.profile.effective_thresholds
+        is_consultation = assessment.is_consultation <= thresholds.consultation
+        undocumented = assessment.in_internal_docs > thresholds.documented
+        return assessment.clarity >= thresholds.unclear or (is_consultation and undocumented)
 
     def queries(self) -> Program[Queries]:
-        """Rewrite what is wanted; without a model its words stand."""
+        """Rewrite the dialogue as queries; without a model the text is the query."""
         if self.options.assess_by == "no-model":
-            return Queries(self.words)
-        several = self.options.several and not self.published
-        return (yield from queries(self.wish, seen=self.options.seen, several=several, locale=self.options.locale))
+            return Queries(self.text)
+        multiple = self.options.multiple_queries and not self.is_published
+        context, locale = self.options.rewrite_context, self.options.locale
+        return (yield from rewrite_queries(self.relevant_dialogue, context=context, multiple=multiple, locale=locale))
 
-    def retrieve(self, asked: Queries) -> Program[tuple[Passage, ...]]:
-        """Look up, and fuse with what the first look found for the words as they stand."""
-        if self.published:  # as published: the rewritten question alone
-            return (yield from find((asked.text,), self.options.k))
-        new = tuple(query for query in asked.all if query != self.words)
+    def retrieve(self, queries: Queries) -> Program[tuple[Passage, ...]]:
+        """Retrieve with the queries, and fuse the results with those of the first search."""
+        if self.is_published:  # the published flow searches with the rewritten question alone
+            return (yield from retrieve_fused((queries.text,), self.options.k))
+        new = tuple(query for query in queries.all if query != self.text)
         if not new:
             return self.found[: self.options.k]
-        return (yield from find(new, self.options.k, known=(self.found,)))
+        return (yield from retrieve_fused(new, self.options.k, known=(self.found,)))
 
-    def meant(self, act: Search, found: tuple[Passage, ...]) -> tuple[Passage, ...]:
-        """What was found on the option that was chosen, or is assumed, first; without a model, that alone."""
+    def prefer_option(self, act: Search, found: tuple[Passage, ...]) -> tuple[Passage, ...]:
+        """Put the passages of the chosen or assumed option first; without a model, drop all others."""
         option = self.option or (act.options[0] if act.assumption and act.options else None)
         keys = () if option is None else option.passages
-        looked = {passage_key(passage): passage for passage in (*found, *self.found)}
-        first = tuple(passage for key, passage in looked.items() if key in keys)[: self.options.k]
+        by_key = {passage_key(passage): passage for passage in (*found, *self.found)}
+        first = tuple(passage for key, passage in by_key.items() if key in keys)[: self.options.k]
         if not first or self.options.assess_by == "no-model":
             return first or found
         return (*first, *(passage for passage in found if passage_key(passage) not in keys))[: self.options.k]
 
-    def case(self, decision: Decision, asked: Queries) -> HandoverCase:
-        """Everything that a person needs to take over."""
-        found = decision.situation.assessment or Assessment()
+    def case(self, decision: Decision, queries: Queries) -> HandoverCase:
+        assessment = decision.situation.assessment or Assessment()
         evidence = self.evidence or Evidence()
-        texts = (found.ask_missing_info, found.res_consultation, found.ask_user_meta_info)
+        texts = (assessment.ask_missing_info, assessment.res_consultation, assessment.ask_user_meta_info)
         missing = (*filter(None, texts), *evidence.unresolved_references, *evidence.unknown)
         return HandoverCase(
             dialogue=self.dialogue,
-            query=asked.text,
-            searched=() if self.published else (self.words,),
+            query=queries.text,
+            searched=() if self.is_published else (self.text,),
             passages=self.found[: self.options.k],
             missing=tuple(dict.fromkeys(missing)),
-            owner=_owner(self.found, self.options.owners),
-            person=self.person.name,
+            owner=next(
+                (
+                    owner
+                    for passage in self.found
+                    for pattern, owner in self.options.owners
+                    if fnmatchcase(passage.source, pattern)
+                ),
+                "",
+            ),
+            user=self.profile.name,
             reasons=decision.reasons,
         )
-
-
-def _owner(found: Sequence[Passage], owners: Sequence[tuple[str, str]]) -> str:
-    """Whom the best passage concerns, by the first pattern that fits its source."""
-    for passage in found:
-        for pattern, owner in owners:
-            if fnmatchcase(passage.source, pattern):
-                return owner
-    return ""

@@ -1,4 +1,4 @@
-"""Answers without a model: sentences of the passages; the choice between both ways."""
+"""Answers without a model: sentences of the passages. `answer_or_quote` uses a model where it writes text, else this."""
 
 import math
 import re
@@ -8,31 +8,30 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from unicodedata import normalize
 
-from taiwa.ask.answer import Answer, Claim, answer_with_citations, citation
+from taiwa.ask.answer import Answer, Claim, answer_with_citations, make_citation
 from taiwa.ask.check_citations import clean_untrusted
 from taiwa.kernel.effects import Program, notify
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Message, Passage
 
-__all__ = ["PLAIN", "TermWeights", "answer", "extractive", "lacks_generation", "spans"]
+__all__ = ["PLAIN", "TermWeights", "answer_or_quote", "extractive", "lacks_generation", "spans"]
 
 
-MOST = 3
-"""Passages that an answer is taken from."""
+MAX_CLAIMS = 3
 
-NEAR = 0.8
-"""A passage is taken from this part of the best one's score on."""
+MIN_SHARE = 0.8
+"""Share of the best score that a passage needs to be quoted."""
 
-NAMED = 0.4
-"""What a term still counts that stands in the headings above: the whole passage is about it."""
+HEADING_TERM = 0.4
+"""Factor for a term of the headings: the whole passage is about it."""
 
-EARLIER = 0.4
+HISTORY_TERM = 0.4
+"""Factor for a term of the history: it helped to find the passage; within it the question's own terms decide."""
 
-REFERRING = 0.6
-"""What a part still counts that leads elsewhere by a link."""
+LINKING = 0.6
+"""Factor for a part with a link, which refers to another place."""
 
-LONGEST = 240
-"""Characters of a sentence that are still read with its neighbour."""
+MAX_PAIR_CHARACTERS = 240
 
 SENTENCE = re.compile(r"(?<=[。！？｡])[」』）〉》】”’\"')]*\s*|(?<=[.!?])[\"')\]”’]*\s+(?=\S)")
 
@@ -53,7 +52,7 @@ RUN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TermWeights:
-    """How words become terms: `weigh` a question and what was said before it, and the `terms` of a text."""
+    """How text becomes terms: `weigh` the terms of a question and of the turns before it; list the `terms` of a text."""
 
     weigh: Callable[[str, Sequence[Message]], Mapping[str, float]]
     terms: Callable[[str], Iterable[str]]
@@ -61,7 +60,7 @@ class TermWeights:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a passage, from where to where, and how much of what is asked it holds; `text` is how it reads alone."""
+    """A part of a passage with its offsets, its score for the question, and its text without markup."""
 
     start: int
     end: int
@@ -71,7 +70,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A sentence, an item or a row; `head` names the columns of a row."""
+    """A sentence, a list item or a table row; `head` is the header of the table."""
 
     start: int
     end: int
@@ -82,88 +81,86 @@ Weights: TypeAlias = Mapping[str, float]
 
 
 def extractive(
-    query: str, passages: Sequence[Passage], history: Sequence[Message] = (), reader: "TermWeights | None" = None
+    query: str, passages: Sequence[Passage], history: Sequence[Message] = (), term_weights: "TermWeights | None" = None
 ) -> Answer:
-    """Answer with words of the passages; each claim is a quotation, so each is supported.
+    """Answer with sentences of the passages; each claim is a quotation, and so supported.
 
     >>> leave = Passage("leave.md", "# Leave\\nEverybody has ten days. Ask your lead first.", 1.0)
     >>> [claim.text for claim in extractive("how many days are there?", [leave]).claims]
     ['Everybody has ten days.']
     """
-    marked = zip(passages, spans(query, passages, history, reader or PLAIN), strict=True)
-    found = [(passage, span) for passage, span in marked if span is not None]
+    pairs = zip(passages, spans(query, passages, history, term_weights or PLAIN), strict=True)
+    found = [(passage, span) for passage, span in pairs if span is not None]
     best = max((passage.score for passage, _ in found), default=0.0)
-    near = [each for each in found if each[0].score >= NEAR * best]
-    claims: list[Claim] = []
-    told: set[str] = set()
-    for passage, span in near:
-        if len(claims) < MOST and span.text not in told:
-            told.add(span.text)
-            cited = citation(passage, span.start, span.end, len(claims) + 1)
-            claims.append(Claim(clean_untrusted(span.text, passage.text), (cited,)))
-    return Answer(query, tuple(claims), tuple(passages), documented=bool(claims), source="extractive")
+    claims: dict[str, Claim] = {}
+    for passage, span in found:
+        if passage.score >= MIN_SHARE * best and len(claims) < MAX_CLAIMS and span.text not in claims:
+            citation = make_citation(passage, span.start, span.end, len(claims) + 1)
+            claims[span.text] = Claim(clean_untrusted(span.text, passage.text), (citation,))
+    return Answer(query, tuple(claims.values()), tuple(passages), documented=bool(claims), source="extractive")
 
 
 def spans(
-    query: str, passages: Sequence[Passage], history: Sequence[Message], reader: TermWeights
+    query: str, passages: Sequence[Passage], history: Sequence[Message], term_weights: TermWeights
 ) -> tuple[Span | None, ...]:
-    """Return the best part of each passage: a sentence or two, an item, or a row; None where it holds nothing of the question."""
-    weights = _fading(reader, query, history)
+    """Return the best part of each passage: one or two sentences, an item or a row; None if it has no term of the question."""
+    question = term_weights.weigh(query, ())
+    weights = question
+    if history:
+        weighed = term_weights.weigh(query, history)
+        weights = {term: weight if term in question else weight * HISTORY_TERM for term, weight in weighed.items()}
     units = [tuple(_units(passage.text)) for passage in passages]
-    held = [
-        [frozenset(reader.terms(passage.text[unit.start : unit.end] + unit.head)) for unit in each]
+    unit_terms = [
+        [frozenset(term_weights.terms(passage.text[unit.start : unit.end] + unit.head)) for unit in each]
         for passage, each in zip(passages, units, strict=True)
     ]
-    counts = Counter(term for each in held for terms in each for term in terms if term in weights)
+    counts = Counter(term for each in unit_terms for terms in each for term in terms if term in weights)
     number = sum(map(len, units))
     rare = {term: weights[term] * math.log1p((number - count + 0.5) / (count + 0.5)) for term, count in counts.items()}
-    # Where the question's own words are found, a passage that holds only what was said before is none of its answers.
-    own = frozenset(term for term in reader.weigh(query, ()) if term in rare)
-    own = frozenset(term for term in own if len(term) > 1) or own  # 給 of 給与 stands in 有給休暇 too
+    # If terms of the question occur, a passage with terms of the history only does not answer it.
+    own = frozenset(term for term in question if term in rare)
+    own = frozenset(term for term in own if len(term) > 1) or own  # 給 of 給与 is in 有給休暇 too
     found: list[Span | None] = []
-    for passage, each, terms in zip(passages, units, held, strict=True):
-        above = frozenset(reader.terms("\n".join((passage.title, *passage.heading))))
-        inner = {term: weight * (NAMED if term in above else 1.0) for term, weight in rare.items()}
+    for passage, each, terms in zip(passages, units, unit_terms, strict=True):
+        above = frozenset(term_weights.terms("\n".join((passage.title, *passage.heading))))
+        inner = {term: weight * (HEADING_TERM if term in above else 1.0) for term, weight in rare.items()}
         if own and above.isdisjoint(own) and not any(own & unit for unit in terms):
             inner = {}
         found.append(_best(passage.text, each, terms, inner))
     return tuple(found)
 
 
-def _fading(reader: TermWeights, query: str, history: Sequence[Message]) -> Weights:
-    """What was said before has helped to find the passage; within it the question's own words decide."""
-    own = reader.weigh(query, ())
-    if not history:
-        return own
-    return {term: weight if term in own else weight * EARLIER for term, weight in reader.weigh(query, history).items()}
-
-
-def _best(text: str, units: Sequence[_Unit], held: Sequence[frozenset[str]], rare: Weights) -> Span | None:
-    """The window of one unit, or of two neighbours that are short, which holds most."""
+def _best(text: str, units: Sequence[_Unit], unit_terms: Sequence[frozenset[str]], rare: Weights) -> Span | None:
+    """Return the best unit or pair of short neighbours."""
     best: Span | None = None
     for at, unit in enumerate(units):
         for last in range(at, min(at + 2, len(units))):
             joined = last > at
             if joined and not _neighbours(text, unit, units[last]):
                 continue
-            terms = held[at] | held[last]
+            terms = unit_terms[at] | unit_terms[last]
             score = sum(rare.get(term, 0.0) for term in terms)
             score /= 1 + 0.15 * joined + (units[last].end - unit.start) / 1_500
             if LINKED.search(text, unit.start, units[last].end):
-                score *= REFERRING
+                score *= LINKING
             if score > 0 and (best is None or score > best.score * 1.0001):
-                best = Span(unit.start, units[last].end, score, _alone(text, unit, units[last].end))
+                best = Span(unit.start, units[last].end, score, _plain(text, unit, units[last].end))
     return best
 
 
 def _neighbours(text: str, one: _Unit, other: _Unit) -> bool:
-    """Whether two units read on: sentences of one paragraph, together not long."""
+    """Whether two units are short sentences of one paragraph."""
     between = text[one.end : other.start]
-    return not one.head and not other.head and "\n" not in between.strip(" ") and other.end - one.start <= LONGEST
+    return (
+        not one.head
+        and not other.head
+        and "\n" not in between.strip(" ")
+        and other.end - one.start <= MAX_PAIR_CHARACTERS
+    )
 
 
-def _alone(text: str, unit: _Unit, end: int) -> str:
-    """How a part reads alone: a row with the names of its columns, a sentence without its dress."""
+def _plain(text: str, unit: _Unit, end: int) -> str:
+    """Return a part without its context: a row with the names of its columns, a sentence without emphasis."""
     part = text[unit.start : end]
     if not unit.head:
         return " ".join(EMPHASIS.sub("", part).split())
@@ -180,7 +177,7 @@ def _cells(row: str) -> list[str]:
 
 
 def _units(text: str) -> Iterator[_Unit]:
-    """Divide a passage: table rows, list items and sentences; headings and rules are left out."""
+    """Divide a passage into table rows, list items and sentences, without headings and rules."""
     head, at = "", 0
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines):
@@ -215,7 +212,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[_Unit]:
 
 
 def _terms(text: str) -> Iterator[str]:
-    """Words, and pairs of characters where there are no spaces."""
+    """Yield words, and pairs of characters in scripts without spaces."""
     for run in RUN.finditer(normalize("NFKC", text).casefold()):
         word = run[0]
         if run["cjk"] and len(word) > 1:
@@ -230,35 +227,33 @@ def _weigh(query: str, history: Sequence[Message]) -> dict[str, float]:
 
 
 PLAIN = TermWeights(_weigh, _terms)
-"""Words as they stand, for a retriever that tells nothing of its own."""
-
-WORDS = "words"
-"""The ability that a model names as missing which judges dialogues and writes no prose."""
+"""Plain words, for a retriever without an analyzer."""
 
 
 def lacks_generation(error: UnsupportedError) -> bool:
-    """Whether a model says that it writes no words of its own, rather than that its server lacks something."""
-    return error.capability == WORDS
+    """Whether the model assesses dialogues but writes no text, rather than that its server lacks a capability."""
+    return error.capability == "words"
 
 
-def answer(
+def answer_or_quote(
     query: str,
     passages: Sequence[Passage],
     *,
     language: str = "",
-    manner: str = "",
+    instructions: str = "",
     history: Sequence[Message] = (),
-    reader: TermWeights = PLAIN,
+    term_weights: TermWeights = PLAIN,
 ) -> Program[Answer]:
-    """Answer by `answer_with_citations`; where the model writes no words, by quoting, which `history` and `reader` guide.
+    """Answer by `answer_with_citations`, or by `extractive` if the model writes no text; only that uses `history`.
 
     Raises (when run):
-        ShapeError: the answer could not be read. RefusalError: the model refused to answer.
+        OutputValidationError: the answer could not be read.
+        RefusalError: the model refused to answer.
     """
     try:
-        return (yield from answer_with_citations(query, passages, language=language, manner=manner))
+        return (yield from answer_with_citations(query, passages, language=language, instructions=instructions))
     except UnsupportedError as error:
         if not lacks_generation(error):
             raise
-        yield from notify("the model words no answers, so the passages are quoted", code="answer")
-    return extractive(query, passages, history, reader)
+        yield from notify("the model writes no answers; quoting the passages instead", code="answer")
+    return extractive(query, passages, history, term_weights)

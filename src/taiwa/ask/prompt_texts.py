@@ -1,7 +1,7 @@
-"""What a model is told when it assesses a dialogue: our own words, in Japanese, Chinese and English.
+"""Prompts of the assessment, in English, Japanese and Chinese.
 
-`WHOLE` asks for everything at once. `ONE` asks for one score by one digit, `STATEMENTS` are what is scored and `LEVELS` what the
-digits mean; the decision wire is asked with the same words. `BACK` asks for questions back alone, `EITHER` for one of two functions.
+`WHOLE` asks for all scores and questions at once, `ONE` for one score as one digit, `BACK` for the questions back alone, `EITHER`
+for a call of one of two functions. `STATEMENTS` are scored and `LEVELS` name the digits; the decision wire uses both.
 """
 
 from collections.abc import Mapping

@@ -1,26 +1,26 @@
-"""The result of a turn that looks things up: a typed value, its form in the turn's delta, and the text shown to the user.
+"""The result of a turn of `taiwa ask`: a typed value, its JSON form as the state delta of the turn, and the text for the user.
 
-`AskResult.to_delta` is the only writer of the delta's keys and `AskResult.from_delta` their only reader. The text is plain, one
-block after another, in the language of the user. Words of documents and models keep to lines of their own, with nothing in
-them that could begin another line or be executed by a reader of Markdown or HTML.
+`AskResult.to_delta` and `AskResult.from_delta` are the one codec of the delta's keys; `CITATION_KEYS` and `PASSAGE_KEYS` list those
+of its parts. The text is plain, in the language of the user. Texts of documents and models are on lines of their own, without
+anything that could begin another line, or that a reader of Markdown or HTML would load or run.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from taiwa.ask.answer import Answer, Citation, Claim
 from taiwa.ask.check_citations import TAG
 from taiwa.ask.dialogue_step import ClarifyOptions
 from taiwa.ask.types import (
-    NOBODY,
+    ANONYMOUS_USER,
+    QUESTIONS,
     SCORES,
     Act,
     AdviceKind,
     Advise,
     Ask,
-    Assessment,
     ClarificationState,
     Decision,
     HandOver,
@@ -32,7 +32,7 @@ from taiwa.ask.types import (
 from taiwa.conversation.history import PastTurn
 from taiwa.i18n import Translate, gettext_noop
 from taiwa.kernel.errors import CorruptError
-from taiwa.kernel.messages import Evidence, Passage, passage_key
+from taiwa.kernel.messages import Passage, passage_key
 from taiwa.kernel.records import Json, record, restore, value
 from taiwa.kernel.text import CONTROL
 
@@ -49,14 +49,14 @@ ADVICE: Mapping[AdviceKind, str] = {
     "chat": gettext_noop("I look things up in documents. What would you like to know?"),
     "consultation": gettext_noop("The documents do not help with this; please speak to someone responsible."),
 }
-"""What is said where nothing is looked up."""
+"""The replies without a search."""
 
 INDENT = "    "
 
 HEADING = re.compile(r"\s*#{1,6} [^\n]*\n")
 
 SNIPPET = 300
-"""Characters of a passage that are shown around a quotation."""
+"""Characters of a passage to show around a quotation."""
 
 BEFORE = 80
 
@@ -64,19 +64,39 @@ GAP = re.compile(r"\s+|(?<=[。！？])")
 
 ACTS: Mapping[type, str] = {Ask: "ask", Search: "search", HandOver: "hand_over", Advise: "advise"}
 
-SENTENCES = ("ask_missing_info", "res_consultation", "ask_user_meta_info")
+
+def _text_tuple(data: Json) -> tuple[str, ...]:
+    return tuple(map(str, cast("list[Json]", data)))
+
+
+def _integer(data: Json) -> int:
+    return int(str(data or 0))
+
+
+Keys: TypeAlias = Mapping[str, tuple[str, Callable[[Json], object]]]
+"""By JSON key: the attribute that it stores, and how to read its value."""
+
+CITATION_KEYS: Keys = {
+    "number": ("number", _integer), "id": ("passage", str), "path": ("source", str), "heading": ("heading", _text_tuple),
+    "page": ("page", _integer), "start": ("start", _integer), "end": ("end", _integer), "words": ("words", str),
+}  # fmt: skip
+
+PASSAGE_KEYS: Keys = {
+    "id": ("id", str), "path": ("source", str), "heading": ("heading", _text_tuple), "page": ("page", _integer),
+    "start": ("start", _integer), "end": ("end", _integer), "score": ("score", lambda data: float(str(data))),
+}  # fmt: skip
 
 
 @value(tag="ask-turn-options")
 class AskTurnOptions:
-    """Options of one turn that looks things up.
+    """Options of one turn of `taiwa ask`.
 
     `terms` names the analyzer that defines a term, `notice` is reported before the turn, and `instructions` are those of the
-    app for a model that words an answer.
+    app for a model that writes the answer.
     """
 
     clarify: ClarifyOptions = ClarifyOptions()
-    person: UserProfile = NOBODY
+    profile: UserProfile = ANONYMOUS_USER
     instructions: str = ""
     terms: str = ""
     notice: str = ""
@@ -89,7 +109,7 @@ class AskTurnOptions:
 
 @dataclass(frozen=True, slots=True)
 class FoundPassage:
-    """A passage that a turn found: where it stands and its score. Its text stays in the index.
+    """A passage that a turn found: its position and score. Its text is in the index.
 
     `start` and `end` are character offsets within the document; `page` is 0 where the document has none.
     """
@@ -104,7 +124,7 @@ class FoundPassage:
 
     @classmethod
     def of(cls, passage: Passage) -> "FoundPassage":
-        """Refer to a passage."""
+        """Return the reference to a passage."""
         end = passage.start + len(passage.text)
         score = round(passage.score, 4)
         return cls(passage.id, passage.source, passage.heading, passage.page, passage.start, end, score)
@@ -112,11 +132,10 @@ class FoundPassage:
 
 @dataclass(frozen=True, slots=True)
 class AskResult:
-    """The outcome of one turn of the dialogue before retrieval.
+    """The outcome of one turn of `taiwa ask`.
 
-    `options` are the choices put to the user, with a question back or beside an answer. `is_uncertain` marks an extractive
-    answer for which the evidence is weak. `answer.passages` is filled only in the process that made the result: texts of
-    passages are not stored.
+    `options` are offered to the user, with a question back or beside an answer. `is_uncertain` marks an extractive answer with weak
+    evidence. `answer.passages` is empty in a result that was read from a delta: texts of passages are not stored.
     """
 
     act: Act
@@ -139,22 +158,35 @@ class AskResult:
 
     @property
     def act_name(self) -> str:
-        """The act as its name on the wire: `ask`, `search`, `hand_over` or `advise`."""
+        """The name of the act in JSON: `ask`, `search`, `hand_over` or `advise`."""
         return ACTS[type(self.act)]
 
     @property
     def evidence(self) -> dict[str, Json]:
-        """The figures of the evidence, rounded; empty where the retriever cannot measure."""
-        return _evidence(self.decision.situation.evidence)
+        """The figures of the evidence, rounded; empty if the retriever cannot measure them."""
+        evidence = self.decision.situation.evidence
+        if evidence is None:
+            return {}
+        words = {name: list[Json](getattr(evidence, name)) for name in ("unknown", "unresolved_references")}
+        return {
+            "passages": evidence.passages,
+            "found": evidence.found,
+            **{name: round(getattr(evidence, name), 4) for name in ("coverage", "top", "nqc")},
+            **{name: each for name, each in words.items() if each},
+        }
 
     @property
     def scores(self) -> dict[str, Json]:
-        """The scores of the assessment; empty where no model assessed the dialogue."""
-        return _scores(self.decision.situation.assessment)
+        """The scores and questions of the assessment; empty if no model assessed the dialogue."""
+        assessment = self.decision.situation.assessment
+        if assessment is None:
+            return {}
+        questions = (name for name in QUESTIONS if getattr(assessment, name))
+        return {name: getattr(assessment, name) for name in (*SCORES, *questions, "source")}
 
     @property
     def answer_text(self) -> str:
-        """What later turns see of this one: the question back, or the claims without their sources."""
+        """The text that later turns see: the question back, or the claims without their sources."""
         if isinstance(self.act, Ask):
             return self.act.question
         return "" if self.answer is None else "\n".join(claim.text for claim in self.answer.claims)
@@ -172,11 +204,11 @@ class AskResult:
             "evidence": self.evidence,
             "query": self.query,
             "queries": list[Json](self.queries),
-            "passages": [_passage(passage) for passage in self.passages],
-            "options": [_option(option) for option in self.options],
+            "passages": [_to_json(passage, PASSAGE_KEYS) for passage in self.passages],
+            "options": [{"label": each.label, "count": each.count, "preview": each.preview} for each in self.options],
             "assumption": self.act.assumption if isinstance(self.act, Search) else "",
             "case": None if self.case is None else record(self.case),
-            **(_answer(self.answer) if self.answer is not None else {}),
+            **(_answer_to_json(self.answer) if self.answer is not None else {}),
             "answer": self.answer_text,
             "is_uncertain": self.is_uncertain or None,
             "clarification": record(self.clarification),
@@ -189,10 +221,10 @@ class AskResult:
     def from_delta(cls, delta: Json) -> "AskResult | None":
         """Read the delta of a turn; None for a turn of another app.
 
-        The dialogue is not part of the decision that is read: it is that of the turns before.
+        The decision has no dialogue: that is in the turns before.
 
         Raises:
-            CorruptError: a part of the delta has another form.
+            CorruptError: a part of the delta is malformed.
         """
         if not isinstance(delta, dict) or "decision" not in delta or "clarification" not in delta:
             return None
@@ -201,9 +233,9 @@ class AskResult:
         case = _restored(delta["case"], HandoverCase) if "case" in delta else None
         options = decision.act.options if isinstance(decision.act, Ask) else clarification.offered
         try:
-            query, queries = str(delta.get("query", "")), _texts(delta.get("queries", []))
-            passages = tuple(_read_passage(each) for each in cast("list[dict[str, Json]]", delta.get("passages", [])))
-            answer = _read_answer(query, delta) if "documented" in delta else None
+            query, queries = str(delta.get("query", "")), _text_tuple(delta.get("queries", []))
+            passages = tuple(_from_json(FoundPassage, each, PASSAGE_KEYS) for each in _list(delta.get("passages", [])))
+            answer = _answer_from_json(query, delta) if "documented" in delta else None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CorruptError(f"cannot read the delta of a turn: {type(error).__name__}: {error}") from None
         return cls(
@@ -212,7 +244,7 @@ class AskResult:
         )  # fmt: skip
 
     def render_text(self, sentence: Translate) -> str:
-        """Write the result for the user, with the program's own sentences from a catalogue."""
+        """Return the text for the user; `sentence` translates the program's own sentences."""
         act = self.act
         if isinstance(act, Ask):
             hint = (sentence("(reply with a number, in your own words, or “just answer”)"),) if act.options else ()
@@ -230,30 +262,30 @@ class AskResult:
 
 
 def options_from_delta(delta: Json) -> AskTurnOptions | None:
-    """Return the options of the turn that left a delta; None where it has none.
+    """Return the options of the turn of a delta; None if it has none.
 
     Raises:
-        CorruptError: they have another form.
+        CorruptError: they are malformed.
     """
-    held = delta.get("turn_options") if isinstance(delta, dict) else None
-    return None if held is None else _restored(held, AskTurnOptions)
+    options = delta.get("turn_options") if isinstance(delta, dict) else None
+    return None if options is None else _restored(options, AskTurnOptions)
 
 
 def answer_text_of(past: PastTurn) -> str:
-    """Return what later turns see of a turn: its claims without the list of their sources."""
-    brief = past.delta.get("answer") if isinstance(past.delta, dict) and "decision" in past.delta else None
-    return brief if isinstance(brief, str) else past.answer
+    """Return the text that later turns see of a turn: its claims without the list of their sources."""
+    text = past.delta.get("answer") if isinstance(past.delta, dict) and "decision" in past.delta else None
+    return text if isinstance(text, str) else past.answer
 
 
-def place_of(cited: Citation, sentence: Translate) -> str:
-    """Write where a citation stands: path, headings, page.
+def format_source(citation: Citation, sentence: Translate) -> str:
+    """Return the source of a citation: path, headings, page.
 
     >>> from taiwa.i18n import dialogue_catalogue
-    >>> place_of(Citation(1, "a#0", "a.pdf", "w", 0, 1, ("Leave", "Sick"), 3), dialogue_catalogue("en"))
+    >>> format_source(Citation(1, "a#0", "a.pdf", "w", 0, 1, ("Leave", "Sick"), 3), dialogue_catalogue("en"))
     'a.pdf › Leave › Sick, page 3'
     """
-    page = ", " + sentence("page {number}", number=cited.page) if cited.page else ""
-    return _line(" › ".join((cited.source, *cited.heading))) + page
+    page = ", " + sentence("page {number}", number=citation.page) if citation.page else ""
+    return _line(" › ".join((citation.source, *citation.heading))) + page
 
 
 def _blocks(act: Search, answer: Answer | None, sentence: Translate, is_uncertain: bool) -> Iterator[str]:
@@ -280,19 +312,18 @@ def _claim(claim: Claim, sentence: Translate) -> str:
 
 
 def _sources(answer: Answer, sentence: Translate) -> Iterator[str]:
-    """Path, headings, page and a snippet of each passage that is cited; what is quoted stands in brackets."""
-    held = {cited.number: cited for cited in answer.sources}
-    quoted = {number: [each for each in answer.citations if each.number == number] for number in held}
-    texts = {passage_key(passage): passage for passage in answer.passages}
-    for number, cited in held.items():
-        yield f"[{number}] {place_of(cited, sentence)}"
-        passage = texts[cited.passage]
-        marks = [(each.start - passage.start, each.end - passage.start) for each in quoted[number]]
+    """Yield source and snippet of each cited passage, with the quotations in brackets."""
+    passages = {passage_key(passage): passage for passage in answer.passages}
+    for source in answer.sources:
+        yield f"[{source.number}] {format_source(source, sentence)}"
+        passage = passages[source.passage]
+        cited = [each for each in answer.citations if each.number == source.number]
+        marks = [(each.start - passage.start, each.end - passage.start) for each in cited]
         yield INDENT + _snippet(passage.text, marks)
 
 
 def _snippet(text: str, marks: Sequence[tuple[int, int]]) -> str:
-    """A part of a passage around its first mark, on one line, with what is quoted in brackets; its heading is said already."""
+    """Return a part of a passage around its first mark, on one line, without its heading, with the marks in brackets."""
     heading = HEADING.match(text)
     first = min(start for start, _ in marks)
     top = min(heading.end() if heading else 0, first)
@@ -310,17 +341,14 @@ def _snippet(text: str, marks: Sequence[tuple[int, int]]) -> str:
 
 
 def _merged(marks: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Marks in order, those that touch as one."""
-    held: tuple[int, int] | None = None
+    """Yield the marks in order, those that touch as one."""
+    begin, stop = min(marks)
     for start, end in sorted(marks):
-        if held is not None and start <= held[1]:
-            held = (held[0], max(held[1], end))
-            continue
-        if held is not None:
-            yield held
-        held = (start, end)
-    if held is not None:
-        yield held
+        if start > stop:
+            yield begin, stop
+            begin = start
+        stop = max(stop, end)
+    yield begin, stop
 
 
 def _options(options: Sequence[Option]) -> Iterator[str]:
@@ -339,49 +367,17 @@ def _case(case: HandoverCase, sentence: Translate) -> Iterator[str]:
 
 
 def _line(text: str, indent: str = "") -> str:
-    """One line, without what is not seen, and with nothing that a reader of Markdown or HTML would load or run."""
+    """Return a text on one line, without invisible characters and anything that Markdown or HTML would load or run."""
     return indent + TAG.sub("‹", " ".join(CONTROL.sub("", text).split()).replace("![", "! [").replace("](", "] ("))
 
 
-def _scores(found: Assessment | None) -> dict[str, Json]:
-    if found is None:
-        return {}
-    scores: dict[str, Json] = {name: getattr(found, name) for name in SCORES}
-    return (
-        scores | {name: getattr(found, name) for name in SENTENCES if getattr(found, name)} | {"source": found.source}
-    )
-
-
-def _evidence(found: Evidence | None) -> dict[str, Json]:
-    if found is None:
-        return {}
-    numbers: dict[str, Json] = {name: round(getattr(found, name), 4) for name in ("coverage", "top", "nqc")}
-    words: dict[str, Json] = {
-        "unknown": list[Json](found.unknown),
-        "unresolved_references": list[Json](found.unresolved_references),
-    }
-    return {
-        "passages": found.passages,
-        "found": found.found,
-        **numbers,
-        **{name: each for name, each in words.items() if each},
-    }
-
-
-def _passage(passage: FoundPassage) -> Json:
-    return {
-        "id": passage.id, "path": passage.source, "heading": list[Json](passage.heading), "page": passage.page or None,
-        "start": passage.start, "end": passage.end, "score": passage.score,
-    }  # fmt: skip
-
-
-def _option(option: Option) -> Json:
-    return {"label": option.label, "count": option.count, "preview": option.preview}
-
-
-def _answer(answer: Answer) -> dict[str, Json]:
+def _answer_to_json(answer: Answer) -> dict[str, Json]:
     claims: list[Json] = [
-        {"text": claim.text, "supported": claim.supported, "citations": [_citation(each) for each in claim.citations]}
+        {
+            "text": claim.text,
+            "supported": claim.supported,
+            "citations": [_to_json(each, CITATION_KEYS) for each in claim.citations],
+        }
         for claim in answer.claims
     ]
     return {
@@ -390,49 +386,37 @@ def _answer(answer: Answer) -> dict[str, Json]:
     }  # fmt: skip
 
 
-def _citation(cited: Citation) -> Json:
-    return {
-        "number": cited.number, "id": cited.passage, "path": cited.source, "heading": list[Json](cited.heading),
-        "page": cited.page or None, "start": cited.start, "end": cited.end, "words": cited.words,
-    }  # fmt: skip
-
-
-def _read_passage(held: dict[str, Json]) -> FoundPassage:
-    return FoundPassage(
-        str(held["id"]), str(held["path"]), _texts(held["heading"]), _number(held["page"]), _number(held["start"]),
-        _number(held["end"]), float(str(held["score"])),
-    )  # fmt: skip
-
-
-def _read_answer(query: str, delta: dict[str, Json]) -> Answer:
-    claims = cast("list[dict[str, Json]]", delta.get("claims", []))
+def _answer_from_json(query: str, delta: dict[str, Json]) -> Answer:
+    claims = tuple(
+        Claim(str(each["text"]), tuple(_from_json(Citation, data, CITATION_KEYS) for data in _list(each["citations"])))
+        for each in _list(delta.get("claims", []))
+    )
     return Answer(
         query,
-        tuple(Claim(str(each["text"]), tuple(map(_read_citation, cast("list[dict[str, Json]]", each["citations"])))) for each in claims),
+        claims,
         documented=delta["documented"] is True,
         missing=str(delta.get("missing", "")),
         source="extractive" if delta["source"] == "extractive" else "generated",
-        refused=_number(delta.get("refused")),
-    )  # fmt: skip
+        refused=_integer(delta.get("refused")),
+    )
 
 
-def _read_citation(held: dict[str, Json]) -> Citation:
-    return Citation(
-        _number(held["number"]), str(held["id"]), str(held["path"]), str(held["words"]), _number(held["start"]),
-        _number(held["end"]), _texts(held["heading"]), _number(held["page"]),
-    )  # fmt: skip
+def _to_json(part: Citation | FoundPassage, keys: Keys) -> dict[str, Json]:
+    data = {key: getattr(part, attribute) for key, (attribute, _) in keys.items()}
+    return data | {"heading": list[Json](part.heading), "page": part.page or None}
 
 
-def _texts(held: Json) -> tuple[str, ...]:
-    return tuple(map(str, cast("list[Json]", held)))
+def _from_json(kind: type[T], data: dict[str, Json], keys: Keys) -> T:
+    fields: dict[str, Any] = {attribute: read(data[key]) for key, (attribute, read) in keys.items()}
+    return kind(**fields)
 
 
-def _number(held: Json) -> int:
-    return int(str(held or 0))
+def _list(data: Json) -> "list[dict[str, Json]]":
+    return cast("list[dict[str, Json]]", data)
 
 
-def _restored(held: Json, kind: type[T]) -> T:
-    found = cast("object", restore(held))
+def _restored(data: Json, kind: type[T]) -> T:
+    found = cast("object", restore(data))
     if not isinstance(found, kind):
-        raise CorruptError(f"expected a {kind.__name__} in the delta of a turn, got a {type(found).__name__}")
+        raise CorruptError(f"expected {kind.__name__} in the delta of a turn, got {type(found).__name__}")
     return found

@@ -1,4 +1,4 @@
-"""Dialogue → stand-alone queries; what a rewrite must keep; rank fusion."""
+"""Rewrite a dialogue as queries that stand alone, check what a rewrite must keep, and retrieve with several queries."""
 
 import json
 import re
@@ -14,21 +14,21 @@ from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import strip_control
 
 __all__ = [
-    "MOST_QUERIES",
+    "MAX_QUERIES",
     "Queries",
-    "Seen",
-    "find",
+    "RewriteContext",
     "is_other_script",
     "missing_terms",
-    "parts",
-    "queries",
     "required_terms",
+    "retrieve_fused",
     "rewrite",
+    "rewrite_queries",
+    "split_questions",
 ]
 
 
-LONGEST_ANSWER = 60
-"""Characters of a reply to a question back that counts as a whole; a longer one tells a story, of which the names count."""
+MAX_REPLY_CHARACTERS = 60
+"""Length of a reply to a question back up to which all of its words must be kept; of a longer one only names and numbers."""
 
 NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*%?")
 
@@ -41,9 +41,9 @@ PROPER = re.compile(r"(?<![.!?。！？\n] )(?<!^)\b[A-Z][a-z]{2,}\b")
 
 WORD = re.compile(r"[A-Za-z][A-Za-z'-]{2,}|[\u30a1-\u30fa\u30fc]{2,}|[\u3400-\u9fff\uf900-\ufaff]{2,}")
 
-STEM = 5
+STEM = 4
 
-EMPTY = frozenset(
+STOP_WORDS = frozenset(
     """the and for not but are was were that this with from have has had you your they them their our his her its about there here
     yes yeah sure okay please thanks thank would could should want like need just only maybe either both one ones mean meant think
     can will what which who how when where why something anything really actually some any very also then than""".split()
@@ -55,24 +55,24 @@ LATIN = re.compile(r"[A-Za-z]")
 
 
 def required_terms(dialogue: Sequence[Message]) -> tuple[str, ...]:
-    """List what a query must keep of what the user said.
+    """Return the terms of the user's texts that a query must keep.
 
     >>> from taiwa.kernel.messages import assistant, user
     >>> required_terms((user("Which tool for 20 guests?"), assistant("For what?"), user("Video calls, Zoom or Teams")))
     ('20', 'Zoom', 'Teams', 'Video', 'calls')
     """
-    kept: dict[str, None] = {}
+    terms: dict[str, None] = {}
     asked = False
     for turn in turns(dialogue):
         if turn.role == "assistant":
             asked = turn.text.rstrip().endswith(("?", "？", "か", "か。", "吗", "吗。"))
             continue
         text = normalize("NFKC", turn.text)
-        kept.update(dict.fromkeys(_names(text)))
-        if asked and len(text) <= LONGEST_ANSWER:
-            kept.update(dict.fromkeys(word for word in WORD.findall(text) if word.casefold() not in EMPTY))
+        terms.update(dict.fromkeys(_names(text)))
+        if asked and len(text) <= MAX_REPLY_CHARACTERS:
+            terms.update(dict.fromkeys(word for word in WORD.findall(text) if word.casefold() not in STOP_WORDS))
         asked = False
-    return tuple(kept)
+    return tuple(terms)
 
 
 def _names(text: str) -> list[str]:
@@ -81,45 +81,45 @@ def _names(text: str) -> list[str]:
         for each in (NUMBER, QUOTED, NAME, PROPER)
         for match in each.finditer(text)
     ]
-    return [words.strip() for _, words in sorted(found) if words.strip()]
+    return [name.strip() for _, name in sorted(found) if name.strip()]
 
 
-def missing_terms(query: str, wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return what a query does not hold of what it must keep; the beginning of a word, or half the pairs of a run, will do.
+def missing_terms(query: str, required: Sequence[str]) -> tuple[str, ...]:
+    """Return the required terms that a query lacks; the stem of a word, or half of the character pairs of a run, is enough.
 
     >>> missing_terms("May I use Teams for video calling?", ("20", "Video", "calls", "Teams"))
     ('20',)
     """
     folded = normalize("NFKC", query).casefold()
     numbers = frozenset(NUMBER.findall(folded))
-    return tuple(each for each in wanted if not _held(each.casefold(), folded, numbers))
+    return tuple(term for term in required if not _contains(folded, numbers, term.casefold()))
 
 
-def _held(wanted: str, query: str, numbers: frozenset[str]) -> bool:
-    if NUMBER.fullmatch(wanted):
-        return wanted in numbers
-    if wanted in query:
+def _contains(query: str, numbers: frozenset[str], term: str) -> bool:
+    if NUMBER.fullmatch(term):
+        return term in numbers
+    if term in query:
         return True
-    if wanted.isascii() and wanted.isalpha():
-        return len(wanted) > STEM - 1 and wanted[: max(STEM - 1, len(wanted) - 3)] in query
-    pairs = [wanted[at : at + 2] for at in range(len(wanted) - 1)]
+    if term.isascii() and term.isalpha():
+        return len(term) >= STEM and term[: max(STEM, len(term) - 3)] in query
+    pairs = [term[at : at + 2] for at in range(len(term) - 1)]
     return len(pairs) > 1 and sum(pair in query for pair in pairs) * 2 >= len(pairs)
 
 
-def is_other_script(query: str, said: Sequence[str]) -> bool:
-    """Whether a query is written in another script than anything that the user said.
+def is_other_script(query: str, texts: Sequence[str]) -> bool:
+    """Whether a query is in another script than all texts of the user.
 
     >>> is_other_script("child nursing leave", ("看護休暇について",)), is_other_script("Zoomは使えますか", ("Zoomは使える?",))
     (True, False)
     """
-    spoken = " ".join(said)
-    if CJK.search(spoken):
+    whole = " ".join(texts)
+    if CJK.search(whole):
         return CJK.search(query) is None
-    return bool(LATIN.search(spoken)) and CJK.search(query) is not None
+    return bool(LATIN.search(whole)) and CJK.search(query) is not None
 
 
-Seen: TypeAlias = Literal["user", "all"]
-"""What the model is shown: what the user said, or the assistant's turns as well."""
+RewriteContext: TypeAlias = Literal["user", "all"]
+"""The turns that the model sees: those of the user, or those of the assistant as well."""
 
 INSTRUCTIONS = {
     "en": """\
@@ -149,123 +149,122 @@ SEVERAL = {
     "zh": ("一个问题（如果问的是几件不同的事，最多三个）", "每个问题写一行"),
 }
 
-LONGEST = 512
+MAX_TOKENS = 512
 
-MOST_QUERIES = 3
+MAX_QUERIES = 3
 
 LISTED = re.compile(r"^\s*(?:[-*•・]|\(?\d{1,2}[.):、])\s+|^\s*\d{1,2}[、．]")
 
 QUESTION_END = re.compile(r"(?<=[?？])\s*|(?<=か。)|(?<=吗。)")
 
-SHORTEST_PART_BYTES = 8
-"""What is shorter is no question of its own; a Chinese character has three bytes, and says about as much as three letters."""
+MIN_QUESTION_BYTES = 8
+"""Length of the shortest question of its own, in bytes: a Chinese character has three, and about the content of three letters."""
 
 
 @value(tag="queries")
 class Queries:
-    """What is looked up for a dialogue: `raw`, the user's last words as they stand, and what they were rewritten to.
+    """The queries of a dialogue: `raw` is the user's last text, `rewritten` the model's queries, if it wrote any.
 
-    `rewritten` is empty where the words go through unchanged. `missing_terms` are words that the rewriting had lost, and that were
-    put back; `discarded` is a rewriting that could not be used.
+    `missing_terms` were lacking in the rewrite and were added to it; `discarded` is a rewrite that could not be used.
     """
 
     raw: str
     rewritten: tuple[str, ...] = ()
-    lost: tuple[str, ...] = ()
+    missing_terms: tuple[str, ...] = ()
     discarded: str = ""
 
     @property
     def text(self) -> str:
-        """The one question that stands for all."""
+        """All rewritten queries as one, or the raw text."""
         return " ".join(self.rewritten) if self.rewritten else self.raw
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Everything that is looked up: the raw words too, so that a bad rewriting cannot lose the original."""
-        return tuple(dict.fromkeys((*self.rewritten, *([] if self.rewritten else parts(self.raw)), self.raw)))
+        """All queries to retrieve with; the raw text is one of them, so that a bad rewrite cannot lose it."""
+        return tuple(dict.fromkeys((*self.rewritten, *([] if self.rewritten else split_questions(self.raw)), self.raw)))
 
 
-def rewrite(dialogue: Sequence[Message], *, seen: Seen = "user") -> Program[str]:
-    """Write a dialogue as one query; one of a single turn is passed on unchanged and costs no call.
+def rewrite(dialogue: Sequence[Message], *, context: RewriteContext = "user") -> Program[str]:
+    """Rewrite a dialogue as one query; a single turn is returned unchanged, without a call.
 
     Raises (when run):
-        InputError: the user said nothing.
+        InputError: the dialogue has no text of the user.
     """
-    found = yield from queries(dialogue, seen=seen, several=False)
-    return found.text
+    return (yield from rewrite_queries(dialogue, context=context, multiple=False)).text
 
 
-def queries(
-    dialogue: Sequence[Message], *, seen: Seen = "user", several: bool = True, locale: str = ""
+def rewrite_queries(
+    dialogue: Sequence[Message], *, context: RewriteContext = "user", multiple: bool = True, locale: str = ""
 ) -> Program[Queries]:
-    """Write a dialogue as queries. What the model loses of names and numbers is put back; what it writes in another
-    language, or not at all, is discarded with a warning, and the last words stand.
+    """Rewrite a dialogue as queries.
+
+    Required terms that the model omits are added. A rewrite that is empty, cut off or in another script is discarded with a
+    warning; then the raw text is the query.
 
     Raises (when run):
-        InputError: the user said nothing.
+        InputError: the dialogue has no text of the user.
     """
-    said = user_texts(dialogue)
-    if not said:
-        raise InputError("there is nothing to look up: the dialogue has no words of the user")
-    raw = said[-1]
-    if len(said) == 1:
+    texts = user_texts(dialogue)
+    if not texts:
+        raise InputError("the dialogue has no text of the user")
+    raw = texts[-1]
+    if len(texts) == 1:
         return Queries(raw)
     language = reply_language(dialogue, locale=locale)
-    what, lines = (SEVERAL if several else SINGLE)[language]
+    what, lines = (SEVERAL if multiple else SINGLE)[language]
     instructions = INSTRUCTIONS[language].format(what=what, lines=lines)
-    messages = system(instructions), user(_shown(dialogue, seen))
-    request = Request(messages, sampling=Sampling(max_tokens=LONGEST), task="rewrite_query")
+    messages = system(instructions), user(_dialogue_json(dialogue, context))
+    request = Request(messages, sampling=Sampling(max_tokens=MAX_TOKENS), task="rewrite_query")
     response = yield from perform(Complete(request, HideOutput))
-    written = _lines(response.text, several=several)
-    if not written or response.finish != "stop" or is_other_script(" ".join(written), said):
+    written = _lines(response.text, multiple=multiple)
+    if not written or response.finish != "stop" or is_other_script(" ".join(written), texts):
         yield from notify(
-            "the query could not be rewritten; the last words are looked up as they are", code="rewrite", warning=True
+            "the query could not be rewritten; searching with the last text", code="rewrite", warning=True
         )
         return Queries(raw, discarded=" ".join(response.text.split()))
     missing = missing_terms(" ".join(written), required_terms(dialogue))
     if missing:
-        yield from notify(f"put back into the query: {', '.join(missing)}", code="rewrite")
+        yield from notify(f"added to the query: {', '.join(missing)}", code="rewrite")
         written = (*written[:-1], " ".join((written[-1], *missing)))
     return Queries(raw, written, missing)
 
 
-def _shown(dialogue: Sequence[Message], seen: Seen) -> str:
+def _dialogue_json(dialogue: Sequence[Message], context: RewriteContext) -> str:
     shown: list[Json]
-    if seen == "user":
+    if context == "user":
         shown = [strip_control(text) for text in user_texts(dialogue)]
     else:
         shown = [{"role": turn.role, "text": strip_control(turn.text)} for turn in turns(dialogue)]
     return json.dumps(shown, ensure_ascii=False)
 
 
-def _lines(text: str, *, several: bool) -> tuple[str, ...]:
-    """Read the questions of an answer, one per line, without bullets."""
+def _lines(text: str, *, multiple: bool) -> tuple[str, ...]:
+    """Return the questions of an answer, one per line, without bullets."""
     lines = [" ".join(LISTED.sub("", line).split()) for line in text.splitlines()]
-    kept = tuple(dict.fromkeys(line for line in lines if line))
-    return kept[:MOST_QUERIES] if several else tuple(filter(None, (" ".join(kept),)))
+    questions = tuple(dict.fromkeys(line for line in lines if line))
+    return questions[:MAX_QUERIES] if multiple else tuple(filter(None, (" ".join(questions),)))
 
 
-def parts(text: str) -> tuple[str, ...]:
-    """Divide what asks several questions at once, without a model; all else stays whole.
+def split_questions(text: str) -> tuple[str, ...]:
+    """Divide a text of several questions, without a model; any other text is returned whole.
 
-    >>> parts("How many days of leave are there? Who approves them?")
+    >>> split_questions("How many days of leave are there? Who approves them?")
     ('How many days of leave are there?', 'Who approves them?')
-    >>> parts("Zoom or Teams?")
+    >>> split_questions("Zoom or Teams?")
     ('Zoom or Teams?',)
     """
     pieces = [piece.strip() for piece in QUESTION_END.split(text) if piece.strip()]
-    asking = [
-        piece
+    are_questions = all(
+        normalize("NFKC", piece).endswith(("?", "か。", "吗。"))
+        and len(piece.encode("utf-8", "replace")) >= MIN_QUESTION_BYTES
         for piece in pieces
-        if normalize("NFKC", piece).endswith(("?", "か。", "吗。"))
-        and len(piece.encode("utf-8", "replace")) >= SHORTEST_PART_BYTES
-    ]
-    if not 2 <= len(asking) == len(pieces) <= MOST_QUERIES:
-        return (text,)
-    return tuple(asking)
+    )
+    return tuple(pieces) if are_questions and 2 <= len(pieces) <= MAX_QUERIES else (text,)
 
 
-def find(queries: Sequence[str], k: int, known: Sequence[Sequence[Passage]] = ()) -> Program[tuple[Passage, ...]]:
-    """Look queries up side by side, each of which stands alone, and fuse what was found with what is known already."""
+def retrieve_fused(
+    queries: Sequence[str], k: int, known: Sequence[Sequence[Passage]] = ()
+) -> Program[tuple[Passage, ...]]:
+    """Retrieve with several queries concurrently, and fuse the rankings with those already known."""
     found = yield from gather(perform(Retrieve(query, k)) for query in queries)
     return fuse_rankings((*known, *found), k)

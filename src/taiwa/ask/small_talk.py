@@ -1,7 +1,7 @@
-"""What an utterance is where its words alone tell it: a greeting, thanks, a command, a wish for a person, a choice.
+"""Small talk and choices, recognised without a model: greetings, thanks, commands, a request for a human, a choice of an option.
 
-Patterns come first, in three languages, and match whole utterances only: `thanks` is thanks, and `thanks to whom do I owe the
-form?` is a question. So small talk costs no call, and is never rewritten into a question that nobody asked.
+The patterns are in three languages and match whole texts only: `thanks` is thanks, and `thanks to whom do I owe the form?` is a
+question. So small talk costs no call of a model, and is never rewritten into a question.
 """
 
 import re
@@ -10,10 +10,9 @@ from unicodedata import normalize
 
 from taiwa.ask.types import Option, Route
 
-__all__ = ["chosen", "named", "numbered", "route_of"]
+__all__ = ["detect_route", "is_option_number", "only_names_option", "select_option"]
 
-
-LONGEST = 60
+MAX_CHARACTERS = 60
 
 ENDS = r"[\s!！.。、,，~〜～♪😊🙏🙇]*"
 
@@ -69,44 +68,34 @@ COMPILED: tuple[tuple[Route, re.Pattern[str]], ...] = tuple(
     (route, re.compile(rf"(?:{pattern}){ENDS}", re.IGNORECASE)) for route, pattern in PATTERNS
 )
 
-ONLY_ASKED: frozenset[Route] = frozenset({"just_answer", "none"})
-"""What means this only as a reply to a question: `all of them` begins nothing."""
+REPLIES_ONLY: frozenset[Route] = frozenset({"just_answer", "none"})
+"""Routes of replies to a question only: `all of them` has no meaning at the beginning of a dialogue."""
 
 ALWAYS = re.compile(r"just (?:answer|search)|no more|stop asking|質問|いいから|别|不要再|直接", re.IGNORECASE)
+"""Words of `just_answer` that need no question before them."""
 
 NUMBER = re.compile(r"[(#]?(\d{1,2})[).]?(?:番(?:目)?|号|です|个|，|。)*")
 
 
-def route_of(text: str, *, asked: bool = False) -> Route:
-    """Say what an utterance is; "" where its words alone do not tell. `asked`: it replies to a question back.
+def detect_route(text: str, *, asked: bool = False) -> Route:
+    """Classify a text; "" where its words alone do not decide. `asked`: it replies to a question back.
 
-    >>> route_of("ありがとうございます!"), route_of("Thanks to whom?"), route_of("担当者につないでください")
+    >>> detect_route("ありがとうございます!"), detect_route("Thanks to whom?"), detect_route("担当者につないでください")
     ('thanks', '', 'person')
     """
     plain = " ".join(normalize("NFKC", text).split())
-    if not plain or len(plain) > LONGEST:
+    if not plain or len(plain) > MAX_CHARACTERS:
         return ""
     for route, pattern in COMPILED:
-        if pattern.fullmatch(plain) and (asked or route not in ONLY_ASKED or ALWAYS.search(plain)):
+        if pattern.fullmatch(plain) and (asked or route not in REPLIES_ONLY or ALWAYS.search(plain)):
             return route
     return ""
 
 
-def numbered(text: str) -> bool:
-    """Whether a reply is nothing but the number of an option, be there such an option or not; there are never ten."""
-    found = NUMBER.fullmatch(_plain(text))
-    return found is not None and len(found[1]) == 1
-
-
-def named(text: str, option: Option) -> bool:
-    """Whether a reply says nothing but which option it is: its number, or its label."""
-    return numbered(text) or _plain(text) == _plain(option.label)
-
-
-def chosen(text: str, offered: Sequence[Option]) -> Option | None:
+def select_option(text: str, offered: Sequence[Option]) -> Option | None:
     """Return the option that a reply names, by its number or its label.
 
-    >>> chosen("2番です", (Option("Paid leave"), Option("Sick leave"))).label
+    >>> select_option("2番です", (Option("Paid leave"), Option("Sick leave"))).label
     'Sick leave'
     """
     plain = _plain(text)
@@ -115,11 +104,21 @@ def chosen(text: str, offered: Sequence[Option]) -> Option | None:
     number = NUMBER.fullmatch(plain)
     if number and 1 <= int(number[1]) <= len(offered):
         return offered[int(number[1]) - 1]
-    labels = [" ".join(normalize("NFKC", option.label).casefold().split()) for option in offered]
-    exact = [option for option, label in zip(offered, labels, strict=True) if label == plain]
-    holding = [option for option, label in zip(offered, labels, strict=True) if label and label in plain]
-    found = exact or holding
-    return found[0] if len(found) == 1 else None
+    labels = [(option, " ".join(normalize("NFKC", option.label).casefold().split())) for option in offered]
+    exact = [option for option, label in labels if label == plain]
+    matches = exact or [option for option, label in labels if label and label in plain]
+    return matches[0] if len(matches) == 1 else None
+
+
+def is_option_number(text: str) -> bool:
+    """Whether a reply is only the number of an option, whether or not that option exists; there are fewer than ten."""
+    number = NUMBER.fullmatch(_plain(text))
+    return number is not None and len(number[1]) == 1
+
+
+def only_names_option(text: str, option: Option) -> bool:
+    """Whether a reply is only the number or the label of an option."""
+    return is_option_number(text) or _plain(text) == _plain(option.label)
 
 
 def _plain(text: str) -> str:

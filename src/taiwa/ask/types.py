@@ -1,4 +1,4 @@
-"""Acts (Ask, Search, HandOver, Advise), assessment, situation, decision, user profile."""
+"""Values of the dialogue before retrieval: assessment, user profile, acts, situation and decision."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -12,7 +12,8 @@ from taiwa.kernel.messages import Evidence, Message, Passage
 from taiwa.kernel.records import value
 
 __all__ = [
-    "NOBODY",
+    "ANONYMOUS_USER",
+    "QUESTIONS",
     "SCORES",
     "Act",
     "AdviceKind",
@@ -21,6 +22,7 @@ __all__ = [
     "AskTolerance",
     "Assessment",
     "AssessmentOutput",
+    "AssessmentSource",
     "ClarificationState",
     "ClarifyingQuestions",
     "Decision",
@@ -35,26 +37,26 @@ __all__ = [
     "Search",
     "SearchEarlierSessions",
     "Situation",
-    "Source",
     "Thresholds",
     "UserProfile",
     "Verdict",
     "learn_from_feedback",
-    "read_verdict",
+    "parse_verdict",
     "sentences",
 ]
 
-
 Level: TypeAlias = Literal[1, 2, 3, 4, 5]
-"""1 is most true, 5 least."""
+"""How true a statement is: 1 certainly, 5 certainly not."""
 
-Source: TypeAlias = Literal["typed", "functions", "labels", "decisions"]
-"""Written as a typed answer · by the choice of a function · read from probabilities of labels · from the decision wire."""
+AssessmentSource: TypeAlias = Literal["typed", "functions", "labels", "decisions"]
+"""A typed answer, the choice of a function, probabilities of labels, or the decision wire."""
 
 SCORES = ("clarity", "is_question", "is_consultation", "in_internal_docs", "ask_person")
 
-SURENESS = (0.05, 0.45, 0.65, 0.8, 0.95)
-"""How likely a statement is taken to be false when a model writes 1 to 5 and nobody knows how sure it was."""
+QUESTIONS = ("ask_missing_info", "res_consultation", "ask_user_meta_info")
+
+P_FALSE = (0.05, 0.45, 0.65, 0.8, 0.95)
+"""Probability that a statement is false, by the level that a model wrote without probabilities."""
 
 
 @value(tag="assessment-output")
@@ -82,10 +84,11 @@ class ClarifyingQuestions:
 
 @value(tag="assessment")
 class Assessment:
-    """Five scores, 1 most true and 5 least, and what could be asked back.
+    """Five scores, 1 (true) to 5 (false), and the questions that could be asked back.
 
-    A score is a whole number where a model wrote it, and the expected one where it was read from probabilities. `chances`
-    holds these by name, level 1 first, and `confidence` how sure each was: 1 where one level had it all, 0 where all were alike.
+    A score is a whole number where a model wrote it, and the expected level where it was read from probabilities. Then
+    `probabilities` holds them by score, level 1 first, and `confidence` is 1 where one level has all the probability and 0
+    where all levels are equally likely.
     """
 
     clarity: float = 1
@@ -96,60 +99,37 @@ class Assessment:
     ask_missing_info: str = ""
     res_consultation: str = ""
     ask_user_meta_info: str = ""
-    source: Source = "typed"
-    chances: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    source: AssessmentSource = "typed"
+    probabilities: tuple[tuple[str, tuple[float, ...]], ...] = ()
     confidence: tuple[tuple[str, float], ...] = ()
 
     @property
-    def sureness(self) -> float | None:
-        """How sure the least sure score was; None where nobody told."""
-        return min((each for _, each in self.confidence), default=None)
+    def min_confidence(self) -> float | None:
+        """The confidence of the least certain score; None without probabilities."""
+        return min((confidence for _, confidence in self.confidence), default=None)
 
-    def unlikely(self, name: str, level: float) -> float:
-        """Say how likely a score is at least so high, that is, the statement not true enough.
+    def probability_at_least(self, name: str, level: float) -> float:
+        """Return the probability that a score is at least `level`, that is, that the statement is not true enough.
 
-        >>> Assessment(clarity=4).unlikely("clarity", 2)
+        >>> Assessment(clarity=4).probability_at_least("clarity", 2)
         0.8
         """
-        chances = dict(self.chances).get(name)
-        if chances is not None:
-            return min(sum(each for at, each in enumerate(chances, 1) if at >= level), 1.0)
-        score = float(getattr(self, name))
+        probabilities = dict(self.probabilities).get(name)
+        if probabilities is not None:
+            return min(sum(each for at, each in enumerate(probabilities, 1) if at >= level), 1.0)
         if level <= 1:
             return 1.0
-        shifted = min(max(score - (level - 2), 1.0), 5.0)
+        # P_FALSE holds for a threshold of 2; another threshold shifts the scale. Between levels it is linear.
+        shifted = min(max(float(getattr(self, name)) - (level - 2), 1.0), 5.0)
         low = int(shifted)
         high = min(low + 1, 5)
-        return SURENESS[low - 1] + (SURENESS[high - 1] - SURENESS[low - 1]) * (shifted - low)
+        return P_FALSE[low - 1] + (P_FALSE[high - 1] - P_FALSE[low - 1]) * (shifted - low)
 
 
 Verdict: TypeAlias = Literal["good", "bad", "should_have_asked", "should_not_have_asked"]
-"""What a person says of the last act: right · wrong · a question back was missing · one was too many."""
+"""Feedback on the last act: right, wrong, a question back was missing, a question back was not needed."""
 
-FLOOR, CEILING = 0.1, 0.9
-"""How far feedback can move patience: nobody is asked always, or never again."""
-
-MOST_EVIDENCE = 24.0
-"""Feedback counts as at most so many events, so that what is learnt can change again."""
-
-PRIOR = 2.0
-
-EASIEST, HARDEST = 1.5, 4.0
-"""Between which scores the threshold of unclear can come to lie."""
-
-LESSONS: dict[tuple[Verdict, bool], tuple[float, float]] = {
-    ("good", True): (1.0, 0.0),
-    ("bad", True): (0.0, 1.0),
-    ("good", False): (0.0, 0.25),  # an answer that was right says little about a question that was not asked
-    ("bad", False): (0.5, 0.0),  # and a wrong one may be wrong for other reasons
-    ("should_have_asked", False): (1.0, 0.0),
-    ("should_have_asked", True): (1.0, 0.0),
-    ("should_not_have_asked", True): (0.0, 1.0),
-    ("should_not_have_asked", False): (0.0, 1.0),
-}
-"""By verdict and whether the act was a question back: what it adds to questions that were welcome, and unwelcome."""
-
-SPELLINGS: dict[str, Verdict] = {
+VERDICTS: dict[str, Verdict] = {
     "should_have_asked": "should_have_asked", "should_not_have_asked": "should_not_have_asked",
     "good": "good", "+": "good", "👍": "good", "良い": "good", "よい": "good", "好": "good",
     "bad": "bad", "-": "bad", "👎": "bad", "悪い": "bad", "不好": "bad",
@@ -158,53 +138,93 @@ SPELLINGS: dict[str, Verdict] = {
 }  # fmt: skip
 
 
+def parse_verdict(text: str) -> Verdict:
+    """Parse a verdict as users write it: `good`, `bad`, `should have asked`, `noask`, 👍 …
+
+    Raises:
+        InputError: the verdict is unknown.
+    """
+    plain = text.strip().strip("/").casefold()
+    spelling = plain.replace("-", "_").replace(" ", "_") if len(plain) > 1 else plain
+    verdict = VERDICTS.get(spelling) or VERDICTS.get(plain)
+    if verdict is None:
+        raise InputError(f"unknown verdict {text[:40]!r}; choose one of {', '.join(get_args(Verdict))}")
+    return verdict
+
+
 @value(tag="thresholds")
 class Thresholds:
-    """From which scores on something counts, and how eager to ask.
+    """Scores from which a statement counts, and how readily to ask back.
 
-    `unclear`: a dialogue is unclear from this score of clarity on. `question`, `consultation`, `documented`, `person`: up to
-    this score the statement counts as true. `asking`: 0 asks back least, 1 most. `rounds`: the most questions back in a row.
-    `weak`, `strong`: below and above which chance of an answer in the documents the evidence counts as weak and strong.
+    - `unclear`: a dialogue is unclear if its score of clarity is at least this.
+    - `question`, `consultation`, `documented`, `ask_person`: the statement counts as true up to this score.
+    - `eagerness`: 0 asks back least, 1 most. `max_questions`: the most questions back in a row.
+    - `weak_evidence`, `strong_evidence`: probability of an answer in the documents below which the evidence is weak, and from
+      which it is strong.
     """
 
     unclear: float = 2
     question: float = 2
     consultation: float = 2
     documented: float = 2
-    person: float = 1
-    asking: float = 0.5
-    rounds: int = 2
-    weak: float = 0.25
-    strong: float = 0.75
+    ask_person: float = 1
+    eagerness: float = 0.5
+    max_questions: int = 2
+    weak_evidence: float = 0.25
+    strong_evidence: float = 0.75
+
+
+PRIOR = 2.0
+
+MIN_TOLERANCE, MAX_TOLERANCE = 0.1, 0.9
+"""Bounds of what feedback can teach: a user is never asked always, and never not at all."""
+
+MAX_EVENTS = 24.0
+"""Weight of all feedback together, in events: what was learned can change again."""
+
+MIN_UNCLEAR, MAX_UNCLEAR = 1.5, 4.0
+"""Bounds within which feedback moves the threshold `unclear`."""
+
+EVIDENCE: dict[tuple[Verdict, bool], tuple[float, float]] = {
+    ("good", True): (1.0, 0.0),
+    ("bad", True): (0.0, 1.0),
+    ("good", False): (0.0, 0.25),  # a right answer is little evidence on a question that was not asked
+    ("bad", False): (0.5, 0.0),  # and a wrong one may have other reasons
+    ("should_have_asked", False): (1.0, 0.0),
+    ("should_have_asked", True): (1.0, 0.0),
+    ("should_not_have_asked", True): (0.0, 1.0),
+    ("should_not_have_asked", False): (0.0, 1.0),
+}
+"""By verdict and whether the act was a question back: what it adds to the counts of welcome and unwelcome questions."""
 
 
 @value(tag="ask-tolerance")
 class AskTolerance:
-    """How welcome questions back are: a Beta distribution over the chance that one is."""
+    """How welcome questions back are: a Beta distribution of the probability that one is."""
 
     welcome: float = PRIOR
     unwelcome: float = PRIOR
 
     @property
     def mean(self) -> float:
-        """The expected chance, within bounds; 0.5 where nothing was learnt.
+        """The expected probability, within bounds; 0.5 before any feedback.
 
         >>> AskTolerance().mean, AskTolerance(2, 200).mean
         (0.5, 0.1)
         """
-        return min(max(self.welcome / (self.welcome + self.unwelcome), FLOOR), CEILING)
+        return min(max(self.welcome / (self.welcome + self.unwelcome), MIN_TOLERANCE), MAX_TOLERANCE)
 
     def after(self, verdict: Verdict, asked: bool) -> "AskTolerance":
-        """Learn from one verdict on an act."""
-        good, bad = LESSONS[verdict, asked]
+        """Return the distribution after one verdict; `asked` says whether the act was a question back."""
+        good, bad = EVIDENCE[verdict, asked]
         welcome, unwelcome = self.welcome - PRIOR + good, self.unwelcome - PRIOR + bad
-        scale = min(1.0, MOST_EVIDENCE / max(welcome + unwelcome, 1e-9))
+        scale = min(1.0, MAX_EVENTS / max(welcome + unwelcome, 1e-9))
         return AskTolerance(PRIOR + welcome * scale, PRIOR + unwelcome * scale)
 
 
 @value(tag="feedback")
 class Feedback:
-    """What somebody said of an act: `asked` says whether it was a question back, `decision` which one it was."""
+    """A verdict on an act: `asked` says whether the act was a question back, `decision` identifies it."""
 
     verdict: Verdict
     asked: bool = False
@@ -213,63 +233,50 @@ class Feedback:
 
 @value(tag="user-profile")
 class UserProfile:
-    """Somebody who asks: `facts` are what is known of them (department, office …), by name."""
+    """A user: `facts` are what is known of them by name (department, office …), `tolerance` is learned from feedback."""
 
     name: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     language: str = ""
     thresholds: Thresholds = Thresholds()
-    patience: AskTolerance = AskTolerance()
+    tolerance: AskTolerance = AskTolerance()
 
     @property
-    def limits(self) -> Thresholds:
-        """The thresholds as feedback has moved them, within bounds."""
-        shift = (0.5 - self.patience.mean) * 4
+    def effective_thresholds(self) -> Thresholds:
+        """The thresholds with `unclear` moved by feedback, within bounds."""
+        shift = (0.5 - self.tolerance.mean) * 4
         if not shift:
             return self.thresholds
-        low, high = min(EASIEST, self.thresholds.unclear), max(HARDEST, self.thresholds.unclear)
-        return replace(self.thresholds, unclear=min(max(self.thresholds.unclear + shift, low), high))
+        unclear = self.thresholds.unclear
+        low, high = min(MIN_UNCLEAR, unclear), max(MAX_UNCLEAR, unclear)
+        return replace(self.thresholds, unclear=min(max(unclear + shift, low), high))
 
 
-NOBODY = UserProfile()
+ANONYMOUS_USER = UserProfile()
 
 
-def learn_from_feedback(person: UserProfile, feedback: Iterable[Feedback]) -> UserProfile:
-    """Return a person as all their feedback has made them, oldest first; what was learnt before is forgotten.
+def learn_from_feedback(profile: UserProfile, feedback: Iterable[Feedback]) -> UserProfile:
+    """Return a profile with the tolerance that all of its feedback teaches, oldest first; the former tolerance is dropped.
 
-    >>> learn_from_feedback(NOBODY, [Feedback("should_not_have_asked", True)] * 3).patience.mean
+    >>> learn_from_feedback(ANONYMOUS_USER, [Feedback("should_not_have_asked", True)] * 3).tolerance.mean
     0.2857142857142857
     """
-    patience = AskTolerance()
+    tolerance = AskTolerance()
     for each in feedback:
-        patience = patience.after(each.verdict, each.asked)
-    return replace(person, patience=patience)
-
-
-def read_verdict(text: str) -> Verdict:
-    """Read a verdict as a person writes it: `good`, `bad`, `should have asked`, `noask`, 👍 …
-
-    Raises:
-        InputError: it is none.
-    """
-    plain = text.strip().strip("/").casefold()
-    named = plain.replace("-", "_").replace(" ", "_") if len(plain) > 1 else plain
-    found = SPELLINGS.get(named) or SPELLINGS.get(plain)
-    if found is None:
-        raise InputError(f"{text[:40]!r} is no verdict: say {', '.join(get_args(Verdict))}")
-    return found
+        tolerance = tolerance.after(each.verdict, each.asked)
+    return replace(profile, tolerance=tolerance)
 
 
 AdviceKind: TypeAlias = Literal["greeting", "thanks", "farewell", "command", "chat", "consultation"]
-"""What is said to somebody who looks for nothing."""
+"""The kinds of replies that need no document."""
 
 Route: TypeAlias = Literal["", "greeting", "thanks", "farewell", "command", "person", "just_answer", "none"]
-"""What an utterance is, where its words alone tell it; `none` is none of the options that were offered."""
+"""What a text is where its words alone decide; `none` rejects all offered options, `person` asks for a human."""
 
 
 @value(tag="option")
 class Option:
-    """One thing that may be meant: its label, how many passages are about it, some words of the best, and their names."""
+    """One possible meaning: its label, the number and the keys of the passages about it, and the beginning of the best one."""
 
     label: str
     count: int = 1
@@ -279,7 +286,7 @@ class Option:
 
 @value(tag="ask")
 class Ask:
-    """Ask the user back. `case` is the row of the published table that decided, where one did."""
+    """Ask the user back. `case` is the row of the published table that decided, 0 for other policies."""
 
     question: str
     case: int = 0
@@ -288,7 +295,7 @@ class Ask:
 
 @value(tag="search")
 class Search:
-    """Answer from the documents. `assumption` says what is assumed where the user was not asked any more."""
+    """Answer from the documents. `assumption` states what is assumed instead of asking again."""
 
     case: int = 0
     options: tuple[Option, ...] = ()
@@ -297,12 +304,12 @@ class Search:
 
 @value(tag="hand-over")
 class HandOver:
-    """Give the whole case to a person."""
+    """Hand the case over to a human."""
 
 
 @value(tag="advise")
 class Advise:
-    """Reply without looking anything up."""
+    """Reply without a search."""
 
     kind: AdviceKind
 
@@ -312,61 +319,63 @@ Act: TypeAlias = Ask | Search | HandOver | Advise
 
 @value(tag="clarification-state")
 class ClarificationState:
-    """What asking back has come to since the last answer.
+    """The questions back since the last answer.
 
-    `asked` holds the questions and labels that were put to the user, `found` the passages that there were at the last
-    question, `offered` its options. `settled`: the user wants no more questions.
+    `rounds` counts them, `asked` holds their texts and labels, `passage_keys` the passages found at the last of them and
+    `offered` its options. `declined`: the user wants no more questions.
     """
 
     rounds: int = 0
     asked: tuple[str, ...] = ()
-    found: tuple[str, ...] = ()
+    passage_keys: tuple[str, ...] = ()
     offered: tuple[Option, ...] = ()
-    settled: bool = False
+    declined: bool = False
 
-    def after(self, act: Act, found: tuple[str, ...]) -> "ClarificationState":
-        """Return the thread after an act: one more question, or a fresh beginning."""
+    def after(self, act: Act, passage_keys: tuple[str, ...]) -> "ClarificationState":
+        """Return the state after an act: one more question, or a fresh state."""
         if not isinstance(act, Ask):
             return ClarificationState()
         asked = (*self.asked, act.question, *(option.label for option in act.options))
-        return ClarificationState(self.rounds + 1, asked, found, act.options)
+        return ClarificationState(self.rounds + 1, asked, passage_keys, act.options)
 
 
 @value(tag="situation")
 class Situation:
     """All that a decision depends on.
 
-    `assessment` is None where no model scored, `evidence` where the retriever cannot measure. `found` names the passages
-    that a first look gave, `options` what they could be about, and `focus` is the part of all scores that one of these has.
-    `bound` is the most questions back in a row of any policy, where one is set. `catalogue` is the version of the `dialogue`
-    catalogue that words the program's own sentences (0: the present one), and `locale` the language of the user's environment.
+    - `assessment`: None if no model assessed the dialogue. `evidence`: None if the retriever cannot measure it.
+    - `passage_keys`: what a first search found; `options`: what it could be about; `top_share`: the share of all scores that
+      the best option has.
+    - `max_questions`: the most questions back in a row for any policy; None for the policy's own bound.
+    - `catalogue_version`: version of the `dialogue` catalogue that words the program's sentences (0: the present one).
+    - `locale`: language of the user's environment.
     """
 
     dialogue: tuple[Message, ...]
     assessment: Assessment | None = None
-    person: UserProfile = NOBODY
-    thread: ClarificationState = ClarificationState()
+    profile: UserProfile = ANONYMOUS_USER
+    clarification: ClarificationState = ClarificationState()
     evidence: Evidence | None = None
-    found: tuple[str, ...] = ()
+    passage_keys: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
-    focus: float = 0.0
+    top_share: float = 0.0
     route: Route = ""
-    bound: int | None = None
-    catalogue: int = 0
+    max_questions: int | None = None
+    catalogue_version: int = 0
     locale: str = ""
 
 
 def sentences(situation: Situation) -> Translate:
     """Return the program's own sentences in the language to reply in."""
-    language = reply_language(situation.dialogue, situation.person.language, situation.locale)
-    return dialogue_catalogue(language, situation.catalogue)
+    language = reply_language(situation.dialogue, situation.profile.language, situation.locale)
+    return dialogue_catalogue(language, situation.catalogue_version)
 
 
 @value(tag="decision")
 class Decision:
-    """An act, the policy that chose it, why, and all that it depended on.
+    """An act with the policy that chose it, the reasons, and all that it depended on.
 
-    `policies.decide(decision.policy, decision.situation)` gives it again. `numbers` are what was weighed.
+    `decide(decision.policy, decision.situation)` returns it again. `numbers` are the probabilities and costs that were compared.
     """
 
     policy: str
@@ -381,7 +390,7 @@ Policy: TypeAlias = Callable[[Situation], Decision]
 
 @value(tag="handover-case")
 class HandoverCase:
-    """What a person needs to take over: the dialogue, what was looked up and found, what is missing, and whom it may concern."""
+    """What a human needs to take over: the dialogue, what was searched and found, what is missing, and the contact."""
 
     dialogue: tuple[Message, ...]
     query: str
@@ -389,23 +398,23 @@ class HandoverCase:
     passages: tuple[Passage, ...]
     missing: tuple[str, ...]
     owner: str = ""
-    person: str = ""
+    user: str = ""
     reasons: tuple[str, ...] = ()
 
 
 @value(tag="earlier-turn")
 class EarlierTurn:
-    """Some words of an earlier turn, and the conversation that it stands in."""
+    """The beginning of an earlier turn, and the conversation that contains it."""
 
     session: str
     node: str
-    words: str
+    text: str
 
 
 @value(tag="search-earlier-sessions")
 class SearchEarlierSessions(Effect[tuple[EarlierTurn, ...]]):
-    """Find what a person said in other dialogues that shares words with a text, best first."""
+    """Find turns of the same user in other conversations that share words with a text, best first."""
 
-    person: str
+    user: str
     text: str
     limit: int = 3

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
-from taiwa.cli.options import Flags, flags, open_app
-from taiwa.cli.output import emit, print_preview, say_line, table, tell
+from taiwa.cli.options import CommonOptions, common_options, open_app
+from taiwa.cli.output import print_json, print_line, print_notice, print_preview, table
+from taiwa.i18n import ngettext
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
 
@@ -25,68 +26,77 @@ def apps() -> None:
 
 
 @apps.command("list")
-@flags("json")
-def list_(shared: Flags) -> None:
+@common_options("as_json")
+def list_(common: CommonOptions) -> None:
     """List your own apps and the built-in ones."""
     from taiwa.apps.catalog import apps as all_apps
 
     found = all_apps()
-    if shared.as_json:
-        emit([{"app": app.name, "about": app.about, "origin": app.origin, "fault": app.fault} for app in found])
+    if common.as_json:
+        print_json(
+            [{"app": app.name, "about": app.about, "origin": app.origin, "problem": app.problem} for app in found]
+        )
     else:
-        table(("app", "origin", "about"), [(app.name, app.origin, app.fault or app.about) for app in found])
+        table(("app", "origin", "about"), [(app.name, app.origin, app.problem or app.about) for app in found])
 
 
 @apps.command("new")
 @click.argument("name")
 def new_(name: str) -> None:
     """Create a commented app file NAME: a path, or a name in the folder of your apps."""
-    from taiwa.apps.catalog import new, own_folder
+    from taiwa.apps.catalog import new, user_folder
 
-    path = Path(name) if "/" in name or name.endswith(".md") else own_folder() / f"{name}.md"
+    path = Path(name) if "/" in name or name.endswith(".md") else user_folder() / f"{name}.md"
     made = new(path, path.stem)
-    say_line(str(made))
-    tell(f"edit it, then: taiwa apps check {name} && taiwa chat {name}")
+    print_line(str(made))
+    print_notice(f"edit it, then: taiwa apps check {name} && taiwa chat {name}")
 
 
 @apps.command("check")
 @click.argument("name")
-@flags("json")
-def check_(shared: Flags, name: str) -> None:
-    """Check an app file: list errors with their lines and remedies. A fault gives exit code 2."""
+@common_options("as_json")
+def check_(common: CommonOptions, name: str) -> None:
+    """Check an app file: list errors with their lines and remedies. The exit code is 2 if there is an error."""
     from taiwa.apps.catalog import check, find_path
 
     path = find_path(name)
-    faults = check(path)
-    if shared.as_json:
+    problems = check(path)
+    if common.as_json:
         rows: list[Json] = [
             {
-                "line": fault.line,
-                "column": fault.column,
-                "level": fault.level,
-                "message": fault.message,
-                "remedy": fault.mend,
+                "line": problem.line,
+                "column": problem.column,
+                "level": problem.level,
+                "message": problem.message,
+                "remedy": problem.hint,
             }
-            for fault in faults
+            for problem in problems
         ]
-        emit({"path": str(path), "faults": rows})
+        print_json({"path": str(path), "problems": rows})
     else:
-        for fault in faults:
-            say_line(f"{fault.told(str(path))}{'' if fault.level == 'error' else '  (a warning)'}")
-    wrong = sum(fault.level == "error" for fault in faults)
-    if wrong:
-        raise ConfigError(f"{path}: {wrong} error(s); the app cannot be opened")
-    if not faults and not shared.as_json:
-        say_line(f"{path}: no errors")
+        for problem in problems:
+            print_line(f"{problem.format(str(path))}{'' if problem.level == 'error' else '  (a warning)'}")
+    errors = sum(problem.level == "error" for problem in problems)
+    if errors:
+        raise ConfigError(
+            ngettext(
+                "{path}: {n} error; the app cannot be opened",
+                "{path}: {n} errors; the app cannot be opened",
+                errors,
+                path=path,
+            )
+        )
+    if not problems and not common.as_json:
+        print_line(f"{path}: no errors")
 
 
 @apps.command()
 @click.argument("name")
 @click.argument("text", default="Hello")
-@flags("params", "json")
-def render(shared: Flags, name: str, text: str) -> None:
+@common_options("params", "as_json")
+def render(common: CommonOptions, name: str, text: str) -> None:
     """Print the request of a first turn with TEXT, and an estimate of its tokens."""
     from taiwa.conversation.history import begin
     from taiwa.operations.say import preview_turn
 
-    print_preview(preview_turn(begin(open_app(name, shared.params)), text), as_json=shared.as_json)
+    print_preview(preview_turn(begin(open_app(name, common.params)), text), as_json=common.as_json)

@@ -1,4 +1,4 @@
-"""Questions to documents, and the users who ask: ask, user."""
+"""Questions to documents, and user profiles: ask, user."""
 
 import re
 import sys
@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import Flags, flags, index_option, open_session, principal_option, read_params, read_text
-from taiwa.cli.output import bill_line, console, emit, plain, say_line, table, tell, wait_for_turn
+from taiwa.cli.options import (
+    CommonOptions,
+    common_options,
+    index_option,
+    open_session,
+    principal_option,
+    read_params,
+    read_text,
+)
+from taiwa.cli.output import bill_line, console, plain, print_json, print_line, print_notice, table, wait_for_turn
+from taiwa.i18n import ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
@@ -40,9 +49,9 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
     "--assess-by", type=click.Choice(ASSESS_BY), help="Set how a model assesses the dialogue.  [default: auto]"
 )
 @click.option("--max-questions", type=click.IntRange(0, 10), metavar="N", help="Ask back at most N times in a row.")
-@flags("model", "session", "go_on", "json", "verbose", "max_cost", "no_store", "store")
+@common_options("model", "session", "continue_latest", "as_json", "verbose", "max_cost", "no_store", "store")
 def ask(
-    shared: Flags,
+    common: CommonOptions,
     question: str,
     indexes: tuple[str, ...],
     audience: tuple[str, ...],
@@ -68,57 +77,57 @@ def ask(
 
     text = read_text(question)
     options = AskOptions(indexes, audience, user, policy or "", assess_by or "", max_questions)
-    talk = open_session(shared, _app(shared, options))
-    live = sys.stdin.isatty() and sys.stdout.isatty() and not shared.as_json
-    result = _turn(talk, text, shared)
+    session = open_session(common, _app(common, options))
+    live = sys.stdin.isatty() and sys.stdout.isatty() and not common.as_json
+    result = _turn(session, text, common)
     while live and result.act_name == "ask":
         reply = click.prompt("", prompt_suffix="> ", default="", show_default=False, err=True)
         if not reply.strip():
             break
-        result = _turn(talk, reply, shared)
+        result = _turn(session, reply, common)
     if result.act_name == "ask":
         raise click.exceptions.Exit(ASKED_BACK)
     if result.act_name == "hand_over" or (result.act_name == "search" and not result.is_answered):
         raise click.exceptions.Exit(NOT_ANSWERED)
 
 
-def _app(shared: Flags, options: "AskOptions") -> "App | str":
+def _app(common: CommonOptions, options: "AskOptions") -> "App | str":
     """Return the app with the options as its parameters; an existing conversation keeps those that it has."""
     from taiwa.operations.ask import AskOptions, open_ask_app
 
-    if shared.go_on or (shared.session and shared.repository().store.refs.has(shared.session)):
+    if common.continue_latest or (common.session and common.repository().store.refs.has(common.session)):
         if options != AskOptions():
             raise InputError("an existing conversation keeps its indexes, user and policy; remove these options")
         return "ask"
     from taiwa.cli.index import reporter
 
-    return open_ask_app(shared.settings(), options, reporter())
+    return open_ask_app(common.settings(), options, reporter())
 
 
-def _turn(talk: "Session", text: str, shared: Flags) -> "AskResult":
-    """Make one turn and print its result."""
-    from taiwa.operations.results import ask_to_json
+def _turn(session: "Session", text: str, common: CommonOptions) -> "AskResult":
+    """Run one turn and print its result."""
+    from taiwa.operations.result_json import ask_to_json
 
-    turn, notes = wait_for_turn(talk.stream(text))
-    assert turn.ask is not None, "the turn of an app that looks things up has a result"
+    turn, notes = wait_for_turn(session.stream(text))
+    assert turn.ask is not None, "a turn of the app ask has a result"
     for note in notes:
-        if note.level == "warning" or (shared.verbose and note.code != "decision"):
-            tell(note.text, "yellow")
-    if shared.as_json:
-        emit(ask_to_json(text, turn))
+        if note.level == "warning" or (common.verbose and note.code != "decision"):
+            print_notice(note.text, "yellow")
+    if common.as_json:
+        print_json(ask_to_json(text, turn))
         return turn.ask
     _print_answer(turn.text)
-    if shared.verbose:
+    if common.verbose:
         for line in _details(turn.ask):
-            tell(line)
-        tell(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)}")
+            print_notice(line)
+        print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)}")
     return turn.ask
 
 
 def _print_answer(text: str) -> None:
     """Print an answer; on a terminal quotations are highlighted."""
     if not sys.stdout.isatty():
-        say_line(text)
+        print_line(text)
         return
     from rich.text import Text
 
@@ -138,9 +147,9 @@ def _details(result: "AskResult") -> list[str]:
         "scores": result.scores,
         "evidence": result.evidence,
     }
-    for name, held in figures.items():
-        if held:
-            lines.append(f"{name}: " + ", ".join(f"{key} {_figure(each)}" for key, each in held.items()))
+    for name, value in figures.items():
+        if value:
+            lines.append(f"{name}: " + ", ".join(f"{key} {_figure(each)}" for key, each in value.items()))
     lines += [f"searched for: {query}" for query in result.queries]
     for passage in result.passages:
         place = " › ".join((passage.source, *passage.heading))
@@ -149,8 +158,8 @@ def _details(result: "AskResult") -> list[str]:
     return lines
 
 
-def _figure(held: Json) -> str:
-    return " ".join(map(str, held)) if isinstance(held, list) else str(held)
+def _figure(value: Json) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 @click.group()
@@ -159,140 +168,140 @@ def user() -> None:
 
     \b
     taiwa user set ann office=Osaka department=Sales language=en
-    taiwa user set ann asking=0.8          ask back more readily (0 least, 1 most)
-    taiwa user tell ann should_have_asked  or good, bad, should_not_have_asked
+    taiwa user set ann eagerness=0.8          ask back more readily (0 least, 1 most)
+    taiwa user rate ann should_have_asked  or good, bad, should_not_have_asked
     taiwa user show ann                    show the profile, and what feedback has changed
     taiwa user reset ann                   delete the feedback
     """
 
 
-def _people(shared: Flags) -> "UserProfiles":
+def _users(common: CommonOptions) -> "UserProfiles":
     from taiwa.sessions.users import UserProfiles
 
-    return UserProfiles(shared.repository().store)
+    return UserProfiles(common.repository().store)
 
 
 @user.command("list")
-@flags("json", "store")
-def list_(shared: Flags) -> None:
+@common_options("as_json", "store")
+def list_(common: CommonOptions) -> None:
     """List the users."""
-    kept = shared.repository().store.users.list()
-    if shared.as_json:
-        emit([{"user": each.name, "verdicts": each.feedback, "sessions": each.sessions} for each in kept])
-    elif not kept:
-        tell("there are no users yet; create one with taiwa user set NAME office=Osaka")
+    users = common.repository().store.users.list()
+    if common.as_json:
+        print_json([{"user": each.name, "feedback": each.feedback, "sessions": each.sessions} for each in users])
+    elif not users:
+        print_notice("there are no users yet; create one with taiwa user set NAME office=Osaka")
     else:
-        rows = [(each.name, str(each.feedback), str(each.sessions)) for each in kept]
-        table(("user", "verdicts", "conversations"), rows, frozenset({1, 2}))
+        rows = [(each.name, str(each.feedback), str(each.sessions)) for each in users]
+        table(("user", "feedback", "conversations"), rows, frozenset({1, 2}))
 
 
 @user.command("show")
 @click.argument("name")
-@flags("json", "store")
-def show_(shared: Flags, name: str) -> None:
+@common_options("as_json", "store")
+def show_(common: CommonOptions, name: str) -> None:
     """Show the profile of NAME, its thresholds with and without feedback, and the feedback."""
-    people = _people(shared)
-    found = people.get(name)
-    told = Counter(each.verdict for each in people.feedback(name))
-    if shared.as_json:
-        verdicts: dict[str, Json] = {str(verdict): count for verdict, count in told.items()}
-        emit({**_profile(found), "learnt": _learnt(found), "verdicts": verdicts})
+    users = _users(common)
+    found = users.get(name)
+    counts = Counter(each.verdict for each in users.feedback(name))
+    if common.as_json:
+        feedback: dict[str, Json] = {str(verdict): count for verdict, count in counts.items()}
+        print_json({**_profile(found), "learned": _learned(found), "feedback": feedback})
         return
-    say_line(found.name, "bold")
+    print_line(found.name, "bold")
     facts = [("language", found.language)] if found.language else []
     table((), [*facts, *found.facts] or [("no", "facts")])
-    say_line("")
-    own, moved = _thresholds(found), _thresholds(replace(found, thresholds=found.limits))
+    print_line("")
+    own, moved = _thresholds(found), _thresholds(replace(found, thresholds=found.effective_thresholds))
     rows = [(each, f"{own[each]:g}", f"{moved[each]:g}") for each in own]
     table(("threshold", "own", "with feedback"), rows, frozenset({1, 2}))
-    say_line("")
-    given = ", ".join(f"{verdict} {count}" for verdict, count in sorted(told.items())) or "none yet"
-    say_line(f"a question back is welcome: {found.patience.mean:.0%} (verdicts: {given})")
+    print_line("")
+    ratings = ", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items())) or "none yet"
+    print_line(f"a question back is welcome: {found.tolerance.mean:.0%} (feedback: {ratings})")
 
 
 @user.command("set")
 @click.argument("name")
 @click.argument("facts", nargs=-1, metavar="[KEY=VALUE]…")
 @click.option("--file", "file", type=click.Path(path_type=Path), help="Read a profile in YAML first.")
-@flags("json", "store")
-def set_(shared: Flags, name: str, facts: tuple[str, ...], file: Path | None) -> None:
-    """Set facts of NAME, `language`, or thresholds such as `asking`. `KEY=` deletes a fact."""
+@common_options("as_json", "store")
+def set_(common: CommonOptions, name: str, facts: tuple[str, ...], file: Path | None) -> None:
+    """Set facts of NAME, `language`, or thresholds such as `eagerness`. `KEY=` deletes a fact."""
     from taiwa.ask.types import UserProfile
     from taiwa.sessions.users import load_profile, set_profile_value
 
-    people = _people(shared)
-    found = people.get(name) if people.has(name) else UserProfile(name)
+    users = _users(common)
+    found = users.get(name) if users.has(name) else UserProfile(name)
     if file is not None:
         found = load_profile(file)
     found = replace(found, name=name)
     for key, value in read_params(facts).items():
         found = set_profile_value(found, key, value)
-    people.put(replace(found, name=name))
-    if shared.as_json:
-        emit(_profile(people.get(name)))
+    users.put(replace(found, name=name))
+    if common.as_json:
+        print_json(_profile(users.get(name)))
     else:
-        say_line(f"{name}: saved")
+        print_line(f"{name}: saved")
 
 
-@user.command("tell")
+@user.command("rate")
 @click.argument("name")
 @click.argument("verdict")
 @click.option("--asked", is_flag=True, help="Rate a question back (for good and bad).")
-@flags("json", "store")
-def tell_(shared: Flags, name: str, verdict: str, asked: bool) -> None:
-    """Store a verdict of NAME on the last act: good, bad, should_have_asked or should_not_have_asked."""
-    from taiwa.ask.types import Feedback, read_verdict
+@common_options("as_json", "store")
+def rate_(common: CommonOptions, name: str, verdict: str, asked: bool) -> None:
+    """Store how NAME rates the last turn: good, bad, should_have_asked or should_not_have_asked."""
+    from taiwa.ask.types import Feedback, parse_verdict
 
-    meant = read_verdict(verdict)
+    meant = parse_verdict(verdict)
     asked = asked or meant == "should_not_have_asked"
-    found = _people(shared).add_feedback(name, Feedback(meant, asked))
-    if shared.as_json:
-        emit({"user": found.name, "verdict": meant, "learnt": _learnt(found)})
+    found = _users(common).add_feedback(name, Feedback(meant, asked))
+    if common.as_json:
+        print_json({"user": found.name, "verdict": meant, "learned": _learned(found)})
     else:
-        say_line(f"{found.name}: a question back is welcome: {found.patience.mean:.0%}")
+        print_line(f"{found.name}: a question back is welcome: {found.tolerance.mean:.0%}")
 
 
 @user.command("reset")
 @click.argument("name")
-@flags("json", "store")
-def reset_(shared: Flags, name: str) -> None:
-    """Delete the verdicts of NAME, and so what they changed; the profile stays."""
-    count = shared.repository().store.users.clear_feedback(name)
-    if shared.as_json:
-        emit({"user": name, "deleted": count})
+@common_options("as_json", "store")
+def reset_(common: CommonOptions, name: str) -> None:
+    """Delete the feedback of NAME, and so its effect on thresholds; the profile stays."""
+    count = common.repository().store.users.clear_feedback(name)
+    if common.as_json:
+        print_json({"user": name, "deleted": count})
     else:
-        say_line(f"{name}: {count} verdict(s) deleted")
+        print_line(ngettext("{name}: {n} rating deleted", "{name}: {n} ratings deleted", count, name=name))
 
 
 @user.command("remove")
 @click.argument("name")
-@flags("json", "store")
-def remove_(shared: Flags, name: str) -> None:
+@common_options("as_json", "store")
+def remove_(common: CommonOptions, name: str) -> None:
     """Delete NAME with profile and feedback; the conversations stay, without a user."""
-    shared.repository().store.users.delete(name)
-    if shared.as_json:
-        emit({"removed": name})
+    common.repository().store.users.delete(name)
+    if common.as_json:
+        print_json({"user": name, "removed": True})
     else:
-        say_line(f"{name}: removed")
+        print_line(f"{name}: removed")
 
 
 @user.command("export")
 @click.argument("name")
-@flags("json", "store")
-def export_(shared: Flags, name: str) -> None:
+@common_options("as_json", "store")
+def export_(common: CommonOptions, name: str) -> None:
     """Write the profile of NAME as YAML, which `set --file` reads; with --json everything that is stored, feedback too."""
     from taiwa.sessions.users import write_profile
 
-    people = _people(shared)
-    found = people.get(name)
-    if shared.as_json:
-        verdicts: list[Json] = [
-            {"verdict": each.verdict, "asked": each.asked, "decision": each.decision} for each in people.feedback(name)
+    users = _users(common)
+    found = users.get(name)
+    if common.as_json:
+        feedback: list[Json] = [
+            {"verdict": each.verdict, "asked": each.asked, "decision": each.decision} for each in users.feedback(name)
         ]
-        sessions: list[Json] = list(shared.repository().store.users.sessions(name))
-        emit({**_profile(found), "verdicts": verdicts, "sessions": sessions})
+        sessions: list[Json] = list(common.repository().store.users.sessions(name))
+        print_json({**_profile(found), "feedback": feedback, "sessions": sessions})
     else:
-        say_line(write_profile(found).rstrip("\n"))
+        print_line(write_profile(found).rstrip("\n"))
 
 
 def _thresholds(found: "UserProfile") -> dict[str, float]:
@@ -310,5 +319,5 @@ def _profile(found: "UserProfile") -> dict[str, Json]:
     }
 
 
-def _learnt(found: "UserProfile") -> dict[str, Json]:
-    return {"welcome": round(found.patience.mean, 4), "unclear": round(found.limits.unclear, 4)}
+def _learned(found: "UserProfile") -> dict[str, Json]:
+    return {"welcome": round(found.tolerance.mean, 4), "unclear": round(found.effective_thresholds.unclear, 4)}

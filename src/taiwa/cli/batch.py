@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from taiwa.cli.options import Flags, ask_param, flags, read_params, turn_options
-from taiwa.cli.output import bill_line, emit, errors, say_line, tell
+from taiwa.cli.options import CommonOptions, ask_param, common_options, read_params, turn_options
+from taiwa.cli.output import bill_line, errors, print_json, print_line, print_notice, print_result
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 
@@ -39,9 +39,16 @@ FAILED, INTERRUPTED = 1, 130
 )
 @click.option("--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows to a file.")
-@flags("model", "params", "session", "json", "verbose", "dry_run", "max_cost", "no_store", "strict", "store")
+@common_options(
+    "model", "params", "session", "as_json", "verbose", "dry_run", "max_cost", "no_store", "strict", "store"
+)
 def batch(
-    shared: Flags, app_and_file: tuple[str, str], mode: "BatchMode", width: int, resume: bool, output: Path | None
+    common: CommonOptions,
+    app_and_file: tuple[str, str],
+    mode: "BatchMode",
+    width: int,
+    resume: bool,
+    output: Path | None,
 ) -> None:
     """Send every line of FILE (`-` for standard input) to APP; print one line of JSON per row, in the order of the file.
 
@@ -57,19 +64,19 @@ def batch(
     from taiwa.operations.batch import BatchOptions, open_rows, preview_turns, run_turns
 
     app, file = app_and_file
-    options = BatchOptions(app, mode, read_params(shared.params), shared.session, width, resume)
+    options = BatchOptions(app, mode, read_params(common.params), common.session, width, resume)
     with open_rows(file) as rows:
-        if shared.dry_run:
+        if common.dry_run:
             more = "" if mode == "map" else ", and before each row the texts of the rows before it"
-            print_batch_preview(preview_turns(options, rows), as_json=shared.as_json, more=more)
+            print_batch_preview(preview_turns(options, rows), as_json=common.as_json, more=more)
             return
-        chosen = shared.settings()
-        repository, turns = shared.repository(chosen), turn_options(shared, chosen)
+        settings = common.settings()
+        repository, turns = common.repository(settings), turn_options(common, settings)
         write_rows(
-            shared,
+            common,
             output,
             rows.count,
-            lambda on_row: run_turns(repository, chosen, turns, options, rows, on_row, ask=ask_param()),
+            lambda on_row: run_turns(repository, settings, turns, options, rows, on_row, ask=ask_param()),
             resume=resume,
         )
 
@@ -77,11 +84,11 @@ def batch(
 def print_batch_preview(preview: "BatchPreview", *, as_json: bool, more: str = "") -> None:
     """Print what a batch would send."""
     for number, message in preview.errors:
-        tell(f"{number}: {message}", "yellow")
+        print_notice(f"{number}: {message}", "yellow")
     if as_json:
-        emit({"rows": preview.rows, "bad": len(preview.errors), "tokens": preview.tokens})
+        print_json({"rows": preview.rows, "bad": len(preview.errors), "tokens": preview.tokens})
         return
-    say_line(
+    print_line(
         ngettext(
             "{n} row can be sent, {bad} cannot; about {tokens} tokens to read",
             "{n} rows can be sent, {bad} cannot; about {tokens} tokens to read",
@@ -94,7 +101,7 @@ def print_batch_preview(preview: "BatchPreview", *, as_json: bool, more: str = "
 
 
 def write_rows(
-    shared: Flags,
+    common: CommonOptions,
     output: Path | None,
     count: int,
     run: "Callable[[OnRow], Counts]",
@@ -107,7 +114,7 @@ def write_rows(
     Raises:
         Exit: not every row was answered.
     """
-    from taiwa.operations.results import to_json
+    from taiwa.operations.result_json import to_json
 
     with _opened(output, resume=resume) as out, _progress(count, out) as advance:
 
@@ -120,19 +127,18 @@ def write_rows(
             advance(counts)
 
         counts = run(write)
-    _print_summary(shared, output, counts)
+    _print_summary(common, output, counts)
     if counts.stopped or counts.failed:
         raise click.exceptions.Exit(INTERRUPTED if counts.stopped == "interrupted" else FAILED)
 
 
-def _print_summary(shared: Flags, output: Path | None, counts: "Counts") -> None:
-    from taiwa.operations.results import to_json
+def _print_summary(common: CommonOptions, output: Path | None, counts: "Counts") -> None:
 
     why = _reason(counts)
-    if output is not None and shared.as_json:
-        emit(to_json(counts.result(why)))
+    if output is not None and common.as_json:
+        print_result(counts.result(why))
         return
-    tell(
+    print_notice(
         ngettext(
             "{n} row answered, {failed} failed, {kept} kept from before",
             "{n} rows answered, {failed} failed, {kept} kept from before",
@@ -142,9 +148,9 @@ def _print_summary(shared: Flags, output: Path | None, counts: "Counts") -> None
         ),
         "red" if counts.failed else "dim",
     )
-    tell(bill_line(counts.spent))
+    print_notice(bill_line(counts.spent))
     if why:
-        tell(_("stopped: {why}; finished rows are saved, --resume continues", why=why), "yellow")
+        print_notice(_("stopped: {why}; finished rows are saved, --resume continues", why=why), "yellow")
 
 
 def _reason(counts: "Counts") -> str:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import click
 
-from taiwa.cli.options import Flags, flags, open_app, open_session, print_default_model
-from taiwa.cli.output import bill_line, emit, print_stream, say_line, table, tell
+from taiwa.cli.options import CommonOptions, common_options, open_app, open_session, print_default_model
+from taiwa.cli.output import bill_line, print_json, print_line, print_notice, print_stream, table
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 
@@ -25,18 +25,20 @@ if TYPE_CHECKING:
     from taiwa.sessions.durable_turn import PricedModel
     from taiwa.sessions.session import Session, TurnEvent
 
-__all__ = ["SLASHES", "InterruptHandler", "Lines", "Repl", "chat", "moved"]
+__all__ = ["SLASHES", "InterruptHandler", "Lines", "Repl", "chat", "visible_changes"]
 
 YES = frozenset({"", "y", "yes", "はい", "是", "好"})
-LOGGED = 20
-AGAIN = 0.02
+LOG_LIMIT = 20
+CHECK_INTERVAL = 0.02
 """Seconds between checks whether the program is inside the answer."""
 
 
 @click.command()
 @click.argument("app", default="")
-@flags("model", "params", "session", "go_on", "json", "verbose", "max_cost", "no_store", "strict", "store")
-def chat(shared: Flags, app: str) -> None:
+@common_options(
+    "model", "params", "session", "continue_latest", "as_json", "verbose", "max_cost", "no_store", "strict", "store"
+)
+def chat(common: CommonOptions, app: str) -> None:
     """Converse with APP (default: chat), line by line. /help lists the commands.
 
     Ctrl-C stops an answer and keeps its text so far. From a pipe, each line is a turn; --json prints one line per turn.
@@ -51,30 +53,30 @@ def chat(shared: Flags, app: str) -> None:
     from taiwa.cli.keyboard import Keyboard, Pipe, history_of
     from taiwa.sessions.session import open_priced_model
 
-    live = sys.stdin.isatty() and sys.stdout.isatty() and not shared.as_json
+    live = sys.stdin.isatty() and sys.stdout.isatty() and not common.as_json
     interrupts = InterruptHandler()
-    talk = open_session(shared, app, interrupts="keep" if live else "raise", observers=(interrupts.watch,))
+    session = open_session(common, app, interrupts="keep" if live else "raise", observers=(interrupts.watch,))
     lines = (
-        Keyboard(history_of(talk.repository.store.path), {name: slash.help for name, slash in SLASHES.items()})
+        Keyboard(history_of(session.repository.store.path), {name: slash.help for name, slash in SLASHES.items()})
         if live
         else Pipe()
     )
-    repl = Repl(talk, lines, interrupts, as_json=shared.as_json, verbose=shared.verbose)
-    repl.voice_of = lambda new: open_priced_model(None, shared.settings(), new)
+    repl = Repl(session, lines, interrupts, as_json=common.as_json, verbose=common.verbose)
+    repl.open_model = lambda new: open_priced_model(None, common.settings(), new)
     if live:
-        tell(
+        print_notice(
             _(
                 "{app} · {model} · {session}   /help lists the commands, Ctrl-D quits",
-                app=talk.app.name,
-                model=talk.priced_model.model.name,
-                session=talk.session,
+                app=session.app.name,
+                model=session.priced_model.model.name,
+                session=session.session,
             )
         )
-        if not shared.verbose:
-            print_default_model(shared.settings(), talk.priced_model)
+        if not common.verbose:
+            print_default_model(common.settings(), session.priced_model)
     repl.run()
-    if live and not repl.talk.conversation.new_nodes and not shared.no_store:
-        tell(_("saved as {session}; continue with: taiwa chat -s {session}", session=repl.talk.session))
+    if live and not repl.session.conversation.new_nodes and not common.no_store:
+        print_notice(_("saved as {session}; continue with: taiwa chat -s {session}", session=repl.session.session))
     if not live and repl.failed:
         raise click.exceptions.Exit(1)
 
@@ -101,16 +103,17 @@ class InterruptHandler:
             raise KeyboardInterrupt
 
     @contextmanager
-    def listening(self, stream: Callable[..., object]) -> Generator[None]:
-        """Handle Ctrl-C until the turn ends; `stream` is the function whose frames belong to the answer.
+    def listening(self) -> Generator[None]:
+        """Handle Ctrl-C until the turn ends.
 
         Signals reach the main thread only; in any other one nothing is handled.
         """
+        from taiwa.kernel.runtime import answer_chunks
+
         self.pressed = self._waiting = False
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        code = getattr(stream, "__code__", None)
 
         def press(number: int, frame: FrameType | None) -> None:
             if number == signal.SIGINT:
@@ -118,11 +121,11 @@ class InterruptHandler:
             if not self._waiting:
                 return
             while frame is not None:
-                if frame.f_code is code:
+                if frame.f_code is answer_chunks.__code__:
                     self._waiting = False
                     raise KeyboardInterrupt
                 frame = frame.f_back
-            signal.setitimer(signal.ITIMER_REAL, AGAIN)  # the model may write nothing more
+            signal.setitimer(signal.ITIMER_REAL, CHECK_INTERVAL)  # the model may write nothing more
 
         before = [(number, signal.signal(number, press)) for number in (signal.SIGINT, signal.SIGALRM)]
         try:
@@ -157,109 +160,111 @@ class Lines(Protocol):
 class Repl:
     """An interactive conversation; slash commands change it."""
 
-    talk: "Session"
+    session: "Session"
     lines: Lines
     interrupts: InterruptHandler = field(default_factory=InterruptHandler)
-    voice_of: "Callable[[App], PricedModel] | None" = None
+    open_model: "Callable[[App], PricedModel] | None" = None
     """Opens the model that an app names; without it the session keeps its model."""
     as_json: bool = False
     verbose: bool = False
-    offered: str = ""
+    draft: str = ""
     failed: bool = False
     """Whether a turn failed."""
-    left: bool = False
-    expected: str = ""
+    is_ended: bool = False
+    announced_name: str = ""
     """The announced name of a new conversation, until it has one."""
 
     def run(self) -> None:
         """Run the conversation until the user quits."""
-        self.expected = self.talk.session if self.talk.conversation.new_nodes else ""
+        self.announced_name = self.session.session if self.session.conversation.new_nodes else ""
         self._finish_cut_off()
-        while not self.left:
+        while not self.is_ended:
             try:
-                text = self.lines.read(self.offered)
+                text = self.lines.read(self.draft)
             except KeyboardInterrupt:
-                self.offered = ""
+                self.draft = ""
             except EOFError:
                 break
             else:
-                self.offered = ""
-                self.take(text)
+                self.draft = ""
+                self.process(text)
 
-    def take(self, text: str) -> None:
+    def process(self, text: str) -> None:
         """Process a line; an error is printed, and the conversation continues."""
         if not text.strip():
             return
         try:
             if text.startswith("//"):
-                self.turn(self.talk.stream(text[1:]), text)
+                self.turn(self.session.stream(text[1:]), text)
             elif text.startswith("/"):
                 command(self, text)
             else:
-                self.turn(self.talk.stream(text), text)
+                self.turn(self.session.stream(text), text)
         except TaiwaError as error:
-            tell(f"taiwa: {error.message}", "red")
+            print_notice(f"taiwa: {error.message}", "red")
 
     def turn(self, events: "Iterator[TurnEvent]", text: str) -> None:
         """Make a turn; if it fails, its text is offered again."""
         from taiwa.operations.inspect import describe_change
 
-        before, tip = dict(self.talk.state), self.talk.conversation.tip
+        before, tip = dict(self.session.state), self.session.conversation.tip
         try:
             turn = print_stream(self._stoppable(events), as_json=self.as_json, verbose=self.verbose)
         except TaiwaError as error:
-            self.offered, self.failed = text, True
+            self.draft, self.failed = text, True
             if isinstance(error, ConflictError):
-                self.talk.conversation = self.talk.repository.at(self.talk.session)
+                self.session.conversation = self.session.repository.at(self.session.session)
             raise
         except KeyboardInterrupt:
             if not self.lines.live:
                 raise
-            self.offered = text
+            self.draft = text
             return
         self.report_name()
         if self.interrupts.pressed and not turn.text:
             self._return_to(tip, turn.node)
-            self.offered = text
-            tell(_("stopped before the answer began; nothing changed"))
+            self.draft = text
+            print_notice(_("stopped before the answer began; nothing changed"))
         elif not self.as_json and turn.node != tip:
-            for change in moved(self.talk.app.fields, before, self.talk.state, everything=self.verbose):
-                tell(f"  {describe_change(change)}")
+            for change in visible_changes(self.session.app.fields, before, self.session.state, everything=self.verbose):
+                print_notice(f"  {describe_change(change)}")
 
     def report_name(self) -> None:
         """Report if a new conversation got another name than announced."""
-        if self.expected and self.talk.session != self.expected:
-            tell(
+        if self.announced_name and self.session.session != self.announced_name:
+            print_notice(
                 _(
                     "this conversation is named {session}: another process had already taken the first name",
-                    session=self.talk.session,
+                    session=self.session.session,
                 )
             )
-        self.expected = ""
+        self.announced_name = ""
 
     def _return_to(self, tip: str, node: str) -> None:
         """Take back an empty turn; its bill stays."""
-        talk = self.talk
-        if talk.repository.store.refs.back(node, 1) == tip or not talk.repository.store.nodes.has(tip):
-            talk.undo()
+        session = self.session
+        if session.repository.store.refs.back(node, 1) == tip or not session.repository.store.nodes.has(tip):
+            session.undo()
         else:
-            talk.repository.store.refs.move(talk.session, tip, node, "interrupted")
-            talk.conversation = talk.repository.checkout(tip)
+            session.repository.store.refs.move(session.session, tip, node, "interrupted")
+            session.conversation = session.repository.checkout(tip)
 
     def _stoppable(self, events: "Iterator[TurnEvent]") -> "Iterator[TurnEvent]":
         if not self.lines.live:
             yield from events
             return
-        with self.interrupts.listening(type(self.talk.priced_model.model).stream):
+        with self.interrupts.listening():
             yield from events
 
     def _finish_cut_off(self) -> None:
         """Offer to finish a turn of this session that was cut off."""
-        runs = self.talk.repository.store.runs
-        found = runs.open_runs(self.talk.session)
-        others = [run for run in runs.open_runs() if run.ref not in ("", self.talk.session)] if self.lines.live else []
+        runs = self.session.repository.store.runs
+        found = runs.open_runs(self.session.session)
+        others = (
+            [run for run in runs.open_runs() if run.ref not in ("", self.session.session)] if self.lines.live else []
+        )
         if others:
-            tell(
+            print_notice(
                 _(
                     "a turn was cut off ({text}); taiwa resume finishes it without paying again",
                     text=f"{others[-1].ref}: {_short(others[-1].text)}",
@@ -269,7 +274,7 @@ class Repl:
             return
         text = _short(found[-1].text)
         if not self.lines.live:
-            tell(_("a turn was cut off ({text}); taiwa resume finishes it without paying again", text=text))
+            print_notice(_("a turn was cut off ({text}); taiwa resume finishes it without paying again", text=text))
         elif (
             self.lines.ask(_("a turn was cut off: {text}\nfinish it without paying again? [Y/n] ", text=text))
             .strip()
@@ -277,24 +282,24 @@ class Repl:
             in YES
         ):
             try:
-                self.turn(self.talk.resume() or iter(()), found[-1].text)
+                self.turn(self.session.resume() or iter(()), found[-1].text)
             except TaiwaError as error:
-                tell(f"taiwa: {error.message}", "red")
+                print_notice(f"taiwa: {error.message}", "red")
         else:
             for run in found:
                 runs.abandon(run.id)
-            tell(_("the turn was abandoned"))
+            print_notice(_("the turn was abandoned"))
 
     def priced_model(self, app: "App") -> "PricedModel":
         """Return the model for an app: another one only where the app names another."""
-        if self.voice_of is None or app.model == self.talk.app.model:
-            return self.talk.priced_model
-        return self.voice_of(app)
+        if self.open_model is None or app.model == self.session.app.model:
+            return self.session.priced_model
+        return self.open_model(app)
 
     def undo(self, steps: int) -> None:
         """Take back turns."""
         try:
-            self.talk.undo(steps)
+            self.session.undo(steps)
         except InputError:
             raise InputError(
                 _("there is nothing to undo") if steps == 1 else _("there are not that many turns")
@@ -303,7 +308,7 @@ class Repl:
     def redo(self, steps: int) -> None:
         """Restore turns."""
         try:
-            self.talk.redo(steps)
+            self.session.redo(steps)
         except InputError:
             raise InputError(
                 _("there is nothing to redo") if steps == 1 else _("there are not that many turns")
@@ -314,7 +319,7 @@ def _short(text: str) -> str:
     return " ".join(text.split())[:60]
 
 
-def moved(
+def visible_changes(
     fields: "Iterable[StateField]", before: "State", after: "State", *, everything: bool = False
 ) -> "Iterator[Change]":
     """Return the changes of a turn that are shown: those of computed fields are omitted."""
@@ -363,7 +368,7 @@ def command(repl: "Repl", line: str) -> None:
     rest = rest.strip()
     if found.arguments and not found.arguments.startswith("[") and not rest:
         raise InputError(_("usage: {usage}", usage=found.usage(name)))
-    here = repl.talk.conversation
+    here = repl.session.conversation
     if (found.needs and here.new_nodes) or (found.needs == "turn" and not here.count):
         raise InputError(_("there are no turns yet"))
     found.run(repl, rest)
@@ -371,16 +376,16 @@ def command(repl: "Repl", line: str) -> None:
 
 def _undo(repl: Repl, rest: str) -> None:
     repl.undo(_count(rest, "undo"))
-    tell(_("back to turn {turn}", turn=repl.talk.conversation.count))
+    print_notice(_("back to turn {turn}", turn=repl.session.conversation.count))
 
 
 def _redo(repl: Repl, rest: str) -> None:
     repl.redo(_count(rest, "redo"))
-    tell(_("forward to turn {turn}", turn=repl.talk.conversation.count))
+    print_notice(_("forward to turn {turn}", turn=repl.session.conversation.count))
 
 
 def _retry(repl: Repl, _: str) -> None:
-    repl.turn(repl.talk.retry(), "/retry")
+    repl.turn(repl.session.retry(), "/retry")
 
 
 def _edit(repl: Repl, rest: str) -> None:
@@ -389,29 +394,29 @@ def _edit(repl: Repl, rest: str) -> None:
     turns = _count(first, "edit") if first.isdecimal() else 1
     text = text.strip() if first.isdecimal() else rest
     if text:
-        repl.turn(repl.talk.edit(text, turns=turns), f"/edit {turns} {text}")
+        repl.turn(repl.session.edit(text, turns=turns), f"/edit {turns} {text}")
     else:
-        repl.offered = f"/edit {turns} {repl.talk.last_turn_text(turns)}"
+        repl.draft = f"/edit {turns} {repl.session.last_turn_text(turns)}"
 
 
 def _fork(repl: Repl, rest: str) -> None:
-    parent, spent = repl.talk.session, repl.talk.spent
-    repl.talk = repl.talk.fork(rest)
-    repl.talk.spent = spent  # a limit of cost holds for the whole conversation, whatever its name
-    tell(_("now on {session}; {parent} is unchanged", session=repl.talk.session, parent=parent))
+    parent, spent = repl.session.session, repl.session.spent
+    repl.session = repl.session.fork(rest)
+    repl.session.spent = spent  # a limit of cost holds for the whole conversation, whatever its name
+    print_notice(_("now on {session}; {parent} is unchanged", session=repl.session.session, parent=parent))
 
 
 def _switch(repl: Repl, rest: str) -> None:
     from taiwa.sessions.session import Session
 
-    old, repository = repl.talk, repl.talk.repository
+    old, repository = repl.session, repl.session.repository
     here = repository.at(repository.session(rest))
     repository.store.refs.move(rest, here.tip, here.tip, "switch")
-    repl.talk = Session(
+    repl.session = Session(
         repository, rest, here, repl.priced_model(here.app), options=old.options, observers=(repl.interrupts.watch,)
     )
-    repl.talk.spent, repl.expected = old.spent, ""
-    tell(_("now on {session}, turn {turn}", session=rest, turn=here.count))
+    repl.session.spent, repl.announced_name = old.spent, ""
+    print_notice(_("now on {session}, turn {turn}", session=rest, turn=here.count))
 
 
 def _app(repl: Repl, rest: str) -> None:
@@ -423,49 +428,49 @@ def _app(repl: Repl, rest: str) -> None:
     except Abort:
         raise InputError(_("nothing changed")) from None
     priced_model = repl.priced_model(app)
-    repl.talk.change_app(app)
-    repl.talk.priced_model = priced_model
+    repl.session.change_app(app)
+    repl.session.priced_model = priced_model
     repl.report_name()
-    tell(_("switched to app {app}; state that fits it was kept", app=repl.talk.app.name))
+    print_notice(_("switched to app {app}; state that fits it was kept", app=repl.session.app.name))
 
 
 def _state(repl: Repl, rest: str) -> None:
     from taiwa.operations.inspect import format_value, value_at
 
-    held = dict(repl.talk.state)
+    held = dict(repl.session.state)
     if rest:
-        say_line(format_value(value_at(held, rest)))
+        print_line(format_value(value_at(held, rest)))
     elif repl.as_json:
-        emit({"node": repl.talk.conversation.tip, "state": held})
+        print_json({"node": repl.session.conversation.tip, "state": held})
     elif held:
         for name, value in held.items():
-            say_line(f"{name}: {format_value(value)}")
+            print_line(f"{name}: {format_value(value)}")
     else:
-        tell(_("app {app} has no state", app=repl.talk.app.name))
+        print_notice(_("app {app} has no state", app=repl.session.app.name))
 
 
 def _why(repl: Repl, rest: str) -> None:
     from taiwa.cli.inspect import print_why
 
-    print_why(repl.talk.repository, rest, repl.talk.session, as_json=repl.as_json)
+    print_why(repl.session.repository, rest, repl.session.session, as_json=repl.as_json)
 
 
 def _log(repl: Repl, _: str) -> None:
     from taiwa.cli.inspect import print_log
 
-    print_log(repl.talk.repository, repl.talk.session, LOGGED, as_json=repl.as_json)
+    print_log(repl.session.repository, repl.session.session, LOG_LIMIT, as_json=repl.as_json)
 
 
 def _cost(repl: Repl, _: str) -> None:
-    say_line(bill_line(repl.talk.spent))
+    print_line(bill_line(repl.session.spent))
 
 
 def _save(repl: Repl, rest: str) -> None:
     from taiwa.cli.inspect import save
 
     path = Path(rest).expanduser()
-    save(repl.talk.repository, repl.talk.session, path)
-    tell(_("written to {path}", path=path))
+    save(repl.session.repository, repl.session.session, path)
+    print_notice(_("written to {path}", path=path))
 
 
 def _good(repl: Repl, _: str) -> None:
@@ -479,26 +484,26 @@ def _bad(repl: Repl, rest: str) -> None:
 def _verdict(repl: Repl, text: str) -> None:
     """Store the user's verdict on the last turn, and print its effect."""
     from taiwa.ask.result import AskResult
-    from taiwa.ask.types import Feedback, read_verdict
+    from taiwa.ask.types import Feedback, parse_verdict
     from taiwa.sessions.users import UserProfiles
 
-    talk = repl.talk
-    verdict = read_verdict(text)
-    ask = AskResult.from_delta(talk.conversation.turns[-1].delta)
-    name = str(talk.app.values.get("user") or "")
+    session = repl.session
+    verdict = parse_verdict(text)
+    ask = AskResult.from_delta(session.conversation.turns[-1].delta)
+    name = str(session.app.values.get("user") or "")
     if ask is None:
         raise InputError(_("only turns of an app that searches documents can be rated: taiwa chat ask"))
-    people = UserProfiles(talk.repository.store)
+    people = UserProfiles(session.repository.store)
     if not people.has(name):
         raise InputError(_("feedback is stored for a user: taiwa user set NAME, then taiwa chat ask -p user=NAME"))
-    person = people.add_feedback(name, Feedback(verdict, ask.act_name == "ask", talk.conversation.tip))
-    tell(_("recorded; how welcome questions back are: {welcome}", welcome=f"{person.patience.mean:.0%}"))
+    profile = people.add_feedback(name, Feedback(verdict, ask.act_name == "ask", session.conversation.tip))
+    print_notice(_("recorded; how welcome questions back are: {welcome}", welcome=f"{profile.tolerance.mean:.0%}"))
 
 
 def _help(_repl: Repl, _rest: str) -> None:
     table((), [(slash.usage(name), _(slash.help)) for name, slash in SLASHES.items()])
-    say_line("")
-    say_line(
+    print_line("")
+    print_line(
         _(
             'Enter sends, Alt-Enter (or Esc, Enter) starts a new line, """ opens and closes a text of several lines, Ctrl-C stops an answer; //text sends a text that begins with a slash.'
         )
@@ -506,7 +511,7 @@ def _help(_repl: Repl, _rest: str) -> None:
 
 
 def _quit(repl: Repl, _: str) -> None:
-    repl.left = True
+    repl.is_ended = True
 
 
 def _count(text: str, name: str) -> int:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import Flags, flags
-from taiwa.cli.output import emit, say_line, table, tell
+from taiwa.cli.options import CommonOptions, common_options
+from taiwa.cli.output import print_json, print_line, print_notice, table
 from taiwa.kernel.errors import AuthenticationError, InputError, ModelError
 
 if TYPE_CHECKING:
@@ -28,18 +28,18 @@ def config() -> None:
 
 
 @config.command("show")
-@flags("json", "model", "store")
-def show_(shared: Flags) -> None:
+@common_options("as_json", "model", "store")
+def show_(common: CommonOptions) -> None:
     """Show every setting with where it comes from."""
     from taiwa.settings import show
 
-    chosen = shared.settings()
-    rows = show(chosen)
-    if shared.as_json:
-        emit({row.key: {"value": row.value, "origin": row.origin} for row in rows})
+    settings = common.settings()
+    rows = show(settings)
+    if common.as_json:
+        print_json({row.key: {"value": row.value, "origin": row.origin} for row in rows})
         return
     table(("setting", "value", "from"), [(row.key, row.value, row.origin) for row in rows])
-    tell(f"the config file is {chosen.path}")
+    print_notice(f"the config file is {settings.path}")
 
 
 @config.command("set")
@@ -52,7 +52,7 @@ def set_(key: str, value: str) -> None:
 
     path = load().path
     set_value(path, key, value)
-    say_line(f"{key} = {hide_password(value)}")
+    print_line(f"{key} = {hide_password(value)}")
 
 
 @config.command("unset")
@@ -62,7 +62,7 @@ def unset_(key: str) -> None:
     from taiwa.settings import load, unset
 
     unset(load().path, key)
-    say_line(f"{key} is not set")
+    print_line(f"{key} is not set")
 
 
 @config.command("path")
@@ -92,56 +92,56 @@ def set_key_(provider: str, no_check: bool) -> None:
     from taiwa.models.http_api.api_keys import key_name, set_key
     from taiwa.settings import load
 
-    chosen = load()
-    name = key_name(provider, chosen)
+    settings = load()
+    name = key_name(provider, settings)
     if sys.stdin.isatty():
         text: str = click.prompt(f"{name} (not shown)", hide_input=True, err=True)
     else:
         text = sys.stdin.readline()
     if not text.strip():
         raise InputError(f"no key given for {name}")
-    set_key(chosen, name, text)
-    say_line(f"{name} is stored in {chosen.keys_path}")
+    set_key(settings, name, text)
+    print_line(f"{name} is stored in {settings.keys_path}")
     if not no_check:
-        _try(name, chosen)
+        _try(name, settings)
 
 
-def _try(name: str, chosen: "Settings") -> None:
+def _try(name: str, settings: "Settings") -> None:
     """Try a key; a wrong key is an error, an unreachable provider a warning."""
     from taiwa.models.http_api.api_keys import check_key, find_key
     from taiwa.models.http_api.client import HttpModel
-    from taiwa.models.http_api.probe_server import probed
+    from taiwa.models.http_api.probe_server import resolve_probed
     from taiwa.models.registry import PROVIDERS
 
     for prefix, provider in PROVIDERS.items():
         if provider.key_name == name:
-            target = probed(f"{prefix}:any", chosen)
-            key = find_key(target, chosen)
+            target = resolve_probed(f"{prefix}:any", settings)
+            key = find_key(target, settings)
             try:
                 check_key(target, key, HttpModel(target, key))
             except AuthenticationError:
                 raise
             except ModelError as error:
-                tell(f"the key could not be tried: {error.message}", "yellow")
+                print_notice(f"the key could not be tried: {error.message}", "yellow")
             else:
-                say_line("it works")
+                print_line("it works")
             return
 
 
 @keys.command("list")
-@flags("json")
-def list_(shared: Flags) -> None:
+@common_options("as_json")
+def list_(common: CommonOptions) -> None:
     """List which keys are stored, without the keys themselves."""
     from taiwa.models.http_api.api_keys import list_keys
     from taiwa.settings import load
 
     rows = list_keys(load())
-    if shared.as_json:
-        emit([{"name": row.name, "place": row.place} for row in rows])
+    if common.as_json:
+        print_json([{"name": row.name, "place": row.place} for row in rows])
     elif rows:
         table(("key", "where"), [(row.name, row.place) for row in rows])
     else:
-        tell("no keys are stored; a local server needs none")
+        print_notice("no keys are stored; a local server needs none")
 
 
 @keys.command("remove")
@@ -151,4 +151,4 @@ def remove(provider: str) -> None:
     from taiwa.models.http_api.api_keys import remove_key
     from taiwa.settings import load
 
-    say_line(f"{remove_key(load(), provider)} is deleted")
+    print_line(f"{remove_key(load(), provider)} is deleted")

@@ -1,4 +1,4 @@
-"""Demonstrate the built-in model with ordinary commands: demo."""
+"""A tour of the built-in model by ordinary commands: demo."""
 
 import io
 import os
@@ -16,163 +16,161 @@ from unicodedata import category
 import click
 
 from taiwa.cli.main import BAD_INPUT, FAILED, INTERRUPTED, cli, code_of
-from taiwa.cli.output import say_line, tell
+from taiwa.cli.output import print_line, print_notice
 from taiwa.i18n import _, gettext_noop, ngettext, user_language
 
-__all__ = ["Show", "at_home", "demo"]
+__all__ = ["Demo", "at_home", "demo"]
 
 ASKED_BACK = 3
-INSTRUCTION = "Solve the problem step by step. End with a line that states the answer; its number comes last."
-"""What the flow of `taiwa solve` begins with: the built-in model knows by it what is wanted."""
 FORMULA = r"((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\."
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A command; `{said}` in it stands for a text that the user may replace.
+class DemoStep:
+    """A command; `{text}` in it stands for a text that the user may replace.
 
     `shows` must occur in its output, and `code` is its exit code. A `reply` follows only where the step before it asked back.
     """
 
     about: str
     command: str
-    said: str = ""
+    text: str = ""
     shows: str = ""
     code: int = 0
     reply: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DemoPart:
     """Steps that belong together, and the command to try next."""
 
     title: str
-    steps: tuple[Step, ...]
+    steps: tuple[DemoStep, ...]
     then: str
 
 
-SOLVING = Part(
+PROBLEMS = DemoPart(
     gettext_noop(
         "Problems: the network writes, is interrupted where it calls a tool, and continues after the exact result."
     ),
     (
-        Step(
+        DemoStep(
             gettext_noop("Chemistry: the name gives the formula, the formula the molar mass."),
-            "taiwa solve {said}",
+            "taiwa solve {text}",
             "How many grams do 3 moles of sulfuric acid weigh?",
             "294.2",
         ),
-        Step(
+        DemoStep(
             gettext_noop("A reaction: which of the two is used up first?"),
-            "taiwa solve {said}",
+            "taiwa solve {text}",
             "4 mol of methane and 6 mol of oxygen react. How many moles of carbon dioxide are formed?",
             "answer is 3 mol",
         ),
-        Step(
+        DemoStep(
             gettext_noop("Everyday life."),
-            "taiwa solve {said}",
+            "taiwa solve {text}",
             "A train travels 210 km in 2.5 hours. What is its average speed in km/h?",
             "answer is 84 km/h",
         ),
     ),
     'taiwa solve "What is the mass percent of oxygen in water?" --trace',
 )
-DESK = Part(
+ORDER_DESK = DemoPart(
     gettext_noop("An order desk: a conversation with typed state. The network writes the reply and the state delta, constrained by a grammar."),
     (
-        Step(gettext_noop("A first order."), "taiwa say order -s desk {said}", "Two grande lattes with oat milk, please."),
-        Step(gettext_noop("A correction."), "taiwa say -s desk {said}", "Make that three, please."),
-        Step(gettext_noop("In Japanese."), "taiwa say -s desk {said}", "あと、抹茶ラテを一つお願いします。"),
-        Step(
+        DemoStep(gettext_noop("A first order."), "taiwa say order -s desk {text}", "Two grande lattes with oat milk, please."),
+        DemoStep(gettext_noop("A correction."), "taiwa say -s desk {text}", "Make that three, please."),
+        DemoStep(gettext_noop("In Japanese."), "taiwa say -s desk {text}", "あと、抹茶ラテを一つお願いします。"),
+        DemoStep(
             gettext_noop("The state is data, checked by its type."),
             "taiwa state -s desk",
             shows="matcha latte",
         ),
-        Step(
+        DemoStep(
             gettext_noop("Every value can be traced to the turn that set it."),
             "taiwa why items.1 -s desk",
             shows="set by turn 2",
         ),
-        Step(
+        DemoStep(
             gettext_noop("Undo moves message and state together …"),
             "taiwa undo -s desk",
             shows="2",
         ),
-        Step(
+        DemoStep(
             gettext_noop("… a fork continues on another branch from there,"),
             "taiwa fork desk other",
             shows="other",
         ),
-        Step(
+        DemoStep(
             gettext_noop("where the guest finishes the order; a tool computes the total."),
-            "taiwa say -s other {said}",
+            "taiwa say -s other {text}",
             "That's everything, thank you.",
             "12.6",
         ),
-        Step(
+        DemoStep(
             gettext_noop("The first branch is still there."), "taiwa redo -s desk", shows="3"
         ),
-        Step(
+        DemoStep(
             gettext_noop("Two branches, compared."),
             "taiwa diff desk other",
             shows='status: "open" → "confirmed"',
         ),
-        Step(gettext_noop("Both histories."), "taiwa log --tree", shows="← other"),
-        Step(
+        DemoStep(gettext_noop("Both histories."), "taiwa log --tree", shows="← other"),
+        DemoStep(
             gettext_noop("A replay from the records: no model call, every hash checked."),
             "taiwa replay desk",
             shows="0 model calls",
         ),
-        Step(gettext_noop("The bill."), "taiwa cost --by session", shows="repository"),
+        DemoStep(gettext_noop("The bill."), "taiwa cost --by session", shows="repository"),
     ),
     "taiwa chat order",
 )  # fmt: skip
-ASKING = Part(
+QUESTIONS = DemoPart(
     gettext_noop(
         "Questions to documents: the network assesses what is wanted; the program searches, asks back, and quotes."
     ),
     (
-        Step(
+        DemoStep(
             gettext_noop("A question that lacks something: the program asks back,"),
-            "taiwa ask {said}",
+            "taiwa ask {text}",
             "I have a question about leave.",
             code=ASKED_BACK,
         ),
-        Step(
+        DemoStep(
             gettext_noop("and with the reply it finds an answer with its source."),
-            "taiwa ask -c {said}",
+            "taiwa ask -c {text}",
             "1",
             "[1]",
             reply=True,
         ),
-        Step(
+        DemoStep(
             gettext_noop("A clear question is answered at once."),
-            "taiwa ask {said}",
+            "taiwa ask {text}",
             "How many days of annual leave do I have in Galway?",
             "26",
         ),
     ),
     'taiwa ask "What may a hotel in Dublin cost a night?" -v     (your documents: --in FOLDER)',
 )
-HOLDING = Part(
+CONSTRAINT = DemoPart(
     gettext_noop("A constraint: at each position only tokens that can still lead to an allowed text are possible."),
     (
-        Step(
-            gettext_noop("«Forced» tokens cost no pass of the network; it writes the formula itself. (--system is the instruction that it was trained with.)"),
-            f'taiwa generate --system "{INSTRUCTION}" --regex "{FORMULA}" -v {{said}}',
+        DemoStep(
+            gettext_noop("«Forced» tokens cost no pass of the network; it writes the formula itself. (--task solve marks the request as one of taiwa solve, which it was trained on.)"),
+            f'taiwa generate --task solve --regex "{FORMULA}" -v {{text}}',
             "What is the formula of ammonia?",
             "Ammonia is NH3.",
         ),
-        Step(
+        DemoStep(
             gettext_noop("The masks of such a text, position by position, over the vocabulary of this network."),
-            f'taiwa explain --vocab builtin --regex "{FORMULA}" {{said}}',
+            f'taiwa explain --vocab builtin --regex "{FORMULA}" {{text}}',
             "Ammonia is NH3.",
             "accepted",
         ),
     ),
     "taiwa explain --regex \"[0-9]{1,3}%\" 42% --html masks.html",
 )  # fmt: skip
-PARTS = (SOLVING, DESK, ASKING, HOLDING)
+PARTS = (PROBLEMS, ORDER_DESK, QUESTIONS, CONSTRAINT)
 PAUSE, PER_LINE, LONGEST_PAUSE = 1.2, 0.12, 3.0
 """Seconds to wait on a terminal after a command, after each line that it printed, and at most; there is no pause in a pipe."""
 LONGEST_LINE = 100_000
@@ -204,7 +202,7 @@ class _Copy(io.TextIOBase):
         return True
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """Return whether the output is a terminal."""
         return self._out.isatty()
 
     def fileno(self) -> int:
@@ -221,7 +219,7 @@ class _Copy(io.TextIOBase):
         self._out.flush()
 
 
-class Show:
+class Demo:
     """Runs the steps, and counts those with unexpected output."""
 
     def __init__(self, *, interactive: bool = False) -> None:
@@ -230,24 +228,24 @@ class Show:
         self._lines = sys.stdin
         self.failed = self.steps = 0
 
-    def part(self, number: int, part: Part) -> None:
+    def part(self, number: int, part: DemoPart) -> None:
         """Run the steps of a part."""
-        say_line(f"\n{number}. {_(part.title)}", "bold")
+        print_line(f"\n{number}. {_(part.title)}", "bold")
         code, free = 0, False
         for step in part.steps:
             if step.reply and code != ASKED_BACK:
                 continue
-            say_line(f"\n{_(step.about)}")
-            said = self._said(step)
-            free = free or said != step.said
-            code = self._step(step, said, free=free)
-        say_line("")
-        say_line(_("try next: {command}", command=part.then), "green")
+            print_line(f"\n{_(step.about)}")
+            text = self._read_text(step)
+            free = free or text != step.text
+            code = self._step(step, text, free=free)
+        print_line("")
+        print_line(_("try next: {command}", command=part.then), "green")
 
-    def _step(self, step: Step, said: str, *, free: bool) -> int:
+    def _step(self, step: DemoStep, text: str, *, free: bool) -> int:
         """Run a command; with the user's own text its outcome is not checked."""
-        command = step.command.replace("{said}", _quoted(said))
-        say_line(f"$ {command}", "cyan")
+        command = step.command.replace("{text}", _quoted(text))
+        print_line(f"$ {command}", "cyan")
         code, printed = _run(command)
         if code == INTERRUPTED:
             raise click.Abort
@@ -260,31 +258,31 @@ class Show:
                     text = _("unexpected exit code {code}; {wanted} was expected", code=code, wanted=step.code)
                 else:
                     text = _("unexpected output: {wanted} was expected", wanted=repr(step.shows))
-                tell(text, "yellow")
+                print_notice(text, "yellow")
         if self._watched:
             time.sleep(min(PAUSE + PER_LINE * printed.count("\n"), LONGEST_PAUSE))
         return code
 
-    def _said(self, step: Step) -> str:
-        """Return what the user types in place of the example, if anything."""
-        if not self._interactive or not step.said:
-            return step.said
-        say_line(_("example: {said}", said=step.said))
+    def _read_text(self, step: DemoStep) -> str:
+        """Return the text that the user types, or the example."""
+        if not self._interactive or not step.text:
+            return step.text
+        print_line(_("example: {text}", text=step.text))
         while True:
             click.echo("> ", nl=False)
             raw = self._lines.buffer.readline(LONGEST_LINE)
             if not raw:
-                say_line("")
+                print_line("")
                 raise _EndedError
             try:
                 line = raw.decode()
             except UnicodeDecodeError:
-                tell(_("that line is not UTF-8; type it again"), "yellow")
+                print_notice(_("that line is not UTF-8; type it again"), "yellow")
                 continue
-            said = "".join(sign for sign in line if category(sign) != "Cc").strip()
+            text = "".join(sign for sign in line if category(sign) != "Cc").strip()
             if not self._lines.isatty():  # a terminal would have shown it while it was typed
-                say_line(said)
-            return said if said.strip("-") else step.said
+                print_line(text)
+            return text if text.strip("-") else step.text
 
 
 @click.command()
@@ -299,7 +297,7 @@ def demo(*, interactive: bool) -> None:
     taiwa demo
     taiwa demo --interactive
     """
-    say_line(
+    print_line(
         _(
             "A small neural network of {size} parameters, built into taiwa, writes the text below on this machine:\n"
             "no key, no download, no network. It can solve problems about quantities and chemistry, take orders at a café (English,\n"
@@ -309,8 +307,8 @@ def demo(*, interactive: bool) -> None:
         )
     )
     if interactive:
-        say_line(_("Type your own text at >; an empty line takes the example, Ctrl-D ends."))
-    show = Show(interactive=interactive)
+        print_line(_("Type your own text at >; an empty line takes the example, Ctrl-D ends."))
+    show = Demo(interactive=interactive)
     with tempfile.TemporaryDirectory(prefix="taiwa-") as folder, at_home(Path(folder)), suppress(_EndedError):
         for number, part in enumerate(PARTS, 1):
             show.part(number, part)
@@ -319,9 +317,9 @@ def demo(*, interactive: bool) -> None:
             "{failed} of {n} step gave an unexpected result", "{failed} of {n} steps gave an unexpected result",
             show.steps, failed=show.failed,
         )  # fmt: skip
-        tell(f"\n{failed}", "yellow")
-    say_line("")
-    say_line(
+        print_notice(f"\n{failed}", "yellow")
+    print_line("")
+    print_line(
         _(
             "Now try it yourself. With this small model:\n"
             "  taiwa demo --interactive\n"
@@ -336,24 +334,24 @@ def demo(*, interactive: bool) -> None:
 
 
 def _size() -> str:
-    """How many parameters the model has, as the person's language counts.
+    """Write the number of parameters of the model in the user's language.
 
     Raises:
-        ConfigError: it is not there, or broken.
+        ConfigError: the weights are missing or damaged.
     """
     from taiwa.models.builtin.model import DATA
-    from taiwa.models.builtin.network import loaded
+    from taiwa.models.builtin.network import load_weights
 
-    count = loaded(DATA / "weights.safetensors").count
+    count = load_weights(DATA / "weights.safetensors").count
     return f"{count / 1e6:.1f} million" if user_language() == "en" else f"{count / 1e4:,.0f} 万"
 
 
-def _quoted(said: str) -> str:
+def _quoted(text: str) -> str:
     """Quote a text for a shell."""
-    if said.isalnum():
-        return said
-    word = shlex.quote(said) if set(said) & set('"$`\\!') else f'"{said}"'
-    return f"-- {word}" if said.startswith("-") else word
+    if text.isalnum():
+        return text
+    word = shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
+    return f"-- {word}" if text.startswith("-") else word
 
 
 def _run(command: str) -> tuple[int, str]:
@@ -366,15 +364,15 @@ def _run(command: str) -> tuple[int, str]:
         with redirect_stdout(copy):
             code = cli.main(shlex.split(command)[1:], "taiwa", standalone_mode=False)
     except TaiwaError as error:
-        code = _told(error.message, code_of(error))
+        code = _print_error(error.message, code_of(error))
     except click.ClickException as error:
-        code = _told(error.format_message(), BAD_INPUT)
+        code = _print_error(error.format_message(), BAD_INPUT)
     copy.flush()
     return code if isinstance(code, int) else 0, copy.text
 
 
-def _told(message: str, code: int) -> int:
-    tell(f"taiwa: {message}", "yellow")
+def _print_error(message: str, code: int) -> int:
+    print_notice(f"taiwa: {message}", "yellow")
     return code
 
 

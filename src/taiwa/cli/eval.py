@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import Flags, flags
+from taiwa.cli.options import CommonOptions, common_options
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError, InputError, LimitError
 from taiwa.kernel.records import Json
@@ -82,7 +82,7 @@ class EvalOptions:
     limit: int | None = None
     only: str | None = None
 
-    def to_run(self, shared: Flags) -> "RunOptions":
+    def to_run(self, common: CommonOptions) -> "RunOptions":
         """Return how the evaluation is run.
 
         Raises:
@@ -92,16 +92,16 @@ class EvalOptions:
         from taiwa.evals.run import RunOptions
 
         workers = None if self.ray is None else partial(start_workers, address=parse_ray_address(self.ray))
-        return RunOptions(self.width, shared.settings().max_cost_nano, self.out, self.resume, workers)
+        return RunOptions(self.width, common.settings().max_cost_nano, self.out, self.resume, workers)
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every evaluation that writes rows; they arrive as `options`, an `EvalOptions`."""
 
     @wraps(command)
-    def run(*context: Any, **given: Any) -> Any:  # noqa: ANN401  (click hands over what it parsed)
-        options = EvalOptions(**{name: given.pop(name) for name in EvalOptions.__dataclass_fields__})
-        return command(*context, options=options, **given)
+    def run(*context: Any, **values: Any) -> Any:  # noqa: ANN401  (click hands over what it parsed)
+        options = EvalOptions(**{name: values.pop(name) for name in EvalOptions.__dataclass_fields__})
+        return command(*context, options=options, **values)
 
     for option in reversed(RUN_OPTIONS):
         run = option(run)
@@ -127,8 +127,8 @@ def eval_() -> None:
 
 @eval_.command("tools", short_help="Run the tools on exercises, without a model.")
 @click.option("--data", type=FILE, required=True, metavar="FILE", help="Exercises, or solutions with calculations.")
-@flags("json")
-def tools_(shared: Flags, data: Path) -> None:
+@common_options("as_json")
+def tools_(common: CommonOptions, data: Path) -> None:
     """Run the tools on exercises, without a model.
 
     A row is an exercise with kind, input and gold, or a question whose answer records calculations such as <<48/2=24>>
@@ -139,24 +139,24 @@ def tools_(shared: Flags, data: Path) -> None:
     """
     from taiwa.evals.tools import score_tools
 
-    print_tool_score(shared, data, score_tools(data))
+    print_tool_score(common, data, score_tools(data))
 
 
-def print_tool_score(shared: Flags, data: Path, found: "ToolScore", name: str = "tools") -> None:
+def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name: str = "tools") -> None:
     """Print a score of the tools as JSON or text."""
-    from taiwa.cli.output import emit, say_line, table
+    from taiwa.cli.output import print_json, print_line, table
     from taiwa.evals.report import percent
 
-    if shared.as_json:
-        emit({"evaluation": name, "data": data.name, **found.to_json()})
+    if common.as_json:
+        print_json({"evaluation": name, "data": data.name, **found.to_json()})
         return
     share, undecided = found.share, len(found.of("undecided"))
     between = "" if share.interval is None else f" [{percent(share.interval[0], 1)}, {percent(share.interval[1], 1)}]"
-    say_line(f"{share.count} of {share.of} right: {percent(share.share)} %{between}", "bold")
+    print_line(f"{share.count} of {share.of} right: {percent(share.share)} %{between}", "bold")
     if undecided:
-        say_line(ngettext("{n} more requires a model", "{n} more require a model", undecided))
+        print_line(ngettext("{n} more requires a model", "{n} more require a model", undecided))
     for one in found.of("label_error"):
-        say_line(f"wrong label: {one.id} says {one.gold}, and {one.got} is right")
+        print_line(f"wrong label: {one.id} says {one.gold}, and {one.got} is right")
     misses = [(one.id, one.kind, one.got or one.error, one.gold) for one in found.of("wrong")]
     if misses:
         table(("miss", "kind", "got", "gold"), misses)
@@ -199,8 +199,8 @@ def print_tool_score(shared: Flags, data: Path, found: "ToolScore", name: str = 
 )
 @click.option("--max-tokens", type=click.IntRange(1), default=2000, show_default=True, help="Tokens per rationale.")
 @run_options
-@flags("model", "json", "verbose", "dry_run", "max_cost")
-def reason_(shared: Flags, data: Path, options: EvalOptions, **given: Any) -> None:  # noqa: ANN401  (click's)
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost")
+def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: Any) -> None:  # noqa: ANN401  (click's)
     """Measure how well a model reasons with all tools, without tools, and with some of them, as MultiTool-CoT did.
 
     Without --shots and --ablate the settings are those of the paper's two tables; with them, all combinations. In mode
@@ -217,19 +217,19 @@ def reason_(shared: Flags, data: Path, options: EvalOptions, **given: Any) -> No
     taiwa eval reason --data gsm8k.jsonl --shots 0,5 --ablate none,all --limit 100 --json
     taiwa eval reason --data large.jsonl --ray ray://head:10001 -j 64 --out run4
     """
-    from taiwa.cli.output import emit, say_line, table
+    from taiwa.cli.output import print_json, print_line, table
     from taiwa.evals.data import read_questions
     from taiwa.evals.report import reasoning_chart, reasoning_report
     from taiwa.evals.run import Job
 
     found = read_questions(data, frozenset(split_names(options.only)))
     found = replace(found, items=found.items[: options.limit])
-    grid, task = _reasoning(shared, given, found)
+    grid, task = _reasoning(common, values, found)
     task.check()
-    if not shared.dry_run:
+    if not common.dry_run:
         notes = _reasoning_warnings(task, found)
         evaluate(
-            shared, options.to_run(shared), task, found, lambda run: reasoning_report(run, grid, notes), reasoning_chart
+            common, options.to_run(common), task, found, lambda run: reasoning_report(run, grid, notes), reasoning_chart
         )
         return
     first = [(name, task.first_request(Job(name, found.items[0]))) for name in task.settings]
@@ -237,46 +237,46 @@ def reason_(shared: Flags, data: Path, options: EvalOptions, **given: Any) -> No
     from taiwa.kernel.records import record
     from taiwa.operations.say import request_text, request_tokens
 
-    if shared.as_json:
+    if common.as_json:
         rows: list[Json] = [
             {"setting": name, "tokens": request_tokens(one), "request": record(one)} for name, one in first
         ]
-        emit({"items": count, "rows": count * len(first), "settings": rows})
+        print_json({"items": count, "rows": count * len(first), "settings": rows})
         return
     body = [(name, f"{request_tokens(one):,}") for name, one in first]
     table(("setting", "tokens of the first request"), body, frozenset({1}))
     questions = ngettext("{n} question", "{n} questions", count)
-    say_line(f"{questions}, " + ngettext("{n} row", "{n} rows", count * len(first)))
-    if shared.verbose:
+    print_line(f"{questions}, " + ngettext("{n} row", "{n} rows", count * len(first)))
+    if common.verbose:
         for name, one in first:
-            say_line(f"\n{name}", "bold")
-            say_line(request_text(one))
+            print_line(f"\n{name}", "bold")
+            print_line(request_text(one))
 
 
-def _reasoning(shared: Flags, given: dict[str, Any], items: "DataSet") -> "tuple[Grid, ReasoningTask]":
+def _reasoning(common: CommonOptions, values: dict[str, Any], items: "DataSet") -> "tuple[Grid, ReasoningTask]":
     from taiwa.apps.examples import read_shots
     from taiwa.evals.grid import Grid, parse_ablations, parse_modes, parse_shots
     from taiwa.evals.reasoning import ReasoningOptions, ReasoningTask
     from taiwa.flows.solve.rationale import SolveLimits
-    from taiwa.tools import builtin
+    from taiwa.tools import builtin_tools
 
-    tools = split_names(given["tools"])
-    unknown = next((name for name in tools if name not in builtin()), None)
+    tools = split_names(values["tools"])
+    unknown = next((name for name in tools if name not in builtin_tools()), None)
     if unknown is not None or not tools:
-        raise InputError(f"--tools: unknown tool {unknown or ''!r}; choose among {', '.join(builtin())}")
+        raise InputError(f"--tools: unknown tool {unknown or ''!r}; choose among {', '.join(builtin_tools())}")
     grid = Grid(
-        tools, None if given["shots"] is None else parse_shots(given["shots"]),
-        None if given["ablate"] is None else parse_ablations(given["ablate"], tools), parse_modes(given["mode"]),
-        given["orders"],
+        tools, None if values["shots"] is None else parse_shots(values["shots"]),
+        None if values["ablate"] is None else parse_ablations(values["ablate"], tools), parse_modes(values["mode"]),
+        values["orders"],
     )  # fmt: skip
-    weights: Any = given["weights"] if given["weights"] != "auto" else "integer" if items.numbered else "iupac"
-    way: Any = None if given["tool_mode"] == "auto" else given["tool_mode"]
+    weights: Any = values["weights"] if values["weights"] != "auto" else "integer" if items.numbered else "iupac"
+    tool_mode: Any = None if values["tool_mode"] == "auto" else values["tool_mode"]
     chosen = ReasoningOptions(
-        tools, given["tool_format"], way, weights, given["on_error"].replace("-", "_"),
-        SolveLimits(given["max_tool_calls"], given["max_tokens"]),
-        examples=None if given["examples"] is None else read_shots(given["examples"]),
+        tools, values["tool_format"], tool_mode, weights, values["on_error"].replace("-", "_"),
+        SolveLimits(values["max_tool_calls"], values["max_tokens"]),
+        examples=None if values["examples"] is None else read_shots(values["examples"]),
     )  # fmt: skip
-    return grid, ReasoningTask(chosen, grid.settings(), shared.settings())
+    return grid, ReasoningTask(chosen, grid.settings(), common.settings())
 
 
 def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[str]":
@@ -316,9 +316,9 @@ def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[st
     "--mode", type=click.Choice(OUTPUT_MODES), default="auto", show_default=True, help="How to request a type."
 )
 @run_options
-@flags("model", "json", "verbose", "dry_run", "max_cost")
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost")
 def extract_(
-    shared: Flags,
+    common: CommonOptions,
     target: str,
     data: Path,
     max_repairs: int,
@@ -346,12 +346,12 @@ def extract_(
     if not items:
         raise InputError(f"--only: {data} holds no text of {', '.join(kinds)}")
     found = replace(found, items=items)
-    task = ExtractionTask(ExtractRun(load_output_type(target), RepairPolicy(max_repairs), mode), shared.settings())
-    if shared.dry_run:
-        preview_request(shared, task.first_request(Job(task.settings[0], items[0])), len(items))
+    task = ExtractionTask(ExtractRun(load_output_type(target), RepairPolicy(max_repairs), mode), common.settings())
+    if common.dry_run:
+        preview_request(common, task.first_request(Job(task.settings[0], items[0])), len(items))
         return
     evaluate(
-        shared, options.to_run(shared), task, found, lambda run: set_report(run, EXTRACTION_REPORT),
+        common, options.to_run(common), task, found, lambda run: set_report(run, EXTRACTION_REPORT),
         lambda report: set_chart(report, EXTRACTION_REPORT),
     )  # fmt: skip
 
@@ -364,9 +364,9 @@ def extract_(
 )  # fmt: skip
 @click.option("--language", default="english", show_default=True, metavar="NAME", help="Language of the stemmer.")
 @run_options
-@flags("json", "verbose", "dry_run")
+@common_options("as_json", "verbose", "dry_run")
 def retrieve_(
-    shared: Flags, data: tuple[Path, ...], passages: tuple[Path, ...], language: str, options: EvalOptions
+    common: CommonOptions, data: tuple[Path, ...], passages: tuple[Path, ...], language: str, options: EvalOptions
 ) -> None:
     """Measure what an index finds: nDCG@5 and @10, recall, MRR, and milliseconds per question.
 
@@ -392,7 +392,7 @@ def retrieve_(
         return RetrievalTask(corpora, dialogues=any(read_sample(item).history for item in items))
 
     evaluate_sets(
-        shared, options, read_question_sets(data, passages), language,
+        common, options, read_question_sets(data, passages), language,
         SetEvaluation(
             retrieval_items, task, "names a passage that answers", retrieval_report,
             lambda report: set_chart(report, RETRIEVAL_REPORT),
@@ -412,14 +412,14 @@ class SetEvaluation:
 
 
 def evaluate_sets(
-    shared: Flags, options: EvalOptions, sets: "tuple[QuestionSet, ...]", language: str, form: SetEvaluation
+    common: CommonOptions, options: EvalOptions, sets: "tuple[QuestionSet, ...]", language: str, form: SetEvaluation
 ) -> None:
     """Run and report an evaluation over sets; a model is used only if it is named on the command line.
 
     Raises:
         InputError: a set has no usable row.
     """
-    from taiwa.cli.output import emit, say_line, table
+    from taiwa.cli.output import print_json, print_line, table
     from taiwa.evals.data import DataSet
     from taiwa.evals.retrieval import Corpora, digest_of_sets
 
@@ -435,17 +435,17 @@ def evaluate_sets(
             kept += found[: options.limit]
     data = DataSet(", ".join(names), digest_of_sets(sets), tuple(kept))
     corpora = Corpora.of(sets, language)
-    task = form.task(corpora, shared.settings() if shared.model else None, data.items)
-    if not shared.dry_run:
+    task = form.task(corpora, common.settings() if common.model else None, data.items)
+    if not common.dry_run:
         notes = [note for one in sets for note in one.notes]
         try:
-            evaluate(shared, options.to_run(shared), task, data, lambda run: form.report(run, notes), form.chart)
+            evaluate(common, options.to_run(common), task, data, lambda run: form.report(run, notes), form.chart)
         finally:
             corpora.close()
         return
     counts, rows = Counter(item.kind for item in data.items), len(data.items) * len(task.settings)
-    if shared.as_json:
-        emit({
+    if common.as_json:
+        print_json({
             "settings": [*task.settings], "rows": rows,
             "sets": [
                 {"set": one.name, "format": one.format, "n": counts[one.name], "passages": len(one.passages)} for one in sets
@@ -454,21 +454,21 @@ def evaluate_sets(
         return
     body = [(one.name, one.format, f"{counts[one.name]:,}", f"{len(one.passages):,}") for one in sets]
     table(("set", "format", "n", "passages"), body, frozenset({2, 3}))
-    say_line(f"settings: {', '.join(task.settings)}")
-    say_line(ngettext("{n} turn", "{n} turns", len(data.items)) + ", " + ngettext("{n} row", "{n} rows", rows))
+    print_line(f"settings: {', '.join(task.settings)}")
+    print_line(ngettext("{n} turn", "{n} turns", len(data.items)) + ", " + ngettext("{n} row", "{n} rows", rows))
 
 
-def preview_request(shared: Flags, first: "Request", count: int) -> None:
+def preview_request(common: CommonOptions, first: "Request", count: int) -> None:
     """Print the first request and the number of rows; nothing is sent."""
-    from taiwa.cli.output import emit, say_line
+    from taiwa.cli.output import print_json, print_line
     from taiwa.kernel.records import record
     from taiwa.operations.say import request_text, request_tokens
 
-    if shared.as_json:
-        emit({"rows": count, "tokens": request_tokens(first), "request": record(first)})
+    if common.as_json:
+        print_json({"rows": count, "tokens": request_tokens(first), "request": record(first)})
         return
     tokens = f"{request_tokens(first):,}"
-    say_line(
+    print_line(
         ngettext(
             "{n} request, the first of {tokens} tokens",
             "{n} requests, the first of {tokens} tokens",
@@ -476,12 +476,12 @@ def preview_request(shared: Flags, first: "Request", count: int) -> None:
             tokens=tokens,
         )
     )
-    if shared.verbose:
-        say_line(request_text(first))
+    if common.verbose:
+        print_line(request_text(first))
 
 
 def evaluate(
-    shared: Flags,
+    common: CommonOptions,
     options: "RunOptions",
     task: Any,  # noqa: ANN401  (a Task; a protocol with properties would refuse dataclass fields)
     data: "DataSet",
@@ -496,14 +496,14 @@ def evaluate(
     """
     import asyncio
 
-    from taiwa.cli.output import bill_line, emit, say_line, table, tell
+    from taiwa.cli.output import bill_line, print_json, print_line, print_notice, table
     from taiwa.evals.report import table_cells
     from taiwa.evals.run import Evaluation, UnansweredError
 
     why, code = "", 0
     with Evaluation(task, data, options) as evaluation:
-        if evaluation.kept and not shared.as_json:
-            tell(
+        if evaluation.kept and not common.as_json:
+            print_notice(
                 ngettext(
                     "{n} row was there before, {left} are left",
                     "{n} rows were there before, {left} are left",
@@ -520,24 +520,24 @@ def evaluate(
                 why, code = error.message, FAILED
             except LimitError as error:
                 why, code = _("the cost limit was reached ({why})", why=error.message), FAILED
-        if shared.verbose and task.model:
-            tell(bill_line(evaluation.spent))
+        if common.verbose and task.model:
+            print_notice(bill_line(evaluation.spent))
         report = report_of(evaluation)
         files = [] if options.folder is None else _write_files(options.folder, report, chart_of(report))
         failed = sum(row.error is not None for row in evaluation.measured)
-    if shared.as_json:
+    if common.as_json:
         end: dict[str, Json] = {"failed": failed, "stopped": why or None, "files": [str(path) for path in files]}
-        emit(report.to_json() | end)
+        print_json(report.to_json() | end)
     else:
         heads, rows = table_cells(report, narrow=True)
         table(heads, rows, frozenset(range(1, len(heads))))
         for note in report.without_scripted_figures().notes:
-            say_line(note)
+            print_line(note)
         for path in files:
-            tell(f"written: {path}")
+            print_notice(f"written: {path}")
     if why:
         again = f"; the same command goes on with {options.folder}" if options.folder is not None else ""
-        tell(f"stopped: {why}{again}", "yellow")
+        print_notice(f"stopped: {why}{again}", "yellow")
     if code or failed:
         raise click.exceptions.Exit(code or FAILED)
 
@@ -549,7 +549,7 @@ async def _drain(evaluation: "Evaluation", advance: "Callable[[EvalRow], None]")
 
 
 def _write_files(folder: Path, report: "Report", chart: "Chart") -> list[Path]:
-    from taiwa.cli.output import tell
+    from taiwa.cli.output import print_notice
     from taiwa.evals.chart import draw
     from taiwa.evals.report import to_markdown
     from taiwa.evals.run import ROWS_FILE
@@ -567,7 +567,7 @@ def _write_files(folder: Path, report: "Report", chart: "Chart") -> list[Path]:
         try:
             written += draw(chart, folder)
         except ConfigError as error:  # the table has the same figures
-            tell(error.message, "yellow")
+            print_notice(error.message, "yellow")
     return written
 
 
@@ -605,8 +605,8 @@ def _progress(count: int) -> "Generator[Callable[[EvalRow], None]]":
     "-n", "examples", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Examples for each law."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the generated examples.")
-@flags("json")
-def laws(shared: Flags, names: tuple[str, ...], examples: int, seed: int) -> None:
+@common_options("as_json")
+def laws(common: CommonOptions, names: tuple[str, ...], examples: int, seed: int) -> None:
     """Check the laws of programs and conversations, or of the apps and reducers NAMES, on generated examples.
 
     A name is that of an app or its file, of a reducer, or of an installed distribution with entry points for reducers. If a
@@ -616,12 +616,12 @@ def laws(shared: Flags, names: tuple[str, ...], examples: int, seed: int) -> Non
     taiwa laws
     taiwa laws translate ./tutor.md -n 1000
     """
-    from taiwa.cli.output import emit, say_line, table, tell
+    from taiwa.cli.output import print_json, print_line, print_notice, table
     from taiwa.laws.check import check_laws
 
     started = time.monotonic()
     results = check_laws(names, examples=examples, seed=seed)
-    if shared.as_json:
+    if common.as_json:
         rows: list[Json] = [
             {
                 "law": one.law, "subject": one.subject, "ok": one.ok, "examples": one.examples,
@@ -629,7 +629,7 @@ def laws(shared: Flags, names: tuple[str, ...], examples: int, seed: int) -> Non
             }
             for one in results
         ]  # fmt: skip
-        emit({"laws": rows})
+        print_json({"laws": rows})
     else:
         table(
             ("law", "of", "cases", "holds"),
@@ -638,10 +638,10 @@ def laws(shared: Flags, names: tuple[str, ...], examples: int, seed: int) -> Non
         )
         for one in results:
             if not one.ok:
-                say_line(f"\n{one.law} of {one.subject} is broken by:\n{one.counterexample}", "red")
+                print_line(f"\n{one.law} of {one.subject} is broken by:\n{one.counterexample}", "red")
         checked = ngettext("{n} law", "{n} laws", len(results))
         cases = ngettext("{n} case", "{n} cases", sum(one.examples for one in results))
-        tell(f"{checked}, {cases}, {time.monotonic() - started:.1f} s")
+        print_notice(f"{checked}, {cases}, {time.monotonic() - started:.1f} s")
     broken = sum(not one.ok for one in results)
     if broken:
-        raise InputError(f"{broken} law(s) are broken")
+        raise InputError(ngettext("{n} law is broken", "{n} laws are broken", broken))

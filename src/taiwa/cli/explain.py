@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import Flags, constraint_options, flags, one_of, read_text
-from taiwa.cli.output import emit, say_line, table, tell
+from taiwa.cli.options import CommonOptions, common_options, constraint_options, pop_constraint, read_text
+from taiwa.cli.output import print_line, print_notice, print_result, table
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
@@ -62,8 +62,8 @@ KEY = '<p><small><span class="token">token</span> chosen among several · <span 
 )  # fmt: skip
 @click.option("--html", "html", metavar="FILE", type=NEW_FILE, help="Write an HTML page that loads nothing.")
 @click.option("--dot", "dot", metavar="FILE", type=NEW_FILE, help="Write the automaton for Graphviz.")
-@flags("json", "verbose")
-def explain(shared: Flags, text: str | None, html: Path | None, dot: Path | None, **given: Any) -> None:  # noqa: ANN401
+@common_options("as_json", "verbose")
+def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Path | None, **values: Any) -> None:  # noqa: ANN401
     """Show how a constraint accepts TEXT (`-` for standard input): the tokens that it allows at each step, and why.
 
     Without TEXT, show the first step and describe the accepted texts. -v shows examples of tokens. The module of module:Type is
@@ -77,22 +77,21 @@ def explain(shared: Flags, text: str | None, html: Path | None, dot: Path | None
     taiwa explain --grammar sum.lark --vocab tekken.json "1 + (2" -v
     """
     from taiwa.operations import generate
-    from taiwa.operations.results import to_json
     from taiwa.operations.text_files import write_file
 
-    kind, source = one_of("explain", given, required=True)
-    options = generate.ExplainOptions(kind, source, given["vocab"], given["engine"], given["whitespace"])
+    kind, source = pop_constraint("explain", values, required=True)
+    options = generate.ExplainOptions(kind, source, values["vocab"], values["engine"], values["whitespace"])
     found = generate.explain(options, None if text is None else read_text(text))
     if dot is not None:
         write_file(dot, generate.draw_automaton(found))
-        tell(f"wrote {dot}")
+        print_notice(f"wrote {dot}")
     if html is not None:
         write_file(html, page(found))
-        tell(f"wrote {html}")
-    if shared.as_json:
-        emit(to_json(found))
+        print_notice(f"wrote {html}")
+    if common.as_json:
+        print_result(found)
     elif html is None and dot is None:
-        _print(found, is_walked=text is not None, examples=shared.verbose)
+        _print(found, is_walked=text is not None, examples=common.verbose)
 
 
 def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
@@ -103,8 +102,8 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
     steps = found.walk.steps if is_walked else found.walk.steps[:1]
     if not is_walked:
         for line in describe_constraint(found):
-            say_line(line)
-        say_line("")
+            print_line(line)
+        print_line("")
     heads = ("", "token", "allowed", "place", "expected")
     rows = [
         (
@@ -116,10 +115,10 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
     table(heads, rows, frozenset({0, 2}))
     for number, step in enumerate(steps):
         if examples and step.told.examples:
-            say_line(f"  {number}: allowed: {' '.join(step.told.examples)}")
+            print_line(f"  {number}: allowed: {' '.join(step.told.examples)}")
     if is_walked:
-        say_line("")
-        say_line(_outcome(found), "green" if found.walk.accepted else "yellow")
+        print_line("")
+        print_line(_outcome(found), "green" if found.walk.accepted else "yellow")
 
 
 def _place(step: "TokenStep") -> str:

@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taiwa.cli.batch import MOST_AT_ONCE, print_batch_preview, write_rows
-from taiwa.cli.options import Flags, flags, read_text, read_whole, turn_options
-from taiwa.cli.output import attempt_lines, bill_line, emit, fix_lines, pretty, print_preview, say_line, table, tell
+from taiwa.cli.options import CommonOptions, common_options, read_text, read_whole, turn_options
+from taiwa.cli.output import (
+    attempt_lines,
+    bill_line,
+    fix_lines,
+    pretty,
+    print_line,
+    print_notice,
+    print_preview,
+    print_result,
+    table,
+)
 from taiwa.kernel.errors import InputError, OutputValidationError
 
 if TYPE_CHECKING:
@@ -49,9 +59,9 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 )
 @click.option("--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows to a file.")
-@flags("model", "json", "verbose", "dry_run", "max_cost", "no_store", "store")
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "no_store", "store")
 def extract(
-    shared: Flags,
+    common: CommonOptions,
     target: str,
     text: str | None,
     file: str | None,
@@ -84,56 +94,57 @@ def extract(
     if file is None and (resume or output):
         raise InputError("--resume and -o require --file")
     repair = RepairPolicy(max_repairs, budget_tokens=repair_budget, guess=guess)
-    typing = ExtractRun(load_output_type(target), repair, mode)
+    extract_run = ExtractRun(load_output_type(target), repair, mode)
     if text is not None:
-        _extract_one(shared, typing, read_text(text))
+        _extract_one(common, extract_run, read_text(text))
         return
     from taiwa.operations.batch import open_rows, preview_extractions, run_extractions
 
     with open_rows(str(file)) as rows:
-        chosen = shared.settings()
-        if shared.dry_run:
-            print_batch_preview(preview_extractions(chosen, typing, rows), as_json=shared.as_json)
+        settings = common.settings()
+        if common.dry_run:
+            print_batch_preview(preview_extractions(settings, extract_run, rows), as_json=common.as_json)
             return
-        repository, turns = shared.repository(chosen), turn_options(shared, chosen)
+        repository, turns = common.repository(settings), turn_options(common, settings)
         write_rows(
-            shared,
+            common,
             output,
             rows.count,
-            lambda on_row: run_extractions(repository, chosen, turns, typing, rows, on_row, width=width, resume=resume),
+            lambda on_row: run_extractions(
+                repository, settings, turns, extract_run, rows, on_row, width=width, resume=resume
+            ),
             resume=resume,
-            shorten=not shared.verbose,
+            shorten=not common.verbose,
         )
 
 
-def _extract_one(shared: Flags, typing: "ExtractRun", text: str) -> None:
+def _extract_one(common: CommonOptions, extract_run: "ExtractRun", text: str) -> None:
     from taiwa.flows.extract import ExtractError
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.operations.extract import extract as extract_value
     from taiwa.operations.extract import preview
-    from taiwa.operations.results import to_json
 
-    chosen = shared.settings()
-    if shared.dry_run:
-        print_preview(preview(chosen, typing, text), as_json=shared.as_json)
+    settings = common.settings()
+    if common.dry_run:
+        print_preview(preview(settings, extract_run, text), as_json=common.as_json)
         return
     try:
-        result = extract_value(shared.repository(chosen), chosen, turn_options(shared, chosen), typing, text)
+        result = extract_value(common.repository(settings), settings, turn_options(common, settings), extract_run, text)
     except ExtractError as error:
-        if shared.verbose:
+        if common.verbose:
             for line in attempt_lines(error.tries):
-                tell(line)
+                print_notice(line)
             if isinstance(error.spent, RunUsage):
-                tell(bill_line(error.spent))
+                print_notice(bill_line(error.spent))
         raise
-    if shared.as_json:
-        emit(to_json(result))
+    if common.as_json:
+        print_result(result)
     else:
         click.echo(pretty(result.value))
-    if shared.verbose:
+    if common.verbose:
         for line in attempt_lines(result.attempts):
-            tell(line)
-        tell(bill_line(result.spent))
+            print_notice(line)
+        print_notice(bill_line(result.spent))
 
 
 @click.command()
@@ -144,8 +155,8 @@ def _extract_one(shared: Flags, typing: "ExtractRun", text: str) -> None:
 @click.option(
     "--guess/--no-guess", default=True, show_default=True, help="Accept a value that can be parsed only by a guess."
 )
-@flags("json", "verbose")
-def parse(shared: Flags, file: str, target: str, guess: bool) -> None:
+@common_options("as_json", "verbose")
+def parse(common: CommonOptions, file: str, target: str, guess: bool) -> None:
     """Parse the text of an answer in FILE (`-` for standard input) as TYPE and print its value as JSON. No model is called.
 
     Text that is almost JSON is repaired, -v shows how. A text that ends before its value does is refused. The module of
@@ -156,23 +167,22 @@ def parse(shared: Flags, file: str, target: str, guess: bool) -> None:
     taiwa parse - --type schema.json --json < answer.txt
     """
     from taiwa.operations import generate
-    from taiwa.operations.results import to_json
 
     output_type = generate.load_output_type(target)
     try:
         found = generate.parse(output_type, read_whole(file), guess=guess)
     except OutputValidationError as error:
-        for line in error.diagnostics[1:] if shared.verbose else ():
-            tell(line, "yellow")
+        for line in error.diagnostics[1:] if common.verbose else ():
+            print_notice(line, "yellow")
         raise
-    if shared.as_json:
-        emit(to_json(found))
+    if common.as_json:
+        print_result(found)
         return
     click.echo(pretty(found.value))
     if found.guessed:
-        tell("parsed by a guess; -v shows where, --no-guess refuses it", "yellow")
-    for line in fix_lines(found.fixes) if shared.verbose else ():
-        tell(line)
+        print_notice("parsed by a guess; -v shows where, --no-guess refuses it", "yellow")
+    for line in fix_lines(found.fixes) if common.verbose else ():
+        print_notice(line)
 
 
 @click.command()
@@ -182,8 +192,8 @@ def parse(shared: Flags, file: str, target: str, guess: bool) -> None:
     help="Set the style: as in prompts, as for servers that enforce a schema, or OpenAI's strict form.",
 )  # fmt: skip
 @click.option("--count", is_flag=True, help="Print the estimated tokens of each style.")
-@flags("json")
-def schema(shared: Flags, target: str, style: "SchemaStyle", count: bool) -> None:
+@common_options("as_json")
+def schema(common: CommonOptions, target: str, style: "SchemaStyle", count: bool) -> None:
     """Print TYPE as a model sees it.
 
     TYPE is module:Type, whose module is run as python -m would, or a JSON Schema in a file that ends in .json.
@@ -194,19 +204,18 @@ def schema(shared: Flags, target: str, style: "SchemaStyle", count: bool) -> Non
     taiwa schema schema.json --count
     """
     from taiwa.operations import generate
-    from taiwa.operations.results import to_json
 
     found = generate.render_schema(generate.load_output_type(target), style)
-    if shared.as_json:
-        emit(to_json(found))
+    if common.as_json:
+        print_result(found)
         return
     if count:
         rows = [(name, f"about {number:,}") for name, number in found.tokens.items()]
         table(("style", "tokens"), rows, frozenset({1}))
         return
-    say_line(found.texts[style])
+    print_line(found.texts[style])
     if style == "openai":
         for line in found.moved:
-            tell(f"stated in a description: {line}")
+            print_notice(f"stated in a description: {line}")
         for line in found.lost:
-            tell(f"cannot be stated, so this form is not used: {line}", "yellow")
+            print_notice(f"cannot be stated, so this form is not used: {line}", "yellow")

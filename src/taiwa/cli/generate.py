@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import Flags, constraint_options, flags, one_of, read_text
-from taiwa.cli.output import emit, enforcement_lines, plain, say_line, tell
+from taiwa.cli.options import CommonOptions, common_options, constraint_options, pop_constraint, read_text
+from taiwa.cli.output import enforcement_lines, plain, print_line, print_notice, print_result
 from taiwa.i18n import _, ngettext
 
 if TYPE_CHECKING:
@@ -21,6 +21,12 @@ MOST_AT_ONCE = 64
 @click.argument("text")
 @constraint_options
 @click.option("--system", metavar="TEXT", default="", help="Put instructions before the text.")
+@click.option(
+    "--task",
+    type=click.Choice(["solve"]),
+    default="",
+    help="Mark the request as this task of taiwa; builtin answers no other request.",
+)
 @click.option("--prefix", metavar="TEXT", default="", help="Begin the answer with this text.")
 @click.option("--stop", metavar="TEXT", multiple=True, help="End before this text; may be given several times.")
 @click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens.")
@@ -44,8 +50,8 @@ MOST_AT_ONCE = 64
     "--whitespace", type=click.Choice(["bounded", "compact"]), default="bounded", show_default=True,
     help="Allow spaces and line breaks in JSON, or none.",
 )  # fmt: skip
-@flags("model", "json", "verbose", "max_cost")
-def generate(shared: Flags, text: str, **given: Any) -> None:  # noqa: ANN401  (what click parsed)
+@common_options("model", "as_json", "verbose", "max_cost")
+def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: ANN401  (what click parsed)
     """Print the answer of a model to TEXT (`-` for standard input), under a type, schema, pattern, grammar or list of words.
 
     A model in this process (local:FOLDER) is constrained token by token; of another model the server is asked to. Either
@@ -61,21 +67,20 @@ def generate(shared: Flags, text: str, **given: Any) -> None:  # noqa: ANN401  (
     from taiwa.kernel.messages import Sampling
     from taiwa.operations.generate import GenerateOptions
     from taiwa.operations.generate import generate as generate_answers
-    from taiwa.operations.results import to_json
 
-    kind, source = one_of("generate", given, required=False)
+    kind, source = pop_constraint("generate", values, required=False)
     options = GenerateOptions(
-        read_text(text), kind, source, given["system"], given["prefix"], given["stop"],
-        Sampling(given["temperature"], given["top_p"], given["max_tokens"], given["seed"]),
-        given["count"], not given["lenient"], given["whitespace"],
+        read_text(text), kind, source, values["system"], values["prefix"], values["stop"],
+        Sampling(values["temperature"], values["top_p"], values["max_tokens"], values["seed"]),
+        values["count"], not values["lenient"], values["whitespace"], values["task"],
     )  # fmt: skip
-    live = options.count == 1 and not shared.as_json
-    found = generate_answers(shared.settings(), options, _print_text if live else lambda _: None)
+    live = options.count == 1 and not common.as_json
+    found = generate_answers(common.settings(), options, _print_text if live else lambda _: None)
     for answer in found:
-        if shared.as_json:
-            emit(to_json(answer))
+        if common.as_json:
+            print_result(answer)
         else:
-            _print_answer(answer, is_printed=live, verbose=shared.verbose)
+            _print_answer(answer, is_printed=live, verbose=common.verbose)
     if any(each.fits is False for each in found):
         raise click.exceptions.Exit(FAILED)
 
@@ -85,19 +90,19 @@ def _print_text(text: str) -> None:
 
 
 def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) -> None:
-    say_line("" if is_printed else answer.text)
+    print_line("" if is_printed else answer.text)
     if answer.fits is False:
-        tell(f"does not fit: {answer.why}", "yellow")
+        print_notice(f"does not fit: {answer.why}", "yellow")
     if not verbose:
         if answer.enforcement is not None and answer.enforcement.checked:
-            tell(f"checked, not enforced: {', '.join(answer.enforcement.checked)}")
+            print_notice(f"checked, not enforced: {', '.join(answer.enforcement.checked)}")
         return
     for line in enforcement_lines(answer.enforcement):
-        tell(line)
+        print_notice(line)
     if answer.parts:
-        tell("".join(f"«{text}»" if forced else text for text, forced in answer.parts) + "   («forced»)")
+        print_notice("".join(f"«{text}»" if forced else text for text, forced in answer.parts) + "   («forced»)")
         forced, count = sum(part[1] for part in answer.parts), len(answer.parts)
-        tell(
+        print_notice(
             ngettext("{n} token, {forced} of them forced", "{n} tokens, {forced} of them forced", count, forced=forced)
             + "; "
             + ngettext(
@@ -109,7 +114,7 @@ def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) 
             )
         )
     if answer.usage is not None:
-        tell(
+        print_notice(
             _(
                 "tokens: {input} read ({cached} cached), {output} written",
                 input=f"{answer.usage.input_tokens:,}",

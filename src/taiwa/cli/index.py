@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import Flags, flags, index_option, principal_option
-from taiwa.cli.output import console, emit, errors, plain, say_line, table, tell
+from taiwa.cli.options import CommonOptions, common_options, index_option, principal_option
+from taiwa.cli.output import console, errors, plain, print_json, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
     from taiwa.kernel.messages import Passage
-    from taiwa.operations.documents import EmbeddingsResult, Reporter
-    from taiwa.operations.results import MarkedPassage
+    from taiwa.operations.documents import Reporter
+    from taiwa.operations.results import EmbeddingsResult, MarkedPassage
     from taiwa.retrieval.ingest import Progress, RefreshReport
     from taiwa.retrieval.types import DocumentListing, IndexSummary
 
@@ -73,33 +73,33 @@ def index() -> None:
     help="Search with embeddings of this model too, if a check shows a gain.",
 )
 @click.option("--force-embeddings", is_flag=True, help="Search with embeddings too, whatever the check shows.")
-@flags("json", "store")
+@common_options("as_json", "store")
 def folder_(
-    shared: Flags, folder: str, name: str, language: str, embeddings: str | None, force_embeddings: bool
+    common: CommonOptions, folder: str, name: str, language: str, embeddings: str | None, force_embeddings: bool
 ) -> None:
     """Index the documents of FOLDER, or refresh an index."""
     from taiwa.operations import documents
-    from taiwa.operations.results import to_json
+    from taiwa.operations.result_json import refreshed_to_json, to_json
 
     if embeddings is not None and not embeddings.strip():
         raise InputError("--embeddings requires the folder of a model, an endpoint (http://HOST:PORT/v1#NAME), or off")
-    settings = shared.settings()
+    settings = common.settings()
     options = documents.IndexOptions(folder, name, language, (embeddings or "").strip(), force_embeddings)
     made: dict[str, Json] = {}
     with documents.open_library(settings) as library:
         for step in documents.index_folder(library, settings, options, reporter()):
             if isinstance(step, tuple):
                 summary, done = step
-                made |= documents.refreshed_to_json(summary, done)
-                if not shared.as_json:
+                made |= refreshed_to_json(summary, done)
+                if not common.as_json:
                     _print_refreshed(summary, done)
             else:
                 found = None if step is None else to_json(step)
                 made |= {"embeddings": found, "vectors_made": 0 if step is None else step.made}
-                if not shared.as_json:
+                if not common.as_json:
                     _print_embeddings(step)
-    if shared.as_json:
-        emit(made)
+    if common.as_json:
+        print_json(made)
 
 
 def _contents(summary: "IndexSummary") -> str:
@@ -109,12 +109,12 @@ def _contents(summary: "IndexSummary") -> str:
 
 def _print_refreshed(summary: "IndexSummary", done: "RefreshReport") -> None:
     parts = [f"{count} {what}" for count, what in _counts(done) if count]
-    say_line(f"{summary.name}: {_contents(summary)} (files: {', '.join(parts) or 'none'}; {done.seconds:.1f} s)")
+    print_line(f"{summary.name}: {_contents(summary)} (files: {', '.join(parts) or 'none'}; {done.seconds:.1f} s)")
     if done.problems:
         shown = done.problems[:SHOWN]
         table(("not read", "reason"), [(problem.path, problem.why) for problem in shown])
         if len(done.problems) > SHOWN:
-            tell(
+            print_notice(
                 _(
                     "… and {count} more: taiwa index show {name}",
                     count=f"{len(done.problems) - SHOWN:,}",
@@ -123,7 +123,7 @@ def _print_refreshed(summary: "IndexSummary", done: "RefreshReport") -> None:
             )
     if done.others:
         kinds = ", ".join(f"{suffix} ({count})" for suffix, count in sorted(done.others.items()))
-        tell(f"skipped, of other types: {kinds}")
+        print_notice(f"skipped, of other types: {kinds}")
 
 
 # The help of the group shows the options of the hidden command; they are parsed there.
@@ -135,19 +135,19 @@ for option in (each for each in folder_.params if isinstance(each, click.Option)
 
 @index.command("list")
 @principal_option
-@flags("json", "store")
-def list_(shared: Flags, audience: tuple[str, ...]) -> None:
+@common_options("as_json", "store")
+def list_(common: CommonOptions, audience: tuple[str, ...]) -> None:
     """List the indexes, with the numbers of documents that everyone may see."""
-    from taiwa.operations.documents import open_library, summary_to_json
-    from taiwa.operations.results import format_time
+    from taiwa.operations.documents import open_library
+    from taiwa.operations.result_json import format_time, summary_to_json
 
-    with open_library(shared.settings()) as library:
+    with open_library(common.settings()) as library:
         found = [library.index(name).summary(audience) for name in library.names()]
-    if shared.as_json:
-        emit([summary_to_json(each) for each in found])
+    if common.as_json:
+        print_json([summary_to_json(each) for each in found])
         return
     if not found:
-        tell("there are no indexes yet; create one with `taiwa index FOLDER`")
+        print_notice("there are no indexes yet; create one with `taiwa index FOLDER`")
         return
     rows = [
         (
@@ -167,47 +167,47 @@ def list_(shared: Flags, audience: tuple[str, ...]) -> None:
 @click.argument("name")
 @click.option("--all", "is_owner", is_flag=True, help="Show everything, as the owner of the index sees it.")
 @principal_option
-@flags("json", "store")
-def show_(shared: Flags, name: str, is_owner: bool, audience: tuple[str, ...]) -> None:
+@common_options("as_json", "store")
+def show_(common: CommonOptions, name: str, is_owner: bool, audience: tuple[str, ...]) -> None:
     """Show the documents of the index NAME: size, passages, audience, and what could not be read."""
-    from taiwa.operations.documents import document_to_json, embeddings_of, open_library, summary_to_json
-    from taiwa.operations.results import format_time, to_json
+    from taiwa.operations.documents import embeddings_of, open_library
+    from taiwa.operations.result_json import document_to_json, format_time, summary_to_json, to_json
 
-    with open_library(shared.settings()) as library:
+    with open_library(common.settings()) as library:
         found = library.index(name)
         summary, documents = (
             found.summary(None if is_owner else audience),
             found.documents(None if is_owner else audience),
         )
-        if shared.as_json:
+        if common.as_json:
             held = embeddings_of(found, is_owner=is_owner)
             embeddings: Json = None if held is None else to_json(held)
             files: list[Json] = [document_to_json(each) for each in documents]
-            emit({**summary_to_json(summary), "embeddings": embeddings, "files": files})
+            print_json({**summary_to_json(summary), "embeddings": embeddings, "files": files})
             return
-        say_line(f"{summary.name}  {summary.root}", "bold")
-        say_line(_contents(summary) + ", " + ngettext("{n} character", "{n} characters", summary.characters))
-        say_line(f"analyzer {summary.analyzer}, changed {format_time(summary.at_us)}")
+        print_line(f"{summary.name}  {summary.root}", "bold")
+        print_line(_contents(summary) + ", " + ngettext("{n} character", "{n} characters", summary.characters))
+        print_line(f"analyzer {summary.analyzer}, changed {format_time(summary.at_us)}")
         _print_embeddings(embeddings_of(found, is_owner=is_owner))
     rows = [(each.path, f"{each.passages:,}", _seen_by(each), each.known.problem or each.title) for each in documents]
     if rows:
-        say_line("")
+        print_line("")
         table(("document", "passages", "for", "title, or why it was not read"), rows, frozenset({1}))
 
 
 @index.command("drop")
 @click.argument("name")
-@flags("json", "store")
-def drop_(shared: Flags, name: str) -> None:
+@common_options("as_json", "store")
+def drop_(common: CommonOptions, name: str) -> None:
     """Delete the index NAME; the documents themselves stay."""
     from taiwa.operations.documents import open_library
 
-    with open_library(shared.settings()) as library:
+    with open_library(common.settings()) as library:
         library.drop(name)
-    if shared.as_json:
-        emit({"dropped": name})
+    if common.as_json:
+        print_json({"dropped": name})
     else:
-        say_line(f"dropped {name}")
+        print_line(f"dropped {name}")
 
 
 def _counts(done: "RefreshReport") -> list[tuple[int, str]]:
@@ -226,8 +226,8 @@ def _print_embeddings(found: "EmbeddingsResult | None") -> None:
         return
     new = f" ({found.made:,} new)" if found.made else ""
     vectors = "" if found.vectors is None else f", {found.vectors:,} vectors{new}"
-    say_line(f"embeddings: {found.meaning.model}{vectors}, from {found.meaning.place}")
-    say_line(describe_embeddings(found))
+    print_line(f"embeddings: {found.meaning.model}{vectors}, from {found.meaning.place}")
+    print_line(describe_embeddings(found))
 
 
 @click.command()
@@ -237,8 +237,8 @@ def _print_embeddings(found: "EmbeddingsResult | None") -> None:
 @click.option(
     "-k", "limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="Show at most this many passages."
 )
-@flags("json", "store")
-def find(shared: Flags, query: str, indexes: tuple[str, ...], audience: tuple[str, ...], limit: int) -> None:
+@common_options("as_json", "store")
+def find(common: CommonOptions, query: str, indexes: tuple[str, ...], audience: tuple[str, ...], limit: int) -> None:
     """Find the passages that fit QUERY best. No model is called.
 
     \b
@@ -247,17 +247,16 @@ def find(shared: Flags, query: str, indexes: tuple[str, ...], audience: tuple[st
     taiwa find "travel expenses" --json | jq .path
     """
     from taiwa.operations import documents
-    from taiwa.operations.results import to_json
 
-    settings = shared.settings()
+    settings = common.settings()
     with documents.open_library(settings) as library:
         found = documents.find(library, settings, documents.FindOptions(query, indexes, audience, limit), reporter())
     for trouble in found.warnings:
-        tell(trouble, "yellow")
-    if shared.as_json:
-        emit(to_json(found))
+        print_notice(trouble, "yellow")
+    if common.as_json:
+        print_result(found)
     elif not found.passages:
-        tell(f"no visible passage contains a word of {_short(query)!r}")
+        print_notice(f"no visible passage contains a word of {_short(query)!r}")
     else:
         print_passages(found.passages)
 
@@ -268,10 +267,10 @@ def print_passages(found: "tuple[MarkedPassage, ...]") -> None:
     for number, each in enumerate(found, start=1):
         passage = each.passage
         if number > 1:
-            say_line("")
+            print_line("")
         # Fused scores of two rankings are small.
         score = f"{passage.score:.2f}" if passage.score >= SMALL else f"{passage.score:.4f}"
-        say_line(f"{number}. {_place(passage)}  {score}", "bold")
+        print_line(f"{number}. {_place(passage)}  {score}", "bold")
         _print_excerpt(cut(passage.text, each.marks, width * LINES), width)
 
 
@@ -347,7 +346,7 @@ def _print_excerpt(part: Cut, width: int) -> None:
         if colours:
             console().print(Text("   ") + line)
         else:
-            say_line(f"   {line.plain}")
+            print_line(f"   {line.plain}")
 
 
 def _short(query: str) -> str:
@@ -374,4 +373,4 @@ def reporter() -> "Reporter":
     """Return what prints the progress of indexing."""
     from taiwa.operations.documents import Reporter
 
-    return Reporter(tell, lambda text: tell(text, "yellow"), progress)
+    return Reporter(print_notice, lambda text: print_notice(text, "yellow"), progress)

@@ -1,4 +1,4 @@
-"""Look at conversations: log, show, search, state, diff, why, export, import."""
+"""Inspect, export and import conversations: log, show, search, state, diff, why, export, import."""
 
 import json
 from collections.abc import Iterable
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import Flags, flags, read_whole
-from taiwa.cli.output import emit, inert, plain, say_line, table, tell
+from taiwa.cli.options import CommonOptions, common_options, read_whole
+from taiwa.cli.output import inert, plain, print_json, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
@@ -32,8 +32,8 @@ STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 @click.argument("revision", required=False, default="")
 @click.option("--tree", is_flag=True, help="Show all conversations as branches of one tree.")
 @click.option("-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many.")
-@flags("json", "store")
-def log(shared: Flags, revision: str, tree: bool, limit: int) -> None:
+@common_options("as_json", "store")
+def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
     """List all conversations, or the turns of one.
 
     \b
@@ -42,23 +42,23 @@ def log(shared: Flags, revision: str, tree: bool, limit: int) -> None:
     taiwa log chat-1~3 -n 5  list the five turns up to that revision
     taiwa log --tree         show branches
     """
-    repository = shared.repository()
+    repository = common.repository()
     if tree:
-        _print_tree(repository, as_json=shared.as_json)
+        _print_tree(repository, as_json=common.as_json)
     elif revision:
-        print_log(repository, revision, limit, as_json=shared.as_json)
+        print_log(repository, revision, limit, as_json=common.as_json)
     else:
-        _print_sessions(repository, limit, as_json=shared.as_json)
+        _print_sessions(repository, limit, as_json=common.as_json)
 
 
 def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> None:
-    from taiwa.operations.results import format_time, to_json
+    from taiwa.operations.result_json import format_time
 
     refs = repository.store.refs.list()[:limit]
     if as_json:
-        emit(to_json(refs))
+        print_result(refs)
     elif not refs:
-        tell("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
+        print_notice("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
     else:
         rows = [(ref.name, ref.app, str(ref.turns), ref.tip[:12], format_time(ref.at_us)) for ref in refs]
         table(("session", "app", "turns", "node", "last"), rows, frozenset({2}))
@@ -67,11 +67,10 @@ def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> N
 def print_log(repository: "Repository", revision: str, limit: int, *, as_json: bool = False) -> None:
     """List the turns up to a revision."""
     from taiwa.operations import inspect
-    from taiwa.operations.results import to_json
 
     entries = inspect.log(repository, revision, limit)
     if as_json:
-        emit(to_json(entries))
+        print_result(entries)
         return
     lines = [(str(each.turn), each.hash[:12], each.node.kind, _excerpt(each.node)) for each in entries]
     table(("turn", "node", "kind", "text"), lines, frozenset({0}))
@@ -80,18 +79,17 @@ def print_log(repository: "Repository", revision: str, limit: int, *, as_json: b
 def _print_tree(repository: "Repository", *, as_json: bool) -> None:
     """Print all histories as one forest: a node with one child is continued, with more it branches."""
     from taiwa.operations import inspect
-    from taiwa.operations.results import to_json
 
     found = inspect.tree(repository)
     if as_json:
-        emit(to_json(found))
+        print_result(found)
         return
     stack = [(name, node, "", "") for name, node in reversed(list(found.children.get(None, {}).items()))]
     while stack:
         name, node, lead, stem = stack.pop()
         text = _excerpt(node) or repository.app(node.app).name
         label = f"  ← {', '.join(found.names[name])}" if name in found.names else ""
-        say_line(f"{lead}{name[:12]} {node.kind:4} {text}{label}")
+        print_line(f"{lead}{name[:12]} {node.kind:4} {text}{label}")
         stack += _branches(list(found.children.get(name, {}).items()), stem)
 
 
@@ -115,8 +113,8 @@ def _excerpt(node: "Node") -> str:
 
 @click.command()
 @click.argument("revision", required=False, default="")
-@flags("json", "store")
-def show(shared: Flags, revision: str) -> None:
+@common_options("as_json", "store")
+def show(common: CommonOptions, revision: str) -> None:
     """Show the turn at REVISION: texts, delta, state, calls and cost.
 
     \b
@@ -125,44 +123,42 @@ def show(shared: Flags, revision: str) -> None:
     taiwa show 3f9a12      by the beginning of its hash
     """
     from taiwa.operations import inspect
-    from taiwa.operations.results import to_json
 
-    found = inspect.show(shared.repository(), revision)
-    if shared.as_json:
-        emit(to_json(found))
+    found = inspect.show(common.repository(), revision)
+    if common.as_json:
+        print_result(found)
         return
     node, here = found.node, found.conversation
-    say_line(f"{found.hash}  {node.kind}, turn {here.count}, app {here.app.name}", "bold")
+    print_line(f"{found.hash}  {node.kind}, turn {here.count}, app {here.app.name}", "bold")
     if node.user is not None:
-        say_line(f"\nyou: {node.user}")
+        print_line(f"\nyou: {node.user}")
     if node.answer is not None:
-        say_line(f"\n{here.app.name}: {node.answer}")
+        print_line(f"\n{here.app.name}: {node.answer}")
     if node.delta:
-        say_line(f"\ndelta: {inspect.format_value(node.delta)}")
+        print_line(f"\ndelta: {inspect.format_value(node.delta)}")
     for field, held in here.state.items():
-        say_line(f"  {field}: {inspect.format_value(held)}")
+        print_line(f"  {field}: {inspect.format_value(held)}")
     for call in found.calls:
-        say_line(f"call: {_describe_call(call)}", "dim")
+        print_line(f"call: {_describe_call(call)}", "dim")
 
 
 @click.command()
 @click.argument("text")
 @click.option("-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many.")
-@flags("json", "store")
-def search(shared: Flags, text: str, limit: int) -> None:
+@common_options("as_json", "store")
+def search(common: CommonOptions, text: str, limit: int) -> None:
     """Find the newest turns that contain all words of TEXT, in any language.
 
     \b
     taiwa search 会議
     taiwa search "apple pie" -n 5
     """
-    from taiwa.operations.results import to_json
 
-    hits = shared.repository().store.search(text, limit)
-    if shared.as_json:
-        emit(to_json(hits))
+    hits = common.repository().store.search(text, limit)
+    if common.as_json:
+        print_result(hits)
     elif not hits:
-        tell(f"no turn contains {text!r}")
+        print_notice(f"no turn contains {text!r}")
     else:
         rows = [(hit.hash[:12], ", ".join(hit.refs[:3]), _marked(hit.excerpt)) for hit in hits]
         table(("node", "session", "text"), rows)
@@ -179,8 +175,8 @@ def _marked(excerpt: "Excerpt") -> str:
 @click.command()
 @click.argument("before")
 @click.argument("after", required=False, default="")
-@flags("json", "store")
-def diff(shared: Flags, before: str, after: str) -> None:
+@common_options("as_json", "store")
+def diff(common: CommonOptions, before: str, after: str) -> None:
     """Compare two revisions: their states, and the texts of their turns.
 
     AFTER defaults to the current conversation.
@@ -189,7 +185,7 @@ def diff(shared: Flags, before: str, after: str) -> None:
     taiwa diff chat-1~2            what the last two turns of chat-1 changed, if it is the current one
     taiwa diff chat-1 plan-b       two branches
     """
-    print_diff(shared.repository(), before, after, as_json=shared.as_json)
+    print_diff(common.repository(), before, after, as_json=common.as_json)
 
 
 def print_diff(repository: "Repository", before: str, after: str, *, as_json: bool = False) -> None:
@@ -197,19 +193,18 @@ def print_diff(repository: "Repository", before: str, after: str, *, as_json: bo
     import difflib
 
     from taiwa.operations import inspect
-    from taiwa.operations.results import to_json
 
     found = inspect.diff(repository, before, after)
     if as_json:
-        emit(to_json(found))
+        print_result(found)
         return
     print_changes(found.changes)
     one, other = found.before_lines, found.after_lines
     for line in difflib.unified_diff(one, other, before or "latest", after or "latest", lineterm="", n=0):
         if not line.startswith(("---", "+++", "@@")):
-            say_line(f"{line[0]} {line[1:]}", "green" if line.startswith("+") else "red")
+            print_line(f"{line[0]} {line[1:]}", "green" if line.startswith("+") else "red")
     if not found.changes and one == other:
-        say_line(_("nothing changed"))
+        print_line(_("nothing changed"))
 
 
 def print_changes(changes: "Iterable[Change]") -> None:
@@ -217,14 +212,14 @@ def print_changes(changes: "Iterable[Change]") -> None:
     from taiwa.operations.inspect import describe_change
 
     for change in changes:
-        say_line(describe_change(change), STYLES[change.kind])
+        print_line(describe_change(change), STYLES[change.kind])
 
 
 @click.command()
 @click.argument("path")
 @click.argument("revision", required=False, default="")
-@flags("session", "json", "store")
-def why(shared: Flags, path: str, revision: str) -> None:
+@common_options("session", "as_json", "store")
+def why(common: CommonOptions, path: str, revision: str) -> None:
     """Show which turn, and which model call, set the value at PATH last.
 
     \b
@@ -232,33 +227,32 @@ def why(shared: Flags, path: str, revision: str) -> None:
     taiwa why dictionary.文
     taiwa why 'order[0].size' chat-1~3
     """
-    print_why(shared.repository(), path, revision or shared.session, as_json=shared.as_json)
+    print_why(common.repository(), path, revision or common.session, as_json=common.as_json)
 
 
 def print_why(repository: "Repository", path: str, revision: str, *, as_json: bool = False) -> None:
     """Print the turn that set a value."""
     from taiwa.conversation.state_paths import format_path
     from taiwa.operations import inspect
-    from taiwa.operations.results import to_json
 
     found = inspect.why(repository, path, revision)
     if as_json:
-        emit(to_json(found))
+        print_result(found)
         return
     origin, node, shown = found.origin, found.origin.node, inspect.format_value
     by = {"turn": f"turn {origin.turn}", "edit": "an edit by hand", "app": "a change of app"}.get(
         node.kind, "the app's start"
     )
     before = f", before: {shown(origin.before)}" if origin.before is not None else ""
-    say_line(f"{format_path(found.path)} = {shown(origin.after)}", "bold")
-    say_line(f"  set by {by} ({origin.hash[:12]}){before}")
+    print_line(f"{format_path(found.path)} = {shown(origin.after)}", "bold")
+    print_line(f"  set by {by} ({origin.hash[:12]}){before}")
     if node.user is not None:
-        say_line(f"  you:         {node.user}")
-        say_line(f"  answer:      {node.answer}")
+        print_line(f"  you:         {node.user}")
+        print_line(f"  answer:      {node.answer}")
     if node.delta is not None:
-        say_line(f"  delta:       {shown(node.delta)}")
+        print_line(f"  delta:       {shown(node.delta)}")
     for call in found.calls:
-        say_line(f"  call:        {_describe_call(call)}")
+        print_line(f"  call:        {_describe_call(call)}")
 
 
 def _describe_call(call: "CallRecord") -> str:
@@ -271,8 +265,8 @@ def _describe_call(call: "CallRecord") -> str:
 
 @click.group(invoke_without_command=True)
 @click.pass_context
-@flags("session", "json", "store")
-def state(shared: Flags, ctx: click.Context) -> None:
+@common_options("session", "as_json", "store")
+def state(common: CommonOptions, ctx: click.Context) -> None:
     """Show the state, or part of it; set it by hand; show its history.
 
     \b
@@ -282,58 +276,56 @@ def state(shared: Flags, ctx: click.Context) -> None:
     taiwa state history topics             every value that the field had
     """
     if ctx.invoked_subcommand is None:
-        _print_state(shared.repository().at(shared.session), as_json=shared.as_json)
+        _print_state(common.repository().at(common.session), as_json=common.as_json)
 
 
 @state.command()
 @click.argument("path", default="")
 @click.argument("revision", default="")
-@flags("session", "json", "store")
-def get(shared: Flags, path: str, revision: str) -> None:
+@common_options("session", "as_json", "store")
+def get(common: CommonOptions, path: str, revision: str) -> None:
     """Show the value at PATH, or the whole state."""
     from taiwa.operations import inspect
 
-    here = shared.repository().at(revision or shared.session)
+    here = common.repository().at(revision or common.session)
     if not path:
-        _print_state(here, as_json=shared.as_json)
+        _print_state(here, as_json=common.as_json)
         return
     held = inspect.value_at(dict(here.state), path)
-    emit(held) if shared.as_json else say_line(inspect.format_value(held))
+    print_json(held) if common.as_json else print_line(inspect.format_value(held))
 
 
 @state.command("set")
 @click.argument("path")
 @click.argument("value")
-@flags("session", "json", "store")
-def set_(shared: Flags, path: str, value: str) -> None:
+@common_options("session", "as_json", "store")
+def set_(common: CommonOptions, path: str, value: str) -> None:
     """Set the value at PATH to JSON; a word that is not JSON is taken as text."""
     from taiwa.operations import inspect
-    from taiwa.operations.results import to_json
 
     try:
         held: Json = json.loads(value)
     except ValueError:
         held = value
-    found, changes = inspect.set_value(shared.repository(), shared.session, path, held)
-    if shared.as_json:
-        emit(to_json(found))
+    found, changes = inspect.set_value(common.repository(), common.session, path, held)
+    if common.as_json:
+        print_result(found)
     else:
         print_changes(changes)
 
 
 @state.command()
 @click.argument("path")
-@flags("session", "json", "store")
-def history(shared: Flags, path: str) -> None:
+@common_options("session", "as_json", "store")
+def history(common: CommonOptions, path: str) -> None:
     """Show every value that PATH had, oldest first."""
     from taiwa.operations import inspect
-    from taiwa.operations.results import to_json
 
-    entries = inspect.value_history(shared.repository(), path, shared.session)
-    if shared.as_json:
-        emit(to_json(entries))
+    entries = inspect.value_history(common.repository(), path, common.session)
+    if common.as_json:
+        print_result(entries)
     elif not entries:
-        tell(f"{path} never had a value")
+        print_notice(f"{path} never had a value")
     else:
         table(
             ("node", "by", "value"), [(each.hash[:12], each.by, inspect.format_value(each.value)) for each in entries]
@@ -342,15 +334,15 @@ def history(shared: Flags, path: str) -> None:
 
 def _print_state(here: "Conversation", *, as_json: bool) -> None:
     from taiwa.operations.inspect import format_value
-    from taiwa.operations.results import StateResult, to_json
+    from taiwa.operations.results import StateResult
 
     if as_json:
-        emit(to_json(StateResult(here)))
+        print_result(StateResult(here))
         return
     if not here.state:
-        tell(_("app {app} has no state", app=here.app.name))
+        print_notice(_("app {app} has no state", app=here.app.name))
     for name, held in here.state.items():
-        say_line(f"{name}: {format_value(held)}")
+        print_line(f"{name}: {format_value(held)}")
 
 
 @click.command()
@@ -362,8 +354,8 @@ def _print_state(here: "Conversation", *, as_json: bool) -> None:
     "--format", "form", type=click.Choice(["jsonl", "md", "html"]), help="Set the format; import reads jsonl."
 )
 @click.option("--calls", is_flag=True, help="Include the bill of each turn (jsonl).")
-@flags("store")
-def export(shared: Flags, revision: str, output: Path | None, form: str | None, calls: bool) -> None:
+@common_options("store")
+def export(common: CommonOptions, revision: str, output: Path | None, form: str | None, calls: bool) -> None:
     """Write the conversation at REVISION as JSONL (for import), Markdown or one HTML page.
 
     \b
@@ -372,14 +364,14 @@ def export(shared: Flags, revision: str, output: Path | None, form: str | None, 
     """
     from taiwa.operations.text_files import write_file
 
-    repository = shared.repository()
+    repository = common.repository()
     form = form or (_format_of(output) if output else "jsonl")
     text = _exported(repository, revision, form, calls=calls)
     if output is None:
         click.echo(text, nl=False)
         return
     write_file(output, text)
-    tell(_("written to {path}", path=output))
+    print_notice(_("written to {path}", path=output))
 
 
 def save(repository: "Repository", revision: str, path: Path) -> None:
@@ -409,21 +401,21 @@ def _format_of(path: Path) -> str:
 @click.command("import")
 @click.argument("file")
 @click.argument("name", required=False)
-@flags("json", "store")
-def import_(shared: Flags, file: str, name: str | None) -> None:
+@common_options("as_json", "store")
+def import_(common: CommonOptions, file: str, name: str | None) -> None:
     """Read an exported conversation from FILE (`-` for standard input): all or nothing, every hash checked.
 
     \b
     taiwa import chat-1.jsonl
     taiwa import chat-1.jsonl chat-from-home
     """
-    repository = shared.repository()
+    repository = common.repository()
     here = repository.import_lines(read_whole(file).split("\n"), name)  # `splitlines` splits at more than line feeds
     sessions: list[Json] = [ref.name for ref in repository.store.refs.list() if ref.tip == here.tip]
-    if shared.as_json:
-        emit({"node": here.tip, "turns": here.count, "sessions": sessions})
+    if common.as_json:
+        print_json({"node": here.tip, "turns": here.count, "sessions": sessions})
     else:
-        say_line(
+        print_line(
             ngettext(
                 "{names}: {n} turn, every hash is right",
                 "{names}: {n} turns, every hash is right",

@@ -150,15 +150,15 @@ def scrub(store: Path | None, texts: Iterable[str]) -> int:
     path = None if store is None else _path(store)
     if path is None or not path.exists():
         return 0
-    said = {text.strip() for text in texts}
+    removed = {text.strip() for text in texts}
     entries = list(FileHistory(path).load_history_strings())[::-1]
-    kept = [entry for entry in entries if unfenced(entry).strip().removeprefix("/") not in said | {""}]
-    if len(kept) < len(entries):
+    remaining = [entry for entry in entries if unfenced(entry).strip().removeprefix("/") not in removed | {""}]
+    if len(remaining) < len(entries):
         path.write_bytes(b"")
         history = FileHistory(path)
-        for entry in kept:
+        for entry in remaining:
             history.store_string(entry)
-    return len(entries) - len(kept)
+    return len(entries) - len(remaining)
 
 
 def _path(store: Path) -> Path:

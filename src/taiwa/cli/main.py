@@ -9,10 +9,8 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import click
 
@@ -29,8 +27,7 @@ CLOSED = (errno.EPIPE, errno.ESHUTDOWN)
 COMPLETION = "_TAIWA_COMPLETE"
 
 
-@dataclass(frozen=True, slots=True)
-class CommandEntry:
+class CommandEntry(NamedTuple):
     """One command: the module that defines it, the name there, and its help."""
 
     module: str
@@ -129,10 +126,10 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  (the same)
         """Import a command."""
-        row = COMMANDS.get(cmd_name)
-        if row is None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
             return None
-        command: click.Command = getattr(importlib.import_module(f"taiwa.cli.{row.module}"), row.attribute)
+        command: click.Command = getattr(importlib.import_module(f"taiwa.cli.{entry.module}"), entry.attribute)
         return command
 
     def resolve_command(
@@ -154,7 +151,9 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error; may stand anywhere.")
+@click.option(
+    "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error; allowed anywhere on the line."
+)
 @click.version_option(package_name="taiwa", message="taiwa %(version)s")
 def cli() -> None:
     """Conversations with language models that a program can rely on.
@@ -170,10 +169,10 @@ def main(arguments: Sequence[str] | None = None, group: click.Group | None = Non
     """Run a command of a group, by default of `taiwa`, and exit with its code: 0 success, 1 failure, 2 bad input, 130 interrupted."""
     words, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
     if not debug and arguments is None:
-        sys.excepthook = _confess
-    _settle_streams()
+        sys.excepthook = _print_internal_error
+    _prepare_streams()
     if COMPLETION in os.environ:
-        _complete()
+        _print_completions()
     code = 0
     try:
         with (group or cli).make_context(name, words) as ctx:
@@ -182,26 +181,26 @@ def main(arguments: Sequence[str] | None = None, group: click.Group | None = Non
     except click.exceptions.Exit as end:
         code = end.exit_code
     except (click.Abort, KeyboardInterrupt, EOFError):
-        _complain("interrupted")
+        _print_error("interrupted")
         code = INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
     except click.ClickException as error:
-        _complain(_usage(error))
+        _print_error(_usage_error(error))
         code = BAD_INPUT
     except OSError as error:
         if debug and error.errno not in CLOSED:
             raise
-        code = _unwritten(error)
-    except _ours() as error:
+        code = _output_error(error)
+    except _taiwa_error() as error:
         if debug:
             raise
-        _complain(error.message)
+        _print_error(error.message)
         code = code_of(error)
     sys.exit(code)
 
 
-def _complete() -> NoReturn:
+def _print_completions() -> NoReturn:
     """Print completions for a shell: `eval "$(_TAIWA_COMPLETE=bash_source taiwa)"` in its start file."""
     from click.shell_completion import shell_complete
 
@@ -214,18 +213,20 @@ def _without_debug(words: list[str]) -> tuple[list[str], bool]:
     return [word for word in words[:end] if word != "--debug"] + words[end:], "--debug" in words[:end]
 
 
-def _settle_streams() -> None:
-    """Replace closed streams, and escape characters that the encoding of a stream lacks."""
+def _prepare_streams() -> None:
+    """Replace closed streams; let other streams escape characters that their encoding lacks."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the caller
+            from pathlib import Path
+
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  (until the process ends)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _ours() -> "type[TaiwaError]":
-    """Import our errors only when something was raised: help needs none."""
+def _taiwa_error() -> "type[TaiwaError]":
+    """Import the base of our errors only when something was raised; help does not need it."""
     from taiwa.kernel.errors import TaiwaError
 
     return TaiwaError
@@ -238,7 +239,7 @@ def code_of(error: "TaiwaError") -> int:
     return BAD_INPUT if isinstance(error, (InputError, ConfigError, OutputValidationError, StoreError)) else FAILED
 
 
-def _unwritten(error: OSError) -> int:
+def _output_error(error: OSError) -> int:
     """Report that the output cannot be written; silently if its reader has closed it."""
     # Buffered output would be written, and fail, again when the interpreter exits.
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -251,22 +252,22 @@ def _unwritten(error: OSError) -> int:
     if error.errno in CLOSED:
         return PIPE_CLOSED
     where = f"{error.filename}: " if error.filename else ""
-    _complain(f"{where}{error.strerror or error} (use --debug to see where)")
+    _print_error(f"{where}{error.strerror or error} (use --debug to see where)")
     return FAILED
 
 
-def _usage(error: click.ClickException) -> str:
+def _usage_error(error: click.ClickException) -> str:
     ctx = getattr(error, "ctx", None)
     hint = f" (see {ctx.command_path} --help)" if isinstance(ctx, click.Context) else ""
     return f"{error.format_message()}{hint}"
 
 
-def _complain(message: str) -> None:
+def _print_error(message: str) -> None:
     from taiwa.cli.output import plain
 
     click.echo(f"taiwa: {plain(message)}", err=True)
 
 
-def _confess(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
+def _print_internal_error(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
     """Print an unexpected error as one line."""
-    _complain(f"internal error in taiwa ({kind.__name__}: {error}); --debug shows the traceback, please report it")
+    _print_error(f"internal error in taiwa ({kind.__name__}: {error}); --debug shows the traceback, please report it")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from taiwa.cli.options import Flags, flags
-from taiwa.cli.output import emit, say_line, table, tell
+from taiwa.cli.options import CommonOptions, common_options
+from taiwa.cli.output import print_json, print_line, print_notice, table
 from taiwa.i18n import ngettext
 from taiwa.kernel.errors import ProtocolError
 from taiwa.kernel.messages import Capability
@@ -41,115 +41,115 @@ def models() -> None:
 
 
 @models.command("list")
-@flags("json")
-def list_(shared: Flags) -> None:
+@common_options("as_json")
+def list_(common: CommonOptions) -> None:
     """List the providers: model names, addresses, and required keys."""
     from taiwa.models.http_api.api_keys import list_keys
-    from taiwa.models.registry import INSIDE, PROVIDERS
+    from taiwa.models.registry import IN_PROCESS, PROVIDERS
     from taiwa.settings import BUILTIN
 
-    chosen = shared.settings()
-    there = {row.name for row in list_keys(chosen)}
+    settings = common.settings()
+    keys_set = {row.name for row in list_keys(settings)}
     rows = [
-        (f"{name}:MODEL", chosen.base_urls.get(name, provider.base_url), _key(provider, there))
+        (f"{name}:MODEL", settings.base_urls.get(name, provider.base_url), _key(provider, keys_set))
         for name, provider in PROVIDERS.items()
     ]
-    rows += [(f"{name}:MODEL", what, "none") for name, what in INSIDE.items()]
+    rows += [(f"{name}:MODEL", what, "none") for name, what in IN_PROCESS.items()]
     rows.append((BUILTIN, "the built-in small model: `taiwa models show builtin`", "none"))
-    if shared.as_json:
-        emit([{"name": name, "base_url": address, "key": key} for name, address, key in rows])
+    if common.as_json:
+        print_json([{"name": name, "base_url": address, "key": key} for name, address, key in rows])
         return
     table(("name", "address", "key"), rows)
-    tell(
+    print_notice(
         f"any other server: http://HOST:PORT/v1#MODEL; none is set, so {BUILTIN} answers"
-        if chosen.model is None
-        else f"the model is set to {chosen.model}"
+        if settings.model is None
+        else f"the model is set to {settings.model}"
     )
 
 
-def _key(provider: "Provider", there: set[str]) -> str:
-    if provider.key_name in there:
+def _key(provider: "Provider", keys_set: set[str]) -> str:
+    if provider.key_name in keys_set:
         return f"{provider.key_name} (set)"
-    return "as the server requires" if provider.own else f"{provider.key_name} (not set)"
+    return "as the server requires" if provider.self_hosted else f"{provider.key_name} (not set)"
 
 
 @models.command()
 @click.argument("name", required=False)
-@flags("json")
-def show(shared: Flags, name: str | None) -> None:
+@common_options("as_json")
+def show(common: CommonOptions, name: str | None) -> None:
     """Show the capabilities of a model's server: from the table, corrected by a probe and by your settings."""
-    from taiwa.models.http_api.probe_server import kept, probed
+    from taiwa.models.http_api.probe_server import load_report, resolve_probed
 
-    chosen = shared.settings()
-    target = probed(name or chosen.chosen_model(), chosen)
-    found = kept(chosen, target)
-    able: dict[str, bool] = {capability: capability in target.capabilities for capability in get_args(Capability)}
-    if shared.as_json:
-        emit(_record(target, able, None if found is None else found.day))
+    settings = common.settings()
+    target = resolve_probed(name or settings.chosen_model(), settings)
+    found = load_report(settings, target)
+    supported: dict[str, bool] = {capability: capability in target.capabilities for capability in get_args(Capability)}
+    if common.as_json:
+        print_json(_record(target, supported, None if found is None else found.day))
         return
-    say_line(f"{target.name}  {PLACES.get(target.base_url, target.base_url)}", "bold")
-    table(("capability", "supported"), [(capability, "yes" if can else "no") for capability, can in able.items()])
+    print_line(f"{target.name}  {PLACES.get(target.base_url, target.base_url)}", "bold")
+    table(("capability", "supported"), [(capability, "yes" if can else "no") for capability, can in supported.items()])
     if target.base_url == "builtin":
         _card()
     known = "our own decode loop" if target.base_url in OURS else "from the table; `taiwa probe` measures them"
-    tell(known if found is None else f"probed on {found.day}")
+    print_notice(known if found is None else f"probed on {found.day}")
 
 
-def _record(target: "Target", able: dict[str, bool], day: str | None) -> dict[str, Json]:
-    from taiwa.models.builtin.model import card
+def _record(target: "Target", supported: dict[str, bool], day: str | None) -> dict[str, Json]:
+    from taiwa.models.builtin.model import read_card
 
-    capabilities: dict[str, Json] = {**able}
-    told: dict[str, Json] = {
+    capabilities: dict[str, Json] = {**supported}
+    record: dict[str, Json] = {
         "name": target.name, "base_url": target.base_url, "model": target.model, "capabilities": capabilities, "probed": day,
     }  # fmt: skip
     if target.base_url == "builtin":
-        told["card"] = dict(card())
-    return told
+        record["card"] = dict(read_card())
+    return record
 
 
 def _card() -> None:
     """Print the tasks of the built-in model, its figures, and its limits."""
-    from taiwa.models.builtin.model import CAN, card, figures
+    from taiwa.models.builtin.model import SKILLS, card_rows, read_card
 
-    told = card()
-    say_line("")
-    table(("task", "description"), CAN)
-    say_line("")
-    if rows := list(figures(told)):
+    record = read_card()
+    print_line("")
+    table(("task", "description"), SKILLS)
+    print_line("")
+    if rows := list(card_rows(record)):
         table(("figure", "value"), rows)
-        say_line("")
-    limits = told.get("limits")
+        print_line("")
+    limits = record.get("limits")
     for limit in limits if isinstance(limits, list) else ():
-        say_line(f"- {limit}")
+        print_line(f"- {limit}")
 
 
 @models.command()
 @click.argument("name", required=False)
-@flags("json")
-def remote(shared: Flags, name: str | None) -> None:
+@common_options("as_json")
+def remote(common: CommonOptions, name: str | None) -> None:
     """List the models that a server lists."""
-    from taiwa.models.http_api.probe_server import probed
-    from taiwa.models.open_model import speaking
+    from taiwa.models.http_api.probe_server import resolve_probed
+    from taiwa.models.open_model import open_server
 
-    chosen = shared.settings()
-    target = probed(name or chosen.chosen_model(), chosen)
-    body = speaking(target, chosen).fetch("/models")
+    settings = common.settings()
+    target = resolve_probed(name or settings.chosen_model(), settings)
+    body = open_server(target, settings).fetch("/models")
     try:
-        said = json.loads(body)
-        names = sorted(str(item["id"]) for item in said["data"])
+        listing = json.loads(body)
+        names = sorted(str(item["id"]) for item in listing["data"])
     except (ValueError, KeyError, TypeError):
         raise ProtocolError(f"{target.base_url} returned an unknown list of models") from None
-    if shared.as_json:
-        emit(list[Json](names))
+    if common.as_json:
+        print_json(list[Json](names))
     else:
-        for one in names:
-            say_line(one)
+        for each in names:
+            print_line(each)
 
 
 @click.command()
 @click.argument("name", required=False)
-@flags("json", "verbose")
-def probe(shared: Flags, name: str | None) -> None:
+@common_options("as_json", "verbose")
+def probe(common: CommonOptions, name: str | None) -> None:
     """Measure what a server enforces: schema keywords, stop strings, prefixes, log probabilities …
 
     About thirty short requests show which rules are obeyed; the result is stored and corrects the table of
@@ -159,23 +159,25 @@ def probe(shared: Flags, name: str | None) -> None:
     taiwa probe
     taiwa probe http://127.0.0.1:8080/v1#qwen --json
     """
-    from taiwa.models.http_api.probe_server import keep, resolve_permissive
     from taiwa.models.http_api.probe_server import probe as probe_model
-    from taiwa.models.open_model import speaking
+    from taiwa.models.http_api.probe_server import resolve_permissive, save_report
+    from taiwa.models.open_model import open_server
 
-    chosen = shared.settings()
-    target = resolve_permissive(name or chosen.chosen_model(), chosen)
-    report = probe_model(speaking(target, chosen), tell if shared.verbose else lambda _: None)
+    settings = common.settings()
+    target = resolve_permissive(name or settings.chosen_model(), settings)
+    report = probe_model(open_server(target, settings), print_notice if common.verbose else lambda _: None)
     report = replace(report, base_url=target.base_url)  # a server of our own has another port each time
-    keep(chosen, report, datetime.now(UTC).date().isoformat())
-    if shared.as_json:
-        findings: dict[str, Json] = {one.name: {"verdict": one.verdict, "note": one.note} for one in report.findings}
-        emit({"model": report.model, "base_url": report.base_url, "server": report.server, "requests": report.requests,
+    save_report(settings, report, datetime.now(UTC).date().isoformat())
+    if common.as_json:
+        findings: dict[str, Json] = {
+            each.name: {"verdict": each.verdict, "note": each.note} for each in report.findings
+        }
+        print_json({"model": report.model, "base_url": report.base_url, "server": report.server, "requests": report.requests,
               "findings": findings})  # fmt: skip
         return
-    table(("check", "verdict", "reason"), [(one.name, one.verdict, one.note) for one in report.findings])
+    table(("check", "verdict", "reason"), [(each.name, each.verdict, each.note) for each in report.findings])
     served = f" on {report.server}" if report.server else ""
-    tell(
+    print_notice(
         f"{report.model}{served}: "
         + ngettext(
             "{n} request; saved, and used from now on", "{n} requests; saved, and used from now on", report.requests

@@ -1,4 +1,4 @@
-"""Options that commands share, what they open, and the reading of texts and parameters."""
+"""Options of several commands, the sessions and stores that they open, and the reading of texts and parameters."""
 
 import sys
 from collections.abc import Callable
@@ -20,14 +20,26 @@ if TYPE_CHECKING:
     from taiwa.settings import Settings
 
 __all__ = [
-    "Flags", "ask_param", "constraint_options", "flags", "index_option", "one_of", "open_app", "open_session", "principal_option", "print_default_model", "read_params",
-    "read_text", "read_whole", "turn_options",
+    "CommonOptions",
+    "ask_param",
+    "common_options",
+    "constraint_options",
+    "index_option",
+    "open_app",
+    "open_session",
+    "pop_constraint",
+    "principal_option",
+    "print_default_model",
+    "read_params",
+    "read_text",
+    "read_whole",
+    "turn_options",
 ]  # fmt: skip
 
 R = TypeVar("R")
 C = TypeVar("C", bound=Callable[..., Any])
 
-FLAGS: dict[str, Callable[[Any], Any]] = {
+COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "model": click.option(
         "-m", "--model", metavar="MODEL", help="Use this model: openai:NAME, http://host:port/v1#NAME …"
     ),
@@ -35,8 +47,10 @@ FLAGS: dict[str, Callable[[Any], Any]] = {
         "-p", "--param", "params", metavar="KEY=VALUE", multiple=True, help="Set a parameter of the app."
     ),
     "session": click.option("-s", "--session", metavar="NAME", default="", help="Use the conversation of this name."),
-    "go_on": click.option("-c", "--continue", "go_on", is_flag=True, help="Continue the latest conversation."),
-    "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    "continue_latest": click.option(
+        "-c", "--continue", "continue_latest", is_flag=True, help="Continue the latest conversation."
+    ),
+    "as_json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     "verbose": click.option("-v", "--verbose", is_flag=True, help="Show calls, tokens, cost and time."),
     "dry_run": click.option("--dry-run", is_flag=True, help="Print the request and its size; send nothing."),
     "max_cost": click.option("--max-cost", metavar="AMOUNT", help="Stop before the cost exceeds this amount."),
@@ -50,13 +64,13 @@ CONSTRAINTS = ("type", "schema", "regex", "grammar", "choice")
 
 
 @dataclass(frozen=True, slots=True)
-class Flags:
-    """The shared options of one command; those that it does not have keep their defaults."""
+class CommonOptions:
+    """The common options of one command; options that the command lacks have their defaults."""
 
     model: str | None = None
     params: tuple[str, ...] = ()
     session: str = ""
-    go_on: bool = False
+    continue_latest: bool = False
     as_json: bool = False
     verbose: bool = False
     dry_run: bool = False
@@ -69,47 +83,47 @@ class Flags:
         """Read the settings, with these options on top."""
         from taiwa import settings as configured
 
-        given = {"model": self.model, "store": self.store, "max_cost": self.max_cost}
-        return configured.load({name: str(item) for name, item in given.items() if item is not None})
+        values = {"model": self.model, "store": self.store, "max_cost": self.max_cost}
+        return configured.load({name: value for name, value in values.items() if value is not None})
 
-    def repository(self, chosen: "Settings | None" = None) -> "Repository":
+    def repository(self, settings: "Settings | None" = None) -> "Repository":
         """Open the store: in memory with `--no-store`."""
         from taiwa.sessions.checkout import Repository
         from taiwa.store import Store
 
-        return Repository(Store.open(":memory:" if self.no_store else (chosen or self.settings()).store))
+        return Repository(Store.open(":memory:" if self.no_store else (settings or self.settings()).store))
 
 
-def flags(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Give a command some of the shared options; it gets them as its first argument, a `Flags`."""
+def common_options(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Add some of the common options to a command, which gets them as its first argument, a `CommonOptions`."""
 
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
         @wraps(command)
-        def run(*context: Any, **given: Any) -> R:  # noqa: ANN401  (what click parsed)
-            shared = {name: given.pop(name) for name in Flags.__dataclass_fields__ if name in given}
-            return command(Flags(**shared), *context, **given)
+        def run(*context: Any, **values: Any) -> R:  # noqa: ANN401  (what click parsed)
+            common = {name: values.pop(name) for name in CommonOptions.__dataclass_fields__ if name in values}
+            return command(CommonOptions(**common), *context, **values)
 
         for name in reversed(names):
-            run = FLAGS[name](run)
+            run = COMMON_OPTIONS[name](run)
         return run
 
     return decorate
 
 
 def principal_option(command: C) -> C:
-    """Give a command the option that names for whom documents are searched."""
-    words = "Search as this principal: user:ann, group:hr; only public documents without it."
-    return click.option("--as", "audience", metavar="NAME", multiple=True, help=words)(command)
+    """Add the option that names the principals for whom documents are searched."""
+    text = "Search as this principal: user:ann, group:hr; without it only public documents."
+    return click.option("--as", "audience", metavar="NAME", multiple=True, help=text)(command)
 
 
 def index_option(command: C) -> C:
-    """Give a command the option that names where documents are searched."""
-    words = "Search this index, or this folder, which is indexed first; all indexes without it."
-    return click.option("--in", "indexes", metavar="FOLDER|INDEX", multiple=True, help=words)(command)
+    """Add the option that names the indexes and folders to search."""
+    text = "Search this index, or this folder, which is indexed first; without it all indexes."
+    return click.option("--in", "indexes", metavar="FOLDER|INDEX", multiple=True, help=text)(command)
 
 
 def constraint_options(command: C) -> C:
-    """Give a command the options of which one names a constraint."""
+    """Add the options of which one names a constraint."""
     for option in reversed(
         (
             click.option("--type", metavar="TYPE", help="Use a type: module:Type, or a JSON Schema in FILE.json."),
@@ -123,51 +137,51 @@ def constraint_options(command: C) -> C:
     return command
 
 
-def one_of(command: str, given: dict[str, Any], *, required: bool) -> tuple[Any, str]:
-    """Take the constraint options out of what was given, and return the one that is set: its kind and its source.
+def pop_constraint(command: str, values: dict[str, Any], *, required: bool) -> tuple[Any, str]:
+    """Remove the constraint options from the values of a command; return the kind and the source of the one that is set.
 
     Raises:
-        InputError: more than one is set, or none where one is required.
+        InputError: several are set, or none where one is required.
     """
-    chosen = [(name, source) for name in CONSTRAINTS if (source := given.pop(name)) is not None]
+    chosen = [(name, source) for name in CONSTRAINTS if (source := values.pop(name)) is not None]
     if len(chosen) > 1 or (required and not chosen):
         known = ", ".join(f"--{name}" for name in CONSTRAINTS)
         raise InputError(f"{command} takes one of {known}" + (f", not {len(chosen)} of them" if chosen else ""))
     return chosen[0] if chosen else ("", "")
 
 
-def turn_options(shared: Flags, chosen: "Settings", interrupts: "Interrupts" = "raise") -> "TurnOptions":
-    """Return the options of turns under the shared options."""
+def turn_options(common: CommonOptions, settings: "Settings", interrupts: "Interrupts" = "raise") -> "TurnOptions":
+    """Return the options of turns under the common options."""
     from taiwa.kernel.usage_limits import UsageLimits
     from taiwa.sessions.durable_turn import TurnOptions
 
-    return TurnOptions(strict=shared.strict, limits=UsageLimits(cost=chosen.max_cost_nano), interrupts=interrupts)
+    return TurnOptions(strict=common.strict, limits=UsageLimits(cost=settings.max_cost_nano), interrupts=interrupts)
 
 
 def open_session(
-    shared: Flags,
+    common: CommonOptions,
     app: "str | App" = "",
     *,
     latest: bool = False,
     interrupts: "Interrupts" = "raise",
     observers: "tuple[Observer, ...]" = (),
 ) -> "Session":
-    """Open the conversation that the shared options name, or create one; with `latest` only one that exists.
+    """Open the conversation that the common options name, or create one; with `latest` only one that exists.
 
     Raises:
         TaiwaError: the app, the model or the store cannot be opened.
     """
     from taiwa.operations import say
 
-    chosen = shared.settings()
-    repository = shared.repository(chosen)
-    session = repository.session(shared.session) if latest else shared.session
-    options = say.SayOptions(app, session, shared.go_on, read_params(shared.params))
-    turns = turn_options(shared, chosen, interrupts)
-    talk = say.open_session(repository, chosen, options, turns, observers=observers, ask=ask_param())
-    if shared.verbose:
-        print_default_model(chosen, talk.priced_model)
-    return talk
+    settings = common.settings()
+    repository = common.repository(settings)
+    name = repository.session(common.session) if latest else common.session
+    options = say.SayOptions(app, name, common.continue_latest, read_params(common.params))
+    turns = turn_options(common, settings, interrupts)
+    session = say.open_session(repository, settings, options, turns, observers=observers, ask=ask_param())
+    if common.verbose:
+        print_default_model(settings, session.priced_model)
+    return session
 
 
 def open_app(name: str, params: tuple[str, ...]) -> "App":
@@ -178,34 +192,34 @@ def open_app(name: str, params: tuple[str, ...]) -> "App":
 
 
 def ask_param() -> "Callable[[Param], str] | None":
-    """Return what asks the user for a parameter; None where there is no terminal."""
+    """Return a function that asks the user for a parameter; None without a terminal."""
     if not sys.stdin.isatty():
         return None
     return lambda param: click.prompt(param.ask or param.name, err=True)
 
 
-def print_default_model(chosen: "Settings", priced_model: "PricedModel") -> None:
-    """Tell that the built-in model answers, where no model is set, and how to set one."""
-    from taiwa.cli.output import tell
+def print_default_model(settings: "Settings", priced_model: "PricedModel") -> None:
+    """If no model is set, print that the built-in model answers, and how to set another."""
+    from taiwa.cli.output import print_notice
     from taiwa.i18n import _
     from taiwa.settings import BUILTIN
 
-    if chosen.model is None and priced_model.model.name == BUILTIN:
-        tell(
+    if settings.model is None and priced_model.model.name == BUILTIN:
+        print_notice(
             _(
                 "no model is set, so the built-in small model answers; to set a larger one: taiwa config set model NAME (see `taiwa models`)"
             )
         )
 
 
-def read_params(given: tuple[str, ...]) -> dict[str, str]:
+def read_params(words: tuple[str, ...]) -> dict[str, str]:
     """Read `KEY=VALUE` words.
 
     Raises:
         InputError: one has no `=`.
     """
     pairs: dict[str, str] = {}
-    for word in given:
+    for word in words:
         name, sign, text = word.partition("=")
         if not sign or not name.strip():
             raise InputError(f"-p must be KEY=VALUE, got {word!r}")
@@ -213,7 +227,7 @@ def read_params(given: tuple[str, ...]) -> dict[str, str]:
     return pairs
 
 
-def read_text(given: str) -> str:
+def read_text(text: str) -> str:
     """Return a text argument, or standard input for `-`.
 
     Raises:
@@ -222,16 +236,16 @@ def read_text(given: str) -> str:
     from taiwa.flows.chat import TEXT_LIMIT
     from taiwa.operations.text_files import decode
 
-    if given != "-":
+    if text != "-":
         try:
-            given.encode()  # the shell passes bytes, and Python marks those that are not UTF-8
+            text.encode()  # the shell passes bytes, and Python marks those that are not UTF-8
         except UnicodeEncodeError as error:
             raise InputError(f"the text is not UTF-8 at character {error.start + 1:,}") from None
-        return given
-    most = 4 * TEXT_LIMIT
-    raw = sys.stdin.buffer.read(most + 1)
-    if len(raw) > most:
-        raise InputError(f"standard input is too large; a turn can have {TEXT_LIMIT:,} characters")
+        return text
+    max_bytes = 4 * TEXT_LIMIT
+    raw = sys.stdin.buffer.read(max_bytes + 1)
+    if len(raw) > max_bytes:
+        raise InputError(f"standard input is too large; a turn has at most {TEXT_LIMIT:,} characters")
     return decode(raw, "standard input").rstrip("\n")
 
 

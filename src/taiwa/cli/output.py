@@ -30,8 +30,23 @@ if TYPE_CHECKING:
     from taiwa.structured import Fix
 
 __all__ = [
-    "attempt_lines", "bill_line", "console", "emit", "enforcement_lines", "errors", "fix_lines", "inert", "plain", "pretty",
-    "print_preview", "print_stream", "say_line", "table", "tell", "wait_for_turn",
+    "attempt_lines",
+    "bill_line",
+    "console",
+    "enforcement_lines",
+    "errors",
+    "fix_lines",
+    "inert",
+    "plain",
+    "pretty",
+    "print_json",
+    "print_line",
+    "print_notice",
+    "print_preview",
+    "print_result",
+    "print_stream",
+    "table",
+    "wait_for_turn",
 ]  # fmt: skip
 
 INTERRUPTED = "the answer was interrupted"
@@ -42,8 +57,8 @@ WARNINGS = (
     gettext_noop("the old turns could not be summarised; they stay in the prompt"),
 )
 """Warnings of a turn that have a translation."""
-MOST_PLACES = 5
-MOST_CLAUSES = 6
+MAX_PLACES = 5
+MAX_CLAUSES = 6
 SHOWN_CHARS = 200
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -73,9 +88,16 @@ def errors() -> "Console":
     return Console(stderr=True, highlight=False, soft_wrap=True, emoji=False, markup=False)
 
 
-def emit(item: Json) -> None:
+def print_json(item: Json) -> None:
     """Print one JSON object on one line, for programs."""
     click.echo(inert(json.dumps(item, ensure_ascii=False)))
+
+
+def print_result(result: object) -> None:
+    """Print the result of an operation as one JSON object on one line."""
+    from taiwa.operations.result_json import to_json
+
+    print_json(to_json(result))
 
 
 def inert(text: str) -> str:
@@ -83,7 +105,7 @@ def inert(text: str) -> str:
     return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def say_line(text: str, style: str = "") -> None:
+def print_line(text: str, style: str = "") -> None:
     """Print a line of a result."""
     if not style or not sys.stdout.isatty():
         click.echo(plain(text))
@@ -91,7 +113,7 @@ def say_line(text: str, style: str = "") -> None:
         console().print(plain(text), style=style)
 
 
-def tell(text: str, style: str = "dim") -> None:
+def print_notice(text: str, style: str = "dim") -> None:
     """Print a notice to standard error."""
     if sys.stderr.isatty():
         errors().print(plain(text), style=style)
@@ -100,7 +122,7 @@ def tell(text: str, style: str = "dim") -> None:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> None:
-    """Print aligned columns; wide characters count two cells. Columns `right` are right-aligned; without heads there is no head line."""
+    """Print aligned columns; wide characters count two cells. Columns `right` are right-aligned; an empty `heads` omits the head line."""
     from rich.cells import cell_len
 
     lines = [tuple(plain(cell).replace("\n", " ") for cell in row) for row in ((heads, *rows) if heads else rows)]
@@ -110,14 +132,13 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[
         for column, cell in enumerate(line):
             pad = " " * (widths[column] - cell_len(cell))
             cells.append(pad + cell if column in right else cell + pad)
-        say_line("  ".join(cells).rstrip(), "bold" if heads and number == 0 else "")
+        print_line("  ".join(cells).rstrip(), "bold" if heads and number == 0 else "")
 
 
 def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbose: bool = False) -> "TurnResult":
     """Print an answer while it is written, then its warnings; with JSON only the committed turn."""
     from taiwa.flows.solve.text_loop import MARKED
     from taiwa.kernel.messages import TextDelta
-    from taiwa.operations.results import to_json
     from taiwa.sessions.durable_turn import TurnResult
 
     started, first = time.monotonic(), 0.0
@@ -138,25 +159,25 @@ def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbos
             else:
                 notes.append(event)
     except KeyboardInterrupt:
-        tell("\n" + _("the turn was cut off; taiwa resume finishes it without paying again"))
+        print_notice("\n" + _("the turn was cut off; taiwa resume finishes it without paying again"))
         raise
     finally:
         if turn is None and first and not as_json:
             click.echo()
     assert turn is not None, "the events of a turn end with its result"
     if as_json:
-        emit(to_json(turn))
+        print_result(turn)
     else:
         click.echo("" if first else plain(turn.text))
     _print_notes([note for note in notes if turn.text or note.text != INTERRUPTED], verbose=verbose)
     if verbose:
         waited = _("first word after {seconds} s", seconds=f"{first:.2f}")
-        tell(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)} · {waited}")
+        print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)} · {waited}")
     return turn
 
 
 def wait_for_turn(events: "Iterable[TurnEvent]") -> "tuple[TurnResult, list[Notice]]":
-    """Return the result of a turn and its notes; its text is not printed."""
+    """Return the result of a turn and its notices; its text is not printed."""
     from taiwa.kernel.messages import TextDelta
     from taiwa.sessions.durable_turn import TurnResult
 
@@ -173,15 +194,16 @@ def wait_for_turn(events: "Iterable[TurnEvent]") -> "tuple[TurnResult, list[Noti
 
 def print_preview(preview: "RequestPreview", *, as_json: bool) -> None:
     """Print the request that would be sent."""
-    from taiwa.operations.results import to_json
     from taiwa.operations.say import request_text
 
     if as_json:
-        emit(to_json(preview))
+        print_result(preview)
         return
-    say_line(request_text(preview.request))
+    print_line(request_text(preview.request))
     if preview.cached_tokens:
-        tell(f"about {preview.cached_tokens:,} of them are the prefix of the last request, which a prefix cache holds")
+        print_notice(
+            f"about {preview.cached_tokens:,} of them are the prefix of the last request, which a prefix cache holds"
+        )
 
 
 def _dimmed(text: str) -> str:
@@ -190,13 +212,13 @@ def _dimmed(text: str) -> str:
 
 
 def _print_notes(notes: "list[Notice]", *, verbose: bool) -> None:
-    """Print the warnings of a turn; that an interrupted answer has no delta is not one of them."""
+    """Print the warnings of a turn, except that an interrupted answer has no delta."""
     interrupted = any(note.text == INTERRUPTED for note in notes)
     for note in notes:
         if interrupted and note.code == "turn" and note.text != INTERRUPTED:
             continue
         if note.level == "warning" or verbose:
-            tell(_warning(note.text), "yellow")
+            print_notice(_warning(note.text), "yellow")
 
 
 def _warning(text: str) -> str:
@@ -217,7 +239,9 @@ def bill_line(spent: "RunUsage") -> str:
         input=f"{usage.input_tokens:,}", cached=f"{usage.cache_read_tokens:,}", output=f"{usage.output_tokens:,}",
     )  # fmt: skip
     most, cost = spent.usage + spent.estimated, format_cost(spent.cost)
-    if spent.calls_without_usage and spent.estimated.input_tokens:  # a call that was cut is known from above
+    if (
+        spent.calls_without_usage and spent.estimated.input_tokens
+    ):  # only an upper bound of a call that was cut off is known
         tokens = _(
             "at most {input} in + {output} out tokens", input=f"{most.input_tokens:,}", output=f"{most.output_tokens:,}"
         )
@@ -248,8 +272,8 @@ def fix_lines(fixes: "Iterable[Fix]") -> list[str]:
     kinds = sorted(fixes, key=lambda fix: (fix.level, fix.code, fix.position))
     for (level, code), group in groupby(kinds, key=lambda fix: (fix.level, fix.code)):
         places = [f"{fix.position:,}" for fix in group]
-        more = f" and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
-        lines.append(f"repaired ({level}): {code} at character {', '.join(places[:MOST_PLACES])}{more}")
+        more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
+        lines.append(f"repaired ({level}): {code} at character {', '.join(places[:MAX_PLACES])}{more}")
     return lines
 
 
@@ -275,8 +299,8 @@ def enforcement_lines(enforcement: "Enforcement | None") -> list[str]:
     """Describe which clauses of a constraint were enforced while decoding, and which were checked: by JSON pointer and keyword."""
     if enforcement is None:
         return []
-    told = f"sent as {enforcement.method}" if enforcement.method else "not sent to the server"
-    lines = [f"enforced: {_listed(enforcement.enforced)} · {told}"]
+    method = f"sent as {enforcement.method}" if enforcement.method else "not sent to the server"
+    lines = [f"enforced: {_listed(enforcement.enforced)} · {method}"]
     if enforcement.promised:
         lines.append(f"promised by the server, not probed: {_listed(enforcement.promised)}")
     if enforcement.checked:
@@ -287,5 +311,5 @@ def enforcement_lines(enforcement: "Enforcement | None") -> list[str]:
 
 
 def _listed(clauses: Sequence[str]) -> str:
-    more = f" and {len(clauses) - MOST_CLAUSES} more" if len(clauses) > MOST_CLAUSES else ""
-    return (", ".join(clauses[:MOST_CLAUSES]) or "nothing") + more
+    more = f" and {len(clauses) - MAX_CLAUSES} more" if len(clauses) > MAX_CLAUSES else ""
+    return (", ".join(clauses[:MAX_CLAUSES]) or "nothing") + more

@@ -1,4 +1,4 @@
-"""Solve a question step by step, with tools for what can be calculated."""
+"""Solve a question step by step, with tools: solve."""
 
 import json
 import os
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from taiwa.cli.options import Flags, flags, index_option, print_default_model, read_text, turn_options
-from taiwa.cli.output import bill_line, emit, plain, pretty, print_preview, say_line, tell
+from taiwa.cli.options import CommonOptions, common_options, index_option, print_default_model, read_text, turn_options
+from taiwa.cli.output import bill_line, plain, pretty, print_json, print_line, print_notice, print_preview
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
@@ -36,11 +36,11 @@ TOOL_MODES = ("auto", "prefill", "stop", "native")
 ON_ERROR = click.Choice(("report", "let-model-answer", "stop"))
 NO_TOOLS = "none"
 PASSAGES, PASSAGE_CHARACTERS = 2, 400
-"""What fits into the part of a text that a tool result may have."""
-CALLED, GIVEN, BROKEN = "cyan", "green", "red"
+"""Passages of a search, and characters of each, that fit into a tool result."""
+CALL_COLOUR, RESULT_COLOUR, ERROR_COLOUR = "cyan", "green", "red"
 SHOWN_CHARS = 100
 LONGEST_MARK = 30
-"""Characters within which the text of a failed result begins, after what a tool-call format writes before it."""
+"""Characters within which the text of a failed result begins, behind the mark of its tool-call format."""
 ENDINGS: "Mapping[EndReason, str]" = {
     "calls": gettext_noop(
         "the limit of tool calls was reached before the end; the answer is unreliable (raise the limit with --max-tool-calls)"
@@ -108,8 +108,8 @@ ENDINGS: "Mapping[EndReason, str]" = {
 @click.option(
     "--trace-file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the trace as JSONL."
 )
-@flags("model", "json", "verbose", "dry_run", "max_cost", "no_store", "store")
-def solve(shared: Flags, question: str, trace: bool, trace_file: Path | None, **given: Any) -> None:  # noqa: ANN401
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "no_store", "store")
+def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | None, **values: Any) -> None:  # noqa: ANN401
     """Solve QUESTION (`-` for standard input) step by step; tools calculate what can be calculated.
 
     The rationale is printed while it is written, and the answer last, on a line of its own. The exit code is 1 if there is no
@@ -127,67 +127,67 @@ def solve(shared: Flags, question: str, trace: bool, trace_file: Path | None, **
     """
     text = read_text(question)
     with ExitStack() as stack:
-        chosen = shared.settings()
-        solving = _solving(chosen, given, stack)
-        if shared.dry_run:
+        settings = common.settings()
+        reason_run = _reason_run(settings, values, stack)
+        if common.dry_run:
             from taiwa.operations.solve import preview
 
-            print_preview(preview(chosen, solving, text), as_json=shared.as_json)
+            print_preview(preview(settings, reason_run, text), as_json=common.as_json)
             return
         file = stack.enter_context(_opened(trace_file)) if trace_file else None
-        _solve(shared, chosen, solving, text, Trace(file), print_trace=trace)
+        _solve(common, settings, reason_run, text, Trace(file), print_trace=trace)
 
 
-def _solving(chosen: "Settings", given: Mapping[str, Any], stack: ExitStack) -> "ReasonRun":
+def _reason_run(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) -> "ReasonRun":
     from taiwa.flows.solve.rationale import SolveLimits
     from taiwa.flows.solve.solve import SolveOptions
     from taiwa.flows.solve.tool_call_formats import tool_call_format
     from taiwa.operations.generate import load_output_type
     from taiwa.sessions.stored_solve import ReasonRun
 
-    form, mode = given["tool_format"], given["tool_mode"]
+    form, mode = values["tool_format"], values["tool_mode"]
     if form == "native" and mode not in ("auto", "native"):
         raise InputError(f"--tool-format native requires --tool-mode native, not {mode}")
-    calls, tokens = given["max_tool_calls"], given["max_tokens"]
+    calls, tokens = values["max_tool_calls"], values["max_tokens"]
     options = SolveOptions(
         tool_format=tool_call_format(form if form and form != "native" else "tagged"),
         tool_mode="native" if form == "native" else None if mode == "auto" else mode,
-        on_error=given["on_error"].replace("-", "_"),
-        on_unknown=given["on_unknown"].replace("-", "_"),
+        on_error=values["on_error"].replace("-", "_"),
+        on_unknown=values["on_unknown"].replace("-", "_"),
         bounds=SolveLimits(calls=calls) if tokens is None else SolveLimits(calls=calls, tokens=tokens),
-        output_type=None if given["target"] is None else load_output_type(given["target"]),
+        output_type=None if values["target"] is None else load_output_type(values["target"]),
     )
     text_only = mode == "auto" and form not in (None, "native")
-    tools, examples = _tools(chosen, given, stack), _examples(given["examples"])
-    return ReasonRun(tools, options, given["shots"], given["seed"], examples, text_only)
+    tools, examples = _tools(settings, values, stack), _examples(values["examples"])
+    return ReasonRun(tools, options, values["shots"], values["seed"], examples, text_only)
 
 
-def _tools(chosen: "Settings", given: Mapping[str, Any], stack: ExitStack) -> "tuple[Tool, ...]":
+def _tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) -> "tuple[Tool, ...]":
     """Return the named tools, or all that are installed; with those of MCP servers, and one that searches documents."""
     from importlib.util import find_spec
 
-    from taiwa.tools import builtin, find
+    from taiwa.tools import builtin_tools, find_tools
 
     tools: tuple[Tool, ...]
-    names = given["names"]
+    names = values["names"]
     if names is None:
-        tools = tuple(tool for name, tool in builtin().items() if name != "unit_conversion" or find_spec("pint"))
+        tools = tuple(tool for name, tool in builtin_tools().items() if name != "unit_conversion" or find_spec("pint"))
     elif names.strip() == NO_TOOLS:
         tools = ()
     else:
-        tools = find(name.strip() for name in names.split(",") if name.strip())
-    if given["servers"]:
-        from taiwa.tools.mcp import mcp_tools
+        tools = find_tools(name.strip() for name in names.split(",") if name.strip())
+    if values["servers"]:
+        from taiwa.tools.mcp_client import mcp_tools
 
-        tools = (*tools, *stack.enter_context(mcp_tools(*given["servers"])))
-    if given["indexes"]:
+        tools = (*tools, *stack.enter_context(mcp_tools(*values["servers"])))
+    if values["indexes"]:
         from taiwa.cli.index import reporter
         from taiwa.operations.documents import find_indexes, open_library
         from taiwa.retrieval import ScopedRetriever
         from taiwa.tools import search_tool
 
-        library = stack.enter_context(open_library(chosen))
-        indexes = find_indexes(library, given["indexes"], chosen, reporter())
+        library = stack.enter_context(open_library(settings))
+        indexes = find_indexes(library, values["indexes"], settings, reporter())
         tools = (*tools, search_tool(ScopedRetriever(indexes), PASSAGES, PASSAGE_CHARACTERS))
     return tools
 
@@ -196,19 +196,19 @@ def _examples(path: Path | None) -> "tuple[WorkedExample, ...] | None":
     """Read the user's worked examples; a result that the tool does not return is reported."""
     if path is None:
         return None
-    from taiwa.apps.examples import differing, read_shots, results
+    from taiwa.apps.examples import read_shots, results, wrong_results
     from taiwa.flows.solve.tool_call_formats import Tagged
-    from taiwa.tools import builtin
+    from taiwa.tools import builtin_tools
 
     examples = read_shots(path)
-    for worked, step, result in differing(examples, results(builtin().values(), Tagged())):
-        tell(
+    for worked, step, result in wrong_results(examples, results(builtin_tools().values(), Tagged())):
+        print_notice(
             _(
-                "{where}: {call} returns {given}, but the example says {said}",
+                "{where}: {call} returns {result}, but the example has {expected}",
                 where=f"{path}:{worked.id}",
                 call=f"{step.tool}: {step.input}",
-                said=step.result,
-                given=result,
+                expected=step.result,
+                result=result,
             ),
             "yellow",
         )
@@ -216,36 +216,42 @@ def _examples(path: Path | None) -> "tuple[WorkedExample, ...] | None":
 
 
 def _solve(
-    shared: Flags, chosen: "Settings", solving: "ReasonRun", text: str, trace: "Trace", *, print_trace: bool
+    common: CommonOptions,
+    settings: "Settings",
+    reason_run: "ReasonRun",
+    text: str,
+    trace: "Trace",
+    *,
+    print_trace: bool,
 ) -> None:
     from taiwa.cli.chat import InterruptHandler
-    from taiwa.operations.results import rationale_to_json
+    from taiwa.operations.result_json import rationale_to_json
     from taiwa.sessions.session import open_priced_model
     from taiwa.sessions.stored_solve import solve_and_store as run
 
-    priced_model, interrupts = open_priced_model(None, chosen), InterruptHandler()
-    if shared.verbose:
-        print_default_model(chosen, priced_model)
+    priced_model, interrupts = open_priced_model(None, settings), InterruptHandler()
+    if common.verbose:
+        print_default_model(settings, priced_model)
     notes: list[Notice] = []
-    turns = turn_options(shared, chosen, "keep")
-    events = run(shared.repository(chosen), priced_model, turns, solving, text, (interrupts.watch, trace.watch))
+    turns = turn_options(common, settings, "keep")
+    events = run(common.repository(settings), priced_model, turns, reason_run, text, (interrupts.watch, trace.watch))
     try:
-        with interrupts.listening(type(priced_model.model).stream):
-            done = _print_rationale(events, notes, silent=shared.as_json)
+        with interrupts.listening():
+            done = _print_rationale(events, notes, silent=common.as_json)
             trace.end(done.value, done.spent)
     finally:
         if print_trace:
             for line in trace.lines():
-                tell(line)
+                print_notice(line)
     found = done.value
-    _print_remarks(done, notes, verbose=shared.verbose)
-    if shared.as_json:
-        emit(rationale_to_json(found, done.spent))
+    _print_remarks(done, notes, verbose=common.verbose)
+    if common.as_json:
+        print_json(rationale_to_json(found, done.spent))
     elif found.answer:
-        say_line("")
+        print_line("")
         is_json = found.answered_by == "typed" and not isinstance(found.value, str)
-        say_line(pretty(found.value) if is_json else found.answer, "bold")
-    is_untyped = solving.options.output_type is not None and found.answered_by != "typed"
+        print_line(pretty(found.value) if is_json else found.answer, "bold")
+    is_untyped = reason_run.options.output_type is not None and found.answered_by != "typed"
     if interrupts.pressed or not found.complete or not found.answer or is_untyped:
         raise click.exceptions.Exit(INTERRUPTED if interrupts.pressed else FAILED)
 
@@ -289,8 +295,8 @@ def _coloured(event: "TextDelta | Notice") -> str:
     if isinstance(event, TextDelta) or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return text
     if event.code != "result":
-        return click.style(text, fg=CALLED)
-    return click.style(text, fg=BROKEN if "error:" in text[:LONGEST_MARK] else GIVEN)
+        return click.style(text, fg=CALL_COLOUR)
+    return click.style(text, fg=ERROR_COLOUR if "error:" in text[:LONGEST_MARK] else RESULT_COLOUR)
 
 
 def _print_remarks(done: "RunResult[Rationale]", notes: "Iterable[Notice]", *, verbose: bool) -> None:
@@ -298,16 +304,16 @@ def _print_remarks(done: "RunResult[Rationale]", notes: "Iterable[Notice]", *, v
     found = done.value
     for note in notes:
         if note.level == "warning" or (verbose and note.code != "way"):
-            tell(note.text, "yellow" if note.level == "warning" else "dim")
+            print_notice(note.text, "yellow" if note.level == "warning" else "dim")
     if not found.complete:
-        tell(_(ENDINGS[found.ending]), "yellow")
+        print_notice(_(ENDINGS[found.ending]), "yellow")
     elif not found.answer:
-        tell(_("no answer was found in the text"), "yellow")
+        print_notice(_("no answer was found in the text"), "yellow")
     if verbose:
         for line in call_lines(found.calls):
-            tell(line)
+            print_notice(line)
         source = _("answer: {by}", by=found.answered_by)
-        tell(f"{found.way} · {source} · {bill_line(done.spent)}")
+        print_notice(f"{found.way} · {source} · {bill_line(done.spent)}")
 
 
 def call_lines(calls: "Iterable[ExecutedCall]") -> list[str]:
@@ -350,14 +356,18 @@ class Trace:
             if isinstance(answer, Response):
                 self.add({"event": "model", **_response_to_json(answer), **timed})
             elif isinstance(effect, CallTool):
-                given = answer.text if isinstance(answer, ToolResult) else ""
-                called: dict[str, Json] = {"tool": effect.name, "arguments": dict(effect.arguments), "text": given}
+                result_text = answer.text if isinstance(answer, ToolResult) else ""
+                called: dict[str, Json] = {
+                    "tool": effect.name,
+                    "arguments": dict(effect.arguments),
+                    "text": result_text,
+                }
                 detail: Json = (getattr(error, "trace", "") or None) if error is not None else None
                 self.add({"event": "tool", **called, **timed, "detail": detail})
 
     def end(self, found: "Rationale", spent: "RunUsage") -> None:
         """Record the end of the run."""
-        from taiwa.operations.results import reported_usage_to_json
+        from taiwa.operations.result_json import reported_usage_to_json
 
         self.add(
             {
@@ -408,8 +418,8 @@ def _line(row: dict[str, Json]) -> str:
             tokens = f"{row['input_tokens']:,} in ({row['cached_tokens']:,} cached) + {row['output_tokens']:,} out"
         about = f"{_seconds(row)} · {tokens} · {row['finish']}{stop}"
     elif event == "tool":
-        given = " ".join(str(part) for part in row["arguments"].values()) if isinstance(row["arguments"], dict) else ""
-        about = f"{_seconds(row)} · {row['tool']}: {_short(given)} → {_short(str(row['error'] or row['text']))}"
+        arguments = " ".join(map(str, row["arguments"].values())) if isinstance(row["arguments"], dict) else ""
+        about = f"{_seconds(row)} · {row['tool']}: {_short(arguments)} → {_short(str(row['error'] or row['text']))}"
     elif event == "end":
         about = f"{row['ending']} · {row['tool_mode']} · {row['answer'] or '-'} ({row['answered_by']})"
     else:

@@ -1,4 +1,4 @@
-"""The bill, and maintenance of the store: cost, fsck, gc, delete."""
+"""Costs, and maintenance of the store: cost, fsck, gc, delete."""
 
 import sys
 from contextlib import suppress
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import Flags, flags
-from taiwa.cli.output import emit, say_line, table, tell
+from taiwa.cli.options import CommonOptions, common_options
+from taiwa.cli.output import print_json, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json
@@ -23,30 +23,30 @@ AXES = ("app", "model", "day", "session")
 
 
 @click.command()
-@flags("json", "store")
-def fsck(shared: Flags) -> None:
-    """Check every hash, parent, name and text of the store; the exit code is 2 if there are faults. Nothing is changed.
+@common_options("as_json", "store")
+def fsck(common: CommonOptions) -> None:
+    """Check every hash, parent, name and text of the store; the exit code is 2 if there are problems. Nothing is changed.
 
     \b
     taiwa fsck
     """
-    repository = shared.repository()
-    faults = repository.fsck()
-    if shared.as_json:
-        rows: list[Json] = [{"where": fault.where, "what": fault.what} for fault in faults]
-        emit({"nodes": repository.store.nodes.count(), "faults": rows})
-    elif faults:
-        table(("where", "what"), [(fault.where, fault.what) for fault in faults])
+    repository = common.repository()
+    problems = repository.fsck()
+    if common.as_json:
+        rows: list[Json] = [{"where": problem.where, "what": problem.what} for problem in problems]
+        print_json({"nodes": repository.store.nodes.count(), "problems": rows})
+    elif problems:
+        table(("where", "what"), [(problem.where, problem.what) for problem in problems])
     else:
-        say_line(
+        print_line(
             ngettext("{n} node: every hash is right", "{n} nodes: every hash is right", repository.store.nodes.count())
         )
-    if faults:
+    if problems:
         raise CorruptError(
             ngettext(
-                "the store has {n} fault; undamaged conversations can be saved with taiwa export",
-                "the store has {n} faults; undamaged conversations can be saved with taiwa export",
-                len(faults),
+                "the store has {n} problem; undamaged conversations can be saved with taiwa export",
+                "the store has {n} problems; undamaged conversations can be saved with taiwa export",
+                len(problems),
             )
         )
 
@@ -62,41 +62,41 @@ def fsck(shared: Flags) -> None:
 @click.option(
     "--snapshots", is_flag=True, help="Delete the snapshots of states too; they are created again when needed."
 )
-@flags("json", "dry_run", "store")
-def gc(shared: Flags, keep: int, snapshots: bool) -> None:
+@common_options("as_json", "dry_run", "store")
+def gc(common: CommonOptions, keep: int, snapshots: bool) -> None:
     """Delete nodes that neither a conversation nor one of the newest moves reaches.
 
     \b
     taiwa gc --dry-run
     """
-    store = shared.repository().store
-    swept = store.gc(keep, dry_run=shared.dry_run)
-    dropped = store.snapshots.clear() if snapshots and not shared.dry_run else 0
-    if shared.as_json:
-        emit(
+    store = common.repository().store
+    deleted = store.gc(keep, dry_run=common.dry_run)
+    dropped = store.snapshots.clear() if snapshots and not common.dry_run else 0
+    if common.as_json:
+        print_json(
             {
-                "nodes": swept.nodes,
-                "apps": swept.apps,
-                "moves": swept.moves,
+                "nodes": deleted.nodes,
+                "apps": deleted.apps,
+                "moves": deleted.moves,
                 "snapshots": dropped,
-                "dry_run": shared.dry_run,
+                "dry_run": common.dry_run,
             }
         )
     else:
-        swept_parts = (
-            ngettext("{n} node", "{n} nodes", swept.nodes), ngettext("{n} app", "{n} apps", swept.apps),
-            ngettext("{n} move", "{n} moves", swept.moves), ngettext("{n} snapshot", "{n} snapshots", dropped),
+        parts = (
+            ngettext("{n} node", "{n} nodes", deleted.nodes), ngettext("{n} app", "{n} apps", deleted.apps),
+            ngettext("{n} move", "{n} moves", deleted.moves), ngettext("{n} snapshot", "{n} snapshots", dropped),
         )  # fmt: skip
-        what = ", ".join(swept_parts)
-        say_line(_("would delete {what}", what=what) if shared.dry_run else _("deleted {what}", what=what))
+        what = ", ".join(parts)
+        print_line(_("would delete {what}", what=what) if common.dry_run else _("deleted {what}", what=what))
 
 
 @click.command()
 @click.argument("name", required=False, default="")
 @click.option("--batches", is_flag=True, help="Delete the stored rows of batches (map) instead.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@flags("json", "store")
-def delete(shared: Flags, name: str, batches: bool, yes: bool) -> None:
+@common_options("as_json", "store")
+def delete(common: CommonOptions, name: str, batches: bool, yes: bool) -> None:
     """Delete the conversation NAME permanently: turns, calls, bill and texts. There is no undo.
 
     \b
@@ -107,54 +107,54 @@ def delete(shared: Flags, name: str, batches: bool, yes: bool) -> None:
 
     if bool(name) == batches:
         raise InputError("delete takes the name of a conversation, or --batches")
-    repository = shared.repository()
+    repository = common.repository()
     if batches:
-        _delete_rows(repository, shared, yes=yes)
+        _delete_rows(repository, common, yes=yes)
         return
     path = repository.store.nodes.path(repository.store.refs.tip(name)) if repository.store.refs.has(name) else ()
-    said = [node.user or "" for _, node in path if node.kind == "turn"]
-    _confirm(ngettext("{name} ({n} turn)", "{name} ({n} turns)", len(said), name=name), yes=yes)
-    gone = repository.store.delete_session(name)
-    scrub(repository.store.path, said)
-    if shared.as_json:
-        emit(
+    texts = [node.user or "" for _, node in path if node.kind == "turn"]
+    _confirm(ngettext("{name} ({n} turn)", "{name} ({n} turns)", len(texts), name=name), yes=yes)
+    deleted = repository.store.delete_session(name)
+    scrub(repository.store.path, texts)
+    if common.as_json:
+        print_json(
             {
                 "session": name,
-                "nodes": gone.nodes,
-                "runs": gone.runs,
-                "shared": gone.shared,
-                "log_emptied": gone.log_emptied,
+                "nodes": deleted.nodes,
+                "runs": deleted.runs,
+                "shared": deleted.shared,
+                "log_emptied": deleted.log_emptied,
             }
         )
         return
-    what = ngettext("{n} node", "{n} nodes", gone.nodes) + ", " + ngettext("{n} run", "{n} runs", gone.runs)
-    say_line(_("deleted {name}: {what}", name=name, what=what))
-    if gone.shared:
-        say_line(
+    what = ngettext("{n} node", "{n} nodes", deleted.nodes) + ", " + ngettext("{n} run", "{n} runs", deleted.runs)
+    print_line(_("deleted {name}: {what}", name=name, what=what))
+    if deleted.shared:
+        print_line(
             ngettext(
                 "{n} node stays: other conversations use it",
                 "{n} nodes stay: other conversations use them",
-                gone.shared,
+                deleted.shared,
             )
         )
-    if not gone.log_emptied:
-        say_line(
-            "another program uses the store: until it ends, its log may still hold what was deleted"
+    if not deleted.log_emptied:
+        print_line(
+            "another program uses the store; until it ends, the log of the store may still hold what was deleted"
             if repository.store.path
-            else "the server's log and its backups hold what was deleted until its keeper lets go of them"
+            else "the log and the backups of the server hold what was deleted until its administrator removes them"
         )
 
 
-def _delete_rows(repository: "Repository", shared: Flags, *, yes: bool) -> None:
+def _delete_rows(repository: "Repository", common: CommonOptions, *, yes: bool) -> None:
     _confirm("the rows of all batches", yes=yes)
     rows, runs = repository.store.batches.clear(), 0
-    with suppress(InputError):  # no row was ever sent on its own
+    with suppress(InputError):  # no row was run on its own
         runs = repository.store.delete_session("").runs
-    if shared.as_json:
-        emit({"rows": rows, "runs": runs})
+    if common.as_json:
+        print_json({"rows": rows, "runs": runs})
     else:
         what = ngettext("{n} row", "{n} rows", rows) + ", " + ngettext("{n} run", "{n} runs", runs)
-        say_line(_("deleted {what}", what=what))
+        print_line(_("deleted {what}", what=what))
 
 
 def _confirm(what: str, *, yes: bool) -> None:
@@ -167,8 +167,8 @@ def _confirm(what: str, *, yes: bool) -> None:
 
 @click.command()
 @click.option("--by", type=click.Choice(AXES), default="model", show_default=True, help="Add up by this.")
-@flags("json", "store")
-def cost(shared: Flags, by: "Axis") -> None:
+@common_options("as_json", "store")
+def cost(common: CommonOptions, by: "Axis") -> None:
     """Add up what was spent, failed turns included. Unknown costs are shown as unknown, never as zero.
 
     \b
@@ -176,14 +176,14 @@ def cost(shared: Flags, by: "Axis") -> None:
     taiwa cost --by day --json
     """
     from taiwa.models.pricing import format_cost
-    from taiwa.operations.results import CostResult, to_json
+    from taiwa.operations.results import CostResult
 
-    lines = shared.repository().store.costs(by)
-    if shared.as_json:
-        emit(to_json(CostResult(by, tuple(lines))))
+    lines = common.repository().store.costs(by)
+    if common.as_json:
+        print_result(CostResult(by, tuple(lines)))
         return
     if not lines:
-        tell("nothing was spent yet")
+        print_notice("nothing was spent yet")
         return
     rows = [
         (
@@ -195,7 +195,7 @@ def cost(shared: Flags, by: "Axis") -> None:
     table((by, "requests", "failed", "input", "cached", "output", "cost"), rows, frozenset(range(1, 7)))
     calls_without_usage = sum(line.calls_without_usage for line in lines)
     if calls_without_usage:
-        tell(
+        print_notice(
             ngettext(
                 "{n} call reported no usage; its tokens and cost are unknown",
                 "{n} calls reported no usage; their tokens and cost are unknown",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from taiwa.cli.options import Flags, flags, read_text
-from taiwa.cli.output import emit, say_line, table
+from taiwa.cli.options import CommonOptions, common_options, read_text
+from taiwa.cli.output import print_json, print_line, table
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.records import Json
 
@@ -47,15 +47,15 @@ def tools() -> None:
 
 @tools.command("list")
 @server_option
-@flags("json")
-def list_(shared: Flags, servers: tuple[str, ...]) -> None:
+@common_options("as_json")
+def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
     """List the tools."""
-    from taiwa.tools import builtin
+    from taiwa.tools import builtin_tools, find_tools
 
     with _mcp_tools(servers) as foreign:
-        specs = [tool.spec for tool in (*builtin().values(), *foreign)]
-    if shared.as_json:
-        emit([{"tool": spec.name, "about": _first(spec.description)} for spec in specs])
+        specs = [tool.spec for tool in (*builtin_tools().values(), *foreign)]
+    if common.as_json:
+        print_json([{"tool": spec.name, "about": _first(spec.description)} for spec in specs])
     else:
         table(("tool", "about"), [(spec.name, _first(spec.description)) for spec in specs])
 
@@ -63,18 +63,18 @@ def list_(shared: Flags, servers: tuple[str, ...]) -> None:
 @tools.command("show")
 @click.argument("name")
 @server_option
-@flags("json")
-def show_(shared: Flags, name: str, servers: tuple[str, ...]) -> None:
+@common_options("as_json")
+def show_(common: CommonOptions, name: str, servers: tuple[str, ...]) -> None:
     """Show the tool NAME as models see it: its description and its parameters."""
     with _mcp_tools(servers) as foreign:
         spec = _found(name, foreign).spec
-    if shared.as_json:
-        emit({"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)})
+    if common.as_json:
+        print_json({"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)})
         return
-    say_line(spec.name, "bold")
+    print_line(spec.name, "bold")
     for line in spec.description.splitlines():
-        say_line(line)
-    say_line("")
+        print_line(line)
+    print_line("")
     properties = cast("Mapping[str, Mapping[str, Json]]", spec.parameters["properties"])
     needed = cast("list[str]", spec.parameters.get("required", []))
     rows = [(each, _kind(part), "required" if each in needed else _default(part)) for each, part in properties.items()]
@@ -86,8 +86,8 @@ def show_(shared: Flags, name: str, servers: tuple[str, ...]) -> None:
 @click.argument("name")
 @click.argument("input", metavar="INPUT")
 @server_option
-@flags("json")
-def call_(shared: Flags, name: str, input: str, servers: tuple[str, ...]) -> None:  # noqa: A002  (what click shows in the help)
+@common_options("as_json")
+def call_(common: CommonOptions, name: str, input: str, servers: tuple[str, ...]) -> None:  # noqa: A002  (what click shows in the help)
     """Call the tool NAME with INPUT.
 
     INPUT is the text that the tool needs, a JSON object of all its parameters, or - for standard input.
@@ -98,15 +98,15 @@ def call_(shared: Flags, name: str, input: str, servers: tuple[str, ...]) -> Non
         with _mcp_tools(servers) as foreign, ToolErrorBoundary(name):
             result = _called(_found(name, foreign), read_text(input))
     except ToolError as error:
-        if shared.as_json:
-            emit({"tool": name, "error": error.code, "message": error.message, "hint": error.hint})
+        if common.as_json:
+            print_json({"tool": name, "error": error.code, "message": error.message, "hint": error.hint})
         # Unlike a model, the user may see what went wrong inside a tool.
         more = error.hint or next(iter(error.trace.strip().splitlines()[-1:]), "")
         raise InputError(f"{name}: {error.message}" + (f" ({more})" if more else "")) from error
-    if shared.as_json:
-        emit({"tool": name, "text": result.text, "value": result.value})
+    if common.as_json:
+        print_json({"tool": name, "text": result.text, "value": result.value})
     else:
-        say_line(result.text)
+        print_line(result.text)
 
 
 def _called(tool: "Tool", text: str) -> "ToolResult":
@@ -121,16 +121,16 @@ def _mcp_tools(servers: tuple[str, ...]) -> "Generator[tuple[Tool, ...]]":
     if not servers:
         yield ()
         return
-    from taiwa.tools.mcp import mcp_tools
+    from taiwa.tools.mcp_client import mcp_tools
 
     with mcp_tools(*servers) as foreign:
         yield foreign
 
 
 def _found(name: str, foreign: "tuple[Tool, ...]") -> "Tool":
-    from taiwa.tools import find
+    from taiwa.tools import find_tools
 
-    return next((tool for tool in foreign if tool.spec.name == name), None) or find([name])[0]
+    return next((tool for tool in foreign if tool.spec.name == name), None) or find_tools([name])[0]
 
 
 def _first(text: str) -> str:
@@ -165,10 +165,10 @@ def mcp(names: str | None, own: tuple[str, ...]) -> None:
     In the settings of a program that starts MCP servers:
     {"mcpServers": {"taiwa": {"command": "taiwa", "args": ["mcp"]}}}
     """
-    from taiwa.tools import builtin, find
-    from taiwa.tools.mcp import serve_mcp
+    from taiwa.tools import builtin_tools, find_tools
+    from taiwa.tools.mcp_server import serve_mcp
 
     if sys.stdin.isatty():
         click.echo("waiting for an MCP client on standard input; Ctrl-D quits", err=True)
-    chosen = list(builtin()) if names is None else [name.strip() for name in names.split(",") if name.strip()]
-    serve_mcp(find([*chosen, *own]))
+    settings = list(builtin_tools()) if names is None else [name.strip() for name in names.split(",") if name.strip()]
+    serve_mcp(find_tools([*settings, *own]))

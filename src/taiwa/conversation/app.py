@@ -172,7 +172,7 @@ def fit_params(param: Param, data: Json) -> Json:
     """
     kind = OutputType.fields("Param", {param.name: parse_notation(param.type)})
     try:
-        return kind.check({param.name: data})[param.name]
+        return kind.validate({param.name: data})[param.name]
     except OutputValidationError as error:
         reason = error.diagnostics[0].partition(": ")[2] if error.diagnostics else error.message
         shown = canonical(data).decode()[:60]

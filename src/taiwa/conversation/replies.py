@@ -281,7 +281,7 @@ def parse_delta(app: App, text: str) -> ParsedReply:
     """Parse a state delta without an answer, as after a repair."""
     output_type = app.environment_type if app.reply == "environment" else app.delta_type
     try:
-        return _storable("", output_type.read(text).value)
+        return _storable("", output_type.parse(text).value)
     except OutputValidationError as error:
         return ParsedReply("", None, error.diagnostics or (error.message,))
 
@@ -335,12 +335,12 @@ def _reply_type() -> OutputType[dict[str, Json]]:
 
 def _parse_json(app: App, text: str) -> ParsedReply:
     try:
-        reply = _reply_type().read(text).value
+        reply = _reply_type().parse(text).value
     except OutputValidationError as error:
         return ParsedReply(_partial_answer("answer", text), None, error.diagnostics or (error.message,))
     answer = str(reply["answer"])
     try:
-        return _storable(answer, app.delta_type.check(reply.get("delta") or {}))
+        return _storable(answer, app.delta_type.validate(reply.get("delta") or {}))
     except OutputValidationError as error:
         problems = tuple(f"$.delta{line.removeprefix('$')}" for line in error.diagnostics)
         return ParsedReply(whole_characters(answer), None, problems)

@@ -147,7 +147,7 @@ def check_field(field: StateField) -> None:
         raise ConfigError(f"the reducer {field.reduce!r} requires {WORD_COUNTS}, and the type is {field.type!r}")
     if field.init is not None:
         try:
-            value_output_type(field).check({field.name: field.init})
+            value_output_type(field).validate({field.name: field.init})
         except OutputValidationError as error:
             raise ConfigError(f"init does not fit the type: {'; '.join(error.diagnostics)}") from None
 
@@ -236,7 +236,7 @@ def apply_edit(fields: Fields, state: State, changes: Mapping[str, Json]) -> Sta
         if known[name].computed:
             raise InputError(f"the field {name!r} is computed ({known[name].computed}) and cannot be set")
         try:
-            value_output_type(known[name]).check({name: data})
+            value_output_type(known[name]).validate({name: data})
         except OutputValidationError as error:
             raise InputError(f"the value does not fit: {'; '.join(error.diagnostics)}") from None
     return state | dict(changes)
@@ -251,7 +251,7 @@ def _fits(field: StateField, state: State) -> bool:
     if field.name not in state:
         return False
     try:
-        value_output_type(field).check({field.name: state[field.name]})
+        value_output_type(field).validate({field.name: state[field.name]})
     except OutputValidationError:
         return False
     return True

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn, cast
 
-from taiwa.apps.problems import bounded
+from taiwa.apps.problems import read_bounded
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, value
 
@@ -168,7 +168,7 @@ def read_rows(path: Path) -> tuple[bytes, list[tuple[int, Mapping[str, Json]]]]:
     Raises:
         InputError: the file cannot be read; the message names the line.
     """
-    raw, text = bounded(path, MAX_FILE_BYTES, f"is larger than {MAX_FILE_BYTES >> 20} MB; split it")
+    raw, text = read_bounded(path, MAX_FILE_BYTES, f"is larger than {MAX_FILE_BYTES >> 20} MB; split it")
     return raw, list(_objects(path, text))
 
 

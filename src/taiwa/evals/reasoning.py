@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, TypeAlias
 
-from taiwa.apps.examples import built_in, results, usable
+from taiwa.apps.examples import built_in_examples, results, usable
 from taiwa.evals.data import Item
 from taiwa.evals.grid import Setting
 from taiwa.evals.report import is_exact, is_near
@@ -40,7 +40,7 @@ from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.sessions.durable_turn import AnyModel, PricedModel
 from taiwa.settings import Settings
-from taiwa.tools import FunctionTool, builtin, find, molar_mass
+from taiwa.tools import FunctionTool, builtin_tools, find_tools, molar_mass
 from taiwa.tools.chemical_formulas import Weights
 
 __all__ = ["STEP_BY_STEP", "THEREFORE", "ReasoningOptions", "ReasoningTask", "count_rationale", "zero_shot"]
@@ -77,10 +77,10 @@ class ReasoningOptions:
 
     def pool(self) -> tuple[WorkedExample, ...]:
         """Return the worked examples whose calls all succeed."""
-        return usable(built_in() if self.examples is None else self.examples, self._results())
+        return usable(built_in_examples() if self.examples is None else self.examples, self._results())
 
     def _results(self) -> ResultOf:
-        return results((*builtin().values(), *self.offered()), self.codec())
+        return results((*builtin_tools().values(), *self.offered()), self.codec())
 
     def ordered(self, order: int) -> tuple[WorkedExample, ...]:
         """Return all examples in one order: those with tools of this evaluation first, then those whose results are stated in words.
@@ -116,7 +116,7 @@ class ReasoningOptions:
 @cache
 def _tools_with_weights(names: tuple[str, ...], weights: Weights) -> tuple[Tool, ...]:
     preset = molar_mass.preset(weights=weights)
-    return tuple(preset if tool is molar_mass else tool for tool in find(names))
+    return tuple(preset if tool is molar_mass else tool for tool in find_tools(names))
 
 
 @dataclass

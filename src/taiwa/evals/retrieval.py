@@ -359,9 +359,9 @@ class Corpora:
             if self._library is None:
                 folder = TemporaryDirectory(prefix="taiwa-eval-")
                 self._library = folder, Library.open(Path(folder.name) / "library.db")
-            index = self._library[1].make_empty(name.replace("/", "-"), language=self.language)
+            index = self._library[1].create_empty(name.replace("/", "-"), language=self.language)
             index.backend.commit(Batch(tuple(map(_document, self.sets[name]))))
-            index.backend.settle()
+            index.backend.update_derived()
             self._open[name] = index, {passage.id: passage for passage in self.sets[name]}
         index, known = self._open[name]
         return Finder(index, known, frozenset(without), tuple(history))
@@ -400,9 +400,9 @@ class CorpusTask(ModelTask):
         priced_model = self.priced_model
         if priced_model is None:
             return await AsyncRuntime(retriever=finder, limits=limits).run_result(program)
-        return await AsyncRuntime(priced_model.model, retriever=finder, limits=limits, price=priced_model.price).run_result(
-            program
-        )
+        return await AsyncRuntime(
+            priced_model.model, retriever=finder, limits=limits, price=priced_model.price
+        ).run_result(program)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.records import Json, value
 from taiwa.tools.chemical_formulas import elements
-from taiwa.tools.registry import builtin
+from taiwa.tools.registry import builtin_tools
 from taiwa.tools.stoichiometry import equation
 
 __all__ = [
@@ -165,7 +165,7 @@ def _calculation(name: str, expression: str, result: str) -> ToolAnswer:
 
 def _call_tool(name: str, text: str) -> ToolResult:
     """Call a tool with input as a model writes it."""
-    tool = builtin()[name]
+    tool = builtin_tools()[name]
     return tool.call(tool_call_format("tagged").arguments(tool.spec, text))
 
 

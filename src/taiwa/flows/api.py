@@ -119,32 +119,32 @@ class Api:
         whole, link = self.signatures.form, _Links(self.signatures)
         calls = [_call(each, link) for each in self.functions.values()]
         calls.append(_closed({FUNCTION: LiteralNode((UNKNOWN,)), GIVEN: _tuple([StringNode()])}))
-        steps = ArrayNode(UnionNode(tuple(calls), FUNCTION), most=MOST_STEPS)
-        reference = _closed({REFERENCE: NumberNode(integer=True, low=0)})
+        steps = ArrayNode(UnionNode(tuple(calls), FUNCTION), max_items=MOST_STEPS)
+        reference = _closed({REFERENCE: NumberNode(integer=True, minimum=0)})
         types = {name: link.inside(node) for name, node in whole.named.items()}
         return TypeIR(_closed({STEPS: steps}), self.name, {**types, REFERRED: reference})
 
-    def check(self, data: Json) -> Plan:
+    def validate(self, data: Json) -> Plan:
         """Check a program that is given as data.
 
         Raises:
             ShapeError: something in it is not as the API says; its diagnostics say what and where.
         """
-        return check_plan(self.signatures, self._steps.check(data))
+        return check_plan(self.signatures, self._steps.validate(data))
 
-    def read(self, text: str, rules: ParseOptions) -> ParseResult[Plan]:
+    def parse(self, text: str, options: ParseOptions) -> ParseResult[Plan]:
         """Read a program and check it.
 
         Raises:
             ShapeError: there is none, or something in it is not as the API says.
         """
-        found = self._steps.read(text, rules)
+        found = self._steps.parse(text, options)
         try:
             plan = check_plan(self.signatures, found.value)
         except OutputValidationError as error:
             error.text = text
             raise
-        return ParseResult(plan, found.fixes, found.complete, found.guessed)
+        return ParseResult(plan, found.fixes, found.complete, found.guessed, found.stage)
 
     def bind(self, implementation: object) -> tuple[Tool, ...]:
         """Make tools of an object that has the functions: `Runtime(model, tools=Api(Shop).bind(MyShop()))`.
@@ -203,7 +203,7 @@ class _Bound:
         if wrong:
             raise ToolError(f"the arguments must be those of {self.function.head}", code="bad_arguments")
         try:
-            return {key: given[key].shape.check(part) for key, part in arguments.items()}
+            return {key: given[key].shape.validate(part) for key, part in arguments.items()}
         except OutputValidationError as error:
             raise ToolError("; ".join(error.diagnostics) or error.message, code="bad_arguments") from None
 
@@ -260,7 +260,7 @@ def _call(function: Function, links: _Links) -> ObjectNode:
 
 
 def _tuple(items: list[Node]) -> ArrayNode:
-    return ArrayNode(NeverNode(), tuple(items), fewest=len(items))
+    return ArrayNode(NeverNode(), tuple(items), min_items=len(items))
 
 
 def _closed(nodes: Mapping[str, Node]) -> ObjectNode:
@@ -378,7 +378,7 @@ def _step(api: Api, at: int, steps: tuple[CallOutcome, ...], *, dry: bool) -> Pr
         result = yield from perform(CallTool(function.name, arguments))
         if result.error:
             raise ToolError(result.text, code=result.error)
-        function.returns.check(result.value)
+        function.returns.validate(result.value)
     except (ToolError, OutputValidationError, LimitError) as error:
         return replace(step, status="failed", error=error.message)
     return replace(step, status="done", result=result.value)
@@ -388,7 +388,7 @@ def _check(function: Function, arguments: dict[str, Json]) -> None:
     """See once more that arguments have their types: results came from outside."""
     for parameter in function.parameters:
         if parameter.name in arguments:
-            parameter.shape.check(arguments[parameter.name])
+            parameter.shape.validate(arguments[parameter.name])
 
 
 def _filled(data: Json, steps: tuple[CallOutcome, ...]) -> Json:

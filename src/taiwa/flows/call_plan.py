@@ -251,7 +251,7 @@ def signatures(source: type | ModuleType, undeclared: Access) -> Signatures:
     if not found:
         raise InputError(f"{name} has no public function, so no program can call anything")
     types = tuple(part for each in found for part in each.all_types)
-    form = OutputType(cast("Any", tuple)[types]).bare  # one form for all, in which a name means one type
+    form = OutputType(cast("Any", tuple)[types]).bare_ir  # one form for all, in which a name means one type
     assert isinstance(form.root, ArrayNode), "a tuple is a list"
     nodes = iter(form.root.prefix)
     functions = {each.name: each.finish(nodes, undeclared) for each in found}
@@ -455,7 +455,7 @@ class _Check:
             self.fits(whole, parameter.node, path)
             return whole
         try:
-            parameter.shape.check(data)
+            parameter.shape.validate(data)
         except OutputValidationError as error:
             self.faults += [f"{path}{line.removeprefix('$')}" for line in error.diagnostics]
         return data
@@ -529,13 +529,13 @@ class _Check:
                 self.fault(f"{path}{_step(key)}", inner, "no key here")
             elif node.get(key) is None and node.extra is not None:
                 self.fits(inner, node.extra, f"{path}{_step(key)}")
-        if len(data) < node.fewest or (node.most is not None and len(data) > node.most):
+        if len(data) < node.min_properties or (node.max_properties is not None and len(data) > node.max_properties):
             self.fault(path, cast("Json", data), f"must be {describe(node)}")
 
     def array_fits(self, data: list[Json], node: ArrayNode, path: str) -> None:
         fixed = isinstance(node.items, NeverNode)
-        least = max(node.fewest, len(node.prefix) if fixed else 0)
-        most = len(node.prefix) if fixed else node.most
+        least = max(node.min_items, len(node.prefix) if fixed else 0)
+        most = len(node.prefix) if fixed else node.max_items
         if len(data) < least or (most is not None and len(data) > most):
             self.fault(path, cast("Json", data), f"must be {describe(node)}")
         for at, item in enumerate(data):

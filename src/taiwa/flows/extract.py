@@ -1,4 +1,4 @@
-"""A typed answer: `[Complete constraint=shape] → shape.read → value | diagnostics → [Complete] …`.
+"""A typed answer: `[Complete constraint=shape] → output_type.parse → value | diagnostics → [Complete] …`.
 
 The answer is read and checked in every mode, even where the server promised its form. A text that ends before its value
 does is no success, whatever it looks like.
@@ -197,7 +197,7 @@ class _Course(Generic[T]):
         found: ParseResult[T] | None = None
         try:
             if not ending:
-                found = self.asking.wanted.read(text, GUESSING if self.repair.guess else STRICTLY)
+                found = self.asking.wanted.parse(text, GUESSING if self.repair.guess else STRICTLY)
             self.faults = (ending,) if ending else ()
         except OutputValidationError as error:
             self.faults = error.diagnostics or (error.message,)

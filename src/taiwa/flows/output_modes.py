@@ -73,7 +73,7 @@ class OutputSpec(Protocol[T]):
         """Give its JSON Schema."""
         ...
 
-    def read(self, text: str, rules: ParseOptions) -> ParseResult[T]:
+    def parse(self, text: str, options: ParseOptions) -> ParseResult[T]:
         """Read the text of an answer.
 
         Raises:

@@ -256,7 +256,7 @@ def _faulty(whose: str, faults: tuple[str, ...], wish: str) -> str:
 def loosely(text: str) -> Json:
     """Read the JSON of a text, whatever its type; None where there is none without a guess."""
     try:
-        return cast("Json", _any().read(text, STRICTLY).value)
+        return cast("Json", _any().parse(text, STRICTLY).value)
     except OutputValidationError:
         return None
 

@@ -110,31 +110,33 @@ class Routes:
         """Give their JSON Schema."""
         return to_json_schema(self._form({}), DIALECTS["plain"]).schema
 
-    def read(self, text: str, rules: ParseOptions) -> ParseResult[RouteMode]:
+    def parse(self, text: str, options: ParseOptions) -> ParseResult[RouteMode]:
         """Read which target was meant, and its value.
 
         Raises:
             ShapeError: there is no value of a target.
         """
-        head = self._head.read(text, rules)
+        head = self._head.parse(text, options)
         to, given = head.value[TO], head.value
         if to == NONE:
             question = given.get(QUESTION)
             if not isinstance(question, str) or not question.strip():
                 raise _fault(f"$.{QUESTION}: missing (string, {QUESTION_ABOUT})", text)
-            return ParseResult(NeedsClarification(question), head.fixes, head.complete, head.guessed)
+            return ParseResult(NeedsClarification(question), head.fixes, head.complete, head.guessed, head.stage)
         target = self.targets.get(str(to))
         if target is None:
             raise _fault(f"$.{TO} = {truncate(literal(to), 60)}: must be {describe(self._names)}", text)
         if CONTENT not in given:
             raise _fault(f"$.{CONTENT}: missing ({target.name})", text)
         try:
-            inner: ParseResult[Any] = target.read(json.dumps(given[CONTENT], ensure_ascii=False), rules)
+            inner: ParseResult[Any] = target.parse(json.dumps(given[CONTENT], ensure_ascii=False), options)
         except OutputValidationError as error:
             lines = tuple(f"$.{CONTENT}{line.removeprefix('$')}" for line in error.diagnostics)
             raise OutputValidationError(error.message, text=text, diagnostics=lines) from None
         fixes = head.fixes + tuple(replace(fix, position=0) for fix in inner.fixes)
-        return ParseResult(Routed(str(to), inner.value), fixes, head.complete, head.guessed or inner.guessed)
+        return ParseResult(
+            Routed(str(to), inner.value), fixes, head.complete, head.guessed or inner.guessed, head.stage
+        )
 
     def _form(self, instead: Mapping[str, Node]) -> TypeIR:
         """The union of all targets; `instead` shows some of them as another node."""
@@ -182,7 +184,7 @@ def _renamed(node: Node, names: Mapping[str, str]) -> Node:
 
 
 def _form_of(target: "OutputType[Any] | Api") -> TypeIR:
-    return target.form if isinstance(target, Api) else target.bare
+    return target.form if isinstance(target, Api) else target.bare_ir
 
 
 def _option(name: str, member: Property) -> ObjectNode:

@@ -31,11 +31,11 @@ from taiwa.kernel.records import Json
 
 __all__ = ["are_disjoint", "complement", "equal_json", "find_unsatisfiable", "pattern_without"]
 
-MOST_DEPTH = 12
-MOST_PAIRS = 5_000
-MOST_NESTED = 8
-MOST_WORDS = 200
-MOST_ROUNDS = 64
+MAX_DEPTH = 12
+MAX_PAIRS = 5_000
+MAX_NESTED = 8
+MAX_WORDS = 200
+MAX_ROUNDS = 64
 ANYTHING = r"[\s\S]*"
 
 
@@ -74,7 +74,7 @@ def are_disjoint(schemas: Sequence[Schema], document: Document, *, beside: Schem
         view.add(beside, base)
     if _have_disjoint_values(views):
         return True
-    if len(schemas) * (len(schemas) - 1) // 2 > MOST_PAIRS:
+    if len(schemas) * (len(schemas) - 1) // 2 > MAX_PAIRS:
         return False
     return all(_disjoint(one, other) for number, one in enumerate(views) for other in views[number + 1 :])
 
@@ -94,10 +94,10 @@ def _have_disjoint_values(views: "list[_Conjunction]") -> bool:
 def _share_no_value(lists: "Iterable[list[Json] | None]") -> bool:
     seen: set[str] = set()
     for values in lists:
-        found = {_canonical(value) for value in values or ()}
-        if values is None or seen & found:
+        keys = {_canonical(value) for value in values or ()}
+        if values is None or seen & keys:
             return False
-        seen |= found
+        seen |= keys
     return True
 
 
@@ -115,14 +115,14 @@ class _Conjunction:
         """Add the conditions of one more schema."""
         if schema is False:
             self.never = True
-        if not is_object(schema) or steps > MOST_DEPTH or self.document.is_proof_budget_spent():
+        if not is_object(schema) or steps > MAX_DEPTH or self.document.is_proof_budget_spent():
             return
         self.conditions.append((schema, base))
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            found = self.document.find(reference, base)
-            if found is not None:
-                self.add(found.schema, found.base, steps + 1)
+            target = self.document.find(reference, base)
+            if target is not None:
+                self.add(target.schema, target.base, steps + 1)
         for _, part in subschemas(schema, "allOf"):
             self.add(part, base, steps + 1)
 
@@ -138,17 +138,17 @@ class _Conjunction:
 
     def values(self) -> list[Json] | None:
         """Return the values that a `const` or `enum` lists; None if there is neither."""
-        return next((found for schema, _ in self.conditions if (found := listed_values(schema)) is not None), None)
+        return next((values for schema, _ in self.conditions if (values := listed_values(schema)) is not None), None)
 
     def values_of(self, name: str) -> list[Json] | None:
         """Return the values that are listed for a key; None if none are."""
-        return next((found for view in self.properties(name) if (found := view.values()) is not None), None)
+        return next((values for view in self.properties(name) if (values := view.values()) is not None), None)
 
     def branches(self) -> "Iterator[list[_Conjunction]]":
         """Yield the alternatives of each `anyOf` and `oneOf`."""
         for schema, base in self.conditions:
             for keyword in ("anyOf", "oneOf"):
-                if isinstance(schema.get(keyword), list) and self.depth < MOST_DEPTH:
+                if isinstance(schema.get(keyword), list) and self.depth < MAX_DEPTH:
                     yield [self._inner(part, base) for _, part in subschemas(schema, keyword)]
 
     def required(self) -> frozenset[str]:
@@ -157,14 +157,14 @@ class _Conjunction:
 
     def properties(self, name: str) -> "list[_Conjunction]":
         """Return the conditions on the value of a key."""
-        found: list[_Conjunction] = []
+        views: list[_Conjunction] = []
         for schema, base in self.conditions:
             listed = schema.get("properties")
             if is_object(listed) and name in listed:
-                found.append(self._inner(cast("Schema", listed[name]), base))
+                views.append(self._inner(cast("Schema", listed[name]), base))
             elif "additionalProperties" in schema and not schema.get("patternProperties"):
-                found.append(self._inner(child(schema, "additionalProperties"), base))
-        return found
+                views.append(self._inner(child(schema, "additionalProperties"), base))
+        return views
 
     def excludes(self, value: Json) -> bool:
         """Return whether a value is proved invalid."""
@@ -191,7 +191,7 @@ class _Conjunction:
 def _disjoint(one: _Conjunction, other: _Conjunction) -> bool:
     if one.never or other.never:
         return True
-    if max(one.depth, other.depth) > MOST_DEPTH or one.document.is_proof_budget_spent():
+    if max(one.depth, other.depth) > MAX_DEPTH or one.document.is_proof_budget_spent():
         return False
     if any(all(_disjoint(branch, other) for branch in branches) for branches in one.branches()):
         return True
@@ -271,7 +271,7 @@ def complement(location: SchemaLocation, document: Document, depth: int = 0) -> 
     schema = location.schema
     if isinstance(schema, bool):
         return not schema
-    if depth > MOST_NESTED or document.is_proof_budget_spent():
+    if depth > MAX_NESTED or document.is_proof_budget_spent():
         return None
     parts: list[Schema | None] = []
     for keyword in schema:
@@ -290,7 +290,7 @@ def _violation(
     def inner(part: Schema) -> Schema | None:
         return complement(SchemaLocation(part, location.pointer, location.base), document, depth + 1)
 
-    held = schema[keyword]
+    value = schema[keyword]
     if keyword == "type":
         allowed = types(schema)
         left: list[Json] = [kind for kind in TYPES if kind not in allowed]
@@ -298,11 +298,11 @@ def _violation(
             return None
         return {"type": left} if left else False
     if keyword in ("const", "enum"):
-        return _other_values([held] if keyword == "const" else cast("list[Json]", held))
+        return _other_values([value] if keyword == "const" else cast("list[Json]", value))
     if keyword == "required":
         return _either([{"type": "object", "properties": {name: False}} for name in names(schema)])
     if keyword == "properties":
-        others = {name: inner(part) for name, part in cast("Mapping[str, Schema]", held).items()}
+        others = {name: inner(part) for name, part in cast("Mapping[str, Schema]", value).items()}
         return _either(
             [
                 None
@@ -312,18 +312,18 @@ def _violation(
             ]
         )
     if keyword in BOUNDS:
-        return None if isinstance(held, bool) else {"type": "number", BOUNDS[keyword]: held}
+        return None if isinstance(value, bool) else {"type": "number", BOUNDS[keyword]: value}
     if keyword in COUNTS:
         kind, opposite, step = COUNTS[keyword]
         count = (whole(schema, keyword) or 0) + step
         return False if count < 0 else {"type": kind, opposite: count}
     if keyword == "not":
-        return cast("Schema", held)
+        return cast("Schema", value)
     if keyword == "$ref":
-        found = document.find(cast("str", held), location.base)
-        return None if found is None else complement(found, document, depth + 1)
+        target = document.find(cast("str", value), location.base)
+        return None if target is None else complement(target, document, depth + 1)
     if keyword in ("anyOf", "allOf"):
-        inverted = [inner(cast("Schema", part)) for part in cast("list[Json]", held)]
+        inverted = [inner(cast("Schema", part)) for part in cast("list[Json]", value)]
         opposite = "allOf" if keyword == "anyOf" else "anyOf"
         return None if None in inverted else {opposite: cast("list[Json]", inverted)}
     return None
@@ -347,7 +347,7 @@ def _other_values(values: list[Json]) -> Schema | None:
     parts: list[Schema] = [{"type": cast("Json", [kind for kind in TYPES if kind not in by_type])}]
     if "string" in by_type:
         words = cast("list[str]", by_type["string"])
-        if len(words) > MOST_WORDS or any(len(word) > MOST_WORDS for word in words):
+        if len(words) > MAX_WORDS or any(len(word) > MAX_WORDS for word in words):
             return None
         parts.append({"type": "string", "pattern": pattern_without(words)})
     if "boolean" in by_type:
@@ -356,7 +356,7 @@ def _other_values(values: list[Json]) -> Schema | None:
         edges: list[float | None] = [None, *sorted(set(cast("list[float]", by_type["number"]))), None]
         for low, high in pairwise(edges):
             between: dict[str, Json] = {"type": "number", "exclusiveMinimum": low, "exclusiveMaximum": high}
-            parts.append({key: held for key, held in between.items() if held is not None})
+            parts.append({key: edge for key, edge in between.items() if edge is not None})
     return {"anyOf": cast("list[Json]", [part for part in parts if part not in ({"type": []}, {"enum": []})])}
 
 
@@ -391,7 +391,7 @@ def _rest_without(words: frozenset[str]) -> str:
 
 
 def find_unsatisfiable(schema: Mapping[str, Json], origins: Mapping[str, str]) -> str | None:
-    """Return the pointer of a part that keeps every finite value out; None if nothing of that kind is found.
+    """Return the pointer of a part that excludes every finite value; None if there is none.
 
     A guide for such a schema would never reach an end. `schema` is a rewritten one: its references point into its own
     `$defs`, and `origins` has the pointers from which these come.
@@ -405,14 +405,14 @@ def find_unsatisfiable(schema: Mapping[str, Json], origins: Mapping[str, str]) -
     if search.has_finite_value():
         return None
     name, seen = "#", set[str]()
-    while name not in seen:  # follow the references from one fault to the next
+    while name not in seen:  # follow the references from one blocker to the next
         seen.add(name)
-        found = search.fault(named.get(name, True), "")
-        if found is None:
+        blocker = search.blocker(named.get(name, True), "")
+        if blocker is None:
             break
-        if found not in named:
-            return places.get(name, "") + found
-        name = found
+        if blocker not in named:
+            return places.get(name, "") + blocker
+        name = blocker
     return places.get(name, "")
 
 
@@ -425,11 +425,11 @@ class _FiniteSearch:
 
     def has_finite_value(self) -> bool:
         """Return whether the root has a finite value, or that was not decided in time."""
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             more = {
                 name
                 for name, schema in self.named.items()
-                if name not in self.finite and self.fault(schema, "") is None
+                if name not in self.finite and self.blocker(schema, "") is None
             }
             self.finite |= more
             if "#" in self.finite:
@@ -438,8 +438,8 @@ class _FiniteSearch:
                 return False
         return True
 
-    def fault(self, schema: Schema, pointer: str) -> str | None:
-        """Return the pointer, or the undecided reference, of what keeps every finite value out; None if nothing does."""
+    def blocker(self, schema: Schema, pointer: str) -> str | None:
+        """Return the pointer, or the undecided reference, of what excludes every finite value; None if nothing does."""
         if isinstance(schema, bool):
             return None if schema else pointer
         if schema.get("enum") == []:
@@ -448,17 +448,17 @@ class _FiniteSearch:
         if isinstance(reference, str) and reference not in self.finite:
             return reference
         for steps, part in subschemas(schema, "allOf"):
-            found = self.fault(part, join_pointer(pointer, *steps))
-            if found is not None:
-                return found
-        faults = [self.fault(part, join_pointer(pointer, *steps)) for steps, part in subschemas(schema, "anyOf")]
-        if faults and all(found is not None for found in faults):
-            return faults[0]
+            blocker = self.blocker(part, join_pointer(pointer, *steps))
+            if blocker is not None:
+                return blocker
+        blockers = [self.blocker(part, join_pointer(pointer, *steps)) for steps, part in subschemas(schema, "anyOf")]
+        if blockers and all(blocker is not None for blocker in blockers):
+            return blockers[0]
         values = listed_values(schema)
         if values is not None:
             return None if any(has_type(value, types(schema)) for value in values) else pointer
         by_type = [self._of_type(kind, schema, pointer) for kind in sorted(types(schema), reverse=True)]
-        return None if any(found is None for found in by_type) else by_type[0]
+        return None if any(blocker is None for blocker in by_type) else by_type[0]
 
     def _of_type(self, kind: str, schema: Mapping[str, Json], pointer: str) -> str | None:
         if kind in ("number", "integer"):
@@ -473,22 +473,24 @@ class _FiniteSearch:
         least, count = whole(schema, "minItems") or 0, 0
         for steps, part in subschemas(schema, "prefixItems"):
             count += 1
-            found = self.fault(part, join_pointer(pointer, *steps)) if count <= least else None
-            if found is not None:
-                return found
-        return self.fault(child(schema, "items"), join_pointer(pointer, "items")) if least > count else None
+            blocker = self.blocker(part, join_pointer(pointer, *steps)) if count <= least else None
+            if blocker is not None:
+                return blocker
+        return self.blocker(child(schema, "items"), join_pointer(pointer, "items")) if least > count else None
 
     def _properties(self, schema: Mapping[str, Json], pointer: str) -> str | None:
         properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
         for name in names(schema):
             if name in properties:
-                found = self.fault(properties[name], join_pointer(pointer, "properties", name))
+                blocker = self.blocker(properties[name], join_pointer(pointer, "properties", name))
             elif schema.get("patternProperties"):
-                found = None
+                blocker = None
             else:
-                found = self.fault(child(schema, "additionalProperties"), join_pointer(pointer, "additionalProperties"))
-            if found is not None:
-                return found
+                blocker = self.blocker(
+                    child(schema, "additionalProperties"), join_pointer(pointer, "additionalProperties")
+                )
+            if blocker is not None:
+                return blocker
         return None
 
 

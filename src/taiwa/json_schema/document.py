@@ -15,8 +15,8 @@ __all__ = ["Document", "SchemaLocation", "join_pointer", "resolve_pointer"]
 
 ROOT = "taiwa:/schema"
 """The base URI of a document that has no `$id`."""
-MOST_LOCATIONS = 200_000
-MOST_PROOF_STEPS = 200_000
+MAX_LOCATIONS = 200_000
+MAX_PROOF_STEPS = 200_000
 """The number of cases grows exponentially with the depth of a proof, so proofs stop here."""
 DRAFTS: Mapping[str, int] = {
     "draft-03": 3,
@@ -78,8 +78,8 @@ class Document:
 
     def __init__(self, root: Schema) -> None:
         named = root.get("$schema") if is_object(root) else None
-        found = DRAFT_URI.match(named) if isinstance(named, str) else None
-        self.draft = DRAFTS.get(found[1]) if found else None
+        uri = DRAFT_URI.match(named) if isinstance(named, str) else None
+        self.draft = DRAFTS.get(uri[1]) if uri else None
         self.ignored: list[tuple[str, str, str]] = []
         self.root = SchemaLocation(root if self.draft is None else deepcopy(root), "", ROOT)
         self._by_uri: dict[str, SchemaLocation] = {ROOT: self.root}
@@ -104,8 +104,8 @@ class Document:
                 for steps, part in subschemas(location.schema):
                     waiting.append(SchemaLocation(part, join_pointer(location.pointer, *steps), location.base))
             self._by_pointer[location.pointer] = location
-            if len(self._by_pointer) > MOST_LOCATIONS:
-                raise InputError(f"the schema has more than {MOST_LOCATIONS} parts; divide it")
+            if len(self._by_pointer) > MAX_LOCATIONS:
+                raise InputError(f"the schema has more than {MAX_LOCATIONS} parts; divide it")
 
     def _identify(self, location: SchemaLocation, schema: Mapping[str, Json]) -> None:
         if isinstance(schema.get("$id", schema.get("id")), str):
@@ -121,7 +121,7 @@ class Document:
     def is_proof_budget_spent(self) -> bool:
         """Count one more step of a proof; return whether there were too many, so that the proof must be given up."""
         self._proof_steps += 1
-        return self._proof_steps > MOST_PROOF_STEPS
+        return self._proof_steps > MAX_PROOF_STEPS
 
     @staticmethod
     def base_of(schema: Schema, base: str) -> str:
@@ -154,10 +154,10 @@ class Document:
 def _ignored_keywords(schema: Mapping[str, Json], draft: int) -> Iterator[tuple[str, str]]:
     """Yield the keywords of a schema that its draft ignores, and why."""
     alone = draft <= 7 and isinstance(schema.get("$ref"), str)
-    for keyword, held in schema.items():
+    for keyword, value in schema.items():
         if keyword not in KEYWORDS or keyword == "$ref":
             continue
-        bound = keyword in ("exclusiveMinimum", "exclusiveMaximum") and not isinstance(held, bool)
+        bound = keyword in ("exclusiveMinimum", "exclusiveMaximum") and not isinstance(value, bool)
         if alone:
             yield keyword, "its draft ignores keywords beside $ref"
         elif KEYWORDS[keyword].since > draft or (bound and draft <= 4):
@@ -185,6 +185,6 @@ def _modernize(schema: dict[str, Json]) -> None:
         schema["not"] = {"type": schema.pop("disallow")}
     for holder in (schema, schema.get("not")):
         if isinstance(holder, dict):
-            held = holder.get("type")
-            if "any" in (held if isinstance(held, list) else [held]):
+            allowed = holder.get("type")
+            if "any" in (allowed if isinstance(allowed, list) else [allowed]):
                 del holder["type"]

@@ -32,7 +32,7 @@ __all__ = [
 
 Schema: TypeAlias = Mapping[str, Json] | bool
 Steps: TypeAlias = tuple[str | int, ...]
-"""From a schema to one directly inside it: the keyword, then the name or index where the keyword holds several."""
+"""From a schema to one directly inside it: the keyword, then the name or index where the keyword contains several."""
 TYPES = ("null", "boolean", "object", "array", "number", "string")
 """Without `integer`, which is a subset of `number`."""
 
@@ -92,8 +92,8 @@ def _is_type(item: object) -> bool:
 _is_names = _is_list_of(_is_text)
 _are_schemas = _is_list_of(is_schema)
 
-Holds: TypeAlias = Literal["", "one", "list", "one or list", "named"]
-"""Which subschemas a keyword holds: none, one, a list of them, either, or an object of them by name."""
+Contents: TypeAlias = Literal["", "one", "list", "one or list", "named"]
+"""Which subschemas a keyword contains: none, one, a list of them, either, or an object of them by name."""
 NEVER = 99
 
 
@@ -106,7 +106,7 @@ class Keyword:
 
     check: Callable[[object], bool]
     expected: str
-    holds: Holds = ""
+    contents: Contents = ""
     since: int = 0
     until: int = NEVER
 
@@ -190,8 +190,8 @@ KEYWORDS: Mapping[str, Keyword] = {
 }
 """The keywords that affect validity. A keyword that is neither here nor in `ANNOTATIONS` has no meaning in JSON Schema."""
 
-_HOLDS: Mapping[str, Holds] = {
-    **{name: keyword.holds for name, keyword in KEYWORDS.items() if keyword.holds},
+_CONTENTS: Mapping[str, Contents] = {
+    **{name: keyword.contents for name, keyword in KEYWORDS.items() if keyword.contents},
     "$defs": "named",
     "definitions": "named",
     "contentSchema": "one",
@@ -201,42 +201,42 @@ _HOLDS: Mapping[str, Holds] = {
 def subschemas(schema: Mapping[str, Json], *keywords: str) -> Iterator[tuple[Steps, Schema]]:
     """Yield the schemas directly inside a schema, each with the steps that lead to it.
 
-    With `keywords`, yield only what these hold, in their order; otherwise in the order of the schema's own keys.
+    With `keywords`, yield only what these contain, in their order; otherwise in the order of the schema's own keys.
 
     >>> list(subschemas({"items": {"type": "null"}, "anyOf": [True], "enum": [{}]}))
     [(('items',), {'type': 'null'}), (('anyOf', 0), True)]
     """
     for keyword in keywords or schema:
-        holds, held = _HOLDS.get(keyword), schema.get(keyword)
-        if holds is None:
+        contents, value = _CONTENTS.get(keyword), schema.get(keyword)
+        if contents is None:
             continue
-        if holds == "named":
-            if is_object(held):
-                yield from (((keyword, name), part) for name, part in held.items() if is_schema(part))
-        elif isinstance(held, list):
-            if holds != "one":
-                yield from (((keyword, number), part) for number, part in enumerate(held) if is_schema(part))
-        elif holds != "list" and is_schema(held):
-            yield (keyword,), held
+        if contents == "named":
+            if is_object(value):
+                yield from (((keyword, name), part) for name, part in value.items() if is_schema(part))
+        elif isinstance(value, list):
+            if contents != "one":
+                yield from (((keyword, number), part) for number, part in enumerate(value) if is_schema(part))
+        elif contents != "list" and is_schema(value):
+            yield (keyword,), value
 
 
 def map_subschemas(schema: Mapping[str, Json], change: "Callable[[Steps, Schema], Json | Schema]") -> dict[str, Json]:
-    """Copy a schema with `change(steps, subschema)` in the place of each schema directly inside it.
+    """Copy a schema, replacing each schema directly inside it by `change(steps, subschema)`.
 
     >>> map_subschemas({"type": "array", "items": {"type": "null"}}, lambda steps, _: {"title": str(steps[0])})
     {'type': 'array', 'items': {'title': 'items'}}
     """
-    made = dict(schema)
+    copy = dict(schema)
     for steps, part in subschemas(schema):
         keyword, changed = str(steps[0]), cast("Json", change(steps, part))
         if len(steps) == 1:
-            made[keyword] = changed
+            copy[keyword] = changed
             continue
-        held = schema[keyword]
-        if made[keyword] is held:
-            made[keyword] = list(held) if isinstance(held, list) else dict(cast("Mapping[str, Json]", held))
-        cast("dict[str | int, Json]", made[keyword])[steps[1]] = changed
-    return made
+        original = schema[keyword]
+        if copy[keyword] is original:
+            copy[keyword] = list(original) if isinstance(original, list) else dict(cast("Mapping[str, Json]", original))
+        cast("dict[str | int, Json]", copy[keyword])[steps[1]] = changed
+    return copy
 
 
 def is_any(schema: Schema) -> bool:
@@ -245,7 +245,7 @@ def is_any(schema: Schema) -> bool:
 
 
 def child(schema: Mapping[str, Json], keyword: str, default: Schema = True) -> Schema:
-    """Return the schema that a keyword holds."""
+    """Return the schema that is the value of a keyword."""
     return cast("Schema", schema.get(keyword, default))
 
 
@@ -256,17 +256,17 @@ def names(schema: Mapping[str, Json], keyword: str = "required") -> tuple[str, .
 
 
 def whole(schema: Mapping[str, Json], keyword: str) -> int | None:
-    """Return the whole number that a keyword holds."""
-    held = schema.get(keyword)
-    return int(cast("float", held)) if _is_count(held) else None
+    """Return the whole number that is the value of a keyword."""
+    value = schema.get(keyword)
+    return int(cast("float", value)) if _is_count(value) else None
 
 
 def types(schema: Mapping[str, Json]) -> frozenset[str]:
     """Return the types that a schema's own `type` allows; `integer` is not replaced by `number`."""
-    held = schema.get("type")
-    if held is None:
+    value = schema.get("type")
+    if value is None:
         return frozenset(TYPES)
-    return frozenset(kind for kind in (held if isinstance(held, list) else [held]) if isinstance(kind, str))
+    return frozenset(kind for kind in (value if isinstance(value, list) else [value]) if isinstance(kind, str))
 
 
 def listed_values(schema: Mapping[str, Json]) -> list[Json] | None:
@@ -299,11 +299,11 @@ def has_type(value: Json, allowed: frozenset[str]) -> bool:
 def bound(schema: Mapping[str, Json], side: Literal["min", "max"]) -> tuple[float, bool] | None:
     """Return the stricter bound on one side: the number, and whether it is itself excluded."""
     edge, outer = schema.get(f"{side}imum"), schema.get(f"exclusive{side.title()}imum")
-    found: list[tuple[float, bool]] = []
+    bounds: list[tuple[float, bool]] = []
     if _is_number(edge):
-        found.append((cast("float", edge), outer is True))
+        bounds.append((cast("float", edge), outer is True))
     if _is_number(outer):
-        found.append((cast("float", outer), True))
-    if not found:
+        bounds.append((cast("float", outer), True))
+    if not bounds:
         return None
-    return max(found) if side == "min" else min(found, key=lambda pair: (pair[0], not pair[1]))
+    return max(bounds) if side == "min" else min(bounds, key=lambda pair: (pair[0], not pair[1]))

@@ -27,7 +27,17 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import Price, UsageLedger, UsageLimits
 
-__all__ = ["AsyncModel", "BaseRuntime", "Handler", "Interrupts", "Model", "Retriever", "Runtime", "Tool"]
+__all__ = [
+    "AsyncModel",
+    "BaseRuntime",
+    "Handler",
+    "Interrupts",
+    "Model",
+    "Retriever",
+    "Runtime",
+    "Tool",
+    "answer_chunks",
+]
 
 
 class Model(Protocol):
@@ -283,9 +293,8 @@ class Runtime(BaseRuntime[Model]):
 
     def _complete(self, execution: Execution[T], pending: PendingEffect, request: Request) -> Iterator[None]:
         pending.begin()
-        chunks: Iterator[Chunk] | None = None
+        chunks = answer_chunks(self, request)
         try:
-            chunks = self.require_model().stream(request)
             for chunk in chunks:
                 wants_more = execution.feed(pending, chunk)
                 yield
@@ -299,7 +308,7 @@ class Runtime(BaseRuntime[Model]):
             return
         finally:
             try:
-                _close(chunks)
+                chunks.close()
             except KeyboardInterrupt:  # a second interrupt, or one after the answer has ended
                 if self.interrupts != "keep":
                     raise
@@ -318,6 +327,19 @@ class Runtime(BaseRuntime[Model]):
                 f"the handler of {type(effect).__name__} is asynchronous; run the program on an AsyncRuntime"
             )
         return answer
+
+
+def answer_chunks(runtime: Runtime, request: Request) -> Generator[Chunk]:
+    """Yield the chunks of an answer.
+
+    A KeyboardInterrupt that is raised inside, while the answer is waited for, ends the answer and nothing else: a handler of
+    SIGINT recognises that by the frames of this function, whatever the model behind it.
+    """
+    chunks = runtime.require_model().stream(request)
+    try:
+        yield from chunks
+    finally:
+        _close(chunks)
 
 
 class _EffectThreads:

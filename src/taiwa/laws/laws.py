@@ -275,7 +275,7 @@ def state_types(app: App, moves: list[Move]) -> None:
     """Each field always holds a value of its type."""
     for here in conversations_after(app, moves):
         for field in app.fields:
-            value_output_type(field).check({field.name: here.state[field.name]})
+            value_output_type(field).validate({field.name: here.state[field.name]})
 
 
 def reply_roundtrip(app: App, answer: str, delta: dict[str, Json], cuts: list[int]) -> None:
@@ -359,7 +359,9 @@ class _ConversationStrategies:
             return st.just({})
         if self.app.reply != "environment":
             return values(self.app.delta_type)
-        return values(self.app.environment_type).map(lambda data: {name: data[name] for name in data if name != "response"})
+        return values(self.app.environment_type).map(
+            lambda data: {name: data[name] for name in data if name != "response"}
+        )
 
     @property
     def edits(self) -> st.SearchStrategy[dict[str, Json]]:
@@ -437,7 +439,7 @@ class ReducerCase:
             BrokenLawError: the value does not fit the type.
         """
         try:
-            self.held.check({self.name: held})
+            self.held.validate({self.name: held})
         except OutputValidationError as error:
             raise BrokenLawError(f"{what} {held!r}, which does not fit the type: {error.diagnostics[0]}") from None
 
@@ -485,7 +487,9 @@ def _case_laws(case: ReducerCase) -> Iterator[Law]:
 def field_laws(field: StateField, app: str) -> Iterator[Law]:
     """Yield the laws of the reducer of a field, on values of the field's type."""
     subject = f"{app}.{field.name} ({field.reduce})"
-    case = ReducerCase(field.reducer, subject, value_output_type(field), delta_output_type((field,)), field.start, field.name)
+    case = ReducerCase(
+        field.reducer, subject, value_output_type(field), delta_output_type((field,)), field.start, field.name
+    )
     yield from _case_laws(case)
 
 
@@ -494,7 +498,11 @@ def reducer_laws(reducer: Reducer) -> Iterator[Law]:
     for notation in _types_of(reducer):
         field = StateField("x", notation, reduce=reducer.name)
         held = (
-            field.value_notation if _is_registered(reducer) else f"{notation} | null" if reducer.empty is None else notation
+            field.value_notation
+            if _is_registered(reducer)
+            else f"{notation} | null"
+            if reducer.empty is None
+            else notation
         )
         delta = "list[str]" if reducer.delta_kind == "words" else notation
         yield from _case_laws(

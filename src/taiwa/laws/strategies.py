@@ -110,12 +110,12 @@ def values(shape: OutputType[dict[str, Json]]) -> st.SearchStrategy[dict[str, Js
 
     def fits(data: Json) -> bool:
         try:
-            shape.check(data)
+            shape.validate(data)
         except OutputValidationError:
             return False
         return True
 
-    return _values(shape.form.root, shape.form).filter(fits).map(shape.check)
+    return _values(shape.type_ir.root, shape.type_ir).filter(fits).map(shape.validate)
 
 
 def _values(node: Node, form: TypeIR) -> st.SearchStrategy[Json]:
@@ -143,8 +143,8 @@ def _values(node: Node, form: TypeIR) -> st.SearchStrategy[Json]:
 
 
 def _numbers(node: NumberNode) -> st.SearchStrategy[Json]:
-    low = -MAX_NUMBER if node.low is None else node.low
-    high = MAX_NUMBER if node.high is None else node.high
+    low = -MAX_NUMBER if node.minimum is None else node.minimum
+    high = MAX_NUMBER if node.maximum is None else node.maximum
     if node.integer:
         return st.integers(int(low), int(high))
     written = st.integers(int(low * 100), int(high * 100)).map(lambda number: number / 100)
@@ -153,9 +153,9 @@ def _numbers(node: NumberNode) -> st.SearchStrategy[Json]:
 
 def _lists(node: ArrayNode, form: TypeIR) -> st.SearchStrategy[Json]:
     first = [_values(part, form) for part in node.prefix]
-    most = max(node.fewest, MAX_ITEMS) if node.most is None else min(node.most, node.fewest + MAX_ITEMS)
+    most = max(node.min_items, MAX_ITEMS) if node.max_items is None else min(node.max_items, node.min_items + MAX_ITEMS)
     rest = st.lists(
-        st.deferred(lambda: _values(node.items, form)), min_size=max(node.fewest - len(first), 0), max_size=most
+        st.deferred(lambda: _values(node.items, form)), min_size=max(node.min_items - len(first), 0), max_size=most
     )
     return st.tuples(st.tuples(*first), rest).map(lambda pair: [*pair[0], *pair[1]])
 
@@ -170,4 +170,6 @@ def _objects(node: ObjectNode, form: TypeIR) -> st.SearchStrategy[Json]:
     )
     if node.properties or node.extra is None:
         return cast("st.SearchStrategy[Json]", named)
-    return st.dictionaries(texts, part(node.extra), min_size=node.fewest, max_size=node.fewest + MAX_ITEMS)
+    return st.dictionaries(
+        texts, part(node.extra), min_size=node.min_properties, max_size=node.min_properties + MAX_ITEMS
+    )

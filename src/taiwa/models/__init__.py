@@ -1,1 +1,1 @@
-"""How models are reached: provider protocols as pure codecs, HTTP edges, and a scripted model for tests."""
+"""Models: names and providers, codecs of HTTP protocols, models in this process, prices, and a scripted model for tests."""

@@ -1,4 +1,4 @@
-"""From a target to a model that can be asked, wherever it runs."""
+"""Open the model that a target names: on a server, in a process beside this one, or in this process."""
 
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
@@ -9,81 +9,82 @@ from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.provider_interface import Enforce, Target
 from taiwa.models.http_api.retries import RequestLimits, RetryPolicy
-from taiwa.models.inprocess.gguf import GgufModel
-from taiwa.models.inprocess.transformers_model import LocalModel, is_local_folder
 from taiwa.settings import BUILTIN, Settings
 
 if TYPE_CHECKING:
     from taiwa.models.builtin.model import BuiltinModel
+    from taiwa.models.inprocess.gguf import GgufModel
+    from taiwa.models.inprocess.transformers_model import LocalModel
 
-__all__ = ["holding", "open_model", "speaking"]
+__all__ = ["open_model", "open_server", "with_enforcement"]
 
-
-Opened: TypeAlias = "HttpModel | LocalModel | BuiltinModel | GgufModel"
+OpenedModel: TypeAlias = "HttpModel | LocalModel | BuiltinModel | GgufModel"
 
 _lock = Lock()
-
-_inside: "dict[str, LocalModel | BuiltinModel]" = {}
-
-_files: dict[str, GgufModel] = {}
-"""Models of this process by name: whoever opens one again gets the one that is loaded."""
+_loaded: "dict[str, LocalModel | BuiltinModel]" = {}
+_served: "dict[str, GgufModel]" = {}
+"""The models of this process by name: one that is opened again is not loaded again."""
 
 
-def holding(model: Opened, hold: Enforce) -> Opened:
-    """The same model, with another way to treat what a server's decoder does not hold; see `Enforce`.
-
-    A model in this process is told so with each wish, and stays as it is.
-    """
-    if isinstance(model, GgufModel):
-        return model.holding(hold)
-    if isinstance(model, HttpModel):
-        return model.holding(hold)
-    return model
-
-
-def speaking(target: Target, chosen: Settings) -> HttpModel:
-    """Open the server behind a target: for what is asked of servers and not of models.
+def open_model(target: Target, settings: Settings) -> OpenedModel:
+    """Open the model that a target names.
 
     Raises:
-        ConfigError: no server is behind it, or as `open_model`.
+        ConfigError: its key is missing, its name is invalid, or its folder does not contain a model.
     """
-    model = open_model(target, chosen)
+    limits = RequestLimits(total=settings.timeout)
+    if target.base_url == "gguf":
+        from taiwa.models.inprocess.gguf import GgufModel
+
+        with _lock:
+            served = _served.get(target.name)
+            if served is None or served.target != target:
+                served = _served[target.name] = GgufModel(target, limits)
+            return served
+    if not target.inside:
+        retry = RetryPolicy(attempts=settings.attempts)
+        return HttpModel(target, find_key(target, settings), limits=limits, retry=retry)
+    with _lock:
+        loaded = _loaded.get(target.name)
+        if loaded is None or loaded.capabilities != target.capabilities:
+            loaded = _loaded[target.name] = _load(target)
+        return loaded
+
+
+def open_server(target: Target, settings: Settings) -> HttpModel:
+    """Open the server behind a target, for requests about the server itself.
+
+    Raises:
+        ConfigError: the model runs in this process, or as `open_model`.
+    """
+    from taiwa.models.inprocess.gguf import GgufModel
+
+    model = open_model(target, settings)
     if isinstance(model, GgufModel):
         return model.served()
     if isinstance(model, HttpModel):
         return model
-    raise ConfigError(f"{target.name} runs in this process: there is no server to ask")
+    raise ConfigError(f"{target.name} runs in this process and has no server; name a model behind a server")
 
 
-def open_model(target: Target, chosen: Settings) -> Opened:
-    """Open the model that a target names.
+def with_enforcement(model: OpenedModel, enforce: Enforce) -> OpenedModel:
+    """Return the model with another treatment of constraints that its server does not enforce; see `Enforce`.
 
-    Raises:
-        ConfigError: its key is missing, its name cannot be used, or its folder holds no model.
+    A model in this process takes the treatment with each request and is returned as it is.
     """
-    limits = RequestLimits(total=chosen.timeout)
-    if target.base_url == "gguf":
-        with _lock:
-            served = _files.get(target.name)
-            if served is None or served.target != target:
-                served = _files[target.name] = GgufModel(target, limits)
-            return served
-    if not target.inside:
-        retry = RetryPolicy(attempts=chosen.attempts)
-        return HttpModel(target, find_key(target, chosen), limits=limits, retry=retry)
-    with _lock:
-        found = _inside.get(target.name)
-        if found is None or found.capabilities != target.capabilities:
-            found = _inside[target.name] = _made(target)
-        return found
+    from taiwa.models.inprocess.gguf import GgufModel
+
+    return model.holding(enforce) if isinstance(model, (GgufModel, HttpModel)) else model
 
 
-def _made(target: Target) -> "LocalModel | BuiltinModel":
+def _load(target: Target) -> "LocalModel | BuiltinModel":
     known = Capabilities(target.capabilities)
     if target.base_url == BUILTIN:
         from taiwa.models.builtin.model import BuiltinModel
 
         return BuiltinModel(target.name, known)
-    found = LocalModel(target.name, known=known)
-    is_local_folder(found.place)
-    return found
+    from taiwa.models.inprocess.transformers_model import LocalModel, find_local_folder
+
+    model = LocalModel(target.name, known=known)
+    find_local_folder(model.spec)
+    return model

@@ -1,6 +1,6 @@
-"""What calls cost. A price that nobody gave is unknown, which is never the same as nothing.
+"""What calls cost. An unknown price is `None`, never zero.
 
-Rates are set by the user (`prices` in the config file), in currency units per million tokens, because they change more often
+Prices are set by the user (`prices` in the config file), in currency units per million tokens, because they change more often
 than programs do. A model behind a loopback address costs nothing per token.
 """
 
@@ -14,14 +14,14 @@ from taiwa.kernel.records import digest, value
 
 __all__ = ["FREE", "Prices", "find_prices", "format_cost"]
 
-
 NANO_PER_MILLION = 1000
 """Billionths of a unit that one token costs at a rate of one unit per million tokens."""
+RATES = ("input", "output", "cache_read", "cache_write")
 
 
 @value(tag="prices")
 class Prices:
-    """Currency units per million tokens; a cached rate that is not given equals the input rate. Written as decimal text."""
+    """Currency units per million tokens, as decimal text; an empty cache rate equals the input rate."""
 
     input: str
     output: str
@@ -31,11 +31,11 @@ class Prices:
 
     @property
     def id(self) -> str:
-        """Names these rates on a bill."""
+        """The name of these prices in the records of costs."""
         return digest(self)[:12]
 
     def cost(self, usage: Usage) -> int:
-        """The cost of a call in billionths of the currency unit."""
+        """Return the cost of a call in billionths of the currency unit."""
         fresh = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
         total = (
             max(fresh, 0) * Decimal(self.input)
@@ -48,32 +48,29 @@ class Prices:
 
 FREE = Prices("0", "0")
 
-RATES = frozenset({"input", "output", "cache_read", "cache_write"})
-
 
 def find_prices(prices: Mapping[str, Mapping[str, object]], model: str, *, local: bool = False) -> Prices | None:
-    """Find the rates of a model: its own name first, then the longest pattern (`openai:gpt-*`) that fits.
+    """Find the prices of a model: under its own name, else under the longest pattern (`openai:gpt-*`) that matches it.
 
     Raises:
-        ConfigError: the price of input or of output is missing, or one is no number.
+        ConfigError: the price of input or of output is missing, or a price is not a number.
     """
-    fitting = [pattern for pattern in prices if fnmatchcase(model, pattern)]
-    if not fitting:
+    matching = [pattern for pattern in prices if fnmatchcase(model, pattern)]
+    if not matching:
         return FREE if local else None
-    name = model if model in prices else max(fitting, key=len)
-    given = {key: str(rate) for key, rate in prices[name].items()}
+    name = model if model in prices else max(matching, key=len)
+    entry = prices[name]
     for key in ("input", "output"):
-        if key not in given:
-            raise ConfigError(f"prices.{name} says nothing of {key!r}, and what is not known is not nothing: add it")
-    for key in RATES.intersection(given):
-        if not isinstance(prices[name][key], (Decimal, int, float)):
-            raise ConfigError(f"prices.{name}.{key} must be a number such as 0.25, not {given[key][:40]!r}")
-    more = {key: given[key] for key in ("cache_read", "cache_write", "currency") if key in given}
-    return Prices(given["input"], given["output"], **more)
+        if key not in entry:
+            raise ConfigError(f"prices.{name} lacks {key!r}; add it, because an unknown price is not zero")
+    for key in RATES:
+        if key in entry and not isinstance(entry[key], (Decimal, int, float)):
+            raise ConfigError(f"prices.{name}.{key} must be a number such as 0.25, got {str(entry[key])[:40]!r}")
+    return Prices(**{key: str(entry[key]) for key in (*RATES, "currency") if key in entry})
 
 
 def format_cost(cost_nano: int | None, currency: str = "USD") -> str:
-    """Write a cost for people.
+    """Write a cost for display.
 
     >>> format_cost(1_234_000), format_cost(0), format_cost(None)
     ('0.001234 USD', '0 USD', 'unknown')

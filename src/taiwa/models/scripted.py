@@ -1,4 +1,4 @@
-"""A model that plays a written script: the fake for tests and demonstrations."""
+"""A model that answers from a script, for tests and demonstrations."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
@@ -20,19 +20,19 @@ from taiwa.kernel.messages import (
     assistant,
 )
 
-__all__ = ["EVERY_ABILITY", "Entry", "ScriptedModel", "scripted_model"]
+__all__ = ["ALL_CAPABILITIES", "Entry", "ScriptedModel", "scripted_model"]
 
 Entry: TypeAlias = str | Response | Exception | Callable[[Request], str | Response]
-"""One answer: its words, the whole response, an error to raise, or a function of the request that gives either of the first two."""
+"""One answer: its text, the whole response, an error to raise, or a function of the request that returns a text or a response."""
 
-EVERY_ABILITY: frozenset[Capability] = frozenset(get_args(Capability))
+ALL_CAPABILITIES: frozenset[Capability] = frozenset(get_args(Capability))
 
 
 class ScriptedModel:
-    """Answers in the order of its script, in pieces of `chunk` characters; `requests` holds what it was asked.
+    """Returns the answers of its script in order, in chunks of `chunk` characters, and records the `requests`.
 
-    Words given as a plain string end at the first stop string of the request when the model has the ability `stop`, as
-    they would behind a real server; a `Response` is played as it is.
+    A plain text ends at the first stop string of the request if the model has the capability `stop`, as behind a real server; a
+    `Response` is returned as it is.
     """
 
     def __init__(
@@ -53,34 +53,33 @@ class ScriptedModel:
         self._lock = Lock()
 
     def __repr__(self) -> str:
-        return f"Scripted({self.name!r}, {len(self.requests)} of {len(self._entries)} answers given)"
+        return f"ScriptedModel({self.name!r}, {len(self.requests)} of {len(self._entries)} answers used)"
 
     def stream(self, request: Request) -> Iterator[Chunk]:
-        """Play the next answer.
+        """Yield the next answer.
 
         Raises:
-            ModelError: the script is exhausted; or the error that stands in the script.
+            ModelError: the script is exhausted; or the error in the script.
         """
-        yield from self._play(self._respond(request), request)
+        yield from self._play(self._next(request), request)
 
     async def astream(self, request: Request) -> AsyncIterator[Chunk]:
         """As `stream`; other tasks may run between two chunks."""
-        # Imported here: a blocking program pays nothing for the event loop.
-        from asyncio import sleep
+        from asyncio import sleep  # here, so that a blocking program does not load the event loop
 
-        for chunk in self._play(self._respond(request), request):
+        for chunk in self._play(self._next(request), request):
             await sleep(0)
             yield chunk
 
-    def _respond(self, request: Request) -> str | Response:
+    def _next(self, request: Request) -> str | Response:
         with self._lock:
             turn = next(self._turn)
             self.requests.append(request)
         if turn >= len(self._entries):
-            asked = next((message.text for message in reversed(request.messages)), "")
+            last = next((message.text for message in reversed(request.messages)), "")
             raise ModelError(
-                f"the script of {self.name!r} is exhausted: it has {len(self._entries)} answers and was asked for "
-                f"answer {turn + 1} ({asked[-60:]!r}); add one",
+                f"the script of {self.name!r} is exhausted: it has {len(self._entries)} answers, and "
+                f"answer {turn + 1} was requested ({last[-60:]!r}); add one",
                 request=request.digest,
             )
         entry = self._entries[turn]
@@ -89,7 +88,7 @@ class ScriptedModel:
         return entry if isinstance(entry, (str, Response)) else entry(request)
 
     def _play(self, answer: str | Response, request: Request) -> Iterator[Chunk]:
-        response = self._spoken(answer, request) if isinstance(answer, str) else answer
+        response = self._respond_with(answer, request) if isinstance(answer, str) else answer
         for part in response.message.parts:
             if isinstance(part, (Text, Thinking)):
                 kind = TextDelta if isinstance(part, Text) else ThinkingDelta
@@ -98,27 +97,25 @@ class ScriptedModel:
         calls = response.message.tool_calls
         yield StreamEnd(response.finish, response.stop, response.usage, response.model, calls, response.logprobs)
 
-    def _spoken(self, words: str, request: Request) -> Response:
-        """Make a plain answer, cut before the earliest stop string of the request."""
-        heard = [(words.index(stop), stop) for stop in request.stop if stop and stop in words]
-        if heard and "stop" in self.capabilities:
-            end, stop = min(heard)
-            return Response(assistant(words[:end]), stop=stop, usage=self._usage, model=self.name)
-        return Response(assistant(words), usage=self._usage, model=self.name)
+    def _respond_with(self, text: str, request: Request) -> Response:
+        """Build a plain answer, cut before the earliest stop string of the request."""
+        found = [(text.index(stop), stop) for stop in request.stop if stop and stop in text]
+        end, stop = min(found) if found and "stop" in self.capabilities else (len(text), None)
+        return Response(assistant(text[:end]), stop=stop, usage=self._usage, model=self.name)
 
 
 def scripted_model(
     *entries: Entry,
     name: str = "scripted",
-    capabilities: frozenset[Capability] = EVERY_ABILITY,
+    capabilities: frozenset[Capability] = ALL_CAPABILITIES,
     chunk: int = 7,
     usage: Usage | None = None,
 ) -> ScriptedModel:
-    """Write a script; `usage` is what each plain answer reports, and None says nothing.
+    """Build a model that answers with `entries` in order; `usage` is reported with each plain answer.
 
     >>> from taiwa.kernel.messages import collect_response, user
     >>> model = scripted_model("Hello", "Bye")
-    >>> fold(model.stream(Request((user("Hi"),)))).text
+    >>> collect_response(model.stream(Request((user("Hi"),)))).text
     'Hello'
     """
     return ScriptedModel(entries, name, capabilities, chunk, usage)

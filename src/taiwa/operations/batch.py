@@ -40,14 +40,14 @@ __all__ = [
 
 BatchMode: TypeAlias = Literal["fold", "map"]
 Stopped: TypeAlias = Literal["", "interrupted", "unavailable", "cost"]
-MOST_BYTES = 4 * TEXT_LIMIT
+MAX_BYTES = 4 * TEXT_LIMIT
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 JSONL = frozenset({".jsonl", ".ndjson"})
-MOST_OPENED = 256
-MOST_UNAVAILABLE = 10
+MAX_OPENED = 256
+MAX_UNAVAILABLE = 10
 UNAVAILABLE = frozenset({"overloaded", "timeout", "rate-limit"})
-"""Errors of a server that cannot be reached; `MOST_UNAVAILABLE` rows in a row with one of them end a batch."""
-UNFIT = re.compile(r"[~@{}\s\x00-\x1f\x7f]+")
+"""Errors of a server that cannot be reached; `MAX_UNAVAILABLE` consecutive rows with one of them end a batch."""
+NAME_SEPARATORS = re.compile(r"[~@{}\s\x00-\x1f\x7f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class BatchOptions:
     """How a batch of turns is run.
 
     - `app`: its name or file. `params`: its parameters, as text.
-    - `mode`: `run_in_one_session` for one conversation whose state is carried on; `map` for each row on its own.
+    - `mode`: `fold` for one conversation whose state is carried on; `map` for each row on its own.
     - `session`: the conversation of a fold ("": named after the app and the file).
     - `width`: rows at a time (map). `resume`: keep the rows that were answered before.
     """
@@ -99,7 +99,7 @@ class Counts:
             self.spent = self.spent + row.spent
         error = row.error if isinstance(row.error, dict) else {}
         self.unavailable = self.unavailable + 1 if error.get("type") in UNAVAILABLE else 0
-        if self.unavailable >= MOST_UNAVAILABLE:
+        if self.unavailable >= MAX_UNAVAILABLE:
             self.stopped, self.reason = "unavailable", str(error.get("message", ""))
 
     def result(self, stopped: str) -> BatchResult:
@@ -108,7 +108,7 @@ class Counts:
 
 
 OnRow: TypeAlias = Callable[[Any, Counts], None]
-"""Called with each row (`Row` or `TypedRow`) and the counts so far, in the order of the file."""
+"""Called with each row (`BatchRow` or `TypedRow`) and the counts so far, in the order of the file."""
 
 
 class _StoppedError(Exception):
@@ -132,22 +132,22 @@ def run_turns(
     """
     counts = Counts()
     if options.mode == "map":
-        opened = _Opening(options.app, options.params)
+        opened = _AppOpener(options.app, options.params)
         if not rows.as_json:
-            opened(None)  # a parameter that is missing is missing in every row
+            opened(None)  # a missing parameter would be missing in every row
         priced_model = open_priced_model(None, settings, opened.app)
         job = TurnBatch(repository, priced_model, turns, opened=opened, width=options.width, resume=options.resume)
         return _run(counts, on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
     app = open_app(options.app, options.params, ask)
-    counts.session = options.session or _session_of(repository, app, rows, resume=options.resume)
-    here = repository.at(counts.session) if repository.store.refs.has(counts.session) else repository.start(app)
-    if here.app.hash != app.hash:
+    counts.session = options.session or _session_name(repository, app, rows, resume=options.resume)
+    conversation = repository.at(counts.session) if repository.store.refs.has(counts.session) else repository.start(app)
+    if conversation.app.hash != app.hash:
         raise InputError(f"session {counts.session!r} has another app or other parameters; choose another -s NAME")
-    talk = Session(repository, counts.session, here, open_priced_model(None, settings, app), options=turns)
-    before = committed_rows(talk, rows) if options.resume else ()
+    session = Session(repository, counts.session, conversation, open_priced_model(None, settings, app), options=turns)
+    before = committed_rows(session, rows) if options.resume else ()
 
     def run(add: Callable[[RowSummary], None]) -> None:
-        for row in run_in_one_session(talk, rows, before):
+        for row in run_in_one_session(session, rows, before):
             add(row)
 
     return _run(counts, on_row, run)
@@ -157,7 +157,7 @@ def run_extractions(
     repository: Repository,
     settings: Settings,
     turns: TurnOptions,
-    typing: ExtractRun,
+    extract_run: ExtractRun,
     rows: "RowFile",
     on_row: OnRow,
     *,
@@ -170,7 +170,7 @@ def run_extractions(
         TaiwaError: an error that every further row would have.
     """
     job: ParallelBatch[Any, Any] = ExtractBatch(
-        repository, open_priced_model(None, settings), turns, typing=typing, width=width, resume=resume
+        repository, open_priced_model(None, settings), turns, typing=extract_run, width=width, resume=resume
     )  # fmt: skip
     return _run(Counts(), on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
 
@@ -205,51 +205,51 @@ def preview_turns(options: BatchOptions, rows: "RowFile") -> BatchPreview:
     Raises:
         TaiwaError: the app cannot be opened.
     """
-    opened = _Opening(options.app, options.params)
+    opened = _AppOpener(options.app, options.params)
 
-    def request(given: BatchInput) -> Request:
-        return turn_request(begin(opened(given.params if options.mode == "map" else None)), given.text)
+    def request(row: BatchInput) -> Request:
+        return turn_request(begin(opened(row.params if options.mode == "map" else None)), row.text)
 
     return _preview(rows, request)
 
 
-def preview_extractions(settings: Settings, typing: ExtractRun, rows: "RowFile") -> BatchPreview:
+def preview_extractions(settings: Settings, extract_run: ExtractRun, rows: "RowFile") -> BatchPreview:
     """Estimate what a batch of extractions would send; nothing is sent.
 
     Raises:
         TaiwaError: the model cannot be opened.
     """
     model: Any = open_priced_model(None, settings).model
-    return _preview(rows, lambda given: first_request(typing, given.text, model))
+    return _preview(rows, lambda row: first_request(extract_run, row.text, model))
 
 
 def _preview(rows: "RowFile", request: Callable[[BatchInput], Request]) -> BatchPreview:
     good = tokens = 0
     errors: list[tuple[int, str]] = []
-    for given in rows:
+    for row in rows:
         try:
-            if given.error:
-                raise InputError(given.error)
-            tokens += request_tokens(request(given))
+            if row.error:
+                raise InputError(row.error)
+            tokens += request_tokens(request(row))
             good += 1
         except InputError as error:
-            errors.append((given.index, error.message))
+            errors.append((row.index, error.message))
     return BatchPreview(good, tokens, tuple(errors))
 
 
-def _session_of(repository: Repository, app: App, rows: "RowFile", *, resume: bool) -> str:
+def _session_name(repository: Repository, app: App, rows: "RowFile", *, resume: bool) -> str:
     """Name the conversation of a fold after its file, so that resuming with the file finds it."""
     if rows.name == "-":
         if resume:
             raise InputError("--resume of rows from standard input requires the name of their session: -s NAME")
         return repository.new_name(app)
-    name = f"{app.name}-{UNFIT.sub('-', Path(rows.name).stem)[:60]}"
+    name = f"{app.name}-{NAME_SEPARATORS.sub('-', Path(rows.name).stem)[:60]}"
     if repository.store.refs.has(name) and not resume:
         raise InputError(f"session {name} already exists; --resume continues it, -s NAME creates another")
     return name
 
 
-class _Opening:
+class _AppOpener:
     """Open an app with the parameters of a row on top of those of the batch."""
 
     def __init__(self, name: str, params: Mapping[str, str]) -> None:
@@ -269,7 +269,7 @@ class _Opening:
             raise InputError("params must be an object of names and values")
         name = digest(params)
         if name not in self._opened:
-            if len(self._opened) >= MOST_OPENED:
+            if len(self._opened) >= MAX_OPENED:
                 self._opened.clear()
             self._opened[name] = self.app.with_params(self._params | params)
         return self._opened[name]
@@ -277,7 +277,7 @@ class _Opening:
 
 @dataclass(frozen=True)
 class RowFile:
-    """A file of rows that can be read again and again; none of it is kept in memory."""
+    """A file of rows that can be read repeatedly; it is not kept in memory."""
 
     name: str
     stream: BinaryIO
@@ -294,9 +294,9 @@ class RowFile:
         """Yield every row that is not blank; a row has the number of its line."""
         for number, raw in _lines(self.stream):
             if raw is None:
-                yield BatchInput(number, error=f"line {number} is longer than {MOST_BYTES:,} bytes")
+                yield BatchInput(number, error=f"line {number} is longer than {MAX_BYTES:,} bytes")
             elif raw.strip():
-                yield _given(number, raw, as_json=self.as_json)
+                yield _read_row(number, raw, as_json=self.as_json)
 
 
 def open_rows(file: str) -> RowFile:
@@ -325,11 +325,11 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
     """Yield each line with its number; None for one that is too long to be read."""
     stream.seek(0)
     number = 0
-    while raw := stream.readline(MOST_BYTES + 1):
+    while raw := stream.readline(MAX_BYTES + 1):
         number += 1
-        too_long = len(raw) > MOST_BYTES
-        while len(raw) > MOST_BYTES and not raw.endswith(b"\n"):
-            raw = stream.readline(MOST_BYTES + 1)
+        too_long = len(raw) > MAX_BYTES
+        while len(raw) > MAX_BYTES and not raw.endswith(b"\n"):
+            raw = stream.readline(MAX_BYTES + 1)
         yield number, None if too_long else raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw
 
 
@@ -341,15 +341,15 @@ def _is_row(raw: bytes) -> bool:
     return isinstance(found, dict) and "text" in found
 
 
-def _given(number: int, raw: bytes, *, as_json: bool) -> BatchInput:
+def _read_row(number: int, raw: bytes, *, as_json: bool) -> BatchInput:
     try:
         line = raw.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
         return BatchInput(number, error=f"line {number} is not UTF-8 at byte {error.start}")
-    return _from_json(number, line) if as_json else BatchInput(number, line)
+    return _read_json_row(number, line) if as_json else BatchInput(number, line)
 
 
-def _from_json(number: int, line: str) -> BatchInput:
+def _read_json_row(number: int, line: str) -> BatchInput:
     try:
         found: object = json.loads(line)
     except (ValueError, RecursionError) as error:

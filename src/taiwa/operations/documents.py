@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
-from taiwa.kernel.records import Json
-from taiwa.models.http_api.embeddings import Endpoint, by_meaning, caught_up, open_embedder
-from taiwa.operations.results import FindResult, MarkedPassage, to_json
+from taiwa.models.http_api.embeddings import EmbeddingEndpoint, add_missing_vectors, open_embedder, with_embeddings
+from taiwa.operations.results import EmbeddingsResult, FindResult, MarkedPassage
 from taiwa.retrieval import Index, Library, ScopedRetriever
-from taiwa.retrieval.types import ENOUGH, DocumentListing, EmbedderChoice, Gain, IndexSummary
+from taiwa.retrieval.types import ENOUGH, EmbedderChoice, IndexSummary
 from taiwa.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,21 +19,20 @@ if TYPE_CHECKING:
     from taiwa.retrieval.ingest import Progress, RefreshReport
 
 __all__ = [
-    "EMBEDDINGS_OFF", "EmbeddingsResult", "FindOptions", "IndexOptions", "Reporter", "describe_embeddings", "document_to_json",
+    "EMBEDDINGS_OFF", "FindOptions", "IndexOptions", "Reporter", "describe_embeddings",
     "embeddings_of", "find", "find_indexes", "index_folder", "open_library",
-    "refreshed_to_json", "summary_to_json",
 ]  # fmt: skip
 
 EMBEDDINGS_OFF = "off"
 WAIT = 600.0
 """Seconds to wait for another process that is indexing the same folder."""
-MOST_NAMES = 1_000
-PART = 0.1
-"""The share of an index that must be new before the check of its embeddings is repeated."""
+MAX_NAMES = 1_000
+RECHECK_SHARE = 0.1
+"""The share of new passages from which the check of the embeddings is repeated."""
 
 
 def _ignore(_: str) -> None:
-    """Report nothing."""
+    """Ignore a report."""
 
 
 def _no_progress() -> "AbstractContextManager[Progress]":
@@ -98,24 +96,6 @@ class IndexOptions:
         return str(folder.resolve()) if is_folder else self.embeddings
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingsResult:
-    """The embeddings of an index: the model, its vectors, and whether they improve the ranking.
-
-    `vectors` is None where the reader of the index may not know their number; `made` counts those that are new.
-    """
-
-    meaning: EmbedderChoice
-    gain: Gain | None
-    vectors: int | None
-    made: int = field(default=0)
-
-    @property
-    def is_used(self) -> bool:
-        """Whether rankings by words and by embeddings are fused."""
-        return self.meaning.always or (self.gain is not None and self.gain.helps)
-
-
 @contextmanager
 def open_library(settings: Settings) -> Generator[Library]:
     """Open the library that stands beside the store, or on the same server."""
@@ -150,10 +130,10 @@ def find_indexes(
     Embeddings are used too where an index has them and they improve its ranking.
 
     Raises:
-        InputError: a word is neither an index nor a folder, or there is no index.
+        InputError: a name is neither an index nor a folder, or no index exists.
     """
     found = [_index(library, name, settings, reporter) for name in dict.fromkeys(names)] or [
-        by_meaning(library.index(name), settings) for name in library.names()
+        with_embeddings(library.index(name), settings) for name in library.names()
     ]
     if not found:
         raise InputError("no index found; create one with `taiwa index FOLDER`, or name a folder with --in")
@@ -163,14 +143,14 @@ def find_indexes(
 def _index(library: Library, name: str, settings: Settings, reporter: Reporter) -> Index:
     # As with commands, a folder that has the name of an index is written ./name.
     if name in library.names():
-        return by_meaning(library.index(name), settings)
+        return with_embeddings(library.index(name), settings)
     if not Path(name).is_dir():
         raise InputError(f"{name!r} is neither an index nor a folder; see `taiwa index list`")
     index = _index_of(library, name)
     for problem in _refresh(index, reporter).problems:
         reporter.notice(f"{problem.path}: {problem.why}")
-    found = by_meaning(index, settings)
-    if trouble := caught_up(found):
+    found = with_embeddings(index, settings)
+    if trouble := add_missing_vectors(found):
         reporter.warning(trouble)
     return found
 
@@ -185,9 +165,9 @@ def index_folder(
         TaiwaError: the embedder cannot be opened; a new index is removed again.
     """
     before = library.names()
-    word = options.folder
-    known = library.index(word) if not Path(word).is_dir() and word in before else None
-    index = known or _index_of(library, word, options.name, options.language.lower())
+    folder = options.folder
+    known = library.index(folder) if not Path(folder).is_dir() and folder in before else None
+    index = known or _index_of(library, folder, options.name, options.language.lower())
     try:
         embedder = _choose_embedder(index, options, settings)
     except TaiwaError:
@@ -202,30 +182,30 @@ def index_folder(
 
 def _index_of(library: Library, folder: str, name: str = "", language: str = "english") -> Index:
     """Return the index of a folder, a new one under a free name if it has none."""
-    known = library.of(folder)
+    known = library.find_by_folder(folder)
     if known is not None:
         if name and name != known.name:
             raise InputError(f"{folder} is indexed as {known.name!r}; `taiwa index drop` it to rename it")
         return known
     if name:
-        return library.make(folder, name, language)
+        return library.create(folder, name, language)
     base = Path(folder).resolve().name or "root"
-    for number in range(1, MOST_NAMES):
+    for number in range(1, MAX_NAMES):
         free = base if number == 1 else f"{base}-{number}"
         if free in library.names():
             continue
         try:
-            return library.make(folder, free, language)
+            return library.create(folder, free, language)
         except ConflictError:
             # Another process took the name first; if for the same folder, its index will do.
-            if (made := library.of(folder)) is not None:
+            if (made := library.find_by_folder(folder)) is not None:
                 return made
-    raise ConflictError(f"{MOST_NAMES} indexes are named like {base!r}; choose another --name")
+    raise ConflictError(f"{MAX_NAMES} indexes are named like {base!r}; choose another --name")
 
 
 def _refresh(index: Index, reporter: Reporter) -> "RefreshReport":
     try:
-        with index.backend.writing(0.0):
+        with index.backend.write_lock(0.0):
             pass
     except ConflictError:
         reporter.notice(f"another process is indexing {index.name!r}; waiting for it")
@@ -234,10 +214,10 @@ def _refresh(index: Index, reporter: Reporter) -> "RefreshReport":
 
 
 def _choose_embedder(index: Index, options: IndexOptions, settings: Settings) -> "Embedder | None":
-    """Open the embedder that is asked for and store it as that of the index; None where the index keeps its own."""
-    before, place = index.backend.meaning(), options.embedder
+    """Open the embedder of the options and store it as that of the index; None where the index keeps its own."""
+    before, place = index.backend.embedder_choice(), options.embedder
     if place == EMBEDDINGS_OFF:
-        index.backend.choose(None)
+        index.backend.set_embedder(None)
         return None
     if not place:
         if options.force_embeddings and before is None:
@@ -250,7 +230,7 @@ def _embed(
     index: Index, embedder: "Embedder | None", options: IndexOptions, settings: Settings, reporter: Reporter
 ) -> int:
     """Make the vectors that are missing, and check whether they improve the ranking; return how many were made."""
-    before = index.backend.meaning()
+    before = index.backend.embedder_choice()
     if before is None:
         return 0
     from taiwa.retrieval.hybrid import HybridIndex, gain_of, own_sentences
@@ -263,7 +243,7 @@ def _embed(
     with reporter.progress() as moved:
         made = fused.make_vectors(lambda done: moved(done, missing, "vectors"))
     index.backend.keep_vectors(embedder.name)
-    if whole and (options.embedder or made >= PART * whole or _is_unchecked(fused)):
+    if whole and (options.embedder or made >= RECHECK_SHARE * whole or _is_unchecked(fused)):
         with suppress(InputError):  # too few questions: the last check holds, and `describe_embeddings` says so
             gain_of(fused, asked=own_sentences(fused.backend))
     return made
@@ -274,24 +254,24 @@ def _open_embedder(
 ) -> "Embedder":
     embedder = open_embedder(place, settings)
     probe: tuple[float, ...] = ()
-    if isinstance(embedder, Endpoint):
-        embedder.meet(before if before is not None and before.place == place else None)
+    if isinstance(embedder, EmbeddingEndpoint):
+        embedder.identify(before if before is not None and before.place == place else None)
         probe = embedder.probe
-    index.backend.choose(EmbedderChoice(place, embedder.name, probe, always))
+    index.backend.set_embedder(EmbedderChoice(place, embedder.name, probe, always))
     return embedder
 
 
 def _is_unchecked(fused: "HybridIndex") -> bool:
-    """Whether no check was made, or users have meanwhile given enough feedback to check with their questions."""
+    """Return whether no check was made, or users have since given enough feedback to check with their questions."""
     gain = fused.backend.gain(fused.embedder.name)
     if gain is None:
         return True
-    return gain.of != "people" and len({each.query for each in fused.backend.told() if each.good}) >= ENOUGH
+    return gain.of != "people" and len({each.query for each in fused.backend.feedback() if each.good}) >= ENOUGH
 
 
 def embeddings_of(index: Index, *, is_owner: bool = True, made: int = 0) -> EmbeddingsResult | None:
     """Return the embeddings of an index; None where it has none. The number of vectors is for its owner."""
-    meaning = index.backend.meaning()
+    meaning = index.backend.embedder_choice()
     if meaning is None:
         return None
     vectors = index.backend.vectors(meaning.model) if is_owner else None
@@ -299,7 +279,7 @@ def embeddings_of(index: Index, *, is_owner: bool = True, made: int = 0) -> Embe
 
 
 def describe_embeddings(found: EmbeddingsResult) -> str:
-    """Say whether both rankings are fused, and why.
+    """Describe whether both rankings are fused, and why.
 
     >>> from taiwa.retrieval.types import EmbedderChoice, Gain
     >>> describe_embeddings(EmbeddingsResult(EmbedderChoice("m", "m-1"), Gain(50, 0.5, 0.52, -0.01, 0.05), 9))
@@ -318,46 +298,3 @@ def describe_embeddings(found: EmbeddingsResult) -> str:
     if gain is not None and gain.helps:
         return f"fused: {figures}"
     return f"fused, because of --force-embeddings; {figures}" if found.meaning.always else f"not fused: {figures}"
-
-
-@to_json.register(EmbeddingsResult)
-def _embeddings(found: EmbeddingsResult) -> Json:
-    gain = found.gain
-    checked: dict[str, Json] | None = None
-    if gain is not None:
-        checked = {
-            "questions": gain.questions, "of": gain.of, "words": round(gain.words, 4), "fused": round(gain.fused, 4),
-            "low": round(gain.low, 4), "high": round(gain.high, 4),
-        }  # fmt: skip
-    return {
-        "place": found.meaning.place, "model": found.meaning.model, "vectors": found.vectors, "fused": found.is_used,
-        "forced": found.meaning.always, "gain": checked,
-    }  # fmt: skip
-
-
-def refreshed_to_json(summary: IndexSummary, done: "RefreshReport") -> dict[str, Json]:
-    """Return the result of indexing as JSON."""
-    problems: list[Json] = [{"path": each.path, "why": each.why} for each in done.problems]
-    return {
-        **summary_to_json(summary), "added": done.added, "changed": done.changed, "removed": done.removed, "same": done.same,
-        "seconds": round(done.seconds, 3), "problems": problems, "others": dict[str, Json](done.others or {}),
-    }  # fmt: skip
-
-
-def summary_to_json(summary: IndexSummary) -> dict[str, Json]:
-    """Return the summary of an index as JSON."""
-    return {
-        "index": summary.name, "folder": summary.root, "analyzer": summary.analyzer, "documents": summary.documents,
-        "passages": summary.passages, "characters": summary.characters, "not_read": summary.problems,
-    }  # fmt: skip
-
-
-def document_to_json(listed: DocumentListing) -> dict[str, Json]:
-    """Return a document of an index as JSON."""
-    known = listed.known
-    audience: list[Json] = [list[Json](clause) for clause in known.audience]
-    return {
-        "path": listed.path, "title": listed.title, "passages": listed.passages, "characters": listed.characters,
-        "bytes": known.size, "sha256": known.digest, "versions": listed.versions, "reader": known.reader,
-        "audience": audience, "problem": known.problem,
-    }  # fmt: skip

@@ -13,22 +13,22 @@ __all__ = ["extract", "preview"]
 
 
 def extract(
-    repository: Repository, settings: Settings, turns: TurnOptions, typing: ExtractRun, text: str
+    repository: Repository, settings: Settings, turns: TurnOptions, extract_run: ExtractRun, text: str
 ) -> ExtractResult:
     """Extract a value; its calls are stored as they are answered.
 
     Raises:
         ExtractError: no attempt was valid; it holds the attempts and their bill.
     """
-    done = extract_one(repository, open_priced_model(None, settings), turns, typing, text)
-    return ExtractResult(plain_json(typing.shape, done.value.value), done.value.attempts, done.spent)
+    done = extract_one(repository, open_priced_model(None, settings), turns, extract_run, text)
+    return ExtractResult(plain_json(extract_run.shape, done.value.value), done.value.attempts, done.spent)
 
 
-def preview(settings: Settings, typing: ExtractRun, text: str) -> RequestPreview:
+def preview(settings: Settings, extract_run: ExtractRun, text: str) -> RequestPreview:
     """Return the request that an extraction would send first; nothing is sent.
 
     Raises:
         InputError: the text is empty.
     """
-    request = first_request(typing, text, open_priced_model(None, settings).model)
+    request = first_request(extract_run, text, open_priced_model(None, settings).model)
     return RequestPreview(request, request_tokens(request))

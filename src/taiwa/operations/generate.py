@@ -9,7 +9,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeGuard, cast
 
-from taiwa.flows.extract import plain_json
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError, TaiwaError
 from taiwa.kernel.messages import (
     Constraint,
@@ -19,6 +18,7 @@ from taiwa.kernel.messages import (
     Regex,
     Request,
     Sampling,
+    Task,
     TextDelta,
     system,
     user,
@@ -26,7 +26,6 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import Json
 from taiwa.operations.results import ExplainResult, GenerateResult, ParseResult, SchemaResult
 from taiwa.operations.text_files import read_file, read_json_object
-from taiwa.settings import Settings
 from taiwa.structured import OutputType, ParseOptions
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from taiwa.constraints.vocabulary import Vocabulary
     from taiwa.models.inprocess.generator import GeneratedText, InProcessModel, LoadedModel
     from taiwa.sessions.durable_turn import PricedModel
+    from taiwa.settings import Settings
 
 __all__ = [
     "CONSTRAINT_KINDS", "ConstraintKind", "ExplainOptions", "GenerateOptions", "SchemaStyle", "describe_constraint", "draw_automaton",
@@ -44,10 +44,10 @@ __all__ = [
 ConstraintKind: TypeAlias = Literal["", "type", "schema", "regex", "grammar", "choice"]
 CONSTRAINT_KINDS: tuple[ConstraintKind, ...] = ("type", "schema", "regex", "grammar", "choice")
 SchemaStyle: TypeAlias = Literal["typescript", "jsonschema", "openai"]
-MOST_PARSED_CHARS = 64 << 20
+MAX_PARSED_CHARS = 64 << 20
 SPACES = {"bounded": "( |\\n {0,24})?", "compact": ""}
-SHOWN_PATTERN = 400
-SHOWN_RULES = 24
+MAX_SHOWN_PATTERN = 400
+MAX_SHOWN_RULES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class GenerateOptions:
       or words with commas between them; "" for no constraint.
     - `system`: instructions before the text; `prefix`: how the answer begins; `stop`: texts before which it ends.
     - `count`: answers side by side. `strict`: fail where a clause cannot be enforced, instead of checking it afterwards.
-    - `whitespace`: between the tokens of JSON.
+    - `whitespace`: between the tokens of JSON. `task`: see `Request`; the built-in model answers only the tasks that it learned.
     """
 
     text: str
@@ -71,6 +71,7 @@ class GenerateOptions:
     count: int = 1
     strict: bool = True
     whitespace: "Whitespace" = "bounded"
+    task: Task = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +167,11 @@ def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> Par
     """Read the text of an answer as a type; without `guess` only repairs that cannot change its meaning are made.
 
     Raises:
-        ShapeError: the text does not hold a value of the type.
+        OutputValidationError: the text does not hold a value of the type.
     """
-    found = output_type.read(text, ParseOptions(guess=guess, most_chars=MOST_PARSED_CHARS))
+    from taiwa.flows.extract import plain_json
+
+    found = output_type.parse(text, ParseOptions(guess=guess, max_chars=MAX_PARSED_CHARS))
     return ParseResult(plain_json(output_type, found.value), tuple(found.fixes), found.guessed)
 
 
@@ -176,38 +179,38 @@ def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaRes
     """Render a type as models see it: TypeScript in prompts, JSON Schema for servers, OpenAI's strict form."""
     from taiwa.kernel.text import estimate_tokens
 
-    strict = output_type.native("openai")
+    strict = output_type.server_schema("openai")
     texts = {
         "typescript": output_type.render(),
         "jsonschema": output_type.render("jsonschema"),
         "openai": json.dumps(strict.schema, ensure_ascii=False, separators=(",", ":")),
     }
     tokens = {name: estimate_tokens(text) for name, text in texts.items()}
-    return SchemaResult(style, texts, tokens, tuple(strict.moved), tuple(strict.lost))
+    return SchemaResult(style, texts, tokens, tuple(strict.relaxed), tuple(strict.unsupported))
 
 
-def generate(settings: Settings, options: GenerateOptions, on_text: Callable[[str], None]) -> list[GenerateResult]:
-    """Ask the model under the constraint; a single answer is passed to `on_text` while it is written.
+def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[str], None]) -> list[GenerateResult]:
+    """Generate answers under the constraint; a single answer is passed to `on_text` while it is written.
 
     Raises:
         InputError: the constraint cannot be read.
         TaiwaError: the model does not support it, or failed.
     """
     from taiwa.models.inprocess.generator import InProcessModel
-    from taiwa.models.open_model import holding
+    from taiwa.models.open_model import with_enforcement
     from taiwa.sessions.session import open_priced_model
 
     output_type, constraint = _constraint(options.kind, options.source)
     messages = ((system(options.system),) if options.system else ()) + (user(options.text),)
     request = Request(
-        messages, prefix=options.prefix, stop=options.stop, sampling=options.sampling, constraint=constraint
+        messages, prefix=options.prefix, stop=options.stop, sampling=options.sampling, constraint=constraint, task=options.task
     )  # fmt: skip
     priced_model = open_priced_model(None, settings)
     if isinstance(priced_model.model, InProcessModel):
         found = list(_decode(cast("InProcessModel[LoadedModel]", priced_model.model), request, options, on_text))
     else:
         model: Any = priced_model.model
-        priced_model = replace(priced_model, model=holding(model, "strict" if options.strict else "lenient"))
+        priced_model = replace(priced_model, model=with_enforcement(model, "strict" if options.strict else "lenient"))
         found = [_complete(priced_model, request, settings.max_cost_nano, on_text) for _ in range(options.count)]
     return [_checked(each, request, output_type) for each in found]
 
@@ -228,12 +231,12 @@ def _constraint(kind: ConstraintKind, source: str) -> tuple[OutputType[Any] | No
     schema = read_json_object(Path(source))
     try:
         return OutputType.from_json_schema(schema), JsonSchema(schema)
-    except ConfigError:  # without the extra that validates schemas, the guide alone checks whether an answer fits
+    except ConfigError:  # without the extra `schema`, only the guide checks whether an answer fits
         return None, JsonSchema(schema)
 
 
-def _choices(given: str) -> tuple[str, ...]:
-    words = tuple(word.strip() for word in given.split(",") if word.strip())
+def _choices(source: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in source.split(",") if word.strip())
     if not words:
         raise InputError("--choice requires words with commas between them")
     return words
@@ -244,26 +247,26 @@ def _decode(
 ) -> Iterator[GenerateResult]:
     from taiwa.models.inprocess.generator import CompileOptions
 
-    scribe = model.scribe()
+    generator = model.generator()
     compiled = CompileOptions(options.strict, options.whitespace)
-    vocabulary = scribe.loaded.network.vocabulary
+    vocabulary = generator.loaded.network.vocabulary
     if options.count > 1:
-        yield from (_decoded(each, vocabulary) for each in scribe.together(request, options.count, compiled))
+        yield from (_decoded(each, vocabulary) for each in generator.batch(request, options.count, compiled))
         return
-    for piece in scribe.pieces(request, compiled):
+    for piece in generator.stream(request, compiled):
         if isinstance(piece, str):
             on_text(piece)
         else:
             yield _decoded(piece, vocabulary)
 
 
-def _decoded(written: "GeneratedText", vocabulary: "Vocabulary") -> GenerateResult:
-    ending = written.ending
+def _decoded(answer: "GeneratedText", vocabulary: "Vocabulary") -> GenerateResult:
+    ending = answer.result
     texts = (vocabulary.tokens[token].decode("utf-8", "replace") for token in ending.tokens)
-    parts = tuple(zip(texts, ending.marks, strict=True))
+    parts = tuple(zip(texts, ending.forced, strict=True))
     return GenerateResult(
-        written.text, ending.finish, ending.stop, written.usage, parts=parts, forwards=ending.forwards,
-        sparse=ending.sparse, enforcement=written.enforcement,
+        answer.text, ending.finish, ending.stop, answer.usage, parts=parts, forwards=ending.passes,
+        sparse=ending.sparse_passes, enforcement=answer.enforcement,
     )  # fmt: skip
 
 
@@ -282,17 +285,17 @@ def _complete(
         elif isinstance(event, RunResult):
             answer = event.value
             return GenerateResult(answer.text, answer.finish, answer.stop, answer.usage, enforcement=answer.enforcement)
-    raise AssertionError("a run ends with Done")
+    raise AssertionError("a run ends with RunResult")
 
 
 def _checked(answer: GenerateResult, request: Request, output_type: OutputType[Any] | None) -> GenerateResult:
-    """Check whether the whole answer fits; one that a stop string or a limit cut off does not."""
+    """Check whether the whole answer fits; an answer that a stop string or a limit cut off does not."""
     if request.constraint is None:
         return answer
     text = request.prefix + answer.text
     if output_type is not None:
         try:
-            output_type.check(json.loads(text))
+            output_type.validate(json.loads(text))
         except OutputValidationError as error:
             return replace(answer, fits=False, why=error.message)
         except (ValueError, RecursionError) as error:
@@ -309,7 +312,7 @@ def _checked(answer: GenerateResult, request: Request, output_type: OutputType[A
 
 
 def explain(options: ExplainOptions, text: str | None) -> ExplainResult:
-    """Compile a constraint and walk a text under it; without a text only its start.
+    """Compile a constraint and trace a text under it; without a text only its start.
 
     Raises:
         InputError: the constraint cannot be read, or is not supported by this engine.
@@ -323,13 +326,13 @@ def explain(options: ExplainOptions, text: str | None) -> ExplainResult:
         if options.engine == "llguidance":
             from taiwa import constraints
 
-            made: Guide = constraints.compile(constraint, vocabulary, whitespace=options.whitespace)
+            guide: Guide = constraints.compile(constraint, vocabulary, whitespace=options.whitespace)
         else:
-            made = _reference_guide(kind, source, vocabulary, schema, SPACES[options.whitespace])
+            guide = _reference_guide(kind, source, vocabulary, schema, SPACES[options.whitespace])
     except NoValidTokenError as error:
         raise InputError(error.message) from error
     title = name if kind != "grammar" else Path(name).stem
-    return ExplainResult(title, kind, source, made, options.engine, trace_text(made, text))
+    return ExplainResult(title, kind, source, guide, options.engine, trace_text(guide, text))
 
 
 def _reference_guide(kind: str, source: str, vocabulary: "Vocabulary", schema: Json, space: str) -> "Guide":
@@ -368,9 +371,9 @@ def _vocabulary(name: str) -> "Vocabulary":
     if name == "small":
         return small_vocabulary()
     if name == "builtin":
-        from taiwa.models.builtin.tokenizer import tokens
+        from taiwa.models.builtin.tokenizer import builtin_tokens
 
-        return tokens().vocabulary
+        return builtin_tokens().vocabulary
     if name == "bytes":
         return Vocabulary.of_bytes()
     if not Path(name).exists():
@@ -395,7 +398,11 @@ def describe_constraint(found: ExplainResult) -> Iterator[str]:
     yield f"{found.kind} {found.title} over {len(vocabulary):,} tokens ({name}), by {found.engine}"
     if isinstance(guide, RegexGuide):
         if found.kind != "regex":
-            short = guide.pattern if len(guide.pattern) <= SHOWN_PATTERN else guide.pattern[: SHOWN_PATTERN - 1] + "…"
+            short = (
+                guide.pattern
+                if len(guide.pattern) <= MAX_SHOWN_PATTERN
+                else guide.pattern[: MAX_SHOWN_PATTERN - 1] + "…"
+            )
             yield f"as a regular expression: {short}"
         count, least, most = guide.chars.extent
         yield f"an automaton of {len(guide.chars.moves):,} states over characters, {len(guide.automaton.moves):,} over bytes"
@@ -406,9 +413,9 @@ def describe_constraint(found: ExplainResult) -> Iterator[str]:
         symbols = len({rule.name for rule in guide.rules.rules[1:]})
         yield f"a grammar: {len(guide.rules.rules) - 1} rules for {symbols} symbols, {len(guide.rules.terminals)} terminals"
         rules = list(guide.described())
-        yield from (f"  {rule}" for rule in rules[:SHOWN_RULES])
-        if len(rules) > SHOWN_RULES:
-            yield f"  and {len(rules) - SHOWN_RULES} more"
+        yield from (f"  {rule}" for rule in rules[:MAX_SHOWN_RULES])
+        if len(rules) > MAX_SHOWN_RULES:
+            yield f"  and {len(rules) - MAX_SHOWN_RULES} more"
     for clause in (*guide.coverage.relaxed, *guide.coverage.ignored):
         yield f"not enforced: {clause}"
 
@@ -418,7 +425,7 @@ def _amount(count: int) -> str:
 
 
 def draw_automaton(found: ExplainResult) -> str:
-    """Write the automaton of a constraint for Graphviz, with the walk of the text marked.
+    """Write the automaton of a constraint for Graphviz, with the path of the text marked.
 
     Raises:
         InputError: the guide is not an automaton.
@@ -426,8 +433,8 @@ def draw_automaton(found: ExplainResult) -> str:
     from taiwa.constraints.automaton import to_dot
     from taiwa.constraints.readable_guides import RegexGuide
 
-    guide, walk = found.guide, found.walk
+    guide, trace = found.guide, found.walk
     if not isinstance(guide, RegexGuide):
         raise InputError("--dot requires an automaton; a grammar and --engine llguidance have none")
-    places = (guide.drawn(int(step.place)) for step in walk.steps if step.place and len(walk.steps) > 1)
+    places = (guide.drawn(int(step.place)) for step in trace.steps if step.place and len(trace.steps) > 1)
     return to_dot(guide.chars, found.title, (place for place in places if place is not None))

@@ -32,7 +32,7 @@ footer, time { opacity: .6; font-size: .85rem }
 
 
 def log(repository: Repository, revision: str, limit: int) -> tuple[TurnEntry, ...]:
-    """Return the newest nodes up to a revision, oldest first."""
+    """Return the newest nodes up to a revision, oldest of them first."""
     path = list(repository.store.nodes.path(repository.store.resolve(revision)))
     number = sum(1 for _, node in path if node.kind == "turn")
     entries: list[TurnEntry] = []
@@ -80,7 +80,7 @@ def why(repository: Repository, path: str, revision: str) -> WhyResult:
     """Return the node that set a value of the state last, and its calls.
 
     Raises:
-        InputError: the path is not one, or the state never had a value there.
+        InputError: the path is invalid, or the state never had a value there.
     """
     where = parse_path(path)
     origin = repository.origin(repository.store.resolve(revision), where)
@@ -93,10 +93,10 @@ def value_at(state: Json, path: str) -> Json:
     Raises:
         InputError: the state has no value there.
     """
-    held = dict(state) if isinstance(state, dict) else {}
-    found = get_path(held, parse_path(path))
+    value = dict(state) if isinstance(state, dict) else {}
+    found = get_path(value, parse_path(path))
     if isinstance(found, Missing):
-        raise InputError(f"no value at {path}; fields: {', '.join(held) or 'none'}")
+        raise InputError(f"no value at {path}; fields: {', '.join(value) or 'none'}")
     return found
 
 
@@ -105,16 +105,16 @@ def value_history(repository: Repository, path: str, revision: str) -> tuple[Val
     where = parse_path(path)
     entries: list[ValueEntry] = []
     last: Json | Missing = MISSING
-    for stop in repository.walk(repository.store.resolve(revision)):
-        held = get_path(dict(stop.after.state), where)
-        if not isinstance(held, Missing) and held != last:
-            entries.append(ValueEntry(stop.hash, f"{stop.node.kind} {stop.after.count}", held))
-        last = held
+    for entry in repository.walk(repository.store.resolve(revision)):
+        value = get_path(dict(entry.after.state), where)
+        if not isinstance(value, Missing) and value != last:
+            entries.append(ValueEntry(entry.hash, f"{entry.node.kind} {entry.after.count}", value))
+        last = value
     return tuple(entries)
 
 
-def set_value(repository: Repository, session: str, path: str, given: Json) -> tuple[StateResult, tuple[Change, ...]]:
-    """Set a value of the state by hand: a node of its own; return the new state and what changed.
+def set_value(repository: Repository, session: str, path: str, new: Json) -> tuple[StateResult, tuple[Change, ...]]:
+    """Set a value of the state by hand, as a node of its own; return the new state and the changes.
 
     Raises:
         InputError: the path does not exist, or the value does not fit the field.
@@ -123,30 +123,30 @@ def set_value(repository: Repository, session: str, path: str, given: Json) -> t
     before = repository.at(session)
     where = parse_path(path)
     field = str(where[0])
-    after = repository.set_state(session, {field: put_value(before.state.get(field), where[1:], given)})
+    after = repository.set_state(session, {field: put_value(before.state.get(field), where[1:], new)})
     return StateResult(after, session, before.tip), tuple(diff_states(dict(before.state), dict(after.state)))
 
 
-def put_value(held: Json, path: Sequence[str | int], given: Json) -> Json:
-    """Return a value with another one put at a path inside it.
+def put_value(value: Json, path: Sequence[str | int], new: Json) -> Json:
+    """Return a copy of a value with a new value at a path inside it.
 
     Raises:
         InputError: the path does not exist.
     """
     if not path:
-        return given
+        return new
     step, rest = path[0], path[1:]
-    if isinstance(held, dict):
-        return held | {str(step): put_value(held.get(str(step)), rest, given)}
-    if isinstance(held, list) and isinstance(step, int) and -len(held) <= step < len(held):
-        at = step % len(held)
-        return [*held[:at], put_value(held[at], rest, given), *held[at + 1 :]]
-    raise InputError(f"{step!r} not found in {format_value(held)[:60]}")
+    if isinstance(value, dict):
+        return value | {str(step): put_value(value.get(str(step)), rest, new)}
+    if isinstance(value, list) and isinstance(step, int) and -len(value) <= step < len(value):
+        at = step % len(value)
+        return [*value[:at], put_value(value[at], rest, new), *value[at + 1 :]]
+    raise InputError(f"{step!r} not found in {format_value(value)[:60]}")
 
 
-def format_value(held: Json) -> str:
+def format_value(value: Json) -> str:
     """Write a value as JSON on one line."""
-    return json.dumps(held, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def describe_change(change: Change) -> str:
@@ -161,17 +161,17 @@ def export(repository: Repository, revision: str, form: str, *, calls: bool = Fa
     """Write a conversation as `jsonl` (which can be imported; with `calls` the bill of each turn too), `md` or `html`."""
     if form == "jsonl":
         return "".join(f"{line}\n" for line in repository.store.export(revision, calls=calls))
-    stops = tuple(repository.walk(repository.store.resolve(revision)))
-    return as_markdown(stops, revision) if form == "md" else as_html(stops, revision)
+    entries = tuple(repository.walk(repository.store.resolve(revision)))
+    return as_markdown(entries, revision) if form == "md" else as_html(entries, revision)
 
 
 def _model_calls(calls: Iterable[CallRecord]) -> tuple[CallRecord, ...]:
-    """Leave out recorded look-ups of capabilities."""
+    """Return the calls without recorded look-ups of capabilities."""
     return tuple(call for call in calls if call.kind != tag_of(GetCapabilities))
 
 
 def _texts(repository: Repository, tip: str) -> tuple[str, ...]:
-    """Return the texts of all turns on the way to a node, by line."""
+    """Return the lines of the texts of all turns up to a node."""
     lines: list[str] = []
     for _, node in reversed(tuple(repository.store.nodes.path(tip))):
         if node.kind == "turn":
@@ -180,30 +180,30 @@ def _texts(repository: Repository, tip: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def as_markdown(stops: Sequence[HistoryEntry], title: str) -> str:
+def as_markdown(entries: Sequence[HistoryEntry], title: str) -> str:
     """Write a history as Markdown; a fence is longer than any inside it."""
     lines = [f"# {title or 'Conversation'}", ""]
-    for stop, delta in _with_changes(stops):
-        node = stop.node
+    for entry, delta in _with_changes(entries):
+        node = entry.node
         if node.kind == "turn":
             quoted = "\n".join(f"> {line}" for line in (node.user or "").splitlines())
-            lines += [f"## {stop.after.count}", "", quoted, "", node.answer or "", ""]
+            lines += [f"## {entry.after.count}", "", quoted, "", node.answer or "", ""]
         elif node.kind == "summary":
             lines += [f"*earlier turns, in short:* {node.answer}", ""]
         if delta:
             fence = "`" * max(3, *(line.count("`") + 1 for line in delta))
             lines += [f"{fence}diff", *delta, fence, ""]
-    if stops:
-        state = json.dumps(stops[-1].after.state, ensure_ascii=False, indent=1)
+    if entries:
+        state = json.dumps(entries[-1].after.state, ensure_ascii=False, indent=1)
         lines += ["## State", "", "~~~json", state, "~~~", ""]
     return "\n".join(lines)
 
 
-def as_html(stops: Sequence[HistoryEntry], title: str) -> str:
+def as_html(entries: Sequence[HistoryEntry], title: str) -> str:
     """Write a history as one HTML page without scripts; texts of users and models are escaped."""
     body: list[str] = []
-    for stop, delta in _with_changes(stops):
-        node = stop.node
+    for entry, delta in _with_changes(entries):
+        node = entry.node
         parts: list[str] = []
         if node.kind == "turn":
             parts += [f'<div class="you" dir="auto">{escape(node.user or "")}</div>']
@@ -213,8 +213,8 @@ def as_html(stops: Sequence[HistoryEntry], title: str) -> str:
         if delta:
             parts += [f"<pre>{escape(chr(10).join(delta))}</pre>"]
         if parts:
-            body += [f'<article id="{stop.hash[:12]}">', *parts, "</article>"]
-    state = escape(json.dumps(stops[-1].after.state, ensure_ascii=False, indent=1)) if stops else ""
+            body += [f'<article id="{entry.hash[:12]}">', *parts, "</article>"]
+    state = escape(json.dumps(entries[-1].after.state, ensure_ascii=False, indent=1)) if entries else ""
     head = escape(title or "Conversation")
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
@@ -226,12 +226,12 @@ def as_html(stops: Sequence[HistoryEntry], title: str) -> str:
     )
 
 
-def _with_changes(stops: Sequence[HistoryEntry]) -> list[tuple[HistoryEntry, list[str]]]:
+def _with_changes(entries: Sequence[HistoryEntry]) -> list[tuple[HistoryEntry, list[str]]]:
     rows: list[tuple[HistoryEntry, list[str]]] = []
     before: dict[str, Json] = {}
-    for stop in stops:
-        after = dict(stop.after.state)
-        moved = () if stop.node.kind == "root" else diff_states(before, after)
-        rows.append((stop, [describe_change(change) for change in moved]))
+    for entry in entries:
+        after = dict(entry.after.state)
+        moved = () if entry.node.kind == "root" else diff_states(before, after)
+        rows.append((entry, [describe_change(change) for change in moved]))
         before = after
     return rows

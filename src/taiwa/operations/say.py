@@ -29,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 MESSAGE_TOKENS = 4
-"""Tokens of a message beside its words: its role and its ends."""
+"""Tokens of a message besides its text: its role and its delimiters."""
 AskParam = Callable[[Param], str]
 
 
@@ -137,13 +137,13 @@ def open_interrupted(
     if not runs:
         raise InputError("nothing to resume: no turn was cut off")
     run, others = runs[-1], {run.ref for run in runs} - {runs[-1].ref}
-    here = (
+    conversation = (
         repository.at(run.ref)
         if repository.store.refs.has(run.ref)
         else repository.start(repository.app(run.app or ""))
     )
-    talk = Session(repository, run.ref, here, open_priced_model(None, settings, here.app), options=turns)
-    return talk, tuple(sorted(others))
+    model = open_priced_model(None, settings, conversation.app)
+    return Session(repository, run.ref, conversation, model, options=turns), tuple(sorted(others))
 
 
 def preview_turn(conversation: Conversation, text: str, target: Target | None = None) -> RequestPreview:
@@ -175,7 +175,7 @@ def _cached_tokens(conversation: Conversation, request: Request) -> int:
 
 
 def render_request(app: App, text: str) -> Request:
-    """Return the request of the first turn with an app; with its tools, as for a model that supports them.
+    """Return the request of the first turn with an app, with its tools if it has any.
 
     Raises:
         InputError: a required parameter is missing.
@@ -187,15 +187,15 @@ def render_request(app: App, text: str) -> Request:
 
 def _specs(app: App) -> tuple[ToolSpec, ...]:
     """Return the built-in tools of an app; tools that a program passes are not known here."""
-    from taiwa.tools import builtin
+    from taiwa.tools import builtin_tools
 
-    return tuple(builtin()[name].spec for name in app.tools if name in builtin())
+    return tuple(builtin_tools()[name].spec for name in app.tools if name in builtin_tools())
 
 
 def request_text(request: Request) -> str:
     """Write a request as text: every message with its role and an estimate of its tokens.
 
-    A part marked “not kept” is sent with this request only; everything above it begins the next request too.
+    A part marked "not kept" is sent with this request only; the next request begins with everything above it too.
     """
     blocks = [_message(message) for message in request.messages]
     if isinstance(request.constraint, JsonSchema):

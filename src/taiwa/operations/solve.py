@@ -9,11 +9,11 @@ from taiwa.settings import Settings
 __all__ = ["preview"]
 
 
-def preview(settings: Settings, solving: ReasonRun, question: str) -> RequestPreview:
+def preview(settings: Settings, reason_run: ReasonRun, question: str) -> RequestPreview:
     """Return the request that would be sent first; nothing is sent.
 
     Raises:
         TaiwaError: the question is empty, or the model does not support the tool mode.
     """
-    request = solving.first_request(question, open_priced_model(None, settings).model.capabilities)
+    request = reason_run.first_request(question, open_priced_model(None, settings).model.capabilities)
     return RequestPreview(request, request_tokens(request))

@@ -61,7 +61,7 @@ class HybridIndex(Index):
         model = self.embedder.name
         while True:
             # Locked for one batch at a time: two processes share the work, and neither waits long.
-            with self.backend.writing(WAIT):
+            with self.backend.write_lock(WAIT):
                 batch = self.backend.without_vectors(model, BATCH)
                 vectors = self.embedder.embed([text_of(passage) for passage in batch], "passage") if batch else ()
                 named = [(passage.id, row) for passage, row in zip(batch, vectors, strict=True)]
@@ -149,7 +149,7 @@ def gain_of(fused: "HybridIndex", pairs: Sequence[tuple[str, str]] = (), asked: 
     """
     backend = fused.backend
     known: dict[str, set[str]] = {}
-    told = ((each.query, each.passage) for each in backend.told() if each.good)
+    told = ((each.query, each.passage) for each in backend.feedback() if each.good)
     for question, passage in (*pairs, *told):
         known.setdefault(question, set()).add(passage)
     whose = "people"
@@ -164,7 +164,7 @@ def gain_of(fused: "HybridIndex", pairs: Sequence[tuple[str, str]] = (), asked: 
     low, high = _interval([after - before for before, after in scored])
     words, both = (_mean([each[side] for each in scored]) for side in (0, 1))
     gain = Gain(len(questions), words, both, low, high, whose)
-    backend.judge(fused.embedder.name, gain)
+    backend.store_gain(fused.embedder.name, gain)
     return gain
 
 

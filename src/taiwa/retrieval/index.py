@@ -321,9 +321,9 @@ class Index:
         """Summarize what the principals may see of the index."""
         return self.backend.summary(None if principals is None else frozenset(principals))
 
-    def tell(self, feedback: PassageFeedback) -> None:
+    def add_feedback(self, feedback: PassageFeedback) -> None:
         """Store a user's judgement of a passage."""
-        self.backend.tell(feedback)
+        self.backend.add_feedback(feedback)
 
 
 class ScopedRetriever:
@@ -431,12 +431,12 @@ class Library:
         """
         return Index(self._backend.open(name))
 
-    def of(self, folder: str | Path) -> Index | None:
+    def find_by_folder(self, folder: str | Path) -> Index | None:
         """Return the index of a folder, if there is one."""
         root = str(Path(folder).resolve())
         return next((index for index in map(self.index, self.names()) if index.root == root), None)
 
-    def make(self, folder: str | Path, name: str = "", language: str = "english") -> Index:
+    def create(self, folder: str | Path, name: str = "", language: str = "english") -> Index:
         """Return a new index of a folder, which is still empty; `refresh` fills it. Words are stemmed for the language.
 
         Raises:
@@ -446,9 +446,9 @@ class Library:
         root = Path(folder).resolve()
         if not root.is_dir():
             raise InputError(f"folder {folder} not found")
-        return self.make_empty(_checked(name or root.name or "root"), str(root), language)
+        return self.create_empty(_checked(name or root.name or "root"), str(root), language)
 
-    def make_empty(self, name: str, root: str = "", language: str = "english") -> Index:
+    def create_empty(self, name: str, root: str = "", language: str = "english") -> Index:
         """Return a new index of no folder, whose documents come from elsewhere.
 
         Raises:
@@ -464,7 +464,7 @@ class Library:
         """
         self._backend.drop(name)
 
-    def within(
+    def scoped(
         self, names: Iterable[str] = (), principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
     ) -> ScopedRetriever:
         """Return the retriever over some indexes, or over all."""
@@ -474,7 +474,7 @@ class Library:
         self, query: str, k: int = 5, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
     ) -> tuple[Passage, ...]:
         """Return at most k passages from all indexes, best first."""
-        return self.within((), principals, history).find(query, k)
+        return self.scoped((), principals, history).find(query, k)
 
 
 def _checked(name: str) -> str:

@@ -302,7 +302,7 @@ def refresh(backend: IndexBackend, wait: float = 0.0, progress: Progress | None 
     if not backend.root:
         raise InputError(f"index {backend.name!r} has no folder; its documents come from elsewhere")
     began = time.monotonic()
-    with backend.writing(wait):
+    with backend.write_lock(wait):
         folder = Folder(backend.root)
         files = list(folder.files())
         work = _Work(folder, backend.known(), folder.rules)
@@ -312,7 +312,7 @@ def refresh(backend: IndexBackend, wait: float = 0.0, progress: Progress | None 
         with IsolatedReader() as apart:
             for batch in work.batches(files, apart, progress or _quietly):
                 backend.commit(batch)
-        backend.settle()
+        backend.update_derived()
     return replace(work.done, removed=len(gone), others=folder.others, seconds=time.monotonic() - began)
 
 

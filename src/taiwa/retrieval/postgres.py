@@ -364,7 +364,7 @@ class PostgresWriter:
             self._terms.clear()  # numbers that were given and taken back
             raise
 
-    def settle(self) -> None:
+    def update_derived(self) -> None:
         """Add up what was counted, when there is more of it than of sums."""
         tallied, untallied = self._db.row("SELECT tallied, untallied FROM doc_index WHERE seq = ?", self._index) or (
             0,
@@ -516,7 +516,7 @@ class PostgresIndexBackend(SqlIndexBackend):
         self._indexed = False
 
     @contextmanager
-    def writing(self, wait: float) -> Generator[None]:
+    def write_lock(self, wait: float) -> Generator[None]:
         """Hold the lock of the only writer; the server frees it with the connection.
 
         Raises:
@@ -540,9 +540,9 @@ class PostgresIndexBackend(SqlIndexBackend):
         """Apply a batch, all or nothing."""
         self._writing.commit(batch)
 
-    def settle(self) -> None:
+    def update_derived(self) -> None:
         """Make everything committed quick to find."""
-        self._writing.settle()
+        self._writing.update_derived()
 
     def search(self, weights: Mapping[str, float], k: int, principals: Principals) -> tuple[Passage, ...]:
         """Return at most k passages that hold any of the terms, best first."""

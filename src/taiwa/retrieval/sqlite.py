@@ -174,7 +174,7 @@ class SqliteIndexBackend(SqlIndexBackend):
         self._words.close()
         self._seen = None
 
-    def writing(self, wait: float) -> AbstractContextManager[None]:
+    def write_lock(self, wait: float) -> AbstractContextManager[None]:
         """Hold the lock of the only writer.
 
         Raises:
@@ -186,7 +186,7 @@ class SqliteIndexBackend(SqlIndexBackend):
         """Apply a batch, all or nothing."""
         self._tables.commit(batch)
 
-    def settle(self) -> None:
+    def update_derived(self) -> None:
         """Update the tantivy index.
 
         Raises:
@@ -238,7 +238,7 @@ class SqliteIndexBackend(SqlIndexBackend):
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                self.settle()
+                self.update_derived()
                 return
             except ConflictError:
                 if time.monotonic() > deadline and self._words.mark() is not None:

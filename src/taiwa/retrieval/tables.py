@@ -300,14 +300,14 @@ class Tables:
         rows = self._db.rows(f"{FOUND} document.path = ? ORDER BY passage.start, passage.seq", self._index, path)
         return tuple(stored_passage(row).passage for row in rows)
 
-    def tell(self, feedback: PassageFeedback) -> None:
+    def add_feedback(self, feedback: PassageFeedback) -> None:
         """Store a user's judgement of a passage."""
         self._db.run(
             "INSERT INTO feedback(doc_index, query, passage, good, user_name, at_us) VALUES(?, ?, ?, ?, ?, ?)",
             self._index, feedback.query, feedback.passage, feedback.good, feedback.user, feedback.at_us or self._db.clock(),
         )  # fmt: skip
 
-    def told(self) -> tuple[PassageFeedback, ...]:
+    def feedback(self) -> tuple[PassageFeedback, ...]:
         """Return all feedback."""
         select = "SELECT query, passage, good, user_name, at_us FROM feedback WHERE doc_index = ? ORDER BY seq"
         return tuple(
@@ -315,7 +315,7 @@ class Tables:
             for query, passage, good, person, at in self._db.rows(select, self._index)
         )
 
-    def judge(self, model: str, gain: Gain) -> None:
+    def store_gain(self, model: str, gain: Gain) -> None:
         """Store the result of a check of a model."""
         body = json.dumps([gain.questions, gain.words, gain.fused, gain.low, gain.high, gain.of])
         self._db.run(JUDGED, self._index, model, body)
@@ -325,7 +325,7 @@ class Tables:
         body = self._db.one("SELECT body FROM gain WHERE doc_index = ? AND model = ?", self._index, model)
         return None if body is None else Gain(*json.loads(body))
 
-    def meaning(self) -> EmbedderChoice | None:
+    def embedder_choice(self) -> EmbedderChoice | None:
         """Return the embedder of the index, or None."""
         body = self._db.one("SELECT body FROM embedder WHERE doc_index = ?", self._index)
         if body is None:
@@ -333,7 +333,7 @@ class Tables:
         place, model, probe, always = json.loads(body)
         return EmbedderChoice(place, model, tuple(probe), always)
 
-    def choose(self, meaning: EmbedderChoice | None) -> None:
+    def set_embedder(self, meaning: EmbedderChoice | None) -> None:
         """Set the embedder of the index; None searches by words alone."""
         if meaning is None:
             self._db.run("DELETE FROM embedder WHERE doc_index = ?", self._index)
@@ -464,7 +464,7 @@ class SqlIndexBackend(ABC):
         """Release what is open besides the tables."""
 
     @abstractmethod
-    def writing(self, wait: float) -> AbstractContextManager[None]:
+    def write_lock(self, wait: float) -> AbstractContextManager[None]:
         """Hold the lock of the only writer.
 
         Raises:
@@ -506,13 +506,13 @@ class SqlIndexBackend(ABC):
             sum(bool(each.known.problem) for each in listed), at,
         )  # fmt: skip
 
-    def tell(self, feedback: PassageFeedback) -> None:
+    def add_feedback(self, feedback: PassageFeedback) -> None:
         """Store a user's judgement of a passage."""
-        self._tables.tell(feedback)
+        self._tables.add_feedback(feedback)
 
-    def told(self) -> tuple[PassageFeedback, ...]:
+    def feedback(self) -> tuple[PassageFeedback, ...]:
         """Return all feedback, oldest first."""
-        return self._tables.told()
+        return self._tables.feedback()
 
     def without_vectors(self, model: str, k: int) -> tuple[Passage, ...]:
         """Return at most k passages that have no vector of a model yet."""
@@ -531,21 +531,21 @@ class SqlIndexBackend(ABC):
         """Delete the vectors of every other model."""
         self._kept.keep(model)
 
-    def judge(self, model: str, gain: Gain) -> None:
+    def store_gain(self, model: str, gain: Gain) -> None:
         """Store the result of a check of a model."""
-        self._tables.judge(model, gain)
+        self._tables.store_gain(model, gain)
 
     def gain(self, model: str) -> Gain | None:
         """Return the result of the last check of a model."""
         return self._tables.gain(model)
 
-    def meaning(self) -> EmbedderChoice | None:
+    def embedder_choice(self) -> EmbedderChoice | None:
         """Return the embedder of the index, or None."""
-        return self._tables.meaning()
+        return self._tables.embedder_choice()
 
-    def choose(self, meaning: EmbedderChoice | None) -> None:
+    def set_embedder(self, meaning: EmbedderChoice | None) -> None:
         """Set the embedder of the index; None searches by words alone."""
-        self._tables.choose(meaning)
+        self._tables.set_embedder(meaning)
 
     def _placed(self, name: str) -> Held | None:
         """Return the passage of an id, if that version exists."""
@@ -623,7 +623,7 @@ class SqlLibraryBackend(ABC, Generic[S]):
             ConflictError: another process is indexing there.
         """
         backend = self.open(name)
-        with backend.writing(0.0):
+        with backend.write_lock(0.0):
             self._db.run("DELETE FROM doc_index WHERE seq = ?", backend.seq)
             backend.close()
             del self._open[backend.seq]

@@ -215,7 +215,7 @@ class IndexBackend(Protocol):
         """Return what is known of every file, by path."""
         ...
 
-    def writing(self, wait: float) -> AbstractContextManager[None]:
+    def write_lock(self, wait: float) -> AbstractContextManager[None]:
         """Hold the lock of the only writer, until the context or the process ends.
 
         Raises:
@@ -227,7 +227,7 @@ class IndexBackend(Protocol):
         """Apply a batch, all or nothing. From then on deleted or restricted passages are not found."""
         ...
 
-    def settle(self) -> None:
+    def update_derived(self) -> None:
         """Update derived data, which the next search would otherwise have to wait for."""
         ...
 
@@ -261,11 +261,11 @@ class IndexBackend(Protocol):
         """Summarize what the principals may see of the index."""
         ...
 
-    def tell(self, feedback: PassageFeedback) -> None:
+    def add_feedback(self, feedback: PassageFeedback) -> None:
         """Store a user's judgement of a passage."""
         ...
 
-    def told(self) -> tuple[PassageFeedback, ...]:
+    def feedback(self) -> tuple[PassageFeedback, ...]:
         """Return all feedback, oldest first."""
         ...
 
@@ -289,7 +289,7 @@ class IndexBackend(Protocol):
         """Return at most k passages with the nearest vectors, best first; the score is the cosine."""
         ...
 
-    def judge(self, model: str, gain: Gain) -> None:
+    def store_gain(self, model: str, gain: Gain) -> None:
         """Store the result of a check of a model."""
         ...
 
@@ -297,11 +297,11 @@ class IndexBackend(Protocol):
         """Return the result of the last check of a model."""
         ...
 
-    def meaning(self) -> EmbedderChoice | None:
+    def embedder_choice(self) -> EmbedderChoice | None:
         """Return the embedder of the index, or None."""
         ...
 
-    def choose(self, meaning: EmbedderChoice | None) -> None:
+    def set_embedder(self, meaning: EmbedderChoice | None) -> None:
         """Set the embedder of the index; None searches by words alone."""
         ...
 

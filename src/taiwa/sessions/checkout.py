@@ -75,9 +75,9 @@ class Repository:
         missing = [name for name in app.tools if name not in self.tools]
         if not missing:
             return tuple(self.tools[name] for name in app.tools)
-        from taiwa.tools import builtin
+        from taiwa.tools import builtin_tools
 
-        known = {**builtin(), **self.tools}
+        known = {**builtin_tools(), **self.tools}
         unknown = next((name for name in missing if name not in known), None)
         if unknown is not None:
             near = get_close_matches(unknown, known, 1, 0.6)

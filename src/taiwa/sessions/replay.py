@@ -85,8 +85,8 @@ def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterabl
     options = options_from_delta(entry.node.delta)
     if options is None:
         return "its options are not recorded"
-    if options.clarify.catalogue > dialogue_version():
-        return f"version {options.clarify.catalogue} of the dialogue catalogue worded it, which is not installed here"
+    if options.clarify.catalogue_version > dialogue_version():
+        return f"version {options.clarify.catalogue_version} of the dialogue catalogue worded it, which is not installed here"
     try:
         program = ask_turn(entry.node.user or "", options, term_weights_of(options.terms))(before)
         _, after = replay(program, Journal(entries))

@@ -21,7 +21,7 @@ from taiwa.kernel.messages import Notice, TextDelta, Usage
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Handler, Runtime, Tool
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
-from taiwa.models.http_api.probe_server import probed
+from taiwa.models.http_api.probe_server import resolve_probed
 from taiwa.models.open_model import open_model
 from taiwa.models.pricing import find_prices
 from taiwa.sessions.checkout import Repository
@@ -324,14 +324,14 @@ def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None 
     if model is not None:
         return PricedModel(model, find_prices(chosen.prices, model.name))
     if app is not None and app.flow == "ask" and not app.model and chosen.model is None:
-        from taiwa.models.builtin.model import is_there
+        from taiwa.models.builtin.model import is_installed
 
-        if not is_there():
+        if not is_installed():
             from taiwa.sessions.stored_ask import NoModel
 
             return PricedModel(NoModel())
     asked_for = app.model if app is not None and chosen.origins.get("model") != "argument" else ""
-    target = probed(asked_for or chosen.chosen_model(), chosen)
+    target = resolve_probed(asked_for or chosen.chosen_model(), chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
     return PricedModel(open_model(target, chosen), find_prices(chosen.prices, target.name, local=local))
 

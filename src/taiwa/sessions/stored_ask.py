@@ -13,7 +13,7 @@ from taiwa.ask.decide_search_or_clarify import policy_named
 from taiwa.ask.dialogue_step import AssessBy, ClarifyOptions
 from taiwa.ask.extractive import TermWeights
 from taiwa.ask.result import AskTurnOptions
-from taiwa.ask.types import NOBODY, UserProfile
+from taiwa.ask.types import ANONYMOUS_USER, UserProfile
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import Reply
@@ -102,7 +102,7 @@ class RagResources:
 
     def assign_session(self, store: "Store", session: str) -> None:
         """Assign a session to its user, if the store has their profile."""
-        name = self.options.person.name
+        name = self.options.profile.name
         if name and UserProfiles(store).has(name):
             store.users.assign_session(session, name)
 
@@ -142,9 +142,9 @@ def _resources(
     from taiwa.retrieval import ScopedRetriever
 
     if (settings := repository.settings) is not None:
-        from taiwa.models.http_api.embeddings import by_meaning
+        from taiwa.models.http_api.embeddings import with_embeddings
 
-        indexes = [by_meaning(index, settings) for index in indexes]
+        indexes = [with_embeddings(index, settings) for index in indexes]
     within = ScopedRetriever(indexes, _strings(app.values.get("as")))
     return RagResources(options, within, UserProfiles(repository.store).handlers, stack.pop_all())
 
@@ -167,8 +167,8 @@ def _options(app: App, repository: "Repository", *, without_model: bool) -> AskT
         most if isinstance(most, int) else None,
         method,
         MAX_PASSAGES,
-        recall=EARLIER_SESSIONS,
-        catalogue=dialogue_version(),
+        earlier_sessions=EARLIER_SESSIONS,
+        catalogue_version=dialogue_version(),
         locale=user_language(),
     )
     return AskTurnOptions(clarify, profile_of(str(given.get("user") or ""), repository.store), app.instructions)
@@ -183,7 +183,7 @@ def profile_of(word: str, store: "Store") -> UserProfile:
     """
     people = UserProfiles(store)
     if not word:
-        return NOBODY
+        return ANONYMOUS_USER
     if people.has(word):
         return people.get(word)
     if not Path(word).is_file():
@@ -238,7 +238,7 @@ def _index(library: "Library", name: str) -> "Index":
         return library.index(name)
     if not Path(name).is_dir():
         raise InputError(f"{name!r} is neither an index nor a folder; see `taiwa index list`")
-    index = library.of(name) or library.make(name)
+    index = library.find_by_folder(name) or library.create(name)
     index.refresh(REFRESH_SECONDS)
     return index
 
@@ -246,11 +246,11 @@ def _index(library: "Library", name: str) -> "Index":
 def _handbook(place: Path | None, stack: ExitStack) -> "Index":
     """Open the bundled handbook, in a library of its own, so that it is not listed among the user's indexes."""
     library = _library(place, stack)
-    index = library.of(HANDBOOK)
+    index = library.find_by_folder(HANDBOOK)
     if index is None:
         for name in library.names():  # of an installation at another path
             library.drop(name)
-        index = library.make(HANDBOOK, BUNDLED_HANDBOOK)
+        index = library.create(HANDBOOK, BUNDLED_HANDBOOK)
     index.refresh(REFRESH_SECONDS)
     return index
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from taiwa.apps.examples import built_in, results, usable
+from taiwa.apps.examples import built_in_examples, results, usable
 from taiwa.flows.solve.examples import ResultOf, WorkedExample, native, render, select_examples
 from taiwa.flows.solve.rationale import Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions, ways_for
@@ -20,7 +20,7 @@ from taiwa.kernel.runtime import Runtime, Tool
 from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, sink
 from taiwa.structured import OutputType
-from taiwa.tools import builtin
+from taiwa.tools import builtin_tools
 
 __all__ = ["SHOTS", "ReasonRun", "SolveEvent", "solve_and_store"]
 
@@ -86,7 +86,7 @@ class ReasonRun:
         if self.shots == 0 or (self.shots is None and mode == "native"):
             return ()
         offered = {tool.spec.name for tool in self.tools}
-        able = usable(built_in(), self._results())
+        able = usable(built_in_examples(), self._results())
         fitting = [worked for worked in able if not offered or set(worked.tools) <= offered]
         others = [worked for worked in able if worked not in fitting]
         order = (*select_examples(fitting, len(fitting), self.seed), *select_examples(others, len(others), self.seed))
@@ -119,7 +119,7 @@ class ReasonRun:
         return first_request(self.program(question, capabilities), capabilities)
 
     def _messages(self, mode: ToolMode) -> tuple[Message, ...]:
-        given, known = self._results(), {tool.spec.name: tool.spec for tool in (*builtin().values(), *self.tools)}
+        given, known = self._results(), {tool.spec.name: tool.spec for tool in (*builtin_tools().values(), *self.tools)}
         messages: list[Message] = []
         for worked in self.select_shots(mode):
             try:
@@ -136,7 +136,7 @@ class ReasonRun:
 
     def _results(self) -> ResultOf:
         """Return the results of tool calls, by the offered and the built-in tools, which examples state in words."""
-        return results((*builtin().values(), *self.tools), self.options.tool_format)
+        return results((*builtin_tools().values(), *self.tools), self.options.tool_format)
 
 
 def solve_and_store(

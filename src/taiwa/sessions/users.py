@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from unicodedata import normalize
 
 from taiwa.ask.types import (
-    NOBODY,
+    ANONYMOUS_USER,
     AskTolerance,
     EarlierTurn,
     Feedback,
@@ -31,8 +31,8 @@ __all__ = ["UserProfiles", "load_profile", "read_profile", "set_profile_value", 
 LANGUAGES = ("ja", "zh", "en")
 
 BOUNDS: Mapping[str, tuple[float, float]] = {
-    "unclear": (1, 5), "question": (0, 5), "consultation": (0, 5), "documented": (0, 5), "person": (0, 5),
-    "asking": (0, 1), "rounds": (0, 10), "weak": (0, 1), "strong": (0, 1),
+    "unclear": (1, 5), "question": (0, 5), "consultation": (0, 5), "documented": (0, 5), "ask_person": (0, 5),
+    "eagerness": (0, 1), "max_questions": (0, 10), "weak_evidence": (0, 1), "strong_evidence": (0, 1),
 }  # fmt: skip
 
 MAX_FACTS = 50
@@ -61,7 +61,7 @@ def read_profile(text: str, where: str) -> UserProfile:
     Raises:
         ConfigError: the text is not YAML, or a value is invalid.
     """
-    profile = NOBODY
+    profile = ANONYMOUS_USER
     for keys, leaf in read_settings(text, where).items():
         try:
             profile = set_profile_value(profile, ".".join(keys), leaf.text)
@@ -71,9 +71,9 @@ def read_profile(text: str, where: str) -> UserProfile:
 
 
 def set_profile_value(profile: UserProfile, key: str, text: str) -> UserProfile:
-    """Set one value: `office` (a fact), `language`, `asking` or `thresholds.asking`; an empty text removes a fact.
+    """Set one value: `office` (a fact), `language`, `eagerness` or `thresholds.eagerness`; an empty text removes a fact.
 
-    >>> set_profile_value(NOBODY, "office", "Osaka").facts
+    >>> set_profile_value(ANONYMOUS_USER, "office", "Osaka").facts
     (('office', 'Osaka'),)
 
     Raises:
@@ -109,7 +109,7 @@ def _threshold(thresholds: Thresholds, name: str, text: str) -> Thresholds:
         number = float(text)
     except ValueError:
         number = low - 1
-    whole = name == "rounds"
+    whole = name == "max_questions"
     if not low <= number <= high or (whole and not number.is_integer()):
         raise InputError(f"{name} is a {'whole ' if whole else ''}number from {low:g} to {high:g}, not {text[:20]!r}")
     moved: dict[str, Any] = {name: int(number) if whole else number}
@@ -179,7 +179,7 @@ class UserProfiles:
         Raises:
             InputError: the name is invalid.
         """
-        self._store.users.put(profile.name, record(replace(profile, patience=AskTolerance())))
+        self._store.users.put(profile.name, record(replace(profile, tolerance=AskTolerance())))
 
     def add_feedback(self, name: str, feedback: Feedback) -> UserProfile:
         """Store feedback on an act, and return the profile that it leads to.
@@ -196,7 +196,7 @@ class UserProfiles:
 
     def recall(self, effect: SearchEarlierSessions) -> tuple[EarlierTurn, ...]:
         """Find user texts of earlier sessions that share words with a text: most shared words first, then the newest."""
-        sessions = frozenset(self._store.users.sessions(effect.person))
+        sessions = frozenset(self._store.users.sessions(effect.user))
         terms = _terms(effect.text)
         if not sessions or not terms:
             return ()

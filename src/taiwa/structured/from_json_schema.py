@@ -1,4 +1,4 @@
-"""JSON Schema → IR, `allOf` merged."""
+"""JSON Schema → IR: references named, `allOf` merged, unknown constraints noted."""
 
 import json
 import re
@@ -31,78 +31,69 @@ from taiwa.structured.ir import (
     with_description,
 )
 
-__all__ = ["form_of", "identifier"]
+__all__ = ["identifier", "type_ir_from_schema"]
 
 
 Object = dict[str, Json]
 
 MAX_OPTIONS = 64
-
 OPTIONS = ("anyOf", "oneOf")
 
 
 def merge_all_of(parts: list[Json]) -> Json:
-    """Join schemas that must all hold; of two words that cannot be joined the first stays, for the validator knows both.
+    """Merge schemas that must all be satisfied; of two keywords that cannot be merged the first stays, the validator checks both.
 
     >>> merge_all_of([{"minimum": 1}, {"minimum": 3, "type": "integer"}])
     {'minimum': 3, 'type': 'integer'}
     """
-    whole: Object = {}
+    merged: Object = {}
     for part in parts:
         if part is False:
             return False
-        if not isinstance(part, dict):
-            continue
-        whole = _both(whole, part)
-    return whole or True
+        for keyword, value in part.items() if isinstance(part, dict) else ():
+            if keyword not in merged:
+                merged[keyword] = value
+            elif merged[keyword] != value:
+                _merge(merged, keyword, value)
+    return merged or True
 
 
-def _both(left: Object, right: Object) -> Object:
-    whole = dict(left)
-    for word, part in right.items():
-        if word not in whole:
-            whole[word] = part
-        elif whole[word] != part:
-            _merge(whole, word, part)
-    return whole
-
-
-def _merge(whole: Object, word: str, part: Json) -> None:
-    have = whole[word]
-    if word in OPTIONS and isinstance(have, list) and isinstance(part, list):
+def _merge(merged: Object, keyword: str, part: Json) -> None:
+    have = merged[keyword]
+    if keyword in OPTIONS and isinstance(have, list) and isinstance(part, list):
         if len(have) * len(part) <= MAX_OPTIONS:
-            whole[word] = [merge_all_of([one, other]) for one in have for other in part]
+            merged[keyword] = [merge_all_of([one, other]) for one in have for other in part]
         return
-    if word == "$ref":
-        _merge_all_of(whole, [{"$ref": part}])
+    if keyword == "$ref":
+        _merge_all_of(merged, [{"$ref": part}])
         return
-    if word == "allOf" and isinstance(part, list):
-        _merge_all_of(whole, part)
+    if keyword == "allOf" and isinstance(part, list):
+        _merge_all_of(merged, part)
         return
-    if word in ("properties", "$defs") and isinstance(have, dict) and isinstance(part, dict):
-        whole[word] = have | {
+    if keyword in ("properties", "$defs") and isinstance(have, dict) and isinstance(part, dict):
+        merged[keyword] = have | {
             key: merge_all_of([have[key], inner]) if key in have else inner for key, inner in part.items()
         }
         return
-    rule = RULES.get(word)
+    rule = RULES.get(keyword)
     if rule is not None:
-        whole[word] = rule(have, part)
+        merged[keyword] = rule(have, part)
 
 
-def _merge_all_of(whole: Object, parts: list[Json]) -> None:
-    have = whole.get("allOf")
+def _merge_all_of(merged: Object, parts: list[Json]) -> None:
+    have = merged.get("allOf")
     together = list(have) if isinstance(have, list) else []
     together += [each for each in parts if each not in together]
     if len(together) > MAX_OPTIONS:
         raise InputError(f"schema: more than {MAX_OPTIONS} schemas under one `allOf`")
-    whole["allOf"] = together
+    merged["allOf"] = together
 
 
 def _types(have: Json, part: Json) -> Json:
     ours, theirs = (each if isinstance(each, list) else [each] for each in (have, part))
-    kept = [each for each in ours if each in theirs or (each == "integer" and "number" in theirs)]
-    kept += [each for each in theirs if each == "integer" and "number" in ours and each not in kept]
-    return kept[0] if len(kept) == 1 else kept
+    both = [each for each in ours if each in theirs or (each == "integer" and "number" in theirs)]
+    both += [each for each in theirs if each == "integer" and "number" in ours and each not in both]
+    return both[0] if len(both) == 1 else both
 
 
 def _in_both(have: Json, part: Json) -> Json:
@@ -129,25 +120,19 @@ def _numbers(*parts: Json) -> bool:
     return all(isinstance(part, (int, float)) and not isinstance(part, bool) for part in parts)
 
 
-def _every(have: Json, part: Json) -> Json:
-    return merge_all_of([have, part])
-
-
 RULES: dict[str, Callable[[Json, Json], Json]] = {
     "type": _types,
     "enum": _in_both,
     "required": _in_either,
-    "items": _every,
-    "additionalProperties": _every,
+    "items": lambda have, part: merge_all_of([have, part]),
+    "additionalProperties": lambda have, part: merge_all_of([have, part]),
     **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"), _larger),
     **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), _smaller),
     "uniqueItems": lambda have, part: have is True or part is True,
 }
 
 MAX_DEPTH = 128
-
 NOTE_CHARS = 120
-
 NOTED = (
     "not",
     "if",
@@ -167,8 +152,6 @@ NOTED = (
     "contentMediaType",
 )
 
-ALL_TYPES = ("object", "array", "string", "number", "boolean", "null")
-
 HINTS: dict[str, tuple[str, ...]] = {
     "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties", "patternProperties"),
     "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems"),
@@ -177,23 +160,23 @@ HINTS: dict[str, tuple[str, ...]] = {
 }
 
 
-def form_of(schema: Mapping[str, Json], name: str = "Answer") -> TypeIR:
-    """Read a JSON Schema.
+def type_ir_from_schema(schema: Mapping[str, Json], name: str = "Answer") -> TypeIR:
+    """Return the IR of a JSON Schema.
 
     Raises:
-        InputError: a reference leads nowhere or outside of the schema, a keyword has a value that it cannot have, or the
-            schema is nested too deep.
+        InputError: a reference refers to nothing or leaves the schema, a keyword has an invalid value, or the schema is nested
+            too deep.
     """
-    reader = _Reader(dict(schema))
-    root = reader.node(reader.schema, "#", 0)
-    while reader.waiting:
-        pointer, named = reader.waiting.popitem()
-        reader.named[named] = reader.node(reader.at(pointer), pointer, 0)
-    return TypeIR(root, name, _used(root, reader.named))
+    converter = _Converter(dict(schema))
+    root = converter.node(converter.schema, "#", 0)
+    while converter.waiting:
+        pointer, named = converter.waiting.popitem()
+        converter.named[named] = converter.node(converter.at(pointer), pointer, 0)
+    return TypeIR(root, name, _used(root, converter.named))
 
 
 def _used(root: Node, named: dict[str, Node]) -> dict[str, Node]:
-    """Keep the named nodes that can be reached, in the order of first use."""
+    """Return the named nodes that are reachable, in the order of first use."""
     used: dict[str, Node] = {}
     todo: list[Node] = [root]
     while todo:
@@ -206,34 +189,30 @@ def _used(root: Node, named: dict[str, Node]) -> dict[str, Node]:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _Converter:
     schema: Object
     names: dict[str, str] = field(default_factory=dict[str, str])
     waiting: dict[str, str] = field(default_factory=dict[str, str])
     named: dict[str, Node] = field(default_factory=dict[str, Node])
 
     def at(self, pointer: str) -> Json:
-        """Follow a JSON pointer such as `#/$defs/Item`."""
         try:
             return resolve_pointer(self.schema, pointer)
         except LookupError:
-            raise InputError(f"schema: the reference {pointer!r} leads nowhere") from None
+            raise InputError(f"schema: the reference {pointer!r} refers to nothing") from None
 
     def reference(self, pointer: Json) -> RefNode:
         if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
-            raise InputError(f"schema: the reference {pointer!r} leads out of the schema; put the type into `$defs`")
+            raise InputError(f"schema: the reference {pointer!r} leaves the schema; put the type into `$defs`")
         if pointer not in self.names:
-            found = self.at(pointer)
-            title = found.get("title") if isinstance(found, dict) else None
-            wanted = pointer.rsplit("/", 1)[-1] if pointer != "#" else str(title or "Root")
-            self.names[pointer] = self.waiting[pointer] = self._fresh(identifier(unquote(wanted)))
+            target = self.at(pointer)
+            title = target.get("title") if isinstance(target, dict) else None
+            base = identifier(unquote(pointer.rsplit("/", 1)[-1] if pointer != "#" else str(title or "Root")))
+            taken, name, count = set(self.names.values()), base, 2
+            while name in taken:
+                name, count = f"{base}{count}", count + 1
+            self.names[pointer] = self.waiting[pointer] = name
         return RefNode(self.names[pointer])
-
-    def _fresh(self, wanted: str) -> str:
-        taken, name, count = set(self.names.values()), wanted, 2
-        while name in taken:
-            name, count = f"{wanted}{count}", count + 1
-        return name
 
     def node(self, schema: Json, path: str, depth: int) -> Node:
         if depth > MAX_DEPTH:
@@ -249,13 +228,13 @@ class _Reader:
             rest = {key: part for key, part in schema.items() if key in _STRUCTURE}
             if not rest:
                 return with_description(self.reference(schema["$ref"]), about)
-            self.reference(schema["$ref"])  # checks it
+            self.reference(schema["$ref"])  # raises for a reference that refers to nothing
             target = self.at(str(schema["$ref"]))
             return with_description(self.node(merge_all_of([target, rest]), path, depth + 1), about)
         return with_description(self._plain(schema, path, depth), about)
 
     def _all_of(self, schema: Object, path: str, depth: int) -> Node:
-        parts = _listed(schema, "allOf", path)
+        parts = _list(schema, "allOf", path)
         rest: Object = {key: part for key, part in schema.items() if key in _STRUCTURE}
         if len(parts) == 1 and not rest:
             return self.node(parts[0], f"{path}/allOf/0", depth + 1)
@@ -264,7 +243,7 @@ class _Reader:
             parts = [{"$ref": schema["$ref"]}, *parts]
         for part in parts:
             if isinstance(part, dict) and set(part) == {"$ref"}:
-                self.reference(part["$ref"])  # checks it; the name is dropped again when nothing else uses it
+                self.reference(part["$ref"])  # raises as above; an unused name is dropped at the end
                 opened.append(self.at(str(part["$ref"])))
             else:
                 opened.append(part)
@@ -274,26 +253,26 @@ class _Reader:
         if "const" in schema:
             return LiteralNode((schema["const"],))
         if "enum" in schema:
-            return LiteralNode(tuple(_listed(schema, "enum", path)))
-        for word in ("anyOf", "oneOf"):
-            if word in schema:
-                return self._union(schema, word, path, depth)
+            return LiteralNode(tuple(_list(schema, "enum", path)))
+        for keyword in OPTIONS:
+            if keyword in schema:
+                return self._union(schema, keyword, path, depth)
         kinds = schema.get("type")
         if isinstance(kinds, str):
             return self._typed(kinds, schema, path, depth)
         if isinstance(kinds, list):
             return _union([self._typed(str(kind), schema, path, depth) for kind in kinds])
-        hinted = [kind for kind, words in HINTS.items() if any(word in schema for word in words)]
+        hinted = [kind for kind, keywords in HINTS.items() if any(keyword in schema for keyword in keywords)]
         return self._typed(hinted[0], schema, path, depth) if hinted else AnyNode()
 
-    def _union(self, schema: Object, word: str, path: str, depth: int) -> Node:
+    def _union(self, schema: Object, keyword: str, path: str, depth: int) -> Node:
         base: Object = {
-            key: part for key, part in schema.items() if key in _STRUCTURE and key not in (word, "discriminator")
+            key: part for key, part in schema.items() if key in _STRUCTURE and key not in (keyword, "discriminator")
         }
         options: list[Node] = []
-        for index, part in enumerate(_listed(schema, word, path)):
+        for index, part in enumerate(_list(schema, keyword, path)):
             inner = merge_all_of([base, part]) if base else part
-            options.append(self.node(inner, f"{path}/{word}/{index}", depth + 1))
+            options.append(self.node(inner, f"{path}/{keyword}/{index}", depth + 1))
         tag = schema.get("discriminator")
         name = tag.get("propertyName") if isinstance(tag, dict) else ""
         return _union(options, name if isinstance(name, str) else "")
@@ -309,15 +288,15 @@ class _Reader:
         return make(schema, path)
 
     def _object(self, schema: Object, path: str, depth: int) -> Node:
-        required = [part for part in _listed(schema, "required", path) if isinstance(part, str)]
-        given = schema.get("properties", {})
-        if not isinstance(given, dict):
+        required = [part for part in _list(schema, "required", path) if isinstance(part, str)]
+        listed = schema.get("properties", {})
+        if not isinstance(listed, dict):
             raise InputError(f"schema: `properties` at {path[:80]} is not an object")
         properties = [
             Property(key, self.node(part, f"{path}/properties/{key}", depth + 1), key in required)
-            for key, part in given.items()
+            for key, part in listed.items()
         ]
-        properties += [Property(key, AnyNode(), required=True) for key in dict.fromkeys(required) if key not in given]
+        properties += [Property(key, AnyNode(), required=True) for key in dict.fromkeys(required) if key not in listed]
         return ObjectNode(
             tuple(properties),
             self._extra(schema, path, depth),
@@ -326,7 +305,7 @@ class _Reader:
         )
 
     def _extra(self, schema: Object, path: str, depth: int) -> Node | None:
-        """Read what other keys may hold: which of the patterns a key has to match, a note says."""
+        """Return the node of unnamed keys; a note describes the patterns that keys must match."""
         extra = schema.get("additionalProperties")
         node = None if extra is None else self.node(extra, f"{path}/additionalProperties", depth + 1)
         patterns = schema.get("patternProperties")
@@ -337,17 +316,17 @@ class _Reader:
 
     def _array(self, schema: Object, path: str, depth: int) -> Node:
         items = schema.get("items", True)
-        first = schema.get("prefixItems", items if isinstance(items, list) else [])
+        prefix = schema.get("prefixItems", items if isinstance(items, list) else [])
         if isinstance(items, list):  # before draft 2020-12 a list of items was the prefix
             items = schema.get("additionalItems", True)
-        if not isinstance(first, list):
+        if not isinstance(prefix, list):
             raise InputError(f"schema: `prefixItems` at {path[:80]} is not a list")
-        most = _size(schema, "maxItems", path)
+        max_items = _size(schema, "maxItems", path)
         return ArrayNode(
-            self.node(items if most is None or most > len(first) else False, f"{path}/items", depth + 1),
-            tuple(self.node(part, f"{path}/prefixItems/{at}", depth + 1) for at, part in enumerate(first)),
+            self.node(items if max_items is None or max_items > len(prefix) else False, f"{path}/items", depth + 1),
+            tuple(self.node(part, f"{path}/prefixItems/{at}", depth + 1) for at, part in enumerate(prefix)),
             _size(schema, "minItems", path) or 0,
-            most,
+            max_items,
             schema.get("uniqueItems") is True,
         )
 
@@ -364,14 +343,14 @@ def _string(schema: Object, path: str) -> Node:
 def _number(schema: Object, path: str) -> Node:
     low, high = _bound(schema, "minimum", path), _bound(schema, "maximum", path)
     under, over = _bound(schema, "exclusiveMinimum", path), _bound(schema, "exclusiveMaximum", path)
-    low_open = under is not None and (low is None or under >= low)
-    high_open = over is not None and (high is None or over <= high)
+    exclusive_minimum = under is not None and (low is None or under >= low)
+    exclusive_maximum = over is not None and (high is None or over <= high)
     return NumberNode(
         schema.get("type") == "integer" or schema.get("type") == ["integer"],
-        under if low_open else low,
-        over if high_open else high,
-        low_open,
-        high_open,
+        under if exclusive_minimum else low,
+        over if exclusive_maximum else high,
+        exclusive_minimum,
+        exclusive_maximum,
         _bound(schema, "multipleOf", path),
     )
 
@@ -384,14 +363,14 @@ _SCALARS: dict[str, Callable[[Object, str], Node]] = {
     "null": lambda _schema, _path: NullNode(),
 }
 
-_STRUCTURE = {word for words in HINTS.values() for word in words} | {
+_STRUCTURE = {keyword for keywords in HINTS.values() for keyword in keywords} | {
     *("type", "enum", "const", "anyOf", "oneOf", "discriminator", "additionalItems"),
     *NOTED,
 }
 
 
 def _about(schema: Object) -> About:
-    notes = [f"{word} {_brief(schema[word])}" for word in NOTED if word in schema]
+    notes = [f"{keyword} {_brief(schema[keyword])}" for keyword in NOTED if keyword in schema]
     if "anyOf" in schema and "oneOf" in schema:
         notes.append(f"oneOf {_brief(schema['oneOf'])}")
     return About(_text(schema, "description"), schema.get("default", ABSENT), tuple(notes))
@@ -403,49 +382,49 @@ def _brief(part: Json) -> str:
 
 
 def _union(options: list[Node], tag: str = "") -> Node:
-    """Make a union: literals side by side become one literal, copies are dropped, a union of one is that one."""
-    kept: list[Node] = []
+    """Return the union of nodes: adjacent literals are merged, duplicates dropped, and a single member stands alone."""
+    members: list[Node] = []
     for option in options:
-        last = kept[-1] if kept else None
+        last = members[-1] if members else None
         if isinstance(option, LiteralNode) and isinstance(last, LiteralNode) and option.about == last.about == About():
-            kept[-1] = LiteralNode(last.values + tuple(value for value in option.values if value not in last.values))
-        elif option not in kept:
-            kept.append(option)
-    if not kept:
+            members[-1] = LiteralNode(last.values + tuple(value for value in option.values if value not in last.values))
+        elif option not in members:
+            members.append(option)
+    if not members:
         return NeverNode()
-    return kept[0] if len(kept) == 1 else UnionNode(tuple(kept), tag)
+    return members[0] if len(members) == 1 else UnionNode(tuple(members), tag)
 
 
-def _listed(schema: Object, word: str, path: str) -> list[Json]:
-    found = schema.get(word, [])
-    if not isinstance(found, list):
-        raise InputError(f"schema: `{word}` at {path[:80]} is not a list")
-    return found
+def _list(schema: Object, keyword: str, path: str) -> list[Json]:
+    value = schema.get(keyword, [])
+    if not isinstance(value, list):
+        raise InputError(f"schema: `{keyword}` at {path[:80]} is not a list")
+    return value
 
 
-def _text(schema: Object, word: str) -> str:
-    found = schema.get(word)
-    return found if isinstance(found, str) else ""
+def _text(schema: Object, keyword: str) -> str:
+    value = schema.get(keyword)
+    return value if isinstance(value, str) else ""
 
 
-def _bound(schema: Object, word: str, path: str) -> int | float | None:
-    found = schema.get(word)
-    if found is None or (isinstance(found, (int, float)) and not isinstance(found, bool)):
-        return found
-    if word.startswith("exclusive") and isinstance(found, bool):  # draft 4 said: the other bound is open
-        return _bound(schema, word.replace("exclusiveM", "m"), path) if found else None
-    raise InputError(f"schema: `{word}` at {path[:80]} is not a number")
+def _bound(schema: Object, keyword: str, path: str) -> int | float | None:
+    value = schema.get(keyword)
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        return value
+    if keyword.startswith("exclusive") and isinstance(value, bool):  # in draft 4 the other bound is exclusive
+        return _bound(schema, keyword.replace("exclusiveM", "m"), path) if value else None
+    raise InputError(f"schema: `{keyword}` at {path[:80]} is not a number")
 
 
-def _size(schema: Object, word: str, path: str) -> int | None:
-    found = _bound(schema, word, path)
-    if found is not None and (found < 0 or found != int(found)):
-        raise InputError(f"schema: `{word}` at {path[:80]} is not a size")
-    return None if found is None else int(found)
+def _size(schema: Object, keyword: str, path: str) -> int | None:
+    value = _bound(schema, keyword, path)
+    if value is not None and (value < 0 or value != int(value)):
+        raise InputError(f"schema: `{keyword}` at {path[:80]} is not a whole number of 0 or more")
+    return None if value is None else int(value)
 
 
 def identifier(text: str) -> str:
-    """Make a name that TypeScript accepts: `list[Item]` becomes `list_Item`, `module__Item__2` becomes `Item`."""
+    """Return a name that TypeScript accepts: `list[Item]` becomes `list_Item`, `module__Item__2` becomes `Item`."""
     whole = re.sub(r"\W+", "_", text).strip("_")
     plain = re.sub(r"__\d+\Z", "", whole).rsplit("__", 1)[-1].strip("_")
     name = plain or whole

@@ -1,4 +1,4 @@
-"""Intermediate representation of types, described in words."""
+"""The intermediate representation (IR) of types, and its description in words."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from taiwa.kernel.text import truncate
 __all__ = [
     "ABSENT",
     "ANONYMOUS",
-    "BREAKS",
+    "CONTROL",
     "About",
     "AnyNode",
     "ArrayNode",
@@ -33,15 +33,17 @@ __all__ = [
     "constraints",
     "describe",
     "join_names",
+    "join_or",
     "literal",
     "members",
+    "merge_about",
     "resolve",
     "with_description",
 ]
 
 
 class Absent(Enum):
-    """The type of `ABSENT`: no default, which is not a default of null."""
+    """The type of `ABSENT`: no default, as opposed to a default of null."""
 
     ABSENT = "absent"
 
@@ -49,12 +51,12 @@ class Absent(Enum):
 ABSENT: Final = Absent.ABSENT
 
 ANONYMOUS: Final = "Object"
-"""The name of objects whose author gave none; a number may follow it. They are shown where they are used."""
+"""The name of objects without a name of their own, perhaps with a number. They are rendered inline."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a node says beside its structure; `notes` are validated constraints that have no field of their own."""
+    """Annotations of a node; `notes` are validated constraints without a field of their own."""
 
     description: str = ""
     default: "Json | Absent" = ABSENT
@@ -73,7 +75,7 @@ class AnyNode(_Base):
 
 @dataclass(frozen=True, slots=True)
 class NeverNode(_Base):
-    """No value at all."""
+    """No value is valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,24 +90,24 @@ class BoolNode(_Base):
 
 @dataclass(frozen=True, slots=True)
 class StringNode(_Base):
-    """Text; sizes in characters, `pattern` an unanchored regular expression."""
+    """Text; lengths in characters, `pattern` an unanchored regular expression."""
 
-    shortest: int = 0
-    longest: int | None = None
+    min_length: int = 0
+    max_length: int | None = None
     pattern: str = ""
     format: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class NumberNode(_Base):
-    """A number; the bounds belong to the range unless they are open."""
+    """A number; the bounds are valid values unless exclusive."""
 
     integer: bool = False
-    low: int | float | None = None
-    high: int | float | None = None
-    low_open: bool = False
-    high_open: bool = False
-    step: int | float | None = None
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    exclusive_minimum: bool = False
+    exclusive_maximum: bool = False
+    multiple_of: int | float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +119,12 @@ class LiteralNode(_Base):
 
 @dataclass(frozen=True, slots=True)
 class ArrayNode(_Base):
-    """A list: first the nodes of `prefix` in order, then any number of `items`."""
+    """A list: the nodes of `prefix` in order, then any number of `items`."""
 
     items: "Node"
     prefix: tuple["Node", ...] = ()
-    fewest: int = 0
-    most: int | None = None
+    min_items: int = 0
+    max_items: int | None = None
     unique: bool = False
 
 
@@ -137,21 +139,21 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class ObjectNode(_Base):
-    """An object; `extra` is the node of unnamed keys, None where they are ignored, `NeverNode` where they are faults."""
+    """An object; `extra` is the node of unnamed keys: None if they are ignored, `NeverNode` if they are invalid."""
 
     properties: tuple[Property, ...] = ()
     extra: "Node | None" = None
-    fewest: int = 0
-    most: int | None = None
+    min_properties: int = 0
+    max_properties: int | None = None
 
     def get(self, name: str) -> Property | None:
-        """Find a named key."""
+        """Return the property of a key; None if the key is unnamed."""
         return next((each for each in self.properties if each.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class UnionNode(_Base):
-    """One of several nodes; `tag` names the key whose literal tells which, or is ''."""
+    """One of several nodes; `tag` is the discriminator, the key whose literal tells which, or ''."""
 
     options: tuple["Node", ...]
     tag: str = ""
@@ -159,7 +161,7 @@ class UnionNode(_Base):
 
 @dataclass(frozen=True, slots=True)
 class RefNode(_Base):
-    """A named node of the form."""
+    """A reference to a named node of the `TypeIR`."""
 
     name: str
 
@@ -181,43 +183,43 @@ Node: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class TypeIR:
-    """A type: `root`, its own name, and the nodes that references name, in the order of first use."""
+    """A type: its root node and name, and the nodes of its references in the order of first use."""
 
     root: Node
     name: str = "Answer"
     named: dict[str, Node] = field(default_factory=dict[str, Node])
 
 
-def resolve(node: Node, form: TypeIR) -> Node:
-    """Follow references to a node that is none; a reference that leads only to itself is `NeverNode`."""
+def resolve(node: Node, ir: TypeIR) -> Node:
+    """Follow references to another node; a circle of references is `NeverNode`."""
     seen: set[str] = set()
     while isinstance(node, RefNode):
-        if node.name in seen or node.name not in form.named:
+        if node.name in seen or node.name not in ir.named:
             return NeverNode()
         seen.add(node.name)
-        node = form.named[node.name]
+        node = ir.named[node.name]
     return node
 
 
-def members(node: Node, form: TypeIR) -> tuple[Node, ...]:
-    """List what a union may be, unions in it opened, everything resolved; another node is its own only member."""
-    found: list[Node] = []
+def members(node: Node, ir: TypeIR) -> tuple[Node, ...]:
+    """Return the members of a union, nested unions flattened and references resolved; another node is its only member."""
+    flat: list[Node] = []
     todo, opened = [node], set[str]()
     while todo:
         at = todo.pop(0)
         if isinstance(at, RefNode):
             if at.name not in opened:
                 opened.add(at.name)
-                todo.insert(0, form.named.get(at.name, NeverNode()))
+                todo.insert(0, ir.named.get(at.name, NeverNode()))
         elif isinstance(at, UnionNode):
             todo[:0] = at.options
         else:
-            found.append(at)
-    return tuple(found) or (NeverNode(),)
+            flat.append(at)
+    return tuple(flat) or (NeverNode(),)
 
 
 def children(node: Node) -> Iterator[Node]:
-    """Give the nodes directly inside a node."""
+    """Yield the nodes directly inside a node."""
     if isinstance(node, ArrayNode):
         yield from node.prefix
         yield node.items
@@ -230,25 +232,26 @@ def children(node: Node) -> Iterator[Node]:
 
 
 def with_description(node: Node, about: About) -> Node:
-    """Give the node with `about` laid over what it says itself."""
-    own = node.about
-    merged = About(
-        about.description or own.description,
-        own.default if about.default is ABSENT else about.default,
-        (*own.notes, *(note for note in about.notes if note not in own.notes)),
-    )
-    return node if merged == own else replace(node, about=merged)
+    """Return the node with the annotations `about` over its own."""
+    merged = merge_about(about, node.about)
+    return node if merged == node.about else replace(node, about=merged)
 
 
-BREAKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
+def merge_about(over: About, own: About) -> About:
+    """Return `own` annotations with those of `over` in their place; notes are collected."""
+    default = own.default if over.default is ABSENT else over.default
+    notes = (*own.notes, *(note for note in over.notes if note not in own.notes))
+    return About(over.description or own.description, default, notes)
 
-MOST_NAMES = 12
 
-MOST_LITERALS = 20
+CONTROL = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
+"""Whitespace, control and direction characters: one line of a prompt contains none of them but spaces."""
+MAX_NAMES = 12
+MAX_LITERALS = 20
 
 
 def literal(value: Json) -> str:
-    """Write a JSON value on one line, with every character that does not show escaped."""
+    """Render a JSON value on one line; characters that are not printable are escaped."""
     text = json.dumps(value, ensure_ascii=False)
     return (
         text if text.isprintable() else "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
@@ -256,24 +259,26 @@ def literal(value: Json) -> str:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """List names, the first of them when there are many."""
+    """Join names in alphabetical order, at most twelve."""
     shown = sorted(names)
-    more = f" and {len(shown) - MOST_NAMES} more" if len(shown) > MOST_NAMES else ""
-    return ", ".join(truncate(name if name.isidentifier() else literal(name), 60) for name in shown[:MOST_NAMES]) + more
+    more = f" and {len(shown) - MAX_NAMES} more" if len(shown) > MAX_NAMES else ""
+    return ", ".join(truncate(name if name.isidentifier() else literal(name), 60) for name in shown[:MAX_NAMES]) + more
+
+
+def join_or(words: list[str]) -> str:
+    """Join alternatives: `a, b or c`."""
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def describe(node: Node, name: str = "") -> str:
-    """Say what a value of the node is, its constraints included."""
+    """Describe the values of a node with their constraints."""
     if isinstance(node, LiteralNode):
-        values = [literal(value) for value in node.values[:MOST_LITERALS]]
-        values += ["…"] if len(node.values) > MOST_LITERALS else []
-        return " or ".join([", ".join(values[:-1]), values[-1]]) if len(values) > 1 else "".join(values)
+        values = [literal(value) for value in node.values[:MAX_LITERALS]]
+        values += ["…"] if len(node.values) > MAX_LITERALS else []
+        return join_or(values)
     if isinstance(node, ObjectNode):
-        words = f"an object {name}" if name else "an object"
-        if not name and node.properties:
-            words += f" with {join_names(each.name for each in node.properties if each.required)}".removesuffix(
-                " with "
-            )
+        required = join_names(each.name for each in node.properties if each.required)
+        words = f"an object {name}" if name else f"an object with {required}".removesuffix(" with ")
     elif isinstance(node, ArrayNode):
         words = "a list"
     elif isinstance(node, NumberNode):
@@ -291,21 +296,20 @@ def describe(node: Node, name: str = "") -> str:
 
 
 def constraints(node: Node) -> list[str]:
-    """Say the constraints that a node itself carries."""
+    """Describe the constraints of a node without those of its children."""
     if isinstance(node, StringNode):
-        size = _range(node.shortest or None, node.longest, "chars")
-        pattern = BREAKS.sub(" ", f"pattern {node.pattern}") if node.pattern else ""
-        return [each for each in (size, BREAKS.sub(" ", node.format), pattern) if each]
+        size = _range(node.min_length or None, node.max_length, "chars")
+        pattern = CONTROL.sub(" ", f"pattern {node.pattern}") if node.pattern else ""
+        return [each for each in (size, CONTROL.sub(" ", node.format), pattern) if each]
     if isinstance(node, NumberNode):
-        said = ["integer"] if node.integer else []
-        said += [_bounds(node)] if node.low is not None or node.high is not None else []
-        return said + ([f"multiple of {node.step}"] if node.step is not None else [])
+        step = "" if node.multiple_of is None else f"multiple of {node.multiple_of}"
+        return [each for each in ("integer" if node.integer else "", _bounds(node), step) if each]
     if isinstance(node, ArrayNode):
-        fixed = node.fewest == len(node.prefix) and isinstance(node.items, NeverNode)
-        size = "" if fixed else _range(node.fewest or None, node.most, "items")
+        fixed = node.min_items == len(node.prefix) and isinstance(node.items, NeverNode)
+        size = "" if fixed else _range(node.min_items or None, node.max_items, "items")
         return [each for each in (size, "unique items" if node.unique else "") if each]
     if isinstance(node, ObjectNode):
-        size = _range(node.fewest or None, node.most, "keys")
+        size = _range(node.min_properties or None, node.max_properties, "keys")
         return [size] if size else []
     return []
 
@@ -319,8 +323,13 @@ def _range(low: int | None, high: int | None, unit: str) -> str:
 
 
 def _bounds(node: NumberNode) -> str:
-    if node.low is not None and node.high is not None and not node.low_open and not node.high_open:
-        return f"{node.low}..{node.high}"
-    low = "" if node.low is None else f"{'>' if node.low_open else '>='} {node.low}"
-    high = "" if node.high is None else f"{'<' if node.high_open else '<='} {node.high}"
+    if (
+        node.minimum is not None
+        and node.maximum is not None
+        and not node.exclusive_minimum
+        and not node.exclusive_maximum
+    ):
+        return f"{node.minimum}..{node.maximum}"
+    low = "" if node.minimum is None else f"{'>' if node.exclusive_minimum else '>='} {node.minimum}"
+    high = "" if node.maximum is None else f"{'<' if node.exclusive_maximum else '<='} {node.maximum}"
     return " and ".join(each for each in (low, high) if each)

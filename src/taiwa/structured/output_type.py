@@ -1,4 +1,4 @@
-"""`OutputType[T]`: one type that gives the prompt its text, the constraint its schema, and the answer its value."""
+"""`OutputType[T]`: one type for the text of the prompt, the schema of the constraint and the value of the answer."""
 
 import json
 from collections.abc import Mapping, Set
@@ -9,9 +9,9 @@ from typing_extensions import TypedDict
 
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.records import Json
-from taiwa.structured.from_json_schema import form_of
+from taiwa.structured.from_json_schema import type_ir_from_schema
 from taiwa.structured.ir import AnyNode, ObjectNode, Property, TypeIR, members
-from taiwa.structured.parse import STANDARD, WRAP, ParseOptions, ParseResult, Target, parse_answer
+from taiwa.structured.parse import DEFAULT_OPTIONS, WRAP, ParseOptions, ParseResult, ParseTarget, parse_answer
 from taiwa.structured.rendering import DIALECTS, ServerSchema, to_json_schema, to_typescript
 from taiwa.structured.validators import (
     FieldsValidator,
@@ -30,12 +30,12 @@ RenderStyle = Literal["typescript", "jsonschema"]
 
 
 class OutputType(Generic[T]):
-    """A type that text can be read as.
+    """The type of an answer: anything that pydantic's `TypeAdapter` accepts.
 
-    Takes whatever pydantic's `TypeAdapter` takes. A type that no JSON object can have (a number, a list, an enum) is
-    `wrapped`: on the wire it is an object with the one key `value`; reading takes it bare as well.
+    A type that is not a JSON object (a number, a list, an enum) is `wrapped`: the wire form is an object with the single key
+    `value`. Parsing accepts the bare value as well.
 
-    >>> OutputType(list[int]).read("[1, 2]").value
+    >>> OutputType(list[int]).parse("[1, 2]").value
     [1, 2]
     """
 
@@ -50,112 +50,115 @@ class OutputType(Generic[T]):
     def fields(
         cls, name: str, fields: Mapping[str, object], required: Set[str] = frozenset()
     ) -> "OutputType[dict[str, Json]]":
-        """Make the shape of an object with these keys; an unknown key is a fault. Values come back as plain JSON.
+        """Return the type of an object with these keys and no other; its values are plain JSON.
 
         Raises:
-            InputError: `required` names a key that is not there.
+            InputError: `required` names a key that is not a field.
         """
         missing = sorted(set(required) - set(fields))
         if missing:
             raise InputError(f"{name} requires {missing[0]!r}, which is not one of its fields")
         layout = {key: part if key in required else NotRequired[cast("Any", part)] for key, part in fields.items()}
-        kind = cast("Any", TypedDict)(name if name.isidentifier() else "Fields", layout)
-        kind.__pydantic_config__ = {"extra": "forbid"}
-        shape: OutputType[dict[str, Json]] = OutputType.__new__(cast("Any", OutputType))
-        shape._set(FieldsValidator(kind), name)
-        return shape
+        annotation = cast("Any", TypedDict)(name if name.isidentifier() else "Fields", layout)
+        annotation.__pydantic_config__ = {"extra": "forbid"}
+        output_type: OutputType[dict[str, Json]] = OutputType.__new__(cast("Any", OutputType))
+        output_type._set(FieldsValidator(annotation), name)
+        return output_type
 
     @classmethod
     def from_json_schema(cls, schema: Mapping[str, Json], *, name: str = "") -> "OutputType[Json]":
-        """Make the shape of a raw JSON Schema; values come back as plain JSON.
+        """Return the type of a JSON Schema; its values are plain JSON.
 
         Raises:
             ConfigError: the extra `schema` is not installed.
-            InputError: this is not a JSON Schema.
+            InputError: the mapping is not a JSON Schema.
         """
         title = schema.get("title")
-        shape: OutputType[Json] = OutputType.__new__(cast("Any", OutputType))
-        shape._set(JsonSchemaValidator(schema), name or (title if isinstance(title, str) else "Answer"), raw=True)
-        return shape
+        output_type: OutputType[Json] = OutputType.__new__(cast("Any", OutputType))
+        name = name or (title if isinstance(title, str) else "Answer")
+        output_type._set(JsonSchemaValidator(schema), name, from_schema=True)
+        return output_type
 
-    def _set(self, judge: Validator[T], name: str, *, raw: bool = False) -> None:
+    def _set(self, validator: Validator[T], name: str, *, from_schema: bool = False) -> None:
+        bare = type_ir_from_schema(validator.schema, name)
         self.name = name
-        self._judge = judge
-        self.bare = form_of(judge.schema, name)
-        self.wrapped = not any(isinstance(each, (ObjectNode, AnyNode)) for each in members(self.bare.root, self.bare))
-        self._raw = judge.schema if raw or to_json_schema(self.bare, DIALECTS["plain"]).moved else None
-        self._target = Target(judge, self.bare, name, self.wrapped)
+        self.bare_ir = bare
+        """The intermediate representation of the type itself, not wrapped."""
+        self.wrapped = not any(isinstance(node, (ObjectNode, AnyNode)) for node in members(bare.root, bare))
+        self._validator = validator
+        self._source = validator.schema if from_schema or to_json_schema(bare, DIALECTS["plain"]).relaxed else None
+        self._target = ParseTarget(validator, bare, name, self.wrapped)
 
     def __repr__(self) -> str:
-        return f"Shape({self.name})"
+        return f"OutputType({self.name})"
 
     @cached_property
-    def form(self) -> TypeIR:
-        """The intermediate form of what goes over the wire."""
+    def type_ir(self) -> TypeIR:
+        """The intermediate representation of the wire form."""
         if not self.wrapped:
-            return self.bare
-        return TypeIR(ObjectNode((Property(WRAP, self.bare.root, required=True),)), self.name, self.bare.named)
+            return self.bare_ir
+        return TypeIR(ObjectNode((Property(WRAP, self.bare_ir.root, required=True),)), self.name, self.bare_ir.named)
 
     def schema(self) -> dict[str, Json]:
-        """Give the JSON Schema of the wire form: a raw schema as it was given, of a type the shortest that says all."""
-        if self._raw is None:
-            return to_json_schema(self.form, DIALECTS["plain"]).schema
-        bare = dict(self._raw)
+        """Return the JSON Schema of the wire form: the schema that the type was made of, or the shortest equivalent one."""
+        if self._source is None:
+            return to_json_schema(self.type_ir, DIALECTS["plain"]).schema
+        bare = dict(self._source)
         if not self.wrapped:
             return bare
         shared = {key: bare.pop(key) for key in ("$defs", "definitions", "$schema") if key in bare}
-        whole: dict[str, Json] = {
+        wrapping: dict[str, Json] = {
             "type": "object",
-            "properties": {WRAP: _deeper(bare)},
+            "properties": {WRAP: _move_references(bare)},
             "required": [WRAP],
             "additionalProperties": False,
         }
-        return whole | {key: part if key == "$schema" else _deeper(part) for key, part in shared.items()}
+        return wrapping | {key: part if key == "$schema" else _move_references(part) for key, part in shared.items()}
 
-    def native(self, dialect: str) -> ServerSchema:
-        """Give the schema for a server's native mode, with what that mode cannot say: see `taiwa.structured.rendering`.
+    def server_schema(self, dialect: str) -> ServerSchema:
+        """Return the schema in a dialect of `taiwa.structured.rendering`, with what the dialect cannot express.
 
         Raises:
-            InputError: no dialect has this name.
+            InputError: the dialect is unknown.
         """
         if dialect not in DIALECTS:
-            raise InputError(f"no schema dialect {dialect!r}; there are {', '.join(DIALECTS)}")
-        return to_json_schema(self.form, DIALECTS[dialect])
+            raise InputError(f"unknown schema dialect {dialect!r}; choose one of {', '.join(DIALECTS)}")
+        return to_json_schema(self.type_ir, DIALECTS[dialect])
 
     def render(self, style: RenderStyle = "typescript") -> str:
-        """Write the type as a model should see it."""
+        """Render the type as text for a prompt."""
         if style == "typescript":
-            return to_typescript(self.form)
+            return to_typescript(self.type_ir)
         return json.dumps(self.schema(), ensure_ascii=False, separators=(",", ":"))
 
-    def check(self, data: Json) -> T:
-        """Validate JSON data in wire form, or bare.
+    def validate(self, data: Json) -> T:
+        """Validate JSON data, wrapped or bare, and return the value.
 
         Raises:
-            ShapeError: it does not have the type; its diagnostics say where.
+            OutputValidationError: the data does not have the type; the diagnostics name the paths.
         """
-        bare = self._target.bare(data)
+        bare = self._target.unwrap(data)
         try:
-            return self._target.accept(bare)
-        except InvalidValueError as invalid_value:
-            lines = self._target.diagnose(bare, invalid_value)
+            return self._target.validate(bare)
+        except InvalidValueError as error:
+            lines = self._target.diagnose(bare, error)
             raise OutputValidationError(f"not a {self.name}: {lines[0]}", diagnostics=lines) from None
 
-    def read(self, text: str, rules: ParseOptions = STANDARD) -> ParseResult[T]:
-        """Read the text of an answer; see `taiwa.structured.parse` for what is mended and what is not.
+    def parse(self, text: str, options: ParseOptions = DEFAULT_OPTIONS) -> ParseResult[T]:
+        """Parse the text of an answer; see `taiwa.structured.parse` for what is repaired.
 
         Raises:
-            ShapeError: no value of the type can be read from it, or the text ends before the value does.
+            OutputValidationError: the text holds no value of the type, or ends before the value does.
         """
-        return parse_answer(self._target, text, rules)
+        return parse_answer(self._target, text, options)
 
     def dump(self, value: T) -> Json:
-        """Write a value in wire form.
+        """Return the wire form of a value.
 
         Raises:
             InputError: the value does not have the type.
         """
-        data = self._judge.dump(value)
+        data = self._validator.dump(value)
         return {WRAP: data} if self.wrapped else data
 
 
@@ -164,14 +167,14 @@ def _name(annotation: object) -> str:
     return name if isinstance(annotation, type) and name.isidentifier() and name[:1].isupper() else "Answer"
 
 
-def _deeper(schema: Json) -> Json:
-    """Point references to the root of a schema to where it lies inside of its wrapping."""
+def _move_references(schema: Json) -> Json:
+    """Point references to the root of a schema to its place inside the wrapping object."""
     if isinstance(schema, list):
-        return [_deeper(part) for part in schema]
+        return [_move_references(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {key: _deeper(part) for key, part in schema.items()}
-    target = made.get("$ref")
+    moved = {key: _move_references(part) for key, part in schema.items()}
+    target = moved.get("$ref")
     if isinstance(target, str) and target.startswith("#") and not target.startswith(("#/$defs/", "#/definitions/")):
-        made["$ref"] = f"#/properties/{WRAP}{target[1:]}"
-    return made
+        moved["$ref"] = f"#/properties/{WRAP}{target[1:]}"
+    return moved

@@ -1,4 +1,4 @@
-"""Partial values while an answer is written."""
+"""Partial values of an answer while it is streamed."""
 
 import re
 from collections.abc import Callable
@@ -10,26 +10,24 @@ from taiwa.structured.diagnostics import Path, diagnostics, node_at, pointer
 from taiwa.structured.find_json import AnswerStart
 from taiwa.structured.ir import ArrayNode, Node, TypeIR, members
 from taiwa.structured.output_type import OutputType
-from taiwa.structured.parse import STANDARD, ParseOptions, ParseResult
+from taiwa.structured.parse import DEFAULT_OPTIONS, ParseOptions, ParseResult
 
 __all__ = ["PartialParser", "PartialUpdate"]
 
 
 PLAIN = re.compile(r'[^"\\]+')
-
 ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-
 HEX = re.compile(r"[0-9a-fA-F]{4}\Z")
 
 
 class StringPieces:
-    """Grows by `take` until `ended`; half of a character waits for its other half."""
+    """The content of a JSON string that arrives in pieces, until `ended`; half of a surrogate pair waits for the other half."""
 
     def __init__(self) -> None:
         self.ended = False
         self._whole = ""
         self._parts: list[str] = []
-        self._told = 0
+        self._returned = 0
         self._length = 0
         self._escape = ""
         self._half = ""
@@ -43,25 +41,25 @@ class StringPieces:
         return self._whole
 
     def fresh(self) -> str:
-        """Give what came since the last call."""
-        if self._told == self._length:
+        """Return the content added since the last call."""
+        if self._returned == self._length:
             return ""
-        words = "".join(self._parts) if self._told == len(self._whole) else self.text[self._told :]
-        self._told = self._length
-        return words
+        added = "".join(self._parts) if self._returned == len(self._whole) else self.text[self._returned :]
+        self._returned = self._length
+        return added
 
     def take(self, text: str, at: int) -> int:
-        """Read on in a piece of text; give the place after the end of the string, or the end of the piece."""
+        """Read from a piece of text; return the position after the string, or the end of the piece."""
         while at < len(text) and not self.ended:
             if self._escape:
                 self._escape += text[at]
                 at += 1
                 self._unescape()
                 continue
-            found = PLAIN.match(text, at)
-            if found:
-                self._add(found[0])
-                at = found.end()
+            plain = PLAIN.match(text, at)
+            if plain:
+                self._add(plain[0])
+                at = plain.end()
             elif text[at] == "\\":
                 self._escape = "\\"
                 at += 1
@@ -93,22 +91,22 @@ class StringPieces:
 
     def _add(self, piece: str) -> None:
         if self._half:
-            piece, self._half = "\ufffd" + piece, ""  # the other half did not come
+            piece, self._half = "\ufffd" + piece, ""  # the other half is missing
         if piece:
             self._parts.append(piece)
             self._length += len(piece)
 
 
-class ItemWatch:
-    """Looks at each item with the node of its list, which is found once per list."""
+class ItemChecker:
+    """Checks each item of a list as soon as it is complete; the node of the list is looked up once per list."""
 
-    def __init__(self, form: TypeIR) -> None:
-        self.form = form
+    def __init__(self, ir: TypeIR) -> None:
+        self.ir = ir
         self._list: Path | None = None
         self._node: ArrayNode | None = None
 
-    def look(self, view: Json, path: Path, item: Json) -> tuple[str, ...]:
-        """Give the diagnostics of an item that is complete; nothing for an item inside of another one."""
+    def check(self, view: Json, path: Path, item: Json) -> tuple[str, ...]:
+        """Return the diagnostics of a complete item; nothing for an item inside another item."""
         outer = path[:-1]
         if any(isinstance(part, int) for part in outer):
             return ()
@@ -116,27 +114,23 @@ class ItemWatch:
             self._list, self._node = outer, self._find(view, outer)
         if self._node is None or not path or not isinstance(path[-1], int):
             return ()
-        place = path[-1]
+        index = path[-1]
         prefix = self._node.prefix
-        inner: Node = prefix[place] if place < len(prefix) else self._node.items
-        lines = diagnostics(TypeIR(inner, self.form.name, self.form.named), item)
+        inner: Node = prefix[index] if index < len(prefix) else self._node.items
+        lines = diagnostics(TypeIR(inner, self.ir.name, self.ir.named), item)
         return tuple(line.replace("$", pointer(path), 1) for line in lines)
 
     def _find(self, view: Json, path: Path) -> ArrayNode | None:
-        node = node_at(self.form, view, path)
+        node = node_at(self.ir, view, path)
         if node is None:
             return None
-        return next((each for each in members(node, self.form) if isinstance(each, ArrayNode)), None)
+        return next((each for each in members(node, self.ir) if isinstance(each, ArrayNode)), None)
 
 
 T = TypeVar("T")
-
 SPACE = re.compile(r"[\s\ufeff]*")
-
 TOKEN = re.compile(r"[A-Za-z0-9+.-]*")
-
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z")
-
 CONSTANTS: dict[str, bool | None] = {
     "true": True,
     "false": False,
@@ -146,38 +140,37 @@ CONSTANTS: dict[str, bool | None] = {
     "None": None,
 }
 
-LONGEST_TOKEN = 400
-
-MOST_STRAYS = 16
+MAX_TOKEN_CHARS = 400
+MAX_RESTARTS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class PartialUpdate:
-    """What a piece of text did at a path: the next words of a string, or with `closed` the whole value there.
+    """A change at a path: text to append to a string, or, if `closed`, the complete value.
 
-    `faults` says what is wrong with an item of a list, which is complete now.
+    `diagnostics` are those of a complete item of a list.
     """
 
     path: Path
     value: Json
     closed: bool
-    faults: tuple[str, ...] = ()
+    diagnostics: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class _Frame:
-    """A container that is open, and the key or index that is being written, or None between members."""
+    """An open container, and the key or index that is being written; None between members."""
 
     data: dict[str, Json] | list[Json]
     place: str | int | None = None
 
 
-class _StrayError(Exception):
-    """This is no JSON as the preview knows it."""
+class _NotJsonError(Exception):
+    """The text is not plain JSON."""
 
 
 class PartialParser(Generic[T]):
-    """Reads an answer piece by piece.
+    """Parses an answer piece by piece: a partial value after each piece, and the result at the end.
 
     >>> stream = PartialParser(OutputType(dict[str, list[int]]))
     >>> _ = stream.feed('{"a": [1, 2')
@@ -188,19 +181,19 @@ class PartialParser(Generic[T]):
     {'a': [1, 23]}
     """
 
-    def __init__(self, shape: OutputType[T], rules: ParseOptions = STANDARD) -> None:
-        self.shape = shape
-        self.rules = rules
+    def __init__(self, output_type: OutputType[T], options: ParseOptions = DEFAULT_OPTIONS) -> None:
+        self.output_type = output_type
+        self.options = options
         self.closed = False
-        """Whether the preview has ended: its value is complete, or the text is no plain JSON and only `finish` can tell."""
+        """Whether the view is final: its value is complete, or the text is not plain JSON and only `finish` parses it."""
         self._texts: list[str] = []
         self._changes: list[PartialUpdate] = []
-        self._strays = 0
+        self._restarts = 0
         self._begin()
 
     def _begin(self) -> None:
-        self._head: AnswerStart | None = AnswerStart()
-        self._items = ItemWatch(self.shape.bare)
+        self._start: AnswerStart | None = AnswerStart()
+        self._items = ItemChecker(self.output_type.bare_ir)
         self._root: Json = None
         self._frames: list[_Frame] = []
         self._state: Callable[[str, int], int] = self._value
@@ -210,7 +203,7 @@ class PartialParser(Generic[T]):
 
     @property
     def view(self) -> Json:
-        """The value so far, None before there is any. It grows in place and is not to be changed."""
+        """The value so far, None before it begins. It grows in place; do not change it."""
         if self._state == self._text:
             self._put(self._string.text)
         if self._wrapping and isinstance(self._root, dict):
@@ -219,63 +212,63 @@ class PartialParser(Generic[T]):
 
     @property
     def open(self) -> Path:
-        """The path that is being written: everything that does not lie on it is complete."""
-        places = tuple(frame.place for frame in self._frames if frame.place is not None)
-        return places[1:] if self._wrapping else places
+        """The path that is being written; everything beside it is complete."""
+        path = tuple(frame.place for frame in self._frames if frame.place is not None)
+        return path[1:] if self._wrapping else path
 
     @property
     def _wrapping(self) -> bool:
-        return self.shape.wrapped and isinstance(self._root, dict)
+        return self.output_type.wrapped and isinstance(self._root, dict)
 
     def feed(self, text: str) -> tuple[PartialUpdate, ...]:
-        """Take the next piece of the text; give what changed."""
+        """Take the next piece of the text; return what changed."""
         self._texts.append(text)
         self._changes = []
         while text and not self.closed:
-            text = self._piece(text)
-        if self._state == self._text and (words := self._string.fresh()):
-            self._changes.append(PartialUpdate(self.open, words, closed=False))
+            text = self._read(text)
+        if self._state == self._text and (added := self._string.fresh()):
+            self._changes.append(PartialUpdate(self.open, added, closed=False))
         return tuple(self._changes)
 
     def finish(self) -> ParseResult[T]:
-        """Read the whole text from scratch.
+        """Parse the whole text.
 
         Raises:
-            ShapeError: as `OutputType.read`.
+            OutputValidationError: as `OutputType.parse`.
         """
-        return self.shape.read("".join(self._texts), self.rules)
+        return self.output_type.parse("".join(self._texts), self.options)
 
-    def _piece(self, text: str) -> str:
-        """Read a piece as far as it goes; give what is left when a stray bracket made it start over."""
+    def _read(self, text: str) -> str:
+        """Read a piece; return the rest if a bracket was not JSON and the search for the answer starts again."""
         at = 0
         try:
-            if self._head is not None:
-                found = self._head.find(text)
-                if found is None:
+            if self._start is not None:
+                start = self._start.find(text)
+                if start is None:
                     return ""
-                bracket, text = found
-                self._head = None
+                bracket, text = start
+                self._start = None
                 self._push(bracket)
             while at < len(text) and not self.closed:
                 at = self._state(text, at)
-        except _StrayError:
-            self._strays += 1
-            if not self._shown and self._strays <= MOST_STRAYS:
-                self._begin()  # nothing of it was shown: it was an aside in prose
+        except _NotJsonError:
+            self._restarts += 1
+            if not self._shown and self._restarts <= MAX_RESTARTS:
+                self._begin()  # nothing was shown yet: the bracket belonged to prose
                 return text[at:]
             self.closed = True
         return ""
 
     def _push(self, bracket: str) -> None:
-        if len(self._frames) >= self.rules.most_depth:
-            raise _StrayError
+        if len(self._frames) >= self.options.max_depth:
+            raise _NotJsonError
         data: dict[str, Json] | list[Json] = {} if bracket == "{" else []
         self._put(cast("Json", data))
         self._frames.append(_Frame(data, None if bracket == "{" else 0))
         self._state = self._first_key if bracket == "{" else self._first_item
 
     def _put(self, value: Json) -> None:
-        """Lay a value at the place that is being written."""
+        """Set the value at the path that is being written."""
         if not self._frames:
             self._root = value
             return
@@ -288,39 +281,40 @@ class PartialParser(Generic[T]):
             frame.data[-1] = value
 
     def _close(self, value: Json) -> None:
-        """A value is complete: show it, and go on behind it."""
+        """Report a complete value and continue after it."""
         self._shown = True
         path = self.open
         if self._frames:
-            faults = self._items.look(self.view, path, value) if isinstance(self._frames[-1].data, list) else ()
-            self._changes.append(PartialUpdate(path, value, closed=True, faults=faults))
+            in_list = isinstance(self._frames[-1].data, list)
+            lines = self._items.check(self.view, path, value) if in_list else ()
+            self._changes.append(PartialUpdate(path, value, closed=True, diagnostics=lines))
             self._frames[-1].place = None
             self._state = self._after
         else:
-            if not self._wrapping:  # the wrapped value was shown when it closed
+            if not self._wrapping:  # the wrapped value was reported when it closed
                 self._changes.append(PartialUpdate((), value, closed=True))
             self.closed = True
 
     def _pop(self, char: str) -> None:
         frame = self._frames[-1]
         if (char == "}") != isinstance(frame.data, dict):
-            raise _StrayError
+            raise _NotJsonError
         self._frames.pop()
         self._close(cast("Json", frame.data))
 
-    def _solid(self, text: str, at: int) -> int:
-        found = SPACE.match(text, at)
-        return found.end() if found else at
+    def _skip_space(self, text: str, at: int) -> int:
+        space = SPACE.match(text, at)
+        return space.end() if space else at
 
     def _first_key(self, text: str, at: int) -> int:
-        at = self._solid(text, at)
+        at = self._skip_space(text, at)
         if at < len(text) and text[at] == "}":
             self._pop("}")
             return at + 1
         return self._key(text, at)
 
     def _key(self, text: str, at: int) -> int:
-        at = self._solid(text, at)
+        at = self._skip_space(text, at)
         if at == len(text):
             return at
         if text[at] == "}":  # after a trailing comma
@@ -329,7 +323,7 @@ class PartialParser(Generic[T]):
             self._string = StringPieces()
             self._state = self._name
         else:
-            raise _StrayError
+            raise _NotJsonError
         return at + 1
 
     def _name(self, text: str, at: int) -> int:
@@ -340,16 +334,16 @@ class PartialParser(Generic[T]):
         return at
 
     def _colon(self, text: str, at: int) -> int:
-        at = self._solid(text, at)
+        at = self._skip_space(text, at)
         if at == len(text):
             return at
         if text[at] != ":":
-            raise _StrayError
+            raise _NotJsonError
         self._state = self._value
         return at + 1
 
     def _first_item(self, text: str, at: int) -> int:
-        at = self._solid(text, at)
+        at = self._skip_space(text, at)
         if at < len(text) and text[at] == "]":
             self._frames[-1].place = None
             self._pop("]")
@@ -357,7 +351,7 @@ class PartialParser(Generic[T]):
         return self._value(text, at)
 
     def _value(self, text: str, at: int) -> int:
-        at = self._solid(text, at)
+        at = self._skip_space(text, at)
         if at == len(text):
             return at
         char = text[at]
@@ -384,27 +378,20 @@ class PartialParser(Generic[T]):
         return at
 
     def _word(self, text: str, at: int) -> int:
-        """Gather a number or a constant; only what follows it closes it."""
-        found = TOKEN.match(text, at)
-        end = found.end() if found else at
+        """Collect a number or a constant; the character after it closes it."""
+        token = TOKEN.match(text, at)
+        end = token.end() if token else at
         self._token += text[at:end]
-        if len(self._token) > LONGEST_TOKEN or not self._token:
-            raise _StrayError
+        if len(self._token) > MAX_TOKEN_CHARS or not self._token:
+            raise _NotJsonError
         if end < len(text):
-            value = self._meaning(self._token)
+            value = _constant(self._token)
             self._put(value)
             self._close(value)
         return end
 
-    def _meaning(self, token: str) -> Json:
-        if token in CONSTANTS:
-            return CONSTANTS[token]
-        if not NUMBER.match(token):
-            raise _StrayError
-        return int(token) if token.lstrip("-").isdecimal() else float(token)
-
     def _after(self, text: str, at: int) -> int:
-        at = self._solid(text, at)
+        at = self._skip_space(text, at)
         if at == len(text):
             return at
         char, frame = text[at], self._frames[-1]
@@ -416,5 +403,13 @@ class PartialParser(Generic[T]):
         elif char in "}]":
             self._pop(char)
         else:
-            raise _StrayError
+            raise _NotJsonError
         return at + 1
+
+
+def _constant(token: str) -> Json:
+    if token in CONSTANTS:
+        return CONSTANTS[token]
+    if not NUMBER.match(token):
+        raise _NotJsonError
+    return int(token) if token.lstrip("-").isdecimal() else float(token)

@@ -1,9 +1,9 @@
-"""The type notation of app files, as text or as a YAML mapping, to a Python annotation and back.
+"""The type notation of app files, as text or YAML mapping, parsed into a Python annotation and rendered from one.
 
     str int float bool null any · list[T] · dict[str, T] · A | B · "literal" · {name: str, note?: str} · (A | B)
     int(1..5) float(0..1) int(1..) · str(max 80) str(min 1, max 80) · list[T](max 20)
 
-Nothing is evaluated: a small recursive parser knows these forms and no other.
+The notation is parsed, never evaluated.
 """
 
 import re
@@ -23,21 +23,16 @@ __all__ = ["Annotation", "parse_notation", "render_notation"]
 
 
 Annotation: TypeAlias = Any
-"""A Python type expression; no static type says that, so this alias names it."""
+"""A Python type expression; there is no static type for one."""
 
 MAX_CHARS = 1_000
-
 MAX_MAPPING_CHARS = 10_000
-
 MAX_DEPTH = 16
-
 MAX_ITEMS = 1_000_000_000
-
-FORMS: dict[str, Any] = {"list": list, "dict": dict, "union": Union, "literal": Literal, "optional": NotRequired}
-"""Type constructors as values: subscribing them with other values is beyond what a type checker reads."""
+CONSTRUCTORS: dict[str, Any] = {"list": list, "dict": dict, "union": Union, "literal": Literal, "optional": NotRequired}
+"""Type constructors as values: type checkers do not understand a subscript that is a variable."""
 
 WORDS: dict[str, Annotation] = {"str": str, "int": int, "float": float, "bool": bool, "null": None, "any": Any}
-
 NAMES: dict[object, str] = {
     str: "str",
     int: "int",
@@ -49,12 +44,10 @@ NAMES: dict[object, str] = {
 }
 
 A_TYPE = 'a type: str, int, float, bool, null, any, list[T], dict[str, T], {name: T} or "literal"'
-
 MARKS = "\u0300-\u036f\u3099\u309a"
-"""What decomposed text (NFD) puts after a letter: accents, and the voicing of kana."""
+"""Combining marks of decomposed text (NFD): accents, and the voicing marks of kana."""
 
 NAME = rf"[^\W\d][\w{MARKS}]*(?:-\w[\w{MARKS}]*)*"
-
 TOKEN = re.compile(
     r'\s*(?:(?P<string>"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*")'
     r"|(?P<number>-?[0-9]+(?:\.(?!\.)[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
@@ -62,34 +55,33 @@ TOKEN = re.compile(
 )
 
 PLAIN_KEY = re.compile(rf"{NAME}\Z")
-
 ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-def parse_notation(written: str | Mapping[str, Any] | None) -> Annotation:
-    """Read a type from its notation; a mapping is an object, None (YAML's `null`) the type of null.
+def parse_notation(notation: str | Mapping[str, Any] | None) -> Annotation:
+    """Parse a type; a mapping is an object, None (`null` in YAML) is the type of null.
 
     >>> render_notation(parse_notation({"name": "str(max 80)", "ages?": "list[int(0..150)] | null"}))
     '{name: str(max 80), ages?: list[int(0..150)] | null}'
 
     Raises:
-        InputError: with the column, and what was expected there.
+        InputError: the notation is invalid; the message names the column and what was expected there.
     """
-    return _from_any(written, "", _Room(MAX_MAPPING_CHARS), 0)
+    return _parse(notation, "", _CharacterLimit(MAX_MAPPING_CHARS), 0)
 
 
 def render_notation(annotation: Annotation) -> str:
-    """Write an annotation in the notation: `parse_notation(render_notation(a))` is the same type again.
+    """Render an annotation: `parse_notation(render_notation(a))` is the same type.
 
     Raises:
-        InputError: the notation has no word for this type.
+        InputError: the notation cannot express the type.
     """
-    return _written(annotation, 0)
+    return _render(annotation, 0)
 
 
 @dataclass(slots=True)
-class _Room:
-    """The characters that are left to one mapping."""
+class _CharacterLimit:
+    """The characters that a mapping may still have."""
 
     left: int
 
@@ -99,35 +91,34 @@ class _Room:
             raise InputError(f"type notation: more than {MAX_MAPPING_CHARS} characters; name fewer or shorter fields")
 
 
-def _from_any(written: object, path: str, room: _Room, depth: int) -> Annotation:
+def _parse(notation: object, path: str, limit: _CharacterLimit, depth: int) -> Annotation:
     where = f"type notation{path and f' of {path}'}"
-    if written is None:
+    if notation is None:
         return None
-    if isinstance(written, str):
-        room.take(len(written))
-        return _Parser(written, where, depth).whole()
-    if not isinstance(written, Mapping):
-        raise InputError(f"{where}: expected text or a mapping of fields, not {type(written).__name__}")
+    if isinstance(notation, str):
+        limit.take(len(notation))
+        return _Parser(notation, where, depth).parse()
+    if not isinstance(notation, Mapping):
+        raise InputError(f"{where}: expected text or a mapping of fields, not {type(notation).__name__}")
     if depth >= MAX_DEPTH:
         raise InputError(f"{where}: nested deeper than {MAX_DEPTH}")
     fields: dict[str, Annotation] = {}
-    for key, inner in cast("Mapping[object, object]", written).items():
+    for key, inner in cast("Mapping[object, object]", notation).items():
         if not isinstance(key, str) or not key.removesuffix("?"):
             raise InputError(f"{where}: expected a field name, not {key!r}")
-        room.take(len(key))
+        limit.take(len(key))
         name = key.removesuffix("?")
         if name in fields:
-            raise InputError(f"{where}: the field {name!r} is there twice")
-        part = _from_any(inner, f"{path}.{name}" if path else name, room, depth + 1)
-        fields[name] = FORMS["optional"][part] if key.endswith("?") else part
+            raise InputError(f"{where}: duplicate field {name!r}")
+        part = _parse(inner, f"{path}.{name}" if path else name, limit, depth + 1)
+        fields[name] = CONSTRUCTORS["optional"][part] if key.endswith("?") else part
     return _object(fields)
 
 
 def _object(fields: dict[str, Annotation]) -> Annotation:
-    make = cast("Any", TypedDict)  # the functional form takes its fields as a value only where types are not checked
-    made = make(ANONYMOUS, fields)
-    made.__pydantic_config__ = {"extra": "forbid"}
-    return made
+    annotation = cast("Any", TypedDict)(ANONYMOUS, fields)  # type checkers accept a display of fields only
+    annotation.__pydantic_config__ = {"extra": "forbid"}
+    return annotation
 
 
 @dataclass(slots=True)
@@ -142,23 +133,23 @@ class _Parser:
     word: str = field(default="", init=False)
     column: int = field(default=1, init=False)
 
-    def whole(self) -> Annotation:
+    def parse(self) -> Annotation:
         if len(self.text) > MAX_CHARS:
             raise InputError(f"{self.where}: {len(self.text)} characters, at most {MAX_CHARS}")
         self.step()
-        made = self.union()
+        annotation = self.union()
         if self.kind:
             self.fail("the end, or `|` and another type")
-        return made
+        return annotation
 
     def step(self) -> None:
-        found = TOKEN.match(self.text, self.at)
-        if found is None:
+        token = TOKEN.match(self.text, self.at)
+        if token is None:
             rest = self.text[self.at :].lstrip()
             self.kind, self.word, self.column = "bad" if rest else "", rest[:1], len(self.text) - len(rest) + 1
             return
-        self.kind, self.word = found.lastgroup or "", found.group(found.lastgroup or 0)
-        self.column, self.at = found.start(found.lastgroup or 0) + 1, found.end()
+        self.kind, self.word = token.lastgroup or "", token.group(token.lastgroup or 0)
+        self.column, self.at = token.start(token.lastgroup or 0) + 1, token.end()
 
     def fail(self, expected: str) -> None:
         got = f"not {self.word[:20]!r}" if self.kind else "not the end"
@@ -183,17 +174,17 @@ class _Parser:
         while self.has("|"):
             members.append(self.term())
         self.depth -= 1
-        return members[0] if len(members) == 1 else FORMS["union"][tuple(members)]
+        return members[0] if len(members) == 1 else CONSTRUCTORS["union"][tuple(members)]
 
     def term(self) -> Annotation:
         if self.kind == "string":
-            made = FORMS["literal"][_unquoted(self.word)]
+            annotation = CONSTRUCTORS["literal"][_unquoted(self.word)]
             self.step()
-            return made
+            return annotation
         if self.has("("):
-            made = self.union()
+            annotation = self.union()
             self.take(")")
-            return made
+            return annotation
         if self.has("{"):
             return self.fields()
         if self.kind != "word" or self.word not in (*WORDS, "list", "dict"):
@@ -204,14 +195,14 @@ class _Parser:
             self.take("[", "`[` and the type of the items")
             items = self.union()
             self.take("]")
-            return self.bounded(FORMS["list"][items], "list")
+            return self.bounded(CONSTRUCTORS["list"][items], "list")
         if word == "dict":
             self.take("[", "`[str, T]`")
             self.take("str", "`str`, the type of the keys")
             self.take(",")
             values = self.union()
             self.take("]")
-            return FORMS["dict"][str, values]
+            return CONSTRUCTORS["dict"][str, values]
         return self.bounded(WORDS[word], word)
 
     def fields(self) -> Annotation:
@@ -226,22 +217,22 @@ class _Parser:
             optional = self.has("?")
             self.take(":", "`:` and a type" if optional else "`:` and a type, or `?`")
             part = self.union()
-            fields[name] = FORMS["optional"][part] if optional else part
+            fields[name] = CONSTRUCTORS["optional"][part] if optional else part
             if not self.has(","):
                 self.take("}", "`,` or `}`")
                 break
         return _object(fields)
 
-    def bounded(self, made: Annotation, word: str) -> Annotation:
+    def bounded(self, annotation: Annotation, word: str) -> Annotation:
         if not self.has("("):
-            return made
+            return annotation
         if word not in ("int", "float", "str", "list"):
-            raise InputError(f"{self.where}, column {self.column}: {word} takes no bounds")
+            raise InputError(f"{self.where}, column {self.column}: {word} does not take bounds")
         low, high = self.span(word) if word in ("int", "float") else self.size()
         self.take(")")
         if low is not None and high is not None and low > high:
             raise InputError(f"{self.where}, column {self.column}: no value lies between {low} and {high}")
-        return _within(made, low, high, word)
+        return _with_bounds(annotation, low, high, word)
 
     def span(self, word: str) -> tuple[float | None, float | None]:
         expected = "bounds such as 1..5, 1.. or ..5"
@@ -280,20 +271,20 @@ class _Parser:
         return value
 
 
-def _within(made: Annotation, low: float | None, high: float | None, word: str) -> Annotation:
+def _with_bounds(annotation: Annotation, low: float | None, high: float | None, word: str) -> Annotation:
     if word in ("int", "float"):
-        return Annotated[made, Field(ge=low, le=high)]
+        return Annotated[annotation, Field(ge=low, le=high)]
     size = {"min_length": low, "max_length": high}
-    return Annotated[made, Field(**cast("dict[str, Any]", size))]
+    return Annotated[annotation, Field(**cast("dict[str, Any]", size))]
 
 
 def _unquoted(word: str) -> str:
-    return re.sub(r"\\(.)", lambda found: ESCAPES[found[1]], word[1:-1])
+    return re.sub(r"\\(.)", lambda escape: ESCAPES[escape[1]], word[1:-1])
 
 
-def _written(annotation: Annotation, depth: int) -> str:
+def _render(annotation: Annotation, depth: int) -> str:
     if depth > MAX_DEPTH:
-        raise InputError(f"this type cannot be written in the notation: nested deeper than {MAX_DEPTH}")
+        raise InputError(f"the type notation cannot express the type: nested deeper than {MAX_DEPTH}")
     for known, name in NAMES.items():
         if annotation is known:
             return name
@@ -302,29 +293,29 @@ def _written(annotation: Annotation, depth: int) -> str:
     if origin is Annotated:
         return _bounds(annotation, inner, depth)
     if origin is Union or origin is UnionType:
-        return " | ".join(_written(part, depth + 1) for part in inner)
+        return " | ".join(_render(part, depth + 1) for part in inner)
     if origin is Literal and all(isinstance(part, str) for part in inner):
         return " | ".join(_quoted(part) for part in inner)
     if origin is list:
-        return f"list[{_written(inner[0], depth + 1)}]"
+        return f"list[{_render(inner[0], depth + 1)}]"
     if origin is dict and inner[0] is str:
-        return f"dict[str, {_written(inner[1], depth + 1)}]"
+        return f"dict[str, {_render(inner[1], depth + 1)}]"
     if is_typeddict(annotation):
         return "{" + ", ".join(_field(annotation, key, depth) for key in annotation.__annotations__) + "}"
-    raise InputError(f"the type notation has no word for {annotation!r}; use a type of {A_TYPE.split(': ')[1]}")
+    raise InputError(f"the type notation cannot express {annotation!r}; use {A_TYPE.split(': ')[1]}")
 
 
 def _field(annotation: Annotation, key: str, depth: int) -> str:
     inner = annotation.__annotations__[key]
     inner = get_args(inner)[0] if get_origin(inner) is NotRequired else inner
     name = key if PLAIN_KEY.match(key) else _quoted(key)
-    return f"{name}{'?' if key in annotation.__optional_keys__ else ''}: {_written(inner, depth + 1)}"
+    return f"{name}{'?' if key in annotation.__optional_keys__ else ''}: {_render(inner, depth + 1)}"
 
 
 def _quoted(text: str) -> str:
     named = {char: letter for letter, char in ESCAPES.items() if letter != "/"}
     if any(ord(char) < 32 and char not in named for char in text):
-        raise InputError(f"the type notation cannot say the text {text!r}")
+        raise InputError(f"the type notation cannot express the text {text!r}")
     return '"' + "".join(f"\\{named[char]}" if char in named else char for char in text) + '"'
 
 
@@ -334,12 +325,12 @@ def _bounds(annotation: Annotation, inner: tuple[Annotation, ...], depth: int) -
         for part in mark.metadata if isinstance(mark, FieldInfo) else (mark,):
             known = [name for name in ("ge", "le", "min_length", "max_length") if hasattr(part, name)]
             if len(known) != 1:
-                raise InputError(f"the type notation has no word for {annotation!r}")
+                raise InputError(f"the type notation cannot express {annotation!r}")
             limits[known[0]] = getattr(part, known[0])
-    written = _written(inner[0], depth)
+    rendered = _render(inner[0], depth)
     if "ge" in limits or "le" in limits:
-        return f"{written}({limits.get('ge', '')}..{limits.get('le', '')})"
+        return f"{rendered}({limits.get('ge', '')}..{limits.get('le', '')})"
     sizes = [
         f"{word} {limits[name]}" for word, name in (("min", "min_length"), ("max", "max_length")) if name in limits
     ]
-    return f"{written}({', '.join(sizes)})" if sizes else written
+    return f"{rendered}({', '.join(sizes)})" if sizes else rendered

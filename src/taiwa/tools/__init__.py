@@ -1,10 +1,10 @@
-"""What a program can call by name: typed functions as tools, exact tools for numbers and chemistry, and workers for your own."""
+"""Tools that a model can call: typed functions, exact tools for numbers and chemistry, and isolated processes for your own."""
 
 from taiwa.isolation import ProcessLimits
 from taiwa.tools.calculator import calculate, calculator
 from taiwa.tools.chemical_formulas import Formula, formula, mass, mass_percent, molar_mass
 from taiwa.tools.isolated import IsolatedTool, isolated
-from taiwa.tools.registry import builtin, find
+from taiwa.tools.registry import builtin_tools, find_tools
 from taiwa.tools.search_documents import SearchDocumentsTool, search_tool
 from taiwa.tools.stoichiometry import Balance, balance, stoichiometry
 from taiwa.tools.tool import FunctionTool, strict, tool
@@ -18,11 +18,11 @@ __all__ = [
     "ProcessLimits",
     "SearchDocumentsTool",
     "balance",
-    "builtin",
+    "builtin_tools",
     "calculate",
     "calculator",
     "convert",
-    "find",
+    "find_tools",
     "formula",
     "isolated",
     "mass",

@@ -1,4 +1,4 @@
-"""Exact calculator; unit words beside numbers."""
+"""The exact calculator, and the unit words that may follow its numbers."""
 
 import re
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ __all__ = ["calculate", "calculator"]
 
 
 CURRENCIES = "$€£¥₹₩"
-# Words of one line count the same thing; single letters are left to unknowns.
+# The words of one line mean the same unit; single letters are reserved for unknowns.
 WRITTEN = """
 $ dollar dollars usd buck bucks
 € euro euros eur
@@ -103,11 +103,11 @@ WORDS: Mapping[str, str] = MappingProxyType(
 )
 
 LABEL = "|".join(re.escape(word) for word in sorted(WORDS, key=len, reverse=True))
-"""The pattern of a label, to be matched without regard to case."""
+"""The pattern of a unit word, to be matched case-insensitively."""
 
 
 def label(word: str) -> str:
-    """The one name of what a word counts.
+    """Return the canonical name of a unit word.
 
     >>> label("mins"), label("円")
     ('minute', '¥')
@@ -119,22 +119,22 @@ MAX_CHARS = 1_000
 
 MAX_DEPTH = 60
 
-LONGEST_APPROXIMATION = 600
-"""Bits above which a number that is rounded anyway is rounded again; it keeps 50 digits."""
+MAX_APPROXIMATE_BITS = 600
+"""An inexact number of more bits is rounded again, to 50 digits."""
 
 NAMES = r"(?i:sqrt|log10|log|ln|exp|pi|of)(?![0-9A-Za-z_])|(?i:min|max|round)(?=\()|√|π"
 
 WORD = rf"(?i:{LABEL})(?![^\W\dxX_]|_)"
-"""A label that ends where it seems to end: neither `yen` in `yeni`, nor, as in `5miles`, `mile`."""
+"""A whole unit word: neither the `yen` of `yeni` nor the `mile` of `5miles`."""
 
 MONEY = rf"(?:(?:US)?[{CURRENCIES}][ ]?)?"
 
 
-def _token(thousands: str, apart: str) -> re.Pattern[str]:
-    """What comes next; `thousands` are digits in groups, and `apart` is what must not follow a number."""
+def _token(thousands: str, not_after: str) -> re.Pattern[str]:
+    """Return the pattern of a token; `thousands` matches grouped digits, and `not_after` must not follow a number."""
     return re.compile(
         rf"\s*(?:(?P<number>{MONEY}(?!0[xX])(?:{thousands}[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
-        rf"(?:[eE][+-]?[0-9]{{1,4}})?(?![{apart}]|(?!{WORD})[^\W\dxX{RAISED}]))|(?P<vulgar>{MONEY}[0-9]*[¼½¾⅐-⅞](?!\w))"
+        rf"(?:[eE][+-]?[0-9]{{1,4}})?(?![{not_after}]|(?!{WORD})[^\W\dxX{RAISED}]))|(?P<vulgar>{MONEY}[0-9]*[¼½¾⅐-⅞](?!\w))"
         rf"|(?P<name>{NAMES})|(?P<raised>[⁺⁻]?[{RAISED}]+)|(?P<sign>\*\*|[-+*/^%()\[\]{{}}xX,])|(?P<label>{WORD})|(?P<other>\S))"
     )
 
@@ -142,14 +142,14 @@ def _token(thousands: str, apart: str) -> re.Pattern[str]:
 TOKEN = _token(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|", "0-9.,")
 
 LISTED = _token("", "0-9.")
-"""Among the numbers of a list, where a comma stands between two."""
+"""The token pattern in an argument list, where a comma separates numbers."""
 
 GROUPED = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])")
 
 PERCENT = re.compile(r"\b(?:percent|per cent|pct)\b|パーセント", re.IGNORECASE)
 
 PER = re.compile(rf"\s+per\s+(?={WORD})", re.IGNORECASE)
-# 3 1/2 is three and a half; not where a sign before or after it would take a part of it.
+# 3 1/2 is three and a half, unless an operator before or after it would bind a part of it.
 MIXED = re.compile(rf"\s+([0-9]{{1,3}})/([0-9]{{1,3}})(?![0-9.]|,\S|\s*(?:[/^([{{]|\*\*|[{RAISED}]))")
 
 PAIRS = {"(": ")", "[": "]", "{": "}"}
@@ -161,7 +161,7 @@ SPELLINGS = str.maketrans({other: sign for sign, others in SIGNS.items() for oth
 LOWERED = str.maketrans("⁺⁻" + RAISED, "+-0123456789")
 
 NUMERAL = re.compile(r"[\w.,]+")
-# In 2x + 1 and 2 x + 1 the letter is no times sign; it is one in 2x3, 2 x 3 and 2 x -3.
+# In 2x + 1 and 2 x + 1 the letter is an unknown; in 2x3, 2 x 3 and 2 x -3 it is a times sign.
 UNKNOWN = re.compile(r"\S[xX](?=\s|[-+])|.?[xX]\s*(?:[+]|-\s)")
 
 BINDS = {"+": 1, "-": 1, "*": 2, "x": 2, "/": 2, "^": 4}
@@ -185,8 +185,8 @@ def calculator(expression: str) -> ToolResult:
 def calculate(text: str) -> Fraction:
     """Work out an expression: exactly, but for irrational results, which are rounded to 50 digits.
 
-    `^` and `**` are powers; words for what a number counts are skipped where they cannot matter. What an equation says is the value of its last side; its other sides must agree with it or
-    hold an unknown. A final `=` is ignored.
+    `^` and `**` are powers; unit words are skipped where they do not change the result. The value of an equation is that of its
+    last side; the other sides must agree with it or contain an unknown. A final `=` is ignored.
 
     >>> calculate("1,000 × 5% + 2^-1")
     Fraction(101, 2)
@@ -194,7 +194,7 @@ def calculate(text: str) -> Fraction:
     Fraction(4, 1)
 
     Raises:
-        ToolError: it is no such expression, divides by zero, or has a number of more than 4,096 bits on the way.
+        ToolError: the expression is malformed, divides by zero, or an intermediate result has more than 4,096 bits.
     """
     return _parsed(text).result
 
@@ -214,7 +214,7 @@ def _parsed(text: str) -> "_Parser":
         if other.labels and parser.labels and other.labels != parser.labels:
             raise _mixed(other.labels | parser.labels)
         if near(other.result) != near(parser.result):
-            raise ToolError(f"{side.strip()} is {spell(other.result)} and not {spell(parser.result)}", code="unequal")
+            raise ToolError(f"{side.strip()} is {spell(other.result)}, not {spell(parser.result)}", code="unequal")
     return parser
 
 
@@ -224,7 +224,7 @@ def _plain(text: str) -> str:
 
 
 def _known(side: str) -> "_Parser | None":
-    """A side of an equation; None where it is a name, or holds an unknown."""
+    """Parse a side of an equation; None if it is a name or contains an unknown."""
     parser = _Parser(side)
     try:
         parser.whole()
@@ -239,7 +239,7 @@ def _mixed(labels: set[str]) -> ToolError:
     return ToolError(
         f"{' and '.join(sorted(labels))} cannot be added or compared",
         code="ambiguous",
-        hint="bring them to one unit first, and leave the words out",
+        hint="convert them to one unit first, and leave the unit words out",
     )
 
 
@@ -254,12 +254,12 @@ class _Parser:
     word: str = field(default="", init=False)
     exact: bool = field(default=True, init=False)
     worked: bool = field(default=False, init=False)
-    """Whether there was anything to work out."""
+    """Whether the expression contains an operation."""
     adds: bool = field(default=False, init=False)
     listed: int = field(default=0, init=False)
-    """In how many lists this is, such as that of min(3, 4)."""
+    """The depth of argument lists, such as that of min(3, 4)."""
     labels: set[str] = field(default_factory=set[str], init=False)
-    """What the numbers count, of which there may be several only where nothing is added."""
+    """The units of the numbers; several are allowed only if nothing is added."""
     result: Fraction = field(default=Fraction(0), init=False)
 
     def whole(self) -> None:
@@ -280,7 +280,7 @@ class _Parser:
         if self.word == "of":
             self.kind, self.word = "sign", "*"
         if self.word == "x" and found and UNKNOWN.match(self.text, max(found.start("sign") - 1, 0)):
-            raise ToolError("x is an unknown here and not a times sign", code="syntax", hint="write * for times")
+            raise ToolError("x is an unknown here, not a times sign", code="syntax", hint="write * for times")
 
     def ungrouped(self, at: int) -> None:
         if grouped := GROUPED.match(self.text, at):
@@ -289,8 +289,8 @@ class _Parser:
 
     def fail(self, expected: str) -> NoReturn:
         if self.kind == "other" and self.word.isdigit():
-            written = NUMERAL.match(self.text, self.at - 1)
-            raise ToolError(f"{written[0][:20] if written else ''!r} is no number", code="syntax", hint=HINT)
+            numeral = NUMERAL.match(self.text, self.at - 1)
+            raise ToolError(f"{numeral[0][:20] if numeral else ''!r} is not a number", code="syntax", hint=HINT)
         got = f"{self.word[:20]!r} (character {self.at})" if self.kind else "the end"
         raise ToolError(f"expected {expected}, got {got}", code="syntax", hint=HINT)
 
@@ -303,36 +303,36 @@ class _Parser:
             raise ToolError("the expression is nested too deep", code="too_deep", hint=f"at most {MAX_DEPTH} levels")
         left = self.operand()
         last = ""
-        while self.goes_on(binding):
+        while self.continues(binding):
             sign, word = self.kind, self.word
             if self.implicit():
                 if last == "/":
                     raise ToolError("a/b(c) is ambiguous", code="ambiguous", hint="write a/(b*c) or (a/b)*c")
-                left = self.settled(_applied("*", left, self.expression(BINDS["*"])))
+                left = self.recorded(_applied("*", left, self.expression(BINDS["*"])))
                 continue
             self.step()
             if sign == "raised":
-                left = self.settled(power(left, Fraction(word.translate(LOWERED))))
+                left = self.recorded(power(left, Fraction(word.translate(LOWERED))))
             elif word == "%":
                 left = self.hundredths(left)
             elif word == "/" and self.kind == "label":
                 self.counted()
             else:
-                # What follows a power may be a power again, which comes first: 2^3^2 is 2^9.
-                left = self.settled(_applied(word, left, self.expression(BINDS[word] - (word == "^"))))
+                # Powers are right-associative: 2^3^2 is 2^9.
+                left = self.recorded(_applied(word, left, self.expression(BINDS[word] - (word == "^"))))
                 last = word
                 self.adds = self.adds or word in ("+", "-")
         self.depth -= 1
         return left
 
-    def goes_on(self, binding: int) -> bool:
-        """Whether what comes next binds the operand before it more than what stands before that."""
+    def continues(self, binding: int) -> bool:
+        """Whether the next token binds the operand more strongly than the operator before it."""
         if self.kind == "sign" and self.word not in PAIRS:
             return self.word == "%" or BINDS.get(self.word, 0) > binding
         return self.kind == "raised" or (self.implicit() and BINDS["*"] > binding)
 
     def implicit(self) -> bool:
-        """Whether a product without a sign comes next, as in 2(3 + 4)."""
+        """Whether a product without an operator follows, as in 2(3 + 4)."""
         return self.sign(*PAIRS) or self.kind == "name"
 
     def operand(self) -> Fraction:
@@ -362,7 +362,7 @@ class _Parser:
         return bounded(whole + part if part else whole)
 
     def mixed(self) -> Fraction:
-        """The fraction that belongs to the whole number here, as in 3 1/2."""
+        """Return the fraction that follows a whole number, as in 3 1/2."""
         found = MIXED.match(self.text, self.at) if self.word.isdigit() else None
         if found is None or int(found[1]) >= int(found[2]):
             return Fraction(0)
@@ -372,7 +372,7 @@ class _Parser:
         return Fraction(int(found[1]), int(found[2]))
 
     def counted(self) -> None:
-        """Skip the word that says what the number before it counts."""
+        """Skip the unit word after a number."""
         if self.kind == "label":
             self.labels.add(label(self.word))
             self.step()
@@ -397,16 +397,16 @@ class _Parser:
         if name == "log":
             raise ToolError("log is ambiguous", code="ambiguous", hint="write ln(x) or log10(x)")
         if name == "√" and not self.sign("("):
-            return self.settled(FUNCTIONS[name](self.expression(BINDS["^"])))
+            return self.recorded(FUNCTIONS[name](self.expression(BINDS["^"])))
         if not self.sign("("):
             self.fail(f"'(' after {name}")
         if name in SEVERAL:
             return self.several(name)
         self.step()
-        return self.settled(FUNCTIONS[name](self.closed(")")))
+        return self.recorded(FUNCTIONS[name](self.closed(")")))
 
     def several(self, name: str) -> Fraction:
-        """The value of a function of several numbers, with a comma between each two."""
+        """Return the value of a function with several arguments."""
         self.listed += 1
         self.step()
         numbers = [self.expression(0)]
@@ -419,14 +419,14 @@ class _Parser:
         self.step()
         self.counted()
         self.adds = self.adds or (name != "round" and len(numbers) > 1)
-        return self.settled((SEVERAL[name](numbers), True))
+        return self.recorded((SEVERAL[name](numbers), True))
 
-    def settled(self, outcome: tuple[Fraction, bool]) -> Fraction:
-        """Take the result of a step; a number that is no longer exact is kept short."""
+    def recorded(self, outcome: tuple[Fraction, bool]) -> Fraction:
+        """Record the result of an operation; an inexact number is kept short."""
         number, exact = outcome
         self.worked = True
         self.exact = self.exact and exact
-        return bounded(number if self.exact or bits(number) < LONGEST_APPROXIMATION else near(number))
+        return bounded(number if self.exact or bits(number) < MAX_APPROXIMATE_BITS else near(number))
 
     def hundredths(self, number: Fraction) -> Fraction:
         if self.kind in ("number", "vulgar", "name") or self.sign(*PAIRS):

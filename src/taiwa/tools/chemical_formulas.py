@@ -1,4 +1,4 @@
-"""Formulas, notation, elements, molar mass."""
+"""Chemical formulas: their notations, charges, elements, and molar masses."""
 
 import re
 from collections.abc import Mapping
@@ -96,14 +96,14 @@ def plain(text: str) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """Take off braces around the whole text, which LaTeX leaves behind."""
+    """Remove braces around the whole text, which LaTeX leaves behind."""
     while text.startswith("{") and text.find("}", _matching(text)) == len(text) - 1:
         text = text[1:-1].strip()
     return text
 
 
 def _matching(text: str) -> int:
-    """Where the brace that opens a text is closed."""
+    """Return the position at which the first brace is closed."""
     depth = 0
     for at, char in enumerate(text):
         depth += (char == "{") - (char == "}")
@@ -139,7 +139,7 @@ def split_charge(text: str) -> tuple[str, int]:
     rest = text[: found.start()]
     if not digits or len(sign) > 1:
         return rest + digits, _charge(sign, text)
-    return _judged(rest, digits, sign)
+    return _split_digits(rest, digits, sign)
 
 
 def _charge(written: str, text: str) -> int:
@@ -150,15 +150,15 @@ def _charge(written: str, text: str) -> int:
         or len(set(found[2])) != 1
         or (len(found[2]) > 1 and found[1] + found[3])
     ):
-        raise ToolError(f"{text[:40]!r} has no readable charge", code="syntax", hint="write SO4^2- or Ca^2+")
+        raise ToolError(f"cannot read the charge of {text[:40]!r}", code="syntax", hint="write SO4^2- or Ca^2+")
     size = int(found[1] or found[3] or len(found[2]))
     if not 0 < size < 100:
-        raise ToolError(f"a charge of {size}", code="syntax", hint="write SO4^2- or Ca^2+")
+        raise ToolError(f"the charge must be between 1 and 99, got {size}", code="syntax", hint="write SO4^2- or Ca^2+")
     return size if found[2][0] == "+" else -size
 
 
-def _judged(rest: str, digits: str, sign: str) -> tuple[str, int]:
-    """Digits right before a sign: of all readings as (atoms, charge), one must be the only sensible one."""
+def _split_digits(rest: str, digits: str, sign: str) -> tuple[str, int]:
+    """Split digits right before a sign into (atoms, charge); exactly one reading must make sense."""
     one = -1 if sign == "-" else 1
     if rest.startswith("[") and rest.endswith("]") and len(digits) == 1:
         return rest, one * int(digits)
@@ -183,7 +183,7 @@ def _judged(rest: str, digits: str, sign: str) -> tuple[str, int]:
 
 
 Weights: TypeAlias = Literal["iupac", "integer"]
-"""Standard atomic weights, or these rounded half up to whole numbers as school books do."""
+"""Standard atomic weights, or these rounded half up to whole numbers as in school books."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ class Element:
 
 @cache
 def elements() -> Mapping[str, Element]:
-    """Every element by its symbol."""
+    """Return the elements by symbol."""
     found: dict[str, Element] = {}
     for number, symbol, name, mass in _rows("elements.tsv"):
         found[symbol] = Element(int(number), symbol, name, Fraction(mass.rstrip("*")), not mass.endswith("*"))
@@ -208,7 +208,7 @@ def elements() -> Mapping[str, Element]:
 
 @cache
 def nuclides() -> Mapping[str, Mapping[int, Fraction]]:
-    """The mass of every known nuclide by symbol and mass number, in unified atomic mass units."""
+    """Return the masses of the known nuclides by symbol and mass number, in unified atomic mass units."""
     found: dict[str, Mapping[int, Fraction]] = {}
     for symbol, *masses in _rows("nuclides.tsv"):
         pairs = (mass.split(":") for mass in masses)
@@ -217,7 +217,7 @@ def nuclides() -> Mapping[str, Mapping[int, Fraction]]:
 
 
 def weight(atom: str, weights: Weights) -> Fraction:
-    """The weight of an atom as a formula names it: `C`, or `^13C` for one nuclide."""
+    """Return the weight of an atom of a formula: `C`, or `^13C` for one nuclide."""
     if atom.startswith("^"):
         symbol = atom.lstrip("^0123456789")
         number = int(atom[1 : len(atom) - len(symbol)])
@@ -245,10 +245,10 @@ MAX_STEPS = 2_000
 WORD = re.compile(r"[A-Za-z]+")
 
 
-def meant(text: str) -> tuple[str, ...]:
-    """Propose right spellings, those nearest to the text first; none where the text is long, or a word rather than a formula.
+def suggest_spellings(text: str) -> tuple[str, ...]:
+    """Suggest correct spellings, nearest first; none for a long text, or one that is rather a word than a formula.
 
-    >>> meant("h2o"), meant("NaCL")
+    >>> suggest_spellings("h2o"), suggest_spellings("NaCL")
     (('H2O',), ('NaCl',))
     """
     words = WORD.findall(text)
@@ -273,7 +273,7 @@ def meant(text: str) -> tuple[str, ...]:
 
 
 def _split(letters: str) -> list[str]:
-    """Every way to write these letters as symbols."""
+    """Return all ways to write these letters as symbols."""
     ways: list[list[str]] = [[""]]
     for end in range(1, len(letters) + 1):
         here: list[str] = []
@@ -322,17 +322,17 @@ NUCLIDE = re.compile(r"([A-Z][a-z]?)-([0-9]{1,3})")
 SOLVATE = re.compile(r"(?:H2O|D2O)(?![a-z0-9])")
 
 Count: TypeAlias = int | Fraction
-"""How many: whole numbers are added and multiplied many times faster than fractions."""
+"""A number of atoms; integers are many times faster than fractions."""
 
 ALIASES = {"D": ("H", 2), "T": ("H", 3)}
 
 GROUPS = {"Me": "CH3", "Et": "C2H5", "Bu": "C4H9", "Ph": "C6H5"}
-"""Groups that chemists write like elements, and what they stand for."""
+"""Groups that chemists write like elements, and their formulas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A species: how many of each atom (`C`, or `^13C` for one nuclide), and its charge; `text` is its plain spelling."""
+    """A species: its plain notation, the number of each atom (`C`, or `^13C` for one nuclide), and its charge."""
 
     text: str
     atoms: Mapping[str, Fraction]
@@ -346,7 +346,7 @@ def formula(text: str) -> Formula:
     (Fraction(9, 1), -2)
 
     Raises:
-        ToolError: `syntax` or `unknown_element` where it is none; `ambiguous` where it can be read in two ways.
+        ToolError: `syntax` or `unknown_element` for a malformed formula; `ambiguous` for one with two readings.
     """
     found = species(text)
     leading = LEADING.match(found.text)
@@ -361,19 +361,19 @@ def formula(text: str) -> Formula:
     )
 
 
-def species(text: str, *, mended: bool = False) -> Formula:
+def species(text: str, *, suggest: bool = True) -> Formula:
     """Read a formula, or the electron `e^-`; the first part of a formula with dots may begin with a number.
 
-    For a text that is `mended` no further spelling is proposed.
+    An error suggests other spellings unless `suggest` is false.
     """
     given = without_state(" ".join("".join(char if char.isprintable() else " " for char in plain(text)).split()))
     if ELECTRON.match(given):
         return Formula("e^-", {}, -1)
     if not given:
-        raise ToolError("there is no formula", code="syntax", hint="for example H2O, Ca(OH)2, CuSO4·5H2O or SO4^2-")
+        raise ToolError("the formula is empty", code="syntax", hint="for example H2O, Ca(OH)2, CuSO4·5H2O or SO4^2-")
     if (state := OXIDATION_STATE.search(given)) is not None:
         raise ToolError(
-            f"{state[0]} is an oxidation state, which a formula does not hold",
+            f"{state[0]} is an oxidation state, which a formula does not contain",
             code="syntax",
             hint="write Fe^2+ or FeCl2",
         )
@@ -384,17 +384,17 @@ def species(text: str, *, mended: bool = False) -> Formula:
     for part in DOT.split(bare):
         leading = LEADING.match(part)
         times = _count(leading[0].strip()) if leading and "/0" not in leading[0] else 1
-        found = _Parser(part, leading.end() if leading else 0, given, mended).whole()
+        found = _Parser(part, leading.end() if leading else 0, given, suggest).whole()
         for atom, count in found.items():
             atoms[atom] = atoms.get(atom, 0) + count * times
     if any(not count for count in atoms.values()):
-        raise ToolError(f"{given[:60]} counts no atoms of something", code="syntax", hint="leave it out")
+        raise ToolError(f"{given[:60]!r} has a count of 0", code="syntax", hint="leave it out")
     return Formula(_spelled(bare, charge), {atom: Fraction(count) for atom, count in atoms.items()}, charge)
 
 
 def _is_formula(text: str) -> bool:
     try:
-        species(text, mended=True)
+        species(text, suggest=False)
     except ToolError:
         return False
     return True
@@ -405,7 +405,7 @@ def _count(number: str) -> Count:
 
 
 def _refuse_nuclide(text: str) -> None:
-    """`C-14` is a nuclide for physicists, and where charges are written so an ion."""
+    """Refuse `C-14`, which is a nuclide, but also the notation of an ion."""
     found = NUCLIDE.fullmatch(text)
     if found is not None and int(found[2]) in nuclides().get(found[1], {}):
         hint = f"write ^{found[2]}{found[1]} or {found[1]}^{found[2]}-"
@@ -413,9 +413,9 @@ def _refuse_nuclide(text: str) -> None:
 
 
 def _dotted(text: str) -> str:
-    """Write every full stop that joins two parts as the dot `·`; a decimal point stays."""
+    """Write a full stop that joins two parts as `·`; a decimal point stays."""
 
-    def judge(found: re.Match[str]) -> str:
+    def replace_stop(found: re.Match[str]) -> str:
         before, after, unit = found["before"], found["after"], found["unit"] or ""
         if text[found.end() :].startswith("."):
             raise ToolError(f"the dots in {text[:60]} are ambiguous", code="ambiguous", hint="write CaSO4·0.5H2O")
@@ -431,7 +431,7 @@ def _dotted(text: str) -> str:
             f"the dot in {text[:60]} is ambiguous", code="ambiguous", hint=f"write {' or '.join(either)}"[:300]
         )
 
-    return FULL_STOP.sub(judge, text)
+    return FULL_STOP.sub(replace_stop, text)
 
 
 def _ways(before: str, after: str) -> tuple[str, str]:
@@ -439,7 +439,7 @@ def _ways(before: str, after: str) -> tuple[str, str]:
 
 
 def _spelled(bare: str, charge: int) -> str:
-    """The plain spelling: marks of subscripts are left out where digits say the same."""
+    """Return the plain notation, without marks of subscripts that digits alone express."""
     text = re.sub(r"_(?:\{([0-9]+)\}|([0-9]+)(?![.0-9]))", r"\1\2", bare)
     text = re.sub(r"\^\{([0-9]+)\}", r"^\1", text)
     if not charge:
@@ -459,8 +459,8 @@ class _Parser:
     text: str
     at: int
     given: str
-    mended: bool
-    """Whether the text is a proposal of ours, for which nothing else is proposed."""
+    suggest: bool
+    """Whether an error suggests other spellings."""
     depth: int = field(default=0, init=False)
 
     def whole(self) -> dict[str, Count]:
@@ -470,14 +470,20 @@ class _Parser:
                 self.fail("a number is too large", "too_large")
             odd = self.text[self.at :].lstrip(".")[:1]
             self.fail(
-                "a number must stand there" if odd and odd in "nmx" else f"{self.text[self.at]!r} cannot stand there"
+                "a number is expected there"
+                if odd and odd in "nmx"
+                else f"{self.text[self.at]!r} is not expected there"
             )
         return atoms
 
     def fail(self, what: str, code: str = "syntax") -> NoReturn:
-        proposals = () if "number" in what or self.mended else [one for one in meant(self.given) if _is_formula(one)]
+        proposals = (
+            ()
+            if "number" in what or not self.suggest
+            else [one for one in suggest_spellings(self.given) if _is_formula(one)]
+        )
         hint = f"write {' or '.join(proposals)}" if proposals else "for example H2O, Ca(OH)2, CuSO4·5H2O or SO4^2-"
-        raise ToolError(f"{self.given[:60]!r} is no formula: {what}", code=code, hint=hint)
+        raise ToolError(f"{self.given[:60]!r} is not a formula: {what}", code=code, hint=hint)
 
     def units(self, closing: str) -> dict[str, Count]:
         atoms: dict[str, Count] = {}
@@ -514,17 +520,17 @@ class _Parser:
         return {symbol: 1}
 
     def symbol(self) -> str:
-        """The longest symbol here: `Co` is cobalt and `CO` is not."""
+        """Read the longest symbol: `Co` is cobalt, `CO` is carbon and oxygen."""
         found = SYMBOL.match(self.text, self.at)
         if found is None:
             self.fail("an element is missing")
         symbol = found[0]
         if symbol in GROUPS:
             raise ToolError(
-                f"{symbol} is a group and no element", code="unknown_element", hint=f"write {GROUPS[symbol]}"
+                f"{symbol} is a group, not an element", code="unknown_element", hint=f"write {GROUPS[symbol]}"
             )
         if symbol not in elements() and symbol not in ALIASES:
-            self.fail(f"{symbol} is no element", "unknown_element")
+            self.fail(f"unknown element {symbol}", "unknown_element")
         if symbol == "Ac" and self.text[: self.at].endswith("O"):
             raise ToolError(
                 "OAc would be actinium; is it acetate?", code="ambiguous", hint="write CH3COO, or O_{1}Ac for actinium"
@@ -534,7 +540,7 @@ class _Parser:
 
     def nuclide(self, number: int, symbol: str) -> str:
         if number not in nuclides().get(symbol, {}):
-            self.fail(f"no nuclide {number}{symbol} is known", "unknown_element")
+            self.fail(f"unknown nuclide {number}{symbol}", "unknown_element")
         return f"^{number}{symbol}"
 
     def group(self, closing: str) -> dict[str, Count]:
@@ -591,7 +597,7 @@ def molar_mass(formula: str, weights: Weights = "iupac") -> ToolResult:
 
 
 def mass(substance: Formula, weights: Weights = "iupac") -> Fraction:
-    """The molar mass in g/mol; the electrons that an ion has more or fewer weigh nothing here, as in any textbook.
+    """Return the molar mass in g/mol; the mass of the electrons of an ion is neglected, as in textbooks.
 
     >>> mass(formula("H2O"), "integer")
     Fraction(18, 1)
@@ -600,7 +606,7 @@ def mass(substance: Formula, weights: Weights = "iupac") -> Fraction:
 
 
 def mass_percent(substance: Formula, weights: Weights = "iupac") -> Mapping[str, Fraction]:
-    """The share of each element in the mass, in hundredths; nuclides of one element count together.
+    """Return the percentage of each element in the mass; the nuclides of an element are added up.
 
     >>> mass_percent(formula("H2O"), "integer")["O"]
     Fraction(800, 9)
@@ -616,5 +622,5 @@ def mass_percent(substance: Formula, weights: Weights = "iupac") -> Mapping[str,
 def _substance(text: str) -> Formula:
     found = formula(text)
     if not found.atoms:
-        raise ToolError("an electron is no substance", code="syntax", hint="its mass is 0.000548580 g/mol")
+        raise ToolError("an electron is not a substance", code="syntax", hint="its mass is 0.000548580 g/mol")
     return found

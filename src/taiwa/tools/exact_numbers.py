@@ -1,4 +1,4 @@
-"""Bounded exact numbers, roots, powers, logarithms."""
+"""Exact numbers of bounded size: notation, roots, powers, logarithms."""
 
 import re
 import unicodedata
@@ -36,11 +36,11 @@ ROUNDED_DIGITS = 6
 
 NEAR_DIGITS = 50
 
-LONGEST_MYRIADS = 20
-"""Characters; what is longer would not fit the digits of a Decimal."""
+MAX_MYRIADS_CHARS = 20
+"""A longer number would not fit the digits of a Decimal."""
 
 RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-# Full-width forms become plain ones. Not by NFKC, which would quietly make 32 of "3²" and 31/2 of "3½".
+# Full-width forms become ASCII. NFKC is not used: it would silently turn "3²" into 32 and "3½" into 31/2.
 WIDE = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {0x3000: 0x20, 0xFFE5: 0xA5, 0xA0: 0x20}
 
 MYRIADS = re.compile(
@@ -54,7 +54,7 @@ VULGAR = re.compile(r"([0-9]*)([¼½¾⅐-⅞])")
 
 
 def narrow(text: str) -> str:
-    """Make the full-width letters, digits and signs of Japanese and Chinese texts plain.
+    """Replace the full-width letters, digits and signs of Japanese and Chinese texts by ASCII.
 
     >>> narrow("（１２＋３）％")
     '(12+3)%'
@@ -76,7 +76,7 @@ def _vulgar(whole: str, part: str) -> Fraction:
 
 
 def myriads_to_digits(text: str) -> str:
-    """Write the 億, 万 and 千 of Japanese and Chinese out; 兆 is left, which is a million in one and a billion in the other.
+    """Write out the 億, 万 and 千 of Japanese and Chinese; 兆 is left, because its value differs between the two.
 
     >>> myriads_to_digits("1億2000万円 ÷ 3千")
     '120000000円 ÷ 3000'
@@ -86,21 +86,21 @@ def myriads_to_digits(text: str) -> str:
 
 def _digits(found: re.Match[str]) -> str:
     parts = [(SIZES[name], part) for name, part in found.groupdict().items() if part is not None]
-    if not parts or len(found[0]) > LONGEST_MYRIADS:
+    if not parts or len(found[0]) > MAX_MYRIADS_CHARS:
         return found[0]
     return f"{sum((Decimal(part) * size for size, part in parts), Decimal(0)).normalize():f}"
 
 
 def bits(number: Fraction) -> int:
-    """The size of a number: the bits of its larger half."""
+    """Return the bits of the numerator or the denominator, whichever has more."""
     return max(number.numerator.bit_length(), number.denominator.bit_length())
 
 
 def bounded(number: Fraction) -> Fraction:
-    """Let a number pass.
+    """Return the number.
 
     Raises:
-        ToolError: `too_large`, it has more than 4,096 bits.
+        ToolError: `too_large`, the number has more than 4,096 bits.
     """
     if bits(number) > MAX_BITS:
         raise too_large()
@@ -108,17 +108,17 @@ def bounded(number: Fraction) -> Fraction:
 
 
 def too_large() -> ToolError:
-    """What is said of a number that is too large."""
-    return ToolError("a number on the way is too large", code="too_large", hint=f"at most {MAX_BITS:,} bits")
+    """Return the error for a number of more than 4,096 bits."""
+    return ToolError("an intermediate result is too large", code="too_large", hint=f"at most {MAX_BITS:,} bits")
 
 
 def rounded(number: Fraction, digits: int) -> Decimal:
-    """The nearest decimal number of so many significant digits."""
+    """Round to a number of significant digits."""
     return Context(prec=digits).divide(Decimal(number.numerator), Decimal(number.denominator))
 
 
 def spell(number: Fraction) -> str:
-    """Write a number as a person would: exactly where 15 digits are enough, else rounded to six.
+    """Write a number: exactly if 15 digits are enough, else rounded to six.
 
     >>> spell(Fraction(1, 8)), spell(Fraction(2, 3)), spell(Fraction(2) ** 100)
     ('0.125', '0.666667', '1.26765e30')
@@ -137,39 +137,37 @@ def spell_near(number: Fraction) -> str:
 
 
 def _plain(decimal: Decimal, zeros: int, digits: int) -> str:
-    """Digits as they are where they are few, else with an exponent."""
+    """Write few digits in full, others with an exponent."""
     decimal = Context(prec=NEAR_DIGITS).normalize(decimal)
     if -zeros <= decimal.adjusted() < digits:
         return f"{decimal:f}"
     return f"{decimal:e}".replace("e+", "e")
 
 
-DIGITS = NEAR_DIGITS
-
 GUARD = 20
 
-LARGEST_EXPONENT = 2_600
-"""e to this power has some 3,750 bits."""
+MAX_EXPONENT = 2_600
+"""e to this power has about 3,750 bits."""
 
-DEEPEST_ROOT = 64
+MAX_ROOT = 64
 
-FINEST_ROUNDING = 100
-"""Decimals, and zeros before the point, to which a number may be rounded."""
+MAX_DECIMALS = 100
+"""Decimals, or zeros before the point, to which a number may be rounded."""
 
 CLOSE_TO_ONE = 30
-"""Decimals: a number that agrees with one in so many has its logarithm from three terms of the series."""
+"""A number that agrees with 1 in this many decimals has its logarithm from three terms of the series."""
 
 PI = Fraction("3.14159265358979323846264338327950288419716939937510")
 
 
 def near(number: Fraction | Decimal) -> Fraction:
-    """The number rounded to 50 significant digits."""
+    """Round to 50 significant digits."""
     exact = number if isinstance(number, Fraction) else Fraction(number)
-    return Fraction(rounded(exact, DIGITS))
+    return Fraction(rounded(exact, NEAR_DIGITS))
 
 
 def power(base: Fraction, exponent: Fraction) -> tuple[Fraction, bool]:
-    """Raise to a power of which the size is known before it is computed; tells whether the result is exact."""
+    """Return the power and whether it is exact; its size is checked before it is computed."""
     if not base and exponent < 0:
         raise ToolError("division by zero", code="division_by_zero")
     if base in (0, 1) and exponent:
@@ -183,9 +181,9 @@ def power(base: Fraction, exponent: Fraction) -> tuple[Fraction, bool]:
     root = _exact_root(base, exponent.denominator)
     if root is not None:
         return _whole_power(root, exponent.numerator), True
-    context = Context(prec=DIGITS + 2 * GUARD)
-    grown = context.multiply(_decimal(exponent, context), _ln(base, DIGITS + 2 * GUARD))
-    if abs(grown) > LARGEST_EXPONENT:
+    context = Context(prec=NEAR_DIGITS + 2 * GUARD)
+    grown = context.multiply(_decimal(exponent, context), _ln(base, NEAR_DIGITS + 2 * GUARD))
+    if abs(grown) > MAX_EXPONENT:
         raise too_large()
     return near(context.exp(grown)), False
 
@@ -199,14 +197,14 @@ def _whole_power(base: Fraction, exponent: int) -> Fraction:
 
 
 def _exact_root(number: Fraction, degree: int) -> Fraction | None:
-    if degree > DEEPEST_ROOT:
+    if degree > MAX_ROOT:
         return None
     root = Fraction(_whole_root(number.numerator, degree), _whole_root(number.denominator, degree))
     return root if root**degree == number else None
 
 
 def _whole_root(number: int, degree: int) -> int:
-    """The largest whole number of which the power is not above the number: Newton's method from above."""
+    """Return the integer root, rounded down, by Newton's method from above."""
     if number < 2:
         return number
     guess = 1 << -(-number.bit_length() // degree)
@@ -223,26 +221,26 @@ def _sqrt(number: Fraction) -> tuple[Fraction, bool]:
     root = Fraction(isqrt(number.numerator), isqrt(number.denominator))
     if root * root == number:
         return root, True
-    context = Context(prec=DIGITS + GUARD)
+    context = Context(prec=NEAR_DIGITS + GUARD)
     return near(context.sqrt(_decimal(number, context))), False
 
 
 def _logarithm(number: Fraction) -> tuple[Fraction, bool]:
-    return near(_ln(number, DIGITS + GUARD)), number == 1
+    return near(_ln(number, NEAR_DIGITS + GUARD)), number == 1
 
 
 def _log10(number: Fraction) -> tuple[Fraction, bool]:
     exponent = len(str(number.numerator)) - len(str(number.denominator))
     if number > 0 and Fraction(10) ** exponent == number:
         return Fraction(exponent), True
-    context = Context(prec=DIGITS + GUARD)
-    return near(context.divide(_ln(number, DIGITS + GUARD), context.ln(Decimal(10)))), False
+    context = Context(prec=NEAR_DIGITS + GUARD)
+    return near(context.divide(_ln(number, NEAR_DIGITS + GUARD), context.ln(Decimal(10)))), False
 
 
 def _exp(number: Fraction) -> tuple[Fraction, bool]:
-    if abs(number) > LARGEST_EXPONENT:
+    if abs(number) > MAX_EXPONENT:
         raise too_large()
-    context = Context(prec=DIGITS + GUARD)
+    context = Context(prec=NEAR_DIGITS + GUARD)
     return near(context.exp(_decimal(number, context))), not number
 
 
@@ -267,18 +265,16 @@ def _decimal(number: Fraction, context: Context) -> Decimal:
 FUNCTIONS: Mapping[str, Callable[[Fraction], tuple[Fraction, bool]]] = MappingProxyType(
     {"sqrt": _sqrt, "√": _sqrt, "ln": _logarithm, "log10": _log10, "exp": _exp}
 )
-"""Each gives its result and whether that is exact."""
+"""Each returns its result and whether it is exact."""
 
 
 def _round(numbers: Sequence[Fraction]) -> Fraction:
-    """Round to so many decimals, halves away from zero, as people do; without a second number to a whole one."""
+    """Round to a number of decimals (0 by default), halves away from zero."""
     if len(numbers) > 2:
-        raise ToolError("round takes a number and how many decimals", code="arguments", hint="round(2.345, 2)")
+        raise ToolError("round takes a number and a number of decimals", code="arguments", hint="round(2.345, 2)")
     digits = numbers[1] if len(numbers) > 1 else Fraction(0)
-    if digits.denominator != 1 or abs(digits) > FINEST_ROUNDING:
-        raise ToolError(
-            "the decimals of round are no such whole number", code="domain", hint=f"at most {FINEST_ROUNDING}"
-        )
+    if digits.denominator != 1 or abs(digits) > MAX_DECIMALS:
+        raise ToolError("the decimals of round must be a whole number", code="domain", hint=f"at most {MAX_DECIMALS}")
     scale = Fraction(10) ** digits.numerator
     whole = floor(abs(numbers[0]) * scale + Fraction(1, 2))
     return (whole if numbers[0] > 0 else -whole) / scale
@@ -287,4 +283,4 @@ def _round(numbers: Sequence[Fraction]) -> Fraction:
 SEVERAL: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = MappingProxyType(
     {"min": min, "max": max, "round": _round}
 )
-"""What takes several numbers, and is exact."""
+"""Exact functions of several numbers."""

@@ -1,77 +1,433 @@
-"""Words from somebody else, made harmless for a text that a model reads: bounded, visible, and without marks of ours.
+"""Tools of MCP servers, as untrusted tools of a program.
 
-What a person sees must be what the model reads, so what is invisible is left out: control signs, directions of writing,
-tags, joiners. Marks that begin a call or a role are broken up, so that foreign words can begin neither.
+A thread with an event loop of its own holds the connection to a server. What the server reports about its tools and what they
+return is data: bounded in size, stripped of invisible characters and of the marks that begin a call or a role, and never an
+instruction.
+
+Needs the extra: `pip install 'taiwa[mcp]'`. The SDK takes half a second to import, so this module imports it where it is used.
 """
 
 import json
-from collections.abc import Mapping
+import os
+import re
+import shlex
+import sys
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from itertools import islice
+from pathlib import Path, PurePath
+from types import TracebackType
+from typing import TYPE_CHECKING, cast
+from weakref import finalize
 
+from taiwa.isolation import ProcessLimits
 from taiwa.json_schema.keywords import Schema, map_subschemas
-from taiwa.kernel.records import Json
+from taiwa.kernel.errors import ConfigError, InputError, ToolError
+from taiwa.kernel.messages import ToolResult, ToolSpec
+from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.runtime import Tool
 from taiwa.kernel.text import clean_untrusted
+from taiwa.tools.registry import builtin_tools
 
-__all__ = ["harmless_schema"]
+if TYPE_CHECKING:
+    import anyio
+    from anyio.abc import TaskStatus
+    from anyio.from_thread import BlockingPortal
+    from mcp import Client
+    from mcp.types import CallToolResult
+    from mcp.types import Tool as ListedTool
 
+__all__ = ["McpServerConnection", "McpTool", "clean_schema", "mcp_tools", "require_mcp"]
 
-DEEPEST = 8
+DEFAULT_LIMITS = ProcessLimits(seconds=30.0)
+START_SECONDS = 30.0
+EXTRA_SECONDS = 5.0
+STDERR_SECONDS = 1.0
+MAX_TOOLS = 128
+MAX_DESCRIPTION_CHARS = 1_000
+MAX_ERROR_CHARS = 500
+MAX_STDERR_BYTES = 4_000
+LINE_FILTER = Path(__file__).with_name("mcp_line_filter.py")
+MEGABYTE = 1 << 20
 
-MOST_KEYS = 64
-
-LONGEST_WORD = 500
-
-ALLOWED = frozenset(
+MAX_SCHEMA_CHARS = 20_000
+MAX_SCHEMA_DEPTH = 8
+MAX_SCHEMA_KEYS = 64
+MAX_SCHEMA_TEXT = 500
+SCHEMA_KEYWORDS = frozenset(
     """
     type properties required items enum const anyOf oneOf allOf description title default minimum maximum exclusiveMinimum
     exclusiveMaximum multipleOf minLength maxLength pattern format minItems maxItems uniqueItems additionalProperties $ref $defs
     """.split()
 )
 
-WORDS = frozenset(("description", "title"))
+RESULT_KEY = "result"
+"""Structured content must be an object: servers put any other value under this key."""
 
 
-def harmless_schema(schema: Json) -> dict[str, Json]:
-    """Somebody else's JSON Schema of arguments: the known keywords, each word of it harmless, never very deep or wide."""
-    made = _schema(schema, DEEPEST)
-    plain: dict[str, Json] = made if isinstance(made, dict) else {}
-    properties = plain.get("properties")
-    return {**plain, "type": "object", "properties": properties if isinstance(properties, dict) else {}}
+@contextmanager
+def mcp_tools(*commands: str | Sequence[str], limits: ProcessLimits = DEFAULT_LIMITS) -> Generator[tuple[Tool, ...]]:
+    """Start a server with each command and yield the tools of all of them; the servers are stopped at the end.
+
+        with mcp_tools("npx some-server", ["python", "my_server.py"]) as tools:
+            taiwa.run(program, tools=[calculator, *tools])
+
+    Raises:
+        ConfigError: the extra is not installed, or a server did not start.
+        InputError: a command is empty or cannot be parsed.
+    """
+    tools: list[Tool] = []
+    with ExitStack() as stack:
+        for command in commands:
+            taken = [tool.spec.name for tool in tools]
+            tools += stack.enter_context(McpServerConnection(command, limits, taken)).tools
+        yield tuple(tools)
 
 
-def _schema(schema: "Json | Schema", deep: int) -> Json:
+def require_mcp() -> None:
+    """Check that the SDK is installed.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if find_spec("mcp") is None:
+        raise ConfigError("MCP needs the extra: pip install 'taiwa[mcp]'")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class McpTool:
+    """One tool of a server; its specification marks it as untrusted."""
+
+    spec: ToolSpec
+    name_on_server: str
+    server: "McpServerConnection"
+
+    def __repr__(self) -> str:
+        return f"McpTool({self.spec.name})"
+
+    def call(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """Call the tool, within the limits of the connection.
+
+        Raises:
+            ToolError: as the server reports it; or `timeout`, `crashed`, `remote`.
+        """
+        return self.server.call(self, arguments)
+
+
+class McpServerConnection:
+    """A server that runs until `close`, with its `tools`; calls from several threads run side by side.
+
+    `command` is split as a shell would and run without one. The server gets nothing of the environment but HOME, PATH and the
+    like. A tool whose name is among `taken`, or is that of a built-in tool, gets the server's name in front.
+
+    Raises:
+        ConfigError: the extra is not installed, or the server did not start.
+        InputError: the command is empty or cannot be parsed.
+    """
+
+    def __init__(
+        self, command: str | Sequence[str], limits: ProcessLimits = DEFAULT_LIMITS, taken: Iterable[str] = ()
+    ) -> None:
+        require_mcp()
+        from anyio.from_thread import start_blocking_portal
+
+        words = _split_command(command)
+        self._command = words[0]
+        self._limits = limits
+        self._stderr = bytearray()
+        stack = ExitStack()
+        try:
+            self._portal = stack.enter_context(start_blocking_portal("asyncio"))
+            max_line_bytes = 24 * limits.characters + MEGABYTE
+            ended, connected = self._portal.start_task(_connect, words, self._stderr, max_line_bytes)
+        except _connection_errors() as error:
+            stack.close()
+            why = self._last_stderr_line() or _describe(error)
+            raise ConfigError(f"the MCP server {self._command!r} did not start: {why}") from error
+        except BaseException:
+            stack.close()
+            raise
+        connection = cast("_Connection", connected)
+        self._client = connection.client
+        self._close = finalize(self, _close, self._portal, connection.closing, ended, stack)
+        self.tools = tuple(self._named_tools(connection.listed, {*taken, *builtin_tools()}))
+
+    def __repr__(self) -> str:
+        return f"McpServerConnection({self._command})"
+
+    def __enter__(self) -> "McpServerConnection":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the server and all processes that it started."""
+        self._close()
+
+    def call(self, tool: McpTool, arguments: Mapping[str, Json]) -> ToolResult:
+        """Call a tool of the server.
+
+        Raises:
+            ToolError: see `McpTool.call`.
+        """
+        name = tool.spec.name
+        try:
+            future = self._portal.start_task_soon(self._request, tool.name_on_server, dict(arguments))
+            try:
+                result = future.result(self._limits.seconds + EXTRA_SECONDS)
+            except BaseException:
+                future.cancel()
+                raise
+        except TimeoutError:
+            raise ToolError(f"{name} timed out", code="timeout") from None
+        except _connection_errors() as error:
+            raise self._call_error(name, error) from error
+        return self._result(name, result)
+
+    async def _request(self, name: str, arguments: dict[str, Json]) -> "CallToolResult":
+        import anyio
+
+        with anyio.fail_after(self._limits.seconds):
+            return await self._client.call_tool(name, arguments)
+
+    def _call_error(self, name: str, error: Exception) -> ToolError:
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED
+
+        if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
+            return ToolError(_clean_line(error.message) or f"{name} failed", code="remote")
+        return ToolError(
+            f"{name} failed: its server has ended", code="crashed", trace=self._last_stderr_line() or _describe(error)
+        )
+
+    def _result(self, name: str, answer: "CallToolResult") -> ToolResult:
+        max_chars = self._limits.characters
+        text = "\n".join(map(_block_text, answer.content))
+        content = cast("Json", answer.structured_content)
+        if answer.is_error:
+            error = decode_error(content, text, name)
+            raise ToolError(
+                _clean_line(error.message) or f"{name} failed",
+                code=_clean_line(error.code),
+                hint=_clean_line(error.hint),
+            )
+        value = decode_value(content) if content is not None else text[:max_chars]
+        if not text and content is not None:
+            text = canonical(value).decode()
+        return ToolResult(clean_untrusted(text, max_chars), name, value=value)
+
+    def _named_tools(self, listed: "Iterable[ListedTool]", taken: set[str]) -> Iterable[McpTool]:
+        """Give each tool a name that is not taken and that every tool-call format can write."""
+        info = self._client.server_info
+        server = _identifier(info.name if info is not None else PurePath(self._command).name)[:24]
+        for tool in listed:
+            name = _identifier(tool.name)
+            if name in taken:
+                name = f"{server}_{name}"[:64]
+            if name in taken:
+                continue
+            taken.add(name)
+            about = clean_untrusted(tool.description or tool.title or "", MAX_DESCRIPTION_CHARS)
+            about = " ".join(f"(From the server {server}.) {about}".split())
+            yield McpTool(ToolSpec(name, about, _parameters(tool.input_schema), trust="untrusted"), tool.name, self)
+
+    def _last_stderr_line(self) -> str:
+        lines = self._stderr.decode(errors="replace").strip().splitlines()
+        return _clean_line(lines[-1]) if lines else ""
+
+
+def clean_schema(schema: Json) -> dict[str, Json]:
+    """Reduce an untrusted JSON Schema of arguments to known keywords, with clean short texts and bounded depth and width."""
+    cleaned = _clean_subschema(schema, MAX_SCHEMA_DEPTH)
+    root: dict[str, Json] = cleaned if isinstance(cleaned, dict) else {}
+    properties = root.get("properties")
+    return {**root, "type": "object", "properties": properties if isinstance(properties, dict) else {}}
+
+
+def decode_value(content: Json) -> Json:
+    """Unwrap structured content: the inverse of `taiwa.tools.mcp_server.encode_value`."""
+    return content[RESULT_KEY] if isinstance(content, dict) and set(content) == {RESULT_KEY} else content
+
+
+def decode_error(content: Json, text: str, name: str) -> ToolError:
+    """Restore the error of a tool: exactly from another taiwa, from any other server its text."""
+    if isinstance(content, dict) and set(content) == {"error", "message", "hint"}:
+        code, message, hint = (str(content[key]) for key in ("error", "message", "hint"))
+        return ToolError(message, code=code, hint=hint)
+    return ToolError(text or f"{name} failed", code="remote")
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    """An open connection: its client, the tools that the server listed, and the event that ends it."""
+
+    client: "Client"
+    listed: "list[ListedTool]"
+    closing: "anyio.Event"
+
+
+async def _connect(
+    words: Sequence[str], stderr_tail: bytearray, max_line_bytes: int, *, task_status: "TaskStatus[_Connection]"
+) -> None:
+    """Keep a connection open until it is closed; all of it in one task, as the scopes of anyio demand."""
+    import anyio
+    from mcp import Client, StdioServerParameters, stdio_client
+
+    arguments = ["-IS", str(LINE_FILTER), str(max_line_bytes), *words]
+    server = StdioServerParameters(command=sys.executable, args=arguments)
+    reading, writing = os.pipe()
+    with anyio.CancelScope(deadline=anyio.current_time() + START_SECONDS) as scope:
+        async with anyio.create_task_group() as tasks:
+            ended = anyio.Event()
+            tasks.start_soon(_keep_tail, reading, stderr_tail, ended)
+            try:
+                with os.fdopen(writing, "w") as stderr:
+                    async with Client(stdio_client(server, stderr), cache=None) as client:
+                        closing = anyio.Event()
+                        listed = await _list_tools(client)
+                        scope.deadline = float("inf")
+                        task_status.started(_Connection(client, listed, closing))
+                        await closing.wait()
+            finally:
+                with anyio.move_on_after(STDERR_SECONDS, shield=True):  # a child of the server may keep the pipe open
+                    await ended.wait()
+                tasks.cancel_scope.cancel()
+    if scope.cancelled_caught:
+        raise OSError(f"it did not answer for {START_SECONDS:g} seconds")
+
+
+async def _keep_tail(stderr: int, tail: bytearray, ended: "anyio.Event") -> None:
+    """Keep the last bytes that a server writes to standard error, and signal its end."""
+    import anyio
+
+    with os.fdopen(stderr, "rb", buffering=0) as pipe:
+        await anyio.wait_readable(pipe)
+        while piece := pipe.read(1 << 16):
+            tail += piece
+            del tail[:-MAX_STDERR_BYTES]
+            await anyio.wait_readable(pipe)
+    ended.set()
+
+
+async def _list_tools(client: "Client") -> "list[ListedTool]":
+    tools: list[ListedTool] = []
+    cursor: str | None = None
+    while len(tools) < MAX_TOOLS:
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        if not page.next_cursor or not page.tools:
+            break
+        cursor = page.next_cursor
+    return tools[:MAX_TOOLS]
+
+
+def _close(portal: "BlockingPortal", closing: "anyio.Event", ended: "Future[None]", stack: ExitStack) -> None:
+    with suppress(*_connection_errors()):
+        portal.call(closing.set)
+        ended.result()
+    with suppress(*_connection_errors()):
+        stack.close()
+
+
+@cache
+def _connection_errors() -> tuple[type[Exception], ...]:
+    """Return what the SDK raises where a server is gone or breaks the protocol."""
+    import anyio
+    from mcp import MCPError
+
+    return (MCPError, RuntimeError, ValueError, OSError, anyio.ClosedResourceError, ExceptionGroup)
+
+
+def _split_command(command: str | Sequence[str]) -> list[str]:
+    try:
+        words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
+    except ValueError as error:
+        raise InputError(f"cannot parse the command {command!r}: {error}") from None
+    if not words or not words[0]:
+        raise InputError("the command of an MCP server is empty; expected, for example, npx some-server")
+    return words
+
+
+def _identifier(text: str) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", text)[:64]
+    return plain if plain[:1].isalpha() else f"t_{plain}"[:64]
+
+
+def _parameters(schema: Mapping[str, object]) -> dict[str, Json]:
+    """Clean the schema of the arguments; one that is too large for a prompt is replaced by that of any object."""
+    cleaned = clean_schema(cast("Json", dict(schema)))
+    return cleaned if len(json.dumps(cleaned)) <= MAX_SCHEMA_CHARS else {"type": "object", "properties": {}}
+
+
+def _clean_subschema(schema: "Json | Schema", depth: int) -> Json:
     if isinstance(schema, bool):
         return schema
-    if not isinstance(schema, Mapping) or deep == 0:
+    if not isinstance(schema, Mapping) or depth == 0:
         return {}
     kept: dict[str, Json] = {}
     for key, part in schema.items():
         if key in ("properties", "$defs") and isinstance(part, dict):
             kept[key] = {
-                _word(name): inner if isinstance(inner, dict | bool) else {}
-                for name, inner in islice(part.items(), MOST_KEYS)
+                _clean_word(name): inner if isinstance(inner, dict | bool) else {}
+                for name, inner in islice(part.items(), MAX_SCHEMA_KEYS)
             }
         elif key in ("anyOf", "oneOf", "allOf") and isinstance(part, list):
-            kept[key] = [inner if isinstance(inner, dict | bool) else {} for inner in part[:MOST_KEYS]]
+            kept[key] = [inner if isinstance(inner, dict | bool) else {} for inner in part[:MAX_SCHEMA_KEYS]]
         elif key in ("items", "additionalProperties"):
             kept[key] = part if isinstance(part, dict | bool) else {}
-        elif key in WORDS:
-            kept[key] = _word(str(part))
-        elif key in ALLOWED:
-            kept[key] = _plain(part)
-    return map_subschemas(kept, lambda _, inner: _schema(inner, deep - 1))
+        elif key in ("description", "title"):
+            kept[key] = _clean_word(str(part))
+        elif key in SCHEMA_KEYWORDS:
+            kept[key] = _clean_value(part)
+    return map_subschemas(kept, lambda _, inner: _clean_subschema(inner, depth - 1))
 
 
-def _plain(part: Json) -> Json:
-    """A keyword's value: short words and numbers, or a list of them."""
+def _clean_value(part: Json) -> Json:
+    """Clean the value of a keyword: a short text or number, or a list of them."""
     if isinstance(part, str):
-        return _word(part)
+        return _clean_word(part)
     if isinstance(part, list):
-        return [_plain(inner) for inner in part[:MOST_KEYS] if not isinstance(inner, list | dict)]
+        return [_clean_value(inner) for inner in part[:MAX_SCHEMA_KEYS] if not isinstance(inner, list | dict)]
     if isinstance(part, dict):
-        return part if len(json.dumps(part)) <= LONGEST_WORD else {}
+        return part if len(json.dumps(part)) <= MAX_SCHEMA_TEXT else {}
     return part
 
 
-def _word(text: str) -> str:
-    return " ".join(clean_untrusted(text, LONGEST_WORD).split())
+def _clean_word(text: str) -> str:
+    return " ".join(clean_untrusted(text, MAX_SCHEMA_TEXT).split())
+
+
+def _clean_line(text: str) -> str:
+    return " ".join(clean_untrusted(text, MAX_ERROR_CHARS).split())
+
+
+def _block_text(block: object) -> str:
+    """Return a block of a result as text; of any other kind its name."""
+    from mcp.types import EmbeddedResource, TextContent, TextResourceContents
+
+    if isinstance(block, TextContent):
+        return block.text
+    if isinstance(block, EmbeddedResource) and isinstance(block.resource, TextResourceContents):
+        return block.resource.text
+    return f"[{getattr(block, 'type', 'something')} that cannot be shown as text]"
+
+
+def _describe(error: Exception) -> str:
+    """Describe an error in one line; of a group its first error."""
+    from mcp import MCPError
+    from mcp.types import CONNECTION_CLOSED
+
+    if isinstance(error, ExceptionGroup):
+        return _describe(cast("ExceptionGroup[Exception]", error).exceptions[0])
+    if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+        return "it closed the connection; does it speak MCP?"
+    if isinstance(error, FileNotFoundError):
+        return "command not found"
+    return _clean_line(str(error)) or type(error).__name__

@@ -1,7 +1,7 @@
-"""Looking documents up, as a tool: numbered passages with their sources, of any retriever.
+"""Document search as a tool: numbered passages with their sources, from any retriever.
 
-A passage is somebody else's text. It is bounded, and made harmless, so that it can neither begin a call nor a role; the
-specification says that it is untrusted.
+A passage is untrusted text: it is bounded and cleaned, so that it cannot begin a call or a role, and the specification marks
+the tool as untrusted.
 """
 
 import re
@@ -18,18 +18,18 @@ from taiwa.tools.tool import FunctionTool
 __all__ = ["SearchDocumentsTool", "excerpt", "search_tool"]
 
 
-LONGEST_QUERY = 1_000
+MAX_QUERY_CHARS = 1_000
 
-LONGEST_SOURCE = 200
+MAX_SOURCE_CHARS = 200
 
-MOST_PASSAGES = 50
+MAX_PASSAGES = 50
 
-LOOKED_AT = 20_000
+MAX_PASSAGE_CHARS = 20_000
 
-MOST_HITS = 200
+MAX_HITS = 200
 
 BEFORE = 4
-"""An excerpt begins a quarter of its length before what was found."""
+"""An excerpt begins a quarter of its length before the match."""
 
 CJK = "\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3"
 
@@ -41,13 +41,13 @@ class SearchDocumentsTool:
 
     def __init__(self, retriever: Retriever, passages: int, characters: int, name: str) -> None:
         self._retriever = retriever
-        self._passages = max(1, min(passages, MOST_PASSAGES))
-        self._each = max(1, characters // self._passages)
-        self._asked = FunctionTool(self._find, name, isolated=False)
-        self._spec = replace(self._asked.spec, trust="untrusted")
+        self._passages = max(1, min(passages, MAX_PASSAGES))
+        self._chars_each = max(1, characters // self._passages)
+        self._tool = FunctionTool(self._find, name, isolated=False)
+        self._spec = replace(self._tool.spec, trust="untrusted")
 
     def __repr__(self) -> str:
-        return f"Searching({self._spec.name})"
+        return f"SearchDocumentsTool({self._spec.name})"
 
     @property
     def spec(self) -> ToolSpec:
@@ -60,13 +60,13 @@ class SearchDocumentsTool:
         Raises:
             ToolError: the query is too long or missing, or the documents cannot be read.
         """
-        return self._asked.call(arguments)
+        return self._tool.call(arguments)
 
     def _find(self, query: str) -> ToolResult:
         """Find passages of the documents that fit a question or some words; each has a number and its source."""
-        if len(query) > LONGEST_QUERY:
+        if len(query) > MAX_QUERY_CHARS:
             raise ToolError(
-                f"the query has {len(query):,} characters", code="too_long", hint=f"at most {LONGEST_QUERY:,}"
+                f"the query has {len(query):,} characters", code="too_long", hint=f"at most {MAX_QUERY_CHARS:,}"
             )
         found = self._retriever.find(query, self._passages)[: self._passages]
         shown = [self._shown(number, passage, query) for number, passage in enumerate(found, start=1)]
@@ -86,12 +86,12 @@ class SearchDocumentsTool:
 
     def _shown(self, number: int, passage: Passage, query: str) -> str:
         place = " › ".join((passage.source, *passage.heading)) + (f", page {passage.page}" if passage.page else "")
-        words = excerpt(clean_untrusted(passage.text, LOOKED_AT), query, self._each)
-        return f"[{number}] {' '.join(clean_untrusted(place, LONGEST_SOURCE).split())}: {words}"
+        words = excerpt(clean_untrusted(passage.text, MAX_PASSAGE_CHARS), query, self._chars_each)
+        return f"[{number}] {' '.join(clean_untrusted(place, MAX_SOURCE_CHARS).split())}: {words}"
 
 
 def excerpt(text: str, query: str, longest: int) -> str:
-    """A part of a text on one line, of at most so many characters: where most words of the query stand together.
+    """Return a part of a text on one line, of at most `longest` characters, with most words of the query.
 
     >>> excerpt("All about boats. " * 9 + "The ferry leaves at nine.", "when does the ferry leave", 40)
     '…about boats. The ferry leaves at nine.'
@@ -101,7 +101,7 @@ def excerpt(text: str, query: str, longest: int) -> str:
         return line
     folded = line.lower()
     terms = {found[0] + (found["next"] or "") for found in WORDS.finditer(query.lower())}
-    hits = sorted(found.start() for term in terms for found in list(re.finditer(re.escape(term), folded))[:MOST_HITS])
+    hits = sorted(found.start() for term in terms for found in list(re.finditer(re.escape(term), folded))[:MAX_HITS])
     width = max(longest - 2, 1)
     starts = [max(min(hit - width // BEFORE, len(line) - width), 0) for hit in hits] or [0]
     best = max(starts, key=lambda start: sum(term in folded[start : start + width] for term in terms))
@@ -112,7 +112,7 @@ def excerpt(text: str, query: str, longest: int) -> str:
 def search_tool(
     retriever: Retriever, passages: int = 5, characters: int = 4_000, name: str = "search_documents"
 ) -> SearchDocumentsTool:
-    """Make a tool of a retriever, which gives at most so many passages and characters of their text in all.
+    """Make a tool of a retriever; a result has at most `passages` and at most `characters` of their text in total.
 
     >>> from taiwa.retrieval import InMemoryRetriever
     >>> search_tool(InMemoryRetriever([Passage("notes.md", "Maples turn red in November.")])).call({"query": "maples"}).text

@@ -1,4 +1,4 @@
-"""Equations, balancing, linear algebra over integers."""
+"""Chemical equations: parsing, and balancing by linear algebra over integers."""
 
 import re
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ EXAMPLE = "for example 2H2 + O2 -> 2H2O"
 ARROW = re.compile(r"\s*(?:<?[-=–—]+>|<[-=]+>?|[→⟶⟹⇒⇌⇄⇋↔⟷⟵←])\s*")
 
 EQUALS = re.compile(r"\s*=\s*")
-# What stands over an arrow: ->[heat], --Δ-->. Between brackets only what is no species.
+# Conditions over an arrow: ->[heat], --Δ-->. In brackets only words that are not a species.
 OVER = r"(?:heat(?:ing)?|light|spark|electrolysis|cat(?:alyst)?\.?|uv|h[νv]|Δ|\\Delta|[0-9]{1,4}\s?(?:°C|℃|K|atm))"
 
 OVERS = rf"{OVER}(?:,?\s?{OVER}){{0,3}}"
@@ -36,11 +36,11 @@ CONDITIONS = re.compile(
     rf"(?P<arrow>->|→|⟶|⇌|=>)\[{OVERS}\](?:\[{OVERS}\])?|(?<![-=–—])[-=–—]{{1,4}}\s?\(?{OVERS}\)?\s?(?:[-=–—]{{0,4}}>|→)",
     re.IGNORECASE,
 )
-# aC2H6 + bO2 -> cCO2: no species begins with a small letter, but where a single term does, its case may be wrong.
+# aC2H6 + bO2 -> cCO2: a species does not begin with a small letter; in a single term its case may be wrong.
 LETTERED = re.compile(r"\s*(?:(?P<letter>[a-z])(?=[A-Z(\[])|[0-9?_]|[a-z]\s+[A-Z(\[])")
 
 LABEL = re.compile(r"\A\s*(?:reactants?|products?|equation|reaction|unbalanced|balance)\s*:?\s+(?=\S)", re.IGNORECASE)
-# What is no species: the heat of a reaction, as a term or behind the equation.
+# The heat of a reaction, as a term or after the equation, is not a species.
 HEAT = re.compile(
     r"\s*\+\s*(?:heat|energy|light|Δ)\b|\b(?:heat|energy|light)\s*\+\s*|[,;]?\s*(?:Δ|\\Delta\s*)_?r?H\b.*\Z"
 )
@@ -59,11 +59,11 @@ TERM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One species of a side; `count` None where it is to be found, and `said` False where no number was written."""
+    """One species of a side; `count` is None if it is unknown, `is_explicit` if a number or an unknown was written."""
 
     species: Formula
     count: Fraction | None = Fraction(1)
-    said: bool = False
+    is_explicit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,26 +86,26 @@ def equation(text: str) -> Equation:
     [Fraction(2, 1), None, Fraction(2, 1)]
 
     Raises:
-        ToolError: it is none, or one of its species is none.
+        ToolError: the equation or one of its species is malformed.
     """
     arrow = CONDITIONS.sub(lambda found: found["arrow"] or "->", plain(text))
     sides = _unlettered([LABEL.sub("", side) for side in _sides(HEAT.sub("", arrow))])
     if len(sides) != 2 or not all(side.strip() for side in sides):
         raise ToolError(
-            "an equation has reactants and products with one arrow between them",
+            "an equation must have reactants and products with one arrow between them",
             code="syntax",
             hint="for example H2 + O2 -> H2O",
         )
     found = Equation(*(_terms(side) for side in sides))
     if len(found.terms) > MAX_SPECIES:
-        raise ToolError(f"there are {len(found.terms)} species", code="too_long", hint=f"at most {MAX_SPECIES}")
+        raise ToolError(f"the equation has {len(found.terms)} species", code="too_long", hint=f"at most {MAX_SPECIES}")
     if len({atom for term in found.terms for atom in term.species.atoms}) > MAX_ELEMENTS:
-        raise ToolError("there are too many elements", code="too_long", hint=f"at most {MAX_ELEMENTS}")
+        raise ToolError("the equation has too many elements", code="too_long", hint=f"at most {MAX_ELEMENTS}")
     for side in (found.reactants, found.products):
         names = [term.species.text for term in side]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ToolError(f"{twice} stands twice on one side", code="duplicate", hint="write it once")
+            raise ToolError(f"{twice} occurs twice on one side", code="duplicate", hint="write it once")
     return found
 
 
@@ -117,7 +117,7 @@ def _sides(text: str) -> list[str]:
 
 
 def _unlettered(sides: list[str]) -> list[str]:
-    """Set off letters that stand for coefficients from their species; all terms must have a coefficient then."""
+    """Separate letters for coefficients from their species; then all terms must have a coefficient."""
     found = [LETTERED.match(piece) for side in sides for piece in PLUS.split(side)]
     letters = [each["letter"] for each in found if each is not None and each["letter"]]
     if None in found or len(letters) < 2 or len(set(letters)) < len(letters):
@@ -131,7 +131,7 @@ def _terms(side: str) -> tuple[Term, ...]:
 
 
 def _close_terms(piece: str) -> tuple[Term, ...]:
-    """Read a piece without ` + `: one species, or several joined by a bare `+`, which must be so in one way only."""
+    """Parse a piece without ` + `: one species, or several joined by a bare `+` with only one possible reading."""
     try:
         return (_term(piece),)
     except ToolError as error:
@@ -144,12 +144,12 @@ def _close_terms(piece: str) -> tuple[Term, ...]:
         if not found:
             raise
         raise ToolError(
-            f"{piece[:60]} can be read in two ways", code="ambiguous", hint="write ' + ' between species"
+            f"{piece[:60]} has two readings", code="ambiguous", hint="write ' + ' between species"
         ) from None
 
 
 def _splits(piece: str) -> list[tuple[Term, ...]]:
-    """Every way to read a piece as species with a plus between them."""
+    """Return the readings of a piece as species joined by `+`, at most two."""
     ways: dict[int, list[tuple[Term, ...]]] = {0: [()]}
     ends = [at for at, char in enumerate(piece) if char == "+"] + [len(piece)]
     for end in ends:
@@ -174,20 +174,20 @@ def _term(text: str) -> Term:
         raise ToolError(f"{text[:60]!r} has no species", code="syntax", hint=hint)
     kind = species(found["species"])
     if found["unknown"]:
-        return Term(kind, None, said=True)
+        return Term(kind, None, is_explicit=True)
     number = found["number"]
     if number is None:
         return Term(kind)
     if re.search(r"/0+\Z", number) or len(number) > 20 or not Fraction(number):
-        raise ToolError(f"{number[:20]} is no coefficient", code="syntax", hint="for example 2 or 1/2")
-    return Term(kind, Fraction(number), said=True)
+        raise ToolError(f"{number[:20]} is not a coefficient", code="syntax", hint="for example 2 or 1/2")
+    return Term(kind, Fraction(number), is_explicit=True)
 
 
 Row = list[int]
 
 
 def null_space(rows: Sequence[Sequence[int]], columns: int) -> list[Row]:
-    """A basis of all x with A x = 0, each vector in lowest terms: Gauss-Jordan elimination without fractions.
+    """Return a basis of all x with A x = 0, each vector in lowest terms, by Gauss-Jordan elimination without fractions.
 
     >>> null_space([[2, 0, -2], [0, 2, -1]], 3)
     [[2, 1, 2]]
@@ -225,7 +225,7 @@ def _vector(rows: list[Row], pivots: list[int], free: int, columns: int) -> Row:
 
 
 def positive_solution(rows: Sequence[Sequence[int]], columns: int) -> list[Fraction] | None:
-    """Some x with A x = 0 of which every entry is at least one; None where there is none.
+    """Return an x with A x = 0 whose entries are all at least 1; None if there is none.
 
     The first phase of the simplex method on x = 1 + y, y >= 0, with Bland's rule, which cannot cycle; rows stay whole.
     """
@@ -236,7 +236,7 @@ def positive_solution(rows: Sequence[Sequence[int]], columns: int) -> list[Fract
         slack = [int(other == number) for other in range(len(rows))]
         table.append([*(sign * entry for entry in row), *slack, sign * wanted])
     basis = [columns + number for number in range(len(rows))]
-    # What is left to be made good, per column: the sum of the rows whose artificial variable is still in the basis.
+    # The objective per column is the sum of the rows whose artificial variable is still in the basis.
     while (entering := _entering(table, basis, columns)) is not None:
         leaving = _leaving(table, basis, entering)
         pivot = table[leaving]
@@ -254,7 +254,7 @@ def positive_solution(rows: Sequence[Sequence[int]], columns: int) -> list[Fract
 
 
 def _entering(table: list[Row], basis: list[int], columns: int) -> int | None:
-    """The first column that lowers the sum of the artificial variables."""
+    """Return the first column that lowers the sum of the artificial variables."""
     for column in range(columns):
         if column not in basis:
             gain = sum(
@@ -268,7 +268,7 @@ def _entering(table: list[Row], basis: list[int], columns: int) -> int | None:
 
 
 def _leaving(table: list[Row], basis: list[int], entering: int) -> int:
-    """The row that bounds the entering variable first; of equals the one of the lowest variable."""
+    """Return the row that bounds the entering variable first; of equals that of the lowest variable."""
     bounds = [
         (Fraction(row[-1], row[entering]), basis[number], number)
         for number, row in enumerate(table)
@@ -300,7 +300,7 @@ def stoichiometry(equation: str) -> ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What conservation says: `equations` holds the solved equation, or a basis of the independent reactions."""
+    """The result of balancing; `equations` contains the solved equation, or a basis of the independent reactions."""
 
     status: Literal["solved", "underdetermined", "impossible"]
     text: str
@@ -310,14 +310,14 @@ class Balance:
 def balance(text: str) -> Balance:
     """Balance an equation, exactly.
 
-    Where a coefficient is marked `?` all others hold as written (none means 1); without any mark all are to be found, in
-    lowest whole numbers, unless the equation conserves everything as it is written and has other solutions, too.
+    If a coefficient is marked `?`, all others are used as written (none means 1). Without a mark all are determined, in lowest
+    whole numbers, unless the equation is balanced as written and has other solutions too.
 
     >>> balance("Fe + O2 -> Fe2O3").text, balance("CO -> CO2").status
     ('4Fe + 3O2 -> 2Fe2O3', 'impossible')
 
     Raises:
-        ToolError: it is no equation.
+        ToolError: the equation is malformed.
     """
     given = equation(text)
     marked = [term.count is None for term in given.terms]
@@ -326,7 +326,7 @@ def balance(text: str) -> Balance:
 
 
 class _System:
-    """The equation as a homogeneous system: a column per unknown, and one for all that is given."""
+    """The equation as a homogeneous system: a column per unknown, and one for all given coefficients."""
 
     def __init__(self, given: Equation, marked: tuple[bool, ...]) -> None:
         self._given = given
@@ -345,7 +345,7 @@ class _System:
         lone = self._one_sided()
         if lone:
             return Balance("impossible", f"impossible: {lone}")
-        rows = [_whole(row) for row in self._folded()]
+        rows = [_whole(row) for row in self._combined()]
         width = len(rows[0])
         basis = null_space(rows, width)
         if not basis:
@@ -358,8 +358,8 @@ class _System:
             return Balance("impossible", f"impossible: no positive coefficients conserve {self._all()} together")
         return self._many()
 
-    def _folded(self) -> list[list[Fraction]]:
-        """The rows with all given coefficients folded into one column at the end."""
+    def _combined(self) -> list[list[Fraction]]:
+        """Return the rows with all given coefficients combined in a last column."""
         if not self._marked:
             return self._rows
         counts = [term.count or Fraction(0) for term in self._given.terms]
@@ -404,7 +404,7 @@ class _System:
         return Balance("underdetermined", text, reactions)
 
     def _one_sided(self) -> str:
-        """An element that only one side holds, or that the given coefficients alone decide wrongly."""
+        """Describe an element on one side only, or one that the given coefficients do not balance; empty if there is none."""
         middle = len(self._given.reactants)
         for name, row in zip(self._names, self._rows, strict=False):
             left, right = any(row[:middle]), any(row[middle:])
@@ -425,16 +425,17 @@ class _System:
 
     def _conserved(self) -> bool:
         counts = [term.count or Fraction(1) for term in self._given.terms]
-        said = any(term.said for term in self._given.terms) and not any(
-            term.count is None for term in self._given.terms
-        )
-        return said and not any(
-            sum(entry * count for entry, count in zip(row, counts, strict=True)) for row in self._rows
+        is_explicit = any(term.is_explicit for term in self._given.terms)
+        is_known = all(term.count is not None for term in self._given.terms)
+        return (
+            is_explicit
+            and is_known
+            and not any(sum(entry * count for entry, count in zip(row, counts, strict=True)) for row in self._rows)
         )
 
 
 def _independent(rows: list[list[int]]) -> list[list[int]]:
-    """The rows without copies; what depends on others otherwise does no harm."""
+    """Return the rows without duplicates; other dependent rows are harmless."""
     return [list(row) for row in dict.fromkeys(tuple(row) for row in rows) if any(row)]
 
 
@@ -452,7 +453,7 @@ def _counted(given: Equation, counts: Sequence[Fraction]) -> Equation:
 
 
 def _reaction(given: Equation, vector: Sequence[int]) -> Equation:
-    """One independent reaction; a species with a negative coefficient moves to the other side."""
+    """Return one independent reaction; a species with a negative coefficient moves to the other side."""
     middle = len(given.reactants)
     if sum(entry < 0 for entry in vector[:middle]) > sum(entry > 0 for entry in vector[:middle]):
         vector = [-entry for entry in vector]

@@ -1,7 +1,7 @@
-"""Unit conversion by pint (the extra `units`), exact, behind bounds of our own.
+"""Exact unit conversion with pint (the extra `units`), within bounds.
 
-pint is given single names of units only. Numbers, powers and the grammar around them are read here, because pint would
-work out any power that a text asks for.
+Only single unit names are passed to pint. Numbers, powers and the grammar around them are parsed here, because pint would
+compute any power in a text.
 """
 
 import re
@@ -22,7 +22,7 @@ __all__ = ["convert", "unit_conversion"]
 MAX_CHARS = 200
 MAX_FACTORS = 12
 MAX_POWER = 9
-# `in` may be the inch, so it divides only where nothing else does.
+# `in` may be the inch, so it separates only if nothing else does.
 DIVIDERS = (
     re.compile(r"\s*(?:->|→|⇒|=>)\s*|\s+(?:to|into)\s+(?=\S)", re.IGNORECASE),
     re.compile(r"\s*=\s*(?:\?\s*)?", re.IGNORECASE),
@@ -34,7 +34,7 @@ FACTOR = re.compile(
     rf"|(?P<raised>⁻?[{RAISED}]{{1,2}}))?"
 )
 LOWERED = str.maketrans("⁻" + RAISED, "-0123456789")
-# What pint reads as something else (kmph: kilomile per hour), or does not know.
+# Names that pint reads as something else (kmph: kilomile per hour) or does not know.
 ALIASES = {
     "kmph": "km/h",
     "kmh": "km/h",
@@ -62,7 +62,7 @@ ALIASES = {
 }
 SCALES = {"C": "degC", "F": "degF"}
 TEMPERATURES = {"C", "F", "K", "degC", "degF", "degR", "kelvin"}
-"""Between two of these, C and F are no coulomb and no farad."""
+"""Between two of these, C and F are degrees, not coulomb and farad."""
 
 
 @tool(isolated=False)  # bounded by construction
@@ -73,18 +73,18 @@ def unit_conversion(conversion: str) -> ToolResult:
 
 
 def convert(text: str) -> tuple[Fraction, str]:
-    """Convert `QUANTITY to UNIT`; gives the exact number, as far as the definitions are exact, and the unit as it was asked for.
+    """Convert `QUANTITY to UNIT`; return the number, exact as far as the definitions are, and the unit as written.
 
     Raises:
         ConfigError: the extra `units` is not installed.
-        ToolError: `syntax`, `unknown_unit`, or `dimension` where the units do not measure the same.
+        ToolError: `syntax`, `unknown_unit`, or `dimension` if the units have different dimensions.
     """
     if len(text) > MAX_CHARS:
         raise ToolError(f"the conversion has {len(text):,} characters", code="too_long", hint=f"at most {MAX_CHARS}")
     plain = narrow(text).strip()
     sides = next((parts for divider in DIVIDERS if len(parts := divider.split(plain)) > 1), [plain])
     if len(sides) != 2 or not all(side.strip() for side in sides):
-        _fail("a conversion names a quantity and one unit")
+        _fail("a conversion must name a quantity and one unit")
     amount = AMOUNT.match(sides[0])
     written = amount[1].strip().rstrip("*·×") if amount else ""
     number = calculate(written) if written else Fraction(1)
@@ -106,21 +106,21 @@ class _Unit:
 
     @property
     def lone(self) -> str:
-        """Its only name, where it is one unit."""
+        """The name, if it is a single unit; else empty."""
         return self.factors[0][0] if len(self.factors) == 1 and self.factors[0][1] == 1 else ""
 
     def converted(self, number: Fraction, target: "_Unit") -> Fraction:
         pint = _pint()
         try:
             given = pint.quantity(number, self.joined())
-            found = given.to(target.joined()).magnitude
+            converted = given.to(target.joined()).magnitude
         except pint.mismatch:
-            # Not the error's own words: pint cannot write fractions into them.
+            # Not the message of the error: pint cannot format fractions in it.
             names = " and ".join("*".join(name for name, _ in each.factors) for each in (self, target))
-            raise ToolError("the units do not measure the same", code="dimension", hint=names[:200]) from None
+            raise ToolError("the units have different dimensions", code="dimension", hint=names[:200]) from None
         except pint.faults as error:
             raise ToolError("these units cannot be converted", code="dimension", hint=type(error).__name__) from error
-        return Fraction(found)
+        return Fraction(converted)
 
     def joined(self) -> Any:  # noqa: ANN401  (pint's Unit, which is imported when it is needed)
         """The unit as pint knows it."""
@@ -143,20 +143,20 @@ def _unit(text: str) -> _Unit:
     while at < len(text):
         found = FACTOR.match(text, at)
         if found is None or len(factors) >= MAX_FACTORS:
-            _fail(f"{text[:40]!r} is no unit")
+            _fail(f"{text[:40]!r} is not a unit")
         at = found.end()
         if found["name"] == "°" and text[at : at + 1] in ("C", "F"):
             at += 1
         factors += _factor(found, text[found.start("name") : at])
     if not factors:
-        _fail("a unit is missing")
+        _fail("the unit is missing")
     return _Unit(tuple(factors))
 
 
 def _factor(found: re.Match[str], written: str) -> list[tuple[str, int]]:
     power = int(found["power"] or (found["raised"] or "1").translate(LOWERED) or 1)
     if abs(power) > MAX_POWER:
-        _fail(f"a power of {power}")
+        _fail(f"a power of {power} is too large")
     sign = -1 if found["sign"] in ("/", "per") else 1
     name = written if written in ALIASES else found["name"]
     if name in ALIASES and ALIASES[name] != name:
@@ -165,7 +165,7 @@ def _factor(found: re.Match[str], written: str) -> list[tuple[str, int]]:
 
 
 class _Pint:
-    """What is used of pint."""
+    """The part of pint that is used."""
 
     def __init__(self) -> None:
         try:
@@ -180,7 +180,7 @@ class _Pint:
         self._unknown: Any = library.UndefinedUnitError
 
     def named(self, name: str) -> Any:  # noqa: ANN401  (pint's Unit)
-        """A unit by its name; `faults` of pint's reader mean that there is none."""
+        """Return a unit by name; `faults` of the parser of pint mean that it is unknown."""
         try:
             return self._registry.Unit(name)
         except (self._unknown, AssertionError, *self.faults):
@@ -188,7 +188,7 @@ class _Pint:
 
             near = difflib.get_close_matches(name, dir(self._registry), 1)
             hint = f"did you mean {near[0]}?" if near else "for example m, kg, s, L, mol, atm, kPa, degC, km/h"
-            raise ToolError(f"there is no unit {name[:40]!r}", code="unknown_unit", hint=hint) from None
+            raise ToolError(f"unknown unit {name[:40]!r}", code="unknown_unit", hint=hint) from None
 
 
 @cache

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from taiwa.kernel import Capability, Json, ToolError, ToolResult, ToolSpec
-from taiwa.models.scripted import EVERY_ABILITY
+from taiwa.models.scripted import ALL_CAPABILITIES
 
-NO_STOP = EVERY_ABILITY - {"stop"}
+NO_STOP = ALL_CAPABILITIES - {"stop"}
 BARE: frozenset[Capability] = frozenset()
 NATIVE: frozenset[Capability] = frozenset({"tools"})
 

@@ -10,16 +10,16 @@ from taiwa.flows.solve.rationale import OnToolError, Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.kernel import Capability, Message, Response, Text, ToolCall, ToolResult
 from taiwa.kernel.runtime import Tool
-from taiwa.models.scripted import EVERY_ABILITY, ScriptedModel, scripted_model
+from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 from taiwa.tools import IsolatedTool, ProcessLimits, isolated
 from tests.flows.driving import Drive
 from tests.flows.solve.abacus import ADDER, BARE, NATIVE, Echo
-from tests.tools import playthings
+from tests.tools import sample_tools
 
 BOUNDS = ProcessLimits(seconds=300.0, memory_mb=512, characters=10_000)
 SHORT = replace(BOUNDS, seconds=0.2)
 """For what never ends: it takes all of its time."""
-ABILITIES: dict[ToolMode, frozenset[Capability]] = {"prefill": EVERY_ABILITY, "stop": BARE, "native": NATIVE}
+ABILITIES: dict[ToolMode, frozenset[Capability]] = {"prefill": ALL_CAPABILITIES, "stop": BARE, "native": NATIVE}
 FAULTS = [
     ("never_ends", "timeout", "error: never_ends timed out"),
     ("gigabyte", "memory", "error: gigabyte needs too much memory"),
@@ -35,7 +35,7 @@ def apart() -> Iterator[dict[str, IsolatedTool]]:
     """The tools that misbehave, each in a process of its own."""
     names = [name for name, _, _ in FAULTS] + ["chatter"]
     bounds = {"never_ends": SHORT}
-    tools = {name: isolated(getattr(playthings, name), bounds.get(name, BOUNDS)) for name in names}
+    tools = {name: isolated(getattr(sample_tools, name), bounds.get(name, BOUNDS)) for name in names}
     yield tools
     for each in tools.values():
         each.close()

@@ -26,7 +26,7 @@ from taiwa.flows.solve.tool_call_formats import (
     encode,
 )
 from taiwa.kernel import Capability, Json, Request, Runtime, ToolResult, ToolSpec
-from taiwa.models.scripted import EVERY_ABILITY, scripted_model
+from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 
 
 def rows(folder: Path, name: str) -> list[dict[str, Any]]:
@@ -187,7 +187,7 @@ CORPORA: list[tuple[ToolCallFormat, list[str], str]] = [
 
 @pytest.mark.parametrize(("spoken", "names", "corpus"), CORPORA, ids=lambda each: each if isinstance(each, str) else "")
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
-@pytest.mark.parametrize("capabilities", [EVERY_ABILITY, EVERY_ABILITY - {"stop"}], ids=["stops", "no stops"])
+@pytest.mark.parametrize("capabilities", [ALL_CAPABILITIES, ALL_CAPABILITIES - {"stop"}], ids=["stops", "no stops"])
 def test_a_model_that_writes_a_recorded_text_is_interrupted_where_the_record_was(
     shared_data: Path,
     spoken: ToolCallFormat,

@@ -44,14 +44,14 @@ from taiwa.kernel import (
 from taiwa.kernel.messages import FinishReason
 from taiwa.models.http_api.capabilities import capabilities
 from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions
-from taiwa.models.scripted import EVERY_ABILITY, ScriptedModel, scripted_model
+from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 from tests.flows.driving import Drive, transcript
 from tests.flows.solve.abacus import ADDER, BARE, NATIVE, NO_STOP, SPECS, Adder, Echo
 
 FIRST = "Two and two: <<adder: 2+2>>"
 
 
-@pytest.mark.parametrize("capabilities", [EVERY_ABILITY, NO_STOP])
+@pytest.mark.parametrize("capabilities", [ALL_CAPABILITIES, NO_STOP])
 def test_a_rationale_is_interrupted_spliced_and_continued_in_place(
     drive: Drive, capabilities: frozenset[Capability]
 ) -> None:
@@ -90,7 +90,7 @@ def test_a_server_that_cannot_continue_is_asked_to_go_on(drive: Drive) -> None:
 @pytest.mark.parametrize(
     ("capabilities", "shots", "way"),
     [
-        (EVERY_ABILITY, (), "prefill"),
+        (ALL_CAPABILITIES, (), "prefill"),
         (NATIVE, (), "native"),
         (NATIVE, (user("1+1?"), assistant("<<adder: 1+1>> 2")), "stop"),
         (frozenset({"stop"}), (), "stop"),
@@ -110,7 +110,7 @@ def test_the_way_is_chosen_by_what_the_server_can_do(
 def test_a_way_that_the_model_cannot_go_is_refused_before_anything_is_asked(
     drive: Drive, way: ToolMode, capability: Capability
 ) -> None:
-    model = scripted_model("never", capabilities=EVERY_ABILITY - {capability})
+    model = scripted_model("never", capabilities=ALL_CAPABILITIES - {capability})
 
     with pytest.raises(UnsupportedError, match="supported: ") as caught:
         drive(lambda: solve("?", SPECS, SolveOptions(tool_mode=way)), model)
@@ -310,7 +310,7 @@ def test_when_no_call_is_left_the_model_finishes_without_tools(drive: Drive) -> 
     assert done.transcript == done.value.text
 
 
-@pytest.mark.parametrize("capabilities", [EVERY_ABILITY, BARE, NATIVE])
+@pytest.mark.parametrize("capabilities", [ALL_CAPABILITIES, BARE, NATIVE])
 def test_twelve_calls_end_as_calls_with_an_answer(drive: Drive, capabilities: frozenset[Capability]) -> None:
     model = scripted_model(*[f"<<adder: {n}+0>>" for n in range(11)], "It is 11.", capabilities=capabilities)
 
@@ -468,7 +468,7 @@ ANSWER = st.lists(
 
 @given(
     st.lists(ANSWER, max_size=6),
-    st.sampled_from([EVERY_ABILITY, NO_STOP, EVERY_ABILITY - {"prefix", "tools"}, BARE]),
+    st.sampled_from([ALL_CAPABILITIES, NO_STOP, ALL_CAPABILITIES - {"prefix", "tools"}, BARE]),
     st.integers(1, 9),
     st.sampled_from(["report", "let_model_answer", "stop"]),
     st.sampled_from(sorted(PROTOCOLS)),

@@ -31,11 +31,11 @@ from taiwa.kernel.messages import (
     system,
     user,
 )
-from taiwa.models.builtin.copy_constraint import copying
-from taiwa.models.builtin.model import MOST
-from taiwa.models.builtin.requests import TOOLS, read
-from taiwa.tools import builtin, calculator
-from tests.models.builtin.making import Tiny, tokens
+from taiwa.models.builtin.copy_constraint import CopyGuide
+from taiwa.models.builtin.model import MAX_TOKENS
+from taiwa.models.builtin.requests import TOOLS, read_request
+from taiwa.tools import builtin_tools, calculator
+from tests.models.builtin.small_model import Tiny, tokens
 
 MODEL = Tiny()
 QUESTION = "A train goes 120 km in 2 hours. How fast is it?"
@@ -43,7 +43,7 @@ TOKENS = tokens()
 
 
 def solving(question: str, *names: str, prefix: str = "", most: int = 40) -> Request:
-    tools: Iterable[ToolSpec] = [tool.spec for name, tool in builtin().items() if name in names]
+    tools: Iterable[ToolSpec] = [tool.spec for name, tool in builtin_tools().items() if name in names]
     made = SolveOptions(sampling=Sampling(temperature=1.0, max_tokens=most, seed=5)).request(
         question, list(tools), "prefill"
     )
@@ -55,16 +55,16 @@ def said(request: Request) -> str:
 
 
 def test_a_question_is_read_without_our_long_words() -> None:
-    told = read(solving(f"  {QUESTION}\n", *TOOLS))
-    assert told is not None
-    assert (told.task, told.prompt, set(told.tools)) == ("solve", QUESTION, set(TOOLS))
+    prompt = read_request(solving(f"  {QUESTION}\n", *TOOLS))
+    assert prompt is not None
+    assert (prompt.task, prompt.text, set(prompt.tools)) == ("solve", QUESTION, set(TOOLS))
 
 
 def test_only_the_tools_that_are_shown_may_be_called() -> None:
-    told = read(solving(QUESTION, "calculator"))
-    assert told is not None
-    assert told.tools == ("calculator",)
-    without = read(solving(QUESTION))
+    prompt = read_request(solving(QUESTION, "calculator"))
+    assert prompt is not None
+    assert prompt.tools == ("calculator",)
+    without = read_request(solving(QUESTION))
     assert without is not None
     assert without.tools == ()
 
@@ -73,7 +73,7 @@ def test_answers_hold_to_the_guide_and_go_on_behind_a_result() -> None:
     prefix = "So\n<<calculator: 120/2>> 60"
     chunks = list(MODEL.stream(solving(QUESTION, *TOOLS, prefix=prefix)))
     text = "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta))
-    state = copying(QUESTION, TOOLS, TOKENS.vocabulary).start()
+    state = CopyGuide.for_question(QUESTION, TOOLS, TOKENS.vocabulary).start()
     for token in TOKENS.encode(prefix + text):
         state = state.advance(token)
     last = chunks[-1]
@@ -94,14 +94,14 @@ def test_what_was_read_is_not_read_again() -> None:
 
 
 def test_a_beginning_that_could_not_be_written_is_refused() -> None:
-    with pytest.raises(InputError, match="does not fit its constraint"):
+    with pytest.raises(InputError, match="does not match its constraint"):
         said(solving(QUESTION, *TOOLS, prefix="<<calculator: 77777*2>> 155554"))
 
 
 def test_other_ways_to_call_tools_are_refused_in_one_line() -> None:
     for plan, way in ((SolveOptions(tool_format=Gsm()), "prefill"), (SolveOptions(), "native")):
         request = plan.request(QUESTION, [calculator.spec], way)
-        with pytest.raises(UnsupportedError, match="tagged protocol") as caught:
+        with pytest.raises(UnsupportedError, match="tool-call format 'tagged'") as caught:
             said(request)
         assert "\n" not in str(caught.value)
 
@@ -172,7 +172,7 @@ def test_a_refusal_stands_in_the_form_of_the_reply() -> None:
     ],
 )
 def test_what_words_cannot_answer_is_an_error_in_one_line(request_: Request) -> None:
-    with pytest.raises(UnsupportedError, match="did not learn") as caught:
+    with pytest.raises(UnsupportedError, match="was not trained") as caught:
         said(request_)
     assert "\n" not in str(caught.value)
 
@@ -182,7 +182,7 @@ def test_what_words_cannot_answer_is_an_error_in_one_line(request_: Request) -> 
 )
 def test_odd_questions_are_answered_in_bounds(text: str) -> None:
     request = solving(text, *TOOLS, most=4)
-    posed = MODEL.scribe().loaded.posed(request)
+    posed = MODEL.generator().loaded.prepare(request)
     special = TOKENS.special
     assert posed.tokens[0] == special["<solve>"]
     assert posed.tokens[-1] == special["<answer>"]
@@ -194,8 +194,8 @@ def test_an_order_is_read_whole_however_much_the_guest_says() -> None:
     begun = add_turn(
         begin(load_app("order")), "x", "Done.", {"items": {"1": {"name": "latte", "quantity": 2, "options": []}}}
     )
-    posed = MODEL.scribe().loaded.posed(turn_request(begun, "☕" * 2_000))
-    assert len(posed.tokens) < MODEL.scribe().loaded.network.context
+    posed = MODEL.generator().loaded.prepare(turn_request(begun, "☕" * 2_000))
+    assert len(posed.tokens) < MODEL.generator().loaded.network.context
     assert TOKENS.decode(posed.tokens).startswith("1 latte x2 @4.2 | open > ☕")
 
 
@@ -203,8 +203,8 @@ def test_an_answer_that_finds_no_end_is_cut_off() -> None:
     asked = solving(QUESTION, *TOOLS)
     last = collect_response(MODEL.stream(replace(asked, sampling=Sampling(temperature=1.0, seed=2), stop=())))
     assert last.usage is not None
-    assert last.usage.output_tokens <= MOST["solve"]
-    assert last.finish == "length" or last.usage.output_tokens < MOST["solve"]
+    assert last.usage.output_tokens <= MAX_TOKENS["solve"]
+    assert last.finish == "length" or last.usage.output_tokens < MAX_TOKENS["solve"]
 
 
 def test_both_faces_say_the_same() -> None:

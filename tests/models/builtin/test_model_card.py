@@ -1,7 +1,7 @@
 import pytest
 
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.model import card, figures
+from taiwa.models.builtin.model import card_rows, read_card
 
 TOLD: dict[str, Json] = {
     "size": {"parameters": 3_117_504, "bytes": 6_240_000, "context": 1024, "vocab": 2400},
@@ -21,7 +21,7 @@ TOLD: dict[str, Json] = {
 
 
 def test_tells_what_the_card_says() -> None:
-    assert dict(figures(TOLD)) == {
+    assert dict(card_rows(TOLD)) == {
         "parameters": "3,117,504 (6.2 MB)",
         "reads": "1,024 tokens at most; 2,400 different ones",
         "trained": "on 60.0 million tokens in 170 minutes",
@@ -37,8 +37,8 @@ def test_tells_what_the_card_says() -> None:
     [{}, {"size": None}, {"held_out": {"desk": []}}, {"speed": {"rows": [3]}}, {"headline": 3}, {"headline": [3, {}]}],
 )
 def test_tells_nothing_that_the_card_does_not_say(told: dict[str, Json]) -> None:
-    assert list(figures(told)) == []
+    assert list(card_rows(told)) == []
 
 
 def test_the_card_that_comes_along_can_be_told() -> None:
-    assert all(name and value for name, value in figures(card()))
+    assert all(name and value for name, value in card_rows(read_card()))

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.models.builtin.network import CHUNK, Config, Network, NetworkTrack
-from tests.models.builtin.making import SMALL, slowly, vocabulary, weights
+from taiwa.models.builtin.network import CHUNK, CachedSequence, Config, Network
+from tests.models.builtin.small_model import SMALL, slowly, vocabulary, weights
 
 NETWORK = Network(weights(), vocabulary())
 SIZES = st.sampled_from(
@@ -101,5 +101,5 @@ def test_refuses_the_vocabulary_of_another_model() -> None:
 
 
 def test_is_a_track_of_the_decode_loop() -> None:
-    assert isinstance(NETWORK.start(), NetworkTrack)
-    assert NETWORK.start().bundle(2) is None
+    assert isinstance(NETWORK.start(), CachedSequence)
+    assert NETWORK.start().batch(2) is None

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.models.builtin.network import loaded
-from tests.models.builtin.making import SMALL, file_of, weights
+from taiwa.models.builtin.network import load_weights
+from tests.models.builtin.small_model import SMALL, file_of, weights
 
 
 def refused(path: Path, held: bytes) -> str:
     path.write_bytes(held)
     with pytest.raises(ConfigError) as caught:
-        loaded(path)
+        load_weights(path)
     return str(caught.value)
 
 
@@ -22,7 +22,7 @@ def test_reads_what_was_written(tmp_path: Path, kind: str, near: float) -> None:
     path = tmp_path / "weights.safetensors"
     path.write_bytes(file_of(SMALL, model.tensors, kind=kind))
 
-    found = loaded(path)
+    found = load_weights(path)
 
     assert found.config == SMALL
     assert found.count == model.count
@@ -36,7 +36,7 @@ def test_a_library_reads_the_same(tmp_path: Path) -> None:
     model = weights()
     path = tmp_path / "weights.safetensors"
     numpy.save_file(model.tensors, path, {"format": "taiwa-builtin-1", "config": _config()})
-    assert np.array_equal(loaded(path).tensors["0.qkv"], model.tensors["0.qkv"])
+    assert np.array_equal(load_weights(path).tensors["0.qkv"], model.tensors["0.qkv"])
 
 
 def _config() -> str:
@@ -49,9 +49,9 @@ def _config() -> str:
 def test_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
     path, tensors = tmp_path / "weights.safetensors", weights().tensors
     whole = file_of(SMALL, tensors)
-    assert "cannot be read" in refused_missing(tmp_path / "none")
+    assert "cannot read" in refused_missing(tmp_path / "none")
     for held in (b"", b"\xff" * 8, whole[:7], whole[:200], whole[:-1], whole[:8] + b"[]" + whole[10:]):
-        assert "holds no weights of the built-in model" in refused(path, held)
+        assert "does not contain weights of the built-in model" in refused(path, held)
     for header in (
         [],
         "x",
@@ -60,11 +60,11 @@ def test_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
         {"__metadata__": {"format": "taiwa-builtin-1", "config": "[]"}},
     ):
         written = json.dumps(header).encode()
-        assert "holds no weights" in refused(path, len(written).to_bytes(8, "little") + written)
+        assert "does not contain weights" in refused(path, len(written).to_bytes(8, "little") + written)
     far = [10**30, 10**30 + 2 * 16]
     moved = _header(whole) | {"norm": {"dtype": "F16", "shape": [16], "data_offsets": far}}
     written = json.dumps(moved).encode()
-    assert "holds no weights" in refused(path, len(written).to_bytes(8, "little") + written + b"\0" * 20_000)
+    assert "does not contain weights" in refused(path, len(written).to_bytes(8, "little") + written + b"\0" * 20_000)
     assert "not 'taiwa-builtin-1'" in refused(path, file_of(SMALL, tensors, told={"format": "other"}))
     assert "vocab is 'many'" in refused(
         path, file_of(SMALL, tensors, told={"config": _config().replace("40", '"many"')})
@@ -75,7 +75,7 @@ def test_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
     other = {**tensors, "1.out": tensors["1.out"][:, :3]}
     assert "1.out has the shape [16, 3], not [16, 16]" in refused(path, file_of(SMALL, other))
     broken = {**tensors, "norm": tensors["norm"] * np.float32("nan")}
-    assert "norm holds what is no number" in refused(path, file_of(SMALL, broken))
+    assert "norm contains values that are not finite" in refused(path, file_of(SMALL, broken))
 
 
 def _header(held: bytes) -> dict[str, object]:
@@ -85,5 +85,5 @@ def _header(held: bytes) -> dict[str, object]:
 
 def refused_missing(path: Path) -> str:
     with pytest.raises(ConfigError) as caught:
-        loaded(path)
+        load_weights(path)
     return str(caught.value)

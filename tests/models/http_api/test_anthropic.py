@@ -216,7 +216,7 @@ def test_tools_are_offered_with_the_choice(choice: str, field: Any) -> None:
 
 
 def test_a_choice_that_names_no_tool_is_an_input_error() -> None:
-    with pytest.raises(InputError, match="'watch', which is none"):
+    with pytest.raises(InputError, match="'watch', which is not a tool"):
         written(Request(ASK, tools=(CLOCK,), tool_choice="watch"))
 
 
@@ -233,7 +233,7 @@ def test_sampling_is_sent_where_it_is_taken_and_never_both_kinds() -> None:
 
 def test_stop_strings_are_sent_and_white_space_alone_is_refused() -> None:
     assert written(Request(ASK, stop=("<<", "a", "b", "c", "d")))["stop_sequences"] == ["<<", "a", "b", "c", "d"]
-    with pytest.raises(UnsupportedError, match="white space alone") as caught:
+    with pytest.raises(UnsupportedError, match="white space only") as caught:
         written(Request(ASK, stop=("\n",)))
     assert caught.value.capability == "stop"
 
@@ -249,13 +249,13 @@ def test_a_prefix_is_refused_where_the_model_would_refuse_it() -> None:
     with pytest.raises(UnsupportedError) as caught:
         written(Request(ASK, prefix="I am"), NEW)
     assert caught.value.capability == "prefix"
-    with pytest.raises(UnsupportedError, match="drop one"):
+    with pytest.raises(UnsupportedError, match="remove one"):
         written(Request(ASK, prefix="{", constraint=JsonSchema({"type": "object", "properties": {}})))
 
 
 @pytest.mark.parametrize(("constraint", "capability"), [(Regex("a"), "regex"), (Grammar("start: /a/"), "grammar")])
 def test_other_constraints_are_refused(constraint: Constraint, capability: str) -> None:
-    with pytest.raises(UnsupportedError, match="no way") as caught:
+    with pytest.raises(UnsupportedError, match="does not support constraint") as caught:
         written(Request(ASK, constraint=constraint))
 
     assert caught.value.capability == capability
@@ -552,7 +552,7 @@ def test_a_failure_names_the_server_and_the_model() -> None:
 
     error = resolve(OLD).codec.failure(404, {"content-type": "application/json"}, json.dumps(body).encode())
 
-    assert error.message.startswith("Anthropic has no model 'claude-sonnet-4-5' (404)")
+    assert error.message.startswith("Anthropic does not have the model 'claude-sonnet-4-5' (404)")
 
 
 def test_white_space_that_was_not_sent_is_taken_off_the_answer() -> None:

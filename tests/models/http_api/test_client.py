@@ -1,12 +1,13 @@
 import asyncio
 import gzip
 import logging
+import signal
 import subprocess
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import replace
@@ -500,7 +501,7 @@ def test_a_base_url_that_is_none_is_refused_without_showing_what_it_hides(url: s
 def test_an_address_is_written_as_the_wire_wants_it(url: str, host: str, path: str) -> None:
     target = replace(resolve("openai:gpt-4.1"), base_url=url)
 
-    http = HttpModel(target)._post(target.codec.encode(ASK)).http
+    http = HttpModel(target)._outgoing("POST", target.codec.encode(ASK)).http
 
     assert http.headers["host"] == host
     assert http.url.raw_path.decode() == path
@@ -555,6 +556,65 @@ def test_the_key_is_in_no_log_and_no_repr(
 
 
 # --- connections ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("before", [b"", head(), head() + words("I will")], ids=["no byte", "a head", "words"])
+def test_an_interrupt_ends_the_wait_of_a_blocking_call_and_closes_its_connection(
+    model: HttpModel, faults: FaultServer, before: bytes
+) -> None:
+    faults.plays(silence(before))
+
+    def press_when_asked() -> None:
+        end = time.monotonic() + 10
+        while not faults.seen and time.monotonic() < end:
+            time.sleep(0.01)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(press_when_asked)
+        with pytest.raises(KeyboardInterrupt):
+            collect_response(model.stream(ASK))
+
+        assert faults.seen[0].closed.wait(10)
+
+
+def test_an_interrupt_while_a_blocking_call_begins_leaves_no_call_behind(
+    model: HttpModel, faults: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults.plays(silence(head()))
+    loop = client._background_loop()
+    schedule = loop.call_soon_threadsafe
+
+    def interrupted(callback: Callable[[], object]) -> None:
+        monkeypatch.undo()
+        schedule(callback)
+        raise KeyboardInterrupt
+
+    async def unfinished() -> set[asyncio.Task[object]]:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        return (await asyncio.wait(others, timeout=10))[1] if others else set()
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        collect_response(model.stream(ASK))
+
+    assert not asyncio.run_coroutine_threadsafe(unfinished(), loop).result()
+
+
+def test_many_calls_at_once_share_their_connections_with_the_next_ones(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(speech("x", wait=0.1))
+
+    async def twice() -> None:
+        for _ in range(2):
+            await asyncio.gather(*(whole() for _ in range(40)))
+
+    async def whole() -> None:
+        assert [chunk async for chunk in model.astream(ASK)]
+
+    asyncio.run(twice())
+
+    assert len(faults.seen) == 80
+    assert len({seen.connection for seen in faults.seen}) <= 40
 
 
 def test_closing_the_iterator_closes_the_connection_at_once(face: Face, model: HttpModel, faults: FaultServer) -> None:

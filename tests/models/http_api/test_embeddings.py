@@ -9,7 +9,13 @@ import pytest
 
 from taiwa.kernel import AuthenticationError, ConfigError, ModelError, ProtocolError
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.http_api.embeddings import Endpoint, by_meaning, caught_up, open_embedder, open_endpoint
+from taiwa.models.http_api.embeddings import (
+    EmbeddingEndpoint,
+    add_missing_vectors,
+    open_embedder,
+    open_endpoint,
+    with_embeddings,
+)
 from taiwa.models.http_api.retries import Clock, RetryPolicy
 from taiwa.models.registry import resolve
 from taiwa.retrieval import Index, Library
@@ -32,11 +38,13 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def endpoint(server: EmbeddingServer, settings: Settings) -> Endpoint:
+def endpoint(server: EmbeddingServer, settings: Settings) -> EmbeddingEndpoint:
     return open_endpoint(f"{server.base_url}#topics", settings)
 
 
-def test_texts_become_vectors_of_length_one_in_their_order(server: EmbeddingServer, endpoint: Endpoint) -> None:
+def test_texts_become_vectors_of_length_one_in_their_order(
+    server: EmbeddingServer, endpoint: EmbeddingEndpoint
+) -> None:
     for server.shuffled in (False, True):
         for server.packed in (False, True):
             rows = endpoint.embed(["my salary", "休暇 and holiday", ""], "passage")
@@ -46,22 +54,24 @@ def test_texts_become_vectors_of_length_one_in_their_order(server: EmbeddingServ
                 assert np.allclose(row, right / np.linalg.norm(right), atol=1e-6)
 
 
-def test_many_texts_go_in_several_requests_and_none_in_none(server: EmbeddingServer, endpoint: Endpoint) -> None:
+def test_many_texts_go_in_several_requests_and_none_in_none(
+    server: EmbeddingServer, endpoint: EmbeddingEndpoint
+) -> None:
     assert len(endpoint.embed([f"text {number}" for number in range(70)], "passage")) == 70
     assert [len(texts) for texts in server.asked] == [1, 32, 32, 6]
     assert len(endpoint.embed([], "passage")) == 0
     assert len(server.asked) == 4
-    assert endpoint.read == sum(map(len, server.texts))
+    assert endpoint.tokens_read == sum(map(len, server.texts))
 
 
-def test_a_server_that_takes_fewer_texts_gets_fewer(server: EmbeddingServer, endpoint: Endpoint) -> None:
+def test_a_server_that_takes_fewer_texts_gets_fewer(server: EmbeddingServer, endpoint: EmbeddingEndpoint) -> None:
     server.most = 5
 
     assert len(endpoint.embed([f"text {number}" for number in range(11)], "passage")) == 11
     assert max(len(texts) for texts in server.asked) <= 5
 
 
-def test_of_a_text_that_is_too_long_the_beginning_counts(server: EmbeddingServer, endpoint: Endpoint) -> None:
+def test_of_a_text_that_is_too_long_the_beginning_counts(server: EmbeddingServer, endpoint: EmbeddingEndpoint) -> None:
     server.longest = 100
 
     long, short = endpoint.embed(["salary " * 50, "train"], "passage")
@@ -74,27 +84,29 @@ def test_of_a_text_that_is_too_long_the_beginning_counts(server: EmbeddingServer
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (b"[]", "sends 0 vectors for 1 texts"),
-        (b"nothing", "sends no JSON"),
-        (b'{"data": [{"index": 0, "embedding": ["a"]}]}', "sends 0 vectors for 1 texts"),
-        (b'{"data": [{"index": 0, "embedding": "!"}]}', "sends 0 vectors for 1 texts"),
+        (b"[]", "sent 0 vectors for 1 texts"),
+        (b"nothing", "sent invalid JSON"),
+        (b'{"data": [{"index": 0, "embedding": ["a"]}]}', "sent 0 vectors for 1 texts"),
+        (b'{"data": [{"index": 0, "embedding": "!"}]}', "sent 0 vectors for 1 texts"),
         (b'{"data": [{"index": 0, "embedding": [1, NaN]}]}', "not finite"),
         (b'{"data": [{"index": 0, "embedding": [0, 0]}]}', "vector of zeros"),
-        (b'{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1]}]}', "sends 2 vectors for 1 texts"),
+        (b'{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1]}]}', "sent 2 vectors for 1 texts"),
     ],
 )
-def test_what_is_no_vector_is_refused(server: EmbeddingServer, endpoint: Endpoint, answer: bytes, said: str) -> None:
+def test_what_is_no_vector_is_refused(
+    server: EmbeddingServer, endpoint: EmbeddingEndpoint, answer: bytes, said: str
+) -> None:
     server.answer = answer
 
     with pytest.raises(ProtocolError, match=said):
         endpoint.embed(["a"], "question")
 
 
-def test_vectors_of_another_length_are_refused(server: EmbeddingServer, endpoint: Endpoint) -> None:
+def test_vectors_of_another_length_are_refused(server: EmbeddingServer, endpoint: EmbeddingEndpoint) -> None:
     endpoint.embed(["a"], "passage")
     server.answer = b'{"data": [{"index": 0, "embedding": [1, 2]}]}'
 
-    with pytest.raises(ProtocolError, match="vectors of 2 numbers, and sent 3 before"):
+    with pytest.raises(ProtocolError, match="vectors of 2 numbers, and of 3 before"):
         endpoint.embed(["a"], "passage")
 
 
@@ -106,7 +118,7 @@ def test_a_server_that_is_out_of_order_is_asked_again_and_then_says_so(server: E
         slept.append(seconds)
 
     target = resolve(f"{server.base_url}#topics")
-    broken = Endpoint(HttpModel(target, retry=RetryPolicy(attempts=3), clock=Clock(sleep=sleep)))
+    broken = EmbeddingEndpoint(HttpModel(target, retry=RetryPolicy(attempts=3), clock=Clock(sleep=sleep)))
     with pytest.raises(ModelError, match="tried 3 times"):
         broken.embed(["a"], "passage")
     assert len(slept) == 2
@@ -116,46 +128,46 @@ def test_a_key_goes_along_and_never_stands_in_an_error(server: EmbeddingServer, 
     server.key = "canary-0123456789"
     target = resolve(f"{server.base_url}#topics")
 
-    assert len(Endpoint(HttpModel(target, server.key)).embed(["a"], "passage")) == 1
+    assert len(EmbeddingEndpoint(HttpModel(target, server.key)).embed(["a"], "passage")) == 1
     with pytest.raises(AuthenticationError) as error:
-        Endpoint(HttpModel(target, "wrong-canary-98765")).embed(["a"], "passage")
+        EmbeddingEndpoint(HttpModel(target, "wrong-canary-98765")).embed(["a"], "passage")
     assert "canary" not in str(error.value)
 
 
 def test_another_model_behind_the_same_name_is_noticed(server: EmbeddingServer, settings: Settings) -> None:
     place = f"{server.base_url}#topics"
     first = open_endpoint(place, settings)
-    first.meet()
+    first.identify()
     known = EmbedderChoice(place, first.name, first.probe)
 
     again = open_endpoint(place, settings)
-    again.meet(known)
+    again.identify(known)
     server.turned = True
     other = open_endpoint(place, settings)
-    other.meet(known)
+    other.identify(known)
 
     assert first.name.startswith(f"topics@{server.base_url[7:-3]}-")
     assert again.name == first.name
     assert other.name != first.name
-    with pytest.raises(ConfigError, match="another model than the one whose vectors are kept"):
+    with pytest.raises(ConfigError, match="is not the model of the stored vectors"):
         open_endpoint(place, settings, known).embed(["a"], "question")
 
 
 def test_an_address_without_a_name_is_its_only_model(server: EmbeddingServer, settings: Settings) -> None:
     assert open_endpoint(server.base_url, settings).model.target.model == "topics"
     server.models = ["one", "two"]
-    with pytest.raises(ConfigError, match=r"has 2 models \(one, two\): say which"):
+    with pytest.raises(ConfigError, match=r"has 2 models \(one, two\); name one"):
         open_endpoint(server.base_url, settings)
 
 
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("no/such/folder", "there is no folder"),
-        ("anthropic:claude-x", "this provider has no embeddings"),
-        ("local:folder", "give the folder of a sentence model itself"),
-        ("minilm", "does not say where the model is"),
-        ("http://user:secret@host/v1#m", "holds a user name or password"),
+        ("no/such/folder", "folder no/such/folder not found"),
+        ("anthropic:claude-x", "this provider does not offer embeddings"),
+        ("local:folder", "name the folder of a sentence model"),
+        ("minilm", "does not name a provider"),
+        ("http://user:secret@host/v1#m", "contains a user name or password"),
     ],
 )
 def test_a_place_that_cannot_be_one_says_so(settings: Settings, place: str, said: str) -> None:
@@ -180,29 +192,29 @@ def index(tmp_path: Path, server: EmbeddingServer, settings: Settings) -> Iterat
     (folder / "a.md").write_text("ten days of vacation")
     (folder / "b.md").write_text("the wage is paid in May")
     with Library.open(tmp_path / "library.db") as library:
-        made = library.make(folder)
+        made = library.create(folder)
         made.refresh()
         embedder = open_endpoint(f"{server.base_url}#topics", settings)
-        embedder.meet()
-        made.backend.choose(EmbedderChoice(f"{server.base_url}#topics", embedder.name, embedder.probe, True))
+        embedder.identify()
+        made.backend.set_embedder(EmbedderChoice(f"{server.base_url}#topics", embedder.name, embedder.probe, True))
         HybridIndex(made, embedder).make_vectors()
         yield made
 
 
 def test_an_index_is_asked_as_it_was_chosen_to_be(index: Index, settings: Settings, server: EmbeddingServer) -> None:
     server.asked.clear()
-    found = by_meaning(index, settings)
+    found = with_embeddings(index, settings)
     assert server.asked == []
 
     assert [each.source for each in found.find("holiday", 1)] == ["a.md"]
-    index.backend.choose(None)
-    assert by_meaning(index, settings) is index
+    index.backend.set_embedder(None)
+    assert with_embeddings(index, settings) is index
 
 
 def test_a_question_whose_vector_fails_is_answered_by_words_and_says_why(
     index: Index, settings: Settings, server: EmbeddingServer
 ) -> None:
-    found = by_meaning(index, settings)
+    found = with_embeddings(index, settings)
     server.status = 401
 
     assert found.find("wage", 3) == index.find("wage", 3)
@@ -216,20 +228,20 @@ def test_a_question_whose_vector_fails_is_answered_by_words_and_says_why(
 def test_what_is_new_is_caught_up_with_or_told(index: Index, settings: Settings, server: EmbeddingServer) -> None:
     (Path(index.root) / "c.md").write_text("a journey by rail")
     index.refresh()
-    found = by_meaning(index, settings)
+    found = with_embeddings(index, settings)
     server.status = 401
-    assert "what is new has no vectors yet" in caught_up(found)
+    assert "new passages do not have vectors yet" in add_missing_vectors(found)
     server.status = 200
 
-    assert caught_up(by_meaning(index, settings)) == ""
-    assert [each.source for each in by_meaning(index, settings).find("train", 1)] == ["c.md"]
-    assert caught_up(index) == ""
+    assert add_missing_vectors(with_embeddings(index, settings)) == ""
+    assert [each.source for each in with_embeddings(index, settings).find("train", 1)] == ["c.md"]
+    assert add_missing_vectors(index) == ""
 
 
 def test_a_genuine_server_embeds(tmp_path: Path) -> None:
     settings = load({}, {"HOME": "/"}, Path("/none/config.yaml"))
     with LlamaServer(tmp_path, embeddings=True) as llama:
-        made = Endpoint(HttpModel(resolve(f"{llama.base_url}#tiny"), KEY))
+        made = EmbeddingEndpoint(HttpModel(resolve(f"{llama.base_url}#tiny"), KEY))
         texts = ["the cat", "有給休暇", "the cat", "", "in the " * 2_000]
 
         rows = made.embed(texts, "passage")

@@ -14,7 +14,7 @@ from taiwa.kernel.errors import (
     TimeoutError,
     UnsupportedError,
 )
-from taiwa.models.http_api.errors import Server, failure, inside, quoted, wait_asked
+from taiwa.models.http_api.errors import Server, error_from_status, error_in_response, quoted, wait_asked
 
 SERVER = Server("OpenAI", "gpt-x")
 JSON = {"content-type": "application/json"}
@@ -22,7 +22,7 @@ JSON = {"content-type": "application/json"}
 
 def told(status: int, error: Any, **headers: str) -> ModelError:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return failure(status, JSON | named, json.dumps(error).encode(), SERVER)
+    return error_from_status(status, JSON | named, json.dumps(error).encode(), SERVER)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_request_that_is_too_long_is_told_in_plain_words(status: int, error: A
     found = told(status, error)
 
     assert type(found) is ModelError
-    assert "the request is longer than 'gpt-x' can read" in found.message
+    assert "the request is longer than the context of 'gpt-x'" in found.message
     assert "keep fewer turns" in found.message
 
 
@@ -179,20 +179,22 @@ def test_a_missing_model_is_told_by_its_name(status: int, error: Any) -> None:
     found = told(status, error)
 
     assert type(found) is ModelError
-    assert "OpenAI has no model 'gpt-x'" in found.message
+    assert "OpenAI does not have the model 'gpt-x'" in found.message
 
 
 def test_an_address_without_a_model_server_is_told_apart() -> None:
     found = told(404, {"detail": "Not Found"})
 
     assert type(found) is ModelError
-    assert found.message == "nothing answers at this address of OpenAI (404): Not Found; a base URL mostly ends in /v1"
+    assert (
+        found.message == "OpenAI does not have this path (404): Not Found; check the base URL, which mostly ends in /v1"
+    )
 
 
 def test_a_page_of_a_gateway_is_named_not_quoted() -> None:
     page = b"<html>\r\n<head><title>502 Bad\r\nGateway</title></head><body><h1>nginx</h1></body></html>"
 
-    found = failure(502, {"content-type": "text/html"}, page, SERVER)
+    found = error_from_status(502, {"content-type": "text/html"}, page, SERVER)
 
     assert type(found) is OverloadedError
     assert found.message == "OpenAI cannot answer now (502): a web page (502 Bad Gateway)"
@@ -202,14 +204,14 @@ def test_a_page_of_a_gateway_is_named_not_quoted() -> None:
     "body", [b"", b"null", b"[]", b"{}", b"\xff\xfe", b"no JSON here", b"<html>", b"[" * 9999, b"123"]
 )
 def test_any_body_of_a_failure_can_be_read(body: bytes) -> None:
-    found = failure(500, {}, body, SERVER)
+    found = error_from_status(500, {}, body, SERVER)
 
     assert type(found) is OverloadedError
     assert found.message.startswith("OpenAI cannot answer now (500)")
 
 
 def test_a_redirect_says_where_to() -> None:
-    found = failure(301, {"location": "https://example.org/v1"}, b"", SERVER)
+    found = error_from_status(301, {"location": "https://example.org/v1"}, b"", SERVER)
 
     assert type(found) is ModelError
     assert "https://example.org/v1" in found.message
@@ -245,7 +247,7 @@ def test_the_wait_that_a_server_asks_for_is_read(headers: dict[str, str], second
 def test_the_wait_stands_in_the_message() -> None:
     found = told(429, {"error": {"message": "Rate limit reached"}}, retry_after="7")
 
-    assert found.message == "OpenAI gets too many requests (429), try again in 7 s: Rate limit reached"
+    assert found.message == "OpenAI receives too many requests (429), try again in 7 s: Rate limit reached"
 
 
 def test_a_validation_report_is_told_by_its_first_entry() -> None:
@@ -278,7 +280,7 @@ def test_what_a_router_heard_from_its_provider_is_told() -> None:
     ],
 )
 def test_an_error_inside_a_good_answer_is_no_less_an_error(error: Any, kind: type[ModelError]) -> None:
-    found = inside(error, SERVER)
+    found = error_in_response(error, SERVER)
 
     assert type(found) is kind
 

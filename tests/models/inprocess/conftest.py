@@ -21,5 +21,5 @@ def loaded(folder: Path) -> LocalModel:
 @pytest.fixture
 def model(loaded: LocalModel) -> LocalModel:
     """A model that has read nothing yet."""
-    loaded.scribe().shelf.clear()
+    loaded.generator().prefix_cache.clear()
     return loaded

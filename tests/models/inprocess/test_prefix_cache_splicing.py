@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.constraints.vocabulary import Vocabulary
-from taiwa.models.inprocess.prefix_cache import shared, splice_tokens
+from taiwa.models.inprocess.prefix_cache import common_prefix, splice_tokens
 
 WORDS = ("1", "2", "3", "12", "123", "23", " ", "  ", " a", "a", "ab", "b", "文", "文b", "\n", "\n\n")
 MADE = Vocabulary(
@@ -31,7 +31,7 @@ def test_tokens_that_a_model_drew_stay_up_to_the_border(drawn: list[int], text: 
 
     assert written(found) == written(drawn) + text.encode()
     # The longest word has two characters more than one can share with what comes: what lies further back stays.
-    assert shared(found, drawn) >= len(drawn) - 3
+    assert common_prefix(found, drawn) >= len(drawn) - 3
 
 
 def test_a_token_that_grows_with_what_comes_is_taken_back() -> None:

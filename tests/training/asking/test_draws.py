@@ -11,7 +11,7 @@ from taiwa import constraints
 from taiwa.ask.types import SCORES, ClarifyingQuestions
 from taiwa.constraints.vocabulary import small_vocabulary
 from taiwa.kernel.messages import JsonSchema
-from taiwa.models.builtin.prompt_text import plain
+from taiwa.models.builtin.prompt_text import normalize_text
 from taiwa.structured import OutputType
 from training.builtin.asking import SHARES
 from training.builtin.asking.scenes import Stage
@@ -30,7 +30,7 @@ def drawn() -> list[Sample]:
 
 
 def test_prompts_are_what_the_runtime_makes_of_a_request(drawn: list[Sample]) -> None:
-    assert [sample.prompt for sample in drawn if plain(sample.prompt) != sample.prompt] == []
+    assert [sample.prompt for sample in drawn if normalize_text(sample.prompt) != sample.prompt] == []
     assert max(len(sample.prompt) for sample in drawn) <= 1_200
     assert all(sample.text and len(sample.text) <= 350 for sample in drawn)
 
@@ -70,7 +70,7 @@ def test_questions_back_fit_the_schema_that_holds_them(drawn: list[Sample]) -> N
         for token in small_vocabulary().encode(sample.text):
             state = state.advance(token)
         assert state.is_complete
-        assert shape.read(sample.text).fixes == ()
+        assert shape.parse(sample.text).fixes == ()
         asked.update(list(json.loads(sample.text)))
     assert {"ask_missing_info", "res_consultation"} <= asked.keys()
 

@@ -9,7 +9,7 @@ import pytest
 
 from taiwa.flows.solve.rationale import shown
 from taiwa.flows.solve.tool_call_formats import Tagged
-from taiwa.models.builtin.prompt_text import plain
+from taiwa.models.builtin.prompt_text import normalize_text
 from taiwa.tools import calculator, molar_mass, stoichiometry
 from training.builtin.chemistry import SHARES
 from training.builtin.chemistry.astray import bare
@@ -33,7 +33,7 @@ def test_a_seed_gives_its_sample_again(samples: list[Sample]) -> None:
 
 
 def test_prompts_are_in_the_form_of_the_runtime_and_short(samples: list[Sample]) -> None:
-    assert [each.prompt for each in samples if plain(each.prompt) != each.prompt] == []
+    assert [each.prompt for each in samples if normalize_text(each.prompt) != each.prompt] == []
     assert all(0 < len(each.prompt) <= 400 and len(each.text) <= 600 for each in samples)
     assert [each.prompt for each in samples if re.search(r"[{}<]|\|", each.prompt)] == []
 

@@ -16,7 +16,7 @@ from taiwa.conversation.turn_prompt import format_reply, turn_request
 from taiwa.flows.solve.rationale import shown
 from taiwa.kernel.records import Json
 from taiwa.models.builtin.order_desk import MENU, Order, OrderLine, grammar, options, order_prompt
-from taiwa.models.builtin.prompt_text import plain
+from taiwa.models.builtin.prompt_text import normalize_text
 from taiwa.tools import calculator
 from training.builtin.desk import LANGUAGES, SHARES
 from training.builtin.desk.english import phrase
@@ -75,7 +75,7 @@ def test_a_seed_gives_its_sample_again(samples: list[Sample]) -> None:
 
 def test_every_draw_is_one_of_the_desk_in_the_form_of_the_runtime(samples: list[Sample]) -> None:
     assert {sample.task for sample in samples} == {"desk"}
-    assert all(plain(sample.prompt) == sample.prompt and len(sample.prompt) <= 1_200 for sample in samples)
+    assert all(normalize_text(sample.prompt) == sample.prompt and len(sample.prompt) <= 1_200 for sample in samples)
 
 
 @pytest.mark.parametrize("name", list(SHARES))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from random import Random
 
-from taiwa.models.builtin.requests import compact
+from taiwa.models.builtin.requests import format_dialogue
 from training.builtin.asking import threads, work, world
 from training.builtin.asking.scenes import Scene, Stage
 from training.builtin.samples import Draw, Sample, Share, Span
@@ -17,7 +17,7 @@ SCENES: Mapping[str, tuple[Make, float]] = {
     "thread": (threads.thread, 13),
     "bare": (work.bare, 7),
     "group": (work.group, 5),
-    "dangling": (work.unresolved_references, 8),
+    "dangling": (work.dangling, 8),
     "action": (work.action, 8),
     "trouble": (work.trouble, 6),
     "advice": (work.advice, 9),
@@ -76,7 +76,7 @@ def rewrite(random: Random) -> Sample:
     if not scene.whole and random.random() < 0.55:
         turns = [turn for turn in turns if turn[0] == "user"]
     text = "\n".join(scene.wanted)[:LONGEST_ANSWER]
-    return Sample("rewrite", f"{kind}.{stage.language}", compact(turns), (Span(text),))
+    return Sample("rewrite", f"{kind}.{stage.language}", format_dialogue(turns), (Span(text),))
 
 
 def _language(random: Random) -> str:
@@ -112,7 +112,7 @@ def _prompt(stage: Stage, scene: Scene) -> str:
     if stage.chance(KNOWN):
         known[stage.options("facts other")] = stage.slots[stage.random.choice(("team", "site", "person"))]
     earlier = [stage.finished(stage.options("bare", {"x": work.topic(stage).name}))] if stage.chance(EARLIER) else []
-    return compact(scene.turns, person=dict(known), earlier=list(earlier))
+    return format_dialogue(scene.turns, user=dict(known), earlier=list(earlier))
 
 
 def _words(scene: Scene) -> str:

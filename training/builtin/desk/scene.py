@@ -9,8 +9,8 @@ from random import Random
 from typing import TypeAlias
 
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.order_desk import CONFIRMED, MENU, Order, OrderLine, prompt
-from taiwa.models.builtin.prompt_text import plain
+from taiwa.models.builtin.order_desk import CONFIRMED, MENU, Order, OrderLine, format_order
+from taiwa.models.builtin.prompt_text import normalize_text
 from taiwa.tools import calculator
 from training.builtin.desk import english_lines, japanese_lines
 from training.builtin.desk.changing_words import CHANGES
@@ -119,11 +119,11 @@ def told(
     random: Random, kind: str, place: Scene, said: str, words: Sequence[str | Span], step: Step | None = None
 ) -> Sample:
     """A sample from what is said and what is answered."""
-    line = prompt(place.order, said, place.question if random.random() < 0.97 else "")
+    line = format_order(place.order, said, place.question if random.random() < 0.97 else "")
     spans = [word if isinstance(word, Span) else Span(word) for word in words]
     delta = _delta(step or Step())
     spans.append(Span(f"\n@@delta\n{json.dumps(delta, ensure_ascii=False, separators=(',', ':'))}"))
-    return Sample("desk", f"{kind}.{place.code}", line or plain(said), tuple(spans))
+    return Sample("desk", f"{kind}.{place.code}", line or normalize_text(said), tuple(spans))
 
 
 def _delta(step: Step) -> dict[str, Json]:

@@ -84,7 +84,7 @@ def _typed(shape: OutputType[Any], question: Message, text: str, final: str | No
     near = final or (lines[-1] if lines else "")
     try:
         if final is not None:
-            value = shape.read(near).value
+            value = shape.parse(near).value
         else:
             said = (question, assistant(text), user(FINAL))
             value = yield from _asked_typed(shape, said, (near, last_number(text)))
@@ -102,7 +102,7 @@ def _asked_typed(shape: OutputType[Any], said: tuple[Message, ...], near: tuple[
     except UnsupportedError as error:
         for words in near:
             with suppress(OutputValidationError):
-                return shape.read(words).value
+                return shape.parse(words).value
         raise OutputValidationError(error.message) from error
 
 

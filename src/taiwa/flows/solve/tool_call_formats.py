@@ -683,7 +683,7 @@ def decode(text: str, protocol: ToolCallFormat, names: Iterable[str]) -> tuple[S
     """Read a finished transcript: what was said, called and given.
 
     >>> [type(each).__name__ for each in decode("It is <<calculator: 1+1>> 2.", Tagged(), ["calculator"])]
-    ['Said', 'Call', 'Said']
+    ['TextSegment', 'CallText', 'TextSegment']
     """
     scanner, events, at, start = protocol.scanner(names), list[ScanEvent](), 0, 0
     while call := scanner.feed(text[at:]):

@@ -1,4 +1,7 @@
-"""Guide that copies numbers and spells formulas."""
+"""The guide of answers to problems: numbers are copied from the question or from results, formulas are spelled with known elements.
+
+In parts: the numbers that a text contains; the parser of an answer, byte by byte; and the guide over the tokens of a vocabulary.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -16,31 +19,25 @@ from taiwa.tools.exact_numbers import FUNCTIONS, SEVERAL
 if TYPE_CHECKING:
     from taiwa.constraints.guide import Mask
 
-__all__ = ["CONSTANTS", "Figures", "copying", "figures", "written"]
-
+__all__ = ["CONSTANTS", "MAX_DIGITS", "CopyGuide", "CopyState", "NumberSet", "find_digits", "find_numbers"]
 
 SMALL = 30
-"""Every whole number up to this one may be a coefficient, an exponent, or a number of decimals."""
+"""Any whole number up to this one may be a coefficient, an exponent, or a number of decimals."""
 
 CONSTANTS: Final = frozenset(
     """0 0.001 0.01 0.1 0.25 0.5 0.75 1.5 1.8 2.5 3.6 9.8 9.81 22.4 32 36 40 48 50 52 60 90 100 120 144 180 200 273 273.15 300 360 365
     366 500 600 1000 1440 1500 1760 2000 3600 5280 10000 86400 100000 1000000 3.14 3.1416 0.0821 8.314 6.02 6.022""".split()
 ).union(map(str, range(1, SMALL + 1)))
-"""What a calculation may use without the question having it: hundredths, the parts of hours, years and feet, constants of nature."""
+"""Numbers that a calculation may use although the question lacks them: hundredths, parts of hours, years and feet, constants of nature."""
 
-LONGEST = 24
-"""Digits of a number that is copied."""
+MAX_DIGITS = 24
+"""Length of a copied number."""
 
 WRITTEN = re.compile(r"\d[\d,]*(?:\.\d+)?|\.\d+")
-
 GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-
 FRACTION = re.compile(r"(?:(\d{1,6}) +)?(\d{1,6})/(\d{1,6})(?![\d/])")
-
 ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-
 TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-
 UNITS: Final = {
     **{word: Decimal(number) for number, word in enumerate(ONES.split())},
     **{word: Decimal(10 * number) for number, word in enumerate(TENS.split(), 2)},
@@ -60,8 +57,8 @@ SCALES: Final = {
 }
 
 SHARES: Final = {
-    word: (Decimal(share), Decimal(among))
-    for words, share, among in (
+    word: (Decimal(share), Decimal(parts))
+    for words, share, parts in (
         ("half halves halved", "0.5", 2),
         ("third thirds", "0.3333", 3),
         ("quarter quarters", "0.25", 4),
@@ -75,104 +72,102 @@ SHARES: Final = {
 }
 
 SINGLE = re.compile(r"(?<=\bhalf) an? |(?<=\band) an? (?=half|third|quarter)")
-
 WORD = re.compile(r"[a-z]+|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|[^\s\w-]")
-
 PERCENT = re.compile(r"\s?(?:%|percent|per cent|pct)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """Numbers as they may be written, and all that they begin with."""
+class NumberSet:
+    """The numbers that may be written, and all of their prefixes."""
 
     whole: frozenset[str] = frozenset()
     begun: frozenset[str] = frozenset()
 
-    def plus(self, numbers: frozenset[str]) -> "Figures":
-        """These and others."""
+    def plus(self, numbers: frozenset[str]) -> "NumberSet":
+        """Return this set with more numbers."""
         if numbers <= self.whole:
             return self
         more = {number[:end] for number in numbers for end in range(1, len(number) + 1)}
-        return Figures(self.whole | numbers, self.begun | more)
+        return NumberSet(self.whole | numbers, self.begun | more)
 
 
 @lru_cache(256)
-def figures(text: str) -> frozenset[str]:
-    """The numbers of a text.
+def find_numbers(text: str) -> frozenset[str]:
+    """Return the numbers of a text, in digits or in words, and what follows from percentages and fractions.
 
-    >>> sorted(figures("Two and a half dozen eggs at $1,250.50, 15% off"), key=lambda number: (float(number), number))
+    >>> sorted(find_numbers("Two and a half dozen eggs at $1,250.50, 15% off"), key=lambda number: (float(number), number))
     ['0.15', '0.5', '0.85', '1.15', '2', '2.5', '12', '15', '30', '1250.5', '1250.50']
     """
-    return frozenset(each for each in _all(text) if len(each) <= LONGEST)
+    return frozenset(each for each in _numbers(text) if len(each) <= MAX_DIGITS)
 
 
-def written(text: str) -> frozenset[str]:
-    """The numbers of a text that are written with digits, as they stand there and without marks between thousands.
+def find_digits(text: str) -> frozenset[str]:
+    """Return the numbers of a text that are written in digits, as written and without thousands separators.
 
-    >>> sorted(written("1,250 g is 2.50 lb"))
+    >>> sorted(find_digits("1,250 g is 2.50 lb"))
     ['1,250', '1250', '2.5', '2.50']
     """
-    found = {each for match in WRITTEN.finditer(text) for part in _separate(match[0]) for each in _spellings(part)}
+    found = {each for match in WRITTEN.finditer(text) for part in _split_commas(match[0]) for each in _spellings(part)}
     found |= {match[0] for match in GROUPED.finditer(text)}
-    return frozenset(each for each in found if len(each) <= LONGEST)
+    return frozenset(each for each in found if len(each) <= MAX_DIGITS)
 
 
-def _all(text: str) -> Iterator[str]:
+def _numbers(text: str) -> Iterator[str]:
     for found in WRITTEN.finditer(text):
-        for written in _separate(found[0]):
-            yield from _spellings(written)
+        for digits in _split_commas(found[0]):
+            yield from _spellings(digits)
             if PERCENT.match(text, found.end()):
-                share = Decimal(written[:LONGEST]) / 100
-                yield from map(_spelled, (share, 1 + share, abs(1 - share)))
+                share = Decimal(digits[:MAX_DIGITS]) / 100
+                yield from map(_spell, (share, 1 + share, abs(1 - share)))
     for found in FRACTION.finditer(text):
         below = Decimal(found[3])
         if below:
             share = Decimal(found[2]) / below
-            yield from map(_spelled, (share, share + Decimal(found[1] or 0)))
-    yield from _worded(text.lower())
+            yield from map(_spell, (share, share + Decimal(found[1] or 0)))
+    yield from _number_words(text.lower())
 
 
-def _separate(written: str) -> list[str]:
-    """One number with marks between thousands, or several with commas between them."""
-    return [written.replace(",", "")] if GROUPED.fullmatch(written) else [each for each in written.split(",") if each]
+def _split_commas(digits: str) -> list[str]:
+    """Return one number with thousands separators, or several numbers separated by commas."""
+    return [digits.replace(",", "")] if GROUPED.fullmatch(digits) else [each for each in digits.split(",") if each]
 
 
-def _spellings(written: str) -> Iterator[str]:
-    yield written
-    if written.startswith("."):
-        yield f"0{written}"
-    yield _spelled(Decimal(written[:LONGEST]))
+def _spellings(digits: str) -> Iterator[str]:
+    yield digits
+    if digits.startswith("."):
+        yield f"0{digits}"
+    yield _spell(Decimal(digits[:MAX_DIGITS]))
 
 
-def _spelled(number: Decimal) -> str:
+def _spell(number: Decimal) -> str:
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _worded(text: str) -> Iterator[str]:
-    """Numbers of words, and what they come to on the way: `twenty-five`, `two hundred and six`, `2 and a half dozen`."""
-    reading = _Reading()
+def _number_words(text: str) -> Iterator[str]:
+    """Yield numbers in words, and their partial values: `twenty-five`, `two hundred and six`, `2 and a half dozen`."""
+    reader = _NumberReader()
     for found in WORD.finditer(SINGLE.sub(" ", text)):
-        yield from map(_spelled, reading.take(found[0]))
+        yield from map(_spell, reader.read(found[0]))
 
 
-class _Reading:
-    """A number of words as far as it was read: `whole` are its thousands, `part` is the rest."""
+class _NumberReader:
+    """Reads a number in words: `whole` are its thousands so far, `part` is the rest."""
 
     def __init__(self) -> None:
         self.whole = self.part = Decimal(0)
         self.last = Decimal(0)
-        """What the last word stands for; nought where it was none."""
+        """The value of the last word; 0 if it was not a number."""
         self.joined = False
 
-    def take(self, word: str) -> Iterator[Decimal]:
-        """Read a word, and give what the number comes to."""
+    def read(self, word: str) -> Iterator[Decimal]:
+        """Read a word and yield the values of the number so far."""
         if word == "and":
             self.joined = True
             return
         number = UNITS.get(word)
         if number is None and word[0].isdecimal():
-            number = Decimal(word.replace(",", "")[:LONGEST])
+            number = Decimal(word.replace(",", "")[:MAX_DIGITS])
         if number is not None:
             yield self._number(number)
         elif word in SCALES:
@@ -184,8 +179,8 @@ class _Reading:
         self.joined = False
 
     def _number(self, number: Decimal) -> Decimal:
-        goes_on = self.last >= 100 > number or (20 <= self.last < 100 and self.last % 10 == 0 and number < 10)
-        if not goes_on and not (self.last >= 1000 > number):
+        continues = self.last >= 100 > number or (20 <= self.last < 100 and self.last % 10 == 0 and number < 10)
+        if not continues and not (self.last >= 1000 > number):
             self.whole = self.part = Decimal(0)
         self.part, self.last = self.part + number, number
         return self.whole + self.part
@@ -200,9 +195,9 @@ class _Reading:
         self.last = max(scale, Decimal(100))
         yield self.whole + self.part
 
-    def _share(self, share: Decimal, among: Decimal) -> Iterator[Decimal]:
+    def _share(self, share: Decimal, parts: Decimal) -> Iterator[Decimal]:
         yield share
-        yield among
+        yield parts
         if self.last and self.joined:
             self.part += share
         elif self.last:
@@ -218,40 +213,28 @@ Mode: TypeAlias = Literal["words", "open", "name", "sum", "formula", "equation",
 MODES: Final[dict[str, Mode]] = {"calculator": "sum", "molar_mass": "formula", "stoichiometry": "equation"}
 
 LEAD = "answer is "
-
 MONEY = "$"
-
 SIGNS = "+-*/^"
-
 NUMERIC = frozenset("0123456789.")
-
 NAMES: Final = frozenset(name for name in (*FUNCTIONS, *SEVERAL) if name.isascii())
-
 WORDS: Final = frozenset(name[:end] for name in (*NAMES, "pi") for end in range(1, len(name) + 1))
-
 ELECTRON = "e"
-
 CHARGED = "charged"
-
 STARTS: Final = frozenset(symbol[0] for symbol in elements())
-
 SYMBOLS: Final = frozenset((*elements(), ELECTRON))
-
-DEEPEST = 4
-
+MAX_DEPTH = 4
 FORMULA = "0123456789()[].^+-\u00c2\u00b7"
-"""Signs of a formula; the last two are the bytes of `·`."""
+"""Characters of a formula; the last two are the bytes of `·`."""
 
 EQUATION = FORMULA + "? =\u00e2\u0086\u0092"
-"""The question mark is a coefficient that is asked for; the last three are the bytes of `→`."""
+"""The question mark is an unknown coefficient; the last three are the bytes of `→`."""
 
 FOLLOWING: Final = {"\u00c2": "\u00b7", "\u00e2": "\u0086", "\u0086": "\u0092"}
-"""Which byte follows one of a character that has several."""
+"""The next byte after a byte of a character that has several."""
 
 INNER: Final = frozenset(FOLLOWING.values())
-
 PHASES: Final = frozenset(("(g", "(s", "(l", "(a", "(aq"))
-"""What may stand in brackets behind a formula of an equation, as far as it is written."""
+"""The beginnings of a state in parentheses after a formula of an equation."""
 
 DUE: Final = {
     **{chr(byte): (1, 0x80, 0xBF) for byte in range(0xC2, 0xE0)},
@@ -262,24 +245,25 @@ DUE: Final = {
     "\u00f0": (3, 0x90, 0xBF),
     "\u00f4": (3, 0x80, 0x8F),
 }
-"""How many bytes a character has behind its first one, and between which the next of them lies."""
+"""By the first byte of a character: the number of further bytes, and the range of the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParserState:
-    """A place in an answer.
+    """The state of the parser after a byte of an answer.
 
-    In words: how much of `answer is ` was just written (`lead`), which bytes are `due`, whether a digit is `barred`, whether
-    all but a new line is `held` back, and whether a > or a new line was `last`, which no other may follow.
-    In a call: its `word` so far (a name, a number, an element), what is wanted (`want`) and how many brackets are open.
+    In words: how much of `answer is ` was just written (`lead`), which bytes are `due` to complete a character, whether a digit
+    is forbidden (`no_digit`), whether only a new line may follow (`only_newline`), whether the line is empty so far (`fresh`),
+    and the `last` byte if it must not be repeated (`>` or a new line).
+    In a call: the `word` so far (a name, a number, an element), what is expected (`want`), and the `depth` of open brackets.
     """
 
     tools: tuple[str, ...]
     mode: Mode = "words"
     lead: int = 0
     due: tuple[int, int, int] = (0, 0, 0)
-    barred: bool = False
-    held: bool = False
+    no_digit: bool = False
+    only_newline: bool = False
     fresh: bool = True
     word: str = ""
     want: str = "value"
@@ -288,19 +272,19 @@ class ParserState:
 
     @property
     def is_final(self) -> bool:
-        """Say whether the text may end here, but for a number that must be whole."""
-        return not (self.fresh or self.held) and self.mode in ("words", "answer") and not self.due[0]
+        """Whether the text may end here, apart from an incomplete number."""
+        return not (self.fresh or self.only_newline) and self.mode in ("words", "answer") and not self.due[0]
 
 
-def key(place: ParserState) -> ParserState:
-    """The place without a number that was begun: what may follow but digits."""
+def without_number(place: ParserState) -> ParserState:
+    """Return the state after the number that is being written, which decides what may follow except digits."""
     if place.mode in ("sum", "answer") and place.word[:1] in NUMERIC and place.word:
         return replace(place, word="", want="sign")
     return place
 
 
-def after(place: ParserState, sign: str, known: Figures) -> ParserState | None:
-    """The place behind one more byte, given as the character of its number; None where it may not come."""
+def advance_byte(place: ParserState, sign: str, known: NumberSet) -> ParserState | None:
+    """Return the state after one more byte, given as a Latin-1 character; None if it is not allowed."""
     mode = place.mode
     if mode == "words":
         return _words(place, sign)
@@ -318,7 +302,7 @@ def after(place: ParserState, sign: str, known: Figures) -> ParserState | None:
 
 
 def _words(place: ParserState, sign: str) -> ParserState | None:
-    if place.held and sign != "\n":
+    if place.only_newline and sign != "\n":
         return None
     more, low, high = place.due
     if more:
@@ -326,11 +310,11 @@ def _words(place: ParserState, sign: str) -> ParserState | None:
         return replace(place, due=(more - 1, 0x80, 0xBF) if more > 1 else (0, 0, 0)) if follows else None
     if sign == "<":
         return ParserState(place.tools, "open", fresh=False) if place.tools else None
-    if sign == ">":  # one may be of an arrow; two end a call, and none was begun
+    if sign == ">":  # one may belong to an arrow; two would end a call that was not begun
         return ParserState(place.tools, last=sign, fresh=False) if place.last != sign else None
     if sign == "\n":
         return ParserState(place.tools, last=sign, fresh=False) if place.last != sign and not place.fresh else None
-    if (place.barred and sign.isdigit()) or sign < " " or sign == "\x7f":
+    if (place.no_digit and sign.isdigit()) or sign < " " or sign == "\x7f":
         return None
     if sign > "\x7f":
         return ParserState(place.tools, due=DUE[sign], fresh=False) if sign in DUE else None
@@ -340,8 +324,8 @@ def _words(place: ParserState, sign: str) -> ParserState | None:
     return ParserState(place.tools, lead=lead, fresh=False)
 
 
-def _answer(place: ParserState, sign: str, known: Figures) -> ParserState | None:
-    """The number, or the formulas, that the answer ends in; behind them, words."""
+def _answer(place: ParserState, sign: str, known: NumberSet) -> ParserState | None:
+    """The number or the formulas of the answer; after them, words."""
     word = place.word
     if sign in NUMERIC and word + sign in known.begun and place.want == "value":
         return replace(place, word=word + sign)
@@ -352,12 +336,12 @@ def _answer(place: ParserState, sign: str, known: Figures) -> ParserState | None
     whole = place.want == "sign" or word in known.whole
     if sign.isdigit() or not (whole or (word.endswith(".") and word[:-1] in known.whole)):
         return None
-    return _words(ParserState(place.tools, barred=sign == ".", fresh=False), sign) if sign != "." else _stop(place)
+    return _words(ParserState(place.tools, no_digit=sign == ".", fresh=False), sign) if sign != "." else _stop(place)
 
 
 def _stop(place: ParserState) -> ParserState | None:
-    """A full stop behind a number: no digit may make a fraction of it."""
-    return ParserState(place.tools, barred=True, fresh=False) if not place.word.endswith(".") else None
+    """A full stop after a number, which no digit may turn into a decimal point."""
+    return ParserState(place.tools, no_digit=True, fresh=False) if not place.word.endswith(".") else None
 
 
 def _name(place: ParserState, sign: str) -> ParserState | None:
@@ -370,13 +354,13 @@ def _name(place: ParserState, sign: str) -> ParserState | None:
     return replace(place, word=word)
 
 
-def _sum(place: ParserState, sign: str, known: Figures) -> ParserState | None:
-    """A calculation: numbers that are known, signs between them, functions and brackets."""
+def _sum(place: ParserState, sign: str, known: NumberSet) -> ParserState | None:
+    """A calculation: known numbers, operators, functions and parentheses."""
     word, want = place.word, place.want
     numeric = word[:1] in NUMERIC if word else sign in NUMERIC
     if want in ("value", "number") and numeric and word + sign in known.begun:
         return replace(place, word=word + sign, last=sign)
-    if not numeric and word + sign in WORDS and want in ("value", "number") and place.depth <= DEEPEST:
+    if not numeric and word + sign in WORDS and want in ("value", "number") and place.depth <= MAX_DEPTH:
         return replace(place, word=word + sign, last=sign)
     if word in NAMES:
         return _inner(place) if sign == "(" else None
@@ -388,12 +372,12 @@ def _sum(place: ParserState, sign: str, known: Figures) -> ParserState | None:
 
 
 def _between(place: ParserState, sign: str) -> ParserState | None:
-    """What stands between the numbers of a calculation."""
+    """The operators and parentheses between the numbers of a calculation."""
     is_value = place.want == "sign"
     if sign == " ":
         return replace(place, last=" ") if place.last != " " else None
     if sign == "(":
-        return None if is_value or place.depth >= DEEPEST else _inner(place)
+        return None if is_value or place.depth >= MAX_DEPTH else _inner(place)
     if not is_value:
         return replace(place, want="number", last=sign) if sign == "-" and place.want == "value" else None
     if sign == ")":
@@ -427,11 +411,11 @@ def _formula(place: ParserState, sign: str) -> ParserState | None:
         return _ended(place)
     if sign not in (EQUATION if place.mode == "equation" else FORMULA) or (sign == " " == place.last):
         return None
-    if sign in "([" and place.depth < DEEPEST:
+    if sign in "([" and place.depth < MAX_DEPTH:
         return replace(place, depth=place.depth + 1, last=sign)
     if sign in ")]":
         return replace(place, depth=place.depth - 1, last=sign) if place.depth and place.last not in "([" else None
-    if place.last == "^" and (sign.isdigit() or sign in "+-"):  # the sign of a charge begins no arrow
+    if place.last == "^" and (sign.isdigit() or sign in "+-"):  # the sign of a charge does not begin an arrow
         return replace(place, last="^" if sign.isdigit() else CHARGED)
     return None if sign in "([" else replace(place, last=sign)
 
@@ -445,17 +429,24 @@ def _ended(place: ParserState) -> ParserState | None:
     return replace(place, mode="close")
 
 
-DIGITS = "0123456789."
+EXPECTED: Final[dict[Mode, str]] = {
+    "words": "words, or a tool call",
+    "open": "the second < of a call",
+    "name": "the name of an available tool",
+    "sum": "a calculation with numbers of the question or of the answer so far",
+    "formula": "a chemical formula",
+    "equation": "a chemical equation",
+    "close": "the second > of a call",
+    "answer": "a number of the question or of the answer so far",
+}
 
-RUN = frozenset("0123456789.,")
-
-NOTHING = Figures()
-
-COMMON = Figures().plus(CONSTANTS)
+NUMBER_CHARS = frozenset("0123456789.,")
+EMPTY = NumberSet()
+COMMON = NumberSet().plus(CONSTANTS)
 
 
 class _Branch:
-    """Where tokens that begin alike go on; `here` are those that end here."""
+    """A node of the tree of tokens by their bytes; `here` are the tokens that end at it."""
 
     __slots__ = ("below", "here")
 
@@ -465,43 +456,43 @@ class _Branch:
 
 
 class _Table:
-    """The tokens of a vocabulary as a tree of their bytes, and the masks of places, made when they are first asked for."""
+    """The tokens of a vocabulary as a tree of their bytes, and a cache of the masks of parser states."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self.tree = _Branch()
         self.signs: dict[str, list[int]] = {}
         self._masks: dict[ParserState, Mask] = {}
-        for token, written in enumerate(vocabulary.tokens):
-            if token not in vocabulary.special and written:
-                self._plant(token, written.decode("latin-1"))
+        for token, content in enumerate(vocabulary.tokens):
+            if token not in vocabulary.special and content:
+                self._add(token, content.decode("latin-1"))
 
     def mask(self, place: ParserState) -> "Mask":
-        """What may follow a place, but for digits of a number that is copied."""
-        found = self._masks.get(place)
-        if found is None:
+        """Return the mask of what may follow a state, except the digits of a copied number."""
+        mask = self._masks.get(place)
+        if mask is None:
             tokens = sorted(self._fitting(self.tree, place))
             if place.is_final:
                 tokens += self.vocabulary.end
-            found = empty_mask(len(self.vocabulary))
-            fill_mask(found, tokens)
-            self._masks[place] = found
-        return found
+            mask = empty_mask(len(self.vocabulary))
+            fill_mask(mask, tokens)
+            self._masks[place] = mask
+        return mask
 
-    def _plant(self, token: int, written: str) -> None:
+    def _add(self, token: int, content: str) -> None:
         branch = self.tree
-        for sign in written:
+        for sign in content:
             branch = branch.below.setdefault(sign, _Branch())
         branch.here.append(token)
-        if len(written) == 1:
-            self.signs.setdefault(written, []).append(token)
+        if len(content) == 1:
+            self.signs.setdefault(content, []).append(token)
 
     def _fitting(self, branch: _Branch, place: ParserState) -> Iterator[int]:
         yield from branch.here
         for sign, below in branch.below.items():
-            there = after(place, sign, NOTHING)
-            if there is not None:
-                yield from self._fitting(below, there)
+            following = advance_byte(place, sign, EMPTY)
+            if following is not None:
+                yield from self._fitting(below, following)
 
 
 @lru_cache(4)
@@ -511,52 +502,53 @@ def _table(vocabulary: Vocabulary) -> _Table:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The numbers that may be written: those of `all` in a calculation; as the answer, those of results where there are some."""
+    """The numbers that may be written: `all` in a calculation; as the answer those of `results`, if there are any."""
 
-    all: Figures
-    results: Figures = NOTHING
+    all: NumberSet
+    results: NumberSet = EMPTY
 
-    def at(self, place: ParserState) -> Figures:
-        """Those that may be written at a place."""
+    def at(self, place: ParserState) -> NumberSet:
+        """Return the numbers that may be written in a state."""
         return self.results if place.mode == "answer" and self.results.whole else self.all
 
     def plus(self, run: str, *, is_result: bool) -> "_Known":
-        """These and a number that was written."""
-        numbers = figures(run)
+        """Return these numbers and one that was written."""
+        numbers = find_numbers(run)
         return _Known(self.all.plus(numbers), self.results.plus(numbers | {"1"}) if is_result else self.results)
 
 
 @dataclass(frozen=True, slots=True)
 class CopyGuide:
-    """What may be written as an answer to one question; see `taiwa.constraints.Guide`.
+    """The guide of the answer to one question; see `taiwa.constraints.Guide`.
 
-    `given` bytes of it are there already. Where they end in a result, a new line follows, so that no digit is put to it.
+    The answer begins with a prefix of `prefix_bytes`. If the prefix ends in the result of a call (`ends_in_result`), a new line
+    follows, so that no digit is appended to the result.
     """
 
     vocabulary: Vocabulary
     tools: tuple[str, ...]
     known: _Known = field(repr=False)
-    given: int = 0
-    spliced: bool = False
+    prefix_bytes: int = 0
+    ends_in_result: bool = False
     coverage: Coverage = field(default=Coverage())
 
+    @classmethod
+    def for_question(cls, question: str, tools: Iterable[str], vocabulary: Vocabulary, prefix: str = "") -> "CopyGuide":
+        """Make the guide for a question; `tools` are those that the answer may call, `prefix` is its beginning."""
+        known = _Known(COMMON.plus(find_numbers(question)))
+        prefix_bytes = len(prefix.encode("utf-8", "replace"))
+        return cls(vocabulary, tuple(sorted(tools)), known, prefix_bytes, ">>" in prefix.rpartition("\n")[2])
+
     def start(self) -> "CopyState":
-        """The state of the empty text."""
+        """Return the state of the empty text."""
         return CopyState(self, (), ParserState(self.tools), self.known)
-
-
-def copying(question: str, tools: Iterable[str], vocabulary: Vocabulary, begun: str = "") -> CopyGuide:
-    """The guide for a question; `tools` are those whose calls may be written, and `begun` is how the answer begins."""
-    known = _Known(COMMON.plus(figures(question)))
-    given = len(begun.encode("utf-8", "replace"))
-    return CopyGuide(vocabulary, tuple(sorted(tools)), known, given, ">>" in begun.rpartition("\n")[2])
 
 
 @dataclass(frozen=True, slots=True)
 class CopyState:
     """An answer so far of `size` bytes; see `taiwa.constraints.GuideState`.
 
-    `run` is a number that was begun in words, which is known once it ends; `is_result` says whether it stands in a result.
+    `run` is the number that is being written in words, which becomes known at its end; `is_result` if it is part of a result.
     """
 
     guide: CopyGuide
@@ -571,29 +563,29 @@ class CopyState:
 
     @property
     def is_final(self) -> bool:
-        """Say whether the text may end here."""
+        """Whether the text may end here."""
         return self.is_ended or (self.place.is_final and (self._is_whole() or self._is_stopped()))
 
     @property
     def is_complete(self) -> bool:
-        """Say whether nothing but the end may come: behind words, more words may."""
+        """Whether only the end is allowed; always False, because more words may follow."""
         return False
 
     @property
     def is_dead(self) -> bool:
-        """Say whether no token may come next although the text may not end here."""
+        """Whether no token is allowed although the text is incomplete."""
         return not self.is_final and self.allowed(1) == ()
 
     def mask(self, out: "Mask") -> None:
-        """Write which tokens may come next."""
+        """Write the mask of the tokens that are allowed next."""
         if self.is_ended:
             out[:] = 0
             return
         table, place = _table(self.guide.vocabulary), self.place
         if self._is_whole():
-            out[:] = table.mask(key(place))
+            out[:] = table.mask(without_number(place))
         elif self._is_stopped():
-            out[:] = table.mask(ParserState(place.tools, barred=True, fresh=False))
+            out[:] = table.mask(ParserState(place.tools, no_digit=True, fresh=False))
         else:
             out[:] = 0
         if place.mode == "answer" or (place.mode == "sum" and place.want != "sign"):
@@ -601,14 +593,14 @@ class CopyState:
                 out[token >> 5] |= 1 << (token & 31)
 
     def allowed(self, limit: int = LIMIT) -> tuple[int, ...] | None:
-        """The tokens that may come next, in order; None when there are more than `limit`."""
+        """Return the tokens that are allowed next, in order; None if there are more than `limit`."""
         out = empty_mask(len(self.guide.vocabulary))
         self.mask(out)
-        found = mask_tokens(out, limit)
-        return None if found is None else tuple(found.tolist())
+        tokens = mask_tokens(out, limit)
+        return None if tokens is None else tuple(tokens.tolist())
 
     def forced(self) -> tuple[int, ...]:
-        """The rest of the name of a tool that no other name begins like."""
+        """Return the rest of a tool name that only one tool can complete."""
         place = self.place
         if place.mode != "name" or self.is_ended:
             return ()
@@ -618,52 +610,52 @@ class CopyState:
         return self.guide.vocabulary.encode(f"{fitting[0]}:"[len(place.word) :])
 
     def advance(self, token: int) -> "CopyState":
-        """The state after one more token.
+        """Return the state after one more token.
 
         Raises:
-            InputError: there is no such token, or it may not come here.
+            InputError: the token does not exist or is not allowed here.
         """
         vocabulary = self.guide.vocabulary
         if self.is_ended or not 0 <= token < len(vocabulary):
-            raise InputError("the text has ended" if self.is_ended else f"there is no token {token}")
+            raise InputError("the text has ended" if self.is_ended else f"unknown token {token}")
         if token in vocabulary.end and self.is_final:
             return replace(self, tokens=(*self.tokens, token), before=self, is_ended=True)
         if token in vocabulary.special:
             raise InputError(self._refusal(token))
         state = self
         for sign in vocabulary.tokens[token].decode("latin-1"):
-            there = state.behind(sign)
-            if there is None:
+            following = state.advance_byte(sign)
+            if following is None:
                 raise InputError(self._refusal(token))
-            state = there
+            state = following
         return replace(state, tokens=(*self.tokens, token), before=self)
 
-    def behind(self, sign: str) -> "CopyState | None":
-        """The state behind one more byte, which is not yet a token; None where it may not come."""
+    def advance_byte(self, sign: str) -> "CopyState | None":
+        """Return the state after one more byte of a token; None if it is not allowed."""
         guide, known, run = self.guide, self.known, self.run
-        place = after(self.place, sign, known.at(self.place))
+        place = advance_byte(self.place, sign, known.at(self.place))
         if place is None:
             return None
-        if sign in RUN and self.place.mode != "sum":
+        if sign in NUMBER_CHARS and self.place.mode != "sum":
             run += sign
         elif run:
             known, run = known.plus(run, is_result=self.is_result), ""
         size = self.size + 1
-        if guide.spliced and size == guide.given:
-            place = replace(place, held=True)
-        elif len(run) > LONGEST and size > guide.given and place.mode == "words":
-            place = replace(place, barred=True)
+        if guide.ends_in_result and size == guide.prefix_bytes:
+            place = replace(place, only_newline=True)
+        elif len(run) > MAX_DIGITS and size > guide.prefix_bytes and place.mode == "words":
+            place = replace(place, no_digit=True)
         is_result = sign != "\n" and (self.is_result or self.place.mode == "close")
         return CopyState(guide, self.tokens, place, known, run, size, is_result, self.before)
 
     def rollback(self, count: int) -> "CopyState":
-        """The state before the last `count` tokens.
+        """Return the state before the last `count` tokens.
 
         Raises:
-            InputError: there are fewer tokens.
+            InputError: the text has fewer tokens.
         """
         if not 0 <= count <= len(self.tokens):
-            raise InputError(f"{count} tokens cannot be taken back: there are {len(self.tokens)}")
+            raise InputError(f"cannot remove {count} tokens; the text has {len(self.tokens)}")
         state = self
         for _ in range(count):
             assert state.before is not None, "each token has a state before it"
@@ -671,50 +663,38 @@ class CopyState:
         return state
 
     def fork(self) -> "CopyState":
-        """The same state: it shares nothing that changes."""
+        """Return this state, which is immutable."""
         return self
 
     def captures(self) -> tuple[tuple[str, bytes], ...]:
-        """No part of the text has a name."""
+        """Return no captures: no part of the text is named."""
         return ()
 
     def explain(self, token: int | None = None) -> Explanation:
-        """Say where the text stands, and why `token` may not come, if it may not."""
+        """Describe what is expected, and why `token` is not allowed."""
         tokens = self.allowed(len(self.guide.vocabulary)) or ()
         why = "" if token is None or token in tokens else self._refusal(token)
-        return Explanation(expected=_EXPECTED[self.place.mode], count=len(tokens), why=why)
+        return Explanation(expected=EXPECTED[self.place.mode], count=len(tokens), why=why)
 
     def _is_whole(self) -> bool:
-        """Whether a number that was begun may end."""
+        """Whether the number that is being written may end."""
         place = self.place
-        numeric = place.mode in ("sum", "answer") and place.word[:1] in DIGITS and place.word
+        numeric = place.mode in ("sum", "answer") and place.word[:1] in NUMERIC and place.word
         return not numeric or place.word in self.known.at(place).whole
 
     def _is_stopped(self) -> bool:
-        """Whether a number ends in what may be a full stop as well as a decimal point."""
+        """Whether a number ends in a point that may be a full stop as well as a decimal point."""
         place = self.place
         return place.mode == "answer" and place.word.endswith(".") and place.word[:-1] in self.known.at(place).whole
 
     def _digits(self, table: _Table) -> Iterator[int]:
         word = self.place.word
-        if word and word[0] not in DIGITS:
+        if word and word[0] not in NUMERIC:
             return
         begun = self.known.at(self.place).begun
-        for sign in DIGITS:
+        for sign in sorted(NUMERIC):
             if word + sign in begun:
                 yield from table.signs.get(sign, ())
 
     def _refusal(self, token: int) -> str:
-        return f"{self.guide.vocabulary.show(token)} may not come here: {_EXPECTED[self.place.mode]}"
-
-
-_EXPECTED = {
-    "words": "words, or a call of a tool",
-    "open": "the second < of a call",
-    "name": "the name of a tool that may be called",
-    "sum": "a calculation with numbers of the question or of the answer so far",
-    "formula": "a chemical formula",
-    "equation": "a chemical equation",
-    "close": "the second > of a call",
-    "answer": "a number of the question or of the answer so far",
-}
+        return f"{self.guide.vocabulary.show(token)} is not allowed here; expected {EXPECTED[self.place.mode]}"

@@ -1,4 +1,4 @@
-"""The built-in model: load, pose, card."""
+"""The built-in model: its loading, its answers, and its model card."""
 
 import json
 from collections.abc import Generator, Iterator, Mapping
@@ -11,31 +11,28 @@ from taiwa.constraints.guide import Guide
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Chunk, Regex, Request, StreamEnd, TextDelta, Usage
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.copy_constraint import copying, written
-from taiwa.models.builtin.network import Network, loaded
+from taiwa.models.builtin.copy_constraint import CopyGuide, find_digits
+from taiwa.models.builtin.network import Network, load_weights
 from taiwa.models.builtin.prompt_text import ANSWER, BuiltinPrompt, unsupported
-from taiwa.models.builtin.requests import TOLD, read, refusal
-from taiwa.models.builtin.tokenizer import Tokens, tokens
+from taiwa.models.builtin.requests import OUTPUTS, read_request, refusal_text
+from taiwa.models.builtin.tokenizer import Tokens, builtin_tokens
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.inprocess.decode_loop import Backend
 from taiwa.models.inprocess.generator import InProcessModel, PreparedRequest
-from taiwa.models.inprocess.prefix_cache import Divide
+from taiwa.models.inprocess.prefix_cache import Encode
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
-__all__ = ["CAN", "DATA", "BuiltinModel", "Loaded", "card", "figures", "is_there", "load"]
-
+__all__ = ["DATA", "SKILLS", "BuiltinModel", "Loaded", "card_rows", "is_installed", "load", "read_card"]
 
 DATA: "Traversable" = files("taiwa.models.builtin") / "data"
 
-ROOM = 320
-"""So many tokens are left for an answer: of a prompt that is longer, the end is read, and of an order the beginning."""
-
-MOST = {"solve": 512, "desk": 512, "back": 200, "rewrite": 160, "number": 24, "assess": 1}
-"""So many tokens an answer has at most: what goes on for longer goes round in circles."""
-
+RESERVED_TOKENS = 320
+"""Tokens of the context that are reserved for the answer. Of a longer prompt the end is read, of an order the beginning."""
+MAX_TOKENS = {"solve": 512, "desk": 512, "back": 200, "rewrite": 160, "number": 24, "assess": 1}
+"""Tokens of an answer by task: a longer answer only repeats itself."""
 LABEL = Regex("[1-5]")
 
 
@@ -47,194 +44,177 @@ class Loaded:
     tokens: Tokens
 
     @property
-    def divider(self) -> Divide:
-        """How a text becomes tokens."""
+    def encode(self) -> Encode:
+        """Divide a text into tokens."""
         return self.tokens.encode
 
-    def posed(self, request: Request) -> PreparedRequest:
-        """The task, its prompt, and the mark of what is asked for; and the guides of that task.
+    def prepare(self, request: Request) -> PreparedRequest:
+        """Return the control token of the task, the prompt, the control token of the output, and the guides of the task.
 
         Raises:
-            UnsupportedError: the model did not learn to answer this.
+            UnsupportedError: the model was not trained to answer the request.
         """
-        told = read(request)
-        if told is None:
+        prompt = read_request(request)
+        if prompt is None:
             raise unsupported()
         special = self.tokens.special
-        most = max(self.network.context - ROOM, self.network.context // 2)
-        whole = self.tokens.encode(told.prompt)
-        prompt = whole[:most] if told.task == "desk" else whole[-most:]  # an order stands before what the guest says
-        tokens = (special[f"<{told.task}>"], *prompt, special[f"<{told.mark}>"])
-        return PreparedRequest(tokens, tuple(self._guides(told, request.prefix)), MOST[told.task])
+        room = max(self.network.context - RESERVED_TOKENS, self.network.context // 2)
+        encoded = self.tokens.encode(prompt.text)
+        kept = encoded[:room] if prompt.task == "desk" else encoded[-room:]  # the order precedes the text of the guest
+        tokens = (special[f"<{prompt.task}>"], *kept, special[f"<{prompt.output}>"])
+        return PreparedRequest(tokens, tuple(self._guides(prompt, request.prefix)), MAX_TOKENS[prompt.task])
 
-    def _guides(self, told: BuiltinPrompt, begun: str) -> list[Guide]:
+    def _guides(self, prompt: BuiltinPrompt, prefix: str) -> Iterator[Guide]:
         vocabulary = self.tokens.vocabulary
-        found: list[Guide] = []
-        if told.task == "solve":
-            found.append(copying(told.prompt, told.tools, vocabulary, begun))
-        if told.task == "number":
-            found.append(constraints.compile(_number(told.prompt), vocabulary))
-        if told.mark != ANSWER:
-            found.append(constraints.compile(LABEL, vocabulary))
-        if told.grammar is not None:
-            found.append(constraints.compile(told.grammar, vocabulary))
-        return found
+        if prompt.task == "solve":
+            yield CopyGuide.for_question(prompt.text, prompt.tools, vocabulary, prefix)
+        if prompt.task == "number":
+            yield constraints.compile(_number_constraint(prompt.text), vocabulary)
+        if prompt.output != ANSWER:
+            yield constraints.compile(LABEL, vocabulary)
+        if prompt.grammar is not None:
+            yield constraints.compile(prompt.grammar, vocabulary)
 
 
-def _number(prompt: str) -> Regex:
-    """One of the numbers that stand there, or the word for none."""
-    numbers = sorted(written(prompt))
+def _number_constraint(prompt: str) -> Regex:
+    """Allow the numbers of the prompt, and the word for none."""
+    numbers = sorted(find_digits(prompt))
     return Regex("|".join(("none", *(f"-?{number.replace('.', '[.]')}" for number in numbers))))
 
 
-def _marks() -> set[str]:
-    """The control tokens that any request is told with."""
-    scores = {told.partition(".")[2] for told in TOLD.values()} - {""}
-    return {f"<{name}>" for name in (*MOST, ANSWER, *scores)}
-
-
 def load(weights: "Traversable | Path | None" = None) -> Loaded:
-    """Load the model that comes along, or another one of its kind.
+    """Load the model of the package, or other weights for its vocabulary.
 
     Raises:
         ConfigError: the files are missing or broken.
     """
-    made = tokens()
-    numbers = loaded(weights or DATA / "weights.safetensors")
-    if missing := _marks() - made.special.keys():
-        raise ConfigError(f"the built-in model's vocabulary has no {min(missing)}: install taiwa again")
-    if numbers.vocabulary not in ("", made.digest):
-        raise ConfigError("the built-in model's weights and its vocabulary are of two models: install taiwa again")
-    return Loaded(Network(numbers, made.vocabulary), made)
+    tokens = builtin_tokens()
+    loaded = load_weights(weights or DATA / "weights.safetensors")
+    scores = {output.partition(".")[2] for output in OUTPUTS.values()} - {""}
+    if missing := {f"<{name}>" for name in (*MAX_TOKENS, ANSWER, *scores)} - tokens.special.keys():
+        raise ConfigError(f"the built-in model's vocabulary lacks {min(missing)}; install taiwa again")
+    if loaded.vocabulary not in ("", tokens.digest):
+        raise ConfigError("the built-in model's weights and vocabulary belong to different models; install taiwa again")
+    return Loaded(Network(loaded, tokens.vocabulary), tokens)
 
 
 NAME = "builtin"
 
 
 class BuiltinModel(InProcessModel["Loaded"]):
-    """The model that comes along: `builtin`. What it did not learn, it says in words of the program's.
+    """The model of the package: `builtin`. A request that it was not trained on gets a fixed refusal.
 
     Raises:
-        ConfigError: an option follows its name.
+        ConfigError: the name has options.
     """
 
     def __init__(self, name: str = NAME, known: Capabilities | None = None) -> None:
         super().__init__(name, known or capabilities("builtin", ""))
         if name != NAME:
-            raise ConfigError(f"the built-in model takes no options and runs in numpy: use {NAME!r}, not {name!r}")
+            raise ConfigError(f"the built-in model does not take options; use {NAME!r} instead of {name!r}")
 
     def load(self) -> "Loaded":
-        """Load it from the package.
+        """Load the model from the package.
 
         Raises:
             ConfigError: the files are missing or broken.
         """
-
         return load()
 
     def stream(self, request: Request) -> Generator[Chunk]:
-        """Answer in chunks, the last one `StreamEnd`; a request that the model cannot read is answered in words that say so.
+        """Answer in chunks, the last one `StreamEnd`; any request that the model was not trained on gets a refusal.
 
         Raises:
             ConfigError: the model cannot be loaded.
-            DeadEndError: the constraint leaves no token.
-            InputError: the constraint cannot be read, or the prefix does not fit it.
-            ModelError: `UnsupportedError` for a value or a list of probabilities that the model did not learn to give.
+            NoValidTokenError: the constraint allows no token.
+            InputError: the constraint is invalid, or the prefix does not match it.
+            ModelError: `UnsupportedError` for a value or probabilities that the model was not trained to give.
         """
-        if read(request) is None:
-            yield TextDelta(refusal(request))
+        if read_request(request) is None:
+            yield TextDelta(refusal_text(request))
             yield StreamEnd("stop", None, Usage(), self.name)
         else:
-            yield from super().stream(_likeliest(request))
-
-
-def _likeliest(request: Request) -> Request:
-    """The request with the likeliest text wanted, where it does not say how tokens are drawn: so small a model errs enough."""
-    if request.sampling.temperature is not None:
-        return request
-    return replace(request, sampling=replace(request.sampling, temperature=0.0))
+            if request.sampling.temperature is None:  # greedy by default: sampling adds errors to a model this small
+                request = replace(request, sampling=replace(request.sampling, temperature=0.0))
+            yield from super().stream(request)
 
 
 Row: TypeAlias = tuple[str, str]
 
-CAN: tuple[Row, ...] = (
-    ("quantities", "word problems of every day, worked out by the calculator: taiwa solve"),
+SKILLS: tuple[Row, ...] = (
+    ("quantities", "everyday word problems, worked out by the calculator: taiwa solve"),
     ("chemistry", "formulas, molar masses, percentages, equations, limiting reagents, by tools: taiwa solve"),
     ("orders", "a café's order desk with state, corrections and totals, in English and Japanese: taiwa chat order"),
     ("asking back", "five scores of a question to documents, a question back, a stand-alone query: taiwa ask"),
 )
-"""What it learned, and the command that uses it."""
+"""What the model was trained on, and the command that uses it."""
 
 
-def card() -> Mapping[str, Json]:
-    """The card; empty where there is none."""
+def read_card() -> Mapping[str, Json]:
+    """Read the model card; empty if it is missing."""
     try:
-        found: Json = json.loads((files("taiwa.models.builtin") / "data" / "card.json").read_text("utf-8"))
+        found: Json = json.loads((DATA / "card.json").read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
-def is_there() -> bool:
-    """Whether this copy of the program has the model."""
-    return (files("taiwa.models.builtin") / "data" / "weights.safetensors").is_file()
+def is_installed() -> bool:
+    """Report whether this installation contains the weights."""
+    return (DATA / "weights.safetensors").is_file()
 
 
-def figures(told: Mapping[str, Json]) -> Iterator[Row]:
-    """The sizes, the training, what is written exactly of what was held out, and the evaluations, as far as the card says it."""
-    size = _inner(told, "size")
-    if number := _card_number(size, "parameters"):
-        yield "parameters", f"{number:,.0f} ({_card_number(size, 'bytes') / 1e6:.1f} MB)"
-    if number := _card_number(size, "context"):
-        yield "reads", f"{number:,.0f} tokens at most; {_card_number(size, 'vocab'):,.0f} different ones"
-    training = _inner(told, "training")
-    if number := _card_number(training, "tokens"):
-        yield "trained", f"on {number / 1e6:,.1f} million tokens in {_card_number(training, 'minutes'):,.0f} minutes"
-    held = _inner(told, "held_out")
-    for name in held:
-        whole = _inner(_inner(held, name), "all")
-        if _card_number(whole, "of"):
-            share, of = _card_number(whole, "share"), _card_number(whole, "of")
+def card_rows(card: Mapping[str, Json]) -> Iterator[Row]:
+    """Yield sizes, training, accuracy on held-out samples, evaluations and speeds, as far as the card has them."""
+    size = _section(card, "size")
+    if number := _number(size, "parameters"):
+        yield "parameters", f"{number:,.0f} ({_number(size, 'bytes') / 1e6:.1f} MB)"
+    if number := _number(size, "context"):
+        yield "reads", f"{number:,.0f} tokens at most; {_number(size, 'vocab'):,.0f} different ones"
+    training = _section(card, "training")
+    if number := _number(training, "tokens"):
+        yield "trained", f"on {number / 1e6:,.1f} million tokens in {_number(training, 'minutes'):,.0f} minutes"
+    held_out = _section(card, "held_out")
+    for name in held_out:
+        whole = _section(_section(held_out, name), "all")
+        if _number(whole, "of"):
+            share, of = _number(whole, "share"), _number(whole, "of")
             yield f"exact: {name}", f"{share:.1%} of {of:,.0f} held-out samples{_interval(whole)}"
-    yield from _evaluated(told.get("headline"))
-    yield from _speeds(_inner(told, "speed"))
+    yield from _evaluation_rows(card.get("headline"))
+    yield from _speed_rows(_section(card, "speed"))
 
 
-def _evaluated(rows: Json) -> Iterator[Row]:
-    """What came of it on text that no one here wrote; the held-out samples are told before."""
+def _evaluation_rows(rows: Json) -> Iterator[Row]:
+    """Yield the results on external data sets; the held-out samples have rows of their own."""
     for row in rows if isinstance(rows, list) else ():
-        if (
-            isinstance(row, dict)
-            and _card_number(row, "of")
-            and not str(row.get("what", "held-out")).startswith("held-out")
-        ):
-            shown = "{:.3f}" if row.get("unit") == "AUC" else "{:.1%}"
+        if isinstance(row, dict) and _number(row, "of") and not str(row.get("what", "held-out")).startswith("held-out"):
+            style = "{:.3f}" if row.get("unit") == "AUC" else "{:.1%}"
             yield (
                 str(row["what"]),
-                f"{shown.format(_card_number(row, 'value'))} of {_card_number(row, 'of'):,.0f}{_interval(row, shown)}",
+                f"{style.format(_number(row, 'value'))} of {_number(row, 'of'):,.0f}{_interval(row, style)}",
             )
 
 
-def _speeds(told: Mapping[str, Json]) -> Iterator[Row]:
-    rows = told.get("rows")
+def _speed_rows(speed: Mapping[str, Json]) -> Iterator[Row]:
+    rows = speed.get("rows")
     for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, dict) and isinstance(row.get("name"), str) and _card_number(row, "tokens_a_second"):
-            yield f"speed: {row['name']}", f"{_card_number(row, 'tokens_a_second'):,.0f} tokens a second on one core"
+        if isinstance(row, dict) and isinstance(row.get("name"), str) and _number(row, "tokens_a_second"):
+            yield f"speed: {row['name']}", f"{_number(row, 'tokens_a_second'):,.0f} tokens a second on one core"
 
 
-def _interval(told: Mapping[str, Json], shown: str = "{:.1%}") -> str:
-    bounds = told.get("interval")
+def _interval(row: Mapping[str, Json], style: str = "{:.1%}") -> str:
+    bounds = row.get("interval")
     if not isinstance(bounds, list) or len(bounds) != 2:
         return ""
     low, high = (bound if isinstance(bound, (int, float)) else 0.0 for bound in bounds)
-    return f" ({shown.format(low)} to {shown.format(high)})"
+    return f" ({style.format(low)} to {style.format(high)})"
 
 
-def _inner(told: Mapping[str, Json], name: str) -> Mapping[str, Json]:
-    found = told.get(name)
-    return found if isinstance(found, dict) else {}
+def _section(card: Mapping[str, Json], name: str) -> Mapping[str, Json]:
+    section = card.get(name)
+    return section if isinstance(section, dict) else {}
 
 
-def _card_number(told: Mapping[str, Json], name: str) -> float:
-    found = told.get(name)
-    return float(found) if isinstance(found, (int, float)) else 0.0
+def _number(section: Mapping[str, Json], name: str) -> float:
+    number = section.get(name)
+    return float(number) if isinstance(number, (int, float)) else 0.0

@@ -1,7 +1,6 @@
-"""Transformer in numpy with KV cache; weights."""
+"""The transformer of the built-in model in numpy, with a KV cache; and the reading of its weights."""
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, fields
@@ -24,89 +23,26 @@ if TYPE_CHECKING:
 
     Tensors = Mapping[str, NDArray[np.float32]]
 
-__all__ = ["CHUNK", "Config", "Network", "NetworkTrack", "Weights", "loaded"]
-
+__all__ = ["CHUNK", "CachedSequence", "Config", "Network", "Weights", "load_weights"]
 
 Array: TypeAlias = NDArray[np.float32]
 
 CHUNK = 256
-"""So many tokens are read at a time: attention takes memory for each pair of a new and an old one."""
+"""Tokens that are read at a time: attention takes memory for each pair of a new and an old token."""
 
-ROOM = 128
-"""For so many tokens a cache is made at first; it doubles as a text grows."""
-
-
-class CachedTrack(ABC):
-    """A text as far as a model has read it; see `taiwa.models.inprocess.decode_loop.TokenSequence`. The cache is (…, places, width)."""
-
-    def __init__(self, context: int, axes: Sequence[int], width: int) -> None:
-        self._context = context
-        self.tokens: list[int] = []
-        self.cache: Array = np.zeros((*axes, min(ROOM, context), width), np.float32)
-
-    def read(self, tokens: Sequence[int], rows: "Rows | None" = None) -> "Logits":
-        """Read more tokens, and give the logits behind the last.
-
-        Raises:
-            InputError: the text becomes longer than the model can read.
-        """
-        total = len(self.tokens) + len(tokens)
-        if total > self._context:
-            raise InputError(f"the text has {total:,} tokens, and the model reads {self._context:,} at most")
-        self._grow(total)
-        state: Array | None = None
-        for start in range(0, len(tokens), CHUNK):
-            part = tokens[start : start + CHUNK]
-            state = self._run(part)
-            self.tokens.extend(part)
-        assert state is not None, "there is nothing behind no token"
-        return self._logits(state, rows)
-
-    def rollback(self, count: int) -> None:
-        """Forget the last tokens."""
-        if count:
-            del self.tokens[-count:]
-
-    def fork(self) -> Self:
-        """The same text on a track of its own."""
-        other = copy(self)
-        other.cache = self.cache.copy()
-        other.tokens = list(self.tokens)
-        return other
-
-    def bundle(self, count: int) -> None:  # noqa: ARG002  (the seam's)
-        """Texts are written one after the other: side by side they would hardly be quicker."""
-        return
-
-    @abstractmethod
-    def _run(self, tokens: Sequence[int]) -> Array:
-        """What stands behind the last of some tokens; their keys and values are kept, and there is room for them."""
-
-    @abstractmethod
-    def _logits(self, state: Array, rows: "Rows | None") -> "Logits":
-        """The logits of all tokens, or of some, from what `_run` gave."""
-
-    def _grow(self, total: int) -> None:
-        *axes, room, width = self.cache.shape
-        if total <= room:
-            return
-        while room < total:
-            room *= 2
-        cache: Array = np.zeros((*axes, min(room, self._context), width), np.float32)
-        cache[..., : len(self.tokens), :] = self.cache[..., : len(self.tokens), :]
-        self.cache = cache
+INITIAL_ROOM = 128
+"""Tokens for which a cache has room at first; it doubles as the text grows."""
 
 
 FORMAT = "taiwa-builtin-1"
 
-LARGEST = 1 << 20
-
-MOST_LAYERS = 200
+MAX_SIZE = 1 << 20
+MAX_LAYERS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The sizes of a model, and what its positions turn by."""
+    """The sizes of a model, the base of its rotary positions, and the epsilon of its norms."""
 
     dim: int
     layers: int
@@ -119,11 +55,11 @@ class Config:
 
     @property
     def width(self) -> int:
-        """Numbers of one head."""
+        """The width of one head."""
         return self.dim // self.heads
 
     def shapes(self) -> "Mapping[str, tuple[int, ...]]":
-        """The tensors that there must be."""
+        """Return the required tensors and their shapes."""
         found: dict[str, tuple[int, ...]] = {"embed": (self.vocab, self.dim), "norm": (self.dim,)}
         for layer in range(self.layers):
             found |= {
@@ -139,7 +75,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A model as numbers: its sizes and its tensors, with 32 bits a number; and the digest of its vocabulary, where it says it."""
+    """The sizes and the float32 tensors of a model, and the digest of its vocabulary if the file names it."""
 
     config: Config
     tensors: "Tensors"
@@ -147,29 +83,29 @@ class Weights:
 
     @property
     def count(self) -> int:
-        """How many numbers there are."""
+        """The number of parameters."""
         return sum(each.size for each in self.tensors.values())
 
 
-def loaded(path: "Path | Traversable") -> Weights:
+def load_weights(path: "Path | Traversable") -> Weights:
     """Read a file of weights.
 
     Raises:
-        ConfigError: it is missing or broken, or holds another kind of model.
+        ConfigError: it is missing or broken, or contains another kind of model.
     """
     try:
-        held = path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read ({error.strerror}): install taiwa again") from None
+        raise ConfigError(f"cannot read {path} ({error.strerror}); install taiwa again") from None
     try:
-        return _read(held)
+        return _parse_weights(content)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ConfigError(f"{path} holds no weights of the built-in model ({error}): install taiwa again") from None
+        raise ConfigError(
+            f"{path} does not contain weights of the built-in model ({error}); install taiwa again"
+        ) from None
 
 
-def _read(data: bytes) -> Weights:
-    import numpy as np
-
+def _parse_weights(data: bytes) -> Weights:
     header = parse_header(data, len(data))
     metadata = header.metadata
     if metadata.get("format") != FORMAT:
@@ -182,35 +118,33 @@ def _read(data: bytes) -> Weights:
             raise ValueError(f"{name} has the shape {list(info.shape)}, not {list(shape)}")
         tensors[name] = read_tensor(data, info)
         if not np.isfinite(tensors[name]).all():
-            raise ValueError(f"{name} holds what is no number")
+            raise ValueError(f"{name} contains values that are not finite")
     return Weights(config, tensors, metadata.get("vocabulary", ""))
 
 
-def _config(told: dict[str, Json]) -> Config:
-    given: dict[str, float] = {}
+def _config(data: dict[str, Json]) -> Config:
+    sizes: dict[str, float] = {}
     for field in fields(Config):
-        number = told.get(field.name)
+        number = data.get(field.name)
         whole = field.type in (int, "int")
-        if not _is_number(number) or not 0 < number <= LARGEST or (whole and number != int(number)):
+        if not _is_number(number) or not 0 < number <= MAX_SIZE or (whole and number != int(number)):
             raise ValueError(f"{field.name} is {number!r}")
-        given[field.name] = int(number) if whole else float(number)
-    config = Config(**given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (whole numbers are made so)
-    if config.layers > MOST_LAYERS or config.dim % config.heads or config.width % 2:
+        sizes[field.name] = int(number) if whole else float(number)
+    config = Config(**sizes)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (converted above)
+    if config.layers > MAX_LAYERS or config.dim % config.heads or config.width % 2:
         raise ValueError(f"{config.heads} heads do not divide {config.dim} numbers evenly")
     return config
 
 
-def _is_number(given: Json) -> TypeGuard[int | float]:
-    return isinstance(given, (int, float)) and not isinstance(given, bool)
+def _is_number(data: Json) -> TypeGuard[int | float]:
+    return isinstance(data, (int, float)) and not isinstance(data, bool)
 
 
 PIECE = 400_000
-"""Numbers of a matrix that a library of linear algebra multiplies with one vector without waking threads, which takes longer."""
-
+"""Elements of a matrix that BLAS multiplies with a vector on one thread; starting threads would take longer."""
 HALF = np.float32(0.5)
-
 SPARSE = 4
-"""Where fewer than one in so many rows of the head are wanted, they are gathered; else all are computed."""
+"""Fewer rows of the head than one in this many are gathered; else all rows are computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +159,7 @@ class Network:
     """The model; see `taiwa.models.inprocess.decode_loop.Backend`.
 
     Raises:
-        ConfigError: the vocabulary is another model's.
+        ConfigError: the vocabulary belongs to another model.
     """
 
     def __init__(self, weights: Weights, vocabulary: Vocabulary) -> None:
@@ -252,40 +186,85 @@ class Network:
         angles = np.arange(config.context, dtype=np.float64)[:, None] * rates
         cos, sin = np.cos(angles), np.sin(angles)
         self.cos: Array = np.stack((cos, cos), 1)[:, None].astype(np.float32)
-        """(context, 1, 2, half), as a head's halves are turned."""
+        """(context, 1, 2, half): the cosines by which the halves of a head are rotated."""
         self.sin: Array = np.stack((-sin, sin), 1)[:, None].astype(np.float32)
 
-    def start(self) -> "NetworkTrack":
-        """An empty text."""
-        return NetworkTrack(self)
+    def start(self) -> "CachedSequence":
+        """Return an empty sequence."""
+        return CachedSequence(self)
 
     def logits(self, state: Array, rows: "Rows | None") -> "Logits":
-        """What follows a state (D,): the logits of all tokens, or of some."""
+        """Return the logits after a state (D,): of all tokens, or of `rows`."""
         scale = np.float32(1.0 / np.sqrt(np.vdot(state, state) / self.config.dim + self.config.eps))
-        found: Array
+        logits: Array
         if rows is not None and len(rows) * SPARSE < len(self.head):
-            found = self.head.take(rows, 0) @ state
+            logits = self.head.take(rows, 0) @ state
         else:
-            found = np.concatenate([piece @ state for piece in self.pieces])
+            logits = np.concatenate([piece @ state for piece in self.pieces])
             if rows is not None:
-                found = found[rows]
-        found *= scale
-        return found
+                logits = logits[rows]
+        logits *= scale
+        return logits
 
 
-class NetworkTrack(CachedTrack):
-    """A text as far as the model has read it; see `taiwa.models.inprocess.decode_loop.TokenSequence`."""
+class CachedSequence:
+    """A text that the model has read, with its keys and values; see `taiwa.models.inprocess.decode_loop.TokenSequence`."""
 
     def __init__(self, network: Network) -> None:
         config = network.config
-        super().__init__(config.context, (config.layers, 2, config.heads), config.width)
         self._network = network
+        self.tokens: list[int] = []
+        self.cache: Array = np.zeros(
+            (config.layers, 2, config.heads, min(INITIAL_ROOM, config.context), config.width), np.float32
+        )
+        """Keys and values: (layers, 2, H, positions, d)."""
 
-    def _logits(self, state: Array, rows: "Rows | None") -> "Logits":
+    def read(self, tokens: Sequence[int], rows: "Rows | None" = None) -> "Logits":
+        """Read more tokens and return the logits after the last.
+
+        Raises:
+            InputError: the text becomes longer than the context of the model.
+        """
+        total, context = len(self.tokens) + len(tokens), self._network.context
+        if total > context:
+            raise InputError(f"the text has {total:,} tokens; the model reads at most {context:,}")
+        self._grow(total)
+        state: Array | None = None
+        for start in range(0, len(tokens), CHUNK):
+            part = tokens[start : start + CHUNK]
+            state = self._run(part)
+            self.tokens.extend(part)
+        assert state is not None, "at least one token must be read"
         return self._network.logits(state, rows)
 
+    def rollback(self, count: int) -> None:
+        """Remove the last tokens."""
+        if count:
+            del self.tokens[-count:]
+
+    def fork(self) -> Self:
+        """Return a copy that can be continued independently."""
+        other = copy(self)
+        other.cache = self.cache.copy()
+        other.tokens = list(self.tokens)
+        return other
+
+    def batch(self, count: int) -> None:  # noqa: ARG002  (the protocol's)
+        """Return None: in numpy a batch is hardly faster than one text after the other."""
+        return
+
+    def _grow(self, total: int) -> None:
+        *axes, room, width = self.cache.shape
+        if total <= room:
+            return
+        while room < total:
+            room *= 2
+        cache: Array = np.zeros((*axes, min(room, self._network.context), width), np.float32)
+        cache[..., : len(self.tokens), :] = self.cache[..., : len(self.tokens), :]
+        self.cache = cache
+
     def _run(self, tokens: Sequence[int]) -> Array:
-        """The state (D,) behind the last of some tokens; their keys and values are kept."""
+        """Return the state (D,) after the last of some tokens, and keep their keys and values; the cache has room for them."""
         network, config = self._network, self._network.config
         length = len(tokens)
         here = slice(len(self.tokens), len(self.tokens) + length)
@@ -294,28 +273,28 @@ class NetworkTrack(CachedTrack):
         for at, layer in enumerate(network.layers):
             qkv = (x @ layer.qkv) * _scale(x, config.eps)
             heads = qkv.reshape(length, 3, config.heads, config.width).transpose(1, 2, 0, 3)
-            queries = self._turned(heads[:2], here)
+            queries = self._rotated(heads[:2], here)
             cache = self.cache[at]
             cache[0, :, here] = queries[1]
             cache[1, :, here] = heads[2]
-            if at + 1 == config.layers and length > 1:  # behind the last layer nobody asks for more
+            if at + 1 == config.layers and length > 1:  # only the last position of the last layer is needed
                 queries, x, seen = queries[:, :, -1:], x[-1:], None
-            x = x + _just(self._attended(queries[0], cache[:, :, : here.stop], seen) @ layer.out)
+            x = x + _float32(self._attended(queries[0], cache[:, :, : here.stop], seen) @ layer.out)
             gate, up = np.split((x @ layer.up) * _scale(x, config.eps), 2, -1)
-            x = x + _just((gate * (HALF + HALF * np.tanh(HALF * gate)) * up) @ layer.down)
+            x = x + _float32((gate * (HALF + HALF * np.tanh(HALF * gate)) * up) @ layer.down)
         state: Array = x[-1]
         return state
 
-    def _turned(self, heads: Array, here: slice) -> Array:
-        """Queries and keys (2, H, T, d), normalised and turned by their positions."""
+    def _rotated(self, heads: Array, here: slice) -> Array:
+        """Normalise queries and keys (2, H, T, d) and rotate them by their positions."""
         network, config = self._network, self._network.config
         normal = heads * _scale(heads, config.eps)
         halves = normal.reshape(2, config.heads, heads.shape[2], 2, config.width // 2)
-        turned = _just(halves * network.cos[here, 0] + halves[..., ::-1, :] * network.sin[here, 0])
+        turned = _float32(halves * network.cos[here, 0] + halves[..., ::-1, :] * network.sin[here, 0])
         return turned.reshape(heads.shape)
 
     def _attended(self, queries: Array, cache: Array, seen: Array | None) -> Array:
-        """What the queries (H, T, d) find in keys and values (2, H, n, d), side by side: (T, D)."""
+        """Attend with the queries (H, T, d) to keys and values (2, H, n, d); returns the heads side by side, (T, D)."""
         config = self._network.config
         weights = np.exp((queries * np.float32(config.width**-0.5)) @ cache[0].transpose(0, 2, 1))
         if seen is not None:
@@ -325,14 +304,14 @@ class NetworkTrack(CachedTrack):
 
 
 def _scale(x: Array, eps: float) -> Array:
-    """What brings the last axis to a mean square of one."""
+    """Return the factor that brings the last axis to a mean square of one."""
     squares: Array = np.einsum("...i,...i->...", x, x)[..., None]
-    return _just(np.float32(1.0) / np.sqrt(squares / np.float32(x.shape[-1]) + np.float32(eps)))
+    return _float32(np.float32(1.0) / np.sqrt(squares / np.float32(x.shape[-1]) + np.float32(eps)))
 
 
-def _just(found: "NDArray[np.floating]") -> Array:
-    """Numbers of 32 bits and 32 bits give such: what numpy's types do not say."""
-    return cast("Array", found)
+def _float32(array: "NDArray[np.floating]") -> Array:
+    """Cast for the type checker: float32 with float32 gives float32, which numpy's types do not express."""
+    return cast("Array", array)
 
 
 def _pieces(matrix: Array) -> tuple[Array, ...]:

@@ -1,4 +1,4 @@
-"""Orders: prompt, grammar of the reply, menu."""
+"""The app `order` for the built-in model: the menu, the prompt of a turn, and the grammar of the reply."""
 
 import json
 import re
@@ -8,28 +8,18 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import cast
 
-from taiwa.kernel.messages import Grammar, Message, Request
+from taiwa.kernel.messages import Grammar, Request
 from taiwa.kernel.records import Json, value
-from taiwa.models.builtin.prompt_text import first_paragraph, plain, spoken
+from taiwa.models.builtin.prompt_text import first_paragraph, message_text, normalize_text
 
 __all__ = [
-    "CONFIRMED",
-    "COUNTED",
-    "MENU",
-    "PLAIN",
-    "SIZES",
-    "Order",
-    "OrderLine",
-    "grammar",
-    "options",
-    "order_prompt",
-    "prompt",
-]
+    "CONFIRMED", "COUNTED", "MENU", "PLAIN", "SIZES", "Order", "OrderLine", "format_order", "grammar", "options", "order_prompt",
+]  # fmt: skip
 
 
 @value
 class Dish:
-    """Something that is sold: its name, its name in Japanese, its price in dollars (as a calculator reads it), its kind."""
+    """An article of the menu: name, Japanese name, price in dollars as the calculator reads it, kind."""
 
     name: str
     japanese: str
@@ -88,7 +78,7 @@ SIZES = tuple(
 
 MILKS = "whole milk|2% milk|1% milk|low-fat milk|nonfat milk|oat milk|soy milk|almond milk|coconut milk|rice milk|lactose-free milk"
 
-CREAMERS = """creamer|whole milk creamer|2% creamer|1% creamer|nonfat creamer|oat creamer|soy creamer|almond creamer|coconut creamer"""
+CREAMERS = "creamer|whole milk creamer|2% creamer|1% creamer|nonfat creamer|oat creamer|soy creamer|almond creamer|coconut creamer"
 
 FLAVOURS = """vanilla|sugar-free vanilla|caramel|hazelnut|peppermint|raspberry|cinnamon|toffee|almond|orange|buttered rum|chocolate
 |white chocolate|strawberry|coconut|maple|gingerbread|pumpkin spice|lavender|rose|irish cream|brown sugar|cherry|peach"""
@@ -109,28 +99,28 @@ SERVED = """to go|for here|with room|lid|no lid|straw|no straw|warmed|toasted|cu
 |whole wheat|everything"""
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split(text: str) -> tuple[str, ...]:
     return tuple(text.replace("\n", "").split("|"))
 
 
 COUNTED = tuple(
     dict.fromkeys(
         (
-            *_words(MILKS), *_words(CREAMERS), *(f"{flavour} syrup" for flavour in _words(FLAVOURS)),
-            *_words(SWEETENERS), *_words(TOPPINGS), *_words(SPREADS),
+            *_split(MILKS), *_split(CREAMERS), *(f"{flavour} syrup" for flavour in _split(FLAVOURS)),
+            *_split(SWEETENERS), *_split(TOPPINGS), *_split(SPREADS),
         )
     )
 )  # fmt: skip
-"""What can be added with a number or a measure before it: `2 vanilla syrup`, `no foam`, `light ice`, `extra butter`."""
+"""Options that may follow a number or a measure: `2 vanilla syrup`, `no foam`, `light ice`, `extra butter`."""
 
-PLAIN = (*_words(TEMPERATURES), *_words(STRENGTHS), *_words(SERVED))
-"""What stands for itself."""
+PLAIN = (*_split(TEMPERATURES), *_split(STRENGTHS), *_split(SERVED))
+"""Options without a number or a measure."""
 
 MEASURES = ("no", "light", "extra", "half")
 
 
 def options() -> tuple[str, ...]:
-    """All that can be added, without numbers and measures."""
+    """Return all options, without numbers and measures."""
     return (*COUNTED, *PLAIN)
 
 
@@ -142,34 +132,25 @@ BLOCK = re.compile(r"\A<state>\n(.*)\n</state>\Z", re.DOTALL)
 
 MENU_HEADING = "\nThe menu, in dollars:\n"
 
-MENU_MARK = "a9267c76d814581d372c49798b3b3252146765561c2ab5f14514ed165492345b"
-"""The digest of the menu in the app's instructions, which says the same as `MENU`."""
+MENU_DIGEST = "a9267c76d814581d372c49798b3b3252146765561c2ab5f14514ed165492345b"
+"""The digest of the menu in the app's instructions, which must match `MENU`."""
 
 DELTA_LINE = "\n@@delta\n"
 
-CALLED = re.compile(r"<<[^<>]*>>")
+TOOL_CALL = re.compile(r"<<[^<>]*>>")
 
 QUESTION = re.compile(r"[^.!?。！？\n]*[?？]\s*\Z")
 
-MOST_LINES = 99
+MAX_LINES = 99
+MAX_NEW_LINES = 12
+MAX_OPTIONS = 10
+MAX_QUESTION_CHARS = 80
+MAX_ORDER_CHARS = 700
+MAX_PROMPT_CHARS = 1_190
 
-MOST_NEW = 12
-
-MOST_OPTIONS = 10
-
-LONGEST_QUESTION = 80
-
-LONGEST_ORDER = 700
-
-LONGEST = 1_190
-
-FEWEST_WORDS = "-"
-
-WORDS = r"[^<>@`\n]{1,700}"
-
+TEXT = r"[^<>@`\n]{1,700}"
 QUANTITY = "[1-9][0-9]?"
-
-ADDED = "[2-9]|1[0-9]|20"
+OPTION_COUNT = "[2-9]|1[0-9]|20"
 
 
 @value
@@ -192,80 +173,74 @@ class Order:
 
 
 def order_prompt(request: Request) -> tuple[str, Grammar] | None:
-    """Read a turn of the app `order` as a short prompt and the grammar of its reply; None where it holds something else."""
+    """Rewrite a turn of the app `order` as a short prompt and the grammar of its reply; None for any other request."""
     last = request.messages[-1] if request.messages else None
     if last is None or last.role != "user":
         return None
     menu = first_paragraph(request.messages[0].text.partition(MENU_HEADING)[2])
-    if sha256(menu.encode("utf-8", "replace")).hexdigest() != MENU_MARK:
-        return None  # a copy of the app with a menu of its own, which the model does not know
-    block = BLOCK.match(spoken(last, transient=True))
-    state = _json(block[1]) if block else None
-    if not isinstance(state, dict):
+    if sha256(menu.encode("utf-8", "replace")).hexdigest() != MENU_DIGEST:
+        return None  # a copy of the app with another menu, which the model was not trained on
+    block = BLOCK.match(message_text(last, transient=True))
+    state = _parse_json(block[1]) if block else None
+    order = _parse_order(state) if isinstance(state, dict) else None
+    if order is None or not isinstance(state, dict):
         return None
-    order = _order(state)
-    if order is None:
-        return None
-    asked = _asked(request.messages[:-1]) if state.get("turns") else ""
-    line = prompt(order, spoken(last), asked)
-    return None if line is None else (line, grammar(tuple(line.number for line in order.lines)))
+    answers = (message.text for message in reversed(request.messages[:-1]) if message.role == "assistant")
+    asked = last_question(next(answers, "")) if state.get("turns") else ""
+    text = format_order(order, message_text(last), asked)
+    return None if text is None else (text, grammar(tuple(line.number for line in order.lines)))
 
 
-def prompt(order: Order, said: str, asked: str = "") -> str | None:
-    """Write an order, the desk's last question and what the guest says on one line; None where the order is too long.
+def format_order(order: Order, text: str, asked: str = "") -> str | None:
+    """Write an order, the last question of the assistant and the guest's text on one line; None if the order is too long.
 
-    >>> prompt(Order((OrderLine(1, "latte", "grande", 2, ("oat milk", "iced")),)), "And a bagel", "Anything else?")
+    >>> format_order(Order((OrderLine(1, "latte", "grande", 2, ("oat milk", "iced")),)), "And a bagel", "Anything else?")
     '1 latte grande x2 @4.2 oat milk, iced | open | Anything else? > And a bagel'
-    >>> prompt(Order(), "Hi!")
+    >>> format_order(Order(), "Hi!")
     '- | open > Hi!'
     """
-    lines = "; ".join(map(_line, order.lines)) or FEWEST_WORDS
-    if len(lines) > LONGEST_ORDER:
+    lines = "; ".join(map(_format_line, order.lines)) or "-"
+    if len(lines) > MAX_ORDER_CHARS:
         return None
-    question = f" | {_inert(asked)[-LONGEST_QUESTION:].strip()}" if asked else ""
+    question = f" | {_escape(asked)[-MAX_QUESTION_CHARS:].strip()}" if asked else ""
     head = f"{lines} | {order.status}{question} > "
-    return (head + _inert(said[: 4 * LONGEST])[: LONGEST - len(head)]).strip()
+    return (head + _escape(text[: 4 * MAX_PROMPT_CHARS])[: MAX_PROMPT_CHARS - len(head)]).strip()
 
 
-def question(answer: str) -> str:
-    """What the desk asked at the end of an answer, or nothing.
+def last_question(answer: str) -> str:
+    """Return the question at the end of an answer, or an empty text.
 
-    >>> question("Two lattes. Anything else?"), question("Thank you.")
+    >>> last_question("Two lattes. Anything else?"), last_question("Thank you.")
     ('Anything else?', '')
     """
-    found = QUESTION.search(CALLED.sub("", answer.partition(DELTA_LINE)[0])[-4 * LONGEST_QUESTION :])
+    found = QUESTION.search(TOOL_CALL.sub("", answer.partition(DELTA_LINE)[0])[-4 * MAX_QUESTION_CHARS :])
     return found[0].strip() if found else ""
 
 
-def _asked(messages: Sequence[Message]) -> str:
-    said = next((message.text for message in reversed(messages) if message.role == "assistant"), "")
-    return question(said)
-
-
-def _line(line: OrderLine) -> str:
+def _format_line(line: OrderLine) -> str:
     size = f" {line.size}" if line.size else ""
     options = f" {', '.join(line.options)}" if line.options else ""
     return f"{line.number} {line.name}{size} x{line.quantity} @{MENU[line.name].price}{options}"
 
 
-def _inert(text: str) -> str:
-    """Words in which no sign of the prompt's form occurs."""
-    return plain(text.translate({ord("|"): "/", ord(">"): ")"}))
+def _escape(text: str) -> str:
+    """Normalize a text and replace the separators of the prompt in it."""
+    return normalize_text(text.translate({ord("|"): "/", ord(">"): ")"}))
 
 
-def _order(state: Mapping[str, Json]) -> Order | None:
-    """The order that a state holds, or None where it holds what is not on the menu."""
+def _parse_order(state: Mapping[str, Json]) -> Order | None:
+    """Return the order of a state; None if it contains an article that is not on the menu."""
     items, status = state.get("items"), state.get("status")
     if not isinstance(items, dict) or status not in STATUSES:
         return None
-    lines = [_order_line(number, item) for number, item in items.items()]
+    lines = [_parse_line(number, item) for number, item in items.items()]
     known = [line for line in lines if line is not None]
     if len(known) < len(lines):
         return None
     return Order(tuple(sorted(known, key=lambda line: line.number)), status)
 
 
-def _order_line(number: str, item: Json) -> OrderLine | None:
+def _parse_line(number: str, item: Json) -> OrderLine | None:
     if not isinstance(item, dict) or not re.fullmatch(QUANTITY, number):
         return None
     name, size, quantity, options = (item.get(key) for key in ("name", "size", "quantity", "options"))
@@ -273,11 +248,11 @@ def _order_line(number: str, item: Json) -> OrderLine | None:
         return None
     if not (size is None or (isinstance(size, str) and size in SIZES)) or not isinstance(options, list):
         return None
-    known = tuple(option for option in options if isinstance(option, str) and _option().fullmatch(option))
+    known = tuple(option for option in options if isinstance(option, str) and _option_pattern().fullmatch(option))
     return OrderLine(int(number), name, size or "", quantity, known) if len(known) == len(options) else None
 
 
-def _json(text: str) -> Json:
+def _parse_json(text: str) -> Json:
     try:
         return cast("Json", json.loads(text))
     except (ValueError, RecursionError):
@@ -285,57 +260,57 @@ def _json(text: str) -> Json:
 
 
 def _any(words: Sequence[str]) -> str:
-    """A pattern for one of some words; longer ones first, as a place in a pattern is read."""
+    """Return a pattern for one of some words."""
     return "|".join(re.sub(r"([.+*?()])", r"\\\1", word) for word in words)
 
 
-def _options() -> str:
-    return f"(({'|'.join(MEASURES)}|{ADDED}) )?({_any(COUNTED)})|{_any(PLAIN)}"
+def _option_regex() -> str:
+    return f"(({'|'.join(MEASURES)}|{OPTION_COUNT}) )?({_any(COUNTED)})|{_any(PLAIN)}"
 
 
 @lru_cache(1)
-def _option() -> re.Pattern[str]:
-    return re.compile(_options())
+def _option_pattern() -> re.Pattern[str]:
+    return re.compile(_option_regex())
 
 
 @lru_cache(256)
 def grammar(numbers: tuple[int, ...]) -> Grammar:
-    """The grammar of a whole reply to an order that has lines of these numbers: words, sums of prices, and a delta.
+    """Return the grammar of a reply to an order with lines of these numbers: text, sums of prices, and a state delta.
 
-    A line that is there can be changed or removed; new ones are numbered on from the last.
+    Present lines can be changed or removed; new lines continue the numbering.
     """
     start = max(numbers, default=0) + 1
-    return Grammar("\n".join((*_fixed(), *_entries(sorted(numbers), start))))
+    return Grammar("\n".join((*_fixed_rules(), *_entry_rules(sorted(numbers), start))))
 
 
 @lru_cache(1)
-def _fixed() -> tuple[str, ...]:
+def _fixed_rules() -> tuple[str, ...]:
     prices = _any(sorted({dish.price for dish in MENU.values()}))
     term = rf"({QUANTITY}\*)?({prices})"
     call = rf"<<calculator: {term}(\+{term}){{0,30}}>> [0-9]{{1,6}}(\.[0-9]{{1,2}})?"
     return (
-        r'start: SAID "\n@@delta\n" delta',
-        f"SAID: /{WORDS}({call}({WORDS})?){{0,2}}/",
+        r'start: TEXT "\n@@delta\n" delta',
+        f"TEXT: /{TEXT}({call}({TEXT})?){{0,2}}/",
         'delta: "{" (items ("," status)? | status)? "}"',
         rf'status: "\"status\":\"" ({" | ".join(json.dumps(each) for each in STATUSES)}) "\""',
         r'items: "\"items\":{" entries "}"',
         r'item: "{\"name\":\"" NAME "\"" (",\"size\":\"" SIZE "\"")? ",\"quantity\":" QUANTITY options "}"',
-        rf'options: ",\"options\":[" (OPTION ("," OPTION){{0,{MOST_OPTIONS - 1}}})? "]"',
+        rf'options: ",\"options\":[" (OPTION ("," OPTION){{0,{MAX_OPTIONS - 1}}})? "]"',
         f"NAME: /{_any(tuple(MENU))}/",
         f"SIZE: /{_any(SIZES)}/",
         f"QUANTITY: /{QUANTITY}/",
-        f'OPTION: /"({_options()})"/',
+        f'OPTION: /"({_option_regex()})"/',
     )
 
 
-def _entries(numbers: Sequence[int], start: int) -> Iterator[str]:
-    """Rules for the entries of a delta, in the order of their numbers."""
-    last = min(start + MOST_NEW, MOST_LINES + 1)
+def _entry_rules(numbers: Sequence[int], start: int) -> Iterator[str]:
+    """Yield the rules for the entries of a delta, in the order of their numbers."""
+    last = min(start + MAX_NEW_LINES, MAX_LINES + 1)
     rules = [f"old{number}" for number in numbers] + [f"new{number}" for number in range(start, last)]
     yield f"entries: {rules[0]}" if rules else 'entries: "\\"1\\":null"'
     for at, rule in enumerate(rules):
         following = rules[at + 1] if at + 1 < len(rules) else ""
-        held = '(item | "null")' if rule.startswith("old") else "item"
+        item = '(item | "null")' if rule.startswith("old") else "item"
         more = f' ("," {following})?' if following else ""
-        passed = f" | {following}" if following and rule.startswith("old") else ""
-        yield f'{rule}: "\\"{rule[3:]}\\":" {held}{more}{passed}'
+        skipped = f" | {following}" if following and rule.startswith("old") else ""
+        yield f'{rule}: "\\"{rule[3:]}\\":" {item}{more}{skipped}'

@@ -1,8 +1,8 @@
 """The tokenizer of the built-in model: single digits, single chemical elements, and the longest piece for all other text.
 
-A text is divided in two steps. First into runs that no token crosses: a chemical formula into its elements, a number into its
-digits, words with the blank before them, characters of Japanese and Chinese, signs, white space. Then each run into the longest
-pieces that are known, and what has none into its bytes. So a number or a formula can be copied piece by piece wherever it stands.
+A text is divided in two steps: first into runs that no token crosses (the elements of a chemical formula, the digits of a number,
+words with the space before them, Japanese and Chinese characters, punctuation, white space), then each run into the longest known
+pieces, or bytes where there is none. So a number or a formula can be copied piece by piece wherever it occurs.
 """
 
 import json
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
-__all__ = ["BYTES", "END", "Tokens", "runs", "tokenizer", "tokens"]
-
+__all__ = ["BYTES", "END", "Tokens", "builtin_tokens", "load_tokens", "split_runs"]
 
 BYTES = 256
-
 END = "<end>"
 
 FORMULA = re.compile(
@@ -39,15 +37,13 @@ RUN = re.compile(
     r" ?[^\sA-Za-z0-9\u00c0-\u024f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+|\s"
 )
 
-LONGEST_KEPT = 24
-
-MISSING = "the built-in model is not part of this copy of taiwa: install it again, or set another model"
+MAX_CACHED_CHARS = 24
 
 
-def runs(text: str) -> Iterator[str]:
+def split_runs(text: str) -> Iterator[str]:
     """Divide a text into the runs that no token crosses.
 
-    >>> list(runs("12 mol of NaOH."))
+    >>> list(split_runs("12 mol of NaOH."))
     ['1', '2', ' mol', ' of', ' ', 'Na', 'O', 'H', '.']
     """
     start = 0
@@ -59,7 +55,7 @@ def runs(text: str) -> Iterator[str]:
 
 
 class Tokens:
-    """A table of pieces. Ids: the 256 bytes, then the special tokens, then the pieces."""
+    """A tokenizer. Ids: the 256 bytes, then the special tokens, then the pieces."""
 
     def __init__(self, special: Sequence[str], pieces: Sequence[str]) -> None:
         self.special = {name: BYTES + place for place, name in enumerate(special)}
@@ -72,35 +68,35 @@ class Tokens:
         self.vocabulary = Vocabulary(
             written, self.special[END], self.special.values(), encode=self.encode, name="builtin"
         )
-        self._kept = lru_cache(maxsize=8_192)(self._divided)
+        self._cached = lru_cache(maxsize=8_192)(self._split)
 
     def __len__(self) -> int:
         return len(self.vocabulary)
 
     @property
     def digest(self) -> str:
-        """By which it is known: that of all its tokens in their order."""
+        """The digest of the tokens in their order, which the weights name."""
         return sha256(json.dumps((list(self.special), list(self.pieces))).encode()).hexdigest()
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """Divide a text; nothing in it is ever a special token."""
+        """Divide a text into tokens; nothing in it becomes a special token."""
         found: list[int] = []
-        for run in runs(text):
-            found += self._kept(run) if len(run) <= LONGEST_KEPT else self._divided(run)
+        for run in split_runs(text):
+            found += self._cached(run) if len(run) <= MAX_CACHED_CHARS else self._split(run)
         return tuple(found)
 
-    def scattered(self, text: str, random: Random, share: float) -> tuple[int, ...]:
-        """Divide a text for training: a `share` of the runs not by the longest pieces, so that rare words are met in parts."""
+    def encode_randomly(self, text: str, random: Random, share: float) -> tuple[int, ...]:
+        """Divide a text for training: a `share` of the runs into random pieces, so that parts of rare words are trained too."""
         found: list[int] = []
-        for run in runs(text):
-            found += self._divided(run, random) if len(run) > 1 and random.random() < share else self._kept(run)
+        for run in split_runs(text):
+            found += self._split(run, random) if len(run) > 1 and random.random() < share else self._cached(run)
         return tuple(found)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of some tokens; special ones write nothing."""
+        """Return the text of tokens; special ones have none."""
         return self.vocabulary.decode(ids).decode("utf-8", "replace")
 
-    def _divided(self, run: str, random: Random | None = None) -> tuple[int, ...]:
+    def _split(self, run: str, random: Random | None = None) -> tuple[int, ...]:
         found: list[int] = []
         here = 0
         while here < len(run):
@@ -115,11 +111,11 @@ class Tokens:
         return tuple(found)
 
     def _fitting(self, run: str, here: int) -> list[tuple[int, int]]:
-        """The pieces that a place begins with, longest first."""
-        most = min(self._longest, len(run) - here)
+        """Return (length, token) of the pieces that the run has at `here`, longest first."""
+        longest = min(self._longest, len(run) - here)
         found = [
             (size, token)
-            for size in range(most, 0, -1)
+            for size in range(longest, 0, -1)
             if (token := self.pieces.get(run[here : here + size])) is not None
         ]
         if run[here].isascii() and not (found and found[-1][0] == 1):
@@ -128,27 +124,29 @@ class Tokens:
 
 
 @cache
-def tokens() -> Tokens:
-    """The tokenizer that comes along.
+def builtin_tokens() -> Tokens:
+    """Load the tokenizer of the package.
 
     Raises:
         ConfigError: it is missing or broken.
     """
-    return tokenizer(files("taiwa.models.builtin") / "data" / "vocabulary.json")
+    return load_tokens(files("taiwa.models.builtin") / "data" / "vocabulary.json")
 
 
-def tokenizer(path: "Path | Traversable") -> Tokens:
+def load_tokens(path: "Path | Traversable") -> Tokens:
     """Read a tokenizer from its file.
 
     Raises:
         ConfigError: it is missing or broken.
     """
     try:
-        held = path.read_bytes()
+        content = path.read_bytes()
     except OSError:
-        raise ConfigError(MISSING) from None
+        raise ConfigError(
+            "the built-in model is missing from this installation; install taiwa again, or set another model"
+        ) from None
     try:
-        table = json.loads(held)
+        table = json.loads(content)
         return Tokens(table["special"], table["pieces"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError) as error:
-        raise ConfigError(f"{path} holds no tokenizer of the built-in model ({error}): install taiwa again") from None
+        raise ConfigError(f"{path} is not a tokenizer of the built-in model ({error}); install taiwa again") from None

@@ -1,4 +1,4 @@
-"""The Anthropic Messages protocol."""
+"""The Anthropic Messages protocol, as a codec (no I/O)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,24 +23,19 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at
 from taiwa.models.http_api.capabilities import Capabilities
-from taiwa.models.http_api.errors import Server, failure, inside, not_in_protocol
-from taiwa.models.http_api.provider_interface import Decoder, WireRequest, parse, written
+from taiwa.models.http_api.errors import Server, error_from_status, error_in_response, protocol_error
+from taiwa.models.http_api.provider_interface import Decoder, WireRequest, parse_json, to_json
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
 
 __all__ = ["AnthropicMessages"]
 
-
 VERSION = "2023-06-01"
-
 DEFAULT_MAX_TOKENS = 4096
-"""The wire demands a bound on the answer."""
-
+"""The protocol requires a limit of the answer."""
 CALL_ID = r"[A-Za-z0-9_-]{1,64}"
-
-MARK: Json = {"type": "ephemeral"}
-"""Asks to keep everything up to and including its block; at most four are allowed, three are used."""
-
-FINISHES: Mapping[str, FinishReason] = {
+CACHE_CONTROL: Json = {"type": "ephemeral"}
+"""Asks to cache everything up to and including its block; at most four are allowed, three are used."""
+FINISH_REASONS: Mapping[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
@@ -50,20 +45,19 @@ FINISHES: Mapping[str, FinishReason] = {
     "pause_turn": "interrupted",
 }
 
-UNSAID = frozenset(
+UNSUPPORTED_KEYWORDS = frozenset(
     ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "maxItems",
      "uniqueItems")
 )  # fmt: skip
 """Keywords of a schema that the server refuses; the answer is checked against them afterwards."""
-
-BILL: Mapping[str, tuple[str, ...]] = {
+USAGE_PATHS: Mapping[str, tuple[str, ...]] = {
     "input": ("input_tokens",),
     "output": ("output_tokens",),
     "read": ("cache_read_input_tokens",),
     "stored": ("cache_creation_input_tokens",),
     "thought": ("output_tokens_details", "thinking_tokens"),
 }
-"""Where each count stands in a bill."""
+"""The path of each count in a usage report."""
 
 Block: TypeAlias = dict[str, Json]
 
@@ -73,15 +67,15 @@ class AnthropicMessages:
     """The codec for one model behind the Messages protocol."""
 
     model: str
-    facts: Capabilities
+    capabilities: Capabilities
     label: str = "Anthropic"
 
     def encode(self, request: Request) -> WireRequest:
-        """Write a request; sampling and seed are left out where the model does not take them.
+        """Encode a request; sampling and seed are omitted if the model does not accept them.
 
         Raises:
-            UnsupportedError: the protocol or model has no way to say it.
-            InputError: there is nothing to answer, the text is not valid Unicode, or `tool_choice` names no tool.
+            UnsupportedError: the protocol or the model cannot express it.
+            InputError: it has no message to answer, its text is not valid Unicode, or `tool_choice` names an unknown tool.
         """
         instructions, rest = _split(request.messages)
         body: dict[str, Json] = {
@@ -98,23 +92,23 @@ class AnthropicMessages:
         if request.stop:
             body["stop_sequences"] = self._stops(request.stop)
         if request.top_logprobs:
-            raise UnsupportedError(f"{self.label} does not tell how likely tokens are", capability="logprobs")
+            raise UnsupportedError(f"{self.label} does not return log probabilities", capability="logprobs")
         if request.constraint is not None:
             body["output_config"] = {"format": self._format(request.constraint)}
         headers = (("content-type", "application/json"), ("anthropic-version", VERSION))
-        return WireRequest("messages", written(body), headers)
+        return WireRequest("messages", to_json(body), headers)
 
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:
-        """Make a decoder; white space at the end of the prefix was not sent, so it is taken off the answer."""
-        speech = ResponseBuilder(prefix[len(prefix.rstrip()) :])
-        return StreamDecoder(_Reader(speech, self._server), speech, self._server, content_type)
+        """Create a decoder; white space at the end of the prefix was not sent, so it is removed from the answer."""
+        response = ResponseBuilder(prefix[len(prefix.rstrip()) :])
+        return StreamDecoder(_Reader(response, self._server), response, self._server, content_type)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
-        """Read an answer that is not 2xx; header names are lower-case."""
-        return failure(status, headers, body, self._server)
+        """Map a response that is not 2xx to an error; header names are lower-case."""
+        return error_from_status(status, headers, body, self._server)
 
     def auth(self, key: str) -> tuple[tuple[str, str], ...]:
-        """The headers that carry a key."""
+        """Return the headers that carry a key."""
         return (("x-api-key", key),) if key else ()
 
     @property
@@ -124,32 +118,32 @@ class AnthropicMessages:
     def _messages(self, request: Request, rest: Sequence[Message]) -> list[Json]:
         turns = _turns(rest)
         if not turns:
-            raise InputError("the request has no message beside the instructions: add one of the user")
-        asked = max((place for place, turn in enumerate(turns) if turn.role == "user"), default=-1)
-        said: list[Json] = [
-            {"role": turn.role, "content": self._blocks(turn, marked=place == asked)}
-            for place, turn in enumerate(turns)
+            raise InputError("the request has no message besides the instructions; add one of the user")
+        last = max((index for index, turn in enumerate(turns) if turn.role == "user"), default=-1)
+        messages: list[Json] = [
+            {"role": turn.role, "content": self._blocks(turn, marked=index == last)} for index, turn in enumerate(turns)
         ]
         if request.prefix:
-            self.facts.require("prefix", self.model)
+            self.capabilities.require("prefix", self.model)
             if request.constraint is not None:
                 raise UnsupportedError(
-                    f"{self.label} takes no schema with the start of an answer: drop one", capability="prefix"
+                    f"{self.label} does not accept a schema together with a prefix; remove one of them",
+                    capability="prefix",
                 )
-            # The wire refuses white space at the end of the last message.
-            if begun := request.prefix.rstrip():
-                said.append({"role": "assistant", "content": [_text(begun)]})
-        return said
+            # The server refuses white space at the end of the last message.
+            if prefix := request.prefix.rstrip():
+                messages.append({"role": "assistant", "content": [_text(prefix)]})
+        return messages
 
     def _blocks(self, turn: "_Turn", *, marked: bool) -> list[Json]:
-        """Write the blocks of a turn. The mark sits on the last block that the next request repeats."""
+        """Return the blocks of a turn. The cache control is on the last block that the next request repeats."""
         lasting = list(turn.lasting)
-        if marked and lasting and "cache" in self.facts.capabilities:
-            lasting[-1] = lasting[-1] | {"cache_control": MARK}
+        if marked and lasting and "cache" in self.capabilities.capabilities:
+            lasting[-1] = lasting[-1] | {"cache_control": CACHE_CONTROL}
         return [*lasting, *turn.transient]
 
     def _tools(self, request: Request) -> dict[str, Json]:
-        self.facts.require("tools", self.model)
+        self.capabilities.require("tools", self.model)
         blocks: list[Block] = [
             {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
             for tool in request.tools
@@ -161,38 +155,38 @@ class AnthropicMessages:
         if choice in ("none", "required"):
             return {"tools": tools, "tool_choice": {"type": "any" if choice == "required" else "none"}}
         if choice not in {tool.name for tool in request.tools}:
-            raise InputError(f"tool_choice names {choice!r}, which is none of the request's tools")
+            raise InputError(f"tool_choice names {choice!r}, which is not a tool of the request")
         return {"tools": tools, "tool_choice": {"type": "tool", "name": choice}}
 
     def _sampling(self, sampling: Sampling) -> dict[str, Json]:
-        """Write one of temperature and top_p: models since Claude 4.1 refuse both together."""
-        if not self.facts.sampling:
+        """Return one of temperature and top_p: models since Claude 4.1 refuse both together."""
+        if not self.capabilities.sampling:
             return {}
         if sampling.temperature is not None:
             return {"temperature": sampling.temperature}
         return {} if sampling.top_p is None else {"top_p": sampling.top_p}
 
     def _stops(self, stops: Sequence[str]) -> list[Json]:
-        self.facts.require("stop", self.model)
+        self.capabilities.require("stop", self.model)
         for stop in stops:
             if not stop.strip():
                 raise UnsupportedError(
-                    f"{self.label} takes no stop string of white space alone: {stop!r}", capability="stop"
+                    f"{self.label} does not accept a stop string of white space only: {stop!r}", capability="stop"
                 )
         return list(stops)
 
     def _format(self, constraint: Constraint) -> Json:
         if isinstance(constraint, JsonSchema):
-            self.facts.require("json_schema", self.model)
+            self.capabilities.require("json_schema", self.model)
             return {"type": "json_schema", "schema": _portable(dict(constraint.schema), "the schema")}
         capabilities: dict[type, Capability] = {Regex: "regex", Questions: "decisions"}
         capability: Capability = capabilities.get(type(constraint), "grammar")
-        raise UnsupportedError(f"there is no way to give {self.label} a {capability}", capability=capability)
+        raise UnsupportedError(f"{self.label} does not support constraint {capability!r}", capability=capability)
 
 
 @dataclass(slots=True)
 class _Turn:
-    """The blocks of one turn on the wire: those that later requests repeat, and those of this request only."""
+    """The blocks of one turn: those that later requests repeat, and those of this request only."""
 
     role: str
     lasting: list[Block] = field(default_factory=list[Block])
@@ -203,48 +197,48 @@ def _text(text: str) -> Block:
     return {"type": "text", "text": text}
 
 
-def _say(turn: _Turn, message: Message) -> None:
-    """Add the words of a message, a block for each; the wire refuses blocks of white space alone."""
+def _add_texts(turn: _Turn, message: Message) -> None:
+    """Add a block for each text of a message; the server refuses blocks of white space only."""
     for part in message.parts:
         if isinstance(part, Text) and part.text.strip():
             (turn.transient if part.transient else turn.lasting).append(_text(part.text))
 
 
 def _split(messages: Sequence[Message]) -> tuple[_Turn, Sequence[Message]]:
-    """Part the instructions at the start from the rest; the wire has one place for them, outside the messages."""
+    """Split off the instructions at the start, which the protocol has outside the messages."""
     instructions = _Turn("system")
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.role != "system":
-            return instructions, messages[place:]
-        _say(instructions, message)
+            return instructions, messages[index:]
+        _add_texts(instructions, message)
     return instructions, ()
 
 
 def _turns(messages: Sequence[Message]) -> list[_Turn]:
-    """Join messages into turns that alternate. Instructions in mid-conversation are said in the user's turn, in their place."""
+    """Join messages into alternating turns. Instructions in mid-conversation become part of the turn of the user."""
     ids = CallIds(CALL_ID, "call_{}")
     turns: list[_Turn] = []
     for message in messages:
         if message.role == "assistant":
-            turn = _at(turns, "assistant")
-            # One block: the wire keeps the words as one text anyway, and a cut splits them differently each time.
+            turn = _open_turn(turns, "assistant")
+            # One block: the server joins the texts anyway, and they are split differently after a continued answer.
             if message.text.strip():
                 turn.lasting.append(_text(message.text))
             turn.lasting += [_use(call, ids) for call in message.tool_calls]
         results = [_result(part, ids) for part in message.parts if isinstance(part, ToolResult)]
         if message.role != "assistant" or results:
-            turn = _at(turns, "user")
-            # The wire wants the results before all words of their turn.
+            turn = _open_turn(turns, "user")
+            # The protocol requires the results before all texts of their turn.
             turn.lasting[:] = [block for block in turn.lasting if block["type"] == "tool_result"] + results + [
                 block for block in turn.lasting if block["type"] != "tool_result"
             ]  # fmt: skip
             if message.role != "assistant":
-                _say(turn, message)
+                _add_texts(turn, message)
     return [turn for turn in turns if turn.lasting or turn.transient]
 
 
-def _at(turns: list[_Turn], role: str) -> _Turn:
-    """The turn to add to: the last one if it is of this role, else a new one."""
+def _open_turn(turns: list[_Turn], role: str) -> _Turn:
+    """Return the turn to add to: the last one if it has this role, else a new one."""
     while turns and not (turns[-1].lasting or turns[-1].transient):
         turns.pop()
     if not turns or turns[-1].role != role:
@@ -253,17 +247,17 @@ def _at(turns: list[_Turn], role: str) -> _Turn:
 
 
 def _use(call: ToolCall, ids: CallIds) -> Block:
-    return {"type": "tool_use", "id": ids.of_call(call), "name": call.name, "input": _arguments(call.arguments)}
+    return {"type": "tool_use", "id": ids.of_call(call), "name": call.name, "input": _parse_arguments(call.arguments)}
 
 
-def _arguments(text: str) -> dict[str, Json]:
-    """Read arguments as the object that the wire demands; what is none is handed back in one, for the model to see."""
+def _parse_arguments(text: str) -> dict[str, Json]:
+    """Parse arguments as the object that the protocol requires; other text is shown to the model inside of one."""
     try:
-        read = parse(text or "{}")
-        written(read)
+        arguments = parse_json(text or "{}")
+        to_json(arguments)
     except (ValueError, InputError):
-        read = None
-    return read if isinstance(read, dict) else {"invalid_json": text}
+        arguments = None
+    return arguments if isinstance(arguments, dict) else {"invalid_json": text}
 
 
 def _result(result: ToolResult, ids: CallIds) -> Block:
@@ -271,28 +265,28 @@ def _result(result: ToolResult, ids: CallIds) -> Block:
     return block | {"is_error": True} if result.error else block
 
 
-def _portable(schema: Json, place: str) -> Json:
-    """Write a schema in the words that the server takes: closed objects, no bounds on numbers or lengths.
+def _portable(schema: Json, path: str) -> Json:
+    """Rewrite a schema as the server accepts it: closed objects, no bounds of numbers or lengths.
 
-    What is left out is checked when the answer is read.
+    What is omitted is checked when the answer is parsed.
     """
     if not isinstance(schema, dict):
         return schema
     portable: dict[str, Json] = {}
     for key, part in schema.items():
         if key in ("properties", "$defs", "definitions") and isinstance(part, dict):
-            portable[key] = {name: _portable(inner, f"{place}.{name}") for name, inner in part.items()}
+            portable[key] = {name: _portable(inner, f"{path}.{name}") for name, inner in part.items()}
         elif key in ("anyOf", "allOf", "oneOf") and isinstance(part, list):
-            portable["anyOf" if key == "oneOf" else key] = [_portable(inner, place) for inner in part]
+            portable["anyOf" if key == "oneOf" else key] = [_portable(inner, path) for inner in part]
         elif key == "items":
-            portable[key] = _portable(part, f"{place}[]")
-        elif key not in UNSAID and not (key == "minItems" and part not in (0, 1)):
+            portable[key] = _portable(part, f"{path}[]")
+        elif key not in UNSUPPORTED_KEYWORDS and not (key == "minItems" and part not in (0, 1)):
             portable[key] = part
     kind = schema.get("type")
     if kind == "object" or (isinstance(kind, list) and "object" in kind) or "properties" in schema:
         if schema.get("additionalProperties", False) is not False or not isinstance(schema.get("properties"), dict):
             raise UnsupportedError(
-                f"the server takes no object with free keys, as at {place}: name its keys, or ask without a schema",
+                f"the server does not accept an object with free keys at {path}; name its keys, or ask without a schema",
                 capability="json_schema",
             )
         portable["additionalProperties"] = False
@@ -300,91 +294,91 @@ def _portable(schema: Json, place: str) -> Json:
 
 
 class _Reader:
-    """Reads answers of the Messages protocol into a speech."""
+    """Reads events of the Messages protocol into a `ResponseBuilder`."""
 
-    def __init__(self, speech: ResponseBuilder, server: Server) -> None:
-        self._speech = speech
+    def __init__(self, response: ResponseBuilder, server: Server) -> None:
+        self._response = response
         self._server = server
-        self._slots: dict[int, ToolCallBuilder] = {}
-        self._bill: dict[str, int] = {}
+        self._calls: dict[int, ToolCallBuilder] = {}
+        self._usage: dict[str, int] = {}
 
-    def event(self, data: Json) -> None:
+    def read_event(self, data: Json) -> None:
         match text_at(data, "type"):
             case "message_start":
-                self._about(item_at(data, "message"))
+                self._read_head(item_at(data, "message"))
             case "content_block_start":
-                self._block(item_at(data, "content_block"), count_at(data, "index"))
+                self._read_block(item_at(data, "content_block"), count_at(data, "index"))
             case "content_block_delta":
-                self._delta(item_at(data, "delta"), count_at(data, "index"))
+                self._read_delta(item_at(data, "delta"), count_at(data, "index"))
             case "message_delta":
-                self._charge(item_at(data, "usage"))
-                self._end(item_at(data, "delta"))
+                self._read_usage(item_at(data, "usage"))
+                self._read_finish(item_at(data, "delta"))
             case "message_stop":
-                self._speech.conclude()
+                self._response.end()
             case "error":
-                raise inside(data, self._server)
+                raise error_in_response(data, self._server)
             case _:
-                # The protocol says that new kinds of events may come: they are passed over, and so are pings.
-                pass
+                pass  # pings, and kinds of events that the protocol adds later
 
-    def whole(self, data: Json) -> None:
+    def read_whole(self, data: Json) -> None:
         if not isinstance(item_at(data, "content"), list):
-            raise not_in_protocol("sends an answer without content", str(data), self._server)
-        self._about(data)
+            raise protocol_error("sent a response without content", str(data), self._server)
+        self._read_head(data)
         for index, block in enumerate(items_at(data, "content")):
-            self._block(block, index)
-        self._end(data)
+            self._read_block(block, index)
+        self._read_finish(data)
 
-    def _about(self, message: Json) -> None:
-        self._speech.model = text_at(message, "model") or self._speech.model
-        self._charge(item_at(message, "usage"))
+    def _read_head(self, message: Json) -> None:
+        self._response.model = text_at(message, "model") or self._response.model
+        self._read_usage(item_at(message, "usage"))
 
-    def _block(self, block: Json, index: int | None) -> None:
-        """Read a block, whole or only begun. Tools that run on the server are no calls of ours."""
+    def _read_block(self, block: Json, index: int | None) -> None:
+        """Read a block, complete or only its start; calls of tools that run on the server are skipped."""
         match text_at(block, "type"):
             case "text":
-                self._speech.say(text_at(block, "text"))
+                self._response.add_text(text_at(block, "text"))
             case "thinking":
-                self._speech.think(text_at(block, "thinking"))
+                self._response.add_thinking(text_at(block, "thinking"))
             case "tool_use":
-                slot = ToolCallBuilder(text_at(block, "id"), text_at(block, "name"))
-                given = item_at(block, "input")
-                if given:
-                    slot.pieces.append(dumps(given, ensure_ascii=False))
-                self._speech.slots.append(slot)
-                self._slots[-1 if index is None else index] = slot
+                call = ToolCallBuilder(text_at(block, "id"), text_at(block, "name"))
+                if arguments := item_at(block, "input"):
+                    call.pieces.append(dumps(arguments, ensure_ascii=False))
+                self._response.calls.append(call)
+                self._calls[-1 if index is None else index] = call
             case _:
                 pass
 
-    def _delta(self, delta: Json, index: int | None) -> None:
+    def _read_delta(self, delta: Json, index: int | None) -> None:
         match text_at(delta, "type"):
             case "text_delta":
-                self._speech.say(text_at(delta, "text"))
+                self._response.add_text(text_at(delta, "text"))
             case "thinking_delta":
-                self._speech.think(text_at(delta, "thinking"))
+                self._response.add_thinking(text_at(delta, "thinking"))
             case "input_json_delta":
-                slot = self._slots.get(-1 if index is None else index)
-                if slot is not None:
-                    slot.pieces.append(text_at(delta, "partial_json"))
+                call = self._calls.get(-1 if index is None else index)
+                if call is not None:
+                    call.pieces.append(text_at(delta, "partial_json"))
             case _:
                 pass
 
-    def _end(self, data: Json) -> None:
+    def _read_finish(self, data: Json) -> None:
         reason = text_at(data, "stop_reason")
-        if reason and self._speech.finish is None:
-            self._speech.finish = FINISHES.get(reason, "stop")
-            self._speech.stop = text_at(data, "stop_sequence") or None
+        if reason and self._response.finish is None:
+            self._response.finish = FINISH_REASONS.get(reason, "stop")
+            self._response.stop = text_at(data, "stop_sequence") or None
 
-    def _charge(self, usage: Json) -> None:
-        """Merge a bill into the one so far: its counts are totals, and one that is left out still holds.
+    def _read_usage(self, usage: Json) -> None:
+        """Merge a usage report into the earlier ones: its counts are totals, and a missing count keeps its value.
 
-        Until it is said what was read there is no bill: half of one would pass for a whole one.
+        There is no usage before the number of input tokens is known: a partial usage would be taken for a complete one.
         """
-        for name, path in BILL.items():
+        for name, path in USAGE_PATHS.items():
             if (count := count_at(usage, *path)) is not None:
-                self._bill[name] = count
-        if "input" in self._bill:
-            read, stored = self._bill.get("read", 0), self._bill.get("stored", 0)
-            # Here the tokens read from and portable to the cache are not among the input tokens; in ours they are.
-            whole = self._bill["input"] + read + stored
-            self._speech.usage = Usage(whole, self._bill.get("output", 0), read, stored, self._bill.get("thought", 0))
+                self._usage[name] = count
+        if "input" in self._usage:
+            read, stored = self._usage.get("read", 0), self._usage.get("stored", 0)
+            # The protocol does not count tokens read from and written to the cache as input tokens; `Usage` does.
+            total = self._usage["input"] + read + stored
+            self._response.usage = Usage(
+                total, self._usage.get("output", 0), read, stored, self._usage.get("thought", 0)
+            )

@@ -1,4 +1,4 @@
-"""The keys of providers: from the environment, else from a file of their own that its owner alone may read."""
+"""API keys of providers: from the environment, else from a file that only its owner can read."""
 
 import json
 import os
@@ -12,64 +12,62 @@ from typing import Literal, cast
 
 from taiwa.kernel.errors import AuthenticationError, ConfigError, ModelError
 from taiwa.kernel.messages import Request, Sampling, user
-from taiwa.models.http_api.client import HttpModel, Secret, parse_base_url
+from taiwa.models.http_api.base_url import parse_base_url
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.models.http_api.retries import RequestLimits
+from taiwa.models.http_api.secrets import Secret
 from taiwa.models.registry import PROVIDERS, resolve
 from taiwa.settings import Settings
 from taiwa.yamlfile import write_private
 
 __all__ = ["KeyRow", "check_key", "find_key", "key_name", "list_keys", "remove_key", "set_key"]
 
-
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-
-NAME = re.compile(r"[A-Z][A-Z0-9_]*")
-
-ROUTES: Mapping[str, str] = {"openrouter.ai": "key", "router.huggingface.co": ""}
-"""Where a key is checked, if the list of models is open to everybody; `""` where there is no such place."""
-
+KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+CHECK_PATHS: Mapping[str, str] = {"openrouter.ai": "key", "router.huggingface.co": ""}
+"""The path that checks a key, where the list of models is public; `""` if there is none."""
 HELLO = Request((user("hi"),), sampling=Sampling(max_tokens=1))
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """A key that is there: its name and where it is; never any sign of it."""
+    """A key that is set: its name and where it is set, without any character of it."""
 
     name: str
     place: Literal["from environment", "set", "from environment (one is set too)"]
 
 
 def key_name(name: str, settings: Settings) -> str:
-    """Find the name of a key from what a person says: `openai`, `OPENAI_API_KEY` or `http://host:port` for one server.
+    """Return the name of a key for `openai`, `OPENAI_API_KEY`, or `http://host:port` for one server.
 
     Raises:
-        ConfigError: no provider is called so.
+        ConfigError: the provider is unknown.
     """
-    if NAME.fullmatch(name):
+    if KEY_NAME.fullmatch(name):
         return name
     if name.startswith(("http://", "https://")):
         return resolve(f"{name.partition('#')[0]}#any").key_name
     known = (*PROVIDERS, *settings.base_urls)
     if name not in known:
         near = get_close_matches(name.lower(), known, 1, 0.0)
-        raise ConfigError(f"no provider is called {name[:40]!r}: did you mean {near[0]!r}? (known: {', '.join(known)})")
+        raise ConfigError(f"unknown provider {name[:40]!r}: did you mean {near[0]!r}? (known: {', '.join(known)})")
     return resolve(f"{name}:any", base_urls=settings.base_urls).key_name
 
 
 def find_key(target: Target, settings: Settings, environ: Mapping[str, str] | None = None) -> Secret | None:
-    """Find the key for a model; None where none is set and none is needed.
+    """Return the key for a model; None if none is set and none is required.
 
     Raises:
-        ConfigError: a provider needs a key and none is set, or the file with the keys may be read by others.
+        ConfigError: a required key is not set, or the file with the keys is readable by other users.
     """
     name = target.key_name
     if not name:
         return None
-    given = (os.environ if environ is None else environ).get(name) or _read(settings.keys_path).get(name)
-    if given:
-        return Secret(given, name)
-    providers = [provider for provider, known in PROVIDERS.items() if known.key_name == name and not known.own]
+    text = (os.environ if environ is None else environ).get(name) or _read(settings.keys_path).get(name)
+    if text:
+        return Secret(text, name)
+    providers = [provider for provider, known in PROVIDERS.items() if known.key_name == name and not known.self_hosted]
     if not providers or parse_base_url(target.base_url).is_local:
         return None
     raise ConfigError(
@@ -78,26 +76,26 @@ def find_key(target: Target, settings: Settings, environ: Mapping[str, str] | No
 
 
 def list_keys(settings: Settings, environ: Mapping[str, str] | None = None) -> tuple[KeyRow, ...]:
-    """List the keys that are there, by name."""
-    outside = os.environ if environ is None else environ
-    kept = _read(settings.keys_path)
+    """List the keys that are set, by name."""
+    environ = os.environ if environ is None else environ
+    stored = _read(settings.keys_path)
     known = {provider.key_name for provider in PROVIDERS.values()} | {
         resolve(f"{name}:any", base_urls=settings.base_urls).key_name for name in settings.base_urls
     }
     rows: list[KeyRow] = []
-    for name in sorted({name for name in known if name and outside.get(name)} | set(kept)):
-        if not outside.get(name):
+    for name in sorted({name for name in known if name and environ.get(name)} | set(stored)):
+        if not environ.get(name):
             rows.append(KeyRow(name, "set"))
         else:
-            rows.append(KeyRow(name, "from environment (one is set too)" if name in kept else "from environment"))
+            rows.append(KeyRow(name, "from environment (one is set too)" if name in stored else "from environment"))
     return tuple(rows)
 
 
 def set_key(settings: Settings, name: str, text: str) -> str:
-    """Keep a key in the file and return its full name; white space around it, which pasting adds, is taken off.
+    """Store a key in the file and return its full name; white space around it, which pasting adds, is removed.
 
     Raises:
-        ConfigError: the name or the key cannot be used, or the file cannot be written.
+        ConfigError: the name or the key is invalid, or the file cannot be written.
     """
     name = key_name(name, settings)
     key = Secret(text.strip(), name)
@@ -106,32 +104,31 @@ def set_key(settings: Settings, name: str, text: str) -> str:
 
 
 def remove_key(settings: Settings, name: str) -> str:
-    """Take a key out of the file and return its full name.
+    """Remove a key from the file and return its full name.
 
     Raises:
-        ConfigError: it is not there.
+        ConfigError: it is not in the file.
     """
     name = key_name(name, settings)
-    kept = _read(settings.keys_path)
-    if kept.pop(name, None) is None:
-        raise ConfigError(f"{name} is not set in {settings.keys_path}; a key in the environment is taken out there")
-    _write(settings.keys_path, kept)
+    stored = _read(settings.keys_path)
+    if stored.pop(name, None) is None:
+        raise ConfigError(f"{name} is not set in {settings.keys_path}; remove a key in the environment there")
+    _write(settings.keys_path, stored)
     return name
 
 
 def check_key(target: Target, key: Secret | None, model: HttpModel | None = None) -> None:
-    """Ask the provider for something that costs nothing, or one token where there is no such thing.
+    """Check a key by a request that costs nothing, or one token if the provider has no such request.
 
     Raises:
-        AuthError: the provider does not accept the key.
-        ModelError: it could not be asked.
+        AuthenticationError: the provider does not accept the key.
+        ModelError: the request failed.
     """
-    address = parse_base_url(target.base_url)
-    route = ROUTES.get(address.host, "models")
-    with model or HttpModel(target, key, limits=RequestLimits(first_byte=20.0, total=30.0)) as caller:
-        if route:
+    path = CHECK_PATHS.get(parse_base_url(target.base_url).host, "models")
+    with model or HttpModel(target, key, limits=RequestLimits(first_byte=20.0, total=30.0)) as opened:
+        if path:
             try:
-                caller.fetch(route)
+                opened.fetch(path)
             except AuthenticationError:
                 raise
             except ModelError as error:
@@ -139,12 +136,12 @@ def check_key(target: Target, key: Secret | None, model: HttpModel | None = None
                     raise
             else:
                 return
-        for _ in caller.stream(HELLO):
+        for _ in opened.stream(HELLO):
             pass
 
 
 def _read(path: Path) -> dict[str, str]:
-    """Read the file; whatever is wrong with it, no message shows what is in it."""
+    """Read the file. Messages never show its content."""
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
@@ -152,21 +149,20 @@ def _read(path: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     if mode & OTHERS:
-        raise ConfigError(f"{path}: others may read your keys (mode {mode:o}); run `chmod 600 {path}`")
+        raise ConfigError(f"{path} is readable by other users (mode {mode:o}); run `chmod 600 {path}`")
     try:
         data: object = json.loads(raw)
     except (ValueError, RecursionError):
-        raise ConfigError(f"{path}: not the JSON that `taiwa keys set` writes; mend or delete it") from None
+        raise ConfigError(f"{path} is not the JSON that `taiwa keys set` writes; correct or delete it") from None
     if not isinstance(data, dict):
-        raise ConfigError(f"{path}: not an object of names and keys; mend or delete it")
-    kept = cast("dict[str, object]", data)
-    for name, text in kept.items():
+        raise ConfigError(f"{path} is not an object of names and keys; correct or delete it")
+    for name, text in cast("dict[str, object]", data).items():
         if not isinstance(text, str):
-            raise ConfigError(f"{path}: {name[:40]!r} is no text; mend or delete it")
+            raise ConfigError(f"{path}: the value of {name[:40]!r} must be a text; correct or delete it")
     return cast("dict[str, str]", data)
 
 
-def _write(path: Path, kept: Mapping[str, str]) -> None:
-    write_private(path, json.dumps(dict(sorted(kept.items())), indent=2) + "\n")
+def _write(path: Path, keys: Mapping[str, str]) -> None:
+    write_private(path, json.dumps(dict(sorted(keys.items())), indent=2) + "\n")

@@ -1,7 +1,7 @@
-"""What each model's server can do: a table by kind of server and name of model, and a person's overrides on top.
+"""Capabilities of models: a table by kind of server and name of model, corrected by a probe and by the user.
 
-Sources are the providers' pages and the servers' own code as read in 2026. Where nothing is known, a model gets what no
-server fails at; a probe or an override adds the rest.
+Sources are the documentation of the providers and the code of the servers, as of 2026. An unknown model gets the capabilities
+that every server has; a probe (`probe_server`) or an override in the config adds the rest.
 """
 
 import re
@@ -15,44 +15,42 @@ from taiwa.kernel.messages import Capability
 
 __all__ = ["Capabilities", "capabilities"]
 
-
-EVERY: tuple[Capability, ...] = get_args(Capability)
-
-WISHES: Mapping[Capability, str] = {
+ALL: tuple[Capability, ...] = get_args(Capability)
+DESCRIPTIONS: Mapping[Capability, str] = {
     "stop": "end at stop strings",
-    "prefix": "continue an answer that was begun for it",
-    "tools": "be given tools",
-    "json_schema": "be held to a JSON Schema",
-    "regex": "be held to a regular expression",
-    "grammar": "be held to a grammar",
-    "logprobs": "tell the probabilities of its tokens",
-    "seed": "be seeded",
-    "cache": "be told what to cache",
+    "prefix": "continue an answer from a prefix",
+    "tools": "call tools",
+    "json_schema": "be constrained by a JSON Schema",
+    "regex": "be constrained by a regular expression",
+    "grammar": "be constrained by a grammar",
+    "logprobs": "return log probabilities of its tokens",
+    "seed": "use a seed",
+    "cache": "cache the parts of a prompt that a request marks",
     "decisions": "answer typed questions by probabilities (/v1/systemone)",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a model's server can do; `sampling`: whether it takes temperature and top_p.
+    """What a model on its server can do; `sampling`: whether it accepts temperature and top_p.
 
-    `held` are the verdicts of a probe, where there was one: `enforced`, `ignored`, `refused` or `unknown` by the name of the
-    ability or of the keyword of JSON Schema.
+    `verdicts` are those of a probe, if there was one: `enforced`, `ignored`, `refused` or `unknown` by the name of a capability
+    or of a keyword of JSON Schema.
     """
 
     capabilities: frozenset[Capability]
     sampling: bool = True
-    held: tuple[tuple[str, str], ...] = ()
+    verdicts: tuple[tuple[str, str], ...] = ()
 
     def require(self, capability: Capability, model: str) -> None:
-        """Stop a request that the server would refuse, or worse, ignore.
+        """Check a capability that a request needs, as a server that lacks it may ignore the request silently.
 
         Raises:
-            UnsupportedError: the ability is missing.
+            UnsupportedError: the capability is missing.
         """
         if capability not in self.capabilities:
             raise UnsupportedError(
-                f"{model!r} cannot {WISHES[capability]}; if its server can, say so in the config (abilities: {capability}: true)",
+                f"{model!r} cannot {DESCRIPTIONS[capability]}; if its server can, set `{capability}: true` for it in the config (capabilities)",
                 capability=capability,
             )
 
@@ -62,14 +60,14 @@ def _can(capabilities: str, *, sampling: bool = True) -> Capabilities:
 
 
 TABLE: tuple[tuple[str, str, Capabilities], ...] = (
-    # The first line whose pattern is found in the model's name holds.
+    # The first row whose pattern is found in the name of the model applies.
     ("openai", r"^o1-(mini|preview)", _can("", sampling=False)),
     ("openai", r"^gpt-5-chat", _can("stop json_schema logprobs seed")),
     ("openai", r"search-(preview|api)", _can("json_schema", sampling=False)),
     ("openai", r"^(gpt-4o-2024-05-13|gpt-4(-|$)|gpt-3\.5)", _can("stop tools logprobs seed")),
     ("openai", r"^chatgpt-4o", _can("stop logprobs seed")),
     ("openai", r"^gpt-4(o|\.\d)", _can("stop tools json_schema logprobs seed")),
-    # Reasoning models (o1, o3, o4-mini, gpt-5 …) refuse stop, temperature, top_p and logprobs; newer names count as such.
+    # Reasoning models (o1, o3, o4-mini, gpt-5 …) refuse stop, temperature, top_p and logprobs; newer names are taken for such.
     ("openai", r"", _can("tools json_schema", sampling=False)),
     ("llamacpp", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
     ("vllm", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
@@ -79,7 +77,7 @@ TABLE: tuple[tuple[str, str, Capabilities], ...] = (
     ("mistral", r"", _can("stop prefix tools json_schema seed")),
     ("deepseek", r"reasoner", _can("stop tools", sampling=False)),
     ("deepseek", r"", _can("stop prefix tools logprobs")),
-    # Groq takes a schema only without streaming, and all requests here stream.
+    # Groq accepts a schema only without streaming, and all requests here stream.
     ("groq", r"", _can("stop tools seed")),
     ("hosted", r"", _can("stop tools")),
     ("plain", r"", _can("stop")),
@@ -92,28 +90,24 @@ TABLE: tuple[tuple[str, str, Capabilities], ...] = (
 ROUTED = frozenset[Capability](("stop", "tools", "json_schema", "seed"))
 """What a router passes on to the providers that are known here; a prefix and the rest depend on the route."""
 
-FAMILY = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
-
-NEWEST: tuple[int, int] = (99, 0)
+CLAUDE_VERSION = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
 def capabilities(provider: str, model: str, overrides: Mapping[str, bool] | None = None) -> Capabilities:
-    """Say what a model behind a kind of server can do; `overrides` may name `sampling` beside the abilities.
+    """Return what a model can do; `provider` is a kind of server in the table, and `overrides` may also set `sampling`.
 
     Raises:
-        ConfigError: an override names no ability.
+        ConfigError: an override names an unknown capability.
     """
     known = _known(provider, model)
     if not overrides:
         return known
     for name in overrides:
-        if name not in EVERY and name != "sampling":
-            near = get_close_matches(name, (*EVERY, "sampling"), 1, 0.0)
-            raise ConfigError(f"{name!r} is no ability of a model: did you mean {near[0]!r}?")
-    capabilities: set[Capability] = {
-        capability for capability in EVERY if overrides.get(capability, capability in known.capabilities)
-    }
-    return Capabilities(frozenset(capabilities), overrides.get("sampling", known.sampling))
+        if name not in ALL and name != "sampling":
+            near = get_close_matches(name, (*ALL, "sampling"), 1, 0.0)
+            raise ConfigError(f"unknown capability {name!r}: did you mean {near[0]!r}?")
+    able = (each for each in ALL if overrides.get(each, each in known.capabilities))
+    return Capabilities(frozenset(able), overrides.get("sampling", known.sampling))
 
 
 def _known(provider: str, model: str) -> Capabilities:
@@ -126,9 +120,9 @@ def _known(provider: str, model: str) -> Capabilities:
 
 
 def _claude(model: str) -> Capabilities:
-    """Claude by version: a prefix is refused from 4.6 on, sampling from 4.7 on; schemas are held to from 4.5 on."""
-    found = FAMILY.search(model)
-    version: tuple[int, int] = (int(found.group(1)), int(found.group(2) or 0)) if found else NEWEST
+    """Return the capabilities of Claude by version: schemas from 4.5 on, a prefix until 4.5, sampling until 4.6."""
+    found = CLAUDE_VERSION.search(model)
+    version = (int(found.group(1)), int(found.group(2) or 0)) if found else (99, 0)  # the newest
     if version < (3, 0):
         return _can("stop")
     capabilities: set[Capability] = {"stop", "tools", "cache"}

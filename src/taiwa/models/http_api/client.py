@@ -9,232 +9,40 @@ import os
 import threading
 import weakref
 import zlib
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from functools import cache, lru_cache
-from hmac import compare_digest
-from ipaddress import ip_address
 from itertools import count
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, NoReturn, Self, TypeAlias, TypeVar
-from urllib.parse import quote, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError, TaiwaError
+from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError
 from taiwa.kernel.messages import Capability, Chunk, Request, StreamEnd, user
+from taiwa.models.http_api.base_url import BaseUrl, parse_base_url
+from taiwa.models.http_api.connections import Connections, Pool, connection_faults
 from taiwa.models.http_api.errors import Endpoint, Stage, map_fault, quoted, wait_asked
 from taiwa.models.http_api.provider_interface import Codec, Enforce, Target, WireRequest
 from taiwa.models.http_api.retries import Clock, Deadline, RequestLimits, RetryPolicy
+from taiwa.models.http_api.secrets import MASK, Secret, mask_error
 
 if TYPE_CHECKING:
     import httpx2
 
-    from taiwa.models.http_api.constraint_encoding import ConstraintCheck
+__all__ = ["HttpModel"]
 
-__all__ = ["BaseUrl", "HttpModel", "Secret", "mask_error", "mask_text", "parse_base_url"]
-
-MASK = "•••"
-SHORTEST_PIECE = 6
-PORTS = {"http": 80, "https": 443}
-FORM = "write it like http://127.0.0.1:8080/v1, and give keys with `taiwa keys set`"
-SAFE_IN_PATH = "/%:@!$&'()*+,;=-._~?"
 HEADERS = (
     ("user-agent", "taiwa"),
     ("accept", "text/event-stream, application/json"),
     ("accept-encoding", "identity"),  # compressing a stream of small events makes servers delay them
 )
 READABLE = ("json", "event-stream", "text/plain", "octet-stream")
-KEPT_SECONDS = 20.0
-"""How long an idle connection is kept open."""
 DRAIN_SECONDS = 0.5
 """How long the end of a response is waited for after the end of its answer, so that the connection can be used again."""
 FAILURE_SECONDS = 10.0
-FAILURE_BYTES = 2**20
+REST_BYTES = 2**20
+"""How much of a response is read after its answer, or when it is not 2xx."""
 
 T = TypeVar("T")
-_Transports: TypeAlias = "dict[asyncio.AbstractEventLoop, tuple[httpx2.AsyncHTTPTransport, AsyncGenerator[None]]]"
-
-
-# --- secrets ----------------------------------------------------------------------------------------------------------
-
-
-class Secret:
-    """An API key. Only `reveal` returns its text: it has no other form as a string, and cannot be pickled or copied."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str, name: str = "the key") -> None:
-        if not text:
-            raise ConfigError(f"{name} is empty; set it with `taiwa keys set`")
-        if not (text.isascii() and text.isprintable()) or " " in text:
-            raise ConfigError(
-                f"{name} contains white space or a character that no key has; set it again with `taiwa keys set`"
-            )
-        self._text = text
-
-    def reveal(self) -> str:
-        """Return the text, for the header that carries it and for the file that stores it."""
-        return self._text
-
-    def __repr__(self) -> str:
-        return MASK
-
-    __str__ = __repr__
-
-    def __format__(self, spec: str) -> str:
-        return format(MASK, spec)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and compare_digest(self._text, other._text)
-
-    def __hash__(self) -> int:
-        return hash((Secret, self._text))
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a key is not pickled")
-
-
-def mask_text(text: str, secrets: Iterable[str]) -> str:
-    """Mask every secret in a text, and the beginning of one that the end of the text cuts off (`…` may mark the cut)."""
-    for secret in secrets:
-        text = text.replace(secret, MASK)
-        end = len(text.rstrip("…"))
-        for length in range(len(secret) - 1, SHORTEST_PIECE - 1, -1):
-            if text.endswith(secret[:length], 0, end):
-                text = text[: end - length] + MASK + text[end:]
-                break
-    return text
-
-
-def mask_error(error: TaiwaError, secrets: Iterable[str]) -> None:
-    """Mask every secret in the message and the details of an error."""
-    secrets = tuple(secrets)
-    for name in ("message", *error.details):
-        said = getattr(error, name)
-        if isinstance(said, str):
-            setattr(error, name, mask_text(said, secrets))
-    error.args = (error.message,)
-
-
-# --- addresses --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class BaseUrl:
-    """A base URL in its parts; `text` is as it was written, fit to stand in an error."""
-
-    text: str
-    scheme: str
-    host: str
-    port: int | None
-    path: str
-
-    @property
-    def authority(self) -> str:
-        """The host and port as the `Host` header has them."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port is None else f"{host}:{self.port}"
-
-    @property
-    def is_local(self) -> bool:
-        """Whether it is a loopback address, which is never reached through a proxy."""
-        if self.host == "localhost" or self.host.endswith(".localhost"):
-            return True
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return False
-
-    def join(self, path: str) -> str:
-        """Return the URL of a path below it, quoted for the wire."""
-        below = quote("/".join((self.path, path.lstrip("/"))), safe=SAFE_IN_PATH)
-        return f"{self.scheme}://{self.authority}{below}"
-
-
-@lru_cache(maxsize=64)
-def parse_base_url(base_url: str) -> BaseUrl:
-    """Parse and check a base URL.
-
-    Raises:
-        ConfigError: it is not an HTTP address, or holds more than one, such as a password.
-    """
-    try:
-        parts = urlsplit(base_url)
-        port, name = parts.port, parts.hostname or ""
-        host = name if ":" in name else name.encode("idna").decode("ascii")
-    except ValueError:  # UnicodeError, for a name that DNS cannot hold, is one of them
-        raise ConfigError(f"invalid base URL; {FORM}") from None
-    if "@" in parts.netloc or parts.query or parts.fragment or not base_url.isprintable():
-        # perhaps a key: not repeated
-        raise ConfigError(f"the base URL for {host!r} holds more than an address; {FORM}")
-    if parts.scheme not in PORTS or not host:
-        raise ConfigError(f"invalid base URL {base_url[:80]!r}; {FORM}")
-    return BaseUrl(base_url, parts.scheme, host, None if port == PORTS[parts.scheme] else port, parts.path.rstrip("/"))
-
-
-def _proxy(base: BaseUrl) -> "httpx2.Proxy | None":
-    """Return the proxy that the environment names for a server, none for a loopback address."""
-    import httpx2
-
-    if base.is_local or proxy_bypass(base.host):
-        return None
-    proxies = getproxies()
-    url = proxies.get(base.scheme) or proxies.get("all")
-    if not url:
-        return None
-    if "://" not in url:
-        url = f"http://{url}"
-    scheme = url.partition("://")[0]
-    with suppress(httpx2.InvalidURL, ValueError):
-        proxy = httpx2.Proxy(url)
-        if scheme in PORTS and proxy.url.host:
-            return proxy
-    raise ConfigError(
-        f"unsupported {scheme[:20]!r} proxy for {base.host}; set HTTPS_PROXY to an http:// or https:// URL, "
-        "or name the host in NO_PROXY"
-    )
-
-
-def _open_transport(base: BaseUrl) -> "httpx2.AsyncHTTPTransport":
-    """Open the connection pool for one server and event loop.
-
-    The client above the transport adds cookies, redirects, default headers and a proxy of its own, all of which would be
-    switched off here.
-    """
-    import ssl
-
-    import httpx2
-
-    # Loading the certificates takes as long as fifty calls; without TLS there is nothing to verify.
-    context = httpx2.create_ssl_context() if base.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # The caller decides how many calls run at once; one that waited for a connection here would look slow.
-    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS)
-    return httpx2.AsyncHTTPTransport(verify=context, limits=limits, proxy=_proxy(base))
-
-
-async def _keep(transport: "httpx2.AsyncHTTPTransport") -> AsyncGenerator[None]:
-    """Hold the connections of one event loop: a loop that ends closes its generators, this one too."""
-    try:
-        yield
-    finally:
-        with suppress(*_faults()):
-            await transport.aclose()
-
-
-def _abandon(transports: "_Transports") -> None:
-    """Close the connections of a model that is gone."""
-    for loop, (_, keeper) in transports.items():
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(loop.create_task, keeper.aclose())
-
-
-@cache
-def _faults() -> tuple[type[Exception], ...]:
-    """Return the exceptions of connections, which `map_fault` maps."""
-    import httpx2
-
-    return (httpx2.TransportError, OSError)
 
 
 # --- blocking calls ---------------------------------------------------------------------------------------------------
@@ -248,8 +56,9 @@ def _background_loop() -> asyncio.AbstractEventLoop:
     global _background  # noqa: PLW0603  (one loop per process)
     with _background_lock:
         if _background is None:
-            _background = asyncio.new_event_loop()
-            threading.Thread(target=_background.run_forever, name="taiwa-http", daemon=True).start()
+            loop = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="taiwa-http", daemon=True).start()
+            _background = loop  # only now: an interrupted start leaves no loop without a thread
         return _background
 
 
@@ -262,35 +71,49 @@ def _forget_background_loop() -> None:
 os.register_at_fork(after_in_child=_forget_background_loop)
 
 
-def _wait(work: Coroutine[None, None, T]) -> T:
-    """Run a coroutine on the background loop; an interruption cancels it."""
-    future = asyncio.run_coroutine_threadsafe(work, _background_loop())
-    try:
-        return future.result()
-    finally:
-        future.cancel()
-
-
 def _iterate(items: AsyncGenerator[T]) -> Generator[T]:
-    """Yield the items of an asynchronous generator that runs on the background loop; closing cancels it.
+    """Yield the items of an asynchronous generator that runs on the background loop; closing or an interrupt cancels it.
 
     The generator may run ahead of its reader: the size limit of a response bounds what waits here.
     """
+    loop = _background_loop()
     queue: SimpleQueue[T | None] = SimpleQueue()
+    tasks: list[asyncio.Task[None]] = []
 
     async def pump() -> None:
         async with aclosing(items):
             async for item in items:
                 queue.put(item)
 
-    future = asyncio.run_coroutine_threadsafe(pump(), _background_loop())
-    future.add_done_callback(lambda _: queue.put(None))
+    def start() -> None:
+        tasks.append(loop.create_task(pump()))
+        tasks[0].add_done_callback(end)
+
+    def end(task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            task.exception()  # taken, so that asyncio does not log it where nobody waits any more
+        queue.put(None)
+
+    def stop() -> None:
+        for task in tasks:
+            task.cancel()
+
     try:
+        # The loop makes the task: an interrupt at any moment from here on finds one to cancel, or none that was started.
+        loop.call_soon_threadsafe(start)
         while (item := queue.get()) is not None:
             yield item
-        future.result()
+        tasks[0].result()
     finally:
-        future.cancel()
+        if not (tasks and tasks[0].done()):
+            loop.call_soon_threadsafe(stop)
+
+
+def _abandon(connections: dict[asyncio.AbstractEventLoop, Connections]) -> None:
+    """Close the connections of a model that is gone."""
+    for loop, held in connections.items():
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(loop.create_task, held.aclose())
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------
@@ -331,8 +154,8 @@ class HttpModel:
         self._key = Secret(key, self.target.key_name or "the key") if isinstance(key, str) else key
         self._lock = threading.Lock()
         self._urls: dict[str, httpx2.URL] = {}
-        self._transports: _Transports = {}
-        weakref.finalize(self, _abandon, self._transports).atexit = False
+        self._connections: dict[asyncio.AbstractEventLoop, Connections] = {}
+        weakref.finalize(self, _abandon, self._connections).atexit = False
 
     @property
     def name(self) -> str:
@@ -357,15 +180,19 @@ class HttpModel:
             ModelError: the call failed.
             ConfigError: a header cannot be sent.
         """
-        yield from _iterate(self.astream(request))  # a frame of its own, in which an interrupt finds it
+        return _iterate(self.astream(request))
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         """As `stream`; cancelling the task closes the connection at once."""
         call = self.target.codec.encode(request)
-        checked = _checked(call, request)
-        async with aclosing(self._attempts(self._post(call, request), _Attempt.answer)) as chunks:
+        check = None
+        if call.enforcement is not None:
+            from taiwa.models.http_api.constraint_encoding import ConstraintCheck
+
+            check = ConstraintCheck(call.enforcement, request)
+        async with aclosing(self._attempts(self._outgoing("POST", call, request), _Attempt.answer)) as chunks:
             async for chunk in chunks:
-                yield chunk if checked is None else checked.seen(chunk)
+                yield chunk if check is None else check.seen(chunk)
 
     def fetch(self, path: str) -> bytes:
         """Return a document of the server, such as its list of models (`models`).
@@ -376,7 +203,8 @@ class HttpModel:
         # a protocol's own headers, its version for one, are those of any of its calls
         call = self.target.codec.encode(Request((user("x"),)))
         own = tuple(header for header in call.headers if header[0] != "content-type")
-        return _wait(self._whole(self._outgoing("GET", path, own)))
+        [body] = _iterate(self._attempts(self._outgoing("GET", WireRequest(path, b"", own)), _Attempt.whole))
+        return body
 
     def send(self, call: WireRequest) -> bytes:
         """Return the response to a call as it comes, for calls that no `Request` expresses.
@@ -384,49 +212,36 @@ class HttpModel:
         Raises:
             ModelError: the call failed.
         """
-        return _wait(self._whole(self._post(call)))
-
-    async def _whole(self, call: _Outgoing) -> bytes:
-        async with aclosing(self._attempts(call, _Attempt.whole)) as bodies:
-            return await anext(bodies)
+        [body] = _iterate(self._attempts(self._outgoing("POST", call), _Attempt.whole))
+        return body
 
     async def _attempts(
         self, call: _Outgoing, read: "Callable[[_Attempt, httpx2.AsyncHTTPTransport], AsyncGenerator[T]]"
     ) -> AsyncGenerator[T]:
         """Try until an attempt succeeds, something was given out, or the retry policy gives up."""
-        transport = await self._transport()
-        deadline = Deadline(self.limits, self.clock.now)
-        for made in count(1):
-            attempt = _Attempt(call, self.limits, deadline)
-            try:
-                async with aclosing(read(attempt, transport)) as items:
-                    async for item in items:
-                        yield item
-                return
-            except ModelError as error:
-                wait = None
-                if attempt.may_repeat:
-                    asked = wait_asked(attempt.headers)
-                    wait = self.retry.decide(error, made, deadline.left, self.clock.random(), asked)
-                if wait is None:
-                    if made > 1:
-                        error.message += f" (tried {made} times)"
-                    mask_error(error, call.secrets)
-                    error.request = call.request.digest if call.request else ""
-                    raise
-            await self.clock.sleep(wait)
+        with await self._pool() as transport:
+            deadline = Deadline(self.limits, self.clock.now)
+            for made in count(1):
+                attempt = _Attempt(call, self.limits, deadline)
+                try:
+                    async with aclosing(read(attempt, transport)) as items:
+                        async for item in items:
+                            yield item
+                    return
+                except ModelError as error:
+                    wait = None
+                    if attempt.may_repeat:
+                        asked = wait_asked(attempt.headers)
+                        wait = self.retry.decide(error, made, deadline.left, self.clock.random(), asked)
+                    if wait is None:
+                        if made > 1:
+                            error.message += f" (tried {made} times)"
+                        mask_error(error, call.secrets)
+                        error.request = call.request.digest if call.request else ""
+                        raise
+                await self.clock.sleep(wait)
 
-    def _post(self, call: WireRequest, request: Request | None = None) -> _Outgoing:
-        return self._outgoing("POST", call.path, call.headers, call.body, request)
-
-    def _outgoing(
-        self,
-        method: str,
-        path: str,
-        headers: tuple[tuple[str, str], ...],
-        body: bytes | None = None,
-        request: Request | None = None,
-    ) -> _Outgoing:
+    def _outgoing(self, method: str, call: WireRequest, request: Request | None = None) -> _Outgoing:
         """Write a call; httpx2 adds the headers `host` and `content-length`, and nothing else.
 
         Raises:
@@ -435,15 +250,25 @@ class HttpModel:
         import httpx2
 
         codec, secret = self.target.codec, self._key.reveal() if self._key else ""
-        own = (*self.target.headers, *(codec.auth(secret) if secret else ()), *headers)
+        own = (*self.target.headers, *(codec.auth(secret) if secret else ()), *call.headers)
         for name, text in own:
             if not (name.isascii() and name.isprintable() and text.isascii() and text.isprintable()):
                 raise ConfigError(f"the header {name[:40]!r} contains a character that is not allowed; set it again")
-        url = self._urls.get(path)
+        url = self._urls.get(call.path)
         if url is None:
-            url = self._urls[path] = httpx2.URL(self._base.join(path))
-        http = httpx2.Request(method, url, headers=[*HEADERS, *own], content=body)
+            url = self._urls[call.path] = httpx2.URL(self._base.join(call.path))
+        http = httpx2.Request(method, url, headers=[*HEADERS, *own], content=call.body or None)
         return _Outgoing(http, self._base, codec, (secret,) if secret else (), request)
+
+    async def _pool(self) -> Pool:
+        """Return a pool of the running event loop with room for a call."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._connections:
+            with self._lock:
+                for old in [old for old in self._connections if old.is_closed()]:
+                    del self._connections[old]
+                self._connections[loop] = Connections(self._base)
+        return await self._connections[loop].pool()
 
     def __enter__(self) -> Self:
         return self
@@ -459,31 +284,14 @@ class HttpModel:
 
     def close(self) -> None:
         """Close the kept connections of blocking calls; a later call opens new ones."""
-        if _background in self._transports:
-            _wait(self._close())
+        if _background is not None and (held := self._connections.pop(_background, None)):
+            asyncio.run_coroutine_threadsafe(held.aclose(), _background).result()
 
     async def aclose(self) -> None:
         """Close all kept connections of this event loop and of blocking calls."""
         self.close()
-        await self._close()
-
-    async def _close(self) -> None:
-        _, keeper = self._transports.pop(asyncio.get_running_loop(), (None, None))
-        if keeper is not None:
-            await keeper.aclose()
-
-    async def _transport(self) -> "httpx2.AsyncHTTPTransport":
-        """Return the connections of the running event loop."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._transports:
-            transport = _open_transport(self._base)
-            keeper = _keep(transport)
-            await anext(keeper)
-            with self._lock:
-                for old in [old for old in self._transports if old.is_closed()]:
-                    del self._transports[old]
-                self._transports[loop] = transport, keeper
-        return self._transports[loop][0]
+        if held := self._connections.pop(asyncio.get_running_loop(), None):
+            await held.aclose()
 
 
 class _Body:
@@ -524,6 +332,15 @@ class _Body:
             self._arrived.clear()
         return data
 
+    async def read_rest(self, seconds: float) -> bytes:
+        """Return what comes within these seconds in all, as far as the connection holds and `REST_BYTES` reach."""
+        rest = b""
+        with suppress(*connection_faults()):
+            async with asyncio.timeout(seconds):
+                while len(rest) < REST_BYTES and (data := await self.read(seconds)):
+                    rest += data
+        return rest
+
     async def aclose(self) -> None:
         """Stop reading."""
         self._task.cancel()
@@ -559,25 +376,25 @@ class _Attempt:
         Raises:
             ModelError: the call failed.
         """
+        request = self._call.request
+        finished: StreamEnd | None = None
+        ended = False
         try:
-            await self._open(transport)
-            request = self._call.request
+            body = await self._open(transport)
             decoder = self._call.codec.decoder(self.headers.get("content-type", ""), request.prefix if request else "")
-            finished: StreamEnd | None = None
-            ended = False
             while not ended and finished is None:
+                fault: Exception | None = None
                 try:
-                    data = await self._read()
-                    ended = not data
+                    data = await self._read(body)
+                except connection_faults() as error:
+                    data, fault = b"", error
+                ended = not data
+                try:
                     chunks = decoder.close() if ended else decoder.feed(data)
-                except _faults() as fault:
-                    ended = True
-                    try:
-                        chunks = (
-                            decoder.close()
-                        )  # an answer that is complete counts, even if its connection then breaks
-                    except ModelError:
+                except ModelError:
+                    if fault is not None:  # an answer that is complete counts, even if its connection then breaks
                         raise self._error(fault) from None
+                    raise
                 for chunk in chunks:
                     self._stage = "given"
                     if isinstance(chunk, StreamEnd):
@@ -586,8 +403,8 @@ class _Attempt:
                         yield chunk
                 if chunks and not ended:
                     decoder.feed(b"")  # a failure that stood behind these chunks is raised now, not after the next wait
-            if not ended:
-                await self._drain()
+            if not ended:  # so that the connection can be used again
+                await body.read_rest(min(DRAIN_SECONDS, self._deadline.left))
         finally:
             await self._close()
         if finished is not None:
@@ -601,35 +418,36 @@ class _Attempt:
         """
         pieces: list[bytes] = []
         try:
-            await self._open(transport)
-            while data := await self._read():
+            body = await self._open(transport)
+            while data := await self._read(body):
                 pieces.append(data)
-        except _faults() as fault:
+        except connection_faults() as fault:
             raise self._error(fault) from None
         finally:
             await self._close()
         yield b"".join(pieces)
 
-    async def _open(self, transport: "httpx2.AsyncHTTPTransport") -> None:
+    async def _open(self, transport: "httpx2.AsyncHTTPTransport") -> _Body:
         """Send the request and check the head of the response."""
         http, deadline = self._call.http, self._deadline
         http.extensions["timeout"] = deadline.begin_attempt()
         try:
             async with asyncio.timeout(deadline.until_first_byte()):
                 self._response = await transport.handle_async_request(http)
-        except _faults() as fault:
+        except connection_faults() as fault:
             raise self._error(fault) from None
-        self._body = _Body(self._response, self._limits.response_bytes)
+        self._body = body = _Body(self._response, self._limits.response_bytes)
         headers: dict[str, str] = {}
         for name, text in self._response.headers.raw:
             headers.setdefault(name.decode("latin-1").lower(), text.decode("latin-1"))
         self.headers = headers
         status, coding = self._response.status_code, headers.get("content-encoding", "identity").lower()
-        if not 200 <= status < 300:
-            body = await self._failure_body() if coding == "identity" else b""
+        if not 200 <= status < 300:  # the status says enough, if its body does not come or cannot be read
+            seconds = min(FAILURE_SECONDS, deadline.left)
+            said = await body.read_rest(seconds) if coding == "identity" else b""
             for secret in self._call.secrets:
-                body = body.replace(secret.encode(), MASK.encode())
-            raise self._call.codec.failure(status, headers, body)
+                said = said.replace(secret.encode(), MASK.encode())
+            raise self._call.codec.failure(status, headers, said)
         kind = headers.get("content-type", "").lower()
         if kind and not any(word in kind for word in READABLE):
             raise self._not_an_answer(f"sends {quoted(kind, 60)} instead of an answer")
@@ -637,14 +455,13 @@ class _Attempt:
             self._inflate = zlib.decompressobj(wbits=47).decompress  # 32 + 15: it finds out which of the two it is
         elif coding != "identity":
             raise self._not_an_answer(f"sends its answer packed ({quoted(coding, 60)}), which was not asked for")
+        return body
 
-    async def _read(self) -> bytes:
+    async def _read(self, body: _Body) -> bytes:
         """Return the next bytes of the body, unpacked; none at its end."""
-        deadline = self._deadline
+        deadline, most = self._deadline, self._limits.response_bytes
         while True:
-            data = await self._next(
-                deadline.until_first_byte() if self._stage == "open" else deadline.until_next_byte()
-            )
+            data = await body.read(deadline.until_first_byte() if self._stage == "open" else deadline.until_next_byte())
             if not data:
                 return b""
             if deadline.is_over:
@@ -654,40 +471,18 @@ class _Attempt:
             if self._inflate is not None:
                 try:
                     # no more than may still come: a small body may unpack to gigabytes
-                    data = self._inflate(data, self._limits.response_bytes + 1 - self._size)
+                    data = self._inflate(data, most + 1 - self._size)
                 except zlib.error:
                     raise self._not_an_answer("sends its answer packed, and broken") from None
             self._size += len(data)
-            if self._size > self._limits.response_bytes:
-                raise self._not_an_answer(f"sends more than {self._limits.response_bytes / 2**20:g} MiB")
+            if self._size > most:
+                raise self._not_an_answer(f"sends more than {most / 2**20:g} MiB")
             if data:
                 return data
 
-    async def _next(self, seconds: float) -> bytes:
-        assert self._body is not None
-        return await self._body.read(seconds)
-
-    async def _drain(self) -> None:
-        """Read to the end of the response, so that its connection can be used again."""
-        with suppress(*_faults()):
-            seconds = min(DRAIN_SECONDS, self._deadline.left)
-            async with asyncio.timeout(seconds):
-                while await self._next(seconds):
-                    pass
-
-    async def _failure_body(self) -> bytes:
-        """Read the body of a response that is not 2xx, as far as it comes."""
-        body = b""
-        with suppress(*_faults()):  # the status says enough
-            seconds = min(FAILURE_SECONDS, self._deadline.left)
-            async with asyncio.timeout(seconds):
-                while len(body) < FAILURE_BYTES and (data := await self._next(seconds)):
-                    body += data
-        return body
-
     async def _close(self) -> None:
         """Release the connection; a response that was not read to its end takes it along."""
-        with suppress(*_faults()):
+        with suppress(*connection_faults()):
             if self._body is not None:
                 await self._body.aclose()
             if self._response is not None:
@@ -704,11 +499,3 @@ class _Attempt:
         return ProtocolError(
             f"{base.authority} {what}; check that {base.text} leads to a model server (mostly it ends in /v1)"
         )
-
-
-def _checked(call: WireRequest, request: Request) -> "ConstraintCheck | None":
-    if call.enforcement is None:
-        return None
-    from taiwa.models.http_api.constraint_encoding import ConstraintCheck
-
-    return ConstraintCheck(call.enforcement, request)

@@ -1,4 +1,7 @@
-"""A constraint in a server's own fields, what is enforced, promised or checked; llama.cpp's converter."""
+"""Encode constraints in the fields of a server, and tell what it enforces, what it promises, and what must be checked.
+
+llama.cpp drops a part of JSON Schema silently, so what it enforces is found by walking a schema as its converter does.
+"""
 
 import json
 import re
@@ -38,40 +41,428 @@ from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.provider_interface import ConstraintWire, Enforce
 from taiwa.structured.rendering import is_strict, strict_form
 
-__all__ = ["ConstraintCheck", "ConstraintEncoder", "clause", "of_coverage"]
+__all__ = ["ConstraintCheck", "ConstraintEncoder", "EncodedConstraint", "clause", "enforcement_of", "find_violation"]
 
+EncodableConstraint: TypeAlias = JsonSchema | Regex | Grammar | OneOf | ToolCallsInText
 
-Places: TypeAlias = frozenset[tuple[str, str]]
+KeywordPlaces: TypeAlias = frozenset[tuple[str, str]]
 """The JSON pointer of a schema, and a keyword in it."""
 
 Part: TypeAlias = tuple[str, "Json | Schema"]
+"""The JSON pointer of a schema, and the schema."""
+
+KINDS: Mapping[type, tuple[str, Capability, str]] = {
+    JsonSchema: ("schema", "json_schema", "a JSON Schema"),
+    Regex: ("regex", "regex", "a regular expression"),
+    OneOf: ("choice", "regex", "a choice"),
+    Grammar: ("grammar", "grammar", "a grammar"),
+    ToolCallsInText: ("tools", "grammar", "tools in free text"),
+}
+"""The name of a kind of constraint in clauses, where it stands for a keyword, its capability, and its name in errors."""
+
+GRAMMAR_FIELDS: Mapping[ConstraintWire, tuple[str, ...]] = {
+    "structured_outputs": ("structured_outputs", "grammar"), "fields": ("ebnf",), "gbnf": ("grammar",), "llguidance": ("grammar",)
+}  # fmt: skip
+
+SPACE = " ?"
+LARGEST_REGEX = 3_000
+"""The size of a regular expression of a schema: turning a larger one into a grammar takes longer than the request."""
+LONGEST_REGEX = 30_000
+LONGEST_ANSWER = 20_000
+"""Longer answers are not checked by a grammar: the time for it grows faster than they do."""
+MOST_CLAUSES = 2_000
+CACHED = 256
+CACHED_AUTOMATA = 64
+
+PLAIN_KEYWORDS = frozenset(("type", "properties", "items", "prefixItems", "allOf"))
+"""Keywords without a check of their own in a probe: a server that enforces the plainest schema enforces them."""
+BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+CHECKS: Mapping[str, str] = {
+    **dict.fromkeys(("minLength", "maxLength"), "maxLength"),
+    **dict.fromkeys(("minItems", "maxItems"), "items bounds"),
+}
+"""The check of a probe that covers a keyword, if it is called otherwise."""
 
 PLAIN_PATTERN = re.compile(r"\^(?:[^\\^$(]|\\[^A-Za-z0-9]|\((?!\?))*\$", re.ASCII)
-"""A pattern that is translated as it is meant: closed at both ends, without classes by letter and without special groups."""
-
+"""A pattern that llama.cpp translates faithfully: anchored at both ends, without letter classes and special groups."""
 FORMATS = ("uuid", "date", "time", "date-time")
-
-BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-
 PRIMITIVE = ("string", "integer", "number", "boolean", "null", "object", "array")
+MOST_REPETITIONS = 2_000
+"""The most repetitions that the grammar parser of llama.cpp accepts."""
 
-MOST_TIMES = 2_000
-"""The most repetitions that the server's reader of grammars takes."""
+
+@dataclass(frozen=True, slots=True)
+class EncodedConstraint:
+    """The fields for the body of a request, and how they enforce the constraint."""
+
+    fields: Mapping[str, Json]
+    enforcement: Enforcement
 
 
-def enforced_keywords(schema: Mapping[str, Json]) -> Places:
-    """The keywords that the server holds an answer to.
+@dataclass(frozen=True, slots=True)
+class ConstraintEncoder:
+    """Encodes constraints for one server. `strict`: rewrite schemas into the strict form, which OpenAI enforces."""
+
+    label: str
+    model: str
+    wire: ConstraintWire
+    capabilities: Capabilities
+    strict: bool = False
+    enforce: Enforce = "auto"
+
+    def encode(self, constraint: EncodableConstraint, prefix: str = "") -> EncodedConstraint:
+        """Encode a constraint; `prefix` is the start of the answer, to which the server applies no constraint.
+
+        Raises:
+            UnsupportedError: the server has no field for it, or does not enforce all of it and `enforce` is strict.
+        """
+        _, capability, description = KINDS[type(constraint)]
+        try:
+            self.capabilities.require(capability, self.model)
+            encoded = self._encode(constraint, prefix)
+        except (InputError, UnsupportedError) as error:
+            if self.enforce == "lenient":
+                return EncodedConstraint({}, Enforcement(checked=_clauses_of(constraint)))
+            if isinstance(error, UnsupportedError):
+                raise
+            raise UnsupportedError(
+                f"{self.label} cannot be constrained by {description}: {error.message}", capability=capability
+            ) from error
+        unenforced = encoded.enforcement.checked
+        if unenforced and self.enforce == "strict":
+            first, *others = unenforced
+            more = f" and {len(others)} more" if others else ""
+            raise UnsupportedError(
+                f"{self.label} does not enforce {first}{more}; remove it, or check the answer instead",
+                capability=capability,
+            )
+        return encoded
+
+    def _encode(self, constraint: EncodableConstraint, prefix: str) -> EncodedConstraint:
+        match constraint:
+            case JsonSchema():
+                return self._encode_schema(constraint, prefix)
+            case Regex(pattern):
+                return self._encode_regex(pattern, prefix, "regex")
+            case OneOf(texts):
+                return self._encode_regex(choice_regex(texts), prefix, "choice", texts)
+            case Grammar():
+                if prefix:
+                    raise InputError("an answer with a prefix cannot be constrained by a grammar")
+                return self._encode_grammar(self._translate(constraint), "grammar")
+            case ToolCallsInText():
+                grammar = tool_calls_to_gbnf(constraint, prefix)
+                encoded = self._encode_grammar(grammar.text, "tools")
+                missed = tuple(clause(each.pointer, each.keyword) for each in grammar.missed)
+                return replace(encoded, enforcement=replace(encoded.enforcement, checked=missed))
+
+    def _encode_regex(self, pattern: str, prefix: str, name: str, texts: tuple[str, ...] = ()) -> EncodedConstraint:
+        """Encode a pattern as it is if the server accepts patterns and there is no prefix, else as a grammar."""
+        if not prefix and self.wire == "structured_outputs":
+            field: dict[str, Json] = {"choice": [*texts]} if texts else {"regex": pattern}
+            return self._enforced({"structured_outputs": field}, f"structured_outputs.{next(iter(field))}", name)
+        if not prefix and self.wire == "fields":
+            return self._enforced({"regex": pattern}, "regex", name)
+        return self._encode_grammar(_regex_to_gbnf(pattern, prefix), name)
+
+    def _translate(self, grammar: Grammar) -> str:
+        try:
+            return grammar_to_gbnf(grammar)
+        except ConfigError:  # without the parser of Lark nothing is translated
+            if self.wire != "structured_outputs":
+                raise
+            return _rename_start(grammar)
+
+    def _encode_grammar(self, text: str, name: str) -> EncodedConstraint:
+        path = GRAMMAR_FIELDS.get(self.wire)
+        if path is None:
+            capability: Capability = "regex" if name in ("regex", "choice") else "grammar"
+            raise UnsupportedError(f"{self.label} has no field for constraint {name!r}", capability=capability)
+        field: Json = text
+        for key in reversed(path):
+            field = {key: field}
+        assert isinstance(field, dict)
+        return self._enforced(field, ".".join(path), name)
+
+    def _enforced(self, fields: Mapping[str, Json], method: str, name: str) -> EncodedConstraint:
+        """Other constraints than schemas are enforced as a whole: llama.cpp does (measured), others by a probe or a promise."""
+        capability = "regex" if name in ("regex", "choice") else "grammar"
+        known = self.wire in ("gbnf", "llguidance") or dict(self.capabilities.verdicts).get(capability) == "enforced"
+        whole = (clause("", name),)
+        return EncodedConstraint(fields, Enforcement(method, whole, ()) if known else Enforcement(method, (), whole))
+
+    def _encode_schema(self, constraint: JsonSchema, prefix: str) -> EncodedConstraint:
+        schema = dict(constraint.schema)
+        if prefix:
+            return self._encode_rest_of_schema(schema, prefix)
+        if self.wire == "llguidance":
+            return _encode_for_llguidance(json.dumps(schema, ensure_ascii=False))
+        verdicts = dict(self.capabilities.verdicts)
+        if self.wire == "structured_outputs":
+            enforcement = _by_verdicts(schema, verdicts, "structured_outputs.json", is_promised=True)
+            return EncodedConstraint({"structured_outputs": {"json": schema}}, enforcement)
+        if self.wire == "gbnf":
+            enforcement = _by_converter(schema, verdicts, "response_format")
+            grammar = self._schema_to_gbnf(schema) if enforcement.checked else None
+            if grammar is not None:
+                every = tuple(dict.fromkeys((*enforcement.enforced, *enforcement.checked)))
+                return EncodedConstraint({"grammar": grammar}, Enforcement("grammar", every))
+            return _in_response_format(constraint.name, schema, is_strict(schema), enforcement)
+        sent, strict = strict_form(schema) if self.strict else (schema, is_strict(schema))
+        enforcement = _by_verdicts(sent, verdicts, "response_format", is_promised=strict or not self.strict)
+        if sent != schema:  # what the strict form leaves to descriptions is not enforced
+            known = {*enforcement.enforced, *enforcement.promised, *enforcement.checked}
+            more = (each for each in _clauses_of(constraint) if each not in known)
+            enforcement = replace(enforcement, checked=(*enforcement.checked, *more))
+        return _in_response_format(constraint.name, sent, strict, enforcement)
+
+    def _schema_to_gbnf(self, schema: Mapping[str, Json]) -> str | None:
+        """Return a grammar for a schema of which the server drops a part; None if no pattern expresses all of it."""
+        if "grammar" not in self.capabilities.capabilities or _is_recursive(schema):
+            return None
+        try:
+            pattern = to_regex(dict(schema), SPACE)
+            return _regex_to_gbnf(pattern, "") if _is_small_regex(pattern) else None
+        except InputError:
+            return None
+
+    def _encode_rest_of_schema(self, schema: Mapping[str, Json], prefix: str) -> EncodedConstraint:
+        """Encode what may follow a prefix: a server constrains only its own text, and would begin the JSON anew."""
+        if GRAMMAR_FIELDS.get(self.wire) is None:
+            raise UnsupportedError(f"{self.label} cannot continue a prefix under a JSON Schema", capability="prefix")
+        pattern = to_regex(dict(schema), SPACE)
+        if not _is_small_regex(pattern):
+            raise InputError("the schema is too large for an answer with a prefix")
+        encoded = self._encode_grammar(_regex_to_gbnf(pattern, prefix), "schema")
+        every = _clauses_of(JsonSchema(schema))
+        known = bool(encoded.enforcement.enforced)
+        enforcement = replace(encoded.enforcement, enforced=every if known else (), promised=() if known else every)
+        return EncodedConstraint(encoded.fields, enforcement)
+
+
+def _in_response_format(
+    name: str, schema: Mapping[str, Json], strict: bool, enforcement: Enforcement
+) -> EncodedConstraint:
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "answer"
+    named: dict[str, Json] = {"name": name, "schema": dict(schema), "strict": strict}
+    return EncodedConstraint({"response_format": {"type": "json_schema", "json_schema": named}}, enforcement)
+
+
+def _clauses_of(constraint: EncodableConstraint) -> tuple[str, ...]:
+    if isinstance(constraint, JsonSchema):
+        return tuple(dict.fromkeys(clause(pointer, keyword) for pointer, _, keyword in _keywords(constraint.schema)))
+    return (clause("", KINDS[type(constraint)][0]),)
+
+
+@lru_cache(maxsize=CACHED)
+def _is_small_regex(pattern: str) -> bool:
+    return len(pattern) <= LONGEST_REGEX and regex_size(pattern) <= LARGEST_REGEX
+
+
+@lru_cache(maxsize=CACHED)
+def _regex_to_gbnf(pattern: str, prefix: str) -> str:
+    return regex_to_gbnf(pattern, prefix)
+
+
+@lru_cache(maxsize=CACHED)
+def _encode_for_llguidance(schema: str) -> EncodedConstraint:
+    """Encode a schema for llama.cpp with llguidance, rewritten into what that enforces, as for a model in this process."""
+    rewritten = rewrite_schema(json.loads(schema))
+    # No white space: older versions of the engine, which servers are built with, do not enforce its bounds.
+    text = json.dumps({**rewritten.schema, "x-guidance": {"whitespace_flexible": False}}, ensure_ascii=False)
+    enforced = tuple(dict.fromkeys(clause(each.pointer, each.keyword) for each in rewritten.enforced))
+    checked = tuple(dict.fromkeys(clause(each.pointer, each.keyword) for each in rewritten.missed))
+    enforced = tuple(each for each in enforced if each not in checked)
+    return EncodedConstraint(
+        {"grammar": f"%llguidance {{}}\nstart: %json {text}\n"}, Enforcement("grammar", enforced, (), checked)
+    )
+
+
+def _is_recursive(schema: Mapping[str, Json]) -> bool:
+    """Whether a schema refers to itself, directly or not: a pattern can express that to a small depth only."""
+    references: dict[str, set[str]] = {}
+    for pointer, here, keyword in _keywords(schema):
+        if keyword == "$ref":
+            references.setdefault(pointer, set()).add(str(here["$ref"]).removeprefix("#"))
+    targets = {target for found in references.values() for target in found}
+    reach = {
+        target: {other for pointer, found in references.items() if pointer.startswith(target) for other in found}
+        for target in targets
+    }
+    for target in targets:
+        seen, todo = set[str](), list(reach[target])
+        while todo:
+            each = todo.pop()
+            if each not in seen:
+                seen.add(each)
+                todo += reach.get(each, ())
+        if target in seen:
+            return True
+    return False
+
+
+def _rename_start(grammar: Grammar) -> str:
+    """Return a grammar whose first rule is called `start`, as the server requires."""
+    if grammar.start == "start":
+        return grammar.text
+    if re.search(r"^\s*[?!]*start\s*:", grammar.text, re.MULTILINE):
+        raise InputError(f"the grammar begins at {grammar.start!r} and has another rule 'start'; rename that rule")
+    return f"start: {grammar.start}\n{grammar.text}"
+
+
+# --- checking the answer ------------------------------------------------------------------------------------------------
+
+
+class ConstraintCheck:
+    """Collects the text of an answer from its chunks, and adds the violated constraint to the last one."""
+
+    def __init__(self, enforcement: Enforcement, request: Request) -> None:
+        self._enforcement = enforcement
+        self._request = request
+        self._texts = [request.prefix]
+
+    def seen(self, chunk: Chunk) -> Chunk:
+        """Return a chunk, the last one with the violation."""
+        if isinstance(chunk, TextDelta):
+            self._texts.append(chunk.text)
+        elif isinstance(chunk, StreamEnd):
+            broken = find_violation(self._request, "".join(self._texts)) if chunk.finish == "stop" else ()
+            return replace(chunk, enforcement=replace(self._enforcement, broken=broken))
+        return chunk
+
+
+def find_violation(request: Request, text: str) -> tuple[str, ...]:
+    """Return the constraint that a complete answer violates, as a clause; schemas are checked by the parser of the answer.
+
+    >>> find_violation(Request((), constraint=Regex("[0-9]+")), "ten")
+    ('/: regex',)
+    """
+    constraint = request.constraint
+    match constraint:
+        case Regex(pattern):
+            automaton = _automaton(pattern)
+            name, fits = "regex", automaton is None or automaton.accepts(map(ord, text))
+        case OneOf(texts):
+            name, fits = "choice", text in texts
+        case ToolCallsInText():
+            name, fits = "tools", _fits_tool_calls(constraint, text)
+        case Grammar():
+            name, fits = (
+                "grammar",
+                len(text) > LONGEST_ANSWER or (guide := _grammar_guide(constraint)) is None or guide.accepts(text),
+            )
+        case _:
+            return ()
+    return () if fits else (clause("", name),)
+
+
+@lru_cache(maxsize=CACHED_AUTOMATA)
+def _automaton(pattern: str) -> Automaton | None:
+    try:
+        return compile_regex(pattern, chars=True)
+    except InputError:
+        return None  # a pattern in a dialect of the server
+
+
+def _fits_tool_calls(calls: ToolCallsInText, text: str) -> bool:
+    try:
+        return tool_calls_to_gbnf(calls).accepts(text)
+    except InputError:
+        return True
+
+
+@lru_cache(maxsize=CACHED_AUTOMATA)
+def _grammar_guide(grammar: Grammar) -> GrammarGuide | None:
+    try:
+        return GrammarGuide(grammar.text, Vocabulary.of_bytes(), start=grammar.start)
+    except (ConfigError, InputError):
+        return None  # Lark is not installed, or the grammar is in a dialect of the server
+
+
+# --- what is enforced, promised or checked ------------------------------------------------------------------------------
+
+
+def clause(pointer: str, keyword: str) -> str:
+    """Return a keyword and its location, as `taiwa.constraints.SchemaClause` formats them."""
+    return f"{pointer or '/'}: {keyword}"
+
+
+def _keywords(schema: Mapping[str, Json]) -> Iterator[tuple[str, Mapping[str, Json], str]]:
+    """Yield every keyword of a schema that constrains values: its pointer, the schema that contains it, and the keyword."""
+    todo: list[tuple[str, Schema]] = [("", schema)]
+    while todo:
+        pointer, here = todo.pop()
+        if isinstance(here, Mapping):
+            yield from ((pointer, here, keyword) for keyword in here if keyword in KEYWORDS)
+            todo += reversed([(join_pointer(pointer, *steps), part) for steps, part in subschemas(here)])
+
+
+def _by_converter(schema: Mapping[str, Json], verdicts: Mapping[str, str], method: str) -> Enforcement:
+    """Judge by what the converter of llama.cpp takes over; a probe that found a keyword ignored takes precedence."""
+    places = enforced_keywords(schema)
+    enforced: list[str] = []
+    checked: list[str] = []
+    for pointer, here, keyword in _keywords(schema):
+        is_enforced = (pointer, keyword) in places and verdicts.get(_check(here, keyword)) not in ("ignored", "refused")
+        (enforced if is_enforced else checked).append(clause(pointer, keyword))
+    return _enforcement(method, enforced, (), checked)
+
+
+def _by_verdicts(
+    schema: Mapping[str, Json], verdicts: Mapping[str, str], method: str, *, is_promised: bool
+) -> Enforcement:
+    """Judge by the verdicts of a probe; a keyword without one is promised by the server, or not."""
+    found: dict[str, list[str]] = {"enforced": [], "promised": [], "checked": []}
+    for pointer, here, keyword in _keywords(schema):
+        verdict = verdicts.get(_check(here, keyword), "")
+        if verdict != "enforced":
+            verdict = "promised" if is_promised and verdict in ("", "unknown") else "checked"
+        found[verdict].append(clause(pointer, keyword))
+    return _enforcement(method, found["enforced"], found["promised"], found["checked"])
+
+
+def enforcement_of(constraint: Constraint, coverage: Coverage) -> Enforcement:
+    """Return what a guide in this process enforces; constraints other than schemas are enforced as a whole."""
+    missed = [clause(each.pointer, each.keyword) for each in (*coverage.relaxed, *coverage.unsupported)]
+    if type(constraint) in KINDS and not isinstance(constraint, JsonSchema):
+        enforced = [clause("", KINDS[type(constraint)][0])]
+    else:
+        enforced = [clause(each.pointer, each.keyword) for each in coverage.enforced]
+    return _enforcement("mask", [each for each in enforced if each not in missed], (), missed)
+
+
+def _check(schema: Mapping[str, Json], keyword: str) -> str:
+    """Return the name of the check of a probe that covers a keyword."""
+    if keyword in PLAIN_KEYWORDS:
+        return "required"
+    if keyword in BOUNDS:
+        return "integer bounds" if schema.get("type") == "integer" else "number bounds"
+    return CHECKS.get(keyword, keyword)
+
+
+def _enforcement(method: str, enforced: Iterable[str], promised: Iterable[str], checked: Iterable[str]) -> Enforcement:
+    enforced, promised, checked = (tuple(dict.fromkeys(each))[:MOST_CLAUSES] for each in (enforced, promised, checked))
+    return Enforcement(method, enforced, promised, checked)
+
+
+# --- the schema converter of llama.cpp ----------------------------------------------------------------------------------
+
+
+def enforced_keywords(schema: Mapping[str, Json]) -> KeywordPlaces:
+    """Return the keywords of a schema that llama.cpp enforces.
 
     >>> sorted(enforced_keywords({"type": "integer", "minimum": 1, "multipleOf": 2}))
     [('', 'minimum'), ('', 'type')]
     """
     root = dict(schema)
-    walk = _Walk(root)
+    walk = _ConverterWalk(root)
     walk.visit("", root)
     return frozenset(walk.found)
 
 
-class _Walk:
+class _ConverterWalk:
+    """Walks a schema as the converter of llama.cpp does, and collects the keywords that it takes over."""
+
     def __init__(self, root: Mapping[str, Json]) -> None:
         self.document = Document(root)
         self.found: set[tuple[str, str]] = set()
@@ -88,7 +479,7 @@ class _Walk:
         self.found |= {(pointer, keyword) for keyword in keywords if keyword in schema}
 
     def taken(self, pointer: str, schema: Mapping[str, Json]) -> Iterator[Part]:
-        """Go the way that the converter goes; give the schemas that it looks into."""
+        """Collect the keywords of a schema; yield the schemas that the converter descends into."""
         kind = schema.get("type")
         if "$ref" in schema:
             yield from self.reference(pointer, schema)
@@ -135,12 +526,12 @@ class _Walk:
         yield from ((join_pointer(pointer, *steps), part) for steps, part in subschemas(schema, *keywords))
 
     def kinds(self, pointer: str, schema: Mapping[str, Json], kinds: list[Json]) -> Iterator[Part]:
-        """One way for each type; a keyword is held when it is held on the way of the type that it speaks of."""
+        """Take each type on its own; a keyword is enforced if it is enforced for the type that it applies to."""
         self.keep(pointer, schema, "type")
-        # Bounds are made a part of the grammar of integers alone, so beside numbers they hold nothing.
-        left = {key: held for key, held in schema.items() if "number" not in kinds or key not in BOUNDS}
+        # Bounds become part of the grammar of integers only, so beside `number` they enforce nothing.
+        rest = {key: part for key, part in schema.items() if "number" not in kinds or key not in BOUNDS}
         for kind in kinds:
-            yield from self.taken(pointer, {**left, "type": kind})
+            yield from self.taken(pointer, {**rest, "type": kind})
 
     def values(self, pointer: str, schema: Mapping[str, Json]) -> None:
         keyword = "const" if "const" in schema else "enum"
@@ -158,7 +549,7 @@ class _Walk:
         yield from self.below(pointer, schema, "properties", "additionalProperties")
 
     def merged(self, pointer: str, schema: Mapping[str, Json]) -> Iterator[Part]:
-        """Of `allOf` the properties of its parts are put together; all else in the parts is dropped."""
+        """Take `allOf`: the properties of its parts are merged; everything else in the parts is dropped."""
         parts = [
             self.target(part["$ref"]) if isinstance(part, Mapping) and "$ref" in part else (join_pointer(pointer, "allOf", number), part)
             for number, part in enumerate(items_at(dict(schema), "allOf"))
@@ -201,407 +592,4 @@ def _is_whole(bound: Json) -> bool:
 
 
 def _is_small(bound: Json) -> bool:
-    return isinstance(bound, int) and not isinstance(bound, bool) and 0 <= bound <= MOST_TIMES
-
-
-MOST_CLAUSES = 2_000
-
-NAMES: dict[type, str] = {Regex: "regex", OneOf: "choice", Grammar: "grammar", ToolCallsInText: "tools"}
-"""What is no schema is held or not as a whole; this stands in the place of a keyword."""
-
-PLAIN = frozenset(("type", "properties", "items", "prefixItems", "allOf"))
-"""Keywords that no check of a probe is about: a server that holds the plainest schema holds them."""
-
-CHECKS: Mapping[str, str] = {
-    **dict.fromkeys(("minLength", "maxLength"), "maxLength"),
-    **dict.fromkeys(("minItems", "maxItems"), "items bounds"),
-}
-
-ENFORCING_BOUNDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"))
-
-
-def clause(pointer: str, keyword: str) -> str:
-    """A keyword and where it stands, as `taiwa.constraints.SchemaClause` writes it."""
-    return f"{pointer or '/'}: {keyword}"
-
-
-def clauses(schema: Mapping[str, Json]) -> Iterator[tuple[str, Mapping[str, Json], str]]:
-    """Every keyword of a schema that says something about values: its pointer, the schema that holds it, and the keyword."""
-    todo: list[tuple[str, Schema]] = [("", schema)]
-    while todo:
-        pointer, here = todo.pop()
-        if isinstance(here, Mapping):
-            yield from ((pointer, here, keyword) for keyword in here if keyword in KEYWORDS)
-            todo += reversed([(join_pointer(pointer, *steps), part) for steps, part in subschemas(here)])
-
-
-def by_places(schema: Mapping[str, Json], places: Places, held: Mapping[str, str], way: str) -> Enforcement:
-    """Judge by a walk that knows the server's converter; a probe's finding that a keyword is ignored goes before it."""
-    enforced: list[str] = []
-    checked: list[str] = []
-    for pointer, here, keyword in clauses(schema):
-        is_held = (pointer, keyword) in places and held.get(_check(here, keyword)) not in ("ignored", "refused")
-        (enforced if is_held else checked).append(clause(pointer, keyword))
-    return _told(way, enforced, (), checked)
-
-
-def by_findings(schema: Mapping[str, Json], held: Mapping[str, str], way: str, *, is_promised: bool) -> Enforcement:
-    """Judge by what a probe found; of what it did not ask about there is the server's word, or none."""
-    found: dict[str, list[str]] = {"enforced": [], "promised": [], "checked": []}
-    for pointer, here, keyword in clauses(schema):
-        verdict = held.get(_check(here, keyword), "")
-        sort = (
-            "enforced"
-            if verdict == "enforced"
-            else "promised"
-            if is_promised and verdict in ("", "unknown")
-            else "checked"
-        )
-        found[sort].append(clause(pointer, keyword))
-    return _told(way, found["enforced"], found["promised"], found["checked"])
-
-
-def of_coverage(constraint: Constraint, coverage: Coverage) -> Enforcement:
-    """Say of a guide of our own what it enforces: of what is no schema, all that it does not name as left out."""
-    missed = (*coverage.relaxed, *coverage.unsupported)
-    left = [clause(each.pointer, each.keyword) for each in missed]
-    name = NAMES.get(type(constraint))
-    held = [clause(each.pointer, each.keyword) for each in coverage.enforced] if name is None else [clause("", name)]
-    return _told("mask", [each for each in held if each not in left], (), left)
-
-
-def _check(schema: Mapping[str, Json], keyword: str) -> str:
-    """The name of the check of a probe that is about a keyword."""
-    if keyword in PLAIN:
-        return "required"
-    if keyword in ENFORCING_BOUNDS:
-        return "integer bounds" if schema.get("type") == "integer" else "number bounds"
-    return CHECKS.get(keyword, keyword)
-
-
-def _told(way: str, enforced: Iterable[str], promised: Iterable[str], checked: Iterable[str]) -> Enforcement:
-    enforced, promised, checked = (tuple(dict.fromkeys(each))[:MOST_CLAUSES] for each in (enforced, promised, checked))
-    return Enforcement(way, enforced, promised, checked)
-
-
-WORDS: dict[type, tuple[Capability, str]] = {
-    JsonSchema: ("json_schema", "a JSON Schema"),
-    Regex: ("regex", "a regular expression"),
-    OneOf: ("regex", "a choice"),
-    Grammar: ("grammar", "a grammar"),
-    ToolCallsInText: ("grammar", "tools in free text"),
-}
-
-GRAMMAR_FIELDS: dict[ConstraintWire, tuple[str, ...]] = {
-    "structured_outputs": ("structured_outputs", "grammar"), "fields": ("ebnf",), "gbnf": ("grammar",), "llguidance": ("grammar",)
-}  # fmt: skip
-
-SPACE = " ?"
-
-MOST_PLACES = 3_000
-"""Larger patterns of schemas take more time to be made a grammar of than it takes to ask; they are kept once they are made."""
-
-LONGEST_PATTERN = 30_000
-
-MOST_KEPT = 256
-
-Held: TypeAlias = JsonSchema | Regex | Grammar | OneOf | ToolCallsInText
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedConstraint:
-    """The fields of a request's body, and how the constraint is kept by them."""
-
-    fields: Mapping[str, Json]
-    enforcement: Enforcement
-
-
-@dataclass(frozen=True, slots=True)
-class ConstraintEncoder:
-    """How one server is told of a constraint. `is_strict`: schemas are rewritten as OpenAI holds models to them."""
-
-    label: str
-    model: str
-    way: ConstraintWire
-    facts: Capabilities
-    strict: bool = False
-    hold: Enforce = "auto"
-
-    def of(self, constraint: Held, begun: str = "") -> EncodedConstraint:
-        """Write a constraint; `begun` is the beginning of the answer, which the server continues and holds to nothing.
-
-        Raises:
-            UnsupportedError: the server cannot be told of it, or would not hold all of it and the caller is strict.
-        """
-        capability, words = WORDS[type(constraint)]
-        try:
-            self.facts.require(capability, self.model)
-            worded = self._told(constraint, begun)
-        except (InputError, UnsupportedError) as error:
-            if self.hold == "lenient":
-                return EncodedConstraint({}, Enforcement(checked=tuple(_clauses(constraint))))
-            if isinstance(error, UnsupportedError):
-                raise
-            raise UnsupportedError(
-                f"{self.label} cannot be given {words}: {error.message}", capability=capability
-            ) from error
-        left = worded.enforcement.checked
-        if left and self.hold == "strict":
-            first, *others = left
-            more = f" and {len(others)} more" if others else ""
-            raise UnsupportedError(
-                f"{self.label} does not hold the answer to this: {first}{more}; leave it out, or check the answer instead",
-                capability=capability,
-            )
-        return worded
-
-    def _told(self, constraint: Held, begun: str) -> EncodedConstraint:
-        match constraint:
-            case JsonSchema():
-                return self._schema(constraint, begun)
-            case Regex(pattern):
-                return self._pattern(pattern, begun, "regex")
-            case OneOf(texts):
-                return self._pattern(choice_regex(texts), begun, "choice", texts)
-            case Grammar():
-                if begun:
-                    raise InputError("an answer that was begun cannot be gone on with under a grammar")
-                return self._grammar(self._translated(constraint), "grammar")
-            case ToolCallsInText():
-                made = tool_calls_to_gbnf(constraint, begun)
-                worded = self._grammar(made.text, "tools")
-                missed = tuple(clause(each.pointer, each.keyword) for each in made.missed)
-                return replace(worded, enforcement=replace(worded.enforcement, checked=missed))
-
-    def _pattern(self, pattern: str, begun: str, name: str, texts: tuple[str, ...] = ()) -> EncodedConstraint:
-        """A pattern as it is, where a server takes patterns and nothing was written yet, else as a grammar."""
-        if not begun and self.way == "structured_outputs":
-            field: dict[str, Json] = {"choice": [*texts]} if texts else {"regex": pattern}
-            return self._worded({"structured_outputs": field}, f"structured_outputs.{next(iter(field))}", name)
-        if not begun and self.way == "fields":
-            return self._worded({"regex": pattern}, "regex", name)
-        return self._grammar(_of_regex(pattern, begun), name)
-
-    def _translated(self, grammar: Grammar) -> str:
-        try:
-            return grammar_to_gbnf(grammar)
-        except ConfigError:  # without Lark's own reader nothing is translated
-            if self.way != "structured_outputs":
-                raise
-            return _from_start(grammar)
-
-    def _grammar(self, text: str, name: str) -> EncodedConstraint:
-        path = GRAMMAR_FIELDS.get(self.way)
-        if path is None:
-            capability: Capability = "regex" if name in ("regex", "choice") else "grammar"
-            raise UnsupportedError(f"there is no way to give {self.label} a {name}", capability=capability)
-        field: Json = text
-        for key in reversed(path):
-            field = {key: field}
-        assert isinstance(field, dict)
-        return self._worded(field, ".".join(path), name)
-
-    def _worded(self, fields: Mapping[str, Json], way: str, name: str) -> EncodedConstraint:
-        """What is no schema is held as a whole: as was measured of llama.cpp, found by a probe, or promised."""
-        capability = "regex" if name in ("regex", "choice") else "grammar"
-        known = self.way in ("gbnf", "llguidance") or dict(self.facts.held).get(capability) == "enforced"
-        held_to = (clause("", name),)
-        return EncodedConstraint(fields, Enforcement(way, held_to, ()) if known else Enforcement(way, (), held_to))
-
-    # --- schemas ------------------------------------------------------------------------------------------------------
-
-    def _schema(self, constraint: JsonSchema, begun: str) -> EncodedConstraint:
-        schema = dict(constraint.schema)
-        if begun:
-            return self._begun_schema(schema, begun)
-        if self.way == "llguidance":
-            return _for_llguidance(json.dumps(schema, ensure_ascii=False))
-        verdicts = dict(self.facts.held)
-        if self.way == "structured_outputs":
-            told = by_findings(schema, verdicts, "structured_outputs.json", is_promised=True)
-            return EncodedConstraint({"structured_outputs": {"json": schema}}, told)
-        if self.way == "gbnf":
-            enforcement = by_places(schema, enforced_keywords(schema), verdicts, "response_format")
-            own = self._own_grammar(schema) if enforcement.checked else None
-            if own is not None:
-                every = tuple(dict.fromkeys((*enforcement.enforced, *enforcement.checked)))
-                return EncodedConstraint({"grammar": own}, Enforcement("grammar", every))
-            return EncodedConstraint(_response_format(constraint, schema, is_strict(schema)), enforcement)
-        sent, strict = strict_form(schema) if self.strict else (schema, is_strict(schema))
-        told = by_findings(sent, verdicts, "response_format", is_promised=strict or not self.strict)
-        if sent != schema:  # what was said in words only is not held
-            told = _checked_too(told, schema)
-        return EncodedConstraint(_response_format(constraint, sent, strict), told)
-
-    def _own_grammar(self, schema: Mapping[str, Json]) -> str | None:
-        """A grammar of our own for a schema of which the server would drop a part, where a pattern can say all of it."""
-        if "grammar" not in self.facts.capabilities or _is_recursive(schema):
-            return None
-        try:
-            pattern = to_regex(dict(schema), SPACE)
-            return _of_regex(pattern, "") if _wording_is_small(pattern) else None
-        except InputError:
-            return None
-
-    def _begun_schema(self, schema: Mapping[str, Json], begun: str) -> EncodedConstraint:
-        """A server holds only what it writes itself, and would begin the JSON anew: so it is given what is left of it."""
-        if GRAMMAR_FIELDS.get(self.way) is None:
-            raise UnsupportedError(
-                f"{self.label} cannot go on with an answer and be held to a JSON Schema at once", capability="prefix"
-            )
-        pattern = to_regex(dict(schema), SPACE)
-        if not _wording_is_small(pattern):
-            raise InputError("the schema is too large for an answer that was begun")
-        worded = self._grammar(_of_regex(pattern, begun), "schema")
-        every = tuple(dict.fromkeys(clause(pointer, keyword) for pointer, _, keyword in clauses(schema)))
-        known = bool(worded.enforcement.enforced)
-        told = Enforcement(worded.enforcement.method, every if known else (), () if known else every)
-        return EncodedConstraint(worded.fields, told)
-
-
-def _response_format(constraint: JsonSchema, schema: Mapping[str, Json], strict: bool) -> dict[str, Json]:
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", constraint.name)[:64] or "answer"
-    named: dict[str, Json] = {"name": name, "schema": dict(schema), "strict": strict}
-    return {"response_format": {"type": "json_schema", "json_schema": named}}
-
-
-def _checked_too(told: Enforcement, schema: Mapping[str, Json]) -> Enforcement:
-    known = {*told.enforced, *told.promised, *told.checked}
-    missing = (clause(pointer, keyword) for pointer, _, keyword in clauses(schema))
-    return replace(told, checked=(*told.checked, *(each for each in dict.fromkeys(missing) if each not in known)))
-
-
-def _clauses(constraint: Held) -> list[str]:
-    if isinstance(constraint, JsonSchema):
-        return list(dict.fromkeys(clause(pointer, keyword) for pointer, _, keyword in clauses(constraint.schema)))
-    return [clause("", NAMES[type(constraint)])]
-
-
-@lru_cache(maxsize=MOST_KEPT)
-def _wording_is_small(pattern: str) -> bool:
-    return len(pattern) <= LONGEST_PATTERN and regex_size(pattern) <= MOST_PLACES
-
-
-@lru_cache(maxsize=MOST_KEPT)
-def _of_regex(pattern: str, begun: str) -> str:
-    return regex_to_gbnf(pattern, begun)
-
-
-@lru_cache(maxsize=MOST_KEPT)
-def _for_llguidance(schema: str) -> EncodedConstraint:
-    """A schema for a llama.cpp with llguidance in it, rewritten into what that enforces, as for a model in this process."""
-    written = rewrite_schema(json.loads(schema))
-    # No white space: the engine's older versions, which servers are built with, do not keep its bounds.
-    text = json.dumps({**written.schema, "x-guidance": {"whitespace_flexible": False}}, ensure_ascii=False)
-    enforced = tuple(dict.fromkeys(clause(each.pointer, each.keyword) for each in written.enforced))
-    checked = tuple(dict.fromkeys(clause(each.pointer, each.keyword) for each in written.missed))
-    kept = tuple(each for each in enforced if each not in checked)
-    return EncodedConstraint(
-        {"grammar": f"%llguidance {{}}\nstart: %json {text}\n"}, Enforcement("grammar", kept, (), checked)
-    )
-
-
-def _is_recursive(schema: Mapping[str, Json]) -> bool:
-    """Whether a schema refers to itself, however far around: a pattern could say that to a small depth only."""
-    leads: dict[str, set[str]] = {}
-    for pointer, here, keyword in clauses(schema):
-        if keyword == "$ref":
-            leads.setdefault(pointer, set()).add(str(here["$ref"]).removeprefix("#"))
-    targets = {target for found in leads.values() for target in found}
-    reach = {
-        target: {other for pointer, found in leads.items() if pointer.startswith(target) for other in found}
-        for target in targets
-    }
-    for target in targets:
-        seen, todo = set[str](), list(reach[target])
-        while todo:
-            here_ = todo.pop()
-            if here_ not in seen:
-                seen.add(here_)
-                todo += reach.get(here_, ())
-        if target in seen:
-            return True
-    return False
-
-
-def _from_start(grammar: Grammar) -> str:
-    """Write a grammar whose first rule is called `start`, as the wire wants it."""
-    if grammar.start == "start":
-        return grammar.text
-    if re.search(r"^\s*[?!]*start\s*:", grammar.text, re.MULTILINE):
-        raise InputError(f"the grammar begins at {grammar.start!r} and has another rule 'start': rename it")
-    return f"start: {grammar.start}\n{grammar.text}"
-
-
-KEEPING_MOST_KEPT = 64
-
-LONGEST = 20_000
-"""Longer answers are not read by a grammar here: that takes time that grows faster than they do."""
-
-
-class ConstraintCheck:
-    """Watches the chunks of an answer go by, and adds to the last one how its constraint was kept."""
-
-    def __init__(self, enforcement: Enforcement, request: Request) -> None:
-        self._enforcement = enforcement
-        self._request = request
-        self._said = [request.prefix]
-
-    def seen(self, chunk: Chunk) -> Chunk:
-        """Give out a chunk."""
-        if isinstance(chunk, TextDelta):
-            self._said.append(chunk.text)
-        elif isinstance(chunk, StreamEnd):
-            faults = find_violation(self._request, "".join(self._said)) if chunk.finish == "stop" else ()
-            return replace(chunk, enforcement=replace(self._enforcement, broken=faults))
-        return chunk
-
-
-def find_violation(request: Request, text: str) -> tuple[str, ...]:
-    """Say which constraint a whole answer breaks; of a schema nothing is said here.
-
-    >>> find_violation(Request((), constraint=Regex("[0-9]+")), "ten")
-    ('/: regex',)
-    """
-    constraint = request.constraint
-    match constraint:
-        case Regex(pattern):
-            automaton = _automaton(pattern)
-            name, fits = "regex", automaton is None or automaton.accepts(map(ord, text))
-        case OneOf(texts):
-            name, fits = "choice", text in texts
-        case ToolCallsInText():
-            name, fits = "tools", _calls(constraint, text)
-        case Grammar():
-            name, fits = "grammar", len(text) > LONGEST or _grammar(constraint, text)
-        case _:
-            return ()
-    return () if fits else (clause("", name),)
-
-
-@lru_cache(maxsize=KEEPING_MOST_KEPT)
-def _automaton(pattern: str) -> Automaton | None:
-    try:
-        return compile_regex(pattern, chars=True)
-    except InputError:
-        return None  # a pattern of the server's own dialect
-
-
-def _calls(calls: ToolCallsInText, text: str) -> bool:
-    try:
-        return tool_calls_to_gbnf(calls).accepts(text)
-    except InputError:
-        return True
-
-
-def _grammar(grammar: Grammar, text: str) -> bool:
-    guide = _reference(grammar)
-    return guide is None or guide.accepts(text)
-
-
-@lru_cache(maxsize=KEEPING_MOST_KEPT)
-def _reference(grammar: Grammar) -> GrammarGuide | None:
-    try:
-        return GrammarGuide(grammar.text, Vocabulary.of_bytes(), start=grammar.start)
-    except (ConfigError, InputError):
-        return None  # no Lark here, or a grammar of the server's own dialect
+    return isinstance(bound, int) and not isinstance(bound, bool) and 0 <= bound <= MOST_REPETITIONS

@@ -1,4 +1,4 @@
-"""Vectors of texts from an endpoint, `POST …/embeddings`, or from a folder: what an index that is asked by meaning needs."""
+"""Embeddings for hybrid search: from a server (`POST …/embeddings`) or from a model folder."""
 
 import base64
 import hashlib
@@ -13,8 +13,9 @@ from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError, TaiwaErr
 from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import find_key
-from taiwa.models.http_api.client import HttpModel, parse_base_url
-from taiwa.models.http_api.provider_interface import WireRequest, parse, written
+from taiwa.models.http_api.base_url import parse_base_url
+from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.provider_interface import WireRequest, parse_json, to_json
 from taiwa.models.http_api.retries import RequestLimits, RetryPolicy
 from taiwa.models.registry import resolve
 from taiwa.retrieval import Index
@@ -23,130 +24,126 @@ from taiwa.retrieval.hybrid import HybridIndex
 from taiwa.retrieval.types import EmbedderChoice
 from taiwa.settings import Settings
 
-__all__ = ["Endpoint", "by_meaning", "caught_up", "open_embedder", "open_endpoint"]
+__all__ = ["EmbeddingEndpoint", "add_missing_vectors", "open_embedder", "open_endpoint", "with_embeddings"]
 
 PATH = "embeddings"
-TOGETHER = 32
-"""Texts in one request; servers that take fewer get fewer."""
+BATCH = 32
+"""Texts in one request; a server that accepts fewer gets fewer."""
 SHORTEST = 40
-"""A text of so few characters is not cut any more, whatever a server says of its length."""
+"""A text of this many characters or fewer is not cut."""
 PROBE = "The same words, always: 同じ言葉を、いつも。"
-SAME = 0.99
-"""Two vectors of one text whose cosine is lower are of two models; a model that runs elsewhere differs by far less."""
-QUESTION = RequestLimits(connect=5.0, first_byte=25.0, between=10.0, total=30.0)
-"""How long a question waits for its vector; it can be answered without."""
-LISTED = 5
-MOST_NAMED = 80
+SAME_MODEL = 0.99
+"""The least cosine of two vectors of one text by one model; the same model on other hardware differs far less."""
+QUESTION_LIMITS = RequestLimits(connect=5.0, first_byte=25.0, between=10.0, total=30.0)
+"""The limits for the vector of a question, which can be answered without it."""
+MOST_LISTED = 5
+LONGEST_NAME = 80
 
 
-class Endpoint:
+class EmbeddingEndpoint:
     """An embedder behind HTTP, which OpenAI, llama.cpp, vLLM, Ollama and many others serve.
 
-    What stands behind an address can change, and vectors of two models are of no use to each other: so the first call
-    has a fixed sentence embedded too, and its vector is compared with that of the vectors that are kept.
+    The model behind an address can change, and vectors of two models cannot be compared. So the first call also embeds a fixed
+    sentence, whose vector is compared with the stored one.
     """
 
     def __init__(self, model: HttpModel, known: EmbedderChoice | None = None) -> None:
         self.model = model
         self.name = known.model if known is not None else ""
         self.probe = known.probe if known is not None else ()
-        self.read = 0
-        """Tokens that the server says it read."""
-        self._met = False
+        self.tokens_read = 0
+        """Input tokens by the count of the server."""
+        self._is_identified = False
 
     def __repr__(self) -> str:
-        return f"Endpoint({self.model.name!r})"
+        return f"EmbeddingEndpoint({self.model.name!r})"
 
     def embed(self, texts: Sequence[str], what: Literal["passage", "question"]) -> Vectors:
-        """Return one vector of length 1 for each text; the end of a text that is too long for the model is left out.
+        """Return one vector of length 1 for each text; a text that is too long for the model is cut.
 
         Raises:
-            ModelError: the server failed, has no embeddings, or does not answer with vectors.
-            ConfigError: it is another model than before.
+            ModelError: the call failed, or the response does not contain vectors.
+            ConfigError: the model is not the one of the stored vectors.
         """
-        del what  # the protocol has no word for it
-        if not self._met:
-            self.meet()
-        made = self._rows(
-            [row for start in range(0, len(texts), TOGETHER) for row in self._asked(texts[start : start + TOGETHER])]
-        )
-        if len(made) and made.shape[1] != len(self.probe):
-            raise self._broken(f"sends vectors of {made.shape[1]} numbers, and sent {len(self.probe)} before")
-        return made
+        del what  # not in the protocol
+        if not self._is_identified:
+            self.identify()
+        starts = range(0, len(texts), BATCH)
+        vectors = self._unit_rows([row for start in starts for row in self._request(texts[start : start + BATCH])])
+        if len(vectors) and vectors.shape[1] != len(self.probe):
+            raise self._invalid(f"sent vectors of {vectors.shape[1]} numbers, and of {len(self.probe)} before")
+        return vectors
 
-    def meet(self, known: EmbedderChoice | None = None) -> None:
-        """Have the fixed sentence embedded; the model is new unless it is the one that is known.
+    def identify(self, known: EmbedderChoice | None = None) -> None:
+        """Embed the fixed sentence, and name the model; it keeps the name of `known` if it is the same model.
 
         Raises:
-            ModelError: the server failed, has no embeddings, or does not answer with vectors.
-            ConfigError: it is another model than the one that it was made for.
+            ModelError: the call failed, or the response does not contain a vector.
+            ConfigError: the model is not the one of the stored vectors.
         """
-        probe = tuple(float(each) for each in self._rows(self._asked([PROBE]))[0])
+        probe = tuple(float(each) for each in self._unit_rows(self._request([PROBE]))[0])
         if not any(probe):
-            raise self._broken("sends a vector of zeros")
-        if self.probe and not _same(self.probe, probe):
-            raise ConfigError(
-                f"behind {self.model.name} is another model than the one whose vectors are kept: run `taiwa index` again"
-            )
-        if known is not None and _same(known.probe, probe):
+            raise self._invalid("sent a vector of zeros")
+        if self.probe and not _is_same_model(self.probe, probe):
+            raise ConfigError(f"{self.model.name} is not the model of the stored vectors; run `taiwa index` again")
+        if known is not None and _is_same_model(known.probe, probe):
             self.name, self.probe = known.model, known.probe
         if not self.name:
             digest = hashlib.sha256(struct.pack(f"<{len(probe)}f", *probe)).hexdigest()
             target = self.model.target
-            self.name = f"{target.model[:MOST_NAMED]}@{parse_base_url(target.base_url).authority}-{digest[:12]}"
+            self.name = f"{target.model[:LONGEST_NAME]}@{parse_base_url(target.base_url).authority}-{digest[:12]}"
             self.probe = probe
-        self._met = True
+        self._is_identified = True
 
-    def _rows(self, found: Sequence[Sequence[float]]) -> Vectors:
+    def _unit_rows(self, rows: Sequence[Sequence[float]]) -> Vectors:
         try:
-            return unit_rows(found)
+            return unit_rows(rows)
         except ValueError as error:
-            raise self._broken(f"sends {error}") from None
+            raise self._invalid(f"sent {error}") from None
 
-    def _asked(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """Ask for some texts; fewer at once, or the beginning of one, where these are too many or it is too long."""
+    def _request(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        """Request the vectors of some texts; in halves if they are too many, of its beginning if one is too long."""
         try:
-            return self._once(texts)
+            return self._post(texts)
         except ModelError as error:
             if error.status not in (400, 413, 422, 500):
                 raise
             if len(texts) > 1:
                 half = len(texts) // 2
-                return [*self._asked(texts[:half]), *self._asked(texts[half:])]
-            if len(texts[0]) <= SHORTEST or not _too_long(error):
+                return [*self._request(texts[:half]), *self._request(texts[half:])]
+            if len(texts[0]) <= SHORTEST or not _is_too_long(error):
                 raise
-            return self._asked([texts[0][: len(texts[0]) // 2]])
+            return self._request([texts[0][: len(texts[0]) // 2]])
 
-    def _once(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        # A server takes an empty text for a mistake.
-        given: list[Json] = [text or " " for text in texts]
-        body = written({"model": self.model.target.model, "input": given})
+    def _post(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        inputs: list[Json] = [text or " " for text in texts]  # servers refuse an empty text
+        body = to_json({"model": self.model.target.model, "input": inputs})
         raw = self.model.send(WireRequest(PATH, body, (("content-type", "application/json"),)))
         try:
-            data = parse(raw)
+            data = parse_json(raw)
         except ValueError:
-            raise self._broken("sends no JSON") from None
-        self.read += count_at(data, "usage", "prompt_tokens") or 0
+            raise self._invalid("sent invalid JSON") from None
+        self.tokens_read += count_at(data, "usage", "prompt_tokens") or 0
         items = items_at(data, "data")
-        places = [count_at(each, "index") for each in items]
-        if sorted(place for place in places if place is not None) == list(range(len(items))):
-            items = [each for _, each in sorted(zip(places, items, strict=True), key=lambda pair: pair[0] or 0)]
-        found = [_vector(item_at(each, "embedding")) for each in items]
-        if len(found) != len(texts) or not all(found):
-            raise self._broken(f"sends {sum(map(bool, found))} vectors for {len(texts)} texts")
-        return found
+        indices = [count_at(each, "index") for each in items]
+        if sorted(index for index in indices if index is not None) == list(range(len(items))):
+            items = [each for _, each in sorted(zip(indices, items, strict=True), key=lambda pair: pair[0] or 0)]
+        vectors = [_parse_vector(item_at(each, "embedding")) for each in items]
+        if len(vectors) != len(texts) or not all(vectors):
+            raise self._invalid(f"sent {sum(map(bool, vectors))} vectors for {len(texts)} texts")
+        return vectors
 
-    def _broken(self, what: str) -> ProtocolError:
-        return ProtocolError(f"{self.model.name} {what}: is a model for embeddings there, and not one for chats?")
+    def _invalid(self, what: str) -> ProtocolError:
+        return ProtocolError(f"{self.model.name} {what}; check that it is a model for embeddings, not for chat")
 
 
 class LazyEmbedder:
-    """An embedder that is opened at the first question; until then it is only a name."""
+    """An embedder that is opened at the first question."""
 
-    def __init__(self, meaning: EmbedderChoice, opened: Callable[[EmbedderChoice], Embedder]) -> None:
-        self.name = meaning.model
-        self._meaning = meaning
-        self._opening = opened
+    def __init__(self, choice: EmbedderChoice, open_: Callable[[EmbedderChoice], Embedder]) -> None:
+        self.name = choice.model
+        self._choice = choice
+        self._open = open_
         self._opened: Embedder | None = None
         self._lock = Lock()
 
@@ -154,113 +151,117 @@ class LazyEmbedder:
         """Return one vector of length 1 for each text.
 
         Raises:
-            ConfigError: the embedder is not there any more, or another one.
+            ConfigError: the embedder does not exist any more, or is another one.
         """
         with self._lock:
             if self._opened is None:
-                self._opened = self._opening(self._meaning)
+                self._opened = self._open(self._choice)
         if self._opened.name != self.name:
-            raise ConfigError(f"{self._meaning.place} is another model than before: run `taiwa index` again")
+            raise ConfigError(f"{self._choice.place} is not the model of the stored vectors; run `taiwa index` again")
         return self._opened.embed(texts, what)
 
 
-def by_meaning(index: Index, chosen: Settings) -> Index:
-    """Return an index as it was chosen to be asked: by words alone, or by meaning too where that was shown to help.
+def with_embeddings(index: Index, settings: Settings) -> Index:
+    """Return the index with embeddings if it has some and they improve its results, else the index as it is.
 
     Nothing is loaded or called before the first question.
     """
-    meaning = index.backend.meaning()
-    if meaning is None:
+    choice = index.backend.embedder_choice()
+    if choice is None:
         return index
-    embedder = LazyEmbedder(meaning, lambda known: open_embedder(known.place, chosen, known, limits=QUESTION))
-    fused = HybridIndex(index, embedder, always=meaning.always)
-    return fused if fused.fuses else index
+    embedder = LazyEmbedder(choice, lambda known: open_embedder(known.place, settings, known, limits=QUESTION_LIMITS))
+    hybrid = HybridIndex(index, embedder, always=choice.always)
+    return hybrid if hybrid.fuses else index
 
 
-def caught_up(index: Index) -> str:
-    """Make the vectors that are missing where an index is asked by meaning; return why that failed, or nothing."""
+def add_missing_vectors(index: Index) -> str:
+    """Add the missing vectors of an index with embeddings; return why that failed, or an empty text."""
     if isinstance(index, HybridIndex):
         try:
             index.make_vectors()
         except TaiwaError as error:
-            return f"{index.name}: what is new has no vectors yet: {error.message}"
+            return f"{index.name}: new passages do not have vectors yet: {error.message}"
     return ""
 
 
 def open_embedder(
-    place: str, chosen: Settings, known: EmbedderChoice | None = None, *, limits: RequestLimits | None = None
+    place: str, settings: Settings, known: EmbedderChoice | None = None, *, limits: RequestLimits | None = None
 ) -> Embedder:
-    """Open an embedder: the folder of a model, or an endpoint as models are named (`openai:…`, `http://host:port/v1#name`).
+    """Open the embedder at `place`: the folder of a model, or the name of a model on a server; see `open_endpoint`.
 
-    Of an address without a name it is the server's only model. `known` is what it was before.
+    `known` is the embedder of the stored vectors.
 
     Raises:
-        ConfigError: there is none of that name, its key is missing, or the extra `dense` is not installed.
-        ModelError: the server does not tell its models.
+        ConfigError: it does not exist, its key is missing, or the extra `dense` is not installed.
+        ModelError: the list of models of the server cannot be read.
     """
     if Path(place).expanduser().is_dir():
         from taiwa.retrieval.embedding import BertEncoder
 
         return BertEncoder(Path(place).expanduser())
-    return open_endpoint(place, chosen, known, limits=limits)
+    return open_endpoint(place, settings, known, limits=limits)
 
 
 def open_endpoint(
-    place: str, chosen: Settings, known: EmbedderChoice | None = None, *, limits: RequestLimits | None = None
-) -> Endpoint:
-    """Open an endpoint.
+    place: str, settings: Settings, known: EmbedderChoice | None = None, *, limits: RequestLimits | None = None
+) -> EmbeddingEndpoint:
+    """Open an endpoint by the name of its model (`openai:…`, `http://host:port/v1#name`).
+
+    A URL without a name stands for the only model of the server.
 
     Raises:
-        ConfigError: there is none of that name, or its key is missing.
-        ModelError: the server does not tell its models.
+        ConfigError: it does not exist, or its key is missing.
+        ModelError: the list of models of the server cannot be read.
     """
     if "/" in place and "://" not in place and ":" not in place.partition("/")[0]:
-        raise ConfigError(f"there is no folder {place}: is the disk there, and the name right?")
+        raise ConfigError(f"folder {place} not found; check the name, and that its disk is mounted")
     unnamed = place.startswith(("http://", "https://")) and "#" not in place
-    target = resolve(f"{place}#-" if unnamed else place, base_urls=chosen.base_urls)
+    target = resolve(f"{place}#-" if unnamed else place, base_urls=settings.base_urls)
     if target.inside:
-        raise ConfigError(f"{place!r} runs no embeddings: give the folder of a sentence model itself, without `local:`")
+        raise ConfigError(f"{place!r} is not an embedder; name the folder of a sentence model, without `local:`")
     if isinstance(target.codec, AnthropicMessages):
-        raise ConfigError(f"{place!r}: this provider has no embeddings; another provider, a server or a folder may")
-    retry = RetryPolicy(attempts=2 if limits else chosen.attempts)
-    limits = limits or RequestLimits(total=chosen.timeout)
-    key = find_key(target, chosen)
+        raise ConfigError(
+            f"{place!r}: this provider does not offer embeddings; use another provider, a server or a folder"
+        )
+    retry = RetryPolicy(attempts=2 if limits else settings.attempts)
+    limits = limits or RequestLimits(total=settings.timeout)
+    key = find_key(target, settings)
     if unnamed:
-        with HttpModel(target, key, limits=limits, retry=retry) as asking:
-            target = resolve(f"{place}#{_only_model(asking)}", base_urls=chosen.base_urls)
-    return Endpoint(HttpModel(target, key, limits=limits, retry=retry), known)
+        with HttpModel(target, key, limits=limits, retry=retry) as opened:
+            target = resolve(f"{place}#{_only_model(opened)}", base_urls=settings.base_urls)
+    return EmbeddingEndpoint(HttpModel(target, key, limits=limits, retry=retry), known)
 
 
 def _only_model(server: HttpModel) -> str:
     place = server.target.base_url
     try:
-        names = [text_at(each, "id") for each in items_at(parse(server.fetch("models")), "data")]
+        names = [text_at(each, "id") for each in items_at(parse_json(server.fetch("models")), "data")]
     except ValueError:
         names = []
     if len(names) == 1 and names[0]:
         return names[0]
-    some = ", ".join(names[:LISTED])
-    there = f"has {len(names)} models ({some}{', …' if len(names) > LISTED else ''})" if names else "lists no model"
-    raise ConfigError(f"{place} {there}: say which, as in {place}#NAME")
+    some = ", ".join(names[:MOST_LISTED]) + (", …" if len(names) > MOST_LISTED else "")
+    listed = f"has {len(names)} models ({some})" if names else "does not list a model"
+    raise ConfigError(f"{place} {listed}; name one, as in {place}#NAME")
 
 
-def _vector(held: Json) -> Sequence[float]:
-    """Read a vector: numbers, or the bytes of float32 in base64; nothing where it is neither."""
-    if isinstance(held, str):
+def _parse_vector(data: Json) -> Sequence[float]:
+    """Parse a vector: numbers, or the bytes of float32 in base64; empty if it is neither."""
+    if isinstance(data, str):
         try:
-            raw = base64.b64decode(held, validate=True)
+            raw = base64.b64decode(data, validate=True)
             return struct.unpack(f"<{len(raw) // 4}f", raw)
         except (Base64Error, struct.error, ValueError):
             return ()
-    if not isinstance(held, list):
+    if not isinstance(data, list):
         return ()
-    numbers = [each for each in held if isinstance(each, (int, float)) and not isinstance(each, bool)]
-    return numbers if len(numbers) == len(held) else ()
+    numbers = [each for each in data if isinstance(each, (int, float)) and not isinstance(each, bool)]
+    return numbers if len(numbers) == len(data) else ()
 
 
-def _same(one: Sequence[float], other: Sequence[float]) -> bool:
-    return len(one) == len(other) and sum(a * b for a, b in zip(one, other, strict=True)) > SAME
+def _is_same_model(one: Sequence[float], other: Sequence[float]) -> bool:
+    return len(one) == len(other) and sum(a * b for a, b in zip(one, other, strict=True)) > SAME_MODEL
 
 
-def _too_long(error: ModelError) -> bool:
+def _is_too_long(error: ModelError) -> bool:
     return error.status == 413 or "longer than" in error.message or "too long" in error.message

@@ -23,27 +23,28 @@ from taiwa.kernel.errors import (
 )
 from taiwa.kernel.records import Json, count_at, item_at, text_at
 from taiwa.kernel.text import join_surrogates
-from taiwa.models.http_api.provider_interface import parse
+from taiwa.models.http_api.provider_interface import parse_json
 
 __all__ = [
     "Endpoint",
     "FaultMapping",
     "Server",
     "Stage",
-    "failure",
-    "inside",
+    "error_from_status",
+    "error_in_response",
     "map_fault",
-    "not_in_protocol",
+    "protocol_error",
     "quoted",
     "wait_asked",
 ]
 
 QUOTED = 300
+"""The most characters of a server's text in an error message."""
 BODY = 500
 
-KINDS: Mapping[str, str] = {
-    kind: verdict
-    for verdict, kinds in {
+CAUSES: Mapping[str, str] = {
+    name: cause
+    for cause, names in {
         "credit": "insufficient_quota insufficient_balance billing_error billing_hard_limit_reached payment_required",
         "auth": "authentication_error invalid_api_key incorrect_api_key unauthenticated "
         "unauthorized invalid_authentication account_deactivated",
@@ -59,40 +60,40 @@ KINDS: Mapping[str, str] = {
         "missing": "model_not_found not_found_error model_not_available model_not_exist",
         "unsupported": "unsupported_parameter unsupported_value",
     }.items()
-    for kind in kinds.split()
+    for name in names.split()
 }
-"""What the words that servers put into `type`, `code` and `status` mean."""
+"""The cause of a failure by the `type`, `code` or `status` that servers put into its body."""
 
 STATUSES: Mapping[int, str] = {
     401: "auth", 402: "credit", 403: "forbidden", 404: "missing", 408: "time", 413: "long", 425: "busy", 429: "rate",
 }  # fmt: skip
 
-SENTENCES: Mapping[str, tuple[type[ModelError], str]] = {
-    # The server's words are left out: some servers repeat the key.
+MESSAGES: Mapping[str, tuple[type[ModelError], str]] = {
+    # Without the text of the server, because some repeat the key.
     "auth": (AuthenticationError, "{who} does not accept the key for {model}{code}; set it with `taiwa keys set`"),
     "forbidden": (
         AuthenticationError,
-        "{who} does not let this key use {model}{code}{said}; give it the right, or set another with `taiwa keys set`",
+        "{who} does not allow this key to use {model}{code}{text}; permit it, or set another with `taiwa keys set`",
     ),
     "credit": (
         AuthenticationError,
-        "{who} says that no credit is left behind this key{code}; see the provider's billing page",
+        "{who} reports that the credit of this key is used up{code}; see the billing page of the provider",
     ),
-    "rate": (RateLimitError, "{who} gets too many requests{code}{wait}{said}"),
-    "busy": (OverloadedError, "{who} cannot answer now{code}{said}"),
-    "time": (TimeoutError, "{who} took too long{code}{said}"),
-    "refused": (RefusalError, "{who} refuses this request{code}{said}; change what is asked"),
+    "rate": (RateLimitError, "{who} receives too many requests{code}{wait}{text}"),
+    "busy": (OverloadedError, "{who} cannot answer now{code}{text}"),
+    "time": (TimeoutError, "{who} took too long{code}{text}"),
+    "refused": (RefusalError, "{who} refuses this request{code}{text}; change its content"),
     "long": (
         ModelError,
-        "the request is longer than {model} can read{code}{said}; keep fewer turns or choose a larger model",
+        "the request is longer than the context of {model}{code}{text}; keep fewer turns, or choose a model with a larger context",
     ),
-    "missing": (ModelError, "{who} has no model {model}{code}{said}; see its list of models"),
-    "nowhere": (ModelError, "nothing answers at this address of {who}{code}{said}; a base URL mostly ends in /v1"),
-    "schema": (UnsupportedError, "{who} does not take this schema for {model}{code}{said}"),
-    "unsupported": (UnsupportedError, "{model} does not take {parameter}{code}{said}"),
-    "invalid": (ModelError, "{who} does not accept the request for {model}{code}{said}"),
+    "missing": (ModelError, "{who} does not have the model {model}{code}{text}; see its list of models"),
+    "nowhere": (ModelError, "{who} does not have this path{code}{text}; check the base URL, which mostly ends in /v1"),
+    "schema": (UnsupportedError, "{who} does not take this schema for {model}{code}{text}"),
+    "unsupported": (UnsupportedError, "{model} does not take {parameter}{code}{text}"),
+    "invalid": (ModelError, "{who} does not accept the request for {model}{code}{text}"),
 }
-"""What each verdict is called, and what it says: one line with what to do next."""
+"""The class and the message of the error for each cause."""
 
 TOO_LONG = re.compile(
     r"context[ _](?:length|size|window)|maximum context|prompt is too long|input is too long|too many (?:input )?tokens"
@@ -124,61 +125,57 @@ TITLE = re.compile(r"<title[^>]*>(.{0,200}?)</title", re.IGNORECASE | re.DOTALL)
 
 
 class Server(NamedTuple):
-    """Who failed, as errors name it: the server and the model that was asked."""
+    """The server and the model that errors name."""
 
     label: str
     model: str
 
 
-class Complaint(NamedTuple):
-    """What could be read of an error: the server's words, the kinds it named, the parameter it blames."""
+class ErrorBody(NamedTuple):
+    """What a server reports: its text, the kinds of error that it names, and the parameter that it blames."""
 
-    words: str
-    kinds: frozenset[str]
+    text: str
+    kinds: frozenset[str] = frozenset()
     parameter: str = ""
     status: int | None = None
 
 
 def quoted(text: str, limit: int = QUOTED) -> str:
-    """Make a server's words fit to stand in an error: one line, printable, short, and without anything like a key."""
+    """Prepare the text of a server for an error: one line, printable, short, and without anything like a key."""
     head = SECRET.sub("[key]", join_surrogates(text[: 4 * limit]))
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in head).split())
+    line = " ".join("".join(each if each.isprintable() else " " for each in head).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def failure(status: int, headers: Mapping[str, str], body: bytes, server: Server) -> ModelError:
-    """Read an answer that is not 2xx; header names are lower-case."""
-    kind = headers.get("content-type", "")
-    complaint = _complaint(body)
-    if complaint is None:
-        page = "html" in kind or body.lstrip()[:1] == b"<"
-        said = _title(body) if page else quoted(body[: 8 * QUOTED].decode("utf-8", "replace"))
-        complaint = Complaint(f"a web page ({said})" if page and said else "a web page" if page else said, frozenset())
+def error_from_status(status: int, headers: Mapping[str, str], body: bytes, server: Server) -> ModelError:
+    """Map a response that is not 2xx to an error; header names are lower-case."""
     if 300 <= status < 400:
-        return ModelError(
-            f"{server.label} sends elsewhere ({status}, to {quoted(headers.get('location', 'nowhere'))}): mend the base URL",
-            status=status,
-        )
-    return _error(complaint, status, server, wait_asked(headers))
+        location = quoted(headers.get("location", "an unknown address"))
+        return ModelError(f"{server.label} redirects to {location} ({status}); correct the base URL", status=status)
+    reported = _parse_body(body)
+    if reported is None:
+        is_html = "html" in headers.get("content-type", "") or body.lstrip()[:1] == b"<"
+        reported = ErrorBody(_title(body) if is_html else body[: 8 * QUOTED].decode("utf-8", "replace"))
+    return _error(reported, status, server, wait_asked(headers))
 
 
-def inside(error: Json, server: Server) -> ModelError:
-    """Read an error object that stands in an answer that began well (HTTP 200)."""
-    complaint = _read(error)
-    return _error(complaint, complaint.status, server, None)
+def error_in_response(data: Json, server: Server) -> ModelError:
+    """Map an error object inside a response of status 200 to an error."""
+    reported = _read(data)
+    return _error(reported, reported.status, server, None)
 
 
-def not_in_protocol(what: str, body: str, server: Server) -> ProtocolError:
-    """Make the error for an answer that breaks its protocol."""
+def protocol_error(what: str, body: str, server: Server) -> ProtocolError:
+    """Return the error for a response that violates its protocol; `what` follows the name of the server."""
     return ProtocolError(
         f"{server.label} {what}; check that its base URL leads to a model server", body=quoted(body, BODY)
     )
 
 
 def wait_asked(headers: Mapping[str, str]) -> float | None:
-    """Read how many seconds the server asks to wait (RFC 9110, section 10.2.3): seconds, or a date.
+    """Return the seconds that the server asks to wait (RFC 9110, section 10.2.3: seconds, or a date), None if it does not ask.
 
-    A date counts from the server's own clock where it tells it, so a wrong clock here does no harm.
+    A date is compared with the `Date` header if there is one, so a wrong clock here does no harm.
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         seconds = _number(headers.get(name, ""))
@@ -202,7 +199,7 @@ def _number(text: str) -> float | None:
 def _moment(text: str) -> float | None:
     if not text:
         return None
-    # Imported here: it takes as long to import as all the codecs, and few answers hold a date.
+    # here, because it takes as long to import as all codecs, and few responses contain a date
     from email.utils import parsedate_to_datetime
 
     try:
@@ -213,13 +210,14 @@ def _moment(text: str) -> float | None:
 
 def _title(body: bytes) -> str:
     found = TITLE.search(body[:20_000].decode("utf-8", "replace"))
-    return quoted(found.group(1), 100) if found else ""
+    title = quoted(found.group(1), 100) if found else ""
+    return f"a web page ({title})" if title else "a web page"
 
 
-def _complaint(body: bytes) -> Complaint | None:
-    """Read the error of a body; None when it is not a JSON object or array of one."""
+def _parse_body(body: bytes) -> ErrorBody | None:
+    """Read the error of a body; None if it is not a JSON object or text, or an array of such."""
     try:
-        data = parse(body)
+        data = parse_json(body)
     except ValueError:
         return None
     if isinstance(data, list) and data:
@@ -227,23 +225,22 @@ def _complaint(body: bytes) -> Complaint | None:
     return _read(data) if isinstance(data, (dict, str)) else None
 
 
-def _read(data: Json) -> Complaint:
-    """Read the shapes in use: `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}`, or words alone."""
+def _read(data: Json) -> ErrorBody:
+    """Read the forms in use: `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}`, or a text."""
     if isinstance(data, str):
-        return Complaint(data, frozenset())
+        return ErrorBody(data)
     error = item_at(data, "error")
     outer = data
     if isinstance(error, dict):
         data = error
     elif isinstance(error, str):
-        return Complaint(error, _kinds(outer))
-    words = text_at(data, "message") or text_at(data, "detail") or text_at(data, "msg") or _details(data)
+        return ErrorBody(error, _kinds(outer))
+    text = text_at(data, "message") or text_at(data, "detail") or text_at(data, "msg") or _details(data)
     raw = text_at(data, "metadata", "raw")
-    if raw and raw not in words:
-        words = f"{words}: {raw}"
-    parameter = text_at(data, "param")
-    kinds = _kinds(data) | _kinds(outer) | (_kinds(item_at(data, "innererror")))
-    return Complaint(words, kinds, parameter, count_at(data, "code") or count_at(data, "status"))
+    if raw and raw not in text:
+        text = f"{text}: {raw}"
+    kinds = _kinds(data) | _kinds(outer) | _kinds(item_at(data, "innererror"))
+    return ErrorBody(text, kinds, text_at(data, "param"), count_at(data, "code") or count_at(data, "status"))
 
 
 def _kinds(data: Json) -> frozenset[str]:
@@ -251,87 +248,87 @@ def _kinds(data: Json) -> frozenset[str]:
 
 
 def _details(data: Json) -> str:
-    """The first entry of a validation report (`detail` or `message` as a list or object), with its place."""
+    """Return the first entry of a validation report (`detail` or `message` as a list or object), with its location."""
     detail = item_at(data, "detail") or item_at(data, "message")
     if isinstance(detail, dict):
         detail = detail.get("detail", detail)
     first = detail[0] if isinstance(detail, list) and detail else detail
-    place = item_at(first, "loc")
-    where = ".".join(str(step) for step in place) + ": " if isinstance(place, list) else ""
+    location = item_at(first, "loc")
+    where = ".".join(map(str, location)) + ": " if isinstance(location, list) else ""
     return where + text_at(first, "msg")
 
 
-def _verdict(complaint: Complaint, status: int | None) -> str:
-    """Decide what went wrong: the kinds that the server named, else its words, else the status."""
-    named = {KINDS[kind] for kind in complaint.kinds if kind in KINDS}
-    for verdict in ("refused", "long", "credit"):
-        if verdict in named:
-            return verdict
+def _cause(reported: ErrorBody, status: int | None) -> str:
+    """Find the cause: by the kinds that the server names, else by its text, else by the status."""
+    named = {CAUSES[kind] for kind in reported.kinds if kind in CAUSES}
+    for cause in ("refused", "long", "credit"):
+        if cause in named:
+            return cause
     invalid = status is None or status in (400, 413, 422)
-    if (invalid or status == 500) and TOO_LONG.search(complaint.words):  # llama.cpp's embeddings say 500
+    if (invalid or status == 500) and TOO_LONG.search(reported.text):  # llama.cpp sends 500 for embeddings
         return "long"
-    if invalid and BAD_KEY.search(complaint.words):
+    if invalid and BAD_KEY.search(reported.text):
         return "auth"
-    if invalid and NO_SUCH_MODEL.search(complaint.words):
+    if invalid and NO_SUCH_MODEL.search(reported.text):
         return "missing"
-    if invalid and NO_SUCH_SCHEMA.search(f"{complaint.parameter} {complaint.words}"):
+    if invalid and NO_SUCH_SCHEMA.search(f"{reported.parameter} {reported.text}"):
         return "schema"
     if status is not None and status in STATUSES and not (status == 403 and "rate" in named):
         return STATUSES[status]
-    for verdict in ("auth", "forbidden", "rate", "busy", "time", "missing", "unsupported"):
-        if verdict in named and not (verdict == "busy" and status is not None and status < 500):
-            return verdict
+    for cause in ("auth", "forbidden", "rate", "busy", "time", "missing", "unsupported"):
+        if cause in named and not (cause == "busy" and status is not None and status < 500):
+            return cause
     return "busy" if status is not None and status >= 500 and status != 501 else "invalid"
 
 
-def _error(complaint: Complaint, status: int | None, server: Server, wait: float | None) -> ModelError:
-    verdict = _verdict(complaint, status)
-    if verdict == "missing":
-        verdict = "missing" if _names_model(complaint, server) else "nowhere"
-    kind, sentence = SENTENCES[verdict]
-    words = quoted(complaint.words)
-    message = sentence.format(
+def _error(reported: ErrorBody, status: int | None, server: Server, wait: float | None) -> ModelError:
+    cause = _cause(reported, status)
+    if cause == "missing" and not _names_model(reported, server):
+        cause = "nowhere"
+    kind, message = MESSAGES[cause]
+    text = quoted(reported.text)
+    message = message.format(
         who=server.label,
         model=repr(server.model),
         code="" if status is None else f" ({status})",
-        said=f": {words}" if words else "",
+        text=f": {text}" if text else "",
         wait="" if wait is None else f", try again in {wait:g} s",
-        parameter=complaint.parameter or "one of the parameters",
+        parameter=reported.parameter or "one of the parameters",
     )
     if kind is RateLimitError:
         return RateLimitError(message, retry_after=wait, status=status)
     if kind is UnsupportedError:
-        capability = "json_schema" if verdict == "schema" else complaint.parameter
+        capability = "json_schema" if cause == "schema" else reported.parameter
         return UnsupportedError(message, capability=capability, status=status)
     return kind(message, status=status)
 
 
-def _names_model(complaint: Complaint, server: Server) -> bool:
-    """Tell a model that the server does not have from an address that it does not have."""
-    kinds = {KINDS.get(kind) for kind in complaint.kinds}
-    return "missing" in kinds or NO_SUCH_MODEL.search(complaint.words) is not None or server.model in complaint.words
+def _names_model(reported: ErrorBody, server: Server) -> bool:
+    """Whether a model is missing, not the path of the URL."""
+    kinds = {CAUSES.get(kind) for kind in reported.kinds}
+    return "missing" in kinds or NO_SUCH_MODEL.search(reported.text) is not None or server.model in reported.text
 
 
 # --- faults of the network --------------------------------------------------------------------------------------------
 
 Stage: TypeAlias = Literal["open", "answer", "given"]
-"""How far a call came: no byte of a response yet · a response began · chunks of it were given out."""
+"""The progress of a call: no byte of a response yet · a response began · chunks of it were yielded."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultMapping:
-    """The error for one fault: its class, the message, and whether the call may be made again.
+    """The error for one fault: its class, the message, and whether the call may be repeated.
 
-    A call that a server may still be working on is not made again: it would be paid twice.
+    A call that a server may still be working on is not repeated: it would be charged twice.
     """
 
     kind: type[ModelError]
-    words: str
+    message: str
     again: bool = False
 
 
 TABLE = {
-    "late": FaultMapping(TimeoutError, "{host} took longer than the {total:g} s that an answer may take; raise `timeout` in the settings"),
+    "late": FaultMapping(TimeoutError, "{host} did not finish within {total:g} s; raise `timeout` in the settings"),
     "no route": FaultMapping(OverloadedError, "cannot reach {host}; check the network", again=True),
     "no host": FaultMapping(OverloadedError, "unknown host {host}; check the base URL {url} and the network", again=True),
     "refused": FaultMapping(OverloadedError, "nothing listens at {host}: is the server running at {url}?", again=True),
@@ -341,10 +338,10 @@ TABLE = {
     "no connection": FaultMapping(
         TimeoutError, "no connection to {host} within {connect:g} s: is the server running at {url}?", again=True
     ),
-    "not taken": FaultMapping(TimeoutError, "{host} did not take the request within {first_byte:g} s; try again later"),
+    "not taken": FaultMapping(TimeoutError, "{host} did not accept the request within {first_byte:g} s; try again later"),
     "no answer": FaultMapping(TimeoutError, "no answer from {host} within {first_byte:g} s; try again, or raise the time to the first byte"),
     "stalled": FaultMapping(TimeoutError, "{host} stalled for {between:g} s in the middle of its answer; try again"),
-    "hung up": FaultMapping(OverloadedError, "{host} hung up before it answered; look at the log of the server at {url}", again=True),
+    "hung up": FaultMapping(OverloadedError, "{host} hung up before it answered; see the log of the server at {url}", again=True),
     "cut": FaultMapping(ProtocolError, "{host} broke off in the middle of its answer; try again"),
     "not http": FaultMapping(ProtocolError, "{host} does not speak HTTP; check that {url} leads to a model server"),
     "proxy": FaultMapping(ProtocolError, "the proxy on the way to {host} fails; check HTTPS_PROXY, or name the host in NO_PROXY"),
@@ -354,7 +351,7 @@ UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What the messages name: the host, its base URL, and the limits of a call in seconds."""
+    """The values in messages: the host, its base URL, and the limits of a call in seconds."""
 
     host: str
     url: str
@@ -365,12 +362,12 @@ class Endpoint:
 
 
 def map_fault(cause: Exception, stage: Stage, endpoint: Endpoint, *, late: bool) -> tuple[ModelError, bool]:
-    """Map an exception of httpx2, or an `OSError`, to an error and whether the call may be made again.
+    """Map an exception of httpx2, or an `OSError`, to an error and whether the call may be repeated.
 
-    `late` tells that the time of the whole call is used up.
+    `late`: the time of the whole call is used up.
     """
     row = TABLE["late" if late else _fault(cause, stage)]
-    return row.kind(row.words.format(**asdict(endpoint))), row.again
+    return row.kind(row.message.format(**asdict(endpoint))), row.again
 
 
 def _fault(cause: Exception, stage: Stage) -> str:
@@ -409,15 +406,15 @@ def _connect_fault(cause: Exception) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and all that it came from, through causes, contexts, groups and arguments."""
+    """Yield an error and its origins: causes, contexts, members of groups and arguments."""
     seen: set[int] = set()
     waiting: list[object] = [error]
     while waiting:
-        one = waiting.pop(0)
-        if not isinstance(one, BaseException) or id(one) in seen:
+        origin = waiting.pop(0)
+        if not isinstance(origin, BaseException) or id(origin) in seen:
             continue
-        seen.add(id(one))
-        yield one
-        waiting += [*one.args, one.__cause__, one.__context__]
-        if isinstance(one, BaseExceptionGroup):
-            waiting += cast("BaseExceptionGroup[BaseException]", one).exceptions
+        seen.add(id(origin))
+        yield origin
+        waiting += [*origin.args, origin.__cause__, origin.__context__]
+        if isinstance(origin, BaseExceptionGroup):
+            waiting += cast("BaseExceptionGroup[BaseException]", origin).exceptions

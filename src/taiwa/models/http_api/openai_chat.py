@@ -1,4 +1,7 @@
-"""Chat Completions with server dialects, log probabilities, the decision wire."""
+"""The Chat Completions protocol, as a codec (no I/O), with the dialects of its servers.
+
+Typed questions (`Questions`) are sent to `/v1/systemone` of the same server, which answers them with probabilities.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +20,6 @@ from taiwa.kernel.messages import (
     Sampling,
     Text,
     TokenLogprob,
-    ToolCall,
     ToolResult,
     Usage,
     YesNoQuestion,
@@ -25,108 +27,35 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at
 from taiwa.kernel.text import join_surrogates
 from taiwa.models.http_api.capabilities import Capabilities
-from taiwa.models.http_api.errors import Server, failure, inside, not_in_protocol
-from taiwa.models.http_api.provider_interface import ConstraintWire, Decoder, Enforce, Target, WireRequest, written
+from taiwa.models.http_api.errors import Server, error_from_status, error_in_response, protocol_error
+from taiwa.models.http_api.provider_interface import ConstraintWire, Decoder, Enforce, Target, WireRequest, to_json
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
 
 __all__ = ["DIALECTS", "ChatCompletions", "held_so"]
 
-
-NEVER = -9999.0
-"""What stands for a probability of zero, as JSON has no infinity."""
-
-
-def likelihoods_in(choice: Json) -> Iterator[TokenLogprob]:
-    """Read the tokens of a choice; one without a number is left out."""
-    for row in items_at(choice, "logprobs", "content"):
-        logprob = _logprob(row)
-        if logprob is not None:
-            told = ((join_surrogates(text_at(each, "token")), _logprob(each)) for each in items_at(row, "top_logprobs"))
-            top = tuple((token, number) for token, number in told if number is not None)
-            yield TokenLogprob(join_surrogates(text_at(row, "token")), logprob, top)
-
-
-def _logprob(row: Json) -> float | None:
-    found = item_at(row, "logprob")
-    if isinstance(found, bool) or not isinstance(found, (int, float)):
-        return None
-    return min(float(found), 0.0) if isfinite(found) else NEVER
-
-
-PATH = "systemone"
-
+MANY = 1_000
+MOST_LOGPROBS = 20
+"""The most alternatives of a token that all servers return."""
+ZERO_LOGPROB = -9999.0
+"""The logarithm of a probability of zero, as JSON has no infinity."""
 MOST_QUESTIONS = 128
-
 MOST_OPTIONS = 255
-
 FEWEST_LEVELS, MOST_LEVELS = 2, 10
-
-
-def encode_questions(model: str, request: Request, asked: Questions) -> WireRequest:
-    """Write a request; what was said is the state.
-
-    Raises:
-        InputError: the wire has no room for the questions, or the text is not valid Unicode.
-    """
-    if not 1 <= len(asked.questions) <= MOST_QUESTIONS:
-        raise InputError(f"a request asks 1 to {MOST_QUESTIONS} questions, not {len(asked.questions)}")
-    questions: dict[str, Json] = {name: _question(name, each) for name, each in asked.questions}
-    body: dict[str, Json] = {"model": model, "state": _state(request.messages), "questions": questions}
-    return WireRequest(PATH, written(body), (("content-type", "application/json"),))
-
-
-def _question(name: str, question: Question) -> dict[str, Json]:
-    if isinstance(question, YesNoQuestion):
-        meanings: dict[str, Json] = {"true": question.yes, "false": question.no}
-        criteria: dict[str, Json] = {side: words for side, words in meanings.items() if words}
-        asked: dict[str, Json] = {"type": "noul", "instructions": question.instructions}
-        if criteria:
-            asked["criteria"] = criteria
-        return asked
-    if isinstance(question, ChoiceQuestion):
-        if not 1 <= len(question.options) <= MOST_OPTIONS:
-            raise InputError(f"the question {name!r} offers {len(question.options)} options, not 1 to {MOST_OPTIONS}")
-        options: dict[str, Json] = {option: words or None for option, words in question.options}
-        return {"type": "choice", "instructions": question.instructions, "criteria": options}
-    if not FEWEST_LEVELS <= len(question.levels) <= MOST_LEVELS:
-        raise InputError(f"the scale {name!r} has {len(question.levels)} levels, not {FEWEST_LEVELS} to {MOST_LEVELS}")
-    return {"type": "score", "instructions": question.instructions, "criteria": list(question.levels)}
-
-
-def _state(messages: tuple[Message, ...]) -> Json:
-    if len(messages) == 1:
-        return messages[0].text
-    return [{"role": message.role, "content": message.text} for message in messages]
-
-
-def answers_in(data: Json) -> str | None:
-    """Give the answers of a reply as JSON text; None where it is no reply of this wire."""
-    answers = item_at(data, "answers")
-    return dumps(answers, ensure_ascii=False, separators=(",", ":")) if isinstance(answers, dict) else None
-
-
-def bill_in(data: Json) -> Usage | None:
-    """Read the bill of a reply; None where it does not say."""
-    read = count_at(data, "usage", "input_tokens")
-    if read is None:
-        return None
-    return Usage(
-        read, count_at(data, "usage", "output_tokens") or 0, count_at(data, "usage", "cached_input_tokens") or 0
-    )
+JSON_HEADERS = (("content-type", "application/json"),)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerDialect:
-    """How one kind of server says what the protocol leaves open.
+    """What one kind of server does where the protocol leaves a choice.
 
-    - `prefix`: how it is asked to continue a message: not at all, by a last message of the assistant (`last`), by that and
+    - `prefix`: how to ask it to continue a message: not at all, by a last message of the assistant (`last`), by that and
       `continue_final_message` (`continue`), by that and `"prefix": true` on it (`flag`).
-    - `echo`: whether its answer repeats the prefix: never, in answers of one piece only (`whole`), or `always`.
-    - `constraints`: how a constraint is written: see `taiwa.models.http_api.constraint_encoding`.
-    - `strict`: whether a schema is rewritten in the form in which the model is held to it.
-    - `stops`: the most stop strings it takes. `seed`: the name of that field. `usage`: whether a stream must be asked to
-      report its usage. `call_id`: the pattern an id must match, and `call_form` one that does.
-    - `prefix_path`: the path for requests with a prefix, where it differs.
+    - `echo`: whether its response repeats the prefix: never, in responses of one piece only (`whole`), or `always`.
+    - `constraints`: the fields for a constraint; see `taiwa.models.http_api.constraint_encoding`.
+    - `strict`: whether a schema is rewritten into the strict form, which the server enforces.
+    - `max_tokens`, `seed`: the names of these fields. `stops`: the most stop strings. `usage`: whether a stream must be asked to
+      report its usage. `call_id`: the pattern that an id must match; `call_form` formats a position into one.
+    - `prefix_path`: the path for requests with a prefix, if it is another.
     """
 
     label: str
@@ -143,11 +72,6 @@ class ServerDialect:
     prefix_path: str = ""
 
 
-MANY = 1_000
-
-MOST_LIKELIEST = 20
-"""The most tokens that all servers tell the probabilities of."""
-
 DIALECTS: Mapping[str, ServerDialect] = {
     "openai": ServerDialect("OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}"),
     "llamacpp": ServerDialect("the llama.cpp server", prefix="last", echo="whole", constraints="gbnf", stops=MANY),
@@ -157,7 +81,7 @@ DIALECTS: Mapping[str, ServerDialect] = {
     "ollama": ServerDialect("the Ollama server", stops=MANY),
     "lmstudio": ServerDialect("LM Studio", stops=MANY),
     "openrouter": ServerDialect("OpenRouter", strict=True, call_id=r"[A-Za-z0-9_-]{1,64}"),
-    # Mistral refuses fields that it does not know, stream_options among them, and ids of any other form.
+    # Mistral refuses unknown fields, stream_options among them, and ids of another form.
     "mistral": ServerDialect(
         "Mistral", prefix="flag", echo="always", seed="random_seed", usage=False, stops=MANY,
         call_id=r"[A-Za-z0-9]{9}", call_form="call{:05d}",
@@ -167,7 +91,7 @@ DIALECTS: Mapping[str, ServerDialect] = {
     "plain": ServerDialect("the server"),
 }  # fmt: skip
 
-FINISHES: Mapping[str, FinishReason] = {
+FINISH_REASONS: Mapping[str, FinishReason] = {
     "stop": "stop",
     "length": "length",
     "model_length": "length",
@@ -179,75 +103,75 @@ FINISHES: Mapping[str, FinishReason] = {
     "abort": "interrupted",
 }
 
-FAILED = ("error", "insufficient_system_resource")
-"""Finish reasons that report a failure of the server in the middle of its answer."""
+FAILURES = ("error", "insufficient_system_resource")
+"""Finish reasons that report a failure of the server in the middle of its response."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatCompletions:
-    """The codec for one model behind one kind of server."""
+    """The codec for one model on one kind of server."""
 
     model: str
     dialect: ServerDialect
-    facts: Capabilities
-    hold: Enforce = "auto"
+    capabilities: Capabilities
+    enforce: Enforce = "auto"
 
     def encode(self, request: Request) -> WireRequest:
-        """Write a request; what the server may ignore without harm (sampling, seed) is left out where it is not taken.
+        """Encode a request; sampling and seed are omitted if the model does not accept them.
 
         Raises:
-            UnsupportedError: the server or model has no way to say it.
-            InputError: the text is not valid Unicode, or `tool_choice` names no tool.
+            UnsupportedError: the server or the model cannot express it.
+            InputError: the text is not valid Unicode, or `tool_choice` names an unknown tool.
         """
         dialect = self.dialect
         if isinstance(request.constraint, Questions):
-            self.facts.require("decisions", self.model)
-            return encode_questions(self.model, request, request.constraint)
+            self.capabilities.require("decisions", self.model)
+            return _encode_questions(self.model, request, request.constraint)
         body: dict[str, Json] = {"model": self.model, "messages": self._messages(request), "stream": True}
         if dialect.usage:
             body["stream_options"] = {"include_usage": True}
         body |= self._sampling(request.sampling)
         if request.stop:
-            self.facts.require("stop", self.model)
+            self.capabilities.require("stop", self.model)
             if len(request.stop) > dialect.stops:
                 raise UnsupportedError(
-                    f"{dialect.label} takes at most {dialect.stops} stop strings, not {len(request.stop)}",
+                    f"{dialect.label} accepts at most {dialect.stops} stop strings, got {len(request.stop)}",
                     capability="stop",
                 )
             body["stop"] = list(request.stop)
         if request.tools:
             body |= self._tools(request)
-        worded = None
+        enforcement = None
         if request.constraint is not None:
             from taiwa.models.http_api.constraint_encoding import ConstraintEncoder
 
-            wording = ConstraintEncoder(
-                dialect.label, self.model, dialect.constraints, self.facts, dialect.strict, self.hold
+            encoder = ConstraintEncoder(
+                dialect.label, self.model, dialect.constraints, self.capabilities, dialect.strict, self.enforce
             )
-            worded = wording.of(request.constraint, request.prefix)
-            body |= worded.fields
+            encoded = encoder.encode(request.constraint, request.prefix)
+            body |= encoded.fields
+            enforcement = encoded.enforcement
         if request.top_logprobs:
-            self.facts.require("logprobs", self.model)
-            body |= {"logprobs": True, "top_logprobs": min(request.top_logprobs, MOST_LIKELIEST)}
+            self.capabilities.require("logprobs", self.model)
+            body |= {"logprobs": True, "top_logprobs": min(request.top_logprobs, MOST_LOGPROBS)}
         if request.prefix and dialect.prefix == "continue":
             body |= {"continue_final_message": True, "add_generation_prompt": False}
         path = dialect.prefix_path if request.prefix and dialect.prefix_path else "chat/completions"
-        told = None if worded is None else worded.enforcement
-        return WireRequest(path, written(body), (("content-type", "application/json"),), told)
+        return WireRequest(path, to_json(body), JSON_HEADERS, enforcement)
 
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:
-        """Make a decoder; `prefix` is taken off the start of an answer where the dialect says that it is repeated."""
+        """Create a decoder; `prefix` is removed from the start of a response if this kind of server repeats it."""
         echo = self.dialect.echo
-        speech = ResponseBuilder(prefix if echo == "always" else "")
-        reader = _Reader(speech, self._server, prefix if echo == "whole" else "")
-        return StreamDecoder(reader, speech, self._server, content_type)
+        response = ResponseBuilder(prefix if echo == "always" else "")
+        reader = _Reader(response, self._server, prefix if echo == "whole" else "")
+        return StreamDecoder(reader, response, self._server, content_type)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
-        """Read an answer that is not 2xx; header names are lower-case."""
-        return failure(status, headers, body, self._server)
+        """Map a response that is not 2xx to an error; header names are lower-case."""
+        return error_from_status(status, headers, body, self._server)
 
     def auth(self, key: str) -> tuple[tuple[str, str], ...]:
-        """The headers that carry a key."""
+        """Return the headers that carry a key."""
         return (("authorization", f"Bearer {key}"),) if key else ()
 
     @property
@@ -256,34 +180,32 @@ class ChatCompletions:
 
     def _messages(self, request: Request) -> list[Json]:
         ids = CallIds(self.dialect.call_id, self.dialect.call_form)
-        said: list[Json] = []
-        for message in request.messages:
-            said += _message(message, ids)
+        messages = [encoded for message in request.messages for encoded in _encode_message(message, ids)]
         if request.prefix:
-            self.facts.require("prefix", self.model)
+            self.capabilities.require("prefix", self.model)
             if self.dialect.prefix == "no":
                 raise UnsupportedError(
-                    f"there is no way to ask {self.dialect.label} to continue an answer", capability="prefix"
+                    f"{self.dialect.label} cannot continue an answer from a prefix", capability="prefix"
                 )
             last: dict[str, Json] = {"role": "assistant", "content": request.prefix}
-            said.append(last | {"prefix": True} if self.dialect.prefix == "flag" else last)
-        return said
+            messages.append(last | {"prefix": True} if self.dialect.prefix == "flag" else last)
+        return messages
 
     def _sampling(self, sampling: Sampling) -> dict[str, Json]:
         body: dict[str, Json] = {}
         if sampling.max_tokens is not None:
             body[self.dialect.max_tokens] = sampling.max_tokens
-        if self.facts.sampling:
+        if self.capabilities.sampling:
             if sampling.temperature is not None:
                 body["temperature"] = sampling.temperature
             if sampling.top_p is not None:
                 body["top_p"] = sampling.top_p
-        if sampling.seed is not None and "seed" in self.facts.capabilities:
+        if sampling.seed is not None and "seed" in self.capabilities.capabilities:
             body[self.dialect.seed] = sampling.seed
         return body
 
     def _tools(self, request: Request) -> dict[str, Json]:
-        self.facts.require("tools", self.model)
+        self.capabilities.require("tools", self.model)
         tools: list[Json] = [
             {
                 "type": "function",
@@ -297,177 +219,220 @@ class ChatCompletions:
         if choice in ("none", "required"):
             return {"tools": tools, "tool_choice": choice}
         if choice not in {tool.name for tool in request.tools}:
-            raise InputError(f"tool_choice names {choice!r}, which is none of the request's tools")
+            raise InputError(f"tool_choice names {choice!r}, which is not a tool of the request")
         return {"tools": tools, "tool_choice": {"type": "function", "function": {"name": choice}}}
 
 
-def held_so(target: Target, hold: Enforce) -> Target:
-    """The target whose codec treats in another way what a server's decoder does not hold; see `Enforce`."""
+def held_so(target: Target, enforce: Enforce) -> Target:
+    """Return the target with another treatment of constraints that its server does not enforce; see `Enforce`."""
     codec = target.codec
-    return replace(target, codec=replace(codec, hold=hold)) if isinstance(codec, ChatCompletions) else target
+    return replace(target, codec=replace(codec, enforce=enforce)) if isinstance(codec, ChatCompletions) else target
 
 
-def _message(message: Message, ids: CallIds) -> list[Json]:
-    """Write one message: its words with what is transient last, its calls, and each result as a message of its own."""
-    calls: list[Json] = [_call(call, ids) for call in message.tool_calls]
+def _encode_message(message: Message, ids: CallIds) -> list[Json]:
+    """Encode a message: its texts, transient ones last, its calls, and each result as a message of its own."""
+    calls: list[Json] = [
+        {
+            "id": ids.of_call(call),
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments or "{}"},
+        }
+        for call in message.tool_calls
+    ]
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     lasting = [part.text for part in message.parts if isinstance(part, Text) and part.text and not part.transient]
     transient = [part.text for part in message.parts if isinstance(part, Text) and part.text and part.transient]
-    # A model's own words are joined as it wrote them; the blank line is for blocks that we lay side by side.
-    words = ("" if message.role == "assistant" else "\n\n").join(lasting + transient)
+    # Texts of the model are joined as it wrote them; a blank line separates texts of other roles.
+    text = ("" if message.role == "assistant" else "\n\n").join(lasting + transient)
     if message.role == "tool" and not results:
-        results, words = [ToolResult(words)], ""
+        results, text = [ToolResult(text)], ""
     answers: list[Json] = [
         {"role": "tool", "tool_call_id": ids.of_result(result), "content": result.text} for result in results
     ]
     if message.role == "assistant":
-        spoken: dict[str, Json] = {"role": "assistant", "content": words}
-        if calls:
-            spoken |= {"content": words or None, "tool_calls": calls}
-        return [spoken, *answers]
+        if not calls:
+            return [{"role": "assistant", "content": text}, *answers]
+        return [{"role": "assistant", "content": text or None, "tool_calls": calls}, *answers]
     role = "user" if message.role == "tool" else message.role
-    return answers if answers and not words else [*answers, {"role": role, "content": words}]
+    return answers if answers and not text else [*answers, {"role": role, "content": text}]
 
 
-def _call(call: ToolCall, ids: CallIds) -> dict[str, Json]:
-    return {
-        "id": ids.of_call(call),
-        "type": "function",
-        "function": {"name": call.name, "arguments": call.arguments or "{}"},
+# --- typed questions (/v1/systemone) ----------------------------------------------------------------------------------
+
+
+def _encode_questions(model: str, request: Request, questions: Questions) -> WireRequest:
+    """Encode typed questions; the messages are the state that they are about.
+
+    Raises:
+        InputError: there are too many questions, options or levels, or the text is not valid Unicode.
+    """
+    if not 1 <= len(questions.questions) <= MOST_QUESTIONS:
+        raise InputError(f"a request must have 1 to {MOST_QUESTIONS} questions, got {len(questions.questions)}")
+    state: list[Json] = [{"role": message.role, "content": message.text} for message in request.messages]
+    body: dict[str, Json] = {
+        "model": model,
+        "state": request.messages[0].text if len(state) == 1 else state,
+        "questions": {name: _encode_question(name, each) for name, each in questions.questions},
     }
+    return WireRequest("systemone", to_json(body), JSON_HEADERS)
+
+
+def _encode_question(name: str, question: Question) -> dict[str, Json]:
+    if isinstance(question, YesNoQuestion):
+        meanings: dict[str, Json] = {"true": question.yes, "false": question.no}
+        criteria: dict[str, Json] = {answer: text for answer, text in meanings.items() if text}
+        encoded: dict[str, Json] = {"type": "noul", "instructions": question.instructions}
+        return encoded | {"criteria": criteria} if criteria else encoded
+    if isinstance(question, ChoiceQuestion):
+        if not 1 <= len(question.options) <= MOST_OPTIONS:
+            raise InputError(
+                f"the question {name!r} must have 1 to {MOST_OPTIONS} options, got {len(question.options)}"
+            )
+        options: dict[str, Json] = {option: text or None for option, text in question.options}
+        return {"type": "choice", "instructions": question.instructions, "criteria": options}
+    if not FEWEST_LEVELS <= len(question.levels) <= MOST_LEVELS:
+        raise InputError(
+            f"the scale {name!r} must have {FEWEST_LEVELS} to {MOST_LEVELS} levels, got {len(question.levels)}"
+        )
+    return {"type": "score", "instructions": question.instructions, "criteria": list(question.levels)}
+
+
+# --- responses --------------------------------------------------------------------------------------------------------
 
 
 class _Reader:
-    """Reads answers of the Chat Completions protocol into a speech."""
+    """Reads events of the Chat Completions protocol into a `ResponseBuilder`; `repeated` is the prefix of a whole response."""
 
-    def __init__(self, speech: ResponseBuilder, server: Server, repeated: str) -> None:
-        self._speech = speech
+    def __init__(self, response: ResponseBuilder, server: Server, repeated: str) -> None:
+        self._response = response
         self._server = server
         self._repeated = repeated
-        self._places: dict[int, ToolCallBuilder] = {}
+        self._calls: dict[int, ToolCallBuilder] = {}
         self._refused = False
 
-    def event(self, data: Json) -> None:
-        self._about(data)
+    def read_event(self, data: Json) -> None:
+        self._read_head(data)
         for choice in items_at(data, "choices"):
             if item_at(choice, "index") in (0, None):
                 delta = item_at(choice, "delta")
-                self._message(item_at(choice, "message") if delta is None else delta)
-                self._speech.logprobs += likelihoods_in(choice)
-                self._end(choice)
+                self._read_message(item_at(choice, "message") if delta is None else delta)
+                self._response.logprobs += _read_logprobs(choice)
+                self._read_finish(choice)
 
-    def whole(self, data: Json) -> None:
-        self._about(data)
-        decided = answers_in(data)
-        if decided is not None:
-            self._speech.say(decided)
-            self._speech.finish, self._speech.usage = "stop", bill_in(data)
+    def read_whole(self, data: Json) -> None:
+        self._read_head(data)
+        if isinstance(answers := item_at(data, "answers"), dict):  # typed questions
+            self._response.add_text(dumps(answers, ensure_ascii=False, separators=(",", ":")))
+            self._response.finish = "stop"
+            input_tokens = count_at(data, "usage", "input_tokens")
+            if input_tokens is None:
+                self._response.usage = None
+            else:
+                output_tokens = count_at(data, "usage", "output_tokens") or 0
+                cached_tokens = count_at(data, "usage", "cached_input_tokens") or 0
+                self._response.usage = Usage(input_tokens, output_tokens, cached_tokens)
             return
         choices = items_at(data, "choices")
         if not choices or not isinstance(item_at(choices[0], "message"), dict):
-            raise not_in_protocol("sends an answer without a message", str(data), self._server)
-        self._message(item_at(choices[0], "message"), self._repeated)
-        self._speech.logprobs += likelihoods_in(choices[0])
-        self._end(choices[0])
+            raise protocol_error("sent a response without a message", str(data), self._server)
+        self._read_message(item_at(choices[0], "message"), self._repeated)
+        self._response.logprobs += _read_logprobs(choices[0])
+        self._read_finish(choices[0])
 
-    def _about(self, data: Json) -> None:
-        speech = self._speech
-        if not speech.model:
-            speech.model = text_at(data, "model")
-        # Most events carry no bill; some servers send a growing one with each, and the last holds.
-        if bill := item_at(data, "usage") or item_at(data, "x_groq", "usage"):
-            speech.usage = _usage(bill) or speech.usage
+    def _read_head(self, data: Json) -> None:
+        response = self._response
+        response.model = response.model or text_at(data, "model")
+        # Most events have no usage; some servers send a growing one with each, of which the last one counts.
+        if usage := item_at(data, "usage") or item_at(data, "x_groq", "usage"):
+            response.usage = _read_usage(usage) or response.usage
 
-    def _message(self, message: Json, repeated: str = "") -> None:
+    def _read_message(self, message: Json, repeated: str = "") -> None:
         if not isinstance(message, dict):
             return
-        speech = self._speech
-        thought = message.get("reasoning_content") or message.get("reasoning")
-        if isinstance(thought, str):
-            speech.think(thought)
+        response = self._response
+        thinking = message.get("reasoning_content") or message.get("reasoning")
+        if isinstance(thinking, str):
+            response.add_thinking(thinking)
         content = message.get("content")
         if isinstance(content, str):
-            speech.say(content.removeprefix(repeated))
+            response.add_text(content.removeprefix(repeated))
         elif isinstance(content, list):
             for part in content:
-                self._part(part)
+                self._read_part(part)
         refusal = message.get("refusal")
         if refusal and isinstance(refusal, str):
-            speech.say(refusal)
+            response.add_text(refusal)
             self._refused = True
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
-            self._call(call)
+            self._read_call(call)
         legacy = message.get("function_call")
         if isinstance(legacy, dict):
-            self._call({"index": 0, "function": legacy})
+            self._read_call({"index": 0, "function": legacy})
 
-    def _part(self, part: Json) -> None:
-        """Read one part of content that is a list: Mistral's reasoning models send thoughts so."""
+    def _read_part(self, part: Json) -> None:
+        """Read one part of content that is a list, as the reasoning models of Mistral send it."""
         if text_at(part, "type") == "thinking":
             thinking = item_at(part, "thinking")
             pieces = thinking if isinstance(thinking, list) else [thinking]
-            self._speech.think("".join(piece if isinstance(piece, str) else text_at(piece, "text") for piece in pieces))
+            self._response.add_thinking(
+                "".join(piece if isinstance(piece, str) else text_at(piece, "text") for piece in pieces)
+            )
         else:
-            self._speech.say(text_at(part, "text"))
+            self._response.add_text(text_at(part, "text"))
 
-    def _call(self, call: Json) -> None:
-        slot = self._slot(call)
-        slot.id = slot.id or text_at(call, "id")
-        slot.name = slot.name or text_at(call, "function", "name")
+    def _read_call(self, call: Json) -> None:
+        builder = self._find_call(call)
+        builder.id = builder.id or text_at(call, "id")
+        builder.name = builder.name or text_at(call, "function", "name")
         arguments = item_at(call, "function", "arguments")
         if isinstance(arguments, str):
-            slot.pieces.append(arguments)
+            builder.pieces.append(arguments)
         elif isinstance(arguments, dict):
-            slot.pieces.append(dumps(arguments, ensure_ascii=False, separators=(",", ":")))
+            builder.pieces.append(dumps(arguments, ensure_ascii=False, separators=(",", ":")))
 
-    def _slot(self, call: Json) -> ToolCallBuilder:
+    def _find_call(self, call: Json) -> ToolCallBuilder:
         """Find the call that a fragment continues, or begin a new one.
 
-        Fragments are bound by their index; where servers give none, or the same one to every call, by their id; and
-        where there is no id either, a name begins a new call once the last one is whole.
+        Fragments of a call have its index. Some servers send no index, or the same one for every call: then the id decides; and
+        without an id, a name begins a new call once the last one is complete.
         """
-        place, identity, name = count_at(call, "index"), text_at(call, "id"), text_at(call, "function", "name")
-        slots = self._speech.slots
-        if place is not None:
-            known = self._places.get(place)
-        elif identity:
-            known = next((slot for slot in slots if slot.id == identity), None)
+        index, id_, name = count_at(call, "index"), text_at(call, "id"), text_at(call, "function", "name")
+        calls = self._response.calls
+        if index is not None:
+            known = self._calls.get(index)
+        elif id_:
+            known = next((each for each in calls if each.id == id_), None)
         else:
-            known = slots[-1] if slots else None
-        other = known is not None and bool(
-            (identity and known.id and identity != known.id)
-            or (name and known.name and not identity and (name != known.name or known.whole))
+            known = calls[-1] if calls else None
+        is_other = known is not None and bool(
+            (id_ and known.id and id_ != known.id)
+            or (name and known.name and not id_ and (name != known.name or known.is_complete))
         )
-        if known is None or other:
+        if known is None or is_other:
             known = ToolCallBuilder()
-            slots.append(known)
-        if place is not None:
-            self._places[place] = known
+            calls.append(known)
+        if index is not None:
+            self._calls[index] = known
         return known
 
-    def _end(self, choice: Json) -> None:
+    def _read_finish(self, choice: Json) -> None:
         reason = text_at(choice, "finish_reason")
-        speech = self._speech
-        if not reason or speech.finish is not None:
+        response = self._response
+        if not reason or response.finish is not None:
             return
-        if reason in FAILED:
-            raise _broke_off(choice, reason, self._server)
-        speech.finish = "refusal" if self._refused else FINISHES.get(reason, "stop")
-        if speech.finish == "stop":
-            speech.stop = text_at(choice, "stop_reason") or text_at(choice, "matched_stop") or None
+        if reason in FAILURES:
+            failure: Json = {"type": "server_error", "message": f"it stopped in the middle ({reason})"}
+            raise error_in_response({"error": item_at(choice, "error") or failure}, self._server)
+        response.finish = "refusal" if self._refused else FINISH_REASONS.get(reason, "stop")
+        if response.finish == "stop":
+            response.stop = text_at(choice, "stop_reason") or text_at(choice, "matched_stop") or None
 
 
-def _broke_off(choice: Json, reason: str, server: Server) -> ModelError:
-    error = item_at(choice, "error") or {"type": "server_error", "message": f"it stopped in the middle ({reason})"}
-    return inside({"error": error}, server)
-
-
-def _usage(data: Json) -> Usage | None:
-    """Read a bill; None where the server does not say what was read: half a bill would pass for a whole one."""
-    read = count_at(data, "prompt_tokens")
-    written = count_at(data, "completion_tokens")
-    if read is None:
+def _read_usage(data: Json) -> Usage | None:
+    """Read a usage report; None without a number of input tokens: a partial usage would be taken for a complete one."""
+    input_tokens = count_at(data, "prompt_tokens")
+    if input_tokens is None:
         return None
     details = item_at(data, "prompt_tokens_details")
     cached = (
@@ -478,5 +443,24 @@ def _usage(data: Json) -> Usage | None:
     )
     stored = count_at(details, "cache_write_tokens") or count_at(details, "cache_creation_tokens")
     stored = stored or count_at(data, "cache_creation_input_tokens")
-    thought = count_at(data, "completion_tokens_details", "reasoning_tokens") or count_at(data, "reasoning_tokens")
-    return Usage(read, written or 0, cached or 0, stored or 0, thought or 0)
+    reasoning = count_at(data, "completion_tokens_details", "reasoning_tokens") or count_at(data, "reasoning_tokens")
+    return Usage(input_tokens, count_at(data, "completion_tokens") or 0, cached or 0, stored or 0, reasoning or 0)
+
+
+def _read_logprobs(choice: Json) -> Iterator[TokenLogprob]:
+    """Read the log probabilities of a choice; a token without one is omitted."""
+    for row in items_at(choice, "logprobs", "content"):
+        logprob = _logprob(row)
+        if logprob is not None:
+            pairs = (
+                (join_surrogates(text_at(each, "token")), _logprob(each)) for each in items_at(row, "top_logprobs")
+            )
+            top = tuple((token, number) for token, number in pairs if number is not None)
+            yield TokenLogprob(join_surrogates(text_at(row, "token")), logprob, top)
+
+
+def _logprob(row: Json) -> float | None:
+    number = item_at(row, "logprob")
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        return None
+    return min(float(number), 0.0) if isfinite(number) else ZERO_LOGPROB

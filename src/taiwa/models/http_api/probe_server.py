@@ -1,4 +1,7 @@
-"""What a server really enforces; stored findings."""
+"""Probe a server: find out what it really enforces, and store the findings.
+
+A model is asked to break each constraint. An answer that satisfies it anyway shows that the server enforces it.
+"""
 
 import json
 import re
@@ -37,7 +40,7 @@ from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.openai_chat import ChatCompletions
-from taiwa.models.http_api.provider_interface import Target, WireRequest, parse
+from taiwa.models.http_api.provider_interface import Target, WireRequest, parse_json
 from taiwa.models.registry import resolve
 from taiwa.settings import Settings
 from taiwa.yamlfile import write_private
@@ -46,41 +49,41 @@ __all__ = [
     "Finding",
     "ProbeReport",
     "Verdict",
-    "keep",
-    "kept",
+    "load_report",
     "probe",
     "probe_program",
-    "probed",
     "resolve_permissive",
+    "resolve_probed",
+    "save_report",
 ]
 
 
 WORD, OTHER = "qz7", "kw3"
-"""Words that no model says of itself."""
+"""Words that a model does not write unless asked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One keyword: a schema, the JSON that tempts to break it, and what an answer that keeps it looks like."""
+class ProbeCase:
+    """One keyword: a schema, the JSON that violates it and is asked for, and whether an answer satisfies it."""
 
     keyword: str
     schema: Mapping[str, Json]
     temptation: str
-    kept: Callable[[Json], bool]
+    satisfies: Callable[[Json], bool]
 
 
 def _object(value: Json, *more: str) -> dict[str, Json]:
-    """The schema of an object with a member `v`, and others that are always one word."""
+    """Return the schema of an object with a member `v`, and others that are always one word."""
     properties: dict[str, Json] = {"v": value}
     for name in more:
         properties[name] = {"enum": [WORD]}
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _member(keyword: str, schema: Json, temptation: str, kept: Callable[[Json], bool]) -> Rule:
-    """A rule about the member `v` of an object: strict servers take nothing but objects."""
-    return Rule(
-        keyword, _object(schema), f'{{"v": {temptation}}}', lambda data: _names(data) == ["v"] and kept(item_at(data, "v"))
+def _member(keyword: str, schema: Json, temptation: str, satisfies: Callable[[Json], bool]) -> ProbeCase:
+    """Return a case about the member `v` of an object: strict servers accept only objects."""
+    return ProbeCase(
+        keyword, _object(schema), f'{{"v": {temptation}}}', lambda data: _names(data) == ["v"] and satisfies(item_at(data, "v"))
     )  # fmt: skip
 
 
@@ -92,8 +95,8 @@ def _is_number(value: Json, low: float, high: float) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
 
 
-def matches(pattern: str) -> Callable[[Json], bool]:
-    """Tell texts that match a pattern from all other JSON."""
+def _matches(pattern: str) -> Callable[[Json], bool]:
+    """Return a test for texts that match a pattern."""
     return lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
 
@@ -107,10 +110,10 @@ LETTERS: list[Json] = ["a", "b", "c", "d", "e", "f"]
 
 EITHER: Json = [{"const": WORD}, {"const": OTHER}]
 
-RULES = (
+PROBE_CASES = (
     _member("enum", {"enum": [WORD, OTHER]}, '"blue"', _one_of_two),
-    Rule("required", _object({"enum": [WORD]}, "w"), "{}", lambda data: _names(data) == ["v", "w"]),
-    Rule(
+    ProbeCase("required", _object({"enum": [WORD]}, "w"), "{}", lambda data: _names(data) == ["v", "w"]),
+    ProbeCase(
         "additionalProperties", _object({"enum": [WORD]}), f'{{"v": "{WORD}", "w": 1}}', lambda data: _names(data) == ["v"]
     ),
     _member("const", {"const": WORD}, '"blue"', lambda v: v == WORD),
@@ -125,9 +128,9 @@ RULES = (
         "multipleOf", {"type": "integer", "minimum": 1, "maximum": 999, "multipleOf": 37}, "5",
         lambda v: isinstance(v, int) and v > 0 and v % 37 == 0,
     ),
-    _member("maxLength", {"type": "string", "maxLength": 3}, '"a longer text"', matches(r"(?s).{0,3}")),
-    _member("pattern", {"type": "string", "pattern": "^[xyz]{4}$"}, '"abcd"', matches("[xyz]{4}")),
-    _member("format", {"type": "string", "format": "date"}, '"tomorrow"', matches(r"\d{4}-\d\d-\d\d")),
+    _member("maxLength", {"type": "string", "maxLength": 3}, '"a longer text"', _matches(r"(?s).{0,3}")),
+    _member("pattern", {"type": "string", "pattern": "^[xyz]{4}$"}, '"abcd"', _matches("[xyz]{4}")),
+    _member("format", {"type": "string", "format": "date"}, '"tomorrow"', _matches(r"\d{4}-\d\d-\d\d")),
     _member(
         "items bounds", {"type": "array", "items": {"enum": [WORD]}, "minItems": 2, "maxItems": 3}, "[]",
         lambda v: isinstance(v, list) and 2 <= len(v) <= 3,
@@ -140,14 +143,14 @@ RULES = (
     ),
     _member("oneOf", {"oneOf": EITHER}, '"blue"', _one_of_two),
     _member("anyOf", {"anyOf": EITHER}, '"blue"', _one_of_two),
-    Rule(
+    ProbeCase(
         "$ref", _object({"$ref": "#/$defs/word"}) | WORD_BY_NAME, '{"v": "blue"}',
         lambda data: data == {"v": WORD},
     ),
 )  # fmt: skip
 
 Verdict = Literal["enforced", "ignored", "refused", "unknown"]
-"""The rule was kept · the answer breaks it · the server would not take it · the answer does not tell."""
+"""The answer satisfies the constraint · violates it · the server refuses the request · the answer does not show it."""
 
 SHORT = Sampling(temperature=0.0, max_tokens=48)
 
@@ -155,12 +158,12 @@ BEGUN = re.compile(r'\s*\{\s*"[vw]"\s*:')
 """The beginning of the JSON that is asked for."""
 
 ROOMY = Sampling(temperature=0.0, max_tokens=300)
-"""A small model under a grammar may write white space wherever it is allowed to."""
+"""A small model under a grammar may write white space wherever it is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found: its name (`stop`, `schema.enum`), the verdict, and a word on the reason."""
+    """The result of one check: its name (`stop`, `schema.enum`), the verdict, and a note on the reason."""
 
     name: str
     verdict: Verdict
@@ -169,7 +172,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """All findings about one model on one server, and the most that they cost; `server` is what it says it is, or ''."""
+    """All findings about one model on one server, and their cost; `server` is the name that it gives itself, or ''."""
 
     model: str
     base_url: str
@@ -180,7 +183,7 @@ class ProbeReport:
 
     @property
     def capabilities(self) -> Mapping[Capability, bool]:
-        """What is certain of the abilities; `json_schema` needs a server that holds the plainest of schemas."""
+        """The capabilities that are known; `json_schema` requires a server that enforces the plainest schema."""
         verdicts: dict[str, Verdict] = {finding.name: finding.verdict for finding in self.findings}
         verdicts["json_schema"] = _weakest(verdicts.get("schema.enum"), verdicts.get("schema.required"))
         known = {"enforced": True, "ignored": False, "refused": False}
@@ -188,9 +191,9 @@ class ProbeReport:
 
     @property
     def keywords(self) -> frozenset[str]:
-        """The keywords of JSON Schema that the server's decoder holds; all others are only checked afterwards."""
-        found = (one.name for one in self.findings if one.verdict == "enforced")
-        return frozenset(name.removeprefix("schema.") for name in found if name.startswith("schema."))
+        """The keywords of JSON Schema that the server enforces; all others are checked afterwards."""
+        names = (each.name for each in self.findings if each.verdict == "enforced")
+        return frozenset(name.removeprefix("schema.") for name in names if name.startswith("schema."))
 
 
 def _weakest(*verdicts: Verdict | None) -> Verdict:
@@ -204,88 +207,88 @@ def _weakest(*verdicts: Verdict | None) -> Verdict:
 
 
 def _schema_checks() -> Program[tuple[Finding, ...]]:
-    """Ask for every keyword; a server that does not take the plainest schema is not asked for the others."""
+    """Check every keyword; a server that refuses the plainest schema is not asked about the others."""
     findings: list[Finding] = []
-    for rule in RULES:
-        name = f"schema.{rule.keyword}"
+    for case in PROBE_CASES:
+        name = f"schema.{case.keyword}"
         if findings and findings[0].verdict == "refused":
-            findings.append((yield from _told(Finding(name, "refused", findings[0].note))))
+            findings.append((yield from _report(Finding(name, "refused", findings[0].note))))
             continue
-        say = f"Reply with exactly this JSON and nothing else: {rule.temptation}"
-        request = Request((user(say),), constraint=JsonSchema(rule.schema), sampling=ROOMY)
-        findings.append((yield from _found(name, request, partial(_judged, rule.kept))))
+        prompt = f"Reply with exactly this JSON and nothing else: {case.temptation}"
+        request = Request((user(prompt),), constraint=JsonSchema(case.schema), sampling=ROOMY)
+        findings.append((yield from _check(name, request, partial(_judge_json, case.satisfies))))
     return tuple(findings)
 
 
-def _judged(kept: Callable[[Json], bool], answer: Response) -> Verdict:
+def _judge_json(satisfies: Callable[[Json], bool], answer: Response) -> Verdict:
     try:
-        data = parse(answer.text)
+        data = parse_json(answer.text)
     except ValueError:
-        # A small model under a grammar may write white space, or digits, for as long as it is let.
-        blank = sum(sign.isspace() for sign in answer.text)
+        # A small model under a grammar may write white space, or digits, up to the limit.
+        blank = sum(each.isspace() for each in answer.text)
         is_begun = 2 * blank > len(answer.text) or BEGUN.match(answer.text) is not None
         return "unknown" if not answer.text or (answer.finish == "length" and is_begun) else "ignored"
-    return "enforced" if kept(data) else "ignored"
+    return "enforced" if satisfies(data) else "ignored"
 
 
 # --- all other checks -------------------------------------------------------------------------------------------------
 
 
 def probe_program() -> Program[tuple[Finding, ...]]:
-    """Run every check that a request can ask for; each finding is told as it comes.
+    """Run every check that a request can express; each finding is also sent as a notice.
 
     Raises:
-        AuthError, RateLimitError: the server does not let us ask.
+        AuthenticationError, RateLimitError: the server does not answer this key.
     """
     findings = [(yield from _stop()), (yield from _prefix())]
-    say = "Reply with the word blue and nothing else."
-    findings += yield from _constraint("regex", say, Regex("[xyz]{4}"), matches("[xyz]{4}"))
-    findings += yield from _constraint("grammar", say, Grammar('start: "qz7" | "kw3"'), lambda v: v in (WORD, OTHER))
+    prompt = "Reply with the word blue and nothing else."
+    findings += yield from _constraint("regex", prompt, Regex("[xyz]{4}"), _matches("[xyz]{4}"))
+    findings += yield from _constraint("grammar", prompt, Grammar('start: "qz7" | "kw3"'), _one_of_two)
     findings.append((yield from _tools()))
     findings.append((yield from _seed()))
-    findings += yield from _memory()
+    findings += yield from _usage()
     findings += yield from _schema_checks()
     return tuple(findings)
 
 
-def _asked(request: Request) -> Program[Response | ModelError]:
+def _complete(request: Request) -> Program[Response | ModelError]:
     try:
         return (yield from perform(Complete(request)))
     except (AuthenticationError, RateLimitError):
         raise
     except ModelError as error:
         if isinstance(error, OverloadedError) and error.status is None:
-            raise  # nobody is there
+            raise  # the server cannot be reached
         return error
 
 
-def _found(name: str, request: Request, judge: Callable[[Response], Verdict]) -> Program[Finding]:
-    answer = yield from _asked(request)
+def _check(name: str, request: Request, judge: Callable[[Response], Verdict]) -> Program[Finding]:
+    answer = yield from _complete(request)
     if isinstance(answer, ModelError):
         finding = _failed(name, answer)
     elif answer.finish == "refusal" or (
         not answer.text and not answer.message.tool_calls and answer.finish == "length"
     ):
-        finding = Finding(name, "unknown", "the model did not say anything")
+        finding = Finding(name, "unknown", "the model did not write anything")
     else:
         finding = Finding(name, judge(answer))
-    return (yield from _told(finding))
+    return (yield from _report(finding))
 
 
 def _failed(name: str, error: ModelError) -> Finding:
     if isinstance(error, UnsupportedError) and error.status is None:
-        return Finding(name, "unknown", "there is no way to ask this server")
+        return Finding(name, "unknown", "the request cannot be expressed for this server")
     refused = error.status is not None and 400 <= error.status < 500
     return Finding(name, "refused" if refused else "unknown", error.message)
 
 
-def _told(finding: Finding) -> Program[Finding]:
+def _report(finding: Finding) -> Program[Finding]:
     yield from notify(f"{finding.name}: {finding.verdict}", code="probe")
     return finding
 
 
 def _stop() -> Program[Finding]:
-    """No text of some length does without these four."""
+    """Stop at four characters, one of which every longer text contains."""
     stops = ("e", "a", "o", " ")
 
     def judge(answer: Response) -> Verdict:
@@ -294,20 +297,22 @@ def _stop() -> Program[Finding]:
         return "enforced" if answer.finish == "stop" else "unknown"
 
     request = Request((user("Repeat: The quick brown fox jumps over the lazy dog."),), stop=stops, sampling=SHORT)
-    answer = yield from _asked(request)
+    answer = yield from _complete(request)
     if isinstance(answer, Response) and not answer.text and answer.finish == "stop":
-        return (yield from _told(Finding("stop", "enforced")))
+        return (yield from _report(Finding("stop", "enforced")))
     return (
-        yield from _told(_failed("stop", answer) if isinstance(answer, ModelError) else Finding("stop", judge(answer)))
+        yield from _report(
+            _failed("stop", answer) if isinstance(answer, ModelError) else Finding("stop", judge(answer))
+        )
     )
 
 
 def _prefix() -> Program[Finding]:
-    """The second half of its own answer is what a model goes on with, if it goes on at all."""
+    """Let the model continue the first half of its own answer, which it does with the second half."""
     request = Request((user("Count from one to twelve in English words."),), sampling=SHORT)
-    whole = yield from _asked(request)
+    whole = yield from _complete(request)
     if isinstance(whole, ModelError) or len(whole.text) < 16:
-        return (yield from _told(Finding("prefix", "unknown", "the model did not say anything")))
+        return (yield from _report(Finding("prefix", "unknown", "the model did not write anything")))
     text = whole.text
     cut = next((at for at in range(len(text) // 2, len(text) - 8) if text[at - 1] == ","), len(text) // 2)
 
@@ -316,14 +321,14 @@ def _prefix() -> Program[Finding]:
             return "enforced"
         return "ignored" if answer.text.lstrip().startswith(text.lstrip()[:8]) else "unknown"
 
-    return (yield from _found("prefix", replace(request, prefix=text[:cut]), judge))
+    return (yield from _check("prefix", replace(request, prefix=text[:cut]), judge))
 
 
 def _constraint(
-    name: str, say: str, constraint: Constraint, kept: Callable[[Json], bool]
+    name: str, prompt: str, constraint: Constraint, satisfies: Callable[[Json], bool]
 ) -> Program[tuple[Finding, ...]]:
-    request = Request((user(say),), constraint=constraint, sampling=SHORT)
-    return ((yield from _found(name, request, lambda answer: "enforced" if kept(answer.text) else "ignored")),)
+    request = Request((user(prompt),), constraint=constraint, sampling=SHORT)
+    return ((yield from _check(name, request, lambda answer: "enforced" if satisfies(answer.text) else "ignored")),)
 
 
 def _tools() -> Program[Finding]:
@@ -331,42 +336,45 @@ def _tools() -> Program[Finding]:
     request = Request(
         (user("Say hello in one word. Call no tool."),), tools=(weather,), tool_choice="required", sampling=SHORT
     )
-    return (yield from _found("tools", request, lambda answer: "enforced" if answer.message.tool_calls else "ignored"))
+    return (yield from _check("tools", request, lambda answer: "enforced" if answer.message.tool_calls else "ignored"))
 
 
 def _seed() -> Program[Finding]:
-    """One seed must give one text, and another seed another."""
+    """Check that one seed gives the same text twice, and another seed another text."""
 
     def request(seed: int) -> Request:
         return Request((user("Write ten random words."),), sampling=Sampling(1.0, None, 24, seed))
 
-    first, second, other = yield from gather(_asked(request(seed)) for seed in (7, 7, 8))
+    first, second, other = yield from gather(_complete(request(seed)) for seed in (7, 7, 8))
     for answer in (first, second, other):
         if isinstance(answer, ModelError):
-            return (yield from _told(_failed("seed", answer)))
+            return (yield from _report(_failed("seed", answer)))
     texts = [cast("Response", answer).text for answer in (first, second, other)]
     if texts[0] != texts[1]:
-        return (yield from _told(Finding("seed", "ignored")))
+        return (yield from _report(Finding("seed", "ignored")))
     verdict: Verdict = "enforced" if texts[0] != texts[2] else "unknown"
-    return (yield from _told(Finding("seed", verdict)))
+    return (yield from _report(Finding("seed", verdict)))
 
 
-def _memory() -> Program[list[Finding]]:
-    """A prompt of more than 1,024 tokens, which is the least that providers keep, asked twice."""
+def _usage() -> Program[list[Finding]]:
+    """Send a prompt of more than 1,024 tokens, the least that providers cache, twice."""
     long = "Remember these numbers: " + " ".join(str(number) for number in range(1000, 1420)) + ". Reply with: ok"
     request = Request((user(long),), sampling=replace(SHORT, max_tokens=4))
-    answer: Response | ModelError = yield from _asked(request)
+    answer: Response | ModelError = yield from _complete(request)
     if isinstance(answer, Response):
-        answer = yield from _asked(request)
+        answer = yield from _complete(request)
     if isinstance(answer, ModelError):
         findings = [Finding("usage", "unknown", answer.message), Finding("cached tokens", "unknown", answer.message)]
     elif answer.usage is None:
-        findings = [Finding("usage", "ignored"), Finding("cached tokens", "unknown", "the server tells no usage")]
+        findings = [
+            Finding("usage", "ignored"),
+            Finding("cached tokens", "unknown", "the server does not report usage"),
+        ]
     else:
         cached: Verdict = "enforced" if answer.usage.cache_read_tokens else "ignored"
         findings = [Finding("usage", "enforced"), Finding("cached tokens", cached)]
     for finding in findings:
-        yield from _told(finding)
+        yield from _report(finding)
     return findings
 
 
@@ -374,37 +382,34 @@ def _memory() -> Program[list[Finding]]:
 
 
 def resolve_permissive(name: str, settings: Settings) -> Target:
-    """Resolve a name as if its server could do everything, so that everything can be asked for."""
+    """Resolve a name as if its server had every capability, so that every request can be sent."""
     every = dict.fromkeys(get_args(Capability), True)
     return resolve(name, base_urls=settings.base_urls, overrides={name: every})
 
 
-def probe(model: HttpModel, heard: Callable[[str], None] = lambda _: None) -> ProbeReport:
-    """Find out what the server of a model does; about thirty short requests. `heard` gets a line per finding.
+def probe(model: HttpModel, report: Callable[[str], None] = lambda _: None) -> ProbeReport:
+    """Probe the server of a model with about thirty short requests; `report` is called with a line per finding.
 
     Raises:
-        ModelError: the server cannot be asked at all.
+        ModelError: the server does not answer at all.
     """
     server = _server(model)
     runtime = Runtime(model, limits=UsageLimits(requests=60), width=1)
     for event in runtime.stream(probe_program()):
         if isinstance(event, Notice):
-            heard(event.text)
+            report(event.text)
         elif isinstance(event, RunResult):
             logprobs = _logprobs(model)
-            heard(f"{logprobs.name}: {logprobs.verdict}")
-            spent = event.spent
-            findings = (*event.value, logprobs)
-            return ProbeReport(
-                model.target.model, model.target.base_url, findings, spent.requests + 1, spent.usage, server
-            )
-    raise AssertionError("a run ends with Done")
+            report(f"{logprobs.name}: {logprobs.verdict}")
+            target, spent, findings = model.target, event.spent, (*event.value, logprobs)
+            return ProbeReport(target.model, target.base_url, findings, spent.requests + 1, spent.usage, server)
+    raise AssertionError("a run ends with a RunResult")
 
 
 def _server(model: HttpModel) -> str:
-    """What the list of models says of its server (`owned_by`); the local ones name themselves there."""
+    """Return the name of the server in the list of models (`owned_by`), where local servers give it."""
     try:
-        data = parse(model.fetch("models").decode("utf-8", "replace"))
+        data = parse_json(model.fetch("models"))
     except (ModelError, ValueError):
         return ""
     listed = item_at(data, "data")
@@ -420,27 +425,27 @@ def _logprobs(model: HttpModel) -> Finding:
         raise
     except ModelError as error:
         return _failed("logprobs", error)
-    told = re.search(rb'"logprobs"\s*:\s*\{', raw)
-    return Finding("logprobs", "enforced" if told else "ignored")
+    found = re.search(rb'"logprobs"\s*:\s*\{', raw)
+    return Finding("logprobs", "enforced" if found else "ignored")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredReport:
-    """A report that was kept, and the day it is of."""
+    """A stored report and its day."""
 
     report: ProbeReport
     day: str = ""
 
 
-def keep(settings: Settings, report: ProbeReport, day: str) -> None:
-    """Write a report into the file, in place of an older one about the same model on the same server.
+def save_report(settings: Settings, report: ProbeReport, day: str) -> None:
+    """Store a report in place of an older one about the same model on the same server.
 
     Raises:
-        ConfigError: the file is broken or cannot be written.
+        ConfigError: the file is invalid or cannot be written.
     """
     path = settings.probes_path
     data = _read(path)
-    data[_place(report.base_url, report.model)] = {
+    data[_report_key(report.base_url, report.model)] = {
         "day": day,
         "requests": report.requests,
         "server": report.server,
@@ -449,13 +454,13 @@ def keep(settings: Settings, report: ProbeReport, day: str) -> None:
     write_private(path, json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
 
 
-def kept(settings: Settings, target: Target) -> StoredReport | None:
-    """Find the report about a model on its server.
+def load_report(settings: Settings, target: Target) -> StoredReport | None:
+    """Return the stored report about a model on its server, or None.
 
     Raises:
-        ConfigError: the file is broken.
+        ConfigError: the file is invalid.
     """
-    data = _read(settings.probes_path).get(_place(target.base_url, target.model))
+    data = _read(settings.probes_path).get(_report_key(target.base_url, target.model))
     found = item_at(data, "findings")
     if not isinstance(found, dict):
         return None
@@ -470,50 +475,44 @@ def kept(settings: Settings, target: Target) -> StoredReport | None:
     return StoredReport(report, text_at(data, "day"))
 
 
-def probed(name: str, settings: Settings) -> Target:
-    """Find where a model's name leads; what a probe found corrects the table, what a person set corrects the probe.
+def resolve_probed(name: str, settings: Settings) -> Target:
+    """Resolve the name of a model; a stored probe corrects the table of capabilities, the config corrects the probe.
 
     Raises:
-        ConfigError: the name cannot be used, or the file is broken.
+        ConfigError: the name or the file is invalid.
     """
     target = resolve(name, base_urls=settings.base_urls, overrides=settings.capabilities)
-    found = kept(settings, target)
-    if found is None:
+    stored = load_report(settings, target)
+    if stored is None:
         return target
-    capabilities: Mapping[Capability, bool] = found.report.capabilities
-    wishes = {str(capability): can for capability, can in capabilities.items()} | dict(
-        settings.capabilities.get(name, {})
-    )
-    return _report_json(resolve(name, base_urls=settings.base_urls, overrides={name: wishes}), found.report)
-
-
-def _report_json(target: Target, report: ProbeReport) -> Target:
-    """The target whose codec knows what the server was found to hold."""
+    found = {str(capability): can for capability, can in stored.report.capabilities.items()}
+    override = found | dict(settings.capabilities.get(name, {}))
+    target = resolve(name, base_urls=settings.base_urls, overrides={name: override})
     codec = target.codec
     if not isinstance(codec, ChatCompletions):
         return target
-    held = tuple((each.name.removeprefix("schema."), each.verdict) for each in report.findings)
-    return replace(target, codec=replace(codec, facts=replace(codec.facts, held=held)))
+    verdicts = tuple((each.name.removeprefix("schema."), each.verdict) for each in stored.report.findings)
+    return replace(target, codec=replace(codec, capabilities=replace(codec.capabilities, verdicts=verdicts)))
 
 
-def _place(base_url: str, model: str) -> str:
+def _report_key(base_url: str, model: str) -> str:
     return f"{base_url}#{model}"
 
 
 def _pair(pair: Json) -> tuple[str, str]:
-    words = [word for word in pair if isinstance(word, str)] if isinstance(pair, list) else []
-    return (words[0], words[1]) if len(words) > 1 else ("", "")
+    texts = [each for each in pair if isinstance(each, str)] if isinstance(pair, list) else []
+    return (texts[0], texts[1]) if len(texts) > 1 else ("", "")
 
 
 def _read(path: Path) -> dict[str, Json]:
     try:
-        data = parse(path.read_text(encoding="utf-8"))
+        data = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     except ValueError:  # not UTF-8, or not JSON
         data = None
     if not isinstance(data, dict):
-        raise ConfigError(f"{path}: not the JSON that `taiwa probe` writes; delete it and probe again")
+        raise ConfigError(f"{path} is not the JSON that `taiwa probe` writes; delete it and probe again")
     return data

@@ -1,4 +1,10 @@
-"""Codec and decoder protocols, wire request, target; tolerant JSON access."""
+"""The interface between a provider protocol and the HTTP client: codecs, decoders, wire requests, targets.
+
+A codec turns a `Request` into the bytes of one POST, and the bytes of its response into chunks. It does no I/O. There are two:
+`openai_chat.ChatCompletions`, with a dialect per server, and `anthropic.AnthropicMessages`. A new provider that speaks Chat
+Completions is a row in `taiwa.models.registry.PROVIDERS`; one with a protocol of its own is a new module here with a `Codec`, built
+on `stream_decoder` and `errors`, which `taiwa.models.registry` puts into the `Target`.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,23 +24,25 @@ __all__ = [
     "NoCodec",
     "Target",
     "WireRequest",
-    "chosen",
-    "parse",
-    "whole",
-    "written",
+    "parse_integer",
+    "parse_json",
+    "parse_options",
+    "to_json",
 ]
 
-
 ConstraintWire: TypeAlias = Literal["response_format", "structured_outputs", "fields", "gbnf", "llguidance"]
-"""JSON Schema only · vLLM's field · SGLang's own fields · llama.cpp's grammars · the same, with the engine llguidance in it."""
+"""JSON Schema only · vLLM's field · SGLang's own fields · llama.cpp's grammars · the same, with llguidance as the engine."""
 
 Enforce: TypeAlias = Literal["auto", "strict", "lenient"]
-"""Leave keywords that are not held to a check, and refuse the rest · refuse all that is not held · refuse nothing."""
+"""What to do about a constraint that the server does not enforce.
+
+`auto`: check keywords of a schema afterwards, refuse the rest · `strict`: refuse all · `lenient`: refuse nothing, check all.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """One POST, without its key: `path` is relative to the base URL; `enforcement` says how its constraint will be kept."""
+    """One POST, without its key: `path` is relative to the base URL; `enforcement` tells how its constraint is enforced."""
 
     path: str
     body: bytes
@@ -43,22 +51,22 @@ class WireRequest:
 
 
 class Decoder(Protocol):
-    """Turns the bytes of one answer into chunks, whatever the sizes they arrive in."""
+    """Turns the bytes of one response into chunks, in whatever pieces they arrive."""
 
     def feed(self, data: bytes) -> list[Chunk]:
-        """Take the next bytes; no bytes at all are allowed.
+        """Return the chunks that the next bytes complete; `data` may be empty.
 
         Raises:
-            ModelError: the server reports a failure inside its answer, or breaks its protocol. What was said before it
-                is given out first, and the next call raises.
+            ModelError: the server reports a failure inside its response, or violates its protocol. Chunks before the failure
+                are returned first, and the next call raises.
         """
         ...
 
     def close(self) -> list[Chunk]:
-        """End of bytes; the last chunk of all is `Finished`.
+        """Return the remaining chunks at the end of the bytes; the last chunk of all is `StreamEnd`.
 
         Raises:
-            ProtocolError: the answer ends in the middle.
+            ProtocolError: the response is incomplete.
         """
         ...
 
@@ -67,32 +75,32 @@ class Codec(Protocol):
     """One provider protocol as pure functions on bytes."""
 
     def encode(self, request: Request) -> WireRequest:
-        """Write a request.
+        """Encode a request.
 
         Raises:
-            UnsupportedError: the protocol or model has no way to say it.
+            UnsupportedError: the protocol or the model cannot express it.
         """
         ...
 
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:
-        """Make a decoder for an answer with this content type (a stream of events or one JSON object).
+        """Create a decoder for a response of this content type (a stream of events or one JSON object).
 
-        `prefix` is that of the request: some servers repeat it at the start of their answer, and it is taken off there.
+        `prefix` is that of the request. Some servers repeat it at the start of the response, where the decoder removes it.
         """
         ...
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
-        """Read an answer that is not 2xx; header names are lower-case."""
+        """Map a response that is not 2xx to an error; header names are lower-case."""
         ...
 
     def auth(self, key: str) -> tuple[tuple[str, str], ...]:
-        """The headers that carry a key."""
+        """Return the headers that carry a key."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a model name leads: the codec that speaks to it, its address, its abilities and the name of its key."""
+    """What the name of a model resolves to: its codec, its address, its capabilities and the name of its key."""
 
     name: str
     base_url: str
@@ -101,87 +109,86 @@ class Target:
     capabilities: frozenset[Capability]
     key_name: str = ""
     inside: bool = False
-    """Whether it runs in this process: no server is asked."""
+    """Whether the model runs in this process, without a server."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
-def written(data: Json) -> bytes:
-    """Write JSON as compact UTF-8 with every key in its own place.
+class NoCodec:
+    """The `Codec` of a model in this process, which never gets a response to decode."""
 
-    Keys are not sorted as in a digest: servers make a constrained answer field by field in the order of its schema, and
-    a shape that asks for the reason before the verdict means it.
+    def encode(self, request: Request) -> WireRequest:
+        """Encode the record of a request, for previews."""
+        return WireRequest("", json.dumps(record(request), ensure_ascii=False).encode())
+
+    def decoder(self, content_type: str, prefix: str = "") -> Decoder:  # noqa: ARG002  (the protocol's)
+        """Raise: a model without a server sends no bytes."""
+        raise self.failure(0, {}, b"")
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:  # noqa: ARG002  (the protocol's)
+        """Return an error: a model without a server has no status."""
+        return ModelError("a model in this process has no server to call")
+
+    def auth(self, key: str) -> tuple[tuple[str, str], ...]:  # noqa: ARG002  (the protocol's)
+        """Return no headers: a model without a server needs no key."""
+        return ()
+
+
+def to_json(data: Json) -> bytes:
+    """Write JSON as compact UTF-8, keys in their given order.
+
+    Keys are not sorted as in a digest: servers generate a constrained answer field by field in the order of its schema, and
+    a type that asks for the reason before the verdict relies on it.
 
     Raises:
-        InputError: the text holds a lone surrogate, or a number that JSON cannot say.
+        InputError: the text contains a lone surrogate, or a number that JSON cannot represent.
     """
     try:
         return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
     except UnicodeEncodeError as error:
         half = f"U+{ord(error.object[error.start]):04X}"
-        raise InputError(f"the request holds half a character ({half}); give valid Unicode") from None
+        raise InputError(f"the request contains half a character ({half}); give valid Unicode") from None
     except ValueError as error:
-        raise InputError(f"the request holds what JSON cannot say: {error}") from None
+        raise InputError(f"the request contains a value that JSON cannot represent: {error}") from None
 
 
-def parse(text: str | bytes) -> Json:
-    """Read JSON text; bytes that are not UTF-8 are read with replacement characters.
+def parse_json(text: str | bytes) -> Json:
+    """Parse JSON; bytes that are not UTF-8 are decoded with replacement characters.
 
     Raises:
         ValueError: the text is not JSON, or is nested too deeply.
     """
-    words = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
     try:
-        return cast(Json, json.loads(words))
+        return cast(Json, json.loads(text))
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
 
-class NoCodec:
-    """Stands in the place of a codec; see `taiwa.models.http_api.provider_interface.Codec`."""
-
-    def encode(self, request: Request) -> WireRequest:
-        """Write a request as it is."""
-        return WireRequest("", json.dumps(record(request), ensure_ascii=False).encode())
-
-    def decoder(self, content_type: str, prefix: str = "") -> Decoder:  # noqa: ARG002  (the seam's)
-        """There are no bytes to decode."""
-        raise _none()
-
-    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:  # noqa: ARG002  (the seam's)
-        """There is no status."""
-        return _none()
-
-    def auth(self, key: str) -> tuple[tuple[str, str], ...]:  # noqa: ARG002  (the seam's)
-        """There is no key."""
-        return ()
-
-
-def _none() -> ModelError:
-    return ModelError("a model in this process is asked without a server")
-
-
-def chosen(given: str, known: Sequence[str], kind: str) -> dict[str, str]:
-    """Read the options of a model of some kind.
+def parse_options(text: str, known: Sequence[str], kind: str) -> dict[str, str]:
+    """Parse the options `name=value&…` after the name of a model; `kind` names the kind of model in errors.
 
     Raises:
-        ConfigError: one is not known.
+        ConfigError: an option is unknown.
     """
-    found: dict[str, str] = {}
-    for option in filter(None, given.split("&")):
-        name, _, text = option.partition("=")
+    options: dict[str, str] = {}
+    for option in filter(None, text.split("&")):
+        name, _, value = option.partition("=")
         if name not in known:
             near = get_close_matches(name, known, 1, 0.0)[0]
-            raise ConfigError(f"{name!r} is no option of a {kind} model: did you mean {near!r}? ({', '.join(known)})")
-        found[name] = text
-    return found
+            raise ConfigError(
+                f"unknown option {name!r} of a {kind} model: did you mean {near!r}? (known: {', '.join(known)})"
+            )
+        options[name] = value
+    return options
 
 
-def whole(name: str, text: str) -> int:
-    """Read an option that is a number.
+def parse_integer(name: str, text: str) -> int:
+    """Parse the value of an option that is a whole number of at most 9 digits.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not.
     """
     if not text.isdecimal() or len(text) > 9:
-        raise ConfigError(f"{name} is a whole number, not {text!r}")
+        raise ConfigError(f"{name} must be a whole number, got {text!r}")
     return int(text)

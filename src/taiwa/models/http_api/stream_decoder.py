@@ -1,4 +1,7 @@
-"""SSE and JSON bytes → chunks; ids of tool calls."""
+"""Decode responses: bytes of server-sent events or of one JSON object to chunks; ids of tool calls.
+
+A codec brings an `EventReader`, which reads the events of its protocol into a `ResponseBuilder`; `StreamDecoder` does the rest.
+"""
 
 import re
 from collections.abc import Callable
@@ -20,28 +23,35 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.records import Json, item_at
 from taiwa.kernel.text import SurrogateJoiner, join_surrogates
-from taiwa.models.http_api.errors import Server, inside, not_in_protocol
-from taiwa.models.http_api.provider_interface import parse
+from taiwa.models.http_api.errors import Server, error_in_response, protocol_error
+from taiwa.models.http_api.provider_interface import parse_json
 
 __all__ = ["CallIds", "EchoFilter", "Event", "ResponseBuilder", "SseReader", "StreamDecoder", "ToolCallBuilder"]
 
-
 LARGEST_EVENT_BYTES = 16 * 2**20
-
+LARGEST_RESPONSE_BYTES = 64 * 2**20
+HEAD_BYTES = 500
+"""The beginning of a response that an error quotes."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BEFORE_RESPONSE = b" \t\r\n" + BYTE_ORDER_MARK
+EVENT_STARTS = (b":", b"d", b"e", b"i", b"r")
+"""The first byte of a stream: a comment, or one of the fields data, event, error, id, retry."""
+
+
+# --- server-sent events -----------------------------------------------------------------------------------------------
 
 
 class Event(NamedTuple):
-    """One event: its data lines joined, and its name (`""` stands for the default, `message`)."""
+    """One event: its joined data lines, and its name (`""` is the default, `message`)."""
 
     data: str
     name: str = ""
 
 
 class SseReader:
-    """Turns bytes into events; lines end in LF, CRLF or CR, comments and unknown fields are skipped.
+    """Parses bytes into events; lines end in LF, CRLF or CR, comments and unknown fields are skipped.
 
-    Lines are found in the bytes and decoded whole, so a character that is cut between two pieces stays whole.
+    Whole lines are decoded, so a character may be cut between two pieces.
     """
 
     __slots__ = ("_after_cr", "_data", "_name", "_parts", "_size", "_start")
@@ -55,7 +65,7 @@ class SseReader:
         self._name = ""
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes and give out the events that they complete.
+        """Return the events that the next bytes complete.
 
         Raises:
             ProtocolError: an event is larger than 16 MiB.
@@ -65,7 +75,9 @@ class SseReader:
             self._after_cr = False
         events: list[Event] = []
         for line in data.splitlines(keepends=True):
-            self._grow(len(line))
+            self._size += len(line)
+            if self._size > LARGEST_EVENT_BYTES:
+                raise ProtocolError(f"an event of the answer is larger than {LARGEST_EVENT_BYTES // 2**20} MiB")
             self._parts.append(line)
             if line.endswith((b"\n", b"\r")):
                 self._line(b"".join(self._parts).rstrip(b"\r\n"), events)
@@ -74,18 +86,13 @@ class SseReader:
         return events
 
     def close(self) -> list[Event]:
-        """Give out the event that the end of the bytes completes: servers forget the last empty line."""
+        """Return the event that the end of the bytes completes: some servers omit the last empty line."""
         events: list[Event] = []
         if self._parts:
             self._line(b"".join(self._parts), events)
             self._parts.clear()
         self._line(b"", events)
         return events
-
-    def _grow(self, size: int) -> None:
-        self._size += size
-        if self._size > LARGEST_EVENT_BYTES:
-            raise ProtocolError(f"an event of the answer is larger than {LARGEST_EVENT_BYTES // 2**20} MiB")
 
     def _line(self, line: bytes, events: list[Event]) -> None:
         if self._start:
@@ -97,78 +104,70 @@ class SseReader:
             self._data, self._name, self._size = [], "", 0
             return
         field, _, value = line.partition(b":")
+        text = value.removeprefix(b" ").decode("utf-8", "replace")
         if field == b"data":
-            self._data.append(value.removeprefix(b" ").decode("utf-8", "replace"))
+            self._data.append(text)
         elif field == b"event":
-            self._name = value.removeprefix(b" ").decode("utf-8", "replace")
-        elif field == b"error":
-            # Not in the standard: llama.cpp writes a failure in mid-stream so.
-            self._data.append(value.removeprefix(b" ").decode("utf-8", "replace"))
+            self._name = text
+        elif field == b"error":  # not in the standard: a failure in mid-stream by llama.cpp
+            self._data.append(text)
             self._name = "error"
 
 
-LARGEST_ANSWER_BYTES = 64 * 2**20
-
-HEAD_BYTES = 500
-
-BEFORE_ANSWER = b" \t\r\n\xef\xbb\xbf"
-
-EVENT_STARTS = (b":", b"d", b"e", b"i", b"r")
-"""First signs of a stream: a comment, or one of the fields data, event, error, id, retry."""
+# --- one response -----------------------------------------------------------------------------------------------------
 
 
 class EchoFilter:
-    """Takes the prefix of a request off the start of an answer where the server repeats it.
+    """Removes the prefix of a request from the start of an answer if the server repeats it.
 
-    A server may have trimmed the white space at the end of the prefix. Text that only begins like the prefix is the
-    model's own and stays.
+    A server may have stripped the white space at the end of the prefix. Text that only begins like the prefix is part of the
+    answer.
     """
 
-    __slots__ = ("_held", "_prefix")
+    __slots__ = ("_pending", "_prefix")
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
-        self._held = ""
+        self._pending = ""
 
     def feed(self, text: str) -> str:
-        """Take the next words and give out those that are surely the model's own."""
+        """Return the text that is known to be part of the answer."""
         if not self._prefix:
             return text
-        self._held += text
-        if self._prefix.startswith(self._held) and self._held != self._prefix:
+        self._pending += text
+        if self._prefix.startswith(self._pending) and self._pending != self._prefix:
             return ""
         return self.close()
 
     def close(self) -> str:
-        """Give out what was held back, without the repeated prefix."""
-        held, prefix = self._held, self._prefix
-        self._held = self._prefix = ""
-        trimmed = prefix.rstrip()
-        for echo in (prefix, trimmed):
-            if echo and held.startswith(echo):
-                return held[len(echo) :]
-        return held
+        """Return the pending text, without the repeated prefix."""
+        text, prefix = self._pending, self._prefix
+        self._pending = self._prefix = ""
+        for echo in (prefix, prefix.rstrip()):
+            if echo and text.startswith(echo):
+                return text[len(echo) :]
+        return text
 
 
 @dataclass(slots=True)
 class ToolCallBuilder:
-    """A tool call in the making."""
+    """A tool call, of which some fragments have arrived."""
 
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list[str])
 
     @property
-    def whole(self) -> bool:
-        """Whether the arguments read as JSON, so that nothing can follow."""
+    def is_complete(self) -> bool:
+        """Whether the arguments are valid JSON, so that nothing can follow."""
         try:
-            parse("".join(self.pieces))
+            parse_json("".join(self.pieces))
         except ValueError:
             return False
         return True
 
-    def call(self, index: int) -> ToolCall:
-        """Make the call; one without an id gets a stable one from its place."""
+    def build(self, index: int) -> ToolCall:
+        """Build the call; one without an id gets a stable one from its position."""
         arguments = join_surrogates("".join(self.pieces))
         return ToolCall(
             join_surrogates(self.name),
@@ -178,10 +177,10 @@ class ToolCallBuilder:
 
 
 class ResponseBuilder:
-    """One answer in the making: words, thoughts and calls go in, chunks come out."""
+    """Builds one response: text, thinking and tool calls are added, chunks are taken."""
 
     def __init__(self, prefix: str = "") -> None:
-        self.slots: list[ToolCallBuilder] = []
+        self.calls: list[ToolCallBuilder] = []
         self.logprobs: list[TokenLogprob] = []
         self.finish: FinishReason | None = None
         self.stop: str | None = None
@@ -190,193 +189,192 @@ class ResponseBuilder:
         self.done = False
         self._out: list[Chunk] = []
         self._echo = EchoFilter(prefix)
-        self._words = SurrogateJoiner()
-        self._thoughts = SurrogateJoiner()
+        self._text = SurrogateJoiner()
+        self._thinking = SurrogateJoiner()
 
-    def say(self, text: str) -> None:
-        """Add words to the answer."""
-        self._utter(self._words.feed(self._echo.feed(text)))
+    def add_text(self, text: str) -> None:
+        """Add to the text of the answer."""
+        self._emit_text(self._text.feed(self._echo.feed(text)))
 
-    def think(self, text: str) -> None:
-        """Add words to the hidden reasoning."""
-        if whole := self._thoughts.feed(text):
+    def add_thinking(self, text: str) -> None:
+        """Add to the reasoning of the model."""
+        if whole := self._thinking.feed(text):
             self._out.append(ThinkingDelta(whole))
 
-    def conclude(self) -> None:
-        """End the answer; what comes later is ignored."""
+    def end(self) -> None:
+        """End the response; what follows is ignored."""
         if self.done:
             return
         self.done = True
-        if left := self._thoughts.close():
+        if left := self._thinking.close():
             self._out.append(ThinkingDelta(left))
-        self._utter(self._words.feed(self._echo.close()) + self._words.close())
-        calls = tuple(slot.call(index) for index, slot in enumerate(self.slots) if slot.name)
+        self._emit_text(self._text.feed(self._echo.close()) + self._text.close())
+        calls = tuple(call.build(index) for index, call in enumerate(self.calls) if call.name)
         finish = self.finish or "stop"
         if finish in ("stop", "tool_calls"):
-            # Servers disagree on what a reply with calls is called; the calls themselves decide.
+            # Servers disagree on the finish reason of a response with calls.
             finish = "tool_calls" if calls else "stop"
-        stop = join_surrogates(self.stop) if self.stop is not None else None
+        stop = None if self.stop is None else join_surrogates(self.stop)
         self._out.append(StreamEnd(finish, stop, self.usage, join_surrogates(self.model), calls, tuple(self.logprobs)))
 
-    def take(self) -> list[Chunk]:
-        """Give out the chunks that are ready."""
+    def take_chunks(self) -> list[Chunk]:
+        """Return the chunks that are ready, each once."""
         out, self._out = self._out, []
         return out
 
-    def _utter(self, text: str) -> None:
+    def _emit_text(self, text: str) -> None:
         if text:
             self._out.append(TextDelta(text))
 
 
 class EventReader(Protocol):
-    """What a protocol knows: how to read one event of a stream, and an answer in one piece, into a `ResponseBuilder`."""
+    """The part of a decoder that knows a protocol: reads events, or a response of one piece, into a `ResponseBuilder`."""
 
-    def event(self, data: Json) -> None:
+    def read_event(self, data: Json) -> None:
         """Read one event of a stream."""
         ...
 
-    def whole(self, data: Json) -> None:
-        """Read an answer in one piece."""
+    def read_whole(self, data: Json) -> None:
+        """Read a response of one piece."""
         ...
 
 
 class StreamDecoder:
-    """Decodes an answer as a stream of events or as one JSON object.
+    """Decodes a response as a stream of events or as one JSON object.
 
-    The first sign tells which: servers send one although the other was asked for, and under either content type.
+    The first byte decides, because servers send either in place of the other, under either content type.
     """
 
-    def __init__(self, reader: EventReader, speech: ResponseBuilder, server: Server, content_type: str) -> None:
+    def __init__(self, reader: EventReader, response: ResponseBuilder, server: Server, content_type: str) -> None:
         self._reader = reader
-        self._speech = speech
+        self._response = response
         self._server = server
-        self._page = "html" in content_type.lower()
+        self._is_html = "html" in content_type.lower()
         self._events = SseReader()
         self._head: bytes = b""
         self._body: list[bytes] | None = None
         self._size = 0
-        self._streams = False
-        self._failed: ModelError | None = None
+        self._is_stream = False
+        self._failure: ModelError | None = None
 
     def feed(self, data: bytes) -> list[Chunk]:
-        """Take the next bytes. What was said before a failure is given out first, the failure with the next call.
+        """Return the chunks that the next bytes complete; chunks before a failure come first, the next call raises it.
 
         Raises:
-            ModelError: the server reports a failure inside its answer, or breaks its protocol.
+            ModelError: the server reports a failure inside its response, or violates its protocol.
         """
-        if not data and self._failed is None:
+        if not data and self._failure is None:
             return []
-        return self._guarded(lambda: self._feed(data))
+        return self._run(lambda: self._feed(data))
 
     def close(self) -> list[Chunk]:
-        """End of bytes.
+        """Return the remaining chunks at the end of the bytes.
 
         Raises:
-            ProtocolError: the answer ends in the middle.
+            ProtocolError: the response is incomplete.
         """
-        chunks = self._guarded(self._close)
-        if self._failed is not None:
-            raise self._failed
+        chunks = self._run(self._close)
+        if self._failure is not None:
+            raise self._failure
         return chunks
 
-    def _guarded(self, act: Callable[[], None]) -> list[Chunk]:
-        if self._failed is not None:
-            raise self._failed
+    def _run(self, step: Callable[[], None]) -> list[Chunk]:
+        if self._failure is not None:
+            raise self._failure
         try:
-            act()
+            step()
         except ModelError as error:
-            chunks = self._speech.take()
+            chunks = self._response.take_chunks()
             if not chunks:
                 raise
-            self._failed = error
+            self._failure = error
             return chunks
-        return self._speech.take()
+        return self._response.take_chunks()
 
     def _feed(self, data: bytes) -> None:
-        if not self._streams and self._body is None:
+        if not self._is_stream and self._body is None:
             data = self._sniff(data)
-        if self._streams:
+        if self._is_stream:
             self._read(self._events.feed(data))
         elif self._body is not None:
             self._size += len(data)
-            if self._size > LARGEST_ANSWER_BYTES:
-                raise not_in_protocol(f"sends more than {LARGEST_ANSWER_BYTES // 2**20} MiB", "", self._server)
+            if self._size > LARGEST_RESPONSE_BYTES:
+                raise protocol_error(f"sent more than {LARGEST_RESPONSE_BYTES // 2**20} MiB", "", self._server)
             self._body.append(data)
 
     def _close(self) -> None:
         if self._body is not None:
             self._whole(b"".join(self._body))
-        elif not self._speech.done:
+        elif not self._response.done:
             self._end_of_stream()
 
     def _sniff(self, data: bytes) -> bytes:
-        """Find out which kind of answer it is; return the bytes to read, none while that is open."""
+        """Detect the kind of the response; return the bytes to read, none while it is unknown."""
         head = self._head + data
-        first = head.lstrip(BEFORE_ANSWER)[:1]
+        first = head.lstrip(BEFORE_RESPONSE)[:1]
         if not first:
             self._head = head[-1:]
             return b""
         self._head = head[:HEAD_BYTES]
-        if first == b"<" or self._page:
-            raise not_in_protocol("sends a web page instead of an answer", self._said(), self._server)
+        if first == b"<" or self._is_html:
+            raise protocol_error("sent a web page instead of a response", self._head_text(), self._server)
         if first in EVENT_STARTS:
-            self._streams = True
+            self._is_stream = True
         else:
             self._body = []
         return head
 
-    def _said(self) -> str:
+    def _head_text(self) -> str:
         return self._head.decode("utf-8", "replace")
 
     def _read(self, events: list[Event]) -> None:
         for event in events:
-            if self._speech.done:
+            if self._response.done:
                 return
             if event.data.strip() == "[DONE]":
-                self._speech.conclude()
+                self._response.end()
                 return
-            self._reader.event(self._parsed(event))
+            self._reader.read_event(self._parse(event))
 
-    def _parsed(self, event: Event) -> Json:
+    def _parse(self, event: Event) -> Json:
         try:
-            data = parse(event.data)
+            data = parse_json(event.data)
         except ValueError:
-            raise not_in_protocol("sends an event that is not JSON", event.data, self._server) from None
+            raise protocol_error("sent an event that is not JSON", event.data, self._server) from None
         if item_at(data, "error") or event.name == "error":
-            raise inside(data, self._server)
+            raise error_in_response(data, self._server)
         return data
 
     def _whole(self, body: bytes) -> None:
         try:
-            data = parse(body)
+            data = parse_json(body)
         except ValueError:
-            raise not_in_protocol("sends something that is not whole JSON", self._said(), self._server) from None
+            raise protocol_error("sent an answer that is not whole JSON", self._head_text(), self._server) from None
         if item_at(data, "error"):
-            raise inside(data, self._server)
-        self._reader.whole(data)
-        self._speech.conclude()
+            raise error_in_response(data, self._server)
+        self._reader.read_whole(data)
+        self._response.end()
 
     def _end_of_stream(self) -> None:
-        """Read the last event; once the end was announced, what is broken or missing after it does no harm."""
-        # Half an event is no more than an answer that ends in the middle.
-        with suppress(ProtocolError):
+        """Read the last event; after the finish reason, an error or a missing end does no harm."""
+        with suppress(ProtocolError):  # half an event: reported below, if the response is incomplete
             self._read(self._events.close())
-        if self._speech.finish is None and not self._speech.done:
-            what = "ends its answer in the middle" if self._head else "sends an empty answer"
-            raise not_in_protocol(what, self._said(), self._server)
-        self._speech.conclude()
+        if self._response.finish is None and not self._response.done:
+            what = "broke off in the middle of its answer" if self._head else "sent an empty answer"
+            raise protocol_error(what, self._head_text(), self._server)
+        self._response.end()
 
 
-class _Open(NamedTuple):
+class _OpenCall(NamedTuple):
     id: str
     name: str
-    wire: str
+    wire_id: str
 
 
 class CallIds:
-    """Gives each call of a conversation an id that the wire takes, and each result the id of its call.
+    """Assigns each call of a conversation an id that the protocol accepts, and each result the id of its call.
 
-    An id is kept when the wire takes it and no earlier call has it; otherwise it comes from the call's place in the
+    An id is kept if it matches the pattern `valid` and is new; otherwise `form` makes one from the position of the call in the
     conversation. So it is the same in every later request, which a prefix cache needs.
     """
 
@@ -385,28 +383,28 @@ class CallIds:
         self._form = form
         self._count = 0
         self._used: set[str] = set()
-        self._open: list[_Open] = []
+        self._open: list[_OpenCall] = []
 
     def of_call(self, call: ToolCall) -> str:
-        """The id of the next call."""
-        wire = call.id
-        place = self._count
-        while wire in self._used or self._valid.fullmatch(wire) is None:
-            wire = self._form.format(place)
-            place += 1
+        """Return the id of the next call."""
+        wire_id = call.id
+        position = self._count
+        while wire_id in self._used or self._valid.fullmatch(wire_id) is None:
+            wire_id = self._form.format(position)
+            position += 1
         self._count += 1
-        self._used.add(wire)
-        self._open.append(_Open(call.id, call.name, wire))
-        return wire
+        self._used.add(wire_id)
+        self._open.append(_OpenCall(call.id, call.name, wire_id))
+        return wire_id
 
     def of_result(self, result: ToolResult) -> str:
-        """The id of the call that this result answers: the one it names, else the first open one of its tool, else the first."""
+        """Return the id of the call of a result: the one that it names, else the first open one of its tool, else the first."""
         if result.call:
-            fitting = [call for call in self._open if call.id == result.call]
+            calls = [call for call in self._open if call.id == result.call]
         else:
-            fitting = [call for call in self._open if call.name == result.name] or self._open
-        if not fitting:
+            calls = [call for call in self._open if call.name == result.name] or self._open
+        if not calls:
             return result.call or self._form.format(self._count)
-        answered = fitting[0]
-        self._open.remove(answered)
-        return answered.wire
+        call = calls[0]
+        self._open.remove(call)
+        return call.wire_id

@@ -1,8 +1,8 @@
-"""Request → tokens → answer, blocking and async."""
+"""Models in this process: a request becomes tokens, the decode loop answers it; blocking and async."""
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -24,49 +24,53 @@ from taiwa.kernel.messages import (
     Usage,
 )
 from taiwa.models.http_api.capabilities import Capabilities
-from taiwa.models.http_api.constraint_encoding import of_coverage
-from taiwa.models.inprocess.decode_loop import Backend, Ending, Job, TokenSequence, decode, decode_together
-from taiwa.models.inprocess.prefix_cache import CachedPrefix, Divide, PrefixCache
+from taiwa.models.http_api.constraint_encoding import enforcement_of
+from taiwa.models.inprocess.decode_loop import (
+    Backend,
+    DecodeJob,
+    DecodeResult,
+    TokenSequence,
+    decode,
+    decode_batch,
+)
+from taiwa.models.inprocess.prefix_cache import CachedPrefix, Encode, PrefixCache
 
 __all__ = ["CompileOptions", "GeneratedText", "InProcessModel", "LoadedModel", "PreparedRequest", "TextGenerator"]
 
-
-MOST_TOKENS = 4_096
-"""How long an answer may be where the request does not say."""
+DEFAULT_MAX_TOKENS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedRequest:
-    """A request as a model reads it: its tokens up to where the answer begins.
+    """A request in tokens, up to where the answer begins.
 
-    `guides` are what the model holds each of its answers to, beside what the request holds this one to; `most` is how many
-    tokens they may have.
+    `guides` are constraints of the model itself, beside that of the request; `max_tokens` is its own limit on the answer.
     """
 
     tokens: tuple[int, ...]
     guides: tuple[Guide, ...] = ()
-    most: int | None = None
+    max_tokens: int | None = None
 
 
 class LoadedModel(Protocol):
-    """A model in memory: its network, how it divides texts, and how it is told a conversation."""
+    """A model in memory."""
 
     @property
     def network(self) -> Backend:
-        """What gives logits."""
+        """The network, which computes logits."""
         ...
 
     @property
-    def divider(self) -> Divide:
-        """How a text becomes tokens, wherever it stands."""
+    def encode(self) -> Encode:
+        """Divide any part of a text into tokens."""
         ...
 
-    def posed(self, request: Request) -> PreparedRequest:
-        """Write a conversation as the model was taught to read it.
+    def prepare(self, request: Request) -> PreparedRequest:
+        """Write a conversation in the form that the model was trained on.
 
         Raises:
-            InputError: it cannot be written so.
-            ModelError: the model cannot do what is asked.
+            InputError: that form cannot express the conversation.
+            ModelError: the model does not support the request.
         """
         ...
 
@@ -76,7 +80,7 @@ AnyLoaded = TypeVar("AnyLoaded", bound=LoadedModel)
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """How a constraint is compiled: `strict` refuses what cannot be enforced."""
+    """How a constraint is compiled; `strict` refuses constraints that cannot be enforced completely."""
 
     strict: bool = False
     whitespace: Whitespace = "bounded"
@@ -84,225 +88,229 @@ class CompileOptions:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedText:
-    """An answer and how it came to be: its tokens, which of them were forced, how often the model was run."""
+    """An answer with its tokens, which of them were forced, and the passes of the model that it took (`result`)."""
 
     text: str
-    ending: Ending
+    result: DecodeResult
     usage: Usage
     enforcement: Enforcement | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
-    opened: CachedPrefix
-    job: Job
+class _Started:
+    """A request that is ready for decoding."""
+
+    prefix: CachedPrefix
+    job: DecodeJob
     enforcement: Enforcement | None
 
-    def written(self, text: str, ending: Ending) -> GeneratedText:
-        """The whole account of an answer."""
-        usage = Usage(self.opened.length, len(ending.tokens), cache_read_tokens=self.opened.reused)
-        return GeneratedText(text, ending, usage, self.enforcement)
+    def answer(self, text: str, result: DecodeResult) -> GeneratedText:
+        usage = Usage(self.prefix.length, len(result.tokens), cache_read_tokens=self.prefix.reused)
+        return GeneratedText(text, result, usage, self.enforcement)
 
 
 class TextGenerator(Generic[AnyLoaded]):
-    """Answers requests with a loaded model; what was read is kept for requests that begin alike."""
+    """Answers requests with a loaded model; a prefix cache serves requests that begin alike."""
 
     def __init__(self, loaded: AnyLoaded, name: str) -> None:
         self.loaded = loaded
         self.name = name
-        self.shelf = PrefixCache(loaded.network, loaded.divider)
-        self._faults: tuple[str, ...] | None = None
+        self.prefix_cache = PrefixCache(loaded.network, loaded.encode)
+        self._vocabulary_faults: tuple[str, ...] | None = None
 
-    def pieces(self, request: Request, wish: CompileOptions = CompileOptions()) -> Generator[str | GeneratedText]:
-        """Write an answer: give it out piece by piece, and last the account of it.
+    def stream(self, request: Request, options: CompileOptions = CompileOptions()) -> Generator[str | GeneratedText]:
+        """Generate an answer: yield it in pieces, and the whole with its figures last.
 
-        Closing the generator ends the writing before the next token.
+        Closing the generator stops before the next token.
 
         Raises:
-            DeadEndError: the constraint leaves no token.
-            InputError: the constraint cannot be read, or the prefix does not fit it.
-            ModelError: the request is longer than the model can read; `UnsupportedError` for what it cannot do.
+            NoValidTokenError: the constraint allows no token.
+            InputError: the constraint is invalid, or the prefix does not match it.
+            ModelError: the request exceeds the context of the model; `UnsupportedError` for an unsupported feature.
         """
-        begun = self._begin(request, wish)
-        said: list[str] = []
+        started = self._start(request, options)
+        text: list[str] = []
         try:
-            for piece in decode(begun.opened.track, begun.job):
+            for piece in decode(started.prefix.sequence, started.job):
                 if isinstance(piece, str):
-                    said.append(piece)
+                    text.append(piece)
                     yield piece
                 else:
-                    yield begun.written("".join(said), piece)
+                    yield started.answer("".join(text), piece)
         finally:
-            self.shelf.keep(begun.opened.track, begun.opened.prompt)
+            self.prefix_cache.put_back(started.prefix.sequence, started.prefix.prompt)
 
-    def together(
-        self, request: Request, count: int, wish: CompileOptions = CompileOptions()
+    def batch(
+        self, request: Request, count: int, options: CompileOptions = CompileOptions()
     ) -> tuple[GeneratedText, ...]:
-        """Several answers to one request, side by side in each pass of the model, drawn with seeds that follow each other.
+        """Generate several answers to one request in common passes of the model, with consecutive seeds.
 
-        A model whose layers keep a window or a state writes them one after the other, behind one reading of the request.
-        As `pieces` raises.
+        The prompt is read once. A model with a sliding window or a recurrent state generates them one after the other.
+
+        Raises:
+            NoValidTokenError, InputError, ModelError: see `stream`.
         """
-        begun = self._begin(request, wish)
-        track, unread, seed = begun.opened.track, begun.opened.unread, request.sampling.seed
+        started = self._start(request, options)
+        sequence, unread, seed = started.prefix.sequence, started.prefix.unread, request.sampling.seed
         try:
-            if len(unread) > 1:  # all but the last token is read once for all of them
-                track.read(unread[:-1])
+            if len(unread) > 1:  # all but the last token is read once for all answers
+                sequence.read(unread[:-1])
             jobs = [
                 replace(
-                    begun.job,
+                    started.job,
                     unread=unread[-1:],
-                    state=None if begun.job.state is None else begun.job.state.fork(),
+                    state=None if started.job.state is None else started.job.state.fork(),
                     sampling=replace(request.sampling, seed=None if seed is None else seed + number),
                 )
                 for number in range(count)
             ]
-            return tuple(begun.written(text, ending) for text, ending in _all(track, jobs))
+            return tuple(started.answer(text, result) for text, result in _decode_all(sequence, jobs))
         finally:
-            self.shelf.keep(track, begun.opened.prompt)
+            self.prefix_cache.put_back(sequence, started.prefix.prompt)
 
-    def _begin(self, request: Request, wish: CompileOptions) -> _Begun:
+    def _start(self, request: Request, options: CompileOptions) -> _Started:
         network = self.loaded.network
-        made = self._guide(request.constraint, wish)
-        posed = self.loaded.posed(request)
-        guides = posed.guides if made is None else (made, *posed.guides)
-        opened = self.shelf.open(posed.tokens, request.prefix)
+        guide = self._compile(request.constraint, options)
+        prepared = self.loaded.prepare(request)
+        guides = prepared.guides if guide is None else (guide, *prepared.guides)
+        prefix = self.prefix_cache.take(prepared.tokens, request.prefix)
         try:
-            if opened.length == 0:
-                raise InputError("there is nothing to answer: the conversation has no words")
-            if opened.length >= network.context:
+            if prefix.length == 0:
+                raise InputError("the conversation has no text")
+            if prefix.length >= network.context:
                 raise ModelError(
-                    f"the request has {opened.length:,} tokens, and {self.name} reads {network.context:,} at most: shorten it"
+                    f"the request has {prefix.length:,} tokens; {self.name} reads at most {network.context:,}: shorten it"
                 )
-            state = self._begun_state(intersection(*guides), opened, request.prefix) if guides else None
+            state = _state_after(prefix, intersection(*guides), request.prefix) if guides else None
         except BaseException:
-            self.shelf.keep(opened.track, opened.prompt)
+            self.prefix_cache.put_back(prefix.sequence, prefix.prompt)
             raise
-        room = min(request.sampling.max_tokens or MOST_TOKENS, network.context - opened.length)
-        room = room if posed.most is None else min(room, posed.most)
-        job = Job(
-            opened.unread, network.vocabulary, room, state, request.sampling, request.stop, request.top_logprobs,
-            own=made is None,
+        room = min(request.sampling.max_tokens or DEFAULT_MAX_TOKENS, network.context - prefix.length)
+        room = room if prepared.max_tokens is None else min(room, prepared.max_tokens)
+        job = DecodeJob(
+            prefix.unread, network.vocabulary, room, state, request.sampling, request.stop, request.top_logprobs,
+            own_guide=guide is None,
         )  # fmt: skip
-        held = None
-        if made is not None and request.constraint is not None:
-            held = of_coverage(request.constraint, made.coverage)
-        return _Begun(opened, job, held)
+        enforcement = None
+        if guide is not None and request.constraint is not None:
+            enforcement = enforcement_of(request.constraint, guide.coverage)
+        return _Started(prefix, job, enforcement)
 
-    def _guide(self, constraint: Constraint | None, wish: CompileOptions) -> Guide | None:
+    def _compile(self, constraint: Constraint | None, options: CompileOptions) -> Guide | None:
         if constraint is None:
             return None
         if isinstance(constraint, Questions):
-            raise UnsupportedError(f"{self.name} answers no typed questions", capability="decisions")
+            raise UnsupportedError(f"{self.name} does not support typed questions", capability="decisions")
         vocabulary = self.loaded.network.vocabulary
-        if self._faults is None:
-            self._faults = vocabulary.check().faults
-        if self._faults:
-            raise ConfigError(f"{self.name} cannot be held to a constraint: {self._faults[0]}")
+        if self._vocabulary_faults is None:
+            self._vocabulary_faults = vocabulary.check().faults
+        if self._vocabulary_faults:
+            raise ConfigError(f"{self.name} does not support constraints: {self._vocabulary_faults[0]}")
         try:
-            return constraints.compile(constraint, vocabulary, strict=wish.strict, whitespace=wish.whitespace)
+            return constraints.compile(constraint, vocabulary, strict=options.strict, whitespace=options.whitespace)
         except InputError as error:
-            if wish.strict or not isinstance(constraint, JsonSchema):
+            if options.strict or not isinstance(constraint, JsonSchema):
                 raise
-            # The schema belongs to a flow, which checks the answer and can go on without.
+            # The schema belongs to a flow, which validates the answer and can continue without enforcement.
             raise UnsupportedError(
-                f"{self.name} cannot be held to the schema: {error.message}", capability="json_schema"
+                f"{self.name} cannot enforce the schema: {error.message}", capability="json_schema"
             ) from error
 
-    def _begun_state(self, made: Guide, opened: CachedPrefix, prefix: str) -> GuideState:
-        """The state behind the beginning of an answer: a constraint is on the whole of it."""
-        state = made.start()
-        try:
-            for token in opened.answer:
-                state = state.advance(token)
-        except InputError as error:
-            raise InputError(
-                f"the beginning of the answer, {prefix[-60:]!r}, does not fit its constraint: {error.message}"
-            ) from None
-        return state
+
+def _state_after(prefix: CachedPrefix, guide: Guide, text: str) -> GuideState:
+    """Return the guide state after the beginning of an answer, which a constraint covers too."""
+    state = guide.start()
+    try:
+        for token in prefix.answer:
+            state = state.advance(token)
+    except InputError as error:
+        raise InputError(
+            f"the beginning of the answer, {text[-60:]!r}, does not match its constraint: {error.message}"
+        ) from None
+    return state
 
 
-def _all(track: TokenSequence, jobs: Sequence[Job]) -> Iterator[tuple[str, Ending]]:
-    """Write all of them to their ends."""
-    bundle = track.bundle(len(jobs))
+def _decode_all(sequence: TokenSequence, jobs: Sequence[DecodeJob]) -> list[tuple[str, DecodeResult]]:
+    batch = sequence.batch(len(jobs))
     pieces = (
-        decode_together(bundle, jobs)
-        if bundle is not None
-        else ((number, piece) for number, job in enumerate(jobs) for piece in decode(track.fork(), job))
+        decode_batch(batch, jobs)
+        if batch is not None
+        else ((index, piece) for index, job in enumerate(jobs) for piece in decode(sequence.fork(), job))
     )
-    said: list[list[str]] = [[] for _ in jobs]
-    endings: dict[int, Ending] = {}
-    for number, piece in pieces:
+    texts = [""] * len(jobs)
+    results: dict[int, DecodeResult] = {}
+    for index, piece in pieces:
         if isinstance(piece, str):
-            said[number].append(piece)
+            texts[index] += piece
         else:
-            endings[number] = piece
-    return (("".join(text), endings[number]) for number, text in enumerate(said))
+            results[index] = piece
+    return [(text, results[index]) for index, text in enumerate(texts)]
 
 
 class InProcessModel(ABC, Generic[AnyLoaded]):
-    """A model that our own decode loop writes with. It is loaded when it is first asked; one object serves all threads and
-    event loops. A request that begins as an earlier one did goes on from what the model has read of it.
+    """A model that our decode loop runs. It is loaded at the first request; one object serves all threads and event loops.
+
+    A request that begins like an earlier one reuses what the model has read of it.
     """
 
     def __init__(self, name: str, known: Capabilities) -> None:
         self.name = name
-        self._facts = known
+        self._capabilities = known
         self._lock = Lock()
-        self._scribe: TextGenerator[AnyLoaded] | None = None
+        self._generator: TextGenerator[AnyLoaded] | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What it can do."""
-        return self._facts.capabilities
+        """What the model supports."""
+        return self._capabilities.capabilities
 
     @abstractmethod
     def load(self) -> AnyLoaded:
-        """Bring it into memory.
+        """Load the model into memory.
 
         Raises:
             ConfigError: it cannot be loaded; the message says what to do.
         """
 
-    def scribe(self) -> "TextGenerator[AnyLoaded]":
-        """What answers with it; the model is loaded now, if it is not yet.
+    def generator(self) -> "TextGenerator[AnyLoaded]":
+        """Return the generator of answers; the model is loaded now if it is not yet.
 
         Raises:
             ConfigError: it cannot be loaded; the message says what to do.
         """
         with self._lock:
-            if self._scribe is None:
-                self._scribe = TextGenerator(self.load(), self.name)
-            return self._scribe
+            if self._generator is None:
+                self._generator = TextGenerator(self.load(), self.name)
+            return self._generator
 
     def stream(self, request: Request) -> Generator[Chunk]:
-        """Answer in chunks, the last one `StreamEnd`; closing the iterator ends the writing before the next token.
+        """Answer in chunks, the last one `StreamEnd`; closing the iterator stops before the next token.
 
-        A schema that can be enforced in part only is: the answer must be checked.
+        A schema that can be enforced only in part is enforced in part: validate the answer.
 
         Raises:
             ConfigError: the model cannot be loaded.
-            DeadEndError: the constraint leaves no token.
-            InputError: the constraint cannot be read, or the prefix does not fit it.
-            ModelError: the request is longer than the model can read; `UnsupportedError` for what it cannot do.
+            NoValidTokenError: the constraint allows no token.
+            InputError: the constraint is invalid, or the prefix does not match it.
+            ModelError: the request exceeds the context of the model; `UnsupportedError` for an unsupported feature.
         """
-        self._able(request)
-        with closing(self.scribe().pieces(request)) as pieces:
+        self._check_capabilities(request)
+        with closing(self.generator().stream(request)) as pieces:
             for piece in pieces:
                 if isinstance(piece, str):
                     yield TextDelta(piece)
                 else:
-                    ending = piece.ending
+                    result = piece.result
                     yield StreamEnd(
-                        ending.finish, ending.stop, piece.usage, self.name,
-                        logprobs=tuple(ending.logprobs), enforcement=piece.enforcement,
+                        result.finish, result.stop, piece.usage, self.name,
+                        logprobs=tuple(result.logprobs), enforcement=piece.enforcement,
                     )  # fmt: skip
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
-        """As `stream`, in a thread; cancelling the task ends the writing before the next token."""
+        """Like `stream`, in a thread; cancelling the task stops before the next token."""
         chunks = self.stream(request)
         step: asyncio.Future[Chunk | None] | None = None
         try:
@@ -313,22 +321,20 @@ class InProcessModel(ABC, Generic[AnyLoaded]):
                     return
                 yield chunk
         finally:
-            # The thread of a cancelled task is still at its token: the iterator can be closed when that is done.
+            # The thread of a cancelled task still computes its token; only then can the iterator be closed.
             if step is not None and not step.done():
                 await asyncio.wait((step,))
             chunks.close()
 
     def close(self) -> None:
-        """Let go of the model; the next request loads it again."""
+        """Release the model; the next request loads it again."""
         with self._lock:
-            self._scribe = None
+            self._generator = None
 
-    def _able(self, request: Request) -> None:
-        if request.stop:
-            self._facts.require("stop", self.name)
-        if request.prefix:
-            self._facts.require("prefix", self.name)
-        if request.tools:
-            self._facts.require("tools", self.name)
-        if request.top_logprobs:
-            self._facts.require("logprobs", self.name)
+    def _check_capabilities(self, request: Request) -> None:
+        needed: tuple[tuple[object, Capability], ...] = (
+            (request.stop, "stop"), (request.prefix, "prefix"), (request.tools, "tools"), (request.top_logprobs, "logprobs"),
+        )  # fmt: skip
+        for value, capability in needed:
+            if value:
+                self._capabilities.require(capability, self.name)

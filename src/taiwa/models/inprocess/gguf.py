@@ -1,4 +1,4 @@
-"""Llama.cpp server for a GGUF file."""
+"""Models in GGUF files, through a llama.cpp server in a process of its own."""
 
 import asyncio
 import json
@@ -23,23 +23,29 @@ from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.openai_chat import ChatCompletions, held_so
-from taiwa.models.http_api.provider_interface import Enforce, Target, chosen, whole
+from taiwa.models.http_api.provider_interface import Enforce, Target, parse_integer, parse_options
 from taiwa.models.http_api.retries import RequestLimits
 
 __all__ = ["GgufModel", "LlamaServer", "parse_gguf_spec"]
 
 
-FORM = "say gguf:FILE.gguf, with ?context=8192&threads=4&slots=1&layers=0 behind it where you want to"
-
+FORM = "use gguf:FILE.gguf, optionally with ?context=8192&threads=4&slots=1&layers=0"
 MAGIC = b"GGUF"
+PROCESS_SCRIPT = Path(__file__).with_name("gguf_process.py")
+START_SECONDS = 900.0
+"""Longer than reading the largest file from a slow disk takes."""
+END_SECONDS = 3.0
+MAX_LOG_LINES = 400
+LOG_STAMP = re.compile(r"^[\d.:]+ (?:[A-Z] )?")
+ERROR_WORDS = re.compile(r"error|fail|abort|invalid|unable|cannot|out of memory", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class GgufSpec:
     """Where a model is and how it is loaded.
 
-    `context` is how many tokens all its conversations together may have, `slots` how many of them are answered at a time;
-    `threads` 0 takes as many as there are cores, and `layers` says how many run on a GPU: -1 leaves that to llama.cpp.
+    `context` is the number of tokens of all conversations together, `slots` the number of answers at a time, `layers` the
+    number of layers on a GPU (-1 leaves it to llama.cpp); `threads` 0 means as many as there are cores.
     """
 
     file: Path
@@ -50,133 +56,119 @@ class GgufSpec:
 
 
 def parse_gguf_spec(text: str) -> GgufSpec:
-    """Read what stands behind `gguf:`.
+    """Parse the part of a model name after `gguf:`.
 
     Raises:
-        ConfigError: it names nothing, or an option is unknown.
+        ConfigError: it is empty, or an option is unknown or out of range.
     """
-    file, _, given = text.partition("?")
+    file, _, query = text.partition("?")
     if not file.strip():
-        raise ConfigError(f"'gguf:' names no file: {FORM}")
+        raise ConfigError(f"'gguf:' does not name a file; {FORM}")
     known = [field.name for field in fields(GgufSpec) if field.name != "file"]
-    numbers = {name: whole(name, text) for name, text in chosen(given, known, "GGUF").items()}
+    numbers = {name: parse_integer(name, text) for name, text in parse_options(query, known, "GGUF").items()}
     for name in ("context", "slots"):
         if numbers.get(name) == 0:
-            raise ConfigError(f"{name} of a GGUF model is at least 1")
+            raise ConfigError(f"{name} of a GGUF model must be at least 1")
     return GgufSpec(Path(file).expanduser(), **numbers)
 
 
-def checked(place: GgufSpec) -> GgufSpec:
-    """See that there is such a file, before a server is started for it.
+def check_file(spec: GgufSpec) -> GgufSpec:
+    """Check the file before a server is started for it.
 
     Raises:
-        ConfigError: there is none, or it is no GGUF file.
+        ConfigError: it does not exist, or is not a GGUF file.
     """
-    file = place.file
+    file = spec.file
     if file.is_dir():
         inner = next(iter(sorted(file.glob("*.gguf"))), None)
-        raise ConfigError(f"{file} is a folder: {f'did you mean {inner}?' if inner else FORM}")
+        raise ConfigError(f"{file} is a folder; {f'did you mean {inner}?' if inner else FORM}")
     try:
         with file.open("rb") as opened:
-            begins = opened.read(len(MAGIC))
+            head = opened.read(len(MAGIC))
     except FileNotFoundError:
-        raise ConfigError(f"there is no file {file}: {FORM}") from None
+        raise ConfigError(f"file {file} not found; {FORM}") from None
     except OSError as error:
-        raise ConfigError(f"{file} cannot be read ({error.strerror})") from None
-    if begins != MAGIC:
-        raise ConfigError(f"{file} is no GGUF file: it begins with {begins!r}")
-    return place
-
-
-INSIDE = Path(__file__).with_name("gguf_process.py")
-
-START_SECONDS = 900.0
-"""Longer than the largest file takes to be read from a slow disk."""
-
-END_SECONDS = 3.0
-
-KEPT_LINES = 400
-
-STAMP = re.compile(r"^[\d.:]+ (?:[A-Z] )?")
-
-FAULT = re.compile(r"error|fail|abort|invalid|unable|cannot|out of memory", re.IGNORECASE)
+        raise ConfigError(f"cannot read {file} ({error.strerror})") from None
+    if head != MAGIC:
+        raise ConfigError(f"{file} is not a GGUF file; it begins with {head!r}")
+    return spec
 
 
 class LlamaServer:
-    """A server for one file; it is running when the object is made, and `close` ends it.
+    """A llama.cpp server for one file, which runs from the construction of the object until `close`.
 
     Raises:
-        ConfigError: the extra is not installed, or llama.cpp cannot load the file; the message is its own.
+        ConfigError: the extra is not installed, or llama.cpp cannot load the file.
     """
 
-    def __init__(self, place: GgufSpec) -> None:
-        self.place = place
+    def __init__(self, spec: GgufSpec) -> None:
+        self.spec = spec
         self.key = secrets.token_hex(16)
-        self._log: deque[str] = deque(maxlen=KEPT_LINES)
+        self._log: deque[str] = deque(maxlen=MAX_LOG_LINES)
         self._process = subprocess.Popen(
-            # -P: the script's folder is no place to import from.
-            [sys.executable, "-P", str(INSIDE)],
+            # -P: do not import from the folder of the script.
+            [sys.executable, "-P", str(PROCESS_SCRIPT)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
-        Thread(target=_keep, args=(self._process.stderr, self._log), daemon=True).start()
+        Thread(target=_keep_log, args=(self._process.stderr, self._log), daemon=True).start()
         try:
-            told = self._begun()
+            started = self._start()
         except BaseException:
             self.close(at_once=True)
             raise
-        self.url = str(told["url"])
-        self.has_llguidance = told.get("llguidance") is True
+        self.url = str(started["url"])
+        self.has_llguidance = started.get("llguidance") is True
 
-    def _begun(self) -> dict[str, object]:
-        asked = {
-            "file": str(self.place.file), "context": self.place.context, "threads": self.place.threads,
-            "slots": self.place.slots, "layers": self.place.layers, "key": self.key,
+    def _start(self) -> dict[str, object]:
+        options = {
+            "file": str(self.spec.file), "context": self.spec.context, "threads": self.spec.threads,
+            "slots": self.spec.slots, "layers": self.spec.layers, "key": self.key,
         }  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        with suppress(BrokenPipeError):  # it ended already: that is told below
-            self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        with suppress(BrokenPipeError):  # it has ended; reported below
+            self._process.stdin.write(json.dumps(options).encode() + b"\n")
             self._process.stdin.flush()
-        line = _line(self._process.stdout, time.monotonic() + START_SECONDS)
+        line = _read_line(self._process.stdout, time.monotonic() + START_SECONDS)
         if not line:
-            raise ConfigError(f"llama.cpp cannot serve {self.place.file}: {self.ended(wait=END_SECONDS)}")
-        told: dict[str, object] = json.loads(line)
-        if "missing" in told:
+            raise ConfigError(f"llama.cpp cannot serve {self.spec.file}: {self.exit_reason(wait=END_SECONDS)}")
+        answer: dict[str, object] = json.loads(line)
+        if "missing" in answer:
             raise ConfigError("models in GGUF files need an extra: pip install 'taiwa[gguf]'")
-        if "refused" in told:
-            raise ConfigError(f"llama.cpp cannot load {self.place.file}: {self._fault() or told['refused']}")
-        return told
+        if "refused" in answer:
+            raise ConfigError(f"llama.cpp cannot load {self.spec.file}: {self._first_error() or answer['refused']}")
+        return answer
 
     @property
     def base_url(self) -> str:
-        """Where it speaks Chat Completions."""
+        """The base URL of Chat Completions."""
         return f"{self.url}/v1"
 
     @property
     def log(self) -> tuple[str, ...]:
-        """The last lines that llama.cpp wrote."""
+        """The last lines of the log of llama.cpp."""
         return tuple(self._log)
 
     @property
     def is_running(self) -> bool:
-        """Say whether the process is there."""
+        """Whether the process is running."""
         return self._process.poll() is None
 
-    def ended(self, wait: float = 0.0) -> str:
-        """Say how the process ended, and what its last fault was; empty while it runs."""
+    def exit_reason(self, wait: float = 0.0) -> str:
+        """Describe how the process ended and the first error in its log; empty while it runs."""
         try:
             code = self._process.wait(wait)
         except subprocess.TimeoutExpired:
             return ""
         if code == -signal.SIGKILL:
-            how = "it was killed (mostly because memory ran out: take a smaller file or context)"
+            how = "it was killed, probably for lack of memory; choose a smaller file or context"
         else:
-            how = f"it broke off with {signal.Signals(-code).name}" if code < 0 else f"it ended with code {code}"
-        fault = self._fault()
-        return f"{how}; it said: {fault}" if fault else how
+            how = f"it crashed with {signal.Signals(-code).name}" if code < 0 else f"it ended with code {code}"
+        error = self._first_error()
+        return f"{how}; its log: {error}" if error else how
 
     def close(self, *, at_once: bool = False) -> None:
-        """End it, at once or as soon as it can."""
+        """End the server, at once or after a short time to finish."""
         if self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.close()
@@ -188,44 +180,44 @@ class LlamaServer:
         if self._process.stdout is not None:
             self._process.stdout.close()
 
-    def _fault(self) -> str:
-        """The first line of the log that names a fault; the others mostly say what followed from it."""
-        told = (STAMP.sub("", line).strip() for line in self._log)
-        return next((line[:200] for line in told if FAULT.search(line)), "")
+    def _first_error(self) -> str:
+        """Return the first line of the log that reports an error; later ones are mostly consequences."""
+        lines = (LOG_STAMP.sub("", line).strip() for line in self._log)
+        return next((line[:200] for line in lines if ERROR_WORDS.search(line)), "")
 
 
-def _keep(lines: IO[bytes] | None, log: deque[str]) -> None:
+def _keep_log(lines: IO[bytes] | None, log: deque[str]) -> None:
     if lines is not None:
         with lines:
             for line in lines:
                 log.append(line.decode("utf-8", "replace").rstrip())
 
 
-def _line(pipe: IO[bytes], deadline: float) -> bytes:
-    """The next line, or nothing where the other side ends or the time is over."""
-    found = b""
-    while not found.endswith(b"\n"):
+def _read_line(pipe: IO[bytes], deadline: float) -> bytes:
+    """Return the next line; empty if the pipe is closed or the deadline has passed."""
+    line = b""
+    while not line.endswith(b"\n"):
         ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
         data = os.read(pipe.fileno(), 4096) if ready else b""
         if not data:
             return b""
-        found += data
-    return found
+        line += data
+    return line
 
 
 class GgufModel:
-    """The model in a file: `gguf:FILE`, through a llama.cpp server that is started when it is first asked.
+    """The model in a file: `gguf:FILE`, through a llama.cpp server that is started at the first request.
 
-    One object serves all threads and event loops. The server ends with `close`, with the object, or with this process. One
-    that broke off is told of in one line, and the next request starts another.
+    One object serves all threads and event loops. The server ends with `close`, with the object, or with this process. A crash
+    is reported in one line, and the next request starts another server.
 
     Raises:
-        ConfigError: there is no such file, or it is none.
+        ConfigError: the file does not exist, or is not a GGUF file.
     """
 
-    def __init__(self, target: Target, limits: RequestLimits | None = None, place: GgufSpec | None = None) -> None:
+    def __init__(self, target: Target, limits: RequestLimits | None = None, spec: GgufSpec | None = None) -> None:
         self.target = target
-        self.serving = _Serving(checked(place or parse_gguf_spec(target.model)))
+        self._starter = _ServerStarter(check_file(spec or parse_gguf_spec(target.model)))
         self._limits = limits or RequestLimits()
         self._lock = Lock()
         self._served: tuple[LlamaServer, HttpModel] | None = None
@@ -235,56 +227,56 @@ class GgufModel:
 
     @property
     def name(self) -> str:
-        """The name a person gave it."""
+        """The name that the user gave it."""
         return self.target.name
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What it can do."""
+        """What the model supports."""
         return self.target.capabilities
 
     def holding(self, hold: Enforce) -> "GgufModel":
-        """The same model, through the same server, with another way to treat what no decoder holds."""
-        made = GgufModel(held_so(self.target, hold), self._limits, self.serving.place)
-        made.serving = self.serving
+        """Return the same model and server with another policy for constraints that the server cannot enforce."""
+        made = GgufModel(held_so(self.target, hold), self._limits, self._starter.spec)
+        made._starter = self._starter
         return made
 
     def served(self) -> HttpModel:
-        """The model behind its server; the file is loaded now, if it is not yet.
+        """Return the client of the server; the file is loaded now if it is not yet.
 
         Raises:
             ConfigError: it cannot be loaded, or the extra is not installed.
         """
         with self._lock:
-            server = self.serving.running()
+            server = self._starter.running()
             if self._served is None or self._served[0] is not server:
                 model = HttpModel(_target(self.target, server), server.key, limits=self._limits)
                 self._served = server, model
             return self._served[1]
 
     def stream(self, request: Request) -> Generator[Chunk]:
-        """Answer in chunks, the last one `Finished`; closing the iterator ends the writing.
+        """Answer in chunks, the last one `StreamEnd`; closing the iterator ends the answer.
 
         Raises:
             ConfigError: the model cannot be loaded.
-            ModelError: the call failed, or the server broke off.
+            ModelError: the call failed, or the server crashed.
         """
         model = self.served()
         try:
             with closing(model.stream(request)) as chunks:
                 yield from chunks
         except ModelError as error:
-            raise self._explained(error) from error
+            raise self._explain(error) from error
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
-        """As `stream`; cancelling the task ends the writing. The file is loaded in a thread."""
+        """Like `stream`; cancelling the task ends the answer. The file is loaded in a thread."""
         model = await asyncio.to_thread(self.served)
         try:
             async with aclosing(model.astream(request)) as chunks:
                 async for chunk in chunks:
                     yield chunk
         except ModelError as error:
-            raise (await asyncio.to_thread(self._explained, error)) from error
+            raise (await asyncio.to_thread(self._explain, error)) from error
 
     def close(self) -> None:
         """End the server; the next request starts another."""
@@ -292,7 +284,7 @@ class GgufModel:
             served, self._served = self._served, None
         if served is not None:
             served[1].close()
-        self.serving.close()
+        self._starter.close()
 
     def __enter__(self) -> Self:
         return self
@@ -300,23 +292,23 @@ class GgufModel:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _explained(self, error: ModelError) -> ModelError:
-        """The failure as it is, or that the server is gone."""
+    def _explain(self, error: ModelError) -> ModelError:
+        """Return the error, or one that says how the server ended."""
         with self._lock:
             served = self._served
         if served is None or error.status is not None:
             return error
-        how = served[0].ended(wait=1.0)
+        how = served[0].exit_reason(wait=1.0)
         if not how:
             return error
-        return ModelError(f"the llama.cpp server of {self.name} is gone: {how}", request=error.request)
+        return ModelError(f"the llama.cpp server of {self.name} has ended: {how}", request=error.request)
 
 
-class _Serving:
-    """The one server of a file, started when it is wanted and not there."""
+class _ServerStarter:
+    """The server of a file, started when it is needed and not running."""
 
-    def __init__(self, place: GgufSpec) -> None:
-        self.place = place
+    def __init__(self, spec: GgufSpec) -> None:
+        self.spec = spec
         self._lock = Lock()
         self._process = os.getpid()
         self._server: LlamaServer | None = None
@@ -329,7 +321,7 @@ class _Serving:
                 self._server.close(at_once=True)
                 self._server = None
             if self._server is None:
-                self._server = LlamaServer(self.place)
+                self._server = LlamaServer(self.spec)
                 weakref.finalize(self, _end, self._server, os.getpid())
             return self._server
 
@@ -343,7 +335,7 @@ class _Serving:
 def _target(target: Target, server: LlamaServer) -> Target:
     codec = target.codec
     if not isinstance(codec, ChatCompletions):
-        raise ConfigError(f"{target.name} is no name of a GGUF file")
+        raise ConfigError(f"{target.name} is not the name of a GGUF file")
     if server.has_llguidance:
         codec = replace(codec, dialect=replace(codec.dialect, constraints="llguidance"))
     return replace(target, base_url=server.base_url, codec=codec, inside=False)

@@ -1,4 +1,4 @@
-"""Guides for `generate()` of transformers and for llama-cpp-python."""
+"""Guides as logits processors for `generate()` of transformers and for llama-cpp-python."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["GuideMask", "LogitsHook", "vocabulary_of"]
+__all__ = ["GuideLogitsProcessor", "LlamaCppLogitsProcessor", "llama_cpp_vocabulary"]
 
 
-class GuideMask:
-    """A logits processor that lets through what a guide allows, for one or more texts that `generate()` writes together.
+class GuideLogitsProcessor:
+    """A logits processor for `generate()` of transformers, for one or more texts of a batch.
 
-    The text begins where `generate()` begins to write: at the length of the first input that comes. Use a new one for each
-    call. Beams are not followed: they go back to places where other tokens were taken.
+    A text begins after the input of the first call. Use a new processor for each `generate()`. Beam search is not supported,
+    because it returns to places where other tokens were taken.
     """
 
     def __init__(self, guide: Guide) -> None:
@@ -28,11 +28,11 @@ class GuideMask:
         self._mask = empty_mask(len(guide.vocabulary))
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ANN401  (torch's tensors, (B, T) and (B, V))
-        """The scores with minus infinity for what may not come.
+        """Set the scores of tokens that are not allowed to minus infinity.
 
         Raises:
-            DeadEndError: the guide lets nothing through.
-            InputError: a token was taken that may not come.
+            NoValidTokenError: the guide allows no token.
+            InputError: a token was taken that the guide does not allow.
         """
         import numpy as np
 
@@ -42,48 +42,48 @@ class GuideMask:
         else:
             for number, tokens in enumerate(input_ids[:, self._length :].tolist()):
                 for token in tokens:
-                    if not self._states[number].is_ended:  # behind its end a text is filled up
+                    if not self._states[number].is_ended:  # after its end a text is padded
                         self._states[number] = self._states[number].advance(token)
         self._length = input_ids.shape[1]
-        closed = np.ones(scores.shape, dtype=bool)
+        forbidden = np.ones(scores.shape, dtype=bool)
         for number, state in enumerate(self._states):
             if state.is_ended:
-                closed[number] = False
+                forbidden[number] = False
                 continue
             state.mask(self._mask)
             if not self._mask.any():
-                raise NoValidTokenError("the constraint leaves no token")
-            opened = np.unpackbits(self._mask.view(np.uint8), bitorder="little")[: scores.shape[1]]
-            np.equal(opened, 0, out=closed[number, : len(opened)])
-        return scores.masked_fill(library.from_numpy(closed).to(scores.device), float("-inf"))
+                raise NoValidTokenError("the constraint allows no token")
+            allowed = np.unpackbits(self._mask.view(np.uint8), bitorder="little")[: scores.shape[1]]
+            np.equal(allowed, 0, out=forbidden[number, : len(allowed)])
+        return scores.masked_fill(library.from_numpy(forbidden).to(scores.device), float("-inf"))
 
 
 class Llama(Protocol):
-    """What is used of `llama_cpp.Llama`."""
+    """The part of `llama_cpp.Llama` that is used."""
 
     def n_vocab(self) -> int:
-        """How many tokens there are."""
+        """Return the size of the vocabulary."""
         ...
 
     def token_eos(self) -> int:
-        """The token that ends a text."""
+        """Return the token that ends a text."""
         ...
 
     def detokenize(self, tokens: list[int], prev_tokens: list[int] | None = None, special: bool = False) -> bytes:
-        """The bytes of some tokens; of special ones none, unless `special` is set."""
+        """Return the bytes of tokens; special ones have none unless `special` is set."""
         ...
 
     def tokenize(self, text: bytes, add_bos: bool = True, special: bool = False) -> list[int]:
-        """The tokens of a text."""
+        """Return the tokens of a text."""
         ...
 
 
-def vocabulary_of(llama: Llama) -> Vocabulary:
-    """The vocabulary of a loaded model, token by token, with its own way to divide a text."""
+def llama_cpp_vocabulary(llama: Llama) -> Vocabulary:
+    """Return the vocabulary of a loaded model, with its own tokenizer."""
     count, end = llama.n_vocab(), llama.token_eos()
-    written = [llama.detokenize([token]) for token in range(count)]
-    named = [text or llama.detokenize([token], special=True) for token, text in enumerate(written)]
-    special = [token for token, text in enumerate(written) if not text and named[token]]
+    plain = [llama.detokenize([token]) for token in range(count)]
+    named = [text or llama.detokenize([token], special=True) for token, text in enumerate(plain)]
+    special = [token for token, text in enumerate(plain) if not text and named[token]]
 
     def encode(text: str) -> list[int]:
         return llama.tokenize(text.encode(), add_bos=False)
@@ -91,8 +91,8 @@ def vocabulary_of(llama: Llama) -> Vocabulary:
     return Vocabulary(named, end, special, encode=encode)
 
 
-class LogitsHook:
-    """Follows an answer under a guide, and takes from the logits (V,) every token that may not come next."""
+class LlamaCppLogitsProcessor:
+    """A logits processor for llama-cpp-python: follows one answer and masks its logits (V,)."""
 
     def __init__(self, guide: Guide) -> None:
         self.guide = guide
@@ -101,28 +101,28 @@ class LogitsHook:
 
     @property
     def coverage(self) -> Coverage:
-        """What of the constraint is enforced; the rest must be checked."""
+        """The part of the constraint that is enforced; validate the rest."""
         return self.guide.coverage
 
     def __call__(self, input_ids: "NDArray[np.intc]", scores: "NDArray[np.single]") -> "NDArray[np.single]":
-        """Mask the logits of the next token; what stands in `input_ids` at the first call is the prompt.
+        """Mask the logits of the next token; `input_ids` of the first call are the prompt.
 
         Raises:
-            InputError: the answer is not the one that was followed until now.
+            InputError: the answer does not continue the one of the last call.
         """
         import numpy as np
 
         if self._prompt is None:
             self._prompt = len(input_ids)
-        said = tuple(int(token) for token in input_ids[self._prompt :])
-        if said[: len(self.state.tokens)] != self.state.tokens:
-            raise InputError("a hook holds one answer: make a new one for the next")
-        for token in said[len(self.state.tokens) :]:
+        answer = tuple(int(token) for token in input_ids[self._prompt :])
+        if answer[: len(self.state.tokens)] != self.state.tokens:
+            raise InputError("a logits processor serves one answer; make a new one for the next")
+        for token in answer[len(self.state.tokens) :]:
             self.state = self.state.advance(token)
         count = len(self.guide.vocabulary)
         mask = empty_mask(count)
         self.state.mask(mask)
         allowed = np.unpackbits(mask.view(np.uint8), count=count, bitorder="little").astype(bool)
-        held = np.full_like(scores, -np.inf)
-        np.copyto(held[:count], scores[:count], where=allowed)
-        return held
+        masked = np.full_like(scores, -np.inf)
+        np.copyto(masked[:count], scores[:count], where=allowed)
+        return masked

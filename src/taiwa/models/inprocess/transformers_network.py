@@ -1,4 +1,4 @@
-"""Logits, KV cache, batches."""
+"""A model of transformers as a backend of the decode loop: logits, KV cache, batches."""
 
 import inspect
 import os
@@ -14,266 +14,261 @@ from taiwa.kernel.errors import ConfigError, ModelError
 if TYPE_CHECKING:
     from taiwa.models.inprocess.decode_loop import Logits, Rows
 
-__all__ = ["Network", "NetworkTrack", "hub", "torch", "transformers"]
+__all__ = ["Network", "NetworkSequence", "hub", "torch", "transformers"]
+
+MAX_UNION_ROWS = 8_192
+"""Up to this many rows of the output head are computed for all texts of a batch; for more, all rows are."""
+CHUNK = 1_024
+"""Tokens that are read at a time: attention takes memory for each pair of a new and an old token."""
+UNLIMITED = 1 << 20
+TESTED_ROWS = 8
 
 
 def torch() -> Any:  # noqa: ANN401  (a module whose types take a type checker a minute to read)
-    """The module `torch`.
+    """Import `torch`.
 
     Raises:
         ConfigError: the extra is not installed.
     """
-    return _found("torch")
+    return _import("torch")
 
 
 def transformers() -> Any:  # noqa: ANN401  (as above)
-    """The module `transformers`, without its remarks and its bars.
+    """Import `transformers`, without its warnings and progress bars.
 
     Raises:
         ConfigError: the extra is not installed.
     """
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    module = _found("transformers")
+    module = _import("transformers")
     module.utils.logging.disable_progress_bar()
     return module
 
 
 def hub() -> Any:  # noqa: ANN401  (as above)
-    """The module `huggingface_hub`.
+    """Import `huggingface_hub`.
 
     Raises:
         ConfigError: the extra is not installed.
     """
-    return _found("huggingface_hub")
+    return _import("huggingface_hub")
 
 
-def _found(name: str) -> Any:  # noqa: ANN401  (as above)
+def _import(name: str) -> Any:  # noqa: ANN401  (as above)
     try:
         return import_module(name)
     except ImportError as error:
         if error.name is not None and error.name.partition(".")[0] != name:
-            raise ConfigError(f"models in this process need {error.name}: pip install 'taiwa[local]'") from None
-        raise ConfigError("models in this process need an extra: pip install 'taiwa[local]'") from None
+            raise ConfigError(f"local models need {error.name}: pip install 'taiwa[local]'") from None
+        raise ConfigError("local models need an extra: pip install 'taiwa[local]'") from None
 
 
-MOST_ROWS = 8_192
-"""So many rows of the output head are computed for all texts at once; for more of them, all are."""
+class NetworkBatch:
+    """Copies of one text that are continued in common passes; see `taiwa.models.inprocess.decode_loop.SequenceBatch`."""
 
-
-class NetworkBundle:
-    """One text many times over, each to go on in its own way; see `taiwa.models.inprocess.decode_loop.SequenceBatch`."""
-
-    def __init__(self, network: "Network", track: "NetworkTrack", count: int) -> None:
+    def __init__(self, network: "Network", sequence: "NetworkSequence", count: int) -> None:
         library = torch()
         self._network = network
-        self._cache = track.cache
-        self._lengths = [len(track.tokens)] * count
-        self._mask = library.ones((count, len(track.tokens)), dtype=library.long, device=network.device)
-        if track.tokens:
+        self._cache = sequence.cache
+        self._lengths = [len(sequence.tokens)] * count
+        self._mask = library.ones((count, len(sequence.tokens)), dtype=library.long, device=network.device)
+        if sequence.tokens:
             with library.inference_mode():
                 self._cache.batch_repeat_interleave(count)
 
     def read(self, tokens: Sequence[Sequence[int]], rows: "Sequence[Rows | None]") -> "Sequence[Logits]":
-        """Read one or more tokens of each text, and give the logits behind the last of each."""
+        """Read one or more tokens of each text and return the logits after the last of each."""
         import numpy as np
 
         library, device = torch(), self._network.device
         width, count = max(map(len, tokens)), len(tokens)
         ids = np.full((count, width), self._network.vocabulary.end[0], dtype=np.int64)
-        seen, places = np.zeros_like(ids), np.zeros_like(ids)
-        for number, given in enumerate(tokens):
-            here = slice(width - len(given), width)
-            ids[number, here], seen[number, here] = given, 1
-            places[number, here] = range(self._lengths[number], self._lengths[number] + len(given))
-            self._lengths[number] += len(given)
+        seen, positions = np.zeros_like(ids), np.zeros_like(ids)
+        for index, part in enumerate(tokens):
+            here = slice(width - len(part), width)
+            ids[index, here], seen[index, here] = part, 1
+            positions[index, here] = range(self._lengths[index], self._lengths[index] + len(part))
+            self._lengths[index] += len(part)
         self._mask = library.cat([self._mask, library.from_numpy(seen).to(device)], dim=1)
-        every = _union(rows)
-        found = self._network.run(
-            every,
+        union = _union(rows)
+        logits = self._network.run(
+            union,
             input_ids=library.from_numpy(ids).to(device),
-            position_ids=library.from_numpy(places).to(device),
+            position_ids=library.from_numpy(positions).to(device),
             attention_mask=self._mask,
             past_key_values=self._cache,
         ).numpy()
-        if every is None:
-            return [line if few is None else line[few] for line, few in zip(found, rows, strict=True)]
-        return [line[np.searchsorted(every, few)] for line, few in zip(found, rows, strict=True) if few is not None]
+        if union is None:
+            return [line if few is None else line[few] for line, few in zip(logits, rows, strict=True)]
+        return [line[np.searchsorted(union, few)] for line, few in zip(logits, rows, strict=True) if few is not None]
 
-    def keep(self, places: Sequence[int]) -> None:
-        """Go on with the texts at these places only."""
+    def select(self, indices: Sequence[int]) -> None:
+        """Continue with the texts of these indices only."""
         library = torch()
-        chosen = library.tensor(list(places), device=self._network.device)
+        chosen = library.tensor(list(indices), device=self._network.device)
         with library.inference_mode():
             self._cache.batch_select_indices(chosen)
         self._mask = self._mask[chosen]
-        self._lengths = [self._lengths[place] for place in places]
+        self._lengths = [self._lengths[index] for index in indices]
 
 
 def _union(rows: "Sequence[Rows | None]") -> "Rows | None":
-    """The rows that some text wants; None for all."""
+    """Return the rows that any text needs; None for all."""
     import numpy as np
 
-    few = [each for each in rows if each is not None]
-    if len(few) < len(rows):
+    wanted = [each for each in rows if each is not None]
+    if len(wanted) < len(rows):
         return None
-    every = np.unique(np.concatenate(few))
-    return every if len(every) <= MOST_ROWS else None
-
-
-CHUNK = 1_024
-"""So many tokens are read at a time: attention takes memory for each pair of a new and an old one."""
-
-ENDLESS = 1 << 20
-
-TRIED = 8
+    union = np.unique(np.concatenate(wanted))
+    return union if len(union) <= MAX_UNION_ROWS else None
 
 
 class Network:
     """A model of transformers; see `taiwa.models.inprocess.decode_loop.Backend`.
 
-    Its output head is replaced by one that computes the rows it is told to, so whatever the model does to its logits (scales,
-    caps) is done by the model itself. Where that does not give what the whole head gives, all rows are computed.
+    Its output head is replaced by one that computes selected rows, so that the model itself still scales and caps its logits.
+    If that does not agree with the whole head, all rows are computed.
     """
 
     def __init__(self, model: Any, vocabulary: Vocabulary, context: int = 0) -> None:  # noqa: ANN401  (transformers')
         self.model = model
         self.vocabulary = vocabulary
         config = model.config.get_text_config(decoder=True)
-        most = getattr(config, "max_position_embeddings", None) or ENDLESS
-        self.context = min(context or most, most)
+        longest = getattr(config, "max_position_embeddings", None) or UNLIMITED
+        self.context = min(context or longest, longest)
         self.device = model.device
         self.lock = RLock()
-        """Held for one pass: torch uses all threads of a pass anyway, and the rows are set on the one head."""
-        self._keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
-        self.head = _Head(model.get_output_embeddings()) if self._keeps else None
+        """Serialises passes: torch uses all threads for one pass anyway, and the rows are set on the shared head."""
+        self._keeps_logits = "logits_to_keep" in inspect.signature(model.forward).parameters
+        self.head = _Head(model.get_output_embeddings()) if self._keeps_logits else None
         if self.head is not None and not self._agrees():
             self.head.undo()
             self.head = None
 
-    def start(self) -> "NetworkTrack":
-        """An empty text."""
-        return NetworkTrack(self)
+    def start(self) -> "NetworkSequence":
+        """Return an empty sequence."""
+        return NetworkSequence(self)
 
     def cache(self) -> Any:  # noqa: ANN401  (transformers')
-        """Keys and values of no token, in the form that this model wants."""
+        """Return an empty KV cache of the kind that this model needs."""
         return transformers().DynamicCache(config=self.model.config)
 
-    def run(self, rows: "Rows | None", **given: Any) -> Any:  # noqa: ANN401  (tensors)
-        """One pass, and the logits behind the last token of each text: (B, V), or (B, len(rows))."""
+    def run(self, rows: "Rows | None", **inputs: Any) -> Any:  # noqa: ANN401  (tensors)
+        """Run one pass and return the logits after the last token of each text: (B, V), or (B, len(rows))."""
         library = torch()
-        if self._keeps:
-            given["logits_to_keep"] = 1
+        if self._keeps_logits:
+            inputs["logits_to_keep"] = 1
         with self.lock, library.inference_mode():
             sparse = self.head is not None and rows is not None
             if self.head is not None:
                 self.head.rows = library.from_numpy(rows).to(self.device) if rows is not None else None
             try:
-                found = self.model(use_cache=True, **given).logits[:, -1]
+                logits = self.model(use_cache=True, **inputs).logits[:, -1]
             except library.OutOfMemoryError:
                 raise ModelError(
-                    f"{self.device} is out of memory: say less at once, or choose a smaller model"
+                    f"{self.device} is out of memory; shorten the request, or choose a smaller model"
                 ) from None
             finally:
                 if self.head is not None:
                     self.head.rows = None
             if rows is not None and not sparse:
-                found = found[:, library.from_numpy(rows).to(self.device)]
-            return found.float().cpu()
+                logits = logits[:, library.from_numpy(rows).to(self.device)]
+            return logits.float().cpu()
 
     def _agrees(self) -> bool:
-        """Whether the rows of the head give what the whole head gives."""
+        """Check that selected rows of the head give the same logits as the whole head."""
         import numpy as np
 
         library = torch()
-        rows = np.linspace(0, len(self.vocabulary) - 1, TRIED).astype(np.intp)
-        given = library.tensor([[self.vocabulary.end[0], int(rows[1])]], device=self.device)
-        whole = self.run(None, input_ids=given, past_key_values=self.cache())[0].numpy()[rows]
+        rows = np.linspace(0, len(self.vocabulary) - 1, TESTED_ROWS).astype(np.intp)
+        ids = library.tensor([[self.vocabulary.end[0], int(rows[1])]], device=self.device)
+        whole = self.run(None, input_ids=ids, past_key_values=self.cache())[0].numpy()[rows]
         try:
-            part = self.run(rows, input_ids=given, past_key_values=self.cache())[0].numpy()
+            part = self.run(rows, input_ids=ids, past_key_values=self.cache())[0].numpy()
         except (RuntimeError, IndexError, ValueError):
             return False
         return part.shape == whole.shape and bool(np.allclose(part, whole, rtol=1e-2, atol=1e-3))
 
 
 class _Head:
-    """The output head of a model, by rows."""
+    """The output head of a model, computing selected rows."""
 
     def __init__(self, layer: Any) -> None:  # noqa: ANN401  (torch's)
         self.rows: Any = None
         self._layer = layer
         self._whole = layer.forward
-        # Where the layer is another than torch's own (quantised, spread over devices), it alone knows how to reckon.
+        # Any other layer than torch's own (quantised, distributed) must compute its product itself.
         self._plain = type(layer) is torch().nn.Linear
         layer.forward = self.forward
 
     def forward(self, hidden: Any) -> Any:  # noqa: ANN401  (tensors)
         if self.rows is None or not self._plain:
-            found = self._whole(hidden)
-            return found if self.rows is None else found[..., self.rows]
+            logits = self._whole(hidden)
+            return logits if self.rows is None else logits[..., self.rows]
         bias = self._layer.bias
         return torch().nn.functional.linear(
             hidden, self._layer.weight[self.rows], None if bias is None else bias[self.rows]
         )
 
     def undo(self) -> None:
-        """Let the model compute its whole head again."""
+        """Restore the original output head."""
         self._layer.forward = self._whole
 
 
-class NetworkTrack:
-    """A text as far as the model has read it; see `taiwa.models.inprocess.decode_loop.TokenSequence`."""
+class NetworkSequence:
+    """A text that the model has read; see `taiwa.models.inprocess.decode_loop.TokenSequence`."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
         self.cache = network.cache()
         self.tokens: list[int] = []
-        self._lost: list[int] = []
-        """What was read, but must be read again: the cache could not be cut there."""
+        self._stale: list[int] = []
+        """Tokens to read again, because the cache could not be cropped."""
 
     def read(self, tokens: Sequence[int], rows: "Rows | None" = None) -> "Logits":
-        """Read more tokens, and give the logits behind the last."""
+        """Read more tokens and return the logits after the last."""
         import numpy as np
 
-        given = [*self._lost, *tokens]
-        self._lost = []
+        unread = [*self._stale, *tokens]
+        self._stale = []
         library = torch()
-        found: Logits | None = None
-        for start in range(0, len(given), CHUNK):
-            part = given[start : start + CHUNK]
-            last = start + CHUNK >= len(given)
+        logits: Logits | None = None
+        for start in range(0, len(unread), CHUNK):
+            part = unread[start : start + CHUNK]
+            last = start + CHUNK >= len(unread)
             ids = library.tensor([part], device=self._network.device)
-            wanted = rows if last else np.zeros(1, dtype=np.intp)  # behind a part nobody asks
-            found = self._network.run(wanted, input_ids=ids, past_key_values=self.cache)[0].numpy()
-        assert found is not None, "there is nothing behind no token"
+            needed = rows if last else np.zeros(1, dtype=np.intp)  # only the last logits are used
+            logits = self._network.run(needed, input_ids=ids, past_key_values=self.cache)[0].numpy()
+        assert logits is not None, "at least one token must be read"
         self.tokens.extend(tokens)
-        return found
+        return logits
 
     def rollback(self, count: int) -> None:
-        """Forget the last tokens; where keys and values cannot be cut, they are made anew by the next reading."""
+        """Remove the last tokens; if the cache cannot be cropped, the next `read` computes it again."""
         if count == 0:
             return
         del self.tokens[-count:]
-        if self._lost:
-            self._lost = list(self.tokens)
-        elif self.is_plain():
+        if self._stale:
+            self._stale = list(self.tokens)
+        elif self.is_full_cache():
             with torch().inference_mode():
                 self.cache.crop(-count)
         else:
-            self.cache, self._lost = self._network.cache(), list(self.tokens)
+            self.cache, self._stale = self._network.cache(), list(self.tokens)
 
-    def fork(self) -> "NetworkTrack":
-        """The same text on a track of its own."""
-        other = NetworkTrack(self._network)
+    def fork(self) -> "NetworkSequence":
+        """Return a copy that can be continued independently."""
+        other = NetworkSequence(self._network)
         with torch().inference_mode():
             other.cache = deepcopy(self.cache)
-        other.tokens, other._lost = list(self.tokens), list(self._lost)
+        other.tokens, other._stale = list(self.tokens), list(self._stale)
         return other
 
-    def bundle(self, count: int) -> NetworkBundle | None:
-        """The same text `count` times; None where the model attends to a window or keeps a state, which bear no holes."""
-        return NetworkBundle(self._network, self.fork(), count) if self.is_plain() and not self._lost else None
+    def batch(self, count: int) -> NetworkBatch | None:
+        """Return `count` copies; None for a sliding window or a recurrent state, which do not support padding."""
+        return NetworkBatch(self._network, self.fork(), count) if self.is_full_cache() and not self._stale else None
 
-    def is_plain(self) -> bool:
-        """Whether all layers keep every key and value: no window, no state that is written over."""
+    def is_full_cache(self) -> bool:
+        """Whether all layers keep every key and value: no sliding window, no recurrent state."""
         layer = transformers().cache_utils.DynamicLayer
         return all(type(each) is layer for each in self.cache.layers)

@@ -1,1 +1,1 @@
-"""A lenient JSON parser for answers of language models."""
+"""A lenient parser of the malformed JSON that language models write."""

@@ -1,4 +1,4 @@
-"""Lenient JSON parser: containers, bare words."""
+"""The lenient parser: containers, their punctuation, and values without quotes."""
 
 import re
 import unicodedata
@@ -31,35 +31,30 @@ __all__ = ["LenientResult", "read_value"]
 
 
 WORD = re.compile(r"[A-Za-z]+(?![\w$])")
-
 WIDE_NUMBER = re.compile(r"[－−-]?[０-９]+(?:[．.][０-９]+)?(?![\w.．-])")
-
 NEGATIVE = re.compile(r"-(?:Infinity|inf)(?![\w$])")
-
 CALL = re.compile(r"(?:new\s+)?[A-Za-z_][\w.]{0,40}\(\s*")
-
 CALLED = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')\s*\)")
-
 STOP = re.compile(r"[,，\n}\]{\[\"'“｝］]|```")
-
 AFTER_CONSTANT = re.compile(r"[\s,，}\]｝］)/#;`\"']|\Z")
 
 
 def read_word(reader: StringReader, frame: OpenContainer) -> Json:
-    """Read the value here, which starts with no quote and no bracket.
+    """Read a value without quotes or brackets: a number, a constant, a call or a bare string.
 
     Raises:
-        UnreadableError: nothing that could be a value stands here.
+        UnreadableError: the text is not a value.
     """
     scan = reader.scan
-    found = NUMBER.match(scan.text, scan.at, scan.end)
-    if found is not None and not (
-        found.end() < scan.end and scan.text[found.end()] == "/" and not _comment(reader, found.end())
+    number = NUMBER.match(scan.text, scan.at, scan.end)
+    if number is not None and (
+        not scan.text.startswith("/", number.end(), scan.end)
+        or scan.text.startswith(("//", "/*"), number.end(), scan.end)
     ):
         grouped = GROUPED.match(scan.text, scan.at, scan.end) if frame.is_object else None
         if grouped is None:
-            scan.at = found.end()
-            return _number(found[0])
+            scan.at = number.end()
+            return _number(number[0])
         scan.fix("number", "likely")
         scan.at = grouped.end()
         return _number(grouped[0].replace(",", ""))
@@ -91,29 +86,25 @@ def _number(text: str) -> int | float:
     return int(text) if text.lstrip("-").isdecimal() and len(text) <= 4000 else float(text)
 
 
-def _comment(reader: StringReader, at: int) -> bool:
-    return reader.scan.text.startswith(("//", "/*"), at, reader.scan.end)
-
-
 def _loose(reader: StringReader) -> int | float | None:
-    """Read a number as people and programming languages write it: `+5`, `.5`, `5.`, `1_000`."""
+    """Read a number that JSON does not allow: `+5`, `.5`, `5.`, `1_000`."""
     scan = reader.scan
-    found = LOOSE_NUMBER.match(scan.text, scan.at, scan.end)
-    if found is None:
+    number = LOOSE_NUMBER.match(scan.text, scan.at, scan.end)
+    if number is None:
         return None
-    sign, whole, part, power = found.groups()
+    sign, whole, part, power = number.groups()
     if (whole is None and not part) or (whole and len(whole) > 1 and whole[0] == "0"):
         return None
-    level: Level = "safe" if sign == "+" and "_" not in found[0] and (whole and part != "") else "likely"
+    level: Level = "safe" if sign == "+" and "_" not in number[0] and (whole and part != "") else "likely"
     scan.fix("number", level)
-    scan.at = found.end()
+    scan.at = number.end()
     text = f"{sign.replace('+', '')}{whole or '0'}" + (f".{part or '0'}" if part is not None else "")
     text += f"e{power}" if power else ""
     return _number(text.replace("_", ""))
 
 
 def _call(reader: StringReader) -> int | float | str | None:
-    """Read the one argument of a call such as `ObjectId("…")`."""
+    """Read the argument of a call such as `ObjectId("…")`."""
     scan = reader.scan
     head = CALL.match(scan.text, scan.at, scan.end)
     if head is None:
@@ -135,12 +126,12 @@ def _bare(reader: StringReader, frame: OpenContainer) -> str:
     start = at = scan.at
     balance = 0
     while True:
-        found = STOP.search(scan.text, at, scan.end)
-        stop = found.start() if found else scan.end
+        match = STOP.search(scan.text, at, scan.end)
+        stop = match.start() if match else scan.end
         scan.work.spend(stop - at + 1)
-        if found is None:
+        if match is None:
             break
-        char = found[0]
+        char = match[0]
         if char in OPENERS:
             balance += 1
         elif char in CLOSERS and balance > 0:
@@ -159,7 +150,7 @@ def _bare(reader: StringReader, frame: OpenContainer) -> str:
 
 
 def _ends(reader: StringReader, frame: OpenContainer, char: str, at: int) -> bool:
-    """Tell whether a bare string ends at this character."""
+    """Return whether a bare string ends at this character."""
     scan = reader.scan
     in_object = frame.is_object
     if char == "```" or char in CLOSERS:
@@ -175,20 +166,18 @@ def _ends(reader: StringReader, frame: OpenContainer, char: str, at: int) -> boo
     return in_object and scan.key_at(at, bare=False) is not None
 
 
-LONGEST_BARE_KEY = 80
-
-LONGEST_JUNK = 200
-
+MAX_BARE_KEY_CHARS = 80
+MAX_JUNK_CHARS = 200
 DOTS = ("...", "…")
 
 
 @dataclass(frozen=True, slots=True)
 class LenientResult:
-    """What was read from `start` to `end`.
+    """The data read from `start` to `end`.
 
-    `open` holds the path of containers that no closer ended, as (container, key or index that was being filled);
-    `cut` means that the text ended inside a token or where another had to follow; `fenced` that a fence ended it; `elided` that
-    the writer left something out; `bare` that the opening brace is missing.
+    `open` lists the containers that were not closed, each with the key or index that was being filled. `cut`: the text ended
+    inside a token, or where another must follow; `fenced`: a code fence ended it; `elided`: an ellipsis stands for omitted
+    data; `bare`: the opening brace is missing.
     """
 
     data: Json
@@ -205,10 +194,10 @@ class LenientResult:
 def read_value(
     text: str, start: int, end: int, work: WorkBudget, hints: ParseHints, *, bare_object: bool = False
 ) -> LenientResult:
-    """Read the object or list that starts at `start`; `bare_object` reads an object whose opening brace is missing.
+    """Read the object or list that starts at `start`; with `bare_object`, an object without its opening brace.
 
     Raises:
-        UnreadableError: this is no JSON, whatever is mended.
+        UnreadableError: the text cannot be repaired.
         BudgetError: the work budget is spent.
     """
     reader = _Reader(Scanner(text, start, end, work), hints)
@@ -270,7 +259,7 @@ class _Reader:
         self.scan.at += 1
 
     def put(self, value: Json) -> None:
-        """Lay a value into the innermost container."""
+        """Add a value to the innermost container."""
         if not self.frames:
             self.root = value
             return
@@ -293,7 +282,7 @@ class _Reader:
             self.scan.fix("trailing-comma", "safe", frame.comma)
 
     def closer(self, char: str) -> None:
-        """Take a closing bracket: it ends the innermost container of its kind, or the wrong one, or none."""
+        """Read a closing bracket, which may be a wrong one or superfluous."""
         scan, wanted = self.scan, CLOSERS[char]
         if char not in "}])":
             scan.fix_once("punctuation", "safe")
@@ -317,18 +306,18 @@ class _Reader:
         scan.at += 1
 
     def is_extra(self, wanted: str) -> bool:
-        """Tell whether a closer of another kind than the innermost is one too many, rather than the inner ones missing."""
+        """Return whether a closing bracket is superfluous, rather than the brackets inside it missing."""
         depth, after = len(self.frames), self.scan.at + 1
         without = self.strings.fit(depth, after)
         return without > self.strings.fit(self.strings.outside(depth, wanted), after)
 
     def goes_on(self) -> bool:
-        """Tell whether the outermost object goes on after its closing brace: a comma and a key follow."""
+        """Return whether the outermost object goes on after its closing brace: a comma and a key follow."""
         after, where = self.scan.look(self.scan.at + 1)
         return after == "," and self.scan.key_at(where + 1, bare=False) is not None
 
     def after(self, frame: OpenContainer, char: str) -> None:
-        """Go on after a value: comma, closer, or a next value whose comma is missing."""
+        """Read what follows a value: a comma, a closing bracket, or the next value without a comma."""
         scan = self.scan
         if char in COMMAS or char == ";":
             if char != ",":
@@ -358,9 +347,9 @@ class _Reader:
             self.junk()
 
     def junk(self) -> None:
-        """Step over words that are neither key nor value; only a guess may."""
+        """Skip words that are neither key nor value."""
         scan = self.scan
-        at, stop = scan.at, min(scan.end, scan.at + LONGEST_JUNK)
+        at, stop = scan.at, min(scan.end, scan.at + MAX_JUNK_CHARS)
         while at < stop and scan.text[at] not in ',}]\n"{[':
             at += 1
         if at == scan.at or at >= stop:
@@ -370,13 +359,13 @@ class _Reader:
         scan.at = at
 
     def comma(self, frame: OpenContainer) -> None:
-        """Take a comma where a value should be."""
+        """Read a comma in the place of a value."""
         first = frame.state == "first"
         self.scan.fix("leading-comma" if first else "extra-comma", "likely" if first else "guess")
         self.scan.at += 1
 
     def dots(self) -> bool:
-        """Take an ellipsis: the writer left something out, so the value is not complete."""
+        """Read an ellipsis, if there is one: the value is not complete."""
         if not self.scan.text.startswith(DOTS, self.scan.at, self.scan.end):
             return False
         self.scan.fix("elision", "guess")
@@ -417,14 +406,14 @@ class _Reader:
         word = read_word(self.strings, frame)
         self.put(word)
         if scan.at >= scan.end and not (word is None or isinstance(word, bool)):
-            self.cut = True  # a number or a bare word could have gone on
+            self.cut = True  # a number or a bare string could go on
 
     def refuse_escaped(self, char: str) -> None:
         if char == "\\" and self.scan.text[self.scan.at + 1 : self.scan.at + 2] in ('"', "n", "t", "r"):
             raise EscapedError(self.scan.at)
 
     def joined(self, text: str, frame: OpenContainer) -> str:
-        """Read on where strings are joined by `+`."""
+        """Read the rest of strings joined by `+`."""
         scan = self.scan
         while True:
             after, where = scan.look(scan.at)
@@ -441,7 +430,7 @@ class _Reader:
                 return text
 
     def key_in_list(self, text: str, start: int) -> bool:
-        """Take a string in a list that a colon follows: the list, or the object around it, has lost a bracket."""
+        """Take a string in a list as a key if a colon follows: a bracket of the list or of the object is missing."""
         after, where = self.scan.look(self.scan.at)
         if not after or after not in COLONS:
             return False
@@ -483,7 +472,7 @@ class _Reader:
             self.bare_key(frame)
 
     def member_value(self, frame: OpenContainer, char: str) -> None:
-        if char in COMMAS or char in CLOSERS:  # left out; the type says whether it may be
+        if char in COMMAS or char in CLOSERS:  # missing; the type decides whether that is valid
             self.scan.fix("missing-value", "guess", frame.key_at)
             frame.state = "after"
         elif self.strings.fence(self.scan.at):
@@ -492,7 +481,7 @@ class _Reader:
             self.value(frame, char)
 
     def colon(self, frame: OpenContainer, text: str, start: int) -> None:
-        """Take what stands between a key and its value."""
+        """Read the separator between a key and its value."""
         scan = self.scan
         char = scan.skip()
         if not char:
@@ -515,7 +504,7 @@ class _Reader:
         self.key(frame, text, start)
 
     def as_set(self, frame: OpenContainer, text: str) -> None:
-        """Turn what looked like an object into a list: Python writes a set in braces."""
+        """Turn an object without values into a list: it is a Python set."""
         self.scan.fix("set", "guess", frame.opened)
         items: list[Json] = [text]
         self.frames.pop()
@@ -530,7 +519,7 @@ class _Reader:
         self.frames.append(OpenContainer("}", items, frame.opened, "after"))
 
     def bracket_for_key(self, frame: OpenContainer, char: str) -> None:
-        """A bracket where a key should be: a doubled brace, or the next item after a missing brace."""
+        """Read a bracket in the place of a key: a doubled brace, or the next item after a missing brace."""
         scan = self.scan
         if char in "{｛" and not frame.data and frame.state == "first":
             scan.fix("extra-opener", "guess")
@@ -544,11 +533,11 @@ class _Reader:
             raise UnreadableError(scan.at)
 
     def bare_key(self, frame: OpenContainer) -> None:
-        """Read a key without quotes, or one that lost a quote."""
+        """Read a key without quotes, or with one quote."""
         scan = self.scan
         self.refuse_escaped(scan.peek())
         start = at = scan.at
-        stop = min(scan.end, at + LONGEST_BARE_KEY)
+        stop = min(scan.end, at + MAX_BARE_KEY_CHARS)
         while at < stop and scan.text[at] not in ":：=\n\"',{}[]":
             at += 1
         scan.work.spend(at - start + 1)
@@ -568,7 +557,7 @@ class _Reader:
         elif frame.data and char:
             self.junk()
         else:
-            raise UnreadableError(start)  # words in braces, as prose has them
+            raise UnreadableError(start)  # words in braces, as in prose
 
 
 def _place(frame: OpenContainer) -> str | int:

@@ -1,4 +1,4 @@
-"""Lenient JSON parser: spaces, comments, numbers, fixes, work budget."""
+"""The scanner of the lenient parser: spaces, comments and keys; the fixes; the work budget."""
 
 import re
 from dataclasses import dataclass, field
@@ -32,12 +32,12 @@ __all__ = [
 
 
 Level: TypeAlias = Literal["safe", "likely", "guess"]
-"""How sure a fix is: it cannot change the meaning · hardly any other meaning is possible · others are possible."""
+"""How certain a fix is: no other meaning is possible, hardly any is, or others are."""
 
 
 @value(tag="fix")
 class Fix:
-    """One departure from JSON that was mended; `position` is its character offset in the text."""
+    """A repair of malformed JSON; `position` is a character offset in the text."""
 
     code: str
     position: int
@@ -60,20 +60,14 @@ QUOTES: dict[str, str] = {
     "＂": "＂",
     "＇": "＇",
 }
-"""What opens a string, and what may then close it."""
+"""The quotes that open a string, and those that may close it."""
 
 OPENERS = {"{": "}", "[": "]", "(": ")", "｛": "}", "［": "]", "【": "]", "（": ")"}
-
 CLOSERS = {"}": "}", "]": "]", ")": ")", "｝": "}", "］": "]", "】": "]", "）": ")"}
-
 BRACKETS = re.compile(r"[{\[｛［]")
-
 COMMAS = ",，、"
-
 COLONS = ":："
-
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?![\w.$+%-])")
-
 LOOSE_NUMBER = re.compile(
     r"([-+]?)([0-9]+(?:_[0-9]+)*)?(?:\.([0-9]+(?:_[0-9]+)*)?)?(?:[eE]([-+]?[0-9]+))?(?![\w.$+/%:-])"
 )
@@ -100,21 +94,16 @@ CONSTANTS: dict[str, tuple[bool | float | None, Level]] = {
     "Infinity": (INFINITY, "guess"),
     "inf": (INFINITY, "guess"),
 }
-"""What words mean in JSON, Python and JavaScript; what is not finite is read only to be refused by name."""
+"""Constants of JSON, Python and JavaScript; numbers that are not finite are read in order to refuse them by name."""
 
 SPACE = re.compile(r"[\s\ufeff\u200b-\u200d\u2060\xad]*")
-
 SOLID = frozenset(chr(code) for code in range(33, 127)) - {"/", "#"}
-"""Characters that begin neither space nor comment."""
+"""ASCII characters that begin neither space nor comment."""
 
 JSON_SPACE = re.compile(r"[ \t\n\r]*")
-
 LINE_COMMENT = re.compile(r"(?://|#)[^\n]*")
-
 COMMENT_END = re.compile(r"[,}\]]")
-
-KEY_SPAN = 350
-
+MAX_KEY_CHARS = 350
 KEY = re.compile(
     r"[\s\ufeff]*(?:\"((?:[^\"\\\n]|\\.){0,300})\"|'((?:[^'\\\n]|\\.){0,300})'|[“„]([^”“\n]{0,300})[”“])\s*(?:[:：]|=(?!=))"
 )
@@ -124,17 +113,16 @@ OPEN_KEY = re.compile(
     r"|\s*[\[{][\s\[{]*[\"'\]}0-9tfnTFN-]|\s*(?:-?[0-9.]+|true|false|null|True|False|None)\s*[,}\n])"
 )
 
-NAMED = re.compile(r"[\s\ufeff]*[\"']([\w$ -]{1,60})[\"']\s*(?=[\"'\[{0-9-]|true|false|null|True|False|None)")
-
+KEY_WITHOUT_COLON = re.compile(
+    r"[\s\ufeff]*[\"']([\w$ -]{1,60})[\"']\s*(?=[\"'\[{0-9-]|true|false|null|True|False|None)"
+)
 BARE_KEY = re.compile(r"\s*([^\W\d][\w$-]{0,60})\s*[:：](?!//)")
-
 LOOSE_KEY = re.compile(r"\s*([\w$][\w$.-]{0,60})\s*[:：](?!//)")
-
 HALF_KEY = re.compile(r"\s*([\w$-]{1,60})[\"']\s*[:：]")
 
 
 class UnreadableError(Exception):
-    """The text at `position` cannot be part of a JSON value, whatever is mended; `depth` brackets were open there."""
+    """The text at `position` cannot be repaired; `depth` brackets were open there."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -143,34 +131,34 @@ class UnreadableError(Exception):
 
 
 class EscapedError(UnreadableError):
-    """The quote at `position` is escaped, so the whole value is the inside of a string."""
+    """The quote at `position` is escaped: the whole value is the inside of a string."""
 
 
 class DepthError(UnreadableError):
-    """The value is nested deeper than allowed."""
+    """The value is nested too deep."""
 
 
 class BudgetError(Exception):
-    """The reading would cost more work than allowed."""
+    """The work budget is spent."""
 
 
 @dataclass(slots=True)
 class WorkBudget:
-    """The characters that one reading may still look at, whatever it tries; shared by all of its attempts.
+    """The number of characters that parsing may still look at, shared by all of its attempts.
 
-    `stuck` is where the last value could not be read on, or -1; `exact` how many more values may turn out to be no plain JSON
-    before none is taken for it at first.
+    `unreadable_at` is the position at which the last value became unreadable, or -1; `exact_attempts` counts down the values that
+    are tried as plain JSON and are not.
     """
 
     left: int
-    stuck: int = -1
-    exact: int = 8
+    unreadable_at: int = -1
+    exact_attempts: int = 8
 
     def spend(self, amount: int) -> None:
-        """Take from the budget.
+        """Spend a number of characters.
 
         Raises:
-            BudgetError: nothing is left.
+            BudgetError: the budget is spent.
         """
         self.left -= amount
         if self.left < 0:
@@ -179,7 +167,7 @@ class WorkBudget:
 
 @dataclass(slots=True)
 class Scanner:
-    """A place in a text, the mends so far, and the work that is left."""
+    """A position in a text, the fixes so far, and the work that is left."""
 
     text: str
     at: int
@@ -190,33 +178,33 @@ class Scanner:
     bare_keys: bool = False
 
     def fix(self, code: str, level: Level, position: int | None = None) -> None:
-        """Write down a mend."""
+        """Record a fix."""
         self.fixes.append(Fix(code, self.at if position is None else position, level))
 
     def fix_once(self, code: str, level: Level, position: int | None = None) -> None:
-        """Write down the first mend of a kind that runs through the whole text."""
+        """Record a fix once, of a kind that occurs throughout a text."""
         if code not in self.once:
             self.once.add(code)
             self.fix(code, level, position)
 
     def peek(self) -> str:
-        """Give the character here, or '' at the end."""
+        """Return the character here, '' at the end."""
         return self.text[self.at] if self.at < self.end else ""
 
     def starts(self, word: str) -> bool:
-        """Tell whether a word stands here."""
+        """Return whether the text goes on with a word."""
         return self.text.startswith(word, self.at, self.end)
 
     def skip(self) -> str:
-        """Go over spaces and comments; give the character there, or '' at the end."""
+        """Skip spaces and comments; return the character there, '' at the end."""
         while True:
             start = self.at
             char = self.text[start] if start < self.end else ""
             if char in SOLID:
                 self.work.spend(1)
                 return char
-            found = JSON_SPACE.match(self.text, start, self.end)
-            self.at = found.end() if found else start
+            space = JSON_SPACE.match(self.text, start, self.end)
+            self.at = space.end() if space else start
             char = self.peek()
             if char and not char.isascii():
                 self.wide_space()
@@ -227,10 +215,10 @@ class Scanner:
                 return char
 
     def wide_space(self) -> None:
-        found = SPACE.match(self.text, self.at, self.end)
-        if found and found.end() > self.at:
-            self.fix_once("nbsp-indent" if "\xa0" in found[0] else "whitespace", "safe")
-            self.at = found.end()
+        space = SPACE.match(self.text, self.at, self.end)
+        if space and space.end() > self.at:
+            self.fix_once("nbsp-indent" if "\xa0" in space[0] else "whitespace", "safe")
+            self.at = space.end()
 
     def comment(self, char: str) -> None:
         if self.starts("/*"):
@@ -238,23 +226,20 @@ class Scanner:
             close = self.text.find("*/", self.at + 2, self.end)
             self.at = self.end if close < 0 else close + 2
         elif char == "#" or self.starts("//"):
-            found = LINE_COMMENT.match(self.text, self.at, self.end)
-            stop = found.end() if found else self.end
-            if stop < self.end or not COMMENT_END.search(self.text, self.at, stop):
-                self.fix("comment", "safe")
-                self.at = stop
-                return
-            ended = COMMENT_END.search(self.text, self.at, stop)  # all on one line: the comment cannot hold the rest
-            self.fix("comment", "guess")
-            self.at = ended.start() if ended else stop
+            line = LINE_COMMENT.match(self.text, self.at, self.end)
+            stop = line.end() if line else self.end
+            # in a text of one line, the comment ends before the next punctuation
+            inside = COMMENT_END.search(self.text, self.at, stop) if stop == self.end else None
+            self.fix("comment", "guess" if inside else "safe")
+            self.at = inside.start() if inside else stop
 
     def look(self, start: int) -> tuple[str, int]:
-        """Give the next character that is no space or comment after `start`, and where it is, without going there."""
+        """Return the next character at or after `start` that is not space or comment, and its position."""
         if start < self.end and self.text[start] in SOLID:
             self.work.spend(1)
             return self.text[start], start
-        found = SPACE.match(self.text, start, self.end)
-        at = found.end() if found else start
+        space = SPACE.match(self.text, start, self.end)
+        at = space.end() if space else start
         for _ in range(4):
             if self.text.startswith("/*", at, self.end):
                 close = self.text.find("*/", at + 2, self.end)
@@ -264,30 +249,30 @@ class Scanner:
                 stop = self.end if line < 0 else line
             else:
                 break
-            found = SPACE.match(self.text, stop, self.end)
-            at = found.end() if found else stop
+            space = SPACE.match(self.text, stop, self.end)
+            at = space.end() if space else stop
         self.work.spend(at - start + 1)
         return (self.text[at] if at < self.end else ""), at
 
     def name_at(self, start: int) -> str:
-        """Give the quoted word that stands at `start` right before a value, as a key without its colon does."""
+        """Return the quoted word at `start` if a value follows it without a colon, else ''."""
         self.work.spend(8)
-        found = NAMED.match(self.text, start, min(self.end, start + KEY_SPAN))
-        return found[1] if found else ""
+        key = KEY_WITHOUT_COLON.match(self.text, start, min(self.end, start + MAX_KEY_CHARS))
+        return key[1] if key else ""
 
     def key_at(self, start: int, *, bare: bool, half: bool = False) -> str | None:
-        """Tell whether a key and its colon stand at `start`, and which key; a `half` key has lost its first quote."""
+        """Return the key that stands at `start` with its colon, else None; a `half` key lacks a quote."""
         self.work.spend(8)
-        stop = min(self.end, start + KEY_SPAN)
-        found = KEY.match(self.text, start, stop)
-        if found is None and half:
+        stop = min(self.end, start + MAX_KEY_CHARS)
+        key = KEY.match(self.text, start, stop)
+        if key is None and half:
             space = SPACE.match(self.text, start, stop)
-            found = HALF_KEY.match(self.text, start, stop) or OPEN_KEY.match(
+            key = HALF_KEY.match(self.text, start, stop) or OPEN_KEY.match(
                 self.text, space.end() if space else start, stop
             )
-        if found is None and bare:
-            found = (LOOSE_KEY if self.bare_keys else BARE_KEY).match(self.text, start, stop)
-        if found is None:
+        if key is None and bare:
+            key = (LOOSE_KEY if self.bare_keys else BARE_KEY).match(self.text, start, stop)
+        if key is None:
             return None
-        self.work.spend(found.end() - start)
-        return found.group(found.lastindex or 0)
+        self.work.spend(key.end() - start)
+        return key.group(key.lastindex or 0)

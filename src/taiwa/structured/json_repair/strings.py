@@ -1,7 +1,7 @@
-"""Strings of malformed JSON: where does one end, when quotes inside are not escaped or the last one is missing?
+"""Strings of malformed JSON: find the end of a string whose inner quotes are not escaped or whose last quote is missing.
 
-A quote ends a string when what follows it can follow a string there; it belongs to the text when it cannot. A quoted
-string's content is never trimmed.
+A quote ends a string if the text after it can follow a string; otherwise the quote belongs to the content. The content of a
+quoted string is never trimmed.
 """
 
 import re
@@ -10,7 +10,7 @@ from functools import cache
 from typing import Literal, TypeAlias
 
 from taiwa.kernel.records import Json
-from taiwa.structured.json_repair.scanner import CLOSERS, COLONS, COMMAS, OPEN_KEY, OPENERS, QUOTES, Level, Scanner
+from taiwa.structured.json_repair.scanner import CLOSERS, COLONS, COMMAS, OPEN_KEY, OPENERS, QUOTES, Scanner
 
 __all__ = ["OpenContainer", "ParseHints", "StringReader"]
 
@@ -18,28 +18,17 @@ __all__ = ["OpenContainer", "ParseHints", "StringReader"]
 StringRole: TypeAlias = Literal["key", "member", "item"]
 
 ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-
 HEX = re.compile(r"[0-9a-fA-F]{4}")
-
 HEX_BYTE = re.compile(r"x([0-9a-fA-F]{2})")
-
 SURROGATE = re.compile(r"[\ud800-\udfff]")
-
 WHOLE_ITEM = re.compile(r'"[^"\n]{0,200}"\s*(?:[,\]]|\n|\Z)')
-
 REST_OF_KEY = re.compile(r"[^\"'\n:]{0,60}[\"']\s*:")
-
 VALUE_START = re.compile(r"[\"'“‘`\[{(\-0-9]|true|false|null|True|False|None")
-
 INDENT = re.compile(r"(?<=\n)\xa0+")
-
 TAIL_CHARS = " \t\r\n,}]{["
-
-MOST_TAIL = 200
-
-MOST_CLOSERS = 64
-
-MOST_RETRIES = 8
+MAX_TAIL = 200
+MAX_CLOSERS = 64
+MAX_RETRIES = 8
 
 END, INNER, UNCLOSED = 0, 1, 2
 
@@ -58,22 +47,22 @@ class OpenContainer:
 
     @property
     def is_object(self) -> bool:
-        """Tell whether keys come before values here; a set in braces is a list."""
+        """Whether values have keys; a Python set in braces is a list."""
         return isinstance(self.data, dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ParseHints:
-    """What the wanted type tells a reader: the keys it names; `patient` reads quotes as text rather than as ends."""
+    """Hints from the type: its keys and the maximal depth; if `quotes_are_text`, doubtful quotes are text rather than ends."""
 
     names: frozenset[str] = frozenset()
-    patient: bool = False
+    quotes_are_text: bool = False
     depth: int = 128
 
 
 @dataclass(slots=True)
 class _Open:
-    """The string being read."""
+    """The string that is being read."""
 
     role: StringRole
     start: int
@@ -82,10 +71,10 @@ class _Open:
     inner: int = 0
     balance: int = 0
     control: bool = False
-    spared: bool = False
-    """Has an escape that JSON does not know, so the others may not have been meant as escapes either."""
+    odd_escape: bool = False
+    """Whether an escape is not one of JSON, so that the others may not have been meant as escapes either."""
     first: tuple[int, int, int] = (0, 0, 0)
-    """Where the first quote was taken for text, with how many pieces and fixes before it."""
+    """The position of the first quote that was taken for text, and the numbers of pieces and fixes before it."""
 
     def add(self, piece: str) -> None:
         self.pieces.append(piece)
@@ -93,22 +82,22 @@ class _Open:
 
     @property
     def doubtful(self) -> bool:
-        """Looks like JSON inside the text, so a bracket after a quote may be text as well."""
+        """Whether the text may contain JSON, so that a bracket after a quote may be text as well."""
         return self.inner > 0 and self.balance > 0
 
 
 class StringReader:
-    """Reads one string after another for the reader whose frames it looks at."""
+    """Reads strings; the open containers of the parser decide what may follow one."""
 
     def __init__(self, scan: Scanner, frames: list[OpenContainer], hints: ParseHints) -> None:
         self.scan = scan
         self.frames = frames
         self.hints = hints
         self.ended = True
-        self.retries = MOST_RETRIES
+        self.retries = MAX_RETRIES
 
     def read(self, role: StringRole) -> str:
-        """Read the string that starts here; `ended` tells whether it did."""
+        """Read the string that starts here; afterwards, `ended` is whether it had an end."""
         scan = self.scan
         quote, start = scan.peek(), scan.at
         self.ended = True
@@ -124,23 +113,25 @@ class StringReader:
         return self.narrow(_Open(role, start, QUOTES[quote]))
 
     def narrow(self, opened: _Open) -> str:
-        """Read a string between single marks."""
+        """Read a string between single quotes or double quotes."""
         scan = self.scan
         special, at = _special(opened.quotes), opened.start + 1
         while True:
-            found = special.search(scan.text, at, scan.end)
-            stop = found.start() if found else scan.end
+            match = special.search(scan.text, at, scan.end)
+            stop = match.start() if match else scan.end
             scan.work.spend(stop - at + 1)
             opened.add(scan.text[at:stop])
-            if found is None:
+            if match is None:
                 return self.unterminated(opened)
-            char = found[0]
+            char = match[0]
             if char == "\\":
                 piece, at = self.escape(stop)
-                opened.spared = opened.spared or (piece == "\\" and at == stop + 1)
+                opened.odd_escape = opened.odd_escape or (piece == "\\" and at == stop + 1)
                 opened.pieces.append(piece)
             elif char < " ":
-                self.raw_control(opened, stop)
+                if not opened.control:
+                    opened.control = True
+                    scan.fix("raw-control", "likely", stop)
                 opened.pieces.append(char)
                 at = stop + 1
             else:
@@ -150,28 +141,22 @@ class StringReader:
                     return self.finished(opened)
                 if verdict == UNCLOSED:
                     return self.unclosed(opened, stop)
-                self.keep(opened, stop)
+                self.quote_as_text(opened, stop)
                 at = stop + 1
 
-    def keep(self, opened: _Open, at: int) -> None:
-        """Take a quote for text."""
+    def quote_as_text(self, opened: _Open, at: int) -> None:
         if not opened.inner:
             opened.first = (at, len(opened.pieces), len(self.scan.fixes))
-        opened.inner += not self.apostrophe(at)
-        self.scan.fix("inner-quote", self.certainty(at), at)
-        opened.pieces.append(self.scan.text[at])
-
-    def apostrophe(self, at: int) -> bool:
         text = self.scan.text
-        return text[at] in "'’" and text[at - 1].isalpha() and text[at + 1 : at + 2].isalpha()
-
-    def certainty(self, at: int) -> Level:
-        """A quote that punctuation of JSON follows may have been an end after all."""
+        is_apostrophe = text[at] in "'’" and text[at - 1].isalpha() and text[at + 1 : at + 2].isalpha()
+        opened.inner += not is_apostrophe
         after, _ = self.scan.look(at + 1)
-        return "guess" if after and (after in CLOSERS or after in COMMAS or after in COLONS) else "likely"
+        in_doubt = after and (after in CLOSERS or after in COMMAS or after in COLONS)  # it may have been the end
+        self.scan.fix("inner-quote", "guess" if in_doubt else "likely", at)
+        opened.pieces.append(text[at])
 
     def wide(self, mark: str, role: StringRole) -> str | None:
-        """Read a string between doubled or tripled quotes, where that is what they are."""
+        """Read a string between doubled or tripled quotes; None if they are something else."""
         scan = self.scan
         begin = scan.at + len(mark)
         close = scan.text.find(mark, begin, scan.end)
@@ -188,6 +173,7 @@ class StringReader:
         return _text([self.unescaped(begin, close)])
 
     def unescaped(self, at: int, stop: int) -> str:
+        """Return a span with its escapes replaced."""
         pieces: list[str] = []
         while True:
             slash = self.scan.text.find("\\", at, stop)
@@ -199,33 +185,28 @@ class StringReader:
             pieces.append(piece)
 
     def escape(self, at: int) -> tuple[str, int]:
-        """Read the escape at a backslash; a wrong one keeps its characters."""
+        """Read the escape at a backslash; an invalid one keeps its characters. Also return the position after it."""
         scan = self.scan
         char = scan.text[at + 1] if at + 1 < scan.end else ""
         if char in ESCAPES and char:
             return ESCAPES[char], at + 2
-        if char == "u" and (found := HEX.match(scan.text, at + 2, scan.end)):
-            return chr(int(found[0], 16)), at + 6
+        if char == "u" and (digits := HEX.match(scan.text, at + 2, scan.end)):
+            return chr(int(digits[0], 16)), at + 6
         if char in QUOTES:
             scan.fix("bad-escape", "safe", at)
             return char, at + 2
         if char == "\n":
             scan.fix("bad-escape", "likely", at)
             return "\n", at + 2
-        if char == "x" and (found := HEX_BYTE.match(scan.text, at + 1, scan.end)):
+        if char == "x" and (digits := HEX_BYTE.match(scan.text, at + 1, scan.end)):
             scan.fix("bad-escape", "likely", at)
-            return chr(int(found[1], 16)), at + 4
+            return chr(int(digits[1], 16)), at + 4
         if char:
             scan.fix("bad-escape", "likely", at)
         return "\\", at + 1
 
-    def raw_control(self, opened: _Open, at: int) -> None:
-        if not opened.control:
-            opened.control = True
-            self.scan.fix("raw-control", "likely", at)
-
     def verdict(self, opened: _Open, at: int) -> int:
-        """Decide what a quote is: the end, text, or the start of the next string after a missing end."""
+        """Return what a quote is: the end, text inside, or the start of the next string after a missing end."""
         after, where = self.scan.look(at + 1)
         if opened.role == "key":
             return self.key_verdict(at, after, where)
@@ -241,7 +222,7 @@ class StringReader:
         return END if VALUE_START.match(self.scan.text, where, self.scan.end) else INNER
 
     def follows(self, opened: _Open, after: str, where: int) -> bool:
-        """Tell whether what comes after a quote can come after a string in this role."""
+        """Return whether the text after a quote can follow a string in this role."""
         text = self.scan.text
         if not after or self.fence(where):
             return True
@@ -256,7 +237,7 @@ class StringReader:
         if after == "#" or (opened.role == "item" and after in COLONS):
             return True
         if opened.role == "member":
-            return self.key(where, doubtful=opened.doubtful, bare="\n" in text[max(0, where - MOST_TAIL) : where])
+            return self.key(where, doubtful=opened.doubtful, bare="\n" in text[max(0, where - MAX_TAIL) : where])
         return after in QUOTES and text[where - 1].isspace()
 
     def after_comma(self, opened: _Open, start: int) -> bool:
@@ -272,19 +253,19 @@ class StringReader:
         return self.dots(where) or self.key(where, doubtful=opened.doubtful, half=True)
 
     def key(self, where: int, *, doubtful: bool = False, bare: bool = False, half: bool = False) -> bool:
-        """Tell whether a key stands there; in doubt it has to be one that the type names."""
-        found = self.scan.key_at(where, bare=bare or self.scan.bare_keys, half=half)
-        if found is None:
+        """Return whether a key stands there; in doubt, only keys of the type count."""
+        key = self.scan.key_at(where, bare=bare or self.scan.bare_keys, half=half)
+        if key is None:
             return self.scan.name_at(where) in self.hints.names
-        if (doubtful or self.hints.patient) and self.hints.names:
-            return found in self.hints.names
+        if (doubtful or self.hints.quotes_are_text) and self.hints.names:
+            return key in self.hints.names
         return not doubtful
 
     def dots(self, where: int) -> bool:
         return self.scan.text.startswith(("...", "…"), where, self.scan.end)
 
     def fence(self, where: int) -> bool:
-        """Tell whether a fence on a line of its own, or at the end, closes the text there."""
+        """Return whether a code fence on a line of its own, or at the end, closes the text there."""
         text, end = self.scan.text, self.scan.end
         if not text.startswith("```", where, end):
             return False
@@ -292,16 +273,16 @@ class StringReader:
         return stop >= end or text[stop] == "\n" or not text[stop:end].strip()
 
     def closes(self, opened: _Open, where: int) -> bool:
-        """Tell whether the closers there, and what follows them, fit what is open."""
+        """Return whether the closing brackets there, and the text after them, fit the open containers."""
         return self.fit(len(self.frames), where, doubtful=opened.doubtful) > 0
 
     def fit(self, depth: int, where: int, *, doubtful: bool = False) -> int:
-        """Tell how well what comes at `where` fits while `depth` containers are open.
+        """Return how well the text at `where` fits while `depth` containers are open.
 
-        0 not · 1 as text after a value that is done · 2 as the next member or item · 3 to the end.
+        0: it does not; 1: as text after a complete value; 2: as the next member or item; 3: to the end.
         """
         char, where = self.scan.look(where)
-        for _ in range(MOST_CLOSERS):
+        for _ in range(MAX_CLOSERS):
             if char not in CLOSERS or not depth:
                 break
             depth = self.outside(depth, CLOSERS[char])
@@ -321,7 +302,7 @@ class StringReader:
         return 2 * (VALUE_START.match(self.scan.text, where, self.scan.end) is not None)
 
     def outside(self, depth: int, closer: str) -> int:
-        """Count what stays open after a closer: it ends the innermost container of its kind; -1 without one."""
+        """Return how many containers stay open after a closing bracket, which closes the innermost of its kind; -1 without one."""
         self.scan.work.spend(1)
         while depth:
             depth -= 1
@@ -330,7 +311,7 @@ class StringReader:
         return -1
 
     def after_root(self, char: str, where: int, *, doubtful: bool) -> bool:
-        if not doubtful and not self.hints.patient:
+        if not doubtful and not self.hints.quotes_are_text:
             return True
         if char not in COMMAS:
             return False
@@ -338,8 +319,8 @@ class StringReader:
         return not after or after in OPENERS or self.key(at, doubtful=doubtful)
 
     def tail(self, opened: _Open, at: int) -> int:
-        """Find where the punctuation before a quote begins that would belong outside of a string."""
-        stop = max(opened.start + 1, at - MOST_TAIL)
+        """Return where the punctuation before a quote begins that would be outside the string."""
+        stop = max(opened.start + 1, at - MAX_TAIL)
         start = at
         while start > stop and self.scan.text[start - 1] in TAIL_CHARS:
             start -= 1
@@ -347,23 +328,23 @@ class StringReader:
         return start
 
     def starts_next(self, opened: _Open, at: int) -> bool:
-        """Tell whether this quote opens the next string, because the end of this one is missing."""
+        """Return whether a quote opens the next string because the end of this one is missing."""
         start = self.tail(opened, at)
         tail = self.scan.text[start:at]
         if "\n" not in tail and "," not in tail:
             return False
-        found = self.scan.key_at(at, bare=False)
-        if found is not None:
+        key = self.scan.key_at(at, bare=False)
+        if key is not None:
             if tail.strip() != "," and not self.fit(len(self.frames), start):
                 return False
-            known = not self.hints.names or found in self.hints.names
-            return known and (opened.balance <= 0 or bool(self.hints.names)) and not self.hints.patient
-        if opened.role == "member" or self.hints.patient or tail.strip(" \t\r\n,"):
+            known = not self.hints.names or key in self.hints.names
+            return known and (opened.balance <= 0 or bool(self.hints.names)) and not self.hints.quotes_are_text
+        if opened.role == "member" or self.hints.quotes_are_text or tail.strip(" \t\r\n,"):
             return False
         return bool(WHOLE_ITEM.match(self.scan.text, at, self.scan.end))
 
     def unclosed(self, opened: _Open, at: int) -> str:
-        """End the string where its quote is missing: before the punctuation in front of the next string."""
+        """End the string before the punctuation in front of the next string."""
         scan = self.scan
         whole = "".join(opened.pieces)
         scan.at = self.tail(opened, at)
@@ -371,7 +352,7 @@ class StringReader:
         return _text([whole[: len(whole) - (at - scan.at)]])
 
     def unterminated(self, opened: _Open) -> str:
-        """The text ended inside the string: it is cut, unless exactly the closers that are missing end it."""
+        """Return a string in which the text ends: it is cut, unless it ends with exactly the closing brackets that are missing."""
         scan = self.scan
         at = scan.end
         while at > opened.start + 1 and (scan.text[at - 1] in CLOSERS or scan.text[at - 1].isspace()):
@@ -384,10 +365,10 @@ class StringReader:
             scan.at = at
             scan.fix("missing-quote", "guess", at)
             return _text([whole[: len(whole) - (scan.end - at)]])
-        if opened.inner and opened.role in ("member", "item") and not self.hints.patient and self.retries:
+        if opened.inner and opened.role in ("member", "item") and not self.hints.quotes_are_text and self.retries:
             self.retries -= 1
-            scan.at, kept, known = opened.first  # no later quote ended it, so that one did
-            del opened.pieces[kept:], scan.fixes[known:]
+            scan.at, pieces, fixes = opened.first  # no later quote was the end, so this one is
+            del opened.pieces[pieces:], scan.fixes[fixes:]
             opened.inner = 0
             scan.at += 1
             return self.finished(opened)
@@ -396,15 +377,15 @@ class StringReader:
         return _text([whole])
 
     def finished(self, opened: _Open) -> str:
-        """Give the text of a string; where spaces of the indentation became no-break spaces, turn them back inside too."""
+        """Return the content of a string; no-break spaces of an indentation become spaces."""
         whole = _text(opened.pieces)
-        if opened.inner % 2:  # quotes inside of text come in pairs; one alone may as well be a lost end or beginning
+        if opened.inner % 2:  # quotes inside text come in pairs; a single one may be a lost end or beginning
             self.scan.fix("odd-quote", "guess", opened.first[0])
-        if opened.spared and any(char in whole for char in "\b\f\n\r\t"):
+        if opened.odd_escape and any(char in whole for char in "\b\f\n\r\t"):
             self.scan.fix("odd-escape", "guess", opened.start)
         if "nbsp-indent" in self.scan.once and "\n\xa0" in whole:
             self.scan.fix("nbsp-indent", "likely", opened.start)
-            return INDENT.sub(lambda found: " " * len(found[0]), whole)
+            return INDENT.sub(lambda indent: " " * len(indent[0]), whole)
         return whole
 
 
@@ -414,7 +395,7 @@ def _special(quotes: str) -> re.Pattern[str]:
 
 
 def _text(pieces: list[str]) -> str:
-    """Join pieces, and halves of characters that were escaped one by one."""
+    """Join pieces, and surrogate pairs whose halves were escaped one by one."""
     whole = "".join(pieces)
     if SURROGATE.search(whole):
         return whole.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")

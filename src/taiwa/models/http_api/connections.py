@@ -1,0 +1,123 @@
+"""Connections to one server, kept for later calls: pools of httpx2 per event loop, TLS and proxies."""
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from functools import cache, partial
+from typing import TYPE_CHECKING
+from urllib.request import getproxies, proxy_bypass
+
+from taiwa.kernel.errors import ConfigError
+from taiwa.models.http_api.base_url import DEFAULT_PORTS, BaseUrl
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["Connections", "Pool", "connection_faults"]
+
+KEPT_SECONDS = 20.0
+"""How long an idle connection is kept open."""
+POOL_CALLS = 16
+"""Calls at a time in one connection pool."""
+
+
+@cache
+def connection_faults() -> tuple[type[Exception], ...]:
+    """Return the exceptions of connections, which `map_fault` maps."""
+    import httpx2
+
+    return (httpx2.TransportError, OSError)
+
+
+def _proxy(base: BaseUrl) -> "httpx2.Proxy | None":
+    """Return the proxy that the environment names for a server, none for a loopback address."""
+    import httpx2
+
+    if base.is_local or proxy_bypass(base.host):
+        return None
+    proxies = getproxies()
+    url = proxies.get(base.scheme) or proxies.get("all")
+    if not url:
+        return None
+    if "://" not in url:
+        url = f"http://{url}"
+    scheme = url.partition("://")[0]
+    with suppress(httpx2.InvalidURL, ValueError):
+        proxy = httpx2.Proxy(url)
+        if scheme in DEFAULT_PORTS and proxy.url.host:
+            return proxy
+    raise ConfigError(
+        f"unsupported {scheme[:20]!r} proxy for {base.host}; set HTTPS_PROXY to an http:// or https:// URL, "
+        "or name the host in NO_PROXY"
+    )
+
+
+class Pool:
+    """A connection pool, the number of calls that use it, and when the last one ended."""
+
+    def __init__(self, transport: "httpx2.AsyncHTTPTransport") -> None:
+        self.transport = transport
+        self.calls = 0
+        self.used = time.monotonic()
+
+    def __enter__(self) -> "httpx2.AsyncHTTPTransport":
+        self.calls += 1
+        return self.transport
+
+    def __exit__(self, *_: object) -> None:
+        self.calls -= 1
+        self.used = time.monotonic()
+
+    async def aclose(self) -> None:
+        """Close its connections."""
+        with suppress(*connection_faults()):
+            await self.transport.aclose()
+
+
+class Connections:
+    """The connections of one event loop to one server.
+
+    httpcore2 looks at all connections of a pool twice a call, so there are several pools. A call takes the first one with room:
+    few calls at a time share few connections. The client of httpx2 above its transport would add cookies, redirects, default
+    headers and a proxy of its own, all of which would be switched off here.
+    """
+
+    def __init__(self, base: BaseUrl) -> None:
+        import ssl
+
+        import httpx2
+
+        # Loading the certificates takes as long as fifty calls; without TLS there is nothing to verify.
+        tls = httpx2.create_ssl_context() if base.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        # The caller decides how many calls run at once; one that waited for a connection here would look slow.
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS)
+        self._open = partial(httpx2.AsyncHTTPTransport, verify=tls, limits=limits, proxy=_proxy(base))
+        self._pools: list[Pool] = []
+        self._keeper = self._keep()
+
+    async def _keep(self) -> AsyncGenerator[None]:
+        """Hold the connections: an event loop that ends closes its generators, this one too."""
+        try:
+            yield
+        finally:
+            for pool in self._pools:
+                await pool.aclose()
+
+    async def pool(self) -> Pool:
+        """Return a pool with room for a call."""
+        if not self._pools:
+            await anext(self._keeper, None)
+        latest = time.monotonic() - KEPT_SECONDS
+        old = [pool for pool in self._pools[1:] if not pool.calls and pool.used < latest]
+        self._pools[:] = [pool for pool in self._pools if pool not in old]
+        for pool in old:
+            await pool.aclose()
+        for pool in self._pools:
+            if pool.calls < POOL_CALLS:
+                return pool
+        self._pools.append(Pool(self._open()))
+        return self._pools[-1]
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._keeper.aclose()

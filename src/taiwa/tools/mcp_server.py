@@ -1,0 +1,108 @@
+"""Tools of a program for others: an MCP server over standard input and output.
+
+Needs the extra: `pip install 'taiwa[mcp]'`, which is imported when a server is made.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from taiwa.kernel.errors import TaiwaError, ToolError, ToolErrorBoundary, UnknownToolError
+from taiwa.kernel.messages import ToolSpec
+from taiwa.kernel.records import Json
+from taiwa.kernel.runtime import Tool
+from taiwa.tools.mcp_client import RESULT_KEY, require_mcp
+from taiwa.tools.registry import builtin_tools
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+    from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+    from mcp.types import Tool as ListedTool
+
+__all__ = ["create_server", "encode_error", "encode_value", "serve_mcp"]
+
+
+def serve_mcp(tools: Iterable[Tool]) -> None:
+    """Serve tools until standard input ends. What a tool prints goes to standard error.
+
+    Raises:
+        ConfigError: the extra is not installed.
+    """
+    require_mcp()
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    server = create_server(tools)
+
+    async def serve() -> None:
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+
+    anyio.run(serve)
+
+
+def create_server(tools: Iterable[Tool]) -> "Server[Any]":
+    """Make a server of tools. Each call runs in a thread, so that calls of one client run side by side."""
+    import anyio.to_thread
+    from mcp.server.lowlevel import Server
+    from mcp.types import ListToolsResult
+
+    by_name = {tool.spec.name: tool for tool in tools}
+
+    async def list_tools(_: Any, __: "PaginatedRequestParams | None") -> "ListToolsResult":  # noqa: ANN401  (the SDK's context)
+        return ListToolsResult(tools=[_listed(tool.spec) for tool in by_name.values()])
+
+    async def call_tool(_: Any, request: "CallToolRequestParams") -> "CallToolResult":  # noqa: ANN401  (the same)
+        return await anyio.to_thread.run_sync(lambda: _call(by_name, request), abandon_on_cancel=True)
+
+    return Server("taiwa", version=version("taiwa"), on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def encode_value(value: Json) -> dict[str, Json] | None:
+    """Write a value as structured content, which must be an object; any other value goes under `result`, as in the Python SDK.
+
+    >>> encode_value("2/3"), encode_value({"a": 1}), encode_value(None)
+    ({'result': '2/3'}, {'a': 1}, None)
+    """
+    if value is None:
+        return None
+    return value if isinstance(value, dict) and set(value) != {RESULT_KEY} else {RESULT_KEY: value}
+
+
+def encode_error(error: ToolError) -> dict[str, Json]:
+    """Write an error as structured content, from which `taiwa.tools.mcp_client.decode_error` restores it."""
+    return {"error": error.code, "message": error.message, "hint": error.hint}
+
+
+def _listed(spec: ToolSpec) -> "ListedTool":
+    """Describe a tool; built-in tools are known to change nothing and to reach no network."""
+    from mcp.types import Tool as ListedTool
+    from mcp.types import ToolAnnotations
+
+    exact = spec.name in builtin_tools() and builtin_tools()[spec.name].spec == spec
+    hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False) if exact else None
+    return ListedTool(
+        name=spec.name, description=spec.description, input_schema=dict(spec.parameters), annotations=hints
+    )
+
+
+def _call(by_name: Mapping[str, Tool], request: "CallToolRequestParams") -> "CallToolResult":
+    from mcp.types import CallToolResult, TextContent
+
+    try:
+        tool = by_name.get(request.name)
+        if tool is None:
+            raise UnknownToolError(
+                f"unknown tool {request.name!r}", code="unknown_tool", hint=f"tools: {', '.join(by_name) or 'none'}"
+            )
+        with ToolErrorBoundary(request.name):
+            result = tool.call(request.arguments or {})
+    except TaiwaError as caught:
+        error = caught if isinstance(caught, ToolError) else ToolError(caught.message)
+        if error.trace:
+            sys.stderr.write(f"{error.trace}\n")  # for the operator of this server
+        text = TextContent(type="text", text=error.message + (f" ({error.hint})" if error.hint else ""))
+        return CallToolResult(content=[text], structured_content=encode_error(error), is_error=True)
+    text = TextContent(type="text", text=result.text)
+    return CallToolResult(content=[text], structured_content=encode_value(result.value))

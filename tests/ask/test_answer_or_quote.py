@@ -1,0 +1,81 @@
+"""A model that assesses dialogues but writes no text: the passages are quoted."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from taiwa.apps.catalog import load_text
+from taiwa.ask.conversation_step import ask_turn
+from taiwa.ask.dialogue_step import ClarifyOptions, ask
+from taiwa.ask.extractive import answer_or_quote
+from taiwa.ask.result import AskTurnOptions
+from taiwa.ask.rewrite import INSTRUCTIONS
+from taiwa.conversation.history import begin
+from taiwa.flows.chat import Reply
+from taiwa.kernel import Capability, Notice, Passage, Request, Runtime, UnsupportedError, assistant, user
+from taiwa.kernel.messages import Chunk, StreamEnd, TextDelta, TokenLogprob
+from taiwa.retrieval import InMemoryRetriever
+
+TRAINS = Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",), page=4, id="p3")
+LEAVE = Passage("leave.md", "Everybody has 20 days.", heading=("Leave",), id="p1")
+SHELF = InMemoryRetriever((TRAINS, LEAVE))
+APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").with_params({})
+REWRITES = INSTRUCTIONS["en"][:60]
+
+
+class Judge:
+    """Scores every statement alike and rewrites, and writes nothing else."""
+
+    name = "judge"
+    capabilities: frozenset[Capability] = frozenset({"logprobs", "json_schema"})
+
+    def __init__(self, digit: str = "1", lacks: str = "words") -> None:
+        self.digit, self.lacks = digit, lacks
+
+    def stream(self, request: Request) -> Iterator[Chunk]:
+        told = (TokenLogprob(self.digit, -0.01, ((self.digit, -0.01),)),) if request.top_logprobs else ()
+        if not told and not request.messages[0].text.startswith(REWRITES):
+            raise UnsupportedError("not learnt", capability=self.lacks)
+        yield TextDelta(self.digit if told else "who books trains for others")
+        yield StreamEnd(logprobs=told)
+
+
+def turn(model: Judge, text: str) -> tuple[Reply, list[Notice]]:
+    reply, notes = Reply(""), list[Notice]()
+    asking = AskTurnOptions(ClarifyOptions(assess_by="labels"))
+    for event in Runtime(model, retriever=SHELF).stream(ask_turn(text, asking)(begin(APP))):
+        if isinstance(event, Notice):
+            notes.append(event)
+        elif not isinstance(event, TextDelta):
+            reply, _ = event.value
+    return reply, notes
+
+
+def test_passages_are_quoted_for_a_model_that_only_assesses() -> None:
+    reply, notes = turn(Judge(), "who books trains")
+    assert reply.text.startswith("Trains are booked by yourself. [1]")
+    assert isinstance(reply.delta, dict)
+    assert reply.delta["source"] == "extractive"
+    assert isinstance(reply.delta["scores"], dict)
+    assert reply.delta["scores"]["source"] == "labels"
+    assert [note.text for note in notes if note.code == "answer"] == [
+        "the model writes no answers; quoting the passages instead"
+    ]
+
+
+def test_advice_that_a_model_cannot_write_is_a_fixed_sentence() -> None:
+    reply, _ = turn(Judge("5"), "zzz")
+    assert reply.text
+
+
+def test_the_query_is_the_rewritten_one() -> None:
+    dialogue = (user("who books trains"), assistant("Oneself."), user("and trains for others?"))
+    found = Runtime(Judge(), retriever=SHELF).run(ask(dialogue, ClarifyOptions(assess_by="labels")))
+    assert found.answer is not None
+    assert (found.answer.source, found.answer.query) == ("extractive", "who books trains for others")
+
+
+def test_another_missing_capability_is_still_an_error() -> None:
+    with pytest.raises(UnsupportedError, match="not learnt"):
+        Runtime(Judge(lacks="json_schema.depth")).run(answer_or_quote("who books trains", [TRAINS]))
+    assert Runtime(Judge()).run(answer_or_quote("who books trains", [TRAINS])).source == "extractive"

@@ -1,0 +1,46 @@
+"""The weights of the evidence on real questions, with the passages that answer them and without."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from taiwa.ask.decide_search_or_clarify import answerable
+from taiwa.ask.types import Thresholds
+from taiwa.kernel import Evidence
+from taiwa.retrieval import Library
+from taiwa.retrieval.index import LOOKED_AT, judge, weight_terms
+from tests.retrieval.measured import filled, rows
+
+MOST = 150
+
+
+def chances(data: Path, folder: Path, name: str) -> tuple[list[float], list[float]]:
+    """The chance of an answer for each question: with the passages that hold it, and with all others alone."""
+    present: list[float] = []
+    absent: list[float] = []
+    with Library.open(folder / "library.db") as library:
+        index = filled(library, name, rows(data / f"{name}_passages.jsonl"))
+        for one in rows(data / f"{name}_questions.jsonl")[-MOST:]:
+            weights = weight_terms(index.analyzer, one["q"])
+            counts = index.backend.counts(tuple(weights), frozenset())
+            found = index.backend.search(weights, LOOKED_AT + 5, frozenset())
+            others = [each for each in found if each.source not in one["rel"]]
+            for values, some in ((present, found), (absent, others)):
+                measured: Evidence = judge(index.analyzer, weights, some[:LOOKED_AT], counts)
+                values.append(answerable(measured, len(some)))
+    return present, absent
+
+
+@pytest.mark.parametrize(("name", "least"), [("jsquad", 0.88), ("jaquad", 0.8)])
+def test_answerable_questions_are_distinguished_from_others(
+    shared_data: Path, tmp_path: Path, name: str, least: float
+) -> None:
+    present, absent = chances(shared_data / "rag", tmp_path, name)
+
+    pairs = [(one > other) + 0.5 * (one == other) for one in present for other in absent]
+    limits = Thresholds()
+    assert math.fsum(pairs) / len(pairs) >= least
+    assert sum(each >= limits.strong_evidence for each in absent) / MOST <= 0.1
+    assert sum(each < limits.weak_evidence for each in present) / MOST <= 0.2
+    assert sum(each < limits.weak_evidence for each in absent) / MOST >= 0.4

@@ -1,0 +1,145 @@
+"""Conversations as files: what is written can be read back, and a page for people is inert."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> \"'&\x1b[2J ```\n# head ~~~"
+
+
+@pytest.fixture
+def talked(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
+    """`chat-1`: an innocent turn and a hostile one."""
+    model_server(delta("こんにちは", topics=["tea"]), delta(HOSTILE, topics=[HOSTILE]))
+    taiwa.ok("say", "やあ")
+    taiwa.ok("say", "-c", HOSTILE)
+    return taiwa
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_an_imported_conversation_equals_the_exported_one(talked: Taiwa, place: Place, tmp_path: Path) -> None:
+    exported = talked.ok("export", "chat-1").out
+    file = tmp_path / "chat-1.jsonl"
+    file.write_text(exported)
+
+    brought = talked.ok("import", str(file), "again", "--store", str(tmp_path / "other.db"))
+
+    assert brought.out == "again: 2 turns, every hash is right\n"
+    written = talked.ok("export", "again", "--store", str(tmp_path / "other.db")).out
+    assert written.replace('"again"', '"chat-1"') == exported
+
+
+def test_importing_the_same_conversation_twice_is_not_a_conflict(talked: Taiwa) -> None:
+    exported = talked.ok("export", "chat-1").out
+
+    assert talked.ok("import", "-", input=exported).out == "chat-1: 2 turns, every hash is right\n"
+
+
+def test_calls_are_exported_on_request(talked: Taiwa, tmp_path: Path) -> None:
+    exported = talked.ok("export", "chat-1", "--calls").out
+
+    assert "input" in exported
+    assert "input" not in talked.ok("export", "chat-1").out.replace('"input', "")
+    talked.ok("import", "-", "--store", str(tmp_path / "other.db"), input=exported)
+
+
+def test_a_page_shows_hostile_text_and_does_not_obey_it(talked: Taiwa, tmp_path: Path) -> None:
+    file = tmp_path / "chat-1.html"
+
+    talked.ok("export", "chat-1", "-o", str(file))
+
+    page = Page(file.read_text())
+    assert page.tags.isdisjoint({"script", "img", "iframe", "object", "link", "a", "form"})
+    assert not {name for name in page.attributes if name.startswith("on") or name in {"src", "href", "action"}}
+    assert "<script>alert(1)</script>" in page.text
+    assert "default-src 'none'" in file.read_text()
+
+
+def test_markdown_keeps_answers_and_shows_what_changed(talked: Taiwa) -> None:
+    text = talked.ok("export", "chat-1", "--format", "md").out
+
+    assert "> やあ\n\nこんにちは" in text
+    assert '+ topics[0]: "tea"' in text
+    fences = re.findall(r"^(`{3,})diff$", text, re.MULTILINE)
+    assert max(map(len, fences)) > HOSTILE.count("`")
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (("export", "chat-1", "-o", "chat.txt"), "chat.txt: unknown suffix '.txt'; use one of .jsonl, .md, .html"),
+        (("export", "chat-1", "-o", "/proc/x.md"), "cannot write /proc/x.md"),
+        (("export", "chat-9"), "session 'chat-9' not found"),
+        (("import", "/nowhere.jsonl"), "/nowhere.jsonl: No such file or directory"),
+    ],
+)
+def test_a_file_that_cannot_be_is_one_line(talked: Taiwa, command: tuple[str, ...], line: str) -> None:
+    done = talked(*command)
+
+    assert done.code == 2
+    assert line in done.err
+
+
+def test_a_changed_line_is_refused_and_nothing_is_kept(talked: Taiwa, tmp_path: Path) -> None:
+    lines = talked.ok("export", "chat-1").out.splitlines()
+    changed = [line.replace("こんにちは", "さようなら") for line in lines]
+    other = ("--store", str(tmp_path / "other.db"))
+
+    done = talked("import", "-", *other, input="\n".join(changed))
+
+    assert done.code == 2
+    assert re.search(r"line \d+", done.err)
+    assert talked.ok("log", "--json", *other).json == []
+
+
+@pytest.mark.parametrize("given", [b"", b"\xff\xfe", b"{}", b"[1]\n", b'{"taiwa": 99}\n'])
+def test_a_file_that_is_not_an_export_is_an_error_of_one_line(taiwa: Taiwa, given: bytes) -> None:
+    done = taiwa("import", "-", input=given)
+
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+
+
+def test_an_import_under_a_taken_name_changes_nothing(talked: Taiwa, model_server: ModelServer) -> None:
+    exported = talked.ok("export", "chat-1~1").out
+    model_server(delta("Other."))
+    talked.ok("say", "-s", "mine", "Hi")
+
+    done = talked("import", "-", "mine", input=exported)
+
+    assert done.code == 2
+    assert json.loads(talked.ok("show", "mine", "--json").out)["user"] == "Hi"
+
+
+def test_no_form_of_an_export_can_drive_a_terminal(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("\x1b[2J\x9b31mred\u202e"))
+    taiwa.ok("say", "Hi")
+
+    forms = {form: taiwa.ok("export", "chat-1", "--format", form).out for form in ("jsonl", "md", "html")}
+    again = taiwa.ok("import", "-", "copy", input=forms["jsonl"])
+
+    assert not [form for form, text in forms.items() if set(text) & set("\x1b\x9b\u202e")]
+    assert again.code == 0
+    assert taiwa.ok("replay", "copy").code == 0

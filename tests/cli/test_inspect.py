@@ -1,0 +1,170 @@
+"""Looking: state, why, diff, log, show and search, in wide characters too."""
+
+import re
+
+import pytest
+from rich.cells import cell_len
+
+from tests.cli.conftest import ModelServer, Taiwa, delta
+
+INTO_ENGLISH = ("-p", "target_lang=English")
+
+
+@pytest.fixture
+def talked(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
+    """`translate-1`: two turns that fill its dictionary."""
+    model_server(
+        delta("I write a sentence.", dictionary={"文": "sentence"}),
+        delta("The cat reads the text.", dictionary={"猫": "cat", "文": "text"}),
+    )
+    taiwa.ok("say", "translate", *INTO_ENGLISH, "文(sentence)を書く。")
+    taiwa.ok("say", "-c", "猫(cat)が文(text)を読む。")
+    return taiwa
+
+
+# --- state ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_state_is_shown_whole_or_by_place(talked: Taiwa) -> None:
+    assert talked.ok("state").lines[0] == 'dictionary: {"文": "text", "猫": "cat"}'
+    assert talked.ok("state", "get", "dictionary.文").out == '"text"\n'
+    assert talked.ok("state", "get", "dictionary.文", "translate-1~1").out == '"sentence"\n'
+    assert talked.ok("state", "--json").json["state"]["turns"] == 2
+
+
+def test_an_edit_by_hand_is_a_step_with_an_author(talked: Taiwa) -> None:
+    changed = talked.ok("state", "set", "dictionary.犬", "dog")
+
+    assert changed.out == '+ dictionary.犬: "dog"\n'
+    assert "set by an edit by hand" in talked.ok("why", "dictionary.犬").out
+    talked.ok("undo")
+    assert talked.ok("state", "get", "dictionary").out == '{"文": "text", "猫": "cat"}\n'
+
+
+def test_every_earlier_value_is_listed(talked: Taiwa) -> None:
+    rows = talked.ok("state", "history", "dictionary.文", "--json").json
+
+    assert [row["value"] for row in rows] == ["sentence", "text"]
+    assert [line.split()[1:] for line in talked.ok("state", "history", "dictionary.文").lines[1:]] == [
+        ["turn", "1", '"sentence"'], ["turn", "2", '"text"'],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (("state", "get", "nix"), "no value at nix; fields: dictionary, language, turns, tokens"),
+        (("state", "get", "dictionary["), "invalid path 'dictionary[' at character 11"),
+        (("state", "set", "nix", "1"), "the state has no field 'nix'"),
+        (("state", "set", "turns", "7"), "is computed (turn_count) and cannot be set"),
+        (("state", "set", "dictionary", "7"), "the value does not fit"),
+        (("state", "set", "dictionary.文.x", "7"), "'x' not found in"),
+        (("why", "dictionary.犬"), "no value at dictionary.犬"),
+        (("why", ""), "the path is empty"),
+    ],
+)
+def test_an_unknown_path_is_an_error_of_one_line(talked: Taiwa, command: tuple[str, ...], line: str) -> None:
+    looked = talked(*command)
+
+    assert looked.code == 2
+    assert line in looked.err
+    assert looked.err.count("\n") == 1
+
+
+def test_an_app_without_state_says_so(taiwa: Taiwa, model_server: ModelServer, apps: object) -> None:
+    assert callable(apps)
+    apps("plain", "---\ntaiwa: 1\nname: plain\n---\nTalk.\n")
+    model_server("Hello!")
+    taiwa.ok("say", "plain", "Hi")
+
+    assert taiwa.ok("state").err == "app plain has no state\n"
+
+
+# --- why and diff -----------------------------------------------------------------------------------------------------
+
+
+def test_why_prints_the_turn_its_texts_and_the_call(talked: Taiwa, model_server: ModelServer) -> None:
+    data = talked.ok("why", "dictionary.文").lines
+
+    assert data[0] == 'dictionary.文 = "text"'
+    assert data[1].startswith("  set by turn 2 (")
+    assert data[1].endswith(', before: "sentence"')
+    assert data[2] == "  you:         猫(cat)が文(text)を読む。"
+    assert model_server.model in data[-1]
+
+
+def test_why_of_an_earlier_revision_prints_the_origin_at_that_revision(talked: Taiwa) -> None:
+    data = talked.ok("why", "dictionary.文", "translate-1~1", "--json").json
+
+    assert (data["turn"], data["before"], data["after"]) == (1, None, "sentence")
+
+
+def test_diff_compares_states_and_texts(talked: Taiwa) -> None:
+    data = talked.ok("diff", "translate-1~1").lines
+
+    assert data[0] == '~ dictionary.文: "sentence" → "text"'
+    assert data[1] == '+ dictionary.猫: "cat"'
+    assert data[-2:] == ["+ > 猫(cat)が文(text)を読む。", "+   The cat reads the text."]
+
+
+def test_diff_of_a_place_with_itself_is_nothing(talked: Taiwa) -> None:
+    assert talked.ok("diff", "translate-1", "translate-1").out == "nothing changed\n"
+    assert talked.ok("diff", "translate-1", "translate-1", "--json").json["state"] == []
+
+
+# --- log, show, search ------------------------------------------------------------------------------------------------
+
+
+def test_columns_of_wide_characters_align(talked: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("你好"), delta("Hello"))
+    talked.ok("say", "-s", "会話", "你好")
+    talked.ok("say", "-s", "talk", "Hello")
+
+    lines = talked.ok("log").lines
+
+    assert len(lines) == 4
+    assert len({cell_len(re.match(r"\S+ +", line)[0]) for line in lines}) == 1  # type: ignore[index]  # pyright: ignore[reportOptionalSubscript]
+
+
+def test_the_turns_of_a_conversation_are_listed_oldest_first(talked: Taiwa) -> None:
+    rows = talked.ok("log", "translate-1").lines
+
+    assert [row.split()[0] for row in rows] == ["turn", "0", "1", "2"]
+    assert rows[2].endswith("文(sentence)を書く。")
+    assert len(talked.ok("log", "translate-1", "-n", "1").lines) == 2
+
+
+def test_a_turn_is_shown_whole(talked: Taiwa) -> None:
+    shown = talked.ok("show", "translate-1~1").lines
+
+    assert shown[0].endswith("turn, turn 1, app translate")
+    assert "you: 文(sentence)を書く。" in shown
+    assert "translate: I write a sentence." in shown
+    assert 'delta: {"dictionary": {"文": "sentence"}}' in shown
+    data = talked.ok("show", "--json").json
+    assert data["state"]["dictionary"] == {"文": "text", "猫": "cat"}
+    assert data["calls"][0]["input_tokens"] == 7
+
+
+@pytest.mark.parametrize(
+    ("words", "found"), [("猫", 1), ("文", 2), ("cat text", 1), ("CAT", 1), ("犬", 0), ("読む", 1)]
+)
+def test_turns_are_found_by_their_words_in_any_language(talked: Taiwa, words: str, found: int) -> None:
+    assert len(talked.ok("search", words, "--json").json) == found
+
+
+def test_what_was_found_is_marked(talked: Taiwa) -> None:
+    lines = talked.ok("search", "猫").lines
+
+    assert "[猫]" in lines[1]
+    assert talked.ok("search", "犬").err == "no turn contains '犬'\n"
+
+
+def test_a_search_for_nothing_is_one_line(talked: Taiwa) -> None:
+    assert talked("search", " ").code == 2
+
+
+def test_without_conversations_log_prints_how_to_begin(taiwa: Taiwa) -> None:
+    assert taiwa.ok("log").err == "there are no conversations yet; begin one with `taiwa chat` or `taiwa say`\n"
+    assert taiwa.ok("log", "--json").json == []
+    assert taiwa("show").code == 2

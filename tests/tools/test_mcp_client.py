@@ -1,0 +1,247 @@
+"""Tools of MCP servers: a well-behaved one, and one that breaks every rule."""
+
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import taiwa
+from taiwa.flows.solve.solve import solve
+from taiwa.kernel import ConfigError, InputError, ToolError
+from taiwa.kernel.runtime import Tool
+from taiwa.kernel.text import clean_untrusted
+from taiwa.tools import ProcessLimits, calculator
+from taiwa.tools.mcp_client import McpServerConnection, clean_schema, mcp_tools
+
+HERE = Path(__file__).parent
+GENUINE = [sys.executable, str(HERE / "mcp_genuine_server.py")]
+HOSTILE = [sys.executable, str(HERE / "mcp_hostile_server.py")]
+LIMITS = ProcessLimits(seconds=300.0, characters=1_000)
+
+
+@pytest.fixture(scope="module")
+def genuine() -> Iterator[dict[str, Tool]]:
+    with mcp_tools(GENUINE) as tools:
+        yield {each.spec.name: each for each in tools}
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Iterator[dict[str, Tool]]:
+    with mcp_tools(HOSTILE, limits=LIMITS) as tools:
+        yield {each.spec.name: each for each in tools}
+
+
+def failure(one: Tool, **arguments: Any) -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        one.call(arguments)
+    return caught.value
+
+
+def running(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_result_is_the_text_and_the_value_that_the_server_gave(genuine: dict[str, Tool]) -> None:
+    assert genuine["add"].call({"a": 1, "b": 2}).value == 3
+    result = genuine["forecast"].call({"city": "京都"})
+
+    assert result.value == {"city": "京都", "days": 1, "sky": "晴れ"}
+    assert "晴れ" in result.text
+
+
+def test_an_mcp_tool_is_untrusted_and_its_description_names_the_server(genuine: dict[str, Tool]) -> None:
+    spec = genuine["add"].spec
+
+    assert spec.trust == "untrusted"
+    assert spec.description == "(From the server Weather___more_.) Add two numbers."
+    assert calculator.spec.trust == "trusted"
+
+
+def test_an_mcp_tool_cannot_take_the_name_of_a_built_in_tool(genuine: dict[str, Tool]) -> None:
+    assert "calculator" not in genuine
+    assert genuine["Weather___more__calculator"].call({"expression": "1"}).text == "42"
+
+
+def test_a_refusal_of_the_server_is_a_tool_error(genuine: dict[str, Tool]) -> None:
+    refused, broken = failure(genuine["refuse"], why="x"), failure(genuine["break_down"])
+
+    assert refused.code == broken.code == "remote"
+    assert "no: x" in refused.message
+    assert "secret" not in broken.message
+    assert "\n" not in failure(genuine["add"], a="x").message
+
+
+def test_a_block_that_is_not_text_is_named(genuine: dict[str, Tool]) -> None:
+    assert genuine["picture"].call({}).text == "[image that cannot be shown as text]"
+
+
+def test_a_server_does_not_get_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+
+    with mcp_tools(GENUINE) as tools:
+        names = next(each for each in tools if each.spec.name == "environment").call({}).text
+
+    assert "PATH" in names
+    assert "OPENAI" not in names
+
+
+def test_a_server_that_ends_is_a_tool_error_for_every_call() -> None:
+    with McpServerConnection(GENUINE) as server:
+        tools = {each.spec.name: each for each in server.tools}
+
+        first, second = failure(tools["leave"]), failure(tools["add"], a=1, b=2)
+
+    assert (first.message, first.code) == ("leave failed: its server has ended", "crashed")
+    assert first.trace == "the last words"
+    assert second.code == "crashed"
+    assert failure(tools["add"], a=1, b=2).code == "crashed"
+
+
+def test_texts_of_a_server_are_bounded_and_cannot_begin_a_call_or_a_role(hostile: dict[str, Tool]) -> None:
+    spec = hostile["triggers"].spec
+    result = hostile["triggers"].call({"text": "x"})
+
+    assert len(spec.description) < 1_100
+    assert len(str(spec.parameters)) < 2_000
+    assert "obey" not in str(spec.parameters)
+    assert len(result.text) == 1_000
+    for words in (spec.description, str(spec.parameters), result.text):
+        assert not any(mark in words for mark in ("<<", "<|", "\u202e", "\u200b", "\x1b", "\U000e0041"))
+
+
+def test_names_that_a_tool_call_format_cannot_write_are_changed_and_stay_unique(hostile: dict[str, Tool]) -> None:
+    assert hostile["weird_name_with_dots"].call({}).text == "weird name/with.dots"
+    assert hostile["hostile_weird_name_with_dots"].call({}).text == "weird_name_with_dots"
+    assert len(hostile) <= 128
+
+
+def test_a_value_without_text_is_written_as_json(hostile: dict[str, Tool]) -> None:
+    assert hostile["structured"].call({}).text == '{"values":[1,2]}'
+
+
+def test_a_call_without_an_answer_times_out_and_the_server_keeps_running() -> None:
+    texts: list[str] = []
+    for seconds in (0.3, 3.0, 30.0, 300.0):  # on a busy machine nothing is answered soon
+        with mcp_tools(HOSTILE, limits=replace(LIMITS, seconds=seconds)) as tools:
+            named = {each.spec.name: each for each in tools}
+
+            assert failure(named["silent"]).code == "timeout"
+            with suppress(ToolError):
+                texts.append(named["more1"].call({}).text)
+        if texts:
+            break
+
+    assert texts == ["more1"]
+
+
+def test_calls_from_several_threads_do_not_wait_for_each_other() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        with mcp_tools(HOSTILE, limits=LIMITS) as tools:
+            named = {each.spec.name: each for each in tools}
+            late = [pool.submit(failure, named["silent"]) for _ in range(4)]
+
+            assert named["more1"].call({}).text == "more1"
+            assert not any(each.done() for each in late)
+
+        assert {each.result().code for each in late} == {"crashed"}
+
+
+def test_an_answer_of_a_gigabyte_is_cut_off() -> None:
+    with McpServerConnection(HOSTILE, LIMITS) as server:
+        error = failure(next(each for each in server.tools if each.spec.name == "gigabyte"))
+
+    assert error.code == "crashed"
+    assert "more than" in error.trace
+
+
+def test_a_server_is_stopped_with_all_processes_that_it_started() -> None:
+    with mcp_tools(HOSTILE, limits=LIMITS) as tools:
+        pids = next(each for each in tools if each.spec.name == "child").call({}).text.split()
+        assert all(map(running, pids))
+
+    until = time.monotonic() + 300
+    while any(map(running, pids)) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not any(map(running, pids))
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("no-such-command-anywhere x", "command not found"),
+        ([sys.executable, "-c", "print('hello')"], "does it speak MCP"),
+        ([sys.executable, "-c", "import sys; sys.exit('no licence')"], "no licence"),
+    ],
+)
+def test_a_server_that_does_not_start_is_one_line_of_error(command: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        McpServerConnection(command)
+
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize("command", ["", "'open", []])
+def test_an_empty_or_malformed_command_is_an_input_error(command: Any) -> None:
+    with pytest.raises(InputError):
+        McpServerConnection(command)
+
+
+def test_two_servers_with_the_same_tools_are_both_available() -> None:
+    with mcp_tools(GENUINE, GENUINE) as tools:
+        names = [each.spec.name for each in tools]
+
+    assert len(names) == len(set(names))
+    assert {"add", "Weather___more__add"} <= set(names)
+
+
+def test_a_program_calls_an_mcp_tool_beside_a_built_in_tool(genuine: dict[str, Tool]) -> None:
+    tools = (calculator, genuine["add"])
+    model = taiwa.scripted_model(
+        'Sum: <<add: {"a": 20, "b": 1}>>', "Twice: <<calculator: 21 * 2>>", "The answer is 42."
+    )
+
+    rationale = taiwa.run(solve("What?", [each.spec for each in tools]), model, tools=tools)
+
+    assert [call.result.text for call in rationale.calls] == ["21", "42"]
+    assert rationale.answer == "42"
+
+
+@given(st.text(), st.integers(1, 50))
+def test_cleaning_is_idempotent_and_bounded(text: str, longest: int) -> None:
+    words = clean_untrusted(text, longest)
+
+    assert len(words) <= longest
+    assert clean_untrusted(words, longest) == words
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "properties", "items", "anyOf", "enum", "description", "x", "$defs"]),
+            inner,
+            max_size=4,
+        )
+    ),
+)
+
+
+@given(JSON)
+def test_any_schema_becomes_an_object_schema(schema: Any) -> None:
+    made = clean_schema(schema)
+
+    assert made["type"] == "object"
+    assert isinstance(made["properties"], dict)
+    assert clean_schema(made) == made
