@@ -45,7 +45,7 @@ $(BENCH_READY): $(READY)
 	$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev,bench]'
 	@touch $@
 
-demo: $(CORE_READY) $(MESSAGES) ## watch the small model that comes along: solving, an order desk, a handbook, a constraint
+demo: $(CORE_READY) $(MESSAGES) ## watch the built-in model: solving, an order desk, a handbook, a constraint
 	@$(BIN)/python -m taiwa demo
 
 # The examples of Hypothesis are the same in every run (conftest.py).

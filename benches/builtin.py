@@ -105,7 +105,7 @@ def _answer(model: "BuiltinModel", question: str) -> int:
     program = solve(
         question,
         [tool.spec for tool in tools],
-        SolveOptions(sampling=Sampling(max_tokens=MOST), bounds=SolveLimits(calls=3)),
+        SolveOptions(sampling=Sampling(max_tokens=MOST), limits=SolveLimits(max_tool_calls=3)),
     )
     done = Runtime(model, tools=tools).run_result(program)
     return done.spent.usage.output_tokens

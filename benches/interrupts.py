@@ -36,7 +36,7 @@ def echo(number: int) -> str:
 
 
 def taiwa(way: ToolMode) -> Dialogue:
-    bounds = SolveLimits(calls=CALLS + 1, tokens=None)
+    limits = SolveLimits(max_tool_calls=CALLS + 1, max_tokens=None)
 
     def turn(number: int) -> str | Response:
         if way != "native":
@@ -46,7 +46,7 @@ def taiwa(way: ToolMode) -> Dialogue:
 
     def talk(calls: int) -> str:
         model = scripted_model(*map(turn, range(calls)), LAST, chunk=len(WORDS))
-        found = Runtime(model, tools=(echo,)).run(solve("?", (echo.spec,), SolveOptions(tool_mode=way, bounds=bounds)))
+        found = Runtime(model, tools=(echo,)).run(solve("?", (echo.spec,), SolveOptions(tool_mode=way, limits=limits)))
         assert len(found.calls) == calls
         return found.text
 

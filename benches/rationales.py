@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from benches.measure import Subject
 from benches.tokens import PrefixCache, encoder
 from taiwa.apps.examples import built_in_examples, results
-from taiwa.flows.solve.examples import ExampleCall, WorkedExample, render, select_examples, steps
+from taiwa.flows.solve.examples import ExampleCall, WorkedExample, evaluate_parts, render, select_examples
 from taiwa.flows.solve.rationale import ToolMode
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.flows.solve.tool_call_formats import tool_call_format
@@ -47,21 +47,21 @@ class Bill:
 def replies(worked: WorkedExample, way: ToolMode) -> Iterator[str | Response]:
     """What the model says of an example: the words up to each call with the call, and the words after the last."""
     words = ""
-    for part in steps(worked, RESULT_OF):
+    for part in evaluate_parts(worked, RESULT_OF):
         if isinstance(part, str):
             words += part
         elif way == "native":
             yield called(words, part)
             words = ""
         else:
-            yield words + TAGGED.call(part.tool, part.input, words)
+            yield words + TAGGED.write_call(part.tool, part.input, words)
             words = ""
     yield words or "Done."
 
 
 def called(words: str, step: ExampleCall) -> Response:
     """A call of a function."""
-    arguments = TAGGED.arguments(builtin_tools()[step.tool].spec, step.input)
+    arguments = TAGGED.parse_arguments(builtin_tools()[step.tool].spec, step.input)
     call = ToolCall(step.tool, canonical(arguments).decode())
     spoken = (Text(words),) if words else ()
     return Response(Message("assistant", (*spoken, call)), "tool_calls")

@@ -52,7 +52,7 @@ def begun(folder: Path, name: str) -> tuple[Repository, Conversation]:
 def appended(
     repository: Repository, here: Conversation, user: str, answer: str, delta: Json
 ) -> tuple[Conversation, float]:
-    """One turn as `Talk` writes it: the run is begun, its call is journaled, nodes, name and log are committed.
+    """One turn as `Session` writes it: the run is begun, its call is journaled, nodes, name and log are committed.
 
     Returns the milliseconds that the store took; the turn itself is made outside of the clock.
     """

@@ -1,4 +1,4 @@
-# The handbook that comes along, asked without a model and with one.
+# The built-in handbook, asked without a model and with one.
 #@ taiwa config unset model
 #== first
 taiwa ask "How many days of annual leave do I have in Galway?" --assess-by no-model

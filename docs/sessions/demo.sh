@@ -1,4 +1,4 @@
 #! builtin
-# The demonstration that comes along.
+# The built-in demonstration.
 #== demo
 taiwa demo

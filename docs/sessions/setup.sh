@@ -1,4 +1,4 @@
-# What a person meets first.
+# What a new user sees first.
 #== nothing
 #@ mv .config/taiwa/config.yaml saved.yaml
 taiwa say "Hello"

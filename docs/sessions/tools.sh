@@ -1,4 +1,4 @@
-# The tools that come along, called by a person.
+# The built-in tools, called directly.
 #== tools
 taiwa tools list
 taiwa tools call calculator "1,000 × 5% + 2^-1"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from taiwa.flows.solve.tool_call_formats import Fence, Gsm, ReAct, ToolCallFormat
+from taiwa.flows.solve.tool_call_formats import FenceFormat, GsmFormat, ReActFormat, ToolCallFormat
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, value
 
@@ -47,15 +47,15 @@ def read_recordings(rows: Iterable[Mapping[str, Json]]) -> Iterator[Recording]:
 def _read_row(row: Mapping[str, Json], place: str) -> Iterator[Recording]:
     for name, part in row.items():
         if isinstance(part, dict) and isinstance(part.get("solution"), str):
-            yield Transcript(f"{place} {name}", str(part["solution"]), Gsm(), ("calculator",))
+            yield Transcript(f"{place} {name}", str(part["solution"]), GsmFormat(), ("calculator",))
     if "gt_cot" in row:
         for number, text in enumerate(_list(row, "code")):
-            yield Transcript(f"{place} {number}", str(text), Fence(), ("python",))
+            yield Transcript(f"{place} {number}", str(text), FenceFormat(), ("python",))
     if isinstance(row.get("raw"), str):
-        yield Transcript(place, str(row["raw"]), ReAct(), ("Search", "Lookup"))
+        yield Transcript(place, str(row["raw"]), ReActFormat(), ("Search", "Lookup"))
     messages = tuple(each for each in _list(row, "traj") if isinstance(each, dict))
     if any(str(each.get("content")).startswith("Observation") for each in messages):
-        yield Transcript(place, "\n".join(str(each["content"]) for each in messages), ReAct(), ("search",))
+        yield Transcript(place, "\n".join(str(each["content"]) for each in messages), ReActFormat(), ("search",))
     elif messages:
         yield Conversation(place, messages)
 

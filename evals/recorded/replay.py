@@ -12,9 +12,9 @@ from itertools import pairwise
 from random import Random
 from types import MappingProxyType
 
-from evals.recorded.corpora import Conversation, Transcript, read_recordings
-from evals.recorded.native import Cut, ReplayedConversation, replay_conversation
-from evals.recorded.sums import RecordedSum, check_recorded_sum
+from evals.result_end.corpora import Conversation, Transcript, read_recordings
+from evals.result_end.native import Cut, ReplayedConversation, replay_conversation
+from evals.result_end.sums import RecordedSum, check_recorded_sum
 from taiwa.flows.solve.text_loop import StopAtCall
 from taiwa.flows.solve.tool_call_formats import CallText, ResultText, ScanEvent, TextSegment, decode, encode
 from taiwa.kernel.records import Json, value
@@ -145,7 +145,7 @@ def _streamed_calls(recording: Transcript, cut: Cut) -> Iterator[tuple[int, str,
             return
         at += length
         yield at, call.name, call.input, call.final
-        end = recording.protocol.recorded(text, at)
+        end = recording.protocol.result_end(text, at)
         scanner.skip(text[at:end])
         at = end
 

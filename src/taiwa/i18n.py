@@ -1,6 +1,6 @@
 """Texts in the user's language: gettext catalogues of two domains, for English, Japanese and Chinese.
 
-`cli` holds the texts of the command line, `dialogue` the sentences that the program itself says in a conversation. The English
+`cli` contains the texts of the command line, `dialogue` the sentences of the program in a conversation. The English
 text is the key; where a compiled catalogue is missing, English is shown.
 """
 

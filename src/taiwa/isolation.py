@@ -95,7 +95,7 @@ class IsolatedProcess:
         Raises:
             ToolError: `timeout`, `too_large` or `crashed`; the process cannot be used any more and must be ended.
         """
-        # The first line says that the entry was found. What importing it takes is not the question's time.
+        # The first line reports that the entry was imported; the time that takes does not count for the question.
         if not self._ready:
             self._read_line(START_SECONDS, MEGABYTE)
             self._ready = True
@@ -162,20 +162,20 @@ class IsolatedProcess:
 
 def _child(begin: str) -> None:
     """Serve questions until standard input ends; the child's own limits are lowered first."""
-    given = json.loads(begin)
-    sys.path[:] = given["path"]
-    answers = given["answers"]
+    options = json.loads(begin)
+    sys.path[:] = options["path"]
+    answers = options["answers"]
     os.set_inheritable(answers, False)
     _lower(resource.RLIMIT_FSIZE, MAX_FILE_BYTES)
     _lower(resource.RLIMIT_CORE, 0)
-    module, _, name = given["entry"].partition(":")
-    handler: Handler = getattr(import_module(module), name)(given["start"])
-    _lower(resource.RLIMIT_AS, _address_space() + int(given["limits"]["memory_mb"]) * MEGABYTE)
+    module, _, name = options["entry"].partition(":")
+    handler: Handler = getattr(import_module(module), name)(options["start"])
+    _lower(resource.RLIMIT_AS, _address_space() + int(options["limits"]["memory_mb"]) * MEGABYTE)
     _write_line(answers, {"ready": True})
     for line in sys.stdin.buffer:
         asked = json.loads(line)
         limits = asked["limits"]
-        # Processor time beyond the deadline ends the process by itself, should the parent not be there to kill it.
+        # Processor time beyond the deadline ends the process by itself, if the parent cannot kill it.
         used = resource.getrusage(resource.RUSAGE_SELF)
         seconds = used.ru_utime + used.ru_stime + float(limits["seconds"])
         _lower(resource.RLIMIT_CPU, math.ceil(seconds) + SPARE_CPU_SECONDS)

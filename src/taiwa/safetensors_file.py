@@ -42,7 +42,7 @@ def read_header(path: Path) -> Header:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not a safetensors file, or cut short.
+        ValueError: it is not a safetensors file, or is truncated.
     """
     with path.open("rb") as file:
         head = file.read(LENGTH_BYTES)
@@ -54,15 +54,15 @@ def parse_header(data: bytes, size: int) -> Header:
     """Parse the header at the beginning of `data`, which belongs to a file of `size` bytes.
 
     Raises:
-        ValueError: it is not the header of a safetensors file, or tells of tensors that the file does not hold.
+        ValueError: it is not the header of a safetensors file, or describes tensors that the file does not contain.
     """
     begin = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "little")
     if not LENGTH_BYTES < begin <= len(data):
         raise ValueError("its header is broken")
     try:
-        given: dict[str, Any] = json.loads(data[LENGTH_BYTES:begin])
-        metadata = {str(key): str(value) for key, value in given.pop("__metadata__", {}).items()}
-        tensors = {name: _tensor_info(name, entry, begin, size) for name, entry in given.items()}
+        entries: dict[str, Any] = json.loads(data[LENGTH_BYTES:begin])
+        metadata = {str(key): str(value) for key, value in entries.pop("__metadata__", {}).items()}
+        tensors = {name: _tensor_info(name, entry, begin, size) for name, entry in entries.items()}
     except (TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"its header is broken: {error}") from None
     return Header(metadata, tensors)

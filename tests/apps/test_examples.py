@@ -10,9 +10,16 @@ from pathlib import Path
 import pytest
 
 from taiwa.apps.examples import built_in_examples, example_to_json, read_shots, results, usable, wrong_results
-from taiwa.flows.solve.examples import ExampleCall, WorkedExample, evaluate_example, native, render, steps
+from taiwa.flows.solve.examples import (
+    ExampleCall,
+    WorkedExample,
+    evaluate_example,
+    evaluate_parts,
+    render,
+    render_native,
+)
 from taiwa.flows.solve.numbers import last_number
-from taiwa.flows.solve.tool_call_formats import PROTOCOLS, CallText, Tagged, decode, tool_call_format
+from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, CallText, TaggedFormat, decode, tool_call_format
 from taiwa.kernel import InputError, Json, ToolError, ToolResult
 from taiwa.tools import builtin_tools, calculate
 from tests.house.source import ROOT
@@ -29,7 +36,7 @@ named = pytest.mark.parametrize("worked", EXAMPLES, ids=lambda worked: worked.id
 @cache
 def given(name: str, text: str) -> str:
     """What the real tools give."""
-    return results(TOOLS.values(), Tagged())(name, text)
+    return results(TOOLS.values(), TaggedFormat())(name, text)
 
 
 @named
@@ -39,7 +46,7 @@ def test_an_example_comes_to_its_answer_by_the_real_tools(worked: WorkedExample)
 
 @named
 def test_the_answer_is_what_the_last_tool_or_the_last_words_worked_out(worked: WorkedExample) -> None:
-    done = steps(worked, given)
+    done = evaluate_parts(worked, given)
     *_, last = done
     assert isinstance(last, str)
 
@@ -53,7 +60,7 @@ def test_the_answer_is_what_the_last_tool_or_the_last_words_worked_out(worked: W
 
 @named
 def test_arithmetic_that_stands_in_words_is_right(worked: WorkedExample) -> None:
-    words = " ".join(part for part in steps(worked, given) if isinstance(part, str))
+    words = " ".join(part for part in evaluate_parts(worked, given) if isinstance(part, str))
 
     for written, result in EQUATION.findall(words):
         assert calculate(written) == calculate(result), written
@@ -77,13 +84,13 @@ def test_calls_are_balanced_over_the_tools() -> None:
 
 
 @named
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", TOOL_CALL_FORMATS)
 def test_an_example_reads_as_the_same_calls_in_every_protocol(worked: WorkedExample, name: str) -> None:
     codec = tool_call_format(name)
 
     text = render(worked, codec, given)[1].text
 
-    wanted = [(part.tool, part.input) for part in steps(worked, given) if isinstance(part, ExampleCall)]
+    wanted = [(part.tool, part.input) for part in evaluate_parts(worked, given) if isinstance(part, ExampleCall)]
     calls = [(event.name, event.input) for event in decode(text, codec, TOOLS) if isinstance(event, CallText)]
     assert calls == ([call for call in wanted if call[0] == "calculator"] if name == "gsm" else wanted)
     assert last_number(text) == worked.answer
@@ -91,7 +98,7 @@ def test_an_example_reads_as_the_same_calls_in_every_protocol(worked: WorkedExam
 
 @named
 def test_an_example_reads_as_the_same_calls_natively(worked: WorkedExample) -> None:
-    messages = native(worked, given, lambda name, text: Tagged().arguments(TOOLS[name].spec, text))
+    messages = render_native(worked, given, lambda name, text: TaggedFormat().parse_arguments(TOOLS[name].spec, text))
 
     for call, answer in zip(messages[1:-1:2], messages[2:-1:2], strict=True):
         (called,) = call.tool_calls
@@ -104,7 +111,7 @@ def test_an_example_reads_as_the_same_calls_natively(worked: WorkedExample) -> N
 def test_no_example_repeats_a_shared_case(shared_data: Path) -> None:
     own: dict[tuple[str, ...], str] = {}
     for worked in EXAMPLES:
-        for text in (worked.question, render(worked, Tagged(), given)[1].text):
+        for text in (worked.question, render(worked, TaggedFormat(), given)[1].text):
             own |= dict.fromkeys(grams(text), worked.id)
     questions = {plain(worked.question) for worked in EXAMPLES}
     shared = [text for path in sorted(shared_data.rglob("*")) if path.is_file() for text in texts(path)]
@@ -143,7 +150,7 @@ def strings(data: Json) -> Iterator[str]:
 
 
 def test_examples_for_a_tool_that_is_not_there_are_not_usable() -> None:
-    only = results([TOOLS["calculator"]], Tagged())
+    only = results([TOOLS["calculator"]], TaggedFormat())
 
     assert {tool for worked in usable(EXAMPLES, only) for tool in worked.tools} == {"calculator"}
     with pytest.raises(InputError, match="unknown tool 'molar_mass' in a worked example; tools: calculator"):
@@ -151,10 +158,10 @@ def test_examples_for_a_tool_that_is_not_there_are_not_usable() -> None:
 
 
 def test_other_weights_are_followed_into_the_words() -> None:
-    whole = results([TOOLS["calculator"], TOOLS["molar_mass"].preset(weights="integer")], Tagged())
+    whole = results([TOOLS["calculator"], TOOLS["molar_mass"].preset(weights="integer")], TaggedFormat())
     (urea,) = [worked for worked in EXAMPLES if worked.id == "urea-nitrogen"]
 
-    text = render(urea, Tagged(), whole)[1].text
+    text = render(urea, TaggedFormat(), whole)[1].text
 
     assert "<<calculator: 2 × 14 / 60 × 100>> 46.6667" in text
     assert evaluate_example(urea, whole) == "46.67"
@@ -185,7 +192,7 @@ def test_a_file_of_yaml_holds_lines_and_calls(tmp_path: Path) -> None:
     assert two == WorkedExample("1", "", "Two and two?", ("Adding:\n", ExampleCall("calculator", "2+2"), "\nSo {1}."))
     assert three.parts == (ExampleCall("calculator", '{"expression":"1+2+3"}'), "\nSo 6.")
     assert (three.id, three.kind, three.answer) == ("three", "sums", "6")
-    assert render(two, Tagged(), given)[1].text == "Adding:\n<<calculator: 2+2>> 4\nSo 4."
+    assert render(two, TaggedFormat(), given)[1].text == "Adding:\n<<calculator: 2+2>> 4\nSo 4."
 
 
 def test_what_was_read_can_be_written_as_lines_of_json_and_read_again(tmp_path: Path) -> None:
@@ -204,7 +211,7 @@ def test_a_tool_that_refuses_an_example_says_so(tmp_path: Path) -> None:
     (worked,) = read_shots(path)
 
     with pytest.raises(ToolError, match="division by zero"):
-        render(worked, Tagged(), given)
+        render(worked, TaggedFormat(), given)
     assert usable([worked], given) == ()
 
 

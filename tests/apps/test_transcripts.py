@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from taiwa.apps.examples import read_shots, read_transcripts, results, wrong_results
 from taiwa.flows.solve.examples import ExampleCall, render
-from taiwa.flows.solve.tool_call_formats import PROTOCOLS, Inline, Tagged, tool_call_format
+from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, InlineFormat, TaggedFormat, tool_call_format
 from taiwa.kernel import InputError
 from taiwa.tools import builtin_tools
 
@@ -36,7 +36,7 @@ Second, the share of two hydrogen atoms.
 
 Therefore, it is 11.12%.
 """
-RESULTS = results(builtin_tools().values(), Tagged())
+RESULTS = results(builtin_tools().values(), TaggedFormat())
 
 
 def test_questions_are_read_with_their_calls_and_the_results_that_were_recorded() -> None:
@@ -57,7 +57,7 @@ def test_questions_are_read_with_their_calls_and_the_results_that_were_recorded(
 
 
 def test_in_its_own_protocol_an_example_is_shown_byte_for_byte() -> None:
-    shown = [render(worked, Inline(), RESULTS) for worked in read_transcripts(FILE, "own.txt")]
+    shown = [render(worked, InlineFormat(), RESULTS) for worked in read_transcripts(FILE, "own.txt")]
 
     blocks = "\n\n".join(f"Q: {question.text}\nA: {answer.text}" for question, answer in shown)
     assert blocks == FILE.partition("\n\n")[2].rstrip("\n")
@@ -66,7 +66,7 @@ def test_in_its_own_protocol_an_example_is_shown_byte_for_byte() -> None:
 def test_in_another_protocol_its_calls_are_written_anew() -> None:
     _, hydrogen = read_transcripts(FILE, "own.txt")
 
-    assert render(hydrogen, Tagged(), RESULTS)[1].text == (
+    assert render(hydrogen, TaggedFormat(), RESULTS)[1].text == (
         "First, the molar mass of water.\n<<molar_mass: H2O>> 18 g/mol\n\nSecond, the share of two hydrogen atoms.\n"
         "<<calculator: 1 x 2 / 18 x 100>> 11.12\n\nTherefore, it is 11.12%."
     )
@@ -108,7 +108,7 @@ def test_braces_of_a_file_are_no_references(tmp_path: Path) -> None:
 
     (worked,) = read_shots(path)
 
-    for name in PROTOCOLS:
+    for name in TOOL_CALL_FORMATS:
         assert render(worked, tool_call_format(name), RESULTS)[1].text == "It is {1}, {2:H2O} and {{3}: so 4."
 
 
@@ -158,6 +158,6 @@ lines = st.text(st.sampled_from("ab 12+=:.{}→\n")).map(str.strip).filter(bool)
 def test_every_text_of_questions_and_answers_comes_back(pairs: list[tuple[str, str]]) -> None:
     text = "\n\n".join(f"Q: {question}\nA: {answer}" for question, answer in pairs)
 
-    read = [render(worked, Inline(), RESULTS) for worked in read_transcripts(text, "own.txt")]
+    read = [render(worked, InlineFormat(), RESULTS) for worked in read_transcripts(text, "own.txt")]
 
     assert [(question.text, answer.text) for question, answer in read] == pairs

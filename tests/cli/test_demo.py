@@ -1,4 +1,4 @@
-"""`taiwa demo`: what it shows is what happens, on the model that comes along, and nothing of the person's is touched."""
+"""`taiwa demo`: it shows what happens, on the built-in model, and changes nothing of the user's."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from tests.cli.conftest import Place, Result, Taiwa
 from tests.cli.terminal import Terminal
 
 STEPS = [step for part in PARTS for step in part.steps]
-OTHERWISE = "otherwise than was meant"
+OTHERWISE = "unexpected output"
 SAME = "The same."
 
 

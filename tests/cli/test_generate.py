@@ -130,7 +130,7 @@ def test_a_server_that_takes_no_pattern_says_so(taiwa: Taiwa, model_server: Mode
     done = taiwa("generate", "--regex", "[0-9]+", "hello")
 
     assert done.code == 1
-    assert "cannot be held to a regular expression" in done.err
+    assert "cannot be constrained by a regular expression" in done.err
 
 
 def test_two_forms_are_one_too_many(taiwa: Taiwa, local: str) -> None:

@@ -114,7 +114,7 @@ def test_another_model_behind_the_address_has_its_vectors_made_anew(
     taiwa.ok("index", str(folder), "--embeddings", server.base_url, "--force-embeddings")
     server.turned = True
 
-    assert "another model than the one whose vectors are kept" in taiwa.ok("find", "wage").err
+    assert "is not the model of the stored vectors" in taiwa.ok("find", "wage").err
     again = taiwa.ok("index", str(folder), "--json").json
     assert (again["vectors_made"], again["embeddings"]["vectors"]) == (3, 3)
     assert "another model" not in taiwa.ok("find", "wage").err
@@ -131,12 +131,12 @@ def test_ask_looks_by_meaning_too(taiwa: Taiwa, folder: Path, server: EmbeddingS
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("--embeddings", "no/such"), "there is no folder no/such"),
+        (("--embeddings", "no/such"), "folder no/such not found"),
         (("--embeddings", "{folder}"), "is .* the folder of a sentence model"),
         (("--embeddings", ""), "--embeddings requires the folder of a model"),
         (("--embeddings", "off", "--force-embeddings"), "contradict each other"),
         (("--force-embeddings",), "--force-embeddings requires --embeddings"),
-        (("--embeddings", "anthropic:claude-x"), "has no embeddings"),
+        (("--embeddings", "anthropic:claude-x"), "does not offer embeddings"),
     ],
 )
 def test_an_invalid_embedder_is_refused_before_any_document_is_read(
@@ -153,4 +153,4 @@ def test_an_invalid_embedder_is_refused_before_any_document_is_read(
 def test_a_server_of_several_models_asks_for_the_name(taiwa: Taiwa, folder: Path, server: EmbeddingServer) -> None:
     server.models = ["a", "b"]
 
-    assert "say which" in taiwa("index", str(folder), "--embeddings", server.base_url).err
+    assert "name one" in taiwa("index", str(folder), "--embeddings", server.base_url).err

@@ -78,7 +78,7 @@ def test_an_answer_to_an_empty_edit_is_not_asked_for(talked: Taiwa, model_server
     done = talked("edit", "chat-1", " ")
 
     assert done.code == 2
-    assert "there is nothing to say" in done.err
+    assert "the text is empty" in done.err
     assert not model_server.requests
 
 

@@ -196,8 +196,8 @@ def test_too_few_or_too_many_arguments_print_the_usage(taiwa: Taiwa, words: tupl
 
 
 WRONG = {
-    "an empty text": (("say", ""), b"", "there is nothing to say: the text is empty"),
-    "an empty input": (("say", "-"), b" \n", "there is nothing to say: the text is empty"),
+    "an empty text": (("say", ""), b"", "the text is empty"),
+    "an empty input": (("say", "-"), b" \n", "the text is empty"),
     "ten megabytes": (
         ("say", "-"),
         b"x" * 10_000_000,

@@ -154,7 +154,7 @@ def test_calls_have_the_chosen_tool_format(taiwa: Taiwa, model_server: ModelServ
 
 
 def test_the_choices_are_the_tool_formats_and_tool_modes_of_the_library() -> None:
-    assert (*tool_call_formats.PROTOCOLS, "native") == TOOL_FORMATS
+    assert (*tool_call_formats.TOOL_CALL_FORMATS, "native") == TOOL_FORMATS
     assert set(TOOL_MODES) == {"auto", *get_args(ToolMode)}
     assert set(get_args(EndReason)) - set(ENDINGS) == {"end"}
 
@@ -165,7 +165,7 @@ def test_v_shows_the_calls_and_the_bill(taiwa: Taiwa, model_server: ModelServer)
     done = taiwa.ok("solve", QUESTION, "-v")
 
     assert "call 1: calculator: 1/0 → error: division by zero [division_by_zero]" in done.err
-    assert "call 2: guess: 1 → error: there is no tool 'guess'" in done.err
+    assert "call 2: guess: 1 → error: unknown tool 'guess'" in done.err
     assert done.err.splitlines()[-1].startswith("stop · answer: line · 3 calls · at most ")
 
 
@@ -175,8 +175,8 @@ def test_trace_shows_what_happened_with_times_and_tokens(taiwa: Taiwa, model_ser
     done = taiwa.ok("solve", QUESTION, "--trace")
 
     events = [line.split()[2] for line in done.err.splitlines()]
-    assert [name for name in events if name in ("way", "model", "tool", "end")] == [
-        "way", "model", "tool", "model", "tool", "model", "end",
+    assert [name for name in events if name in ("tool_mode", "model", "tool", "end")] == [
+        "tool_mode", "model", "tool", "model", "tool", "model", "end",
     ]  # fmt: skip
     assert "7 in (4 cached) + 3 out" in done.err
     assert "molar_mass: CO2 → 44.009 g/mol" in done.err

@@ -59,7 +59,7 @@ def test_without_examples_the_two_cues_of_zero_shot_chain_of_thought_lead() -> N
     model = scripted_model(" 17.", " One mole weighs 18 g.", " 18.", capabilities=ALL_CAPABILITIES)
     one = DataSet("water.jsonl", "d" * 64, ITEMS[:1])
     with Evaluation(
-        work(Grid(TOOLS, (0,), ("none",)), model, bounds=SolveLimits(tokens=100)), one, RunOptions(width=1)
+        work(Grid(TOOLS, (0,), ("none",)), model, bounds=SolveLimits(max_tokens=100)), one, RunOptions(width=1)
     ) as evaluation:
         found = {row.setting: (row.found["answer"], row.found["right"]) for row in evaluated(evaluation)}
 
@@ -230,7 +230,12 @@ def test_all_that_answers_depend_on_is_written_down(tmp_path: Path) -> None:
 
     header = json.loads(own.read_text().splitlines()[0])
     assert header["options"]["protocol"] == "inline"
-    assert header["options"]["bounds"] == {"calls": 10, "tokens": 2000, "repeats": 3, "false_stops": 20}
+    assert header["options"]["bounds"] == {
+        "max_tool_calls": 10,
+        "max_tokens": 2000,
+        "max_repeats": 3,
+        "max_false_stops": 20,
+    }
     assert header["options"]["sampling"]["temperature"] == 0.0
     assert header["scripted"] is True
     assert set(header) == {

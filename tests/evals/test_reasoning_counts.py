@@ -8,7 +8,7 @@ import pytest
 from taiwa.evals.reasoning import count_rationale
 from taiwa.flows.solve.rationale import ExecutedCall, InsertedText, Rationale, TextPart
 from taiwa.flows.solve.solve import SolveOptions, solve
-from taiwa.flows.solve.tool_call_formats import Tagged
+from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
@@ -25,7 +25,7 @@ def reasoned(*answers: str, capabilities: frozenset[str] = frozenset({"prefix", 
 
 
 def counted(found: Rationale, gold: str = "36.0306") -> dict[str, Any]:
-    return count_rationale(found, gold, Tagged(), NAMES)
+    return count_rationale(found, gold, TaggedFormat(), NAMES)
 
 
 def test_a_model_that_keeps_to_its_tools_is_faithful() -> None:
@@ -65,7 +65,7 @@ def test_a_result_that_is_no_single_number_is_not_counted() -> None:
 
 
 def test_what_the_model_wrote_in_a_tool_s_place_is_marked() -> None:
-    found = counted(reasoned("<<calculator: 2*18>>", " 37\nThe answer is 37.", withheld=["calculator"]))
+    found = counted(reasoned("<<calculator: 2*18>>", " 37\nThe answer is 37.", simulated_tools=["calculator"]))
 
     assert (found["model_written"], found["calls"], found["tool_errors"]) == (1, 1, {})
     assert (found["next_of"], found["last_of"]) == (0, 0)

@@ -13,7 +13,7 @@ def test_the_cues_stand_in_the_model_s_own_text(drive: Drive) -> None:
     done = drive(lambda: zero_shot("2+2?"), model)
 
     assert done.value.text == f"{STEP_BY_STEP} Two and two make four.\n{THEREFORE} 4."
-    assert (done.value.answer, done.value.answered_by, done.value.way) == ("4", "prompt", "prefill")
+    assert (done.value.answer, done.value.answered_by, done.value.tool_mode) == ("4", "prompt", "prefill")
     assert [request.prefix for request in model.requests] == [
         STEP_BY_STEP,
         f"{STEP_BY_STEP} Two and two make four.\n{THEREFORE}",
@@ -29,7 +29,7 @@ def test_a_server_that_cannot_continue_reads_the_cues_in_the_conversation(drive:
     first, second = (request.messages for request in model.requests)
     assert first == (user(f"2+2?\n\n{STEP_BY_STEP}"),)
     assert second == (*first, assistant("Two and two make four."), user(THEREFORE))
-    assert (done.value.answer, done.value.way) == ("4", "stop")
+    assert (done.value.answer, done.value.tool_mode) == ("4", "stop")
     assert done.transcript == done.value.text
 
 
@@ -66,7 +66,7 @@ def test_a_thought_that_reaches_its_bound_says_so(drive: Drive) -> None:
 def test_a_way_may_be_asked_for(drive: Drive) -> None:
     done = drive(lambda: zero_shot("2+2?", way="stop"), scripted_model("4", "4", capabilities=ALL_CAPABILITIES))
 
-    assert done.value.way == "stop"
+    assert done.value.tool_mode == "stop"
     with pytest.raises(UnsupportedError):
         drive(lambda: zero_shot("2+2?", way="prefill"), scripted_model("4", capabilities=BARE))
 

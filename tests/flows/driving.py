@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
-from taiwa.flows.solve.text_loop import MARKED
+from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
 from taiwa.kernel import AsyncRuntime, Journal, Notice, Program, RunResult, Runtime, TaiwaError, TextDelta, replay
 from taiwa.kernel.journal import Entry
 from taiwa.kernel.runtime import Retriever, Tool
@@ -69,7 +69,7 @@ class Drive:
 
 def transcript(events: Iterable[TextDelta | Notice | RunResult[Any]]) -> str:
     """The words and the marked notes, as they came."""
-    seen = (event for event in events if isinstance(event, TextDelta) or getattr(event, "code", "") in MARKED)
+    seen = (event for event in events if isinstance(event, TextDelta) or getattr(event, "code", "") in TRANSCRIPT_CODES)
     return "".join(event.text for event in seen if isinstance(event, (TextDelta, Notice)))
 
 

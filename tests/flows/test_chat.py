@@ -129,7 +129,7 @@ def test_an_answer_is_kept_when_its_delta_cannot_be_asked_for_again(drive: Drive
 
     said, after = driven.value
     assert (said.text, said.delta) == ("Hi!", {})
-    assert said.warnings[0].startswith("the state was left as it was: it could not be asked for again: too busy; ")
+    assert said.warnings[0].startswith("the state was left as it was: it could not be requested again: too busy; ")
     assert after.turns[-1].answer == "Hi!"
 
 
@@ -163,7 +163,7 @@ def test_a_summary_that_is_refused_does_not_end_the_conversation(drive: Drive) -
 
 @pytest.mark.parametrize(
     ("finish", "warning"),
-    [("stop", "the model said nothing"), ("tool_calls", "the model asked for a tool, and this conversation has none")],
+    [("stop", "the model returned no text"), ("tool_calls", "the model called a tool, and this conversation has none")],
 )
 def test_an_answer_without_words_is_told(drive: Drive, finish: FinishReason, warning: str) -> None:
     driven, _ = turn(drive, app(), ended("", finish))

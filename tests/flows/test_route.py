@@ -182,7 +182,7 @@ def test_without_an_answer_that_can_be_read_the_error_has_all_that_was_said(driv
 
 @pytest.mark.parametrize("targets", [{}, {"none": Order}])
 def test_a_route_needs_targets_beside_none(targets: dict[str, object]) -> None:
-    with pytest.raises(InputError, match="a route needs targets"):
+    with pytest.raises(InputError, match="targets must not be empty"):
         Routes(targets)
 
 

@@ -22,11 +22,11 @@ from tests.flows.driving import Drive
 
 
 def answers(*words: str) -> ScriptedModel:
-    """A model that answers by seed, because ballots run side by side in any order."""
+    """A model that answers by seed, because the programs run in parallel in any order."""
     return scripted_model(*[lambda request: words[request.sampling.seed or 0]] * len(words))
 
 
-def ballot(seed: int) -> Program[str]:
+def program(seed: int) -> Program[str]:
     request = Request((user("Which one?"),), sampling=Sampling(1.0, seed=seed))
     text = (yield from perform(Complete(request))).text
     if text == "?":
@@ -34,45 +34,45 @@ def ballot(seed: int) -> Program[str]:
     return text
 
 
-def test_the_answer_that_most_ballots_give_wins(drive: Drive) -> None:
-    done = drive(lambda: vote(ballot, 3), answers("a", "b", "b"))
+def test_the_most_frequent_answer_wins(drive: Drive) -> None:
+    done = drive(lambda: vote(program, 3), answers("a", "b", "b"))
 
     assert done.value == Vote("b", 2, ("a", "b", "b"))
 
 
 def test_of_equal_counts_the_first_seen_wins(drive: Drive) -> None:
-    done = drive(lambda: vote(ballot, 4), answers("c", "a", "a", "c"))
+    done = drive(lambda: vote(program, 4), answers("c", "a", "a", "c"))
 
     assert (done.value.winner, done.value.count) == ("c", 2)
 
 
-def test_ballots_may_agree_in_one_part_only(drive: Drive) -> None:
-    done = drive(lambda: vote(ballot, 3, by=lambda text: text[-1]), answers("x 1", "so 2", "thus 2"))
+def test_answers_may_agree_in_one_part_only(drive: Drive) -> None:
+    done = drive(lambda: vote(program, 3, by=lambda text: text[-1]), answers("x 1", "so 2", "thus 2"))
 
     assert (done.value.winner, done.value.count) == ("so 2", 2)
 
 
-def test_a_ballot_that_cannot_be_read_is_spoilt(drive: Drive) -> None:
-    done = drive(lambda: vote(ballot, 3), answers("?", "a", "?"))
+def test_an_invalid_answer_counts_as_failed(drive: Drive) -> None:
+    done = drive(lambda: vote(program, 3), answers("?", "a", "?"))
 
-    assert done.value == Vote("a", 1, ("a",), spoilt=2)
+    assert done.value == Vote("a", 1, ("a",), failed=2)
 
 
-def test_when_every_ballot_is_spoilt_the_error_comes_out(drive: Drive) -> None:
+def test_the_first_error_is_raised_when_every_answer_is_invalid(drive: Drive) -> None:
     with pytest.raises(OutputValidationError, match="no answer"):
-        drive(lambda: vote(ballot, 2), answers("?", "?"))
+        drive(lambda: vote(program, 2), answers("?", "?"))
 
 
 def test_any_other_failure_ends_the_vote() -> None:
     model = scripted_model("a", OverloadedError("busy"), "a")
 
     with pytest.raises(OverloadedError):
-        Runtime(model).run(vote(ballot, 3))
+        Runtime(model).run(vote(program, 3))
 
 
-def test_a_vote_without_ballots_is_refused(drive: Drive) -> None:
-    with pytest.raises(InputError, match="at least one ballot"):
-        drive(lambda: vote(ballot, 0))
+def test_a_vote_without_programs_is_rejected(drive: Drive) -> None:
+    with pytest.raises(InputError, match="n must be at least 1"):
+        drive(lambda: vote(program, 0))
 
 
 @given(st.lists(st.lists(st.integers(0, 3), max_size=1), min_size=1, max_size=12))

@@ -117,7 +117,7 @@ def _validator(schema: str) -> Draft202012Validator:
 
 
 @pytest.mark.parametrize("name", HELD)
-def test_what_is_said_to_be_enforced_is(model: HttpModel, name: str) -> None:
+def test_what_is_reported_as_enforced_is_enforced(model: HttpModel, name: str) -> None:
     found = asked(model, HELD[name])
 
     assert found
@@ -129,7 +129,7 @@ def test_what_is_said_to_be_enforced_is(model: HttpModel, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOST)
-def test_what_is_lost_in_silence_is_named_and_nothing_else_is_broken(model: HttpModel, name: str) -> None:
+def test_what_the_server_drops_silently_is_reported_and_nothing_else_is_violated(model: HttpModel, name: str) -> None:
     schema, lost = LOST[name]
     found = asked(model, schema)
 
@@ -140,7 +140,7 @@ def test_what_is_lost_in_silence_is_named_and_nothing_else_is_broken(model: Http
     assert any(lost in faults(schema, data) for data, _ in found), "the server holds this now: say so"
 
 
-def test_no_real_schema_is_broken_where_it_was_said_to_be_held(llama: LlamaServer, shared_data: Path) -> None:
+def test_no_answer_violates_a_keyword_that_is_reported_as_enforced(llama: LlamaServer, shared_data: Path) -> None:
     lines = (shared_data / "maskbench.jsonl").read_text(encoding="utf-8").splitlines()
     judged = 0
     with HttpModel(resolve("llamacpp:tiny", base_urls={"llamacpp": llama.base_url}), KEY) as model:

@@ -56,7 +56,7 @@ def test_the_way_follows_from_what_is_wanted_and_what_the_server_can(
     model = scripted_model("So 42.", capabilities=frozenset(capabilities))
 
     assert solving.tool_mode(frozenset(capabilities)) == way
-    assert solved(repository, model, solving).way == way
+    assert solved(repository, model, solving).tool_mode == way
 
 
 def test_examples_are_shown_in_text_and_not_where_functions_are_called() -> None:

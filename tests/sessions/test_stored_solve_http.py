@@ -9,7 +9,7 @@ import pytest
 import taiwa
 from docs.player import ScriptedExchange, ScriptedServer
 from taiwa.flows.solve.rationale import Rationale
-from taiwa.flows.solve.text_loop import GO_ON, MARKED
+from taiwa.flows.solve.text_loop import CONTINUE, TRANSCRIPT_CODES
 from taiwa.kernel import Notice, Program, RunResult, TextDelta, UsageLimits
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
@@ -22,7 +22,7 @@ LONG = " 41, I should think, and so on and so forth." * 50
 @pytest.fixture
 def player() -> Iterator[ScriptedServer]:
     """A server that can neither continue an answer nor take tools."""
-    lines = [ScriptedExchange(SAID + LONG), ScriptedExchange("That is all: 42.", (GO_ON,))]
+    lines = [ScriptedExchange(SAID + LONG), ScriptedExchange("That is all: 42.", (CONTINUE,))]
     with ScriptedServer(lines, pace=0.001) as player:
         yield player
 
@@ -40,7 +40,7 @@ def test_an_answer_is_cut_on_the_wire_and_goes_on_behind_the_result(player: Scri
     found = taiwa.run(asked(), f"{player.base_url}#m", tools=[calculator])
 
     assert found.text == f"{SAID} 42\nThat is all: 42."
-    assert (found.way, found.answer, found.complete) == ("stop", "42", True)
+    assert (found.tool_mode, found.answer, found.complete) == ("stop", "42", True)
 
 
 def test_the_words_the_calls_and_the_results_come_as_they_happen(player: ScriptedServer) -> None:
@@ -53,7 +53,7 @@ def test_the_words_the_calls_and_the_results_come_as_they_happen(player: Scripte
     shown = [
         each.text
         for each in events
-        if isinstance(each, TextDelta) or (isinstance(each, Notice) and each.code in MARKED)
+        if isinstance(each, TextDelta) or (isinstance(each, Notice) and each.code in TRANSCRIPT_CODES)
     ]
     assert "".join(shown) == done.value.text
     assert (done.spent.requests, done.spent.calls_without_usage) == (2, 1)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from taiwa.evals.tools import ToolAnswer, ToolCaller, solve_exercise
-from taiwa.flows.solve.tool_call_formats import ReAct, Tagged, ToolCallFormat
+from taiwa.flows.solve.tool_call_formats import ReActFormat, TaggedFormat, ToolCallFormat
 from taiwa.kernel import CallTool, Program, Runtime, ToolError, ToolResult, perform
 from taiwa.kernel.messages import Message, Request, collect_response, user
 from taiwa.models.http_api.provider_interface import Codec
@@ -52,10 +52,10 @@ def in_text(protocol: ToolCallFormat) -> ToolCaller:
 
     def call(name: str, text: str) -> ToolResult:
         # A protocol reads JSON, too: what holds its own marks is written so.
-        written = protocol.call(name, json.dumps({needed(name): text}) if ">>" in text or "]" in text else text)
+        written = protocol.write_call(name, json.dumps({needed(name): text}) if ">>" in text or "]" in text else text)
         trigger = protocol.scanner(builtin_tools()).feed(f"So:\n{written}")
         assert trigger is not None
-        return by_runtime(trigger.name, protocol.arguments(builtin_tools()[name].spec, trigger.input))
+        return by_runtime(trigger.name, protocol.parse_arguments(builtin_tools()[name].spec, trigger.input))
 
     return call
 
@@ -156,7 +156,7 @@ def by_wire(model: str, stream: Callable[[str, str], bytes]) -> ToolCaller:
     return call
 
 
-TEXT = {"tagged": in_text(Tagged()), "react": in_text(ReAct())}
+TEXT = {"tagged": in_text(TaggedFormat()), "react": in_text(ReActFormat())}
 NATIVE = {
     "openai": by_wire("openai:gpt-x", openai_stream),
     "anthropic": by_wire("anthropic:claude-x", anthropic_stream),

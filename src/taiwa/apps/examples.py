@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from taiwa.apps.catalog import printable_path
 from taiwa.apps.problems import Problem, Problems, quoted, read_bounded, suggest
-from taiwa.flows.solve.examples import ExampleCall, ResultOf, WorkedExample, literal, steps
+from taiwa.flows.solve.examples import ExampleCall, ResultOf, WorkedExample, escape_references, evaluate_parts
 from taiwa.flows.solve.numbers import last_number
-from taiwa.flows.solve.tool_call_formats import CallText, Inline, ResultText, ScanEvent, ToolCallFormat, decode
+from taiwa.flows.solve.tool_call_formats import CallText, InlineFormat, ResultText, ScanEvent, ToolCallFormat, decode
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError, ToolError
 from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.runtime import Tool
@@ -98,7 +98,7 @@ def results(tools: Iterable[Tool], protocol: ToolCallFormat) -> ResultOf:
             raise InputError(f"unknown tool {name!r} in a worked example; tools: {', '.join(known) or 'none'}")
         if (name, text) not in seen:
             tool = known[name]
-            seen[name, text] = tool.call(protocol.arguments(tool.spec, text)).text
+            seen[name, text] = tool.call(protocol.parse_arguments(tool.spec, text)).text
         return seen[name, text]
 
     return result_of
@@ -109,7 +109,7 @@ def usable(examples: Iterable[WorkedExample], result_of: ResultOf) -> tuple[Work
     found: list[WorkedExample] = []
     for worked in examples:
         with suppress(InputError, ToolError, ConfigError):
-            steps(worked, result_of)
+            evaluate_parts(worked, result_of)
             found.append(worked)
     return tuple(found)
 
@@ -254,7 +254,7 @@ BEHIND = re.compile(r"[\s:：=＝]*\Z")
 
 CLOSE_ENOUGH = 0.005
 
-NAMES = tuple(name for _, name in Inline().aliases)
+NAMES = tuple(name for _, name in InlineFormat().aliases)
 
 
 @dataclass(slots=True)
@@ -335,10 +335,12 @@ def _checked(block: _Block, where: str, *, last: bool = False) -> _Block:
 
 def _worked(block: _Block, where: str) -> WorkedExample:
     text = _joined(block.answer)
-    parts = _parts(decode(text, Inline(), NAMES))
+    parts = _parts(decode(text, InlineFormat(), NAMES))
     if not any(isinstance(part, str) and part.strip() for part in parts):
         raise _fault(where, block.answered, "an answer without text", "end it with a line that states the number")
-    return WorkedExample(str(block.line), "", _joined(block.question), parts, last_number(text), Inline().name, text)
+    return WorkedExample(
+        str(block.line), "", _joined(block.question), parts, last_number(text), InlineFormat().name, text
+    )
 
 
 def _parts(events: Iterable[ScanEvent]) -> tuple[str | ExampleCall, ...]:
@@ -360,7 +362,7 @@ def _parts(events: Iterable[ScanEvent]) -> tuple[str | ExampleCall, ...]:
             parts[-1:] = _with_result(last, words if "\n" in words else f"{words}\n")
         else:
             parts.append(event.text)
-    return tuple(literal(part) if isinstance(part, str) else part for part in parts if part)
+    return tuple(escape_references(part) if isinstance(part, str) else part for part in parts if part)
 
 
 def _with_result(step: str | ExampleCall, text: str) -> list[str | ExampleCall]:

@@ -18,7 +18,7 @@ from taiwa.ask.small_talk import is_option_number, select_option
 from taiwa.ask.types import Act, Advise, Ask, ClarificationState, Decision, Option, Search
 from taiwa.ask.write_clarifying_question import group_options, narrow_options
 from taiwa.conversation.history import Conversation, PastTurn, add_turn
-from taiwa.flows.chat import Reply, check, settle
+from taiwa.flows.chat import Reply, check_text, shorten_history
 from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.effects import Complete, HideOutput, Program, Step, notify, perform
 from taiwa.kernel.errors import CorruptError, OutputValidationError, RefusalError, UnsupportedError
@@ -59,10 +59,10 @@ def ask_turn(text: str, options: AskTurnOptions, term_weights: TermWeights = PLA
     """
 
     def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
-        check(text)
+        check_text(text)
         if options.notice:
             yield from notify(options.notice, code="place", warning=True)
-        settled = yield from settle(conversation)
+        settled = yield from shorten_history(conversation)
         dialogue = (*dialogue_of(settled.turns), user(text))
         clarification = _drop_offer(clarification_of(settled), text)
         found = yield from clarify(dialogue, options.clarify, clarification=clarification, profile=options.profile)

@@ -286,7 +286,7 @@ class _PolicyInput:
         return next((Ask(text) for text in texts if text and text not in asked), None)
 
     def questions_for_missing(self) -> tuple[str, ...]:
-        """The questions for what is missing, best first; empty texts where there is no need."""
+        """The questions for what is missing, best first; those not needed are empty."""
         assessment, references, other = self.assessment or Assessment(), "", ""
         if self.unresolved_references:
             words = ", ".join(self.unresolved_references)

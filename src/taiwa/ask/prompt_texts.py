@@ -106,7 +106,7 @@ WHOLE: Mapping[str, str] = {
         (
             MATERIAL[language],
             _filled(SCORE[language], language),
-            *(f"- {name}: {said}" for name, said in STATEMENTS[language].items()),
+            *(f"- {name}: {text}" for name, text in STATEMENTS[language].items()),
             TEXTS[language],
         )
     )
@@ -115,8 +115,8 @@ WHOLE: Mapping[str, str] = {
 
 ONE: Mapping[str, Mapping[str, tuple[str, str]]] = {
     language: {
-        name: (MATERIAL[language], _filled(DIGIT[language], language, said=said))
-        for name, said in STATEMENTS[language].items()
+        name: (MATERIAL[language], _filled(DIGIT[language], language, said=text))
+        for name, text in STATEMENTS[language].items()
     }
     for language in LEVELS
 }

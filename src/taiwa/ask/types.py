@@ -75,7 +75,7 @@ class AssessmentOutput:
 
 @value(tag="clarifying-questions")
 class ClarifyingQuestions:
-    """Questions back to the user, empty where there is no need."""
+    """Questions back to the user, empty if not needed."""
 
     ask_missing_info: str = ""
     res_consultation: str = ""

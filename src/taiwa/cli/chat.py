@@ -82,7 +82,7 @@ def chat(common: CommonOptions, app: str) -> None:
 
 
 class InterruptHandler:
-    """Ctrl-C ends an answer where it is, so that what was written and paid for is kept.
+    """End an answer on Ctrl-C and keep what was written and paid for.
 
     The key may be pressed while text is printed, or in the middle of a transaction of the store. The interrupt is raised only
     where the runtime of the turn expects it, within the stream of the model; pressed elsewhere, it waits for the next part of
@@ -190,7 +190,7 @@ class Repl:
                 self.process(text)
 
     def process(self, text: str) -> None:
-        """Process a line; an error is printed, and the conversation continues."""
+        """Process a line; print its error, if any, and continue."""
         if not text.strip():
             return
         try:
@@ -222,7 +222,7 @@ class Repl:
             return
         self.report_name()
         if self.interrupts.pressed and not turn.text:
-            self._return_to(tip, turn.node)
+            self._take_back(tip, turn.node)
             self.draft = text
             print_notice(_("stopped before the answer began; nothing changed"))
         elif not self.as_json and turn.node != tip:
@@ -230,7 +230,7 @@ class Repl:
                 print_notice(f"  {describe_change(change)}")
 
     def report_name(self) -> None:
-        """Report if a new conversation got another name than announced."""
+        """Print the name of a new conversation if it differs from the announced one."""
         if self.announced_name and self.session.session != self.announced_name:
             print_notice(
                 _(
@@ -240,7 +240,7 @@ class Repl:
             )
         self.announced_name = ""
 
-    def _return_to(self, tip: str, node: str) -> None:
+    def _take_back(self, tip: str, node: str) -> None:
         """Take back an empty turn; its bill stays."""
         session = self.session
         if session.repository.store.refs.back(node, 1) == tip or not session.repository.store.nodes.has(tip):
@@ -291,7 +291,7 @@ class Repl:
             print_notice(_("the turn was abandoned"))
 
     def priced_model(self, app: "App") -> "PricedModel":
-        """Return the model for an app: another one only where the app names another."""
+        """Return the model for an app: the present one, unless the app names another."""
         if self.open_model is None or app.model == self.session.app.model:
             return self.session.priced_model
         return self.open_model(app)
@@ -322,7 +322,7 @@ def _short(text: str) -> str:
 def visible_changes(
     fields: "Iterable[StateField]", before: "State", after: "State", *, everything: bool = False
 ) -> "Iterator[Change]":
-    """Return the changes of a turn that are shown: those of computed fields are omitted."""
+    """Return the changes of a turn to print, without those of computed fields."""
     from taiwa.conversation.state_paths import diff_states
 
     counted = {field.name for field in fields if field.computed and not everything}
@@ -331,7 +331,7 @@ def visible_changes(
 
 @dataclass(frozen=True, slots=True)
 class Slash:
-    """A slash command: its arguments and help, what it does with the rest of the line, and what it requires."""
+    """A slash command: its arguments and help, the function that runs it, and what it requires."""
 
     arguments: str
     help: str

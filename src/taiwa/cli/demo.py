@@ -121,7 +121,7 @@ ORDER_DESK = DemoPart(
             "taiwa replay desk",
             shows="0 model calls",
         ),
-        DemoStep(gettext_noop("The bill."), "taiwa cost --by session", shows="repository"),
+        DemoStep(gettext_noop("The bill."), "taiwa cost --by session", shows="desk"),
     ),
     "taiwa chat order",
 )  # fmt: skip

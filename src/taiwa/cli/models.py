@@ -23,10 +23,10 @@ __all__ = ["models", "probe"]
 PLACES = {
     "builtin": "built in, in this process",
     "local": "in this process",
-    "gguf": "a llama.cpp server of our own",
+    "gguf": "a llama.cpp server that taiwa starts",
 }
 OURS = ("local", "builtin")
-"""Base URLs of models that our own decode loop runs."""
+"""Base URLs of models that the decode loop of taiwa runs."""
 
 
 @click.group()
@@ -91,7 +91,7 @@ def show(common: CommonOptions, name: str | None) -> None:
     table(("capability", "supported"), [(capability, "yes" if can else "no") for capability, can in supported.items()])
     if target.base_url == "builtin":
         _card()
-    known = "our own decode loop" if target.base_url in OURS else "from the table; `taiwa probe` measures them"
+    known = "the decode loop of taiwa" if target.base_url in OURS else "from the table; `taiwa probe` measures them"
     print_notice(known if found is None else f"probed on {found.day}")
 
 

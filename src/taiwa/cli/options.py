@@ -233,7 +233,7 @@ def read_text(text: str) -> str:
     Raises:
         InputError: it is not UTF-8, or too large.
     """
-    from taiwa.flows.chat import TEXT_LIMIT
+    from taiwa.flows.chat import MAX_TEXT_CHARS
     from taiwa.operations.text_files import decode
 
     if text != "-":
@@ -242,10 +242,10 @@ def read_text(text: str) -> str:
         except UnicodeEncodeError as error:
             raise InputError(f"the text is not UTF-8 at character {error.start + 1:,}") from None
         return text
-    max_bytes = 4 * TEXT_LIMIT
+    max_bytes = 4 * MAX_TEXT_CHARS
     raw = sys.stdin.buffer.read(max_bytes + 1)
     if len(raw) > max_bytes:
-        raise InputError(f"standard input is too large; a turn has at most {TEXT_LIMIT:,} characters")
+        raise InputError(f"standard input is too large; a turn has at most {MAX_TEXT_CHARS:,} characters")
     return decode(raw, "standard input").rstrip("\n")
 
 

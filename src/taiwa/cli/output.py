@@ -137,7 +137,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[
 
 def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbose: bool = False) -> "TurnResult":
     """Print an answer while it is written, then its warnings; with JSON only the committed turn."""
-    from taiwa.flows.solve.text_loop import MARKED
+    from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
     from taiwa.kernel.messages import TextDelta
     from taiwa.sessions.durable_turn import TurnResult
 
@@ -153,7 +153,7 @@ def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbos
                     sys.stdout.flush()
             elif isinstance(event, TurnResult):
                 turn = event
-            elif event.code in MARKED:  # a tool call and its result stand in the text
+            elif event.code in TRANSCRIPT_CODES:  # a tool call and its result stand in the text
                 if not as_json:
                     click.echo(_dimmed(event.text), nl=False)
             else:

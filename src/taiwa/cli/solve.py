@@ -154,7 +154,9 @@ def _reason_run(settings: "Settings", values: Mapping[str, Any], stack: ExitStac
         tool_mode="native" if form == "native" else None if mode == "auto" else mode,
         on_error=values["on_error"].replace("-", "_"),
         on_unknown=values["on_unknown"].replace("-", "_"),
-        bounds=SolveLimits(calls=calls) if tokens is None else SolveLimits(calls=calls, tokens=tokens),
+        limits=SolveLimits(max_tool_calls=calls)
+        if tokens is None
+        else SolveLimits(max_tool_calls=calls, max_tokens=tokens),
         output_type=None if values["target"] is None else load_output_type(values["target"]),
     )
     text_only = mode == "auto" and form not in (None, "native")
@@ -197,11 +199,11 @@ def _examples(path: Path | None) -> "tuple[WorkedExample, ...] | None":
     if path is None:
         return None
     from taiwa.apps.examples import read_shots, results, wrong_results
-    from taiwa.flows.solve.tool_call_formats import Tagged
+    from taiwa.flows.solve.tool_call_formats import TaggedFormat
     from taiwa.tools import builtin_tools
 
     examples = read_shots(path)
-    for worked, step, result in wrong_results(examples, results(builtin_tools().values(), Tagged())):
+    for worked, step, result in wrong_results(examples, results(builtin_tools().values(), TaggedFormat())):
         print_notice(
             _(
                 "{where}: {call} returns {result}, but the example has {expected}",
@@ -265,7 +267,7 @@ def _opened(path: Path) -> TextIO:
 
 def _print_rationale(events: "Iterable[SolveEvent]", notes: "list[Notice]", *, silent: bool) -> "RunResult[Rationale]":
     """Print a rationale while it is written, calls and results in colour; other notes go to `notes`."""
-    from taiwa.flows.solve.text_loop import MARKED
+    from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
     from taiwa.kernel.execution import RunResult
     from taiwa.kernel.messages import Notice
 
@@ -275,7 +277,7 @@ def _print_rationale(events: "Iterable[SolveEvent]", notes: "list[Notice]", *, s
         for event in events:
             if isinstance(event, RunResult):
                 done = event
-            elif isinstance(event, Notice) and event.code not in MARKED:
+            elif isinstance(event, Notice) and event.code not in TRANSCRIPT_CODES:
                 notes.append(event)
             elif not silent:
                 ended = event.text.endswith("\n") if event.text else ended
@@ -303,7 +305,7 @@ def _print_remarks(done: "RunResult[Rationale]", notes: "Iterable[Notice]", *, v
     """Print warnings and how a rationale ended if not by itself; with `verbose` the calls and the bill too."""
     found = done.value
     for note in notes:
-        if note.level == "warning" or (verbose and note.code != "way"):
+        if note.level == "warning" or (verbose and note.code != "tool_mode"):
             print_notice(note.text, "yellow" if note.level == "warning" else "dim")
     if not found.complete:
         print_notice(_(ENDINGS[found.ending]), "yellow")
@@ -313,7 +315,7 @@ def _print_remarks(done: "RunResult[Rationale]", notes: "Iterable[Notice]", *, v
         for line in call_lines(found.calls):
             print_notice(line)
         source = _("answer: {by}", by=found.answered_by)
-        print_notice(f"{found.way} · {source} · {bill_line(done.spent)}")
+        print_notice(f"{found.tool_mode} · {source} · {bill_line(done.spent)}")
 
 
 def call_lines(calls: "Iterable[ExecutedCall]") -> list[str]:
@@ -371,7 +373,7 @@ class Trace:
 
         self.add(
             {
-                "event": "end", "ending": found.ending, "tool_mode": found.way, "answer": found.answer,
+                "event": "end", "ending": found.ending, "tool_mode": found.tool_mode, "answer": found.answer,
                 "answered_by": found.answered_by, "usage": reported_usage_to_json(spent),
             }
         )  # fmt: skip
@@ -386,9 +388,9 @@ class Trace:
 
     def lines(self) -> list[str]:
         """Write the rows as lines; calls and results, which stand in the rationale, are omitted."""
-        from taiwa.flows.solve.text_loop import MARKED
+        from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
 
-        return [_line(row) for row in self.rows if row["event"] not in MARKED]
+        return [_line(row) for row in self.rows if row["event"] not in TRANSCRIPT_CODES]
 
 
 def _response_to_json(response: "Response") -> dict[str, Json]:

@@ -50,7 +50,7 @@ def tools() -> None:
 @common_options("as_json")
 def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
     """List the tools."""
-    from taiwa.tools import builtin_tools, find_tools
+    from taiwa.tools import builtin_tools
 
     with _mcp_tools(servers) as foreign:
         specs = [tool.spec for tool in (*builtin_tools().values(), *foreign)]
@@ -111,9 +111,9 @@ def call_(common: CommonOptions, name: str, input: str, servers: tuple[str, ...]
 
 def _called(tool: "Tool", text: str) -> "ToolResult":
     """Call a tool with the arguments of a model's text."""
-    from taiwa.flows.solve.tool_call_formats import Tagged
+    from taiwa.flows.solve.tool_call_formats import TaggedFormat
 
-    return tool.call(Tagged().arguments(tool.spec, text))
+    return tool.call(TaggedFormat().parse_arguments(tool.spec, text))
 
 
 @contextmanager

@@ -16,7 +16,14 @@ from taiwa.evals.data import Item
 from taiwa.evals.grid import Setting
 from taiwa.evals.report import is_exact, is_near
 from taiwa.evals.run import Job, Measurement, ModelTask
-from taiwa.flows.solve.examples import ResultOf, WorkedExample, answer_only, native, render, select_examples
+from taiwa.flows.solve.examples import (
+    ResultOf,
+    WorkedExample,
+    render,
+    render_answer_only,
+    render_native,
+    select_examples,
+)
 from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.rationale import (
     EndReason,
@@ -28,7 +35,7 @@ from taiwa.flows.solve.rationale import (
     TextPart,
     ToolMode,
 )
-from taiwa.flows.solve.solve import SolveOptions, solve, ways_for
+from taiwa.flows.solve.solve import SolveOptions, solve, tool_modes
 from taiwa.flows.solve.tool_call_formats import CallText, ToolCallFormat, decode, tool_call_format
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import Complete, GetCapabilities, Program, notify, perform
@@ -105,9 +112,9 @@ class ReasoningOptions:
             raise InputError(f"{setting.shots} worked examples requested, but only {len(examples)} fit")
         for worked in examples[: setting.shots]:
             if setting.style == "direct":
-                found += answer_only(worked, given)
+                found += render_answer_only(worked, given)
             elif self.way == "native" and set(worked.tools) <= set(setting.shown):
-                found += native(worked, given, lambda name, text: codec.arguments(specs[name], text))
+                found += render_native(worked, given, lambda name, text: codec.parse_arguments(specs[name], text))
             else:
                 found += render(worked, codec, given, setting.shown)
         return tuple(found)
@@ -175,7 +182,7 @@ class ReasoningTask(ModelTask):
         capabilities = self.priced_model.model.capabilities
         if not (setting.shots or setting.shown):
             return zero_shot(
-                job.item.text, steps=setting.style == "steps", sampling=manner.sampling, tokens=manner.bounds.tokens,
+                job.item.text, steps=setting.style == "steps", sampling=manner.sampling, tokens=manner.bounds.max_tokens,
                 way=None if manner.way == "native" else manner.way,
             )  # fmt: skip
         way: ToolMode | None = manner.way if setting.shown else None
@@ -186,9 +193,9 @@ class ReasoningTask(ModelTask):
             system=DIRECT_ANSWER if setting.style == "direct" else None,
             on_error=manner.on_error,
             on_unknown=manner.on_error if setting.shown else "let_model_answer",
-            withheld=setting.withheld,
-            guarded=False,  # the same prompt in all settings; in some the model writes results itself
-            bounds=manner.bounds,
+            simulated_tools=setting.withheld,
+            forbid_own_results=False,  # the same prompt in all settings; in some the model writes results itself
+            limits=manner.bounds,
             sampling=manner.sampling,
         )
         specs = [tool.spec for tool in manner.offered() if tool.spec.name in setting.shown]
@@ -203,7 +210,7 @@ class ReasoningTask(ModelTask):
         setting, bounds = self._setting(job.setting), self.manner.bounds
         tools = [tool for tool in self.manner.offered() if tool.spec.name in setting.working]
         # The bounds of the rationale report how it ended; the limits of the run must not be reached first.
-        most = bounds.calls + bounds.false_stops + SPARE_CALLS
+        most = bounds.max_tool_calls + bounds.max_false_stops + SPARE_CALLS
         limits = replace(limits, requests=most, tool_calls=most)
         runtime = AsyncRuntime(self.priced_model.model, tools=tools, limits=limits, price=self.priced_model.price)
         done = await runtime.run_result(self.program(job))
@@ -235,9 +242,9 @@ def count_rationale(found: Rationale, gold: str, protocol: ToolCallFormat, names
     done = [called for called in found.calls if called.result.origin != "model"]
     heeded, restated = list(_numbers_after_results(found)), [one for one in done if _numeric_result(one)]
     last = _numeric_result(restated[-1]) if restated else ""
-    errors = Counter(called.result.error for called in found.calls if called.result.error not in ("", "withheld"))
+    errors = Counter(called.result.error for called in found.calls if called.result.error not in ("", "simulated"))
     return {
-        "answer": found.answer, "gold": gold, "answered_by": found.answered_by, "ending": found.ending, "way": found.way,
+        "answer": found.answer, "gold": gold, "answered_by": found.answered_by, "ending": found.ending, "way": found.tool_mode,
         "right": found.complete and is_exact(found.answer, gold), "near": found.complete and is_near(found.answer, gold),
         "calls": len(found.calls), "called": dict(Counter(called.name for called in found.calls)),
         "tool_errors": dict(errors), "model_written": len(found.calls) - len(done),
@@ -319,7 +326,7 @@ def zero_shot(
         RefusalError: the model refused to answer.
         UnsupportedError: the `way` is "prefill", and the model does not support prefill.
     """
-    chosen, *_ = ways_for(way, (yield from perform(GetCapabilities())), natively=False)
+    chosen, *_ = tool_modes(way, (yield from perform(GetCapabilities())), allow_native=False)
     course = _ZeroShotRun(question, sampling, tokens, chosen == "prefill")
     ending: EndReason = "end"
     if steps:

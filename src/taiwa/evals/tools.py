@@ -166,7 +166,7 @@ def _calculation(name: str, expression: str, result: str) -> ToolAnswer:
 def _call_tool(name: str, text: str) -> ToolResult:
     """Call a tool with input as a model writes it."""
     tool = builtin_tools()[name]
-    return tool.call(tool_call_format("tagged").arguments(tool.spec, text))
+    return tool.call(tool_call_format("tagged").parse_arguments(tool.spec, text))
 
 
 def solve_exercise(row: Mapping[str, Json], call: ToolCaller) -> ToolAnswer:

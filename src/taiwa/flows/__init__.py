@@ -1,1 +1,1 @@
-"""Programs: verbs over values. They import kernel, shape and conversation only."""
+"""Programs without I/O: chat turns, typed extraction, routing, votes, checked plans, reasoning with tools."""

@@ -1,4 +1,4 @@
-"""Python functions as an API; execute a checked plan with confirmation."""
+"""Python functions as an API for a model: render them, check its plan, execute it with confirmation."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -7,9 +7,9 @@ from types import ModuleType
 from typing import Any, Literal, TypeAlias, cast
 
 from taiwa.flows.call_plan import (
+    ARGUMENTS,
     FUNCTION,
-    GIVEN,
-    MOST_STEPS,
+    MAX_STEPS,
     REFERENCE,
     STEPS,
     UNKNOWN,
@@ -70,14 +70,14 @@ type {program} = {{
 ACCESS = {"read": "", "write": "changes something"}
 
 FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
-"""What a function may raise in the course of its work; a model reads that it failed and never why."""
+"""Errors of a function that are mapped; the model reads that it failed and never why."""
 
 
 class Api:
-    """The public functions of a class, a Protocol or a module; `extract(Api(Shop), words)` gives a checked `Plan`.
+    """The public functions of a class, a Protocol or a module; `extract(Api(Shop), text)` returns a checked `Plan`.
 
     Every function has types for its parameters and its result, and a docstring for the model. One that is declared neither
-    `@reads` nor `@writes` is taken for `undeclared`.
+    `@reads` nor `@writes` has the access `undeclared`.
 
     Raises:
         InputError: a function cannot be called by name with values of known types.
@@ -97,7 +97,7 @@ class Api:
         return self.signatures.functions
 
     def render(self) -> str:
-        """Write the form of a program and the functions as a model should see them."""
+        """Write the type of a program and the functions for a model."""
         returns = "returns"
         while any(each.name == returns for function in self.functions.values() for each in function.parameters):
             returns += "_"
@@ -106,37 +106,37 @@ class Api:
             ObjectNode(shown, about=About(self.signatures.about)), self.signatures.name, self.signatures.form.named
         )
         text = to_typescript(form)
-        name = text.split(" ", 2)[1]  # another type of that name has pushed it aside
-        return PROGRAM.format(program=self.name, api=name, most=MOST_STEPS, unknown=UNKNOWN, returns=returns) + text
+        name = text.split(" ", 2)[1]  # it is renamed where another type has its name
+        return PROGRAM.format(program=self.name, api=name, most=MAX_STEPS, unknown=UNKNOWN, returns=returns) + text
 
     def schema(self) -> Object:
-        """Give the JSON Schema of programs: names, numbers of arguments and types, with references where a result may stand."""
+        """Return the JSON Schema of programs: names, arities and types, with references where a result is allowed."""
         return to_json_schema(self.form, DIALECTS["plain"]).schema
 
     @cached_property
     def form(self) -> TypeIR:
-        """The intermediate form of programs."""
+        """The intermediate representation of programs."""
         whole, link = self.signatures.form, _Links(self.signatures)
         calls = [_call(each, link) for each in self.functions.values()]
-        calls.append(_closed({FUNCTION: LiteralNode((UNKNOWN,)), GIVEN: _tuple([StringNode()])}))
-        steps = ArrayNode(UnionNode(tuple(calls), FUNCTION), max_items=MOST_STEPS)
+        calls.append(_closed({FUNCTION: LiteralNode((UNKNOWN,)), ARGUMENTS: _tuple([StringNode()])}))
+        steps = ArrayNode(UnionNode(tuple(calls), FUNCTION), max_items=MAX_STEPS)
         reference = _closed({REFERENCE: NumberNode(integer=True, minimum=0)})
         types = {name: link.inside(node) for name, node in whole.named.items()}
         return TypeIR(_closed({STEPS: steps}), self.name, {**types, REFERRED: reference})
 
     def validate(self, data: Json) -> Plan:
-        """Check a program that is given as data.
+        """Check a program that is JSON data.
 
         Raises:
-            ShapeError: something in it is not as the API says; its diagnostics say what and where.
+            OutputValidationError: it does not match the API; the diagnostics say what and where.
         """
         return check_plan(self.signatures, self._steps.validate(data))
 
     def parse(self, text: str, options: ParseOptions) -> ParseResult[Plan]:
-        """Read a program and check it.
+        """Parse and check a program.
 
         Raises:
-            ShapeError: there is none, or something in it is not as the API says.
+            OutputValidationError: there is none, or it does not match the API.
         """
         found = self._steps.parse(text, options)
         try:
@@ -147,21 +147,23 @@ class Api:
         return ParseResult(plan, found.fixes, found.complete, found.guessed, found.stage)
 
     def bind(self, implementation: object) -> tuple[Tool, ...]:
-        """Make tools of an object that has the functions: `Runtime(model, tools=Api(Shop).bind(MyShop()))`.
+        """Make tools of an object that implements the functions: `Runtime(model, tools=Api(Shop).bind(MyShop()))`.
 
         Raises:
-            InputError: it lacks one.
+            InputError: a function is missing.
         """
         missing = [each for each in self.functions if not callable(getattr(implementation, each, None))]
         if missing:
-            raise InputError(f"{type(implementation).__name__} has no {missing[0]}, which {self.signatures.name} names")
+            raise InputError(
+                f"{type(implementation).__name__} has no function {missing[0]}, which {self.signatures.name} declares"
+            )
         named = self.signatures.form.named
         return tuple(_Bound(each, getattr(implementation, each.name), named) for each in self.functions.values())
 
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A function of an API as a tool: JSON in, JSON out, both of the types that the API says."""
+    """A function of an API as a tool: JSON in, JSON out, both of the declared types."""
 
     function: Function
     method: Callable[..., object]
@@ -179,7 +181,7 @@ class _Bound:
         """Call the function.
 
         Raises:
-            ToolError: `bad_arguments`, `internal` where the function failed, or what it raised itself.
+            ToolError: `bad_arguments`, `internal` where the function failed, or its own ToolError.
         """
         name = self.function.name
         values = self._values(arguments)
@@ -188,7 +190,7 @@ class _Bound:
         except ToolError:
             raise
         except InputError as error:
-            raise ToolError(f"{name} gave something else than it says", code="internal") from error
+            raise ToolError(f"{name} returned a value of another type than declared", code="internal") from error
         except (TaiwaError, *FAILURES) as error:
             raise ToolError(f"{name} failed", code="internal") from error
         plain = made["value"] if self.function.returns.wrapped and isinstance(made, dict) else made
@@ -209,7 +211,7 @@ class _Bound:
 
 
 def _used(root: Node, named: dict[str, Node]) -> dict[str, Node]:
-    """The named nodes that can be reached."""
+    """Return the named nodes that can be reached."""
     used: dict[str, Node] = {}
     todo = [root]
     while todo:
@@ -229,7 +231,7 @@ def _shown(function: Function, returns: str) -> ObjectNode:
 
 @dataclass(frozen=True, slots=True)
 class _Links:
-    """Types in which a reference may stand wherever the result of some function fits."""
+    """Adds references to types, wherever the result of some function fits."""
 
     api: Signatures
 
@@ -251,11 +253,11 @@ class _Links:
 
 
 def _call(function: Function, links: _Links) -> ObjectNode:
-    """The form of one call. Arguments that may be left out make one list for each number of arguments."""
+    """Return the type of one call; optional arguments make one list for each number of arguments."""
     given = [links.at(each.node) for each in function.parameters]
     lists = [_tuple(given[:count]) for count in range(function.fewest, len(given) + 1)]
     return _closed(
-        {FUNCTION: LiteralNode((function.name,)), GIVEN: lists[0] if len(lists) == 1 else UnionNode(tuple(lists))}
+        {FUNCTION: LiteralNode((function.name,)), ARGUMENTS: lists[0] if len(lists) == 1 else UnionNode(tuple(lists))}
     )
 
 
@@ -268,12 +270,12 @@ def _closed(nodes: Mapping[str, Node]) -> ObjectNode:
 
 
 Status: TypeAlias = Literal["done", "failed", "declined", "dry_run", "skipped"]
-"""Ran · ran and failed · was not confirmed · would have run · was not reached, or needed the result of one that did not run."""
+"""Ran · failed · was not confirmed · would run · was not reached, or needs the result of a call that did not run."""
 
 
 @value(tag="confirm")
 class Confirm(Effect[bool]):
-    """Ask whether a function that writes may be called; a runtime answers by `handlers={Confirm: ask_somebody}`."""
+    """Ask whether a function that writes may be called; a runtime answers with `handlers={Confirm: ask_user}`."""
 
     function: str
     arguments: dict[str, Json]
@@ -282,7 +284,7 @@ class Confirm(Effect[bool]):
 
 @value(tag="call-outcome")
 class CallOutcome:
-    """What became of one call. `arguments` have results in place of references, as far as there are any."""
+    """The outcome of one call. `arguments` have results in place of references, as far as there are results."""
 
     call: PlannedCall
     status: Status
@@ -293,7 +295,7 @@ class CallOutcome:
 
 @value(tag="plan-result")
 class PlanResult:
-    """What became of a program, call by call, in the order of the plan."""
+    """The outcomes of the calls of a program, in the order of the plan."""
 
     calls: tuple[CallOutcome, ...]
 
@@ -307,7 +309,7 @@ class PlanResult:
         """The result of the last call.
 
         Raises:
-            ToolError: not every call ran.
+            ToolError: a call did not run.
         """
         for step in self.calls:
             if step.status != "done":
@@ -319,21 +321,21 @@ class PlanResult:
 
 
 def execute_plan(api: Api, plan: Plan, *, dry: bool = False) -> Program[PlanResult]:
-    """Run a program. The runtime has the functions as tools (`Api.bind`) and, unless `dry`, a handler for `Confirm`.
+    """Run a program. The runtime needs the functions as tools (`Api.bind`) and, unless `dry`, a handler for `Confirm`.
 
-    A dry run calls what reads and shows what writes. After a call that failed or was declined nothing more is called.
+    A dry run executes calls that read and lists calls that write. Nothing is called after a call that failed or was declined.
 
     Raises (when run):
-        InputError: the plan says that the API cannot do what was asked, or is none of this API.
-        ConfigError: something writes, and nobody answers `Confirm`.
+        InputError: the API cannot do what was requested, or the plan is of another API.
+        ConfigError: a call writes, and the runtime has no handler for `Confirm`.
     """
     if plan.unknown:
-        raise InputError(f"{api.signatures.name} cannot do what was asked: {'; '.join(plan.unknown)}")
+        raise InputError(f"{api.signatures.name} cannot do what was requested: {'; '.join(plan.unknown)}")
     for at, call in enumerate(plan.calls):
         if call.function not in api.functions or any(
             not 0 <= other < at for each in call.arguments for other in references(each)
         ):
-            raise InputError(f"call {at} of the plan, {call.function}, is none of {api.signatures.name}")
+            raise InputError(f"call {at} of the plan, {call.function}, does not belong to {api.signatures.name}")
     steps = [CallOutcome(call, "skipped", {}) for call in plan.calls]
     for level in _levels(api, plan):
         made = yield from gather(_step(api, at, tuple(steps), dry=dry) for at in level)
@@ -345,9 +347,9 @@ def execute_plan(api: Api, plan: Plan, *, dry: bool = False) -> Program[PlanResu
 
 
 def _levels(api: Api, plan: Plan) -> list[list[int]]:
-    """Group calls so that each comes after those it depends on; calls of one group run side by side."""
+    """Group calls so that each comes after those that it depends on; the calls of a group run in parallel."""
     levels: list[int] = []
-    first = 0  # nothing may run before this level any more
+    first = 0  # later calls run at this level or after it
     for call in plan.calls:
         level = max((levels[other] + 1 for each in call.arguments for other in references(each)), default=first)
         level = max(level, first)
@@ -362,7 +364,7 @@ def _levels(api: Api, plan: Plan) -> list[list[int]]:
 
 
 def _step(api: Api, at: int, steps: tuple[CallOutcome, ...], *, dry: bool) -> Program[CallOutcome]:
-    """Run one call whose references have been run, where that is allowed."""
+    """Run one call, after those that it refers to, where that is allowed."""
     step = steps[at]
     function = api.functions[step.call.function]
     needed = [steps[other] for each in step.call.arguments for other in references(each)]
@@ -385,14 +387,14 @@ def _step(api: Api, at: int, steps: tuple[CallOutcome, ...], *, dry: bool) -> Pr
 
 
 def _check(function: Function, arguments: dict[str, Json]) -> None:
-    """See once more that arguments have their types: results came from outside."""
+    """Check the types of arguments again: results came from outside."""
     for parameter in function.parameters:
         if parameter.name in arguments:
             parameter.shape.validate(arguments[parameter.name])
 
 
 def _filled(data: Json, steps: tuple[CallOutcome, ...]) -> Json:
-    """Put results in the place of references; a reference without a result stays."""
+    """Replace references by results; a reference without a result stays."""
     if isinstance(data, list):
         return [_filled(each, steps) for each in data]
     if not isinstance(data, dict):

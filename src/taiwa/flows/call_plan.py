@@ -1,4 +1,4 @@
-"""TypeChat programs as data: signatures, assignability, checks."""
+"""TypeChat programs as data: signatures of functions, assignability of types, and the check of a plan."""
 
 import inspect
 import re
@@ -32,9 +32,9 @@ from taiwa.structured.ir import (
 )
 
 __all__ = [
+    "ARGUMENTS",
     "FUNCTION",
-    "GIVEN",
-    "MOST_STEPS",
+    "MAX_STEPS",
     "REFERENCE",
     "STEPS",
     "UNKNOWN",
@@ -53,13 +53,13 @@ __all__ = [
 
 
 def is_assignable(form: TypeIR, given: Node, wanted: Node) -> bool:
-    """Tell whether all that `given` admits has the type of `wanted`; both are nodes of one form."""
+    """Return whether every value of `given` is a value of `wanted`; both are nodes of one form."""
     return _Pairs(form).fits(given, wanted)
 
 
 @dataclass(slots=True)
 class _Pairs:
-    """Pairs of nodes that are being compared are taken to fit: a recursive type fits if nothing on the way differs."""
+    """Assumes that pairs under comparison fit: a recursive type fits if no part of it differs."""
 
     form: TypeIR
     assumed: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
@@ -86,7 +86,7 @@ class _Pairs:
         return type(given) is type(wanted) and not isinstance(wanted, LiteralNode)
 
     def inside(self, given: ArrayNode | ObjectNode, wanted: ArrayNode | ObjectNode) -> bool:
-        """Compare what two containers hold. A form keeps its nodes, so that their ids name them."""
+        """Compare the items of two containers. A form keeps its nodes, so their ids identify them."""
         pair = (id(given), id(wanted))
         if pair in self.assumed:
             return True
@@ -98,11 +98,11 @@ class _Pairs:
         elif isinstance(given, ObjectNode) and isinstance(wanted, ObjectNode):
             fits = self.object_fits(given, wanted)
         if not fits:
-            self.assumed = before  # whatever was found on this assumption may be wrong
+            self.assumed = before  # results that rest on this assumption may be wrong
         return fits
 
     def array_fits(self, given: ArrayNode, wanted: ArrayNode) -> bool:
-        """Compare item by item; places that a tuple names must be there, and no others where there are no others."""
+        """Compare item by item; every position of a tuple must exist, and no other where it is closed."""
         ends = isinstance(given.items, NeverNode)
         if isinstance(wanted.items, NeverNode) and not (ends and len(given.prefix) == len(wanted.prefix)):
             return False
@@ -130,7 +130,7 @@ def _item(node: ArrayNode, at: int) -> Node:
 
 
 def _without_bounds(node: Node) -> Node | None:
-    """The bare type of a node that a literal may fit; None where only a value can tell."""
+    """Return the bare type of a node that a literal may fit; None where it depends on the value."""
     if isinstance(node, StringNode):
         return None if node.format else StringNode()
     return NumberNode(integer=node.integer) if isinstance(node, NumberNode) else node
@@ -146,18 +146,18 @@ UNKNOWN = "unknown"
 MARK = "__taiwa_access__"
 
 FOREIGN = ("builtins", "typing", "typing_extensions")
-"""Where the bases are whose functions are nobody's API: object, Protocol, Generic."""
+"""Modules of base classes whose functions are not part of an API: object, Protocol, Generic."""
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
 
 
 def reads(function: F) -> F:
-    """Declare that a function of an API changes nothing: it runs in a dry run, beside others, and without being confirmed."""
+    """Declare that a function of an API changes nothing: it runs in dry runs, in parallel, and without confirmation."""
     return _marked(function, "read")
 
 
 def writes(function: F) -> F:
-    """Declare that a function of an API changes something: it is confirmed, runs alone, and not in a dry run."""
+    """Declare that a function of an API changes something: it is confirmed, runs alone, and never in a dry run."""
     return _marked(function, "write")
 
 
@@ -189,7 +189,7 @@ class Function:
 
     @property
     def fewest(self) -> int:
-        """How many arguments it needs."""
+        """The number of required arguments."""
         return sum(each.required for each in self.parameters)
 
     @property
@@ -210,7 +210,7 @@ class Signatures:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A function as Python knows it, without `self`."""
+    """A Python function without `self`."""
 
     name: str
     function: Callable[..., object]
@@ -223,7 +223,7 @@ class _Found:
         return [*(self.types[each.name] for each in self.parameters), self.types["return"]]
 
     def finish(self, nodes: Iterator[Node], undeclared: Access) -> Function:
-        """Make the function of an API; `nodes` gives those of its types."""
+        """Make the function of an API; `nodes` yields the nodes of its types."""
         parameters = tuple(
             Parameter(
                 each.name,
@@ -241,7 +241,7 @@ class _Found:
 
 
 def signatures(source: type | ModuleType, undeclared: Access) -> Signatures:
-    """Read the public functions of a class or module, in the order in which they are written.
+    """Read the public functions of a class or module, in the order of the source.
 
     Raises:
         InputError: a function cannot be called by name with values of known types.
@@ -249,7 +249,7 @@ def signatures(source: type | ModuleType, undeclared: Access) -> Signatures:
     name = source.__name__.rpartition(".")[2]
     found = tuple(_found(name, each, given, source) for each, given in _given(source).items())
     if not found:
-        raise InputError(f"{name} has no public function, so no program can call anything")
+        raise InputError(f"{name} has no public functions")
     types = tuple(part for each in found for part in each.all_types)
     form = OutputType(cast("Any", tuple)[types]).bare_ir  # one form for all, in which a name means one type
     assert isinstance(form.root, ArrayNode), "a tuple is a list"
@@ -260,7 +260,7 @@ def signatures(source: type | ModuleType, undeclared: Access) -> Signatures:
 
 
 def _given(source: type | ModuleType) -> dict[str, object]:
-    """The public attributes that are functions; a class takes over those of its bases."""
+    """Return the public attributes that are functions; a class inherits those of its bases."""
     if isinstance(source, ModuleType):
         own = {name: part for name, part in vars(source).items() if getattr(part, "__module__", "") == source.__name__}
         places = [own]
@@ -281,7 +281,7 @@ def _found(api: str, name: str, given: Any, source: type | ModuleType) -> _Found
     where = f"{api}.{name}"
     if name == UNKNOWN or not NAME.match(name):
         why = "it says that the API cannot do something" if name == UNKNOWN else "use at most 64 letters, digits and _"
-        raise InputError(f"{where}: no function may be called {name!r}: {why}")
+        raise InputError(f"{where}: invalid function name {name!r}: {why}")
     if inspect.iscoroutinefunction(function):
         raise InputError(f"{where} is asynchronous; a program calls plain functions")
     parameters = tuple(inspect.signature(function).parameters.values())
@@ -310,11 +310,11 @@ def _with_default(node: Node, default: object) -> Node:
     return with_description(node, About(default=default))
 
 
-STEPS, FUNCTION, GIVEN, REFERENCE = "@steps", "@func", "@args", "@ref"
+STEPS, FUNCTION, ARGUMENTS, REFERENCE = "@steps", "@func", "@args", "@ref"
 
-MOST_STEPS = 100
+MAX_STEPS = 100
 
-MOST_LINES = 12
+MAX_LINES = 12
 
 VALUE_CHARS = 60
 
@@ -323,8 +323,7 @@ VALUE_CHARS = 60
 class PlannedCall:
     """One call; `{"@ref": n}` in its arguments stands for the result of call n of the plan, which comes before it.
 
-    `step` is the number of the step that it was written in: a call that stands in the arguments of another has none of
-    its own.
+    `step` is the number of the step that contains it: a call in the arguments of another has no step of its own.
     """
 
     function: str
@@ -334,7 +333,7 @@ class PlannedCall:
 
 @value(tag="plan")
 class Plan:
-    """A checked program; `unknown` are the wishes that the API cannot fulfil, in the model's words."""
+    """A checked program; `unknown` lists what the API cannot do, in the model's words."""
 
     calls: tuple[PlannedCall, ...]
     unknown: tuple[str, ...] = ()
@@ -344,20 +343,20 @@ def check_plan(api: Signatures, data: Json) -> Plan:
     """Check a program.
 
     Raises:
-        ShapeError: something in it is not as the API says; its diagnostics say what and where.
+        OutputValidationError: it does not match the API; the diagnostics say what and where.
     """
     check = _Check(api)
     check.program(data)
     if check.faults:
         lines = tuple(dict.fromkeys(check.faults))
-        if len(lines) > MOST_LINES:
-            lines = (*lines[:MOST_LINES], f"… and {len(lines) - MOST_LINES} more")
+        if len(lines) > MAX_LINES:
+            lines = (*lines[:MAX_LINES], f"… and {len(lines) - MAX_LINES} more")
         raise OutputValidationError(f"not a program of {api.name}: {lines[0]}", diagnostics=lines)
     return Plan(tuple(call for call in check.calls if call is not None), tuple(check.unknown))
 
 
 def references(argument: Json) -> Iterator[int]:
-    """Give the numbers of all calls that an argument refers to."""
+    """Yield the numbers of the calls that an argument refers to."""
     todo = [argument]
     while todo:
         here = todo.pop()
@@ -371,7 +370,7 @@ def references(argument: Json) -> Iterator[int]:
 
 
 def _is_open(data: Json) -> bool:
-    """Whether a reference or a call stands somewhere in the data, or what looks like one."""
+    """Return whether the data contains a reference or a call, or what looks like one."""
     todo = [data]
     while todo:
         here = todo.pop()
@@ -386,7 +385,7 @@ def _is_open(data: Json) -> bool:
 
 @dataclass(slots=True)
 class _Check:
-    """A check under way. `calls` grows as calls are understood; one with a fault leaves None, whose type is not known."""
+    """The state of a check. `calls` holds the calls so far; None for one with a fault, whose type is unknown."""
 
     api: Signatures
     calls: list[PlannedCall | None] = field(default_factory=list["PlannedCall | None"])
@@ -403,20 +402,20 @@ class _Check:
         if not isinstance(steps, list):
             self.faults.append(f'$["{STEPS}"]: missing (a list of steps)')
             return
-        if len(steps) > MOST_STEPS:
-            self.faults.append(f'$["{STEPS}"]: has {len(steps)}, must be at most {MOST_STEPS} steps')
+        if len(steps) > MAX_STEPS:
+            self.faults.append(f'$["{STEPS}"]: has {len(steps)}, must be at most {MAX_STEPS} steps')
             return
         for self.step, step in enumerate(steps):
             self.places.append(self.call(step, f'$["{STEPS}"][{self.step}]'))
 
     def call(self, data: Json, path: str) -> int | None:
-        """Check a call and those in its arguments; give its number, or None where it has no result."""
+        """Check a call and those in its arguments; return its number, or None where it has no result."""
         if not isinstance(data, dict) or not isinstance(data.get(FUNCTION), str):
-            self.fault(path, data, f'must be {{"{FUNCTION}": name, "{GIVEN}": [arguments]}}')
+            self.fault(path, data, f'must be {{"{FUNCTION}": name, "{ARGUMENTS}": [arguments]}}')
             return None
-        name, given = str(data[FUNCTION]), data.get(GIVEN, [])
+        name, given = str(data[FUNCTION]), data.get(ARGUMENTS, [])
         if not isinstance(given, list):
-            self.fault(f'{path}["{GIVEN}"]', given, "must be a list")
+            self.fault(f'{path}["{ARGUMENTS}"]', given, "must be a list")
             return None
         if name == UNKNOWN:
             self.cannot(given, path)
@@ -432,11 +431,11 @@ class _Check:
         if isinstance(text, str):
             self.unknown.append(text)
         else:
-            self.fault(f'{path}["{GIVEN}"]', given, "must be one string: what the API cannot do")
+            self.fault(f'{path}["{ARGUMENTS}"]', given, "must be one string: what the API cannot do")
 
     def known(self, function: Function, given: list[Json], path: str) -> int:
         before = len(self.faults)
-        path = f'{path}["{GIVEN}"]'
+        path = f'{path}["{ARGUMENTS}"]'
         if not function.fewest <= len(given) <= len(function.parameters):
             self.faults.append(f"{path}: has {len(given)}, must be the arguments of {function.head}")
         # A call in an argument comes before the call that it is an argument of.
@@ -449,7 +448,7 @@ class _Check:
         return len(self.calls) - 1
 
     def argument(self, data: Json, parameter: Parameter, path: str) -> Json:
-        """Check an argument; give it with every reference as a number of this plan."""
+        """Check an argument; return it with its references as numbers of calls of this plan."""
         if _is_open(data):
             whole = self.linked(data, path)
             self.fits(whole, parameter.node, path)
@@ -515,8 +514,8 @@ class _Check:
             return
         result = self.api.functions[call.function].node
         if not is_assignable(self.api.form, result, node):
-            told = f"{call.function} gives {self.words(result)}; must be {self.words(node)}"
-            self.faults.append(f"{path}: {truncate(told, 240)}")
+            message = f"{call.function} gives {self.words(result)}; must be {self.words(node)}"
+            self.faults.append(f"{path}: {truncate(message, 240)}")
 
     def object_fits(self, data: dict[str, Json], node: ObjectNode, path: str) -> None:
         for each in node.properties:
@@ -543,7 +542,7 @@ class _Check:
                 self.fits(item, node.prefix[at] if at < len(node.prefix) else node.items, f"{path}[{at}]")
 
     def words(self, node: Node) -> str:
-        """Say what a node is, every member of a union."""
+        """Describe a node, and every member of a union."""
         form = self.api.form
         names = {id(each): name for name, each in form.named.items()}
         words = dict.fromkeys(describe(each, names.get(id(each), "")) for each in members(node, form))

@@ -1,7 +1,7 @@
-"""A typed answer: `[Complete constraint=shape] → output_type.parse → value | diagnostics → [Complete] …`.
+"""Typed answers: `[Complete constraint=type] → parse → value | diagnostics → [Complete] …`.
 
-The answer is read and checked in every mode, even where the server promised its form. A text that ends before its value
-does is no success, whatever it looks like.
+The answer is parsed and validated in every mode, even where the server promised its schema. A text that was cut off is never
+accepted.
 """
 
 import json
@@ -19,19 +19,18 @@ from taiwa.flows.output_modes import (
     modes_for,
 )
 from taiwa.flows.retry_invalid_output import (
-    ONCE,
-    STRICTLY,
+    DEFAULT_REPAIR,
+    NO_GUESS,
+    AnswerForm,
     Attempt,
-    Form,
     RepairPolicy,
-    check_repair,
-    loosely,
+    apply_patch,
+    parse_json,
+    parse_partial_json,
+    patch_messages,
     patch_places,
-    patch_wanted,
-    patched,
     repair_messages,
     stop_reason,
-    unfinished,
 )
 from taiwa.kernel.effects import GetPrice, HideOutput, Program, Watcher, perform
 from taiwa.kernel.errors import ConfigError, LimitError, OutputValidationError, RefusalError
@@ -43,9 +42,9 @@ from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult
 __all__ = ["ExtractError", "Extraction", "extract", "plain_json"]
 
 T = TypeVar("T")
-GUESSING = ParseOptions()
+ALLOW_GUESS = ParseOptions()
 UNFINISHED = 1_000
-"""More faults than any whole answer is said to have."""
+"""Counts as more faults than any whole answer has."""
 SHORTER = """\
 Your last answer was cut off at the length limit: write the JSON without spaces and line breaks, and leave out what is \
 optional."""
@@ -59,22 +58,22 @@ ENDINGS = {
 
 @value(tag="extraction")
 class Extraction(Generic[T]):
-    """A value of the wanted type and the attempts that it took, the last of them the one that was read."""
+    """A value of the output type, and the attempts that it took; the value is that of the last one."""
 
     value: T
     attempts: tuple[Attempt, ...]
 
     @property
     def usage(self) -> Usage | None:
-        """What all attempts used together; None where the server did not say it of one."""
+        """The usage of all attempts; None where the server did not report it for one."""
         return _total(self.attempts)
 
 
 class ExtractError(OutputValidationError, tag="extraction"):
-    """No attempt could be read.
+    """No attempt was valid.
 
-    `tries` holds the attempts whole, `best` the JSON of the one that came nearest (None where there was none), `reason`
-    why the last one was not sent back. `spent` holds the bill of the run.
+    `tries` holds the attempts, `best` the JSON of the one with the fewest faults (None without any), `reason` why the last
+    one was not sent back. `spent` holds the usage of the run.
     """
 
     details = (*OutputValidationError.details, "reason")
@@ -84,15 +83,15 @@ class ExtractError(OutputValidationError, tag="extraction"):
 
     @property
     def usage(self) -> Usage | None:
-        """What all attempts used together; None where the server did not say it of one."""
+        """The usage of all attempts; None where the server did not report it for one."""
         return _total(self.tries)
 
 
 def extract(
     wanted: OutputSpec[T],
-    said: str | Sequence[Message],
+    prompt: str | Sequence[Message],
     *,
-    repair: RepairPolicy = ONCE,
+    repair: RepairPolicy = DEFAULT_REPAIR,
     mode: Choice = "auto",
     sampling: Sampling = Sampling(),
     watch: Callable[[], Watcher] = HideOutput,
@@ -100,30 +99,30 @@ def extract(
 ) -> Program[Extraction[T]]:
     """Ask for a value of a type: `yield from extract(OutputType(Order), "Two teas, please.")`.
 
-    `task` is that of its requests; see `Request`.
+    `task` is the task of its requests; see `Request`.
 
     Raises (when run):
-        InputError: `repair` or `mode` is out of bounds. ConfigError: `budget_cost` is set and no price is known.
-        ExtractError: no attempt could be read, and what `repair` allows did not mend it.
+        InputError: `repair` or `mode` has an invalid value. ConfigError: `budget_cost` is set and no price is known.
+        ExtractError: no attempt was valid within the limits of `repair`.
         RefusalError: the model refused to answer.
     """
-    check_repair(repair)
+    repair.check()
     if repair.budget_cost is not None and (yield from perform(GetPrice(Usage()))) is None:
         raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
     modes = yield from modes_for(mode)
-    messages = (user(said),) if isinstance(said, str) else tuple(said)
-    course = _Course(TypedRequest(wanted, messages, sampling, watch, task=task), repair, modes)
+    messages = (user(prompt),) if isinstance(prompt, str) else tuple(prompt)
+    loop = _ExtractionLoop(TypedRequest(wanted, messages, sampling, watch, task=task), repair, modes)
     while True:
-        found = yield from course.attempt()
+        found = yield from loop.attempt()
         if found is not None:
-            return Extraction(found.value, tuple(course.attempts))
-        reason = stop_reason(repair, tuple(course.attempts)) or (yield from course.over_budget())
+            return Extraction(found.value, tuple(loop.attempts))
+        reason = stop_reason(repair, tuple(loop.attempts)) or (yield from loop.over_budget())
         if reason:
-            raise course.failure(reason)
+            raise loop.failure(reason)
 
 
 def plain_json(shape: OutputType[T], given: T) -> Json:
-    """Write a value as JSON, without the wrapping that some types have on the wire.
+    """Return a value as JSON, without the wrapping object that some types have on the wire.
 
     >>> plain_json(OutputType(list[int]), [1, 2])
     [1, 2]
@@ -136,10 +135,10 @@ def plain_json(shape: OutputType[T], given: T) -> Json:
 
 
 @dataclass(slots=True)
-class _Course(Generic[T]):
-    """An extraction under way. `text` and `faults` are those of the last whole answer, as patches have left it."""
+class _ExtractionLoop(Generic[T]):
+    """The state of an extraction. `text` and `faults` are those of the last whole answer, with patches applied."""
 
-    asking: TypedRequest[T]
+    typed: TypedRequest[T]
     repair: RepairPolicy
     modes: tuple[OutputMode, ...]
     attempts: list[Attempt] = field(default_factory=list[Attempt])
@@ -150,12 +149,12 @@ class _Course(Generic[T]):
     best: tuple[int, Json] | None = None
 
     def attempt(self) -> Program[ParseResult[T] | None]:
-        """Make one call and read its answer; None where that failed."""
+        """Make one request and parse its answer; return None where it is invalid."""
         places = self.places()
         modes: tuple[OutputMode, ...] = ("prompt",) if places else self.modes
-        asking = replace(self.asking, brief=SHORTER) if self.was_cut else self.asking
+        typed = replace(self.typed, brief=SHORTER) if self.was_cut else self.typed
         try:
-            answer = yield from complete_typed(asking, modes, self.more)
+            answer = yield from complete_typed(typed, modes, self.more)
         except LimitError as error:
             if not self.attempts:
                 raise
@@ -173,55 +172,57 @@ class _Course(Generic[T]):
         return bool(self.attempts) and self.attempts[-1].finish == "length"
 
     def places(self) -> tuple[str, ...]:
-        """What a patch is to correct, none where the whole answer is asked for."""
+        """Return the paths that a patch has to correct; none where the whole answer is requested."""
         if self.answer is None or any(each.form == "invalid_patch" for each in self.attempts):
             return ()
         return patch_places(self.repair, self.answer, self.text, self.faults)
 
     def more(self, mode: OutputMode) -> tuple[Message, ...]:
-        """What follows the question: nothing at first, and nothing of an answer that was cut off."""
+        """Return the messages that follow the question: none at first, and none after an answer that was cut off."""
         if self.answer is None or self.was_cut:
             return ()
         if self.places():
-            return patch_wanted(self.text, self.faults)
-        return repair_messages(self.answer, self.text, self.faults, self.asking.function.name, mode)
+            return patch_messages(self.text, self.faults)
+        return repair_messages(self.answer, self.text, self.faults, self.typed.function.name, mode)
 
     def charge(self, answer: TypedResponse) -> None:
-        """Add what an answer used, or about what it must have used."""
+        """Add the usage of an answer; estimate it where the server did not report it."""
         usage = answer.response.usage
         self.used += usage or Usage(_size(answer.request), estimate_tokens(answer.text))
 
-    def read(self, answer: TypedResponse, text: str, form: Form) -> ParseResult[T] | None:
-        """Read a whole answer; keep what it was and what is wrong with it."""
+    def read(self, answer: TypedResponse, text: str, form: AnswerForm) -> ParseResult[T] | None:
+        """Parse a whole answer; record the attempt and its faults."""
         ending = ENDINGS.get(answer.response.finish, "")
         found: ParseResult[T] | None = None
         try:
             if not ending:
-                found = self.asking.wanted.parse(text, GUESSING if self.repair.guess else STRICTLY)
+                found = self.typed.wanted.parse(text, ALLOW_GUESS if self.repair.guess else NO_GUESS)
             self.faults = (ending,) if ending else ()
         except OutputValidationError as error:
             self.faults = error.diagnostics or (error.message,)
-        self.note(answer, self.faults, form, () if found is None else found.fixes)
+        self.record(answer, self.faults, form, () if found is None else found.fixes)
         if found is None:
             self.keep_best(text, ending)
         return found
 
     def read_patch(self, answer: TypedResponse, places: tuple[str, ...]) -> ParseResult[T] | None:
-        """Apply a patch and read the whole again."""
-        patch = None if answer.response.finish in ENDINGS else loosely(answer.text)
+        """Apply a patch and parse the whole answer again."""
+        patch = None if answer.response.finish in ENDINGS else parse_json(answer.text)
         whole = None
         if isinstance(patch, dict):
-            inner = loosely(self.text)
-            whole = patched(inner, patch, places)
+            inner = parse_json(self.text)
+            whole = apply_patch(inner, patch, places)
             if whole is None and isinstance(inner, dict) and len(inner) == 1:  # an object that only wraps the value
-                whole = patched(next(iter(inner.values())), patch, places)
+                whole = apply_patch(next(iter(inner.values())), patch, places)
         if whole is None:
-            self.note(answer, ("the patch is no JSON object of paths that were asked for",), "invalid_patch")
+            self.record(answer, ("the patch is not a JSON object of the requested paths",), "invalid_patch")
             return None
         self.text = json.dumps(whole, ensure_ascii=False)
         return self.read(answer, self.text, "patch")
 
-    def note(self, answer: TypedResponse, faults: tuple[str, ...], form: Form, fixes: tuple[Fix, ...] = ()) -> None:
+    def record(
+        self, answer: TypedResponse, faults: tuple[str, ...], form: AnswerForm, fixes: tuple[Fix, ...] = ()
+    ) -> None:
         response = answer.response
         self.attempts.append(
             Attempt(
@@ -238,18 +239,18 @@ class _Course(Generic[T]):
         )
 
     def keep_best(self, text: str, ending: str) -> None:
-        """Keep the JSON of the attempt that came nearest: whole before unfinished, then the fewest faults, then the last."""
-        data = None if ending else loosely(text)
+        """Keep the JSON of the best attempt: whole before unfinished, then with the fewest faults, then the last."""
+        data = None if ending else parse_json(text)
         faults = UNFINISHED if data is None else len(self.faults)
-        data = unfinished(text) if data is None else data
+        data = parse_partial_json(text) if data is None else data
         if data is not None and (self.best is None or faults <= self.best[0]):
             self.best = (faults, data)
 
     def over_budget(self) -> Program[str]:
-        """Say which budget the next call would break."""
-        asking = replace(self.asking, brief=SHORTER) if self.was_cut else self.asking
+        """Return why the next request would exceed a budget, '' where it would not."""
+        typed = replace(self.typed, brief=SHORTER) if self.was_cut else self.typed
         mode: OutputMode = "prompt" if self.places() else self.modes[0]
-        after = self.used + Usage(_size(asking.request(mode, self.more(mode))))
+        after = self.used + Usage(_size(typed.request(mode, self.more(mode))))
         tokens, cost = self.repair.budget_tokens, self.repair.budget_cost
         if tokens is not None and after.input_tokens + after.output_tokens > tokens:
             return f"the budget of {tokens:,} tokens does not allow another call"
@@ -260,11 +261,11 @@ class _Course(Generic[T]):
         return f"the budget of {cost / 1e9:g} does not allow another call" if over else ""
 
     def failure(self, reason: str) -> ExtractError:
-        """Make the error that holds everything."""
+        """Make the error with all attempts."""
         count = len(self.attempts)
         tried = f"{count} attempt{'s' if count > 1 else ''}"
         error = ExtractError(
-            f"no {self.asking.wanted.name} could be read in {tried}: {self.faults[0]} ({reason})",
+            f"no {self.typed.wanted.name} could be read in {tried}: {self.faults[0]} ({reason})",
             text=self.text,
             diagnostics=self.faults,
             attempts=tuple(each.text for each in self.attempts),
@@ -284,8 +285,8 @@ def _total(attempts: Sequence[Attempt]) -> Usage | None:
 
 
 def _size(request: Request) -> int:
-    """About how many tokens a request is."""
+    """Estimate the tokens of a request."""
     texts = (part for message in request.messages for part in message.parts)
-    said = sum(estimate_tokens(part.text) for part in texts if isinstance(part, Text))
+    tokens = sum(estimate_tokens(part.text) for part in texts if isinstance(part, Text))
     schemas = [tool.parameters for tool in request.tools]
-    return said + sum(estimate_tokens(json.dumps(schema)) for schema in schemas)
+    return tokens + sum(estimate_tokens(json.dumps(schema)) for schema in schemas)

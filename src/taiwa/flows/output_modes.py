@@ -1,7 +1,7 @@
-"""How an answer of a type is asked for: held to its schema by the server, as a call of a function, or in plain words.
+"""Output modes of a typed answer: with its schema enforced by the server, as a function call, or by the prompt.
 
-The mode follows from what the server can do, and is left for the next one when it turns out that it cannot. Whatever the
-mode, the answer is read and checked in the same way, for a server's promise is not always kept.
+The mode follows from the capabilities of the server; the next one is tried where the server refuses it. The answer is parsed
+and validated in every mode, because servers do not always keep what they promise.
 """
 
 import re
@@ -32,7 +32,7 @@ __all__ = ["Choice", "OutputMode", "OutputSpec", "TypedRequest", "TypedResponse"
 T = TypeVar("T")
 
 OutputMode: TypeAlias = Literal["native", "tool", "tool_optional", "prompt"]
-"""Held to the schema by the server · as a call of the one function that must be called · of one that may be · in words."""
+"""The server enforces the schema · a call of a function is required · a call is optional · the prompt describes the type."""
 
 Choice: TypeAlias = OutputMode | Literal["auto"]
 
@@ -43,7 +43,7 @@ REFUSALS: dict[OutputMode, str] = {
     "tool": "tools tool_choice functions function_call json_schema",
     "tool_optional": "tools tool_choice functions function_call json_schema",
 }
-"""What a server names when it refuses a mode: the ability, or the parameter of its protocol."""
+"""What a server names when it refuses a mode: the capability, or the parameter of its protocol."""
 
 TYPED = """\
 Reply only with JSON of this type, and nothing else:
@@ -58,39 +58,39 @@ NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class OutputSpec(Protocol[T]):
-    """What can be asked for: a `Shape`, or whatever else has a text for the model, a schema and a reader."""
+    """What can be requested: an `OutputType`, or any object with a text for the model, a schema and a parser."""
 
     @property
     def name(self) -> str:
-        """What the answer is called."""
+        """The name of the type."""
         ...
 
     def render(self) -> str:
-        """Write the type as a model should see it."""
+        """Write the type for a model."""
         ...
 
     def schema(self) -> dict[str, Json]:
-        """Give its JSON Schema."""
+        """Return its JSON Schema."""
         ...
 
     def parse(self, text: str, options: ParseOptions) -> ParseResult[T]:
-        """Read the text of an answer.
+        """Parse the text of an answer.
 
         Raises:
-            ShapeError: no value of the type can be read from it.
+            OutputValidationError: it holds no value of the type.
         """
         ...
 
 
 def modes_for(choice: Choice) -> Program[tuple[OutputMode, ...]]:
-    """List the modes to try: the one that was chosen, or all that the server has the abilities for, best first.
+    """List the modes to try: the chosen one, or all that the server supports, best first.
 
     Raises (when run):
-        InputError: there is no mode of that name.
+        InputError: the mode is unknown.
     """
     if choice != "auto":
         if choice not in get_args(OutputMode):
-            raise InputError(f"{choice!r} is no mode: choose auto, {', '.join(get_args(OutputMode))}")
+            raise InputError(f"unknown mode {choice!r}; choose one of auto, {', '.join(get_args(OutputMode))}")
         return (choice,)
     capabilities = yield from perform(GetCapabilities())
     able: list[OutputMode] = [mode for mode, capability in NEEDS.items() if capability in capabilities]
@@ -99,10 +99,10 @@ def modes_for(choice: Choice) -> Program[tuple[OutputMode, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class TypedRequest(Generic[T]):
-    """A question for a value; `watch` decides what a person sees of the answer while it comes."""
+    """A request for a value; `watch` decides what is shown of the answer while it is streamed."""
 
     wanted: OutputSpec[T]
-    said: tuple[Message, ...]
+    messages: tuple[Message, ...]
     sampling: Sampling
     watch: Callable[[], Watcher] = HideOutput
     brief: str = ""
@@ -110,7 +110,7 @@ class TypedRequest(Generic[T]):
     task: Task = "extract"
 
     def request(self, mode: OutputMode, more: tuple[Message, ...] = ()) -> Request:
-        """Write the request in a mode; `more` follows what was said."""
+        """Make the request of a mode; `more` follows the messages."""
         messages = (*self._messages(mode), *more)
         request = Request(messages, sampling=self.sampling, task=self.task)
         if mode == "native":
@@ -122,25 +122,25 @@ class TypedRequest(Generic[T]):
 
     @property
     def function(self) -> ToolSpec:
-        """The answer as a function whose arguments it is."""
+        """The function whose arguments are the answer."""
         name = NOT_IN_NAMES.sub("_", self.wanted.name)[:64] or "answer"
         return ToolSpec(name, f"Takes the answer, {self.wanted.name}.", self.wanted.schema())
 
     def _messages(self, mode: OutputMode) -> tuple[Message, ...]:
-        """Put the type into the one system message, where a prefix cache keeps it."""
+        """Put the type into the system message, where a prefix cache keeps it."""
         if mode in ("native", "prompt"):
             wanted = TYPED.format(type=self.wanted.render())
         else:
             wanted = (FORCED if mode == "tool" else OFFERED).format(name=self.function.name)
         wanted += f"\n\n{self.brief}" if self.brief else ""
-        if self.said and self.said[0].role == "system":
-            return system(f"{self.said[0].text.rstrip()}\n\n{wanted}"), *self.said[1:]
-        return system(wanted), *self.said
+        if self.messages and self.messages[0].role == "system":
+            return system(f"{self.messages[0].text.rstrip()}\n\n{wanted}"), *self.messages[1:]
+        return system(wanted), *self.messages
 
 
 @dataclass(frozen=True, slots=True)
 class TypedResponse:
-    """An answer, the modes that are left (its own first), and why each mode before it was given up."""
+    """A response, the modes that are left (its own first), and why each mode before it was given up."""
 
     response: Response
     request: Request
@@ -149,41 +149,41 @@ class TypedResponse:
 
     @property
     def mode(self) -> OutputMode:
-        """The mode that it was asked for in."""
+        """The mode of the request."""
         return self.modes[0]
 
     @property
     def call(self) -> ToolCall | None:
-        """The call that holds the answer: of several the last, as of several values in a text."""
+        """The function call that holds the answer: the last of several, as with several values in a text."""
         calls = self.response.message.tool_calls
         return calls[-1] if calls and self.mode in ("tool", "tool_optional") else None
 
     @property
     def text(self) -> str:
-        """The text to read: the arguments of the call, else the words."""
+        """The text to parse: the arguments of the function call, else the text."""
         return self.response.text if self.call is None else self.call.arguments
 
 
 def complete_typed(
-    asking: TypedRequest[T], modes: tuple[OutputMode, ...], more: Callable[[OutputMode], tuple[Message, ...]]
+    typed: TypedRequest[T], modes: tuple[OutputMode, ...], more: Callable[[OutputMode], tuple[Message, ...]]
 ) -> Program[TypedResponse]:
-    """Ask in the first mode that the server does not refuse; `more` follows what was said.
+    """Complete in the first mode that the server does not refuse; `more` follows the messages.
 
     Raises (when run):
-        UnsupportedError: the server refuses the last mode, or something that no mode could change.
+        UnsupportedError: the server refuses the last mode, or something that does not depend on the mode.
     """
     downgrades: tuple[str, ...] = ()
     while True:
-        request = asking.request(modes[0], more(modes[0]))
+        request = typed.request(modes[0], more(modes[0]))
         try:
-            response = yield from perform(Complete(request, asking.watch))
+            response = yield from perform(Complete(request, typed.watch))
         except UnsupportedError as error:
             if len(modes) == 1 or (
                 error.capability and error.capability.partition(".")[0] not in REFUSALS[modes[0]].split()
             ):
                 raise
             downgrades = (*downgrades, f"{modes[0]}: {error.message}")
-            yield from notify(f"asked in the mode {modes[1]!r} instead: {error.message}", code="downgrade")
+            yield from notify(f"trying output mode {modes[1]!r} instead: {error.message}", code="downgrade")
             modes = modes[1:]
         else:
             return TypedResponse(response, request, modes, downgrades)

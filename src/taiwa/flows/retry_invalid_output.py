@@ -1,4 +1,4 @@
-"""Repair policy, attempts, patches of single places."""
+"""Repair of an invalid answer: the policy, the attempts, and the messages that request it whole or as a patch."""
 
 import json
 import re
@@ -15,21 +15,20 @@ from taiwa.kernel.text import estimate_tokens
 from taiwa.structured import Fix, OutputType, ParseOptions, PartialParser
 
 __all__ = [
-    "ONCE",
-    "STRICTLY",
+    "DEFAULT_REPAIR",
+    "NO_GUESS",
+    "AnswerForm",
     "Attempt",
-    "Form",
     "RepairPolicy",
-    "check_repair",
-    "loosely",
+    "apply_patch",
+    "parse_json",
+    "parse_partial_json",
+    "patch_messages",
     "patch_places",
-    "patch_wanted",
-    "patched",
-    "place_of",
+    "path_of_line",
     "read_path",
     "repair_messages",
     "stop_reason",
-    "unfinished",
 ]
 
 
@@ -39,7 +38,7 @@ STEP = re.compile(r"\.(?P<name>[^\W\d]\w*)|\[(?P<index>\d{1,9})\]|\[(?P<key>\"(?
 
 
 def read_path(text: str) -> Path | None:
-    """Read a path as diagnostics write it; None where it is none.
+    """Parse a path as diagnostics write it; return None for any other text.
 
     >>> read_path('$.items[5]["odd key"]')
     ('items', 5, 'odd key')
@@ -48,18 +47,18 @@ def read_path(text: str) -> Path | None:
     return found if end == len(text) else None
 
 
-def place_of(line: str) -> str:
-    """Take the path from the beginning of a line of diagnostics; empty where the line is about the whole answer.
+def path_of_line(line: str) -> str:
+    """Return the path at the start of a line of diagnostics; '' where the line is about the whole answer.
 
-    >>> place_of("$.cups = 0: must be integer, 1..9")
+    >>> path_of_line("$.cups = 0: must be integer, 1..9")
     '$.cups'
     """
     found, end = _leading(line)
     return line[:end] if found and line.startswith((" = ", ": "), end) else ""
 
 
-def patched(data: Json, patch: dict[str, Json], places: Iterable[str]) -> Json:
-    """Give the data with the patch applied; None where a path is not there or leads to none of the faulty places."""
+def apply_patch(data: Json, patch: dict[str, Json], places: Iterable[str]) -> Json:
+    """Return the data with the patch applied; None where a path does not exist or does not lead to a faulty place."""
     faulty, whole = [read_path(place) or () for place in places], deepcopy(data)
     for text, new in patch.items():
         path = read_path(text)
@@ -86,12 +85,12 @@ def _leading(text: str) -> tuple[Path | None, int]:
 
 
 def _related(path: Path, other: Path) -> bool:
-    """Whether one of two paths leads through the other."""
+    """Return whether one of two paths is a prefix of the other."""
     return all(one == two for one, two in zip(path, other, strict=False))
 
 
 def _put(data: Json, path: Path, value: Json) -> bool:
-    """Set the value at a path whose container is there; a key may be new, an item may not."""
+    """Set the value at a path whose container exists; a key may be new, an item may not."""
     here = data
     for step in path[:-1]:
         inner = _inside(here, step)
@@ -114,20 +113,20 @@ def _inside(data: Json, step: str | int) -> Json:
     return data[step] if isinstance(data, list) and isinstance(step, int) and step < len(data) else None
 
 
-Form: TypeAlias = Literal["whole", "patch", "invalid_patch"]
-"""What an answer was asked to be; a patch is unusable where it is no JSON object of known paths."""
+AnswerForm: TypeAlias = Literal["whole", "patch", "invalid_patch"]
+"""What was requested; a patch is invalid where it is not a JSON object of the requested paths."""
 
-MOST_ROUNDS = 3
+MAX_ROUNDS = 3
 
-MOST_PATCHED = 5
+MAX_PATCHED = 5
 
 BROKEN_OFF: dict[FinishReason, str] = {"interrupted": "it was interrupted", "cut": "it was cut off"}
 
-STRICTLY = ParseOptions(guess=False)
+NO_GUESS = ParseOptions(guess=False)
 
 MORE = re.compile(r"… and (\d+) more\Z")
 
-FAULTY = "{whose} does not have the wanted type:\n{faults}\n{wish}"
+FAULTY = "{whose} does not have the wanted type:\n{faults}\n{request}"
 
 WHOLE = "Reply only with the corrected JSON, whole, and nothing else."
 
@@ -140,13 +139,13 @@ All the rest stays as it is."""
 
 @value(tag="repair-policy")
 class RepairPolicy:
-    """How much may be done about an answer that cannot be read.
+    """Limits of the repair of an invalid answer.
 
-    - `rounds`: how often a bad answer is sent back, 0 to 3; each is one call, and one more where a patch was unusable.
-    - `budget_tokens`: the most tokens, read and written, of all attempts together. `budget_cost`: their most cost, in
-      billionths of the currency unit. Both are checked before a call, with the size of its prompt.
-    - `patch_above`: from how many tokens on a bad answer is corrected by a patch; None never.
-    - `guess`: take what could be read only by a guess, instead of sending it back.
+    - `rounds`: how often an invalid answer is sent back, 0 to 3; each is one request, and one more where a patch was invalid.
+    - `budget_tokens`: the most input and output tokens of all attempts. `budget_cost`: their highest cost, in
+      billionths of the currency unit. Both are checked before a request, with the size of its prompt.
+    - `patch_above`: the tokens above which an invalid answer is corrected by a patch; None for never.
+    - `guess`: accept a value that could be parsed only by a guess, instead of sending the answer back.
     """
 
     rounds: int = 1
@@ -155,16 +154,29 @@ class RepairPolicy:
     patch_above: int | None = 300
     guess: bool = False
 
+    def check(self) -> None:
+        """Check the values.
 
-ONCE = RepairPolicy()
+        Raises:
+            InputError: a value is out of range.
+        """
+        if not 0 <= self.rounds <= MAX_ROUNDS:
+            raise InputError(f"rounds must be 0 to {MAX_ROUNDS}, got {self.rounds}")
+        for name in ("budget_tokens", "budget_cost", "patch_above"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 0:
+                raise InputError(f"{name} must not be negative, got {limit}")
+
+
+DEFAULT_REPAIR = RepairPolicy()
 
 
 @value(tag="attempt")
 class Attempt:
-    """One answer as the model wrote it: what was mended, what is wrong, how it was asked for and what it cost.
+    """One answer as the model wrote it: its fixes, its faults, how it was requested, and its usage.
 
-    No diagnostics means that it was taken. `usage` None means that the server did not say. `downgrades` say why a better
-    mode was given up before this answer, and `enforcement` what of the type the decoder held.
+    It was accepted if it has no diagnostics. `usage` is None where the server did not report it. `downgrades` say why a better
+    mode was given up before this answer, and `enforcement` what of the type the decoder enforced.
     """
 
     text: str
@@ -173,27 +185,13 @@ class Attempt:
     finish: FinishReason = "stop"
     usage: Usage | None = None
     mode: OutputMode = "prompt"
-    form: Form = "whole"
+    form: AnswerForm = "whole"
     downgrades: tuple[str, ...] = ()
     enforcement: Enforcement | None = None
 
 
-def check_repair(repair: RepairPolicy) -> None:
-    """See that a policy can be followed.
-
-    Raises:
-        InputError: it cannot.
-    """
-    if not 0 <= repair.rounds <= MOST_ROUNDS:
-        raise InputError(f"a repair has 0 to {MOST_ROUNDS} rounds, not {repair.rounds}")
-    for name in ("budget_tokens", "budget_cost", "patch_above"):
-        bound = getattr(repair, name)
-        if bound is not None and bound < 0:
-            raise InputError(f"{name} of a repair cannot be negative: {bound}")
-
-
 def stop_reason(repair: RepairPolicy, attempts: tuple[Attempt, ...]) -> str:
-    """Say why the last attempt, which failed, is not sent back; empty where it is."""
+    """Return why the last, invalid attempt is not sent back; '' where it is."""
     last, whole = attempts[-1], tuple(each for each in attempts if each.form != "invalid_patch")
     if last.finish == "refusal":
         return "the model refused"
@@ -211,8 +209,8 @@ def stop_reason(repair: RepairPolicy, attempts: tuple[Attempt, ...]) -> str:
 
 
 def _is_located(attempt: Attempt) -> bool:
-    """Whether the attempt was JSON with faults in places."""
-    return bool(place_of(attempt.diagnostics[0]))
+    """Return whether the attempt was JSON whose faults have paths."""
+    return bool(path_of_line(attempt.diagnostics[0]))
 
 
 def _count(attempt: Attempt) -> int:
@@ -223,46 +221,46 @@ def _count(attempt: Attempt) -> int:
 def repair_messages(
     answer: TypedResponse, text: str, faults: tuple[str, ...], function: str, mode: OutputMode
 ) -> tuple[Message, ...]:
-    """Send the whole of a bad answer back: as the result of its call where it was one, else as a turn.
+    """Return the messages that send an invalid answer back: as the result of its function call, else as a turn.
 
-    `text` is the answer as it stands now, which a patch may have changed; `mode` is how the next one is asked for.
+    `text` is the answer with patches applied; `mode` is the mode of the next request.
     """
-    wish = WHOLE if mode in ("native", "prompt") else CALL.format(name=function)
+    request = WHOLE if mode in ("native", "prompt") else CALL.format(name=function)
     call = answer.call
     if call is None or mode != answer.mode or call.arguments != text or not isinstance(_json(text), dict):
-        return assistant(text), user(_faulty("Your answer", faults, wish))
-    result = ToolResult(_faulty("The call", faults, wish), call.name, call.id, error="bad_arguments")
+        return assistant(text), user(_faulty("Your answer", faults, request))
+    result = ToolResult(_faulty("The call", faults, request), call.name, call.id, error="bad_arguments")
     return Message("assistant", (call,)), Message("tool", (result,))
 
 
 def patch_places(repair: RepairPolicy, answer: TypedResponse, text: str, faults: tuple[str, ...]) -> tuple[str, ...]:
-    """Give the places that a patch is to correct; none where the whole answer is better asked for again."""
+    """Return the paths that a patch has to correct; none where the whole answer is requested again."""
     if repair.patch_above is None or answer.response.finish == "length" or estimate_tokens(text) <= repair.patch_above:
         return ()
-    places = tuple(dict.fromkeys(place_of(line) for line in faults))
-    return places if len(places) <= MOST_PATCHED and all(places) else ()
+    places = tuple(dict.fromkeys(path_of_line(line) for line in faults))
+    return places if len(places) <= MAX_PATCHED and all(places) else ()
 
 
-def patch_wanted(text: str, faults: tuple[str, ...]) -> tuple[Message, ...]:
-    """Send a bad answer back for a patch."""
-    example = json.dumps(place_of(faults[0]), ensure_ascii=False)
+def patch_messages(text: str, faults: tuple[str, ...]) -> tuple[Message, ...]:
+    """Return the messages that request a patch of an invalid answer."""
+    example = json.dumps(path_of_line(faults[0]), ensure_ascii=False)
     return assistant(text), user(_faulty("Your answer", faults, PATCH.format(example=example)))
 
 
-def _faulty(whose: str, faults: tuple[str, ...], wish: str) -> str:
-    return FAULTY.format(whose=whose, faults="\n".join(faults), wish=wish)
+def _faulty(whose: str, faults: tuple[str, ...], request: str) -> str:
+    return FAULTY.format(whose=whose, faults="\n".join(faults), request=request)
 
 
-def loosely(text: str) -> Json:
-    """Read the JSON of a text, whatever its type; None where there is none without a guess."""
+def parse_json(text: str) -> Json:
+    """Parse the JSON in a text, of any type, without guessing; return None where there is none."""
     try:
-        return cast("Json", _any().parse(text, STRICTLY).value)
+        return cast("Json", _any().parse(text, NO_GUESS).value)
     except OutputValidationError:
         return None
 
 
-def unfinished(text: str) -> Json:
-    """Read what there is of the JSON of a text that was cut off; None where there is none."""
+def parse_partial_json(text: str) -> Json:
+    """Parse the JSON in a text that was cut off, as far as it goes; return None where there is none."""
     stream = PartialParser(_any())
     stream.feed(text)
     return stream.view

@@ -1,8 +1,8 @@
-"""One call that chooses among several types and gives a value of the one that was chosen, or asks back.
+"""Choose one of several types and read a value of it in one request, or ask back.
 
 match (yield from route({"order": Order, "booking": Booking, "sums": Api(Math)}, "A table for two, please.")):
     case Routed("booking", booking): ...
-    case AskBack(question): ...
+    case NeedsClarification(question): ...
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from taiwa.flows.api import Api
 from taiwa.flows.extract import extract
 from taiwa.flows.output_modes import Choice
-from taiwa.flows.retry_invalid_output import ONCE, RepairPolicy
+from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, RepairPolicy
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import Message, Sampling
@@ -47,7 +47,7 @@ QUESTION_ABOUT = "a short question back, in the user's language"
 
 @value(tag="routed")
 class Routed:
-    """Which target was meant, and its value."""
+    """The chosen target and its value."""
 
     to: str
     value: object
@@ -55,40 +55,40 @@ class Routed:
 
 @value(tag="needs-clarification")
 class NeedsClarification:
-    """No target was meant, or something is missing; the question asks for it."""
+    """No target fits, or information is missing; `question` asks for it."""
 
     question: str
 
 
-RouteMode: TypeAlias = Routed | NeedsClarification
+RouteResult: TypeAlias = Routed | NeedsClarification
 
 
 def route(
     targets: Mapping[str, object],
-    said: str | Sequence[Message],
+    prompt: str | Sequence[Message],
     *,
-    repair: RepairPolicy = ONCE,
+    repair: RepairPolicy = DEFAULT_REPAIR,
     mode: Choice = "auto",
     sampling: Sampling = Sampling(),
-) -> Program[RouteMode]:
-    """Choose a target and read its value, in one call; `extract(Routes(targets), said)` tells the attempts as well.
+) -> Program[RouteResult]:
+    """Choose a target and read its value, in one request; `extract(Routes(targets), prompt)` returns the attempts as well.
 
-    A target is a type, a `OutputType` or an `Api`; its name should say to a model when it is meant.
+    A target is a type, an `OutputType` or an `Api`; its name should make clear to a model when to choose it.
 
     Raises (when run):
-        InputError: there is no target, or one is called `none`.
-        ExtractError: no attempt could be read. RefusalError: the model refused to answer.
+        InputError: there is no target, or one is named `none`.
+        ExtractError: no attempt was valid. RefusalError: the model refused to answer.
     """
-    found = yield from extract(Routes(targets), said, repair=repair, mode=mode, sampling=sampling)
+    found = yield from extract(Routes(targets), prompt, repair=repair, mode=mode, sampling=sampling)
     return found.value
 
 
 class Routes:
-    """Several types as one, told apart by name; with `none`, whose value is a question back."""
+    """A union of named types; `none` stands for a question back."""
 
     def __init__(self, targets: Mapping[str, object]) -> None:
         if not targets or NONE in targets:
-            raise InputError(f"a route needs targets, none of them called {NONE!r}, which stands for asking back")
+            raise InputError(f"targets must not be empty or contain the name {NONE!r}, which stands for asking back")
         self.name = "Route"
         self.targets: dict[str, OutputType[Any] | Api] = {
             name: target if isinstance(target, (OutputType, Api)) else OutputType[Any](target)
@@ -101,20 +101,20 @@ class Routes:
         return f"Routes({', '.join(self.targets)})"
 
     def render(self) -> str:
-        """Write the types as a model should see them."""
+        """Write the types for a model."""
         programs = {name: target for name, target in self.targets.items() if isinstance(target, Api)}
         shown = to_typescript(self._form({name: AnyNode(about=_see(each)) for name, each in programs.items()}))
         return "\n\n".join([shown, *(each.render() for each in programs.values())])
 
     def schema(self) -> dict[str, Json]:
-        """Give their JSON Schema."""
+        """Return their JSON Schema."""
         return to_json_schema(self._form({}), DIALECTS["plain"]).schema
 
-    def parse(self, text: str, options: ParseOptions) -> ParseResult[RouteMode]:
-        """Read which target was meant, and its value.
+    def parse(self, text: str, options: ParseOptions) -> ParseResult[RouteResult]:
+        """Parse the chosen target and its value.
 
         Raises:
-            ShapeError: there is no value of a target.
+            OutputValidationError: the text holds no value of a target.
         """
         head = self._head.parse(text, options)
         to, given = head.value[TO], head.value
@@ -139,7 +139,7 @@ class Routes:
         )
 
     def _form(self, instead: Mapping[str, Node]) -> TypeIR:
-        """The union of all targets; `instead` shows some of them as another node."""
+        """Return the union of all targets; `instead` replaces some of them by another node."""
         merge = _Merge()
         options = [
             _option(name, Property(CONTENT, instead.get(name) or merge.add(_form_of(target)), required=True))
@@ -152,7 +152,7 @@ class Routes:
 
 @dataclass(slots=True)
 class _Merge:
-    """Named types of several forms in one; of two that share a name and differ, the second gets another."""
+    """Merges the named types of several forms; where two differ under one name, the second is renamed."""
 
     named: dict[str, Node] = field(default_factory=dict[str, Node])
 

@@ -1,4 +1,4 @@
-"""Several answers to one question, and the one that most of them agree on."""
+"""Majority vote over several answers to one question (self-consistency, Wang et al. 2023)."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -14,52 +14,46 @@ A = TypeVar("A")
 
 @value(tag="vote")
 class Vote(Generic[A]):
-    """The winner, how many voted for it, and every answer in order; `spoilt` counts those that could not be read."""
+    """The most frequent answer, its count, all answers in order, and how many programs `failed` with an invalid answer."""
 
     winner: A
     count: int
-    ballots: tuple[A, ...]
-    spoilt: int = 0
+    answers: tuple[A, ...]
+    failed: int = 0
 
 
-def vote(ballot: Callable[[int], Program[A]], n: int, *, by: Callable[[A], object] | None = None) -> Program[Vote[A]]:
-    """Run `ballot(0)` … `ballot(n - 1)` side by side and take the majority; of equal counts, the one that came first.
+def vote(program: Callable[[int], Program[A]], n: int, *, by: Callable[[A], object] | None = None) -> Program[Vote[A]]:
+    """Run `program(0)` … `program(n - 1)` in parallel and take the majority; of equal counts, the answer that is first.
 
-    `by` names what must agree, for instance only an answer's number. The number given to a ballot may become its seed.
+    `by` returns what must be equal, such as only the number of an answer. The argument of `program` may serve as its seed.
 
     Raises (when run):
-        InputError: n is not positive.
-        ShapeError: no ballot could be read; it is the error of the first.
+        InputError: n is less than 1.
+        OutputValidationError: every answer was invalid; this is the error of the first.
     """
     if n < 1:
-        raise InputError(f"a vote needs at least one ballot, not {n}")
-    outcomes = yield from gather(_cast(ballot(index)) for index in range(n))
-    ballots = tuple(outcome[0] for outcome in outcomes if isinstance(outcome, tuple))
+        raise InputError(f"n must be at least 1, got {n}")
+    outcomes = yield from gather(_answer(program(index)) for index in range(n))
+    answers = tuple(outcome[0] for outcome in outcomes if isinstance(outcome, tuple))
     errors = [outcome for outcome in outcomes if isinstance(outcome, OutputValidationError)]
-    if not ballots:
+    if not answers:
         raise errors[0]
-    groups = _groups(ballots, by)
-    most = max(groups, key=len)
-    return Vote(most[0], len(most), ballots, len(errors))
-
-
-def _cast(ballot: Program[A]) -> Program[tuple[A] | OutputValidationError]:
-    """A ballot that cannot be read is spoilt; any other failure ends the vote."""
-    try:
-        return ((yield from ballot),)
-    except OutputValidationError as error:
-        return error
-
-
-def _groups(ballots: tuple[A, ...], by: Callable[[A], object] | None) -> list[list[A]]:
-    """Gather equal ballots, in the order of their first; compared by `==`, because not every value can be hashed."""
-    keys: list[object] = []
+    keys: list[object] = []  # compared by `==`, because not every value can be hashed
     groups: list[list[A]] = []
-    for ballot in ballots:
-        key = ballot if by is None else by(ballot)
+    for answer in answers:
+        key = answer if by is None else by(answer)
         if key in keys:
-            groups[keys.index(key)].append(ballot)
+            groups[keys.index(key)].append(answer)
         else:
             keys.append(key)
-            groups.append([ballot])
-    return groups
+            groups.append([answer])
+    most = max(groups, key=len)
+    return Vote(most[0], len(most), answers, len(errors))
+
+
+def _answer(program: Program[A]) -> Program[tuple[A] | OutputValidationError]:
+    """Return an invalid answer as its error; any other error ends the vote."""
+    try:
+        return ((yield from program),)
+    except OutputValidationError as error:
+        return error

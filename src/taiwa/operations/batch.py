@@ -19,7 +19,7 @@ from taiwa.apps.catalog import convert_params, load_app
 from taiwa.conversation.app import App
 from taiwa.conversation.history import begin
 from taiwa.conversation.turn_prompt import turn_request
-from taiwa.flows.chat import TEXT_LIMIT
+from taiwa.flows.chat import MAX_TEXT_CHARS
 from taiwa.kernel.errors import InputError, LimitError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, digest
@@ -40,7 +40,7 @@ __all__ = [
 
 BatchMode: TypeAlias = Literal["fold", "map"]
 Stopped: TypeAlias = Literal["", "interrupted", "unavailable", "cost"]
-MAX_BYTES = 4 * TEXT_LIMIT
+MAX_BYTES = 4 * MAX_TEXT_CHARS
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 JSONL = frozenset({".jsonl", ".ndjson"})
 MAX_OPENED = 256

@@ -130,7 +130,7 @@ def rationale_to_json(rationale: Rationale, spent: RunUsage) -> dict[str, Json]:
         "answered_by": rationale.answered_by,
         "value": rationale.value,
         "ending": rationale.ending,
-        "tool_mode": rationale.way,
+        "tool_mode": rationale.tool_mode,
         "text": rationale.text,
         "calls": [_tool_call(called) for called in rationale.calls],
         "usage": reported_usage_to_json(spent),

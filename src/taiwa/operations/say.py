@@ -11,7 +11,7 @@ from taiwa.apps.catalog import convert_param, convert_params, load_app
 from taiwa.conversation.app import App, Param
 from taiwa.conversation.history import Conversation, begin
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
-from taiwa.flows.chat import check
+from taiwa.flows.chat import check_text
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
@@ -153,7 +153,7 @@ def preview_turn(conversation: Conversation, text: str, target: Target | None = 
         InputError: the text is empty or too large.
         UnsupportedError: the model does not support the request.
     """
-    check(text)
+    check_text(text)
     constrained = target is None or "json_schema" in target.capabilities
     request = turn_request(conversation, text, constrained=constrained)
     preview = RequestPreview(request, request_tokens(request), _cached_tokens(conversation, request))

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from taiwa.flows.extract import ExtractError, Extraction, extract, plain_json
 from taiwa.flows.output_modes import Choice
-from taiwa.flows.retry_invalid_output import ONCE, Attempt, RepairPolicy
+from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, Attempt, RepairPolicy
 from taiwa.kernel import execution
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, LimitError, StoreError, TaiwaError
@@ -31,7 +31,7 @@ class ExtractRun:
     """The options of an extraction."""
 
     shape: OutputType[Any]
-    repair: RepairPolicy = ONCE
+    repair: RepairPolicy = DEFAULT_REPAIR
     mode: Choice = "auto"
 
     def program(self, text: str) -> Program[Extraction[Any]]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from taiwa.apps.examples import built_in_examples, results, usable
-from taiwa.flows.solve.examples import ResultOf, WorkedExample, native, render, select_examples
+from taiwa.flows.solve.examples import ResultOf, WorkedExample, render, render_native, select_examples
 from taiwa.flows.solve.rationale import Rationale, ToolMode
-from taiwa.flows.solve.solve import SolveOptions, ways_for
+from taiwa.flows.solve.solve import SolveOptions, tool_modes
 from taiwa.flows.solve.solve import solve as flow
 from taiwa.kernel.effects import Complete, Program
 from taiwa.kernel.errors import InputError, StoreError, TaiwaError, ToolError
@@ -69,7 +69,7 @@ class ReasonRun:
         if self.options.tool_mode is not None:
             return self.options.tool_mode
         free = not self.text_only and not self.shots and self.examples is None
-        return ways_for(None, capabilities, natively=free and bool(self.tools))[0]
+        return tool_modes(None, capabilities, allow_native=free and bool(self.tools))[0]
 
     def select_shots(self, mode: ToolMode) -> tuple[WorkedExample, ...]:
         """Return the worked examples to show.
@@ -106,7 +106,7 @@ class ReasonRun:
             "tool_mode": mode,
             "shots": digest(self._messages(mode)),
             "policy": [self.options.on_error, self.options.on_unknown],
-            "bounds": record(self.options.bounds),
+            "limits": record(self.options.limits),
             "type": None if output_type is None else digest(output_type.schema()),
         }
 
@@ -124,8 +124,8 @@ class ReasonRun:
         for worked in self.select_shots(mode):
             try:
                 if mode == "native":
-                    messages += native(
-                        worked, given, lambda name, text: self.options.tool_format.arguments(known[name], text)
+                    messages += render_native(
+                        worked, given, lambda name, text: self.options.tool_format.parse_arguments(known[name], text)
                     )
                 else:
                     messages += render(worked, self.options.tool_format, given, {tool.spec.name for tool in self.tools})

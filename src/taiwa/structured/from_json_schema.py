@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import unquote
 
-from taiwa.json_schema.document import resolve_pointer
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.structured.ir import (
@@ -196,6 +195,8 @@ class _Converter:
     named: dict[str, Node] = field(default_factory=dict[str, Node])
 
     def at(self, pointer: str) -> Json:
+        from taiwa.json_schema.document import resolve_pointer
+
         try:
             return resolve_pointer(self.schema, pointer)
         except LookupError:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from taiwa.flows.solve.examples import EXTRACTIONS
+from taiwa.flows.solve.examples import ANSWER_EXAMPLES
 from taiwa.flows.solve.rationale import AnswerSource
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.flows.solve.tool_call_formats import tool_call_format
@@ -37,7 +37,7 @@ def test_a_line_without_a_number_is_read_by_a_second_prompt(drive: Drive) -> Non
     assert (done.value.answer, done.value.answered_by) == ("25", "prompt")
     *_, asked = model.requests[1].messages
     assert asked.text == "3 and 22 are\ntwenty-five."
-    assert len(model.requests[1].messages) == 1 + 2 * len(EXTRACTIONS) + 1
+    assert len(model.requests[1].messages) == 1 + 2 * len(ANSWER_EXAMPLES) + 1
     assert done.shown == "3 and 22 are\ntwenty-five."
 
 

@@ -13,13 +13,13 @@ from taiwa.flows.solve.rationale import SolveLimits
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.flows.solve.tool_call_formats import (
     CallText,
-    Fence,
-    Gsm,
-    Inline,
-    ReAct,
+    FenceFormat,
+    GsmFormat,
+    InlineFormat,
+    ReActFormat,
     ResultText,
     ScanEvent,
-    Tagged,
+    TaggedFormat,
     TextSegment,
     ToolCallFormat,
     decode,
@@ -49,7 +49,7 @@ def results(events: tuple[ScanEvent, ...]) -> list[str]:
 
 def test_the_calculator_calls_of_gsm8k(shared_data: Path) -> None:
     for text in solutions(shared_data):
-        events = decode(text, Gsm(), ())
+        events = decode(text, GsmFormat(), ())
         closed = [call for call, after in pairwise(events) if isinstance(after, ResultText)]
         wanted = re.findall(r"<<([^<>=\n]+)=([^<>\n]*>>)", text)
 
@@ -62,7 +62,7 @@ def test_the_calculator_calls_of_gsm8k(shared_data: Path) -> None:
 def test_the_programs_of_tora(shared_data: Path, name: str) -> None:
     texts = [text for row in rows(shared_data, name) for text in row["code"]]
     for text in texts:
-        events = decode(text, Fence(), ["python"])
+        events = decode(text, FenceFormat(), ["python"])
 
         assert encode(events) == text
         assert calls(events) == [
@@ -75,7 +75,7 @@ def test_the_programs_of_tora(shared_data: Path, name: str) -> None:
 def test_the_actions_of_react(shared_data: Path) -> None:
     odd = 0
     for row in rows(shared_data, "react_fever_text-davinci-002"):
-        events = decode(row["raw"], ReAct(), ["Search", "Lookup"])
+        events = decode(row["raw"], ReActFormat(), ["Search", "Lookup"])
         written = [step["action"] for step in row["steps"]]
         lines = [f"Action {place}: {each}" for place, each in enumerate(written, 1)]
         wanted = [
@@ -97,7 +97,7 @@ def test_the_actions_of_react(shared_data: Path) -> None:
 def test_an_action_ends_where_its_line_ends(shared_data: Path, numbered: bool) -> None:
     for row in rows(shared_data, "reflexion_react_hotpotqa"):
         raw = row["raw"] if numbered else re.sub(r"^(Action|Observation) \d+:", r"\1:", row["raw"], flags=re.MULTILINE)
-        events = decode(raw, ReAct(), ["search", "lookup"])
+        events = decode(raw, ReActFormat(), ["search", "lookup"])
         lines = re.findall(r"^Action(?: \d+)?: .*\n", raw, re.MULTILINE)
 
         assert encode(events) == raw
@@ -109,17 +109,21 @@ def test_the_actions_of_fireact_are_answered_in_the_next_message(shared_data: Pa
     for row in rows(shared_data, "fireact_ft-gpt-3.5_hotpotqa"):
         for message in row["traj"]:
             if message["role"] == "assistant":
-                scanner = ReAct().scanner(["search"])
+                scanner = ReActFormat().scanner(["search"])
                 assert scanner.feed(message["content"]) is None
                 assert scanner.open
-                call = scanner.feed(ReAct().close)
+                call = scanner.feed(ReActFormat().close)
                 assert call
                 assert message["content"].endswith(f"[{call.input}]")
 
 
 @pytest.mark.parametrize(
     ("spoken", "written"),
-    [(Tagged(), r"<<calculator: \1>>\2"), (Inline(), r" = \1 << Calculator >> \2\n"), (Gsm(), r"<<\1=\2>>")],
+    [
+        (TaggedFormat(), r"<<calculator: \1>>\2"),
+        (InlineFormat(), r" = \1 << Calculator >> \2\n"),
+        (GsmFormat(), r"<<\1=\2>>"),
+    ],
 )
 def test_the_same_solutions_in_another_protocol_have_the_same_calls(
     shared_data: Path, spoken: ToolCallFormat, written: str
@@ -137,7 +141,7 @@ def test_the_same_solutions_in_another_protocol_have_the_same_calls(
 
 def test_words_of_real_solutions_hold_no_call_of_another_protocol(shared_data: Path) -> None:
     for text in solutions(shared_data):
-        for spoken in (Tagged(), Inline(), ReAct(), Fence()):
+        for spoken in (TaggedFormat(), InlineFormat(), ReActFormat(), FenceFormat()):
             assert decode(text, spoken, ["calculator", "python"]) == (TextSegment(text),)
 
 
@@ -156,7 +160,7 @@ def given(text: str, spoken: ToolCallFormat) -> tuple[str, str] | None:
     """What a result says and how we put it in; None where it stands there in a form that we never write."""
     bare = re.sub(r"\A```output\n|\AObservation \d+: |>>\Z|\n```\n\Z", "", text).strip()
     mark = re.match(r"Observation (\d+):", text)
-    return (bare, spoken.splice(bare, mark[1] if mark else "")) if bare else None
+    return (bare, spoken.write_result(bare, mark[1] if mark else "")) if bare else None
 
 
 def as_put_in(text: str, spoken: ToolCallFormat, names: list[str]) -> tuple[str, list[str]]:
@@ -178,10 +182,10 @@ def as_put_in(text: str, spoken: ToolCallFormat, names: list[str]) -> tuple[str,
 
 
 CORPORA: list[tuple[ToolCallFormat, list[str], str]] = [
-    (Gsm("search"), ["search"], "gsm8k_gpt3_calculator"),
-    (Fence(), ["python"], "tora_tora-70b-v1.0_gsm8k"),
-    (ReAct(), ["search"], "reflexion_react_hotpotqa"),
-    (ReAct(), ["search"], "react_fever_text-davinci-002"),
+    (GsmFormat("search"), ["search"], "gsm8k_gpt3_calculator"),
+    (FenceFormat(), ["python"], "tora_tora-70b-v1.0_gsm8k"),
+    (ReActFormat(), ["search"], "reflexion_react_hotpotqa"),
+    (ReActFormat(), ["search"], "react_fever_text-davinci-002"),
 ]
 
 
@@ -207,7 +211,7 @@ def test_a_model_that_writes_a_recorded_text_is_interrupted_where_the_record_was
         program = solve(
             "?",
             [tool.spec],
-            SolveOptions(tool_format=spoken, tool_mode="prefill", answer_by=(), bounds=SolveLimits(calls=20)),
+            SolveOptions(tool_format=spoken, tool_mode="prefill", answer_by=(), limits=SolveLimits(max_tool_calls=20)),
         )
         found = Runtime(model, tools=[tool]).run(program)
 

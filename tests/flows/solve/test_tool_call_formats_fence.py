@@ -1,14 +1,14 @@
 import pytest
 
 from taiwa.flows.solve.find_tool_calls import CallMatch
-from taiwa.flows.solve.tool_call_formats import CallText, Fence, ResultText, TextSegment, decode
+from taiwa.flows.solve.tool_call_formats import CallText, FenceFormat, ResultText, TextSegment, decode
 from taiwa.kernel import ToolSpec
 
 NAMES = ("python", "calculator")
 
 
 def first(text: str) -> tuple[str, str] | None:
-    found = Fence().scanner(NAMES).feed(text)
+    found = FenceFormat().scanner(NAMES).feed(text)
     return (found.name, found.input) if found else None
 
 
@@ -45,7 +45,7 @@ def test_any_other_block_is_only_code(text: str) -> None:
 
 
 def test_a_block_whose_last_line_could_go_on_is_open() -> None:
-    scanner = Fence().scanner(NAMES)
+    scanner = FenceFormat().scanner(NAMES)
     scanner.feed("```python\nx")
     assert not scanner.open
     scanner.feed("\n```")
@@ -57,7 +57,7 @@ def test_a_block_whose_last_line_could_go_on_is_open() -> None:
 def test_a_recorded_output_is_the_block_behind_the_call() -> None:
     text = "A.\n```python\nx\n```\n```output\n1\n2\n```\nB."
 
-    assert decode(text, Fence(), NAMES) == (
+    assert decode(text, FenceFormat(), NAMES) == (
         TextSegment("A.\n"),
         CallText("```python\nx\n```\n", "python", "x"),
         ResultText("```output\n1\n2\n```\n"),
@@ -67,25 +67,25 @@ def test_a_recorded_output_is_the_block_behind_the_call() -> None:
 
 @pytest.mark.parametrize("rest", ["", "B.", "```output", "``` output\n1\n```\n"])
 def test_without_output_there_is_no_result(rest: str) -> None:
-    events = decode(f"```python\nx\n```\n{rest}", Fence(), NAMES)
+    events = decode(f"```python\nx\n```\n{rest}", FenceFormat(), NAMES)
 
     assert [type(event) for event in events] == [CallText, *([TextSegment] if rest else [])]
 
 
 def test_an_output_that_is_cut_off_lasts_to_the_end() -> None:
-    assert decode("```python\nx\n```\n```output\n1\n2", Fence(), NAMES)[-1] == ResultText("```output\n1\n2")
+    assert decode("```python\nx\n```\n```output\n1\n2", FenceFormat(), NAMES)[-1] == ResultText("```output\n1\n2")
 
 
 def test_a_call_and_its_result_are_blocks_on_lines_of_their_own() -> None:
-    protocol = Fence()
-    written = protocol.call("calculator", "1+1", "So") + protocol.splice("2\n```\nmore")
+    protocol = FenceFormat()
+    written = protocol.write_call("calculator", "1+1", "So") + protocol.write_result("2\n```\nmore")
 
     assert written == "\n```calculator\n1+1\n```\n```output\n2 ''' more\n```\n"
-    assert protocol.call("calculator", "1+1", "So\n").startswith("```")
+    assert protocol.write_call("calculator", "1+1", "So\n").startswith("```")
 
 
 def test_other_marks_may_name_a_tool() -> None:
-    found = Fence(aliases=(("py", "python"),)).scanner(["python"]).feed("```PY\nx\n```\n")
+    found = FenceFormat(aliases=(("py", "python"),)).scanner(["python"]).feed("```PY\nx\n```\n")
 
     assert found
     assert found.name == "python"
@@ -94,4 +94,4 @@ def test_other_marks_may_name_a_tool() -> None:
 def test_the_instructions_show_a_block_for_every_tool() -> None:
     tool = ToolSpec("python", "Run  code.", {"type": "object", "properties": {"code": {}}})
 
-    assert Fence().instructions([tool]).endswith("Tools:\n\nRun code.\n```python\ncode\n```\n")
+    assert FenceFormat().instructions([tool]).endswith("Tools:\n\nRun code.\n```python\ncode\n```\n")

@@ -1,11 +1,11 @@
 import pytest
 
-from taiwa.flows.solve.tool_call_formats import CallText, Gsm, ResultText, TextSegment, decode
+from taiwa.flows.solve.tool_call_formats import CallText, GsmFormat, ResultText, TextSegment, decode
 from taiwa.kernel import ToolSpec
 
 
 def inputs(text: str) -> list[str]:
-    return [event.input for event in decode(text, Gsm(), ()) if isinstance(event, CallText)]
+    return [event.input for event in decode(text, GsmFormat(), ()) if isinstance(event, CallText)]
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_call_ends_with_its_equals_sign(text: str, found: list[str]) -> None:
 
 
 def test_a_recorded_result_ends_with_the_closing_mark_on_its_line() -> None:
-    assert decode("a <<1+1=2>>2\nb <<3*3=9 fries.\n", Gsm(), ()) == (
+    assert decode("a <<1+1=2>>2\nb <<3*3=9 fries.\n", GsmFormat(), ()) == (
         TextSegment("a "),
         CallText("<<1+1=", "calculator", "1+1"),
         ResultText("2>>"),
@@ -44,12 +44,12 @@ def test_no_result_reaches_into_the_next_call() -> None:
 
 
 def test_a_call_and_its_result_are_written_as_in_the_corpus() -> None:
-    protocol = Gsm()
+    protocol = GsmFormat()
 
-    assert protocol.call("calculator", "12*3") + protocol.splice("36") == "<<12*3=36>>"
+    assert protocol.write_call("calculator", "12*3") + protocol.write_result("36") == "<<12*3=36>>"
 
 
 def test_only_the_one_tool_is_explained() -> None:
     tools = [ToolSpec(name, "Does.", {"type": "object", "properties": {"x": {}}}) for name in ("calculator", "other")]
 
-    assert Gsm().instructions(tools).endswith("Tools:\n- <<x=: Does.")
+    assert GsmFormat().instructions(tools).endswith("Tools:\n- <<x=: Does.")

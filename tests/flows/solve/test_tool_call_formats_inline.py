@@ -4,16 +4,16 @@ from time import process_time
 import pytest
 
 from taiwa.flows.solve.find_tool_calls import CallMatch
-from taiwa.flows.solve.tool_call_formats import Inline
+from taiwa.flows.solve.tool_call_formats import InlineFormat
 from taiwa.kernel import Json, ToolSpec
 
 NAMES = ("calculator", "molar_mass", "stoichiometry", "web_search")
 
 
-INLINE = Inline()
+INLINE = InlineFormat()
 
 
-def first(text: str, protocol: Inline = INLINE) -> tuple[str, str] | None:
+def first(text: str, protocol: InlineFormat = INLINE) -> tuple[str, str] | None:
     found = protocol.scanner(NAMES).feed(text)
     return (found.name, found.input) if found else None
 
@@ -77,18 +77,18 @@ def test_what_only_looks_like_a_call_is_none(text: str) -> None:
 
 
 def test_the_next_call_on_a_line_begins_behind_the_last_result() -> None:
-    protocol = Inline()
+    protocol = InlineFormat()
     scanner = protocol.scanner(NAMES)
     scanner.feed("10 / 4 << Calculator >>")
-    scanner.skip(protocol.splice("2.5"))
+    scanner.skip(protocol.write_result("2.5"))
 
     assert scanner.feed("* 3 << Calculator >>") == CallMatch("calculator", "* 3", 20, 16)
-    scanner.skip(protocol.splice("error"))
+    scanner.skip(protocol.write_result("error"))
     assert scanner.feed("<< Calculator >>") == CallMatch("calculator", "", 16, 16)
 
 
 def test_an_unfinished_call_is_open() -> None:
-    scanner = Inline().scanner(NAMES)
+    scanner = InlineFormat().scanner(NAMES)
     scanner.feed("1+1 << Calculator")
 
     assert scanner.open
@@ -111,27 +111,27 @@ def test_an_unfinished_call_is_open() -> None:
     ],
 )
 def test_a_call_is_written_so_that_its_input_is_read_again(name: str, text: str, after: str, written: str) -> None:
-    assert Inline().call(name, text, after) == written
+    assert InlineFormat().write_call(name, text, after) == written
     assert first(after + written) == (name, text.replace("→", "->"))
 
 
 def test_titles_and_readings_can_be_given() -> None:
-    protocol = Inline(aliases=(("Rechner", "calculator"),), reads=(("web_search", "expression"),))
+    protocol = InlineFormat(aliases=(("Rechner", "calculator"),), inputs=(("web_search", "expression"),))
 
     assert first("Es sind 3*4 << rechner >>", protocol) == ("calculator", "Es sind 3*4")
     assert first("find 3*4 << Web search >>", protocol) == ("web_search", "3*4")
-    assert protocol.call("calculator", "3*4") == "3*4 << Rechner >>"
+    assert protocol.write_call("calculator", "3*4") == "3*4 << Rechner >>"
 
 
 def test_a_tool_that_is_switched_off_is_still_called_by_its_title() -> None:
-    found = Inline().scanner(["molar_mass"]).feed("3*4 << Calculator >>")
+    found = InlineFormat().scanner(["molar_mass"]).feed("3*4 << Calculator >>")
 
     assert found
     assert (found.name, found.input) == ("calculator", "3*4")
 
 
 def test_a_tool_is_called_by_its_own_name_before_another_tools_title() -> None:
-    protocol = replace(Inline(), aliases=(("Web search", "calculator"),))
+    protocol = replace(InlineFormat(), aliases=(("Web search", "calculator"),))
 
     assert first("3*4 << Web search >>", protocol) == ("web_search", "3*4")
 
@@ -144,7 +144,7 @@ def test_the_instructions_show_every_tool_as_it_is_called() -> None:
     ]
 
     assert (
-        Inline()
+        InlineFormat()
         .instructions(tools)
         .endswith(
             "Tools:\n- expression << Calculator >>: Work out.\n"

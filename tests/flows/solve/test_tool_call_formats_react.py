@@ -1,14 +1,14 @@
 import pytest
 
 from taiwa.flows.solve.find_tool_calls import CallMatch
-from taiwa.flows.solve.tool_call_formats import CallText, ReAct, ResultText, TextSegment, decode
+from taiwa.flows.solve.tool_call_formats import CallText, ReActFormat, ResultText, TextSegment, decode
 from taiwa.kernel import ToolSpec
 
 NAMES = ("calculator", "molar_mass", "search")
 
 
 def first(text: str) -> CallMatch | None:
-    return ReAct().scanner(NAMES).feed(text)
+    return ReActFormat().scanner(NAMES).feed(text)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_an_action_is_a_whole_line(text: str, call: tuple[str, str, str]) -> Non
     found = first(text)
 
     assert found
-    assert (found.name, found.input, found.mark) == call
+    assert (found.name, found.input, found.number) == call
     assert not found.final
 
 
@@ -46,12 +46,12 @@ def test_an_action_is_a_whole_line(text: str, call: tuple[str, str, str]) -> Non
 )
 def test_what_only_looks_like_an_action_is_none(text: str) -> None:
     assert first(text) is None
-    scanner = ReAct().scanner(NAMES)
+    scanner = ReActFormat().scanner(NAMES)
     assert [found for char in text if (found := scanner.feed(char))] == []
 
 
 def test_a_line_that_could_still_go_on_is_open() -> None:
-    scanner = ReAct().scanner(NAMES)
+    scanner = ReActFormat().scanner(NAMES)
     scanner.feed("Action 1: search[x]")
 
     assert scanner.open
@@ -60,14 +60,14 @@ def test_a_line_that_could_still_go_on_is_open() -> None:
 
 def test_the_last_action_is_no_tool_and_brings_the_answer() -> None:
     assert first("Action 4: finish[42]\n") == CallMatch("Finish", "42", 21, 21, "4", True)
-    owned = ReAct().scanner(["finish"]).feed("Action 4: Finish[42]\n")
+    owned = ReActFormat().scanner(["finish"]).feed("Action 4: Finish[42]\n")
     assert owned == CallMatch("finish", "42", 21, 21, "4")
 
 
 def test_an_observation_lasts_until_the_next_turn() -> None:
     text = "Action 1: Search[x]\nObservation 1: a\n\nb [1]\nThought 2: c\nAction 2: Finish[b]\nObservation 2: right"
 
-    assert decode(text, ReAct(), NAMES) == (
+    assert decode(text, ReActFormat(), NAMES) == (
         CallText("Action 1: Search[x]\n", "search", "x"),
         ResultText("Observation 1: a\n\nb [1]\n"),
         TextSegment("Thought 2: c\n"),
@@ -77,7 +77,7 @@ def test_an_observation_lasts_until_the_next_turn() -> None:
 
 
 def test_an_action_without_an_observation_has_no_result() -> None:
-    assert decode("Action: search[x]\nThought: c", ReAct(), NAMES) == (
+    assert decode("Action: search[x]\nThought: c", ReActFormat(), NAMES) == (
         CallText("Action: search[x]\n", "search", "x"),
         TextSegment("Thought: c"),
     )
@@ -91,13 +91,13 @@ def test_an_action_without_an_observation_has_no_result() -> None:
     ],
 )
 def test_a_call_and_its_result_are_lines_with_one_number(after: str, mark: str, written: str) -> None:
-    protocol = ReAct()
+    protocol = ReActFormat()
 
-    assert protocol.call("search", "x", after, mark) + protocol.splice("y", mark) == written
+    assert protocol.write_call("search", "x", after, mark) + protocol.write_result("y", mark) == written
 
 
 def test_aliases_name_tools() -> None:
-    found = ReAct(aliases=(("Wiki", "search"),)).scanner(["search"]).feed("Action: wiki[x]\n")
+    found = ReActFormat(aliases=(("Wiki", "search"),)).scanner(["search"]).feed("Action: wiki[x]\n")
 
     assert found
     assert found.name == "search"
@@ -105,7 +105,7 @@ def test_aliases_name_tools() -> None:
 
 def test_the_instructions_name_tools_and_the_last_action() -> None:
     tool = ToolSpec("search", "Find.", {"type": "object", "properties": {"query": {}}})
-    text = ReAct(finish="Answer").instructions([tool])
+    text = ReActFormat(finish="Answer").instructions([tool])
 
     assert "Answer[answer]" in text
     assert text.endswith("Tools:\n- Action: search[query]: Find.")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from taiwa.flows.solve.find_tool_calls import CallMatch
-from taiwa.flows.solve.tool_call_formats import Tagged
+from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.kernel import Json
 
 NAMES = ("calculator", "molar_mass")
@@ -13,7 +13,7 @@ NAMES = ("calculator", "molar_mass")
 
 def first(text: str, chunk: int = 0) -> tuple[str, str] | None:
     """The name and input of the first trigger."""
-    scanner = Tagged().scanner(NAMES)
+    scanner = TaggedFormat().scanner(NAMES)
     for start in range(0, len(text), chunk or len(text)):
         if call := scanner.feed(text[start : start + (chunk or len(text))]):
             return call.name, call.input
@@ -60,7 +60,7 @@ def test_what_only_looks_like_a_trigger_is_none(text: str) -> None:
 
 
 def test_a_trigger_ends_behind_its_mark_in_the_text_fed_last() -> None:
-    scanner = Tagged().scanner(NAMES)
+    scanner = TaggedFormat().scanner(NAMES)
 
     before = scanner.feed("It is <<calculator: 1")
     trigger = scanner.feed(" + 1>>> so")
@@ -70,7 +70,7 @@ def test_a_trigger_ends_behind_its_mark_in_the_text_fed_last() -> None:
 
 
 def test_a_scanner_goes_on_behind_a_trigger_and_knows_that_it_is_in_a_line() -> None:
-    scanner = Tagged().scanner(NAMES)
+    scanner = TaggedFormat().scanner(NAMES)
     scanner.feed("a <<calculator: 1>>")
 
     assert scanner.feed(" and `<<calculator: 2>>") is None
@@ -85,7 +85,7 @@ def test_a_long_line_is_remembered_as_far_as_it_matters() -> None:
 
 
 def test_an_unclosed_trigger_is_open() -> None:
-    scanner = Tagged().scanner(NAMES)
+    scanner = TaggedFormat().scanner(NAMES)
     scanner.feed("So <<calculator: 2*")
 
     assert scanner.open
@@ -117,7 +117,7 @@ def recorded(row: Json) -> list[str]:
 
 def every(text: str, size: int) -> list[str]:
     """The inputs of all triggers, the text fed in pieces and the rest of a piece fed again."""
-    scanner, found = Tagged().scanner(NAMES), list[str]()
+    scanner, found = TaggedFormat().scanner(NAMES), list[str]()
     for start in range(0, len(text), size):
         piece = text[start : start + size]
         while piece:
@@ -128,6 +128,6 @@ def every(text: str, size: int) -> list[str]:
 
 
 def test_a_call_without_input_that_only_lacks_its_end_is_open() -> None:
-    scanner = Tagged().scanner(["calculator"])
+    scanner = TaggedFormat().scanner(["calculator"])
 
     assert (scanner.feed("So <<calculator:"), scanner.open) == (None, True)

@@ -14,7 +14,7 @@ from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.turn_prompt import DELTA_LINE, EARLIER, ENVIRONMENT, STATE, turn_request
 from taiwa.flows.solve.answers import NAMED
 from taiwa.flows.solve.solve import SolveOptions
-from taiwa.flows.solve.tool_call_formats import Gsm
+from taiwa.flows.solve.tool_call_formats import GsmFormat
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import (
     Chunk,
@@ -99,7 +99,7 @@ def test_a_beginning_that_could_not_be_written_is_refused() -> None:
 
 
 def test_other_ways_to_call_tools_are_refused_in_one_line() -> None:
-    for plan, way in ((SolveOptions(tool_format=Gsm()), "prefill"), (SolveOptions(), "native")):
+    for plan, way in ((SolveOptions(tool_format=GsmFormat()), "prefill"), (SolveOptions(), "native")):
         request = plan.request(QUESTION, [calculator.spec], way)
         with pytest.raises(UnsupportedError, match="tool-call format 'tagged'") as caught:
             said(request)

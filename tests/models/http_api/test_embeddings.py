@@ -225,7 +225,9 @@ def test_a_question_whose_vector_fails_is_answered_by_words_and_says_why(
     assert len(server.asked) == asked
 
 
-def test_what_is_new_is_caught_up_with_or_told(index: Index, settings: Settings, server: EmbeddingServer) -> None:
+def test_missing_vectors_are_added_or_the_failure_is_reported(
+    index: Index, settings: Settings, server: EmbeddingServer
+) -> None:
     (Path(index.root) / "c.md").write_text("a journey by rail")
     index.refresh()
     found = with_embeddings(index, settings)

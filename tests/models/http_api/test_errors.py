@@ -262,7 +262,7 @@ def test_a_validation_report_may_stand_under_message() -> None:
     assert "body.stream_options: Extra inputs" in told(422, report).message
 
 
-def test_what_a_router_heard_from_its_provider_is_told() -> None:
+def test_the_error_of_a_router_contains_the_text_of_its_provider() -> None:
     error = {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": "stop is too long"}}}
 
     assert told(400, error).message.endswith("Provider returned error: stop is too long")

@@ -45,11 +45,11 @@ def test_a_real_server_tells_the_likeliest_tokens_of_every_place(face: Face, mod
         assert sum(map(math.exp, numbers)) <= 1 + 1e-6
 
 
-def test_nobody_is_told_what_was_not_asked_for(face: Face, model: HttpModel) -> None:
+def test_log_probabilities_are_only_returned_on_request(face: Face, model: HttpModel) -> None:
     assert face.ask(model, replace(ASK, top_logprobs=0)).logprobs == ()
 
 
-def test_no_more_are_asked_for_than_every_server_tells() -> None:
+def test_no_more_alternatives_are_requested_than_every_server_returns() -> None:
     body = json.loads(resolve("openai:gpt-4o").codec.encode(replace(ASK, top_logprobs=99)).body)
 
     assert body["logprobs"] is True
@@ -57,14 +57,14 @@ def test_no_more_are_asked_for_than_every_server_tells() -> None:
 
 
 @pytest.mark.parametrize("name", ["mistral:x", "anthropic:claude-sonnet-4-5", "openai:o4-mini"])
-def test_a_server_that_tells_nothing_is_not_asked(name: str) -> None:
+def test_a_server_without_log_probabilities_is_refused(name: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         resolve(name).codec.encode(ASK)
 
     assert caught.value.capability == "logprobs"
 
 
-def test_likelihoods_of_a_stream_are_joined() -> None:
+def test_log_probabilities_of_a_stream_are_joined() -> None:
     def event(text: str, *rows: dict[str, Any]) -> dict[str, Any]:
         return {"choices": [{"index": 0, "delta": {"content": text}, "logprobs": {"content": list(rows)}}]}
 

@@ -142,7 +142,7 @@ def test_a_server_that_refuses_a_schema_is_asked_for_no_second_one() -> None:
     [AuthenticationError("no key", status=401), OverloadedError("nothing listens there")],
     ids=["no key", "nobody there"],
 )
-def test_a_server_that_cannot_be_asked_is_no_finding(error: ModelError) -> None:
+def test_a_server_that_cannot_be_reached_ends_the_probe(error: ModelError) -> None:
     with pytest.raises(type(error)):
         Runtime(Refusing(error)).run(probe_program())
 
@@ -165,7 +165,7 @@ def test_an_answer_that_is_not_there_does_not_tell() -> None:
     assert "json_schema" not in ProbeReport("m", "u", findings).capabilities
 
 
-def test_every_finding_is_told_as_it_comes_and_the_bill_is_in_the_report(faults: FaultServer) -> None:
+def test_every_finding_is_reported_as_it_arrives_and_the_usage_is_in_the_report(faults: FaultServer) -> None:
     faults.plays(status(200, b'{"data": [{"id": "m", "owned_by": "llamacpp"}]}'), speech("the answer, always"))
     heard: list[str] = []
     with HttpModel(

@@ -51,7 +51,7 @@ def test_words_are_given_out_at_once_when_there_is_no_prefix() -> None:
     assert speech.take_chunks() == []
 
 
-def test_a_speech_ends_once() -> None:
+def test_a_response_ends_once() -> None:
     speech = ResponseBuilder()
     speech.usage = Usage(1, 2)
     speech.end()
@@ -89,7 +89,7 @@ def test_calls_decide_what_the_end_is_called(said: str) -> None:
     assert collect_response(without.take_chunks()).finish == "stop"
 
 
-def test_a_call_that_was_cut_off_is_no_wish_for_tools() -> None:
+def test_a_call_that_was_cut_off_is_not_a_finish_for_tools() -> None:
     speech = ResponseBuilder()
     speech.calls.append(ToolCallBuilder(name="clock", pieces=['{"ho']))
     speech.finish = "length"

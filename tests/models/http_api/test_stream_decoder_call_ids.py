@@ -24,7 +24,7 @@ def test_a_call_without_an_id_gets_one_from_its_place() -> None:
     assert ids.of_result(ToolResult("noon")) == "call_0"
 
 
-def test_two_turns_with_the_same_ids_are_told_apart() -> None:
+def test_two_turns_with_the_same_ids_get_different_ids() -> None:
     ids = CallIds(".+", "call_{}")
 
     first = ids.of_call(ToolCall("clock", "{}", "call_0"))

@@ -7,8 +7,8 @@ from typing import Literal
 
 import pytest
 
-from taiwa.flows.solve.rationale import shown
-from taiwa.flows.solve.tool_call_formats import Tagged
+from taiwa.flows.solve.tool_call_formats import TaggedFormat
+from taiwa.flows.solve.tool_text import sanitize_result
 from taiwa.models.builtin.prompt_text import normalize_text
 from taiwa.tools import calculator, molar_mass, stoichiometry
 from training.builtin.chemistry import SHARES
@@ -40,8 +40,8 @@ def test_prompts_are_in_the_form_of_the_runtime_and_short(samples: list[Sample])
 
 def _said(tool: str, written: str, weights: Literal["iupac", "integer"]) -> str:
     if tool == "molar_mass":
-        return shown(molar_mass(written, weights).text)
-    return shown((calculator if tool == "calculator" else stoichiometry)(written).text)
+        return sanitize_result(molar_mass(written, weights).text)
+    return sanitize_result((calculator if tool == "calculator" else stoichiometry)(written).text)
 
 
 def test_every_result_is_what_the_tool_says(samples: list[Sample]) -> None:
@@ -55,7 +55,7 @@ def test_every_result_is_what_the_tool_says(samples: list[Sample]) -> None:
 
 def test_every_call_is_found_where_it_stands(samples: list[Sample]) -> None:
     for each in samples:
-        scanner, rest, found = Tagged().scanner(("calculator", "molar_mass", "stoichiometry")), each.text, 0
+        scanner, rest, found = TaggedFormat().scanner(("calculator", "molar_mass", "stoichiometry")), each.text, 0
         while (trigger := scanner.feed(rest)) is not None:
             rest, found = rest[trigger.end :], found + 1
         assert found == len(CALL.findall(each.text))

@@ -13,7 +13,7 @@ from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.conversation.history import Conversation, add_turn, begin
 from taiwa.conversation.replies import parse_reply
 from taiwa.conversation.turn_prompt import format_reply, turn_request
-from taiwa.flows.solve.rationale import shown
+from taiwa.flows.solve.tool_text import sanitize_result
 from taiwa.kernel.records import Json
 from taiwa.models.builtin.order_desk import MENU, Order, OrderLine, grammar, options, order_prompt
 from taiwa.models.builtin.prompt_text import normalize_text
@@ -116,7 +116,7 @@ def test_sums_are_those_of_the_calculator_and_of_the_whole_order(samples: list[S
 
     assert len(sums) > 20
     for sample, match in sums:
-        assert shown(calculator(match[1]).text) == match[2]
+        assert sanitize_result(calculator(match[1]).text) == match[2]
         assert [span.text for span in sample.answer if span.weight < 1] == [f" {match[2]}"]
         order, _, _ = order_of(sample.prompt)
         read = parse_reply(APP, sample.text)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from random import Random
 from typing import Literal
 
-from taiwa.flows.solve.rationale import shown
+from taiwa.flows.solve.tool_text import sanitize_result
 from taiwa.tools import calculator, molar_mass, stoichiometry
 from taiwa.tools.calculator import calculate
 from training.builtin.samples import Sample, Span
@@ -65,10 +65,10 @@ class Working:
 @lru_cache(20_000)
 def _asked(tool: str, written: str, weights: Weights) -> str:
     if tool == "calculator":
-        return shown(calculator(written).text)
+        return sanitize_result(calculator(written).text)
     if tool == "stoichiometry":
-        return shown(stoichiometry(written).text)
-    return shown(molar_mass(written, weights).text)
+        return sanitize_result(stoichiometry(written).text)
+    return sanitize_result(molar_mass(written, weights).text)
 
 
 def plain_number(expression: str) -> Fraction:

@@ -1,1 +1,1 @@
-"""Reasoning interrupted by tools: the model calls a tool in its chain of thought, and goes on behind the result."""
+"""Reasoning with tools: the model calls tools in its chain of thought and continues behind their results."""

@@ -1,7 +1,7 @@
-"""The answer that a finished rationale states: typed, read from its last line, or asked for once more.
+"""The answer that a finished rationale states: typed, read from its last line, or asked for in a second request.
 
-The last is the step of MultiTool-CoT (Inaba et al., ACL 2023): a second prompt with worked examples reads the number from the
-end of the rationale. The words of ours are our own.
+The second request is that of MultiTool-CoT (Inaba et al., ACL 2023): a prompt with worked examples reads the number from the
+end of the rationale. Its text is our own.
 """
 
 import math
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from taiwa.flows.extract import extract, plain_json
-from taiwa.flows.solve.examples import EXTRACTIONS
+from taiwa.flows.solve.examples import ANSWER_EXAMPLES
 from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.rationale import AnswerSource
 from taiwa.kernel.effects import Complete, HideOutput, Program, notify, perform
@@ -20,104 +20,101 @@ from taiwa.kernel.messages import Message, Request, Sampling, assistant, system,
 from taiwa.kernel.records import Json, canonical
 from taiwa.structured import OutputType
 
-__all__ = ["NO_ANSWER", "Finding", "find_answer"]
+__all__ = ["FinalAnswer", "find_answer"]
 
 
 LAST_LINES = 4
 
-LONGEST_LINES = 1_000
+MAX_LAST_CHARS = 1_000
 
-LONGEST_ANSWER = 40
+MAX_ANSWER_TOKENS = 40
 
-NAMED = """\
+NUMBER_INSTRUCTIONS = """\
 You are given the last lines of a solution. Write the number that it gives as its answer, and nothing else: digits, without \
 the unit. If it gives none, write none."""
 
-FINAL = "Give the final answer of this solution."
+ASK_TYPED = "Give the final answer of this solution."
 
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer:
-    """An answer as text ('' for none), where it comes from, and its value as JSON where a type was asked for."""
+    """An answer as text ('' for none), where it comes from, and its value as JSON where an output type was given."""
 
     text: str = ""
-    by: AnswerSource = "none"
+    answered_by: AnswerSource = "none"
     value: Json = None
 
 
-NO_ANSWER = FinalAnswer()
+def find_answer(
+    question: Message,
+    text: str,
+    output_type: "type[Any] | OutputType[Any] | None",
+    answer_by: Collection[AnswerSource],
+    sampling: Sampling,
+    *,
+    is_enforced: bool,
+    final: str = "",
+) -> Program[FinalAnswer]:
+    """Find the answer of a rationale.
 
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """How an answer is looked for: its type, the ways that may be tried, and how tokens are drawn where it is asked for.
-
-    `held` says whether the server can be held to a type.
+    `final` is what the tool-call format marks as the answer; `is_enforced` says whether the server can enforce a type.
     """
-
-    shape: OutputType[Any] | None
-    ways: Collection[AnswerSource]
-    sampling: Sampling
-    held: bool
-
-
-def find_answer(question: Message, text: str, finding: Finding, final: str = "") -> Program[FinalAnswer]:
-    """Find the answer of a rationale; `final` is what a protocol marks as the answer."""
+    line = (last_number(final) or final) if final else last_number(text)
     try:
-        if finding.shape is not None and "typed" in finding.ways:
-            found = yield from _typed(finding.shape, question, text, None if finding.held else final)
+        if output_type is not None and "typed" in answer_by:
+            wanted = output_type if isinstance(output_type, OutputType) else OutputType[Any](output_type)
+            found = yield from _typed(wanted, question, text, final, is_enforced=is_enforced)
             if found is not None:
                 return found
-        if "line" in finding.ways and (line := (last_number(final) or final) if final else last_number(text)):
+        if "line" in answer_by and line:
             return FinalAnswer(line, "line")
-        if "prompt" in finding.ways and text.strip():
-            return (yield from _asked(final or text, finding.sampling))
+        if "prompt" in answer_by and text.strip():
+            return (yield from _ask_number(final or text, sampling))
     except LimitError as error:
         yield from notify(f"the answer could not be asked for: {error.message}", code="limit", warning=True)
-        return FinalAnswer(last_number(text), "line") if "line" in finding.ways and last_number(text) else NO_ANSWER
-    return NO_ANSWER
+        number = last_number(text)
+        return FinalAnswer(number, "line") if "line" in answer_by and number else FinalAnswer()
+    return FinalAnswer()
 
 
-def _typed(shape: OutputType[Any], question: Message, text: str, final: str | None) -> Program[FinalAnswer | None]:
-    """A value of the type: read from the end of the text, or asked for where the server can be held to it (no `final`)."""
+def _typed(
+    wanted: OutputType[Any], question: Message, text: str, final: str, *, is_enforced: bool
+) -> Program[FinalAnswer | None]:
+    """Ask for a value of the type where the server can enforce it; else read it from the end of the text."""
     lines = text.strip().splitlines()
-    near = final or (lines[-1] if lines else "")
+    last = lines[-1] if lines else ""
     try:
-        if final is not None:
-            value = shape.parse(near).value
+        if is_enforced:
+            messages = (question, assistant(text), user(ASK_TYPED))
+            value = yield from _ask_typed(wanted, messages, (last, last_number(text)))
         else:
-            said = (question, assistant(text), user(FINAL))
-            value = yield from _asked_typed(shape, said, (near, last_number(text)))
+            value = wanted.parse(final or last).value
     except (OutputValidationError, RefusalError) as error:
-        yield from notify(f"no {shape.name} could be read: {error.message}", code="answer", warning=True)
+        yield from notify(f"no {wanted.name} could be read: {error.message}", code="answer", warning=True)
         return None
-    plain = plain_json(shape, value)
-    return FinalAnswer(_worded(plain), "typed", plain)
+    plain = plain_json(wanted, value)
+    if isinstance(plain, float) and math.isfinite(plain):
+        return FinalAnswer(f"{plain:.15g}", "typed", plain)
+    return FinalAnswer(plain if isinstance(plain, str) else canonical(plain).decode(), "typed", plain)
 
 
-def _asked_typed(shape: OutputType[Any], said: tuple[Message, ...], near: tuple[str, ...]) -> Program[Any]:
-    """The value that the model writes; where it turns out that it writes none, the first that the text has `near` its end."""
+def _ask_typed(wanted: OutputType[Any], messages: tuple[Message, ...], fallbacks: tuple[str, ...]) -> Program[Any]:
+    """Ask for a value; where the server turns out not to support it, read the first of `fallbacks` that holds one."""
     try:
-        return (yield from extract(shape, said)).value
+        return (yield from extract(wanted, messages)).value
     except UnsupportedError as error:
-        for words in near:
+        for text in fallbacks:
             with suppress(OutputValidationError):
-                return shape.parse(words).value
+                return wanted.parse(text).value
         raise OutputValidationError(error.message) from error
 
 
-def _worded(plain: Json) -> str:
-    if isinstance(plain, float) and math.isfinite(plain):
-        return f"{plain:.15g}"
-    return plain if isinstance(plain, str) else canonical(plain).decode()
-
-
-def _asked(text: str, sampling: Sampling) -> Program[FinalAnswer]:
-    """The number that the model reads from the last lines."""
+def _ask_number(text: str, sampling: Sampling) -> Program[FinalAnswer]:
+    """Ask the model for the number that the last lines give."""
     lines = [line for line in text.strip().splitlines() if line.strip()][-LAST_LINES:]
-    shots = (message for line, number in EXTRACTIONS for message in (user(line), assistant(number)))
-    messages = (system(NAMED), *shots, user("\n".join(lines)[-LONGEST_LINES:]))
-    drawn = Sampling(sampling.temperature, sampling.top_p, LONGEST_ANSWER, sampling.seed)
-    response = yield from perform(Complete(Request(messages, sampling=drawn, task="extract_number"), HideOutput))
+    shots = (message for line, number in ANSWER_EXAMPLES for message in (user(line), assistant(number)))
+    messages = (system(NUMBER_INSTRUCTIONS), *shots, user("\n".join(lines)[-MAX_LAST_CHARS:]))
+    sampling = Sampling(sampling.temperature, sampling.top_p, MAX_ANSWER_TOKENS, sampling.seed)
+    response = yield from perform(Complete(Request(messages, sampling=sampling, task="extract_number"), HideOutput))
     number = last_number(response.text) if response.finish in ("stop", "cut") else ""
-    return FinalAnswer(number, "prompt") if number else NO_ANSWER
+    return FinalAnswer(number, "prompt") if number else FinalAnswer()

@@ -1,9 +1,9 @@
-"""Worked examples: a question, the way to its answer with calls of tools in it, and the answer.
+"""Worked examples: a question, the reasoning with its tool calls, and the answer.
 
-An example holds calls and never their results: whoever renders it gives a function that calls the real tools, so what an
-example shows is what a tool says. Words and inputs may refer to results, so a number cannot disagree with the call that it
-came from: `{2}` is the first number of the second result, `{2:3}` that number with three decimals, and `{1:O2}` the number
-that stands before O2 in the first result. A lone `{` before a digit is written `{{`.
+An example holds calls without results: rendering executes the real tools, so an example shows what a tool returns. Text and
+inputs refer to results, so a number cannot disagree with the call that it comes from: `{2}` is the first number of the second
+result, `{2:3}` that number with three decimals, and `{1:O2}` the number before O2 in the first result. A literal `{` before a
+digit is written `{{`.
 """
 
 import re
@@ -19,36 +19,40 @@ from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult, assistant
 from taiwa.kernel.records import Json, canonical, digest, value
 
 __all__ = [
-    "EXTRACTIONS",
+    "ANSWER_EXAMPLES",
     "ExampleCall",
     "ResultOf",
     "WorkedExample",
-    "answer_only",
+    "escape_references",
     "evaluate_example",
-    "literal",
-    "native",
+    "evaluate_parts",
     "render",
+    "render_answer_only",
+    "render_native",
     "select_examples",
-    "steps",
 ]
 
 
 ResultOf: TypeAlias = Callable[[str, str], str]
-"""What a tool gives for an input, as a model reads it: (name, input) -> text."""
+"""Executes a tool: (name, input) -> result as a model reads it."""
 
 ArgumentsOf: TypeAlias = Callable[[str, str], dict[str, Json]]
-"""The arguments that an input of a tool means: (name, input) -> arguments."""
+"""Parses the input of a tool: (name, input) -> arguments."""
 
 REFERENCE = re.compile(r"\{\{|\{(?P<number>[1-9][0-9]?)(?::(?P<what>[^{}\s]+))?\}")
 
 NUMBER = re.compile(r"(?<![A-Za-z0-9_)\]}])-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?:e-?[0-9]+)?")
 
-MOST_DECIMALS = 9
+MAX_DECIMALS = 9
 
-SPOKEN = {"calculator": "{input} = {result}", "molar_mass": "{input}: {result}", "unit_conversion": "{input}: {result}"}
-"""How the step of a tool that is not shown as one reads; of any other the result stands alone."""
+STATEMENTS = {
+    "calculator": "{input} = {result}",
+    "molar_mass": "{input}: {result}",
+    "unit_conversion": "{input}: {result}",
+}
+"""How a call that is not shown as one is stated as text; for other tools the result stands alone."""
 
-EXTRACTIONS: tuple[tuple[str, str], ...] = (
+ANSWER_EXAMPLES: tuple[tuple[str, str], ...] = (
     ("Therefore, the two pumps together need 3.6 hours.", "3.6"),
     ("Of the 48 seats 17 stayed empty, and that is what was asked.", "17"),
     ("So 1,250 kg of gravel are delivered in 2 loads.", "1250"),
@@ -58,12 +62,12 @@ EXTRACTIONS: tuple[tuple[str, str], ...] = (
     ("因此，每分钟流过的水是 0.75 升。", "0.75"),
     ("The question cannot be answered without the length of the bridge.", "none"),
 )
-"""Last lines of rationales, and the number that each of them gives as the answer."""
+"""Last lines of rationales, and the number that each gives as its answer."""
 
 
 @value(tag="example-call")
 class ExampleCall:
-    """One call. A `result` that was recorded together with it is shown as it is; otherwise the tool is asked."""
+    """One call. A recorded `result` is shown as it is; without one the tool is executed."""
 
     tool: str
     input: str
@@ -72,9 +76,10 @@ class ExampleCall:
 
 @value(tag="worked-example")
 class WorkedExample:
-    """A worked example. `parts` joined are the rationale, whose last line states the answer: words bring their own line
-    ends, a call brings none. Where the example was read from a text, `written` is that text, and `notation` the protocol
-    that it is written in.
+    """A worked example.
+
+    `parts` joined are the rationale, whose last line states the answer; text contains its own line ends, a call has none.
+    Where the example was read from a transcript, `written` is that text, and `notation` the name of its tool-call format.
     """
 
     id: str
@@ -87,185 +92,184 @@ class WorkedExample:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The tools it calls, each once."""
+        """The names of the tools that it calls, each once."""
         return tuple(dict.fromkeys(part.tool for part in self.parts if isinstance(part, ExampleCall)))
 
 
 def select_examples(examples: Iterable[WorkedExample], n: int, seed: int = 0) -> tuple[WorkedExample, ...]:
-    """Choose n examples: the first n of one order that the seed alone decides, in which the kinds take turns.
+    """Select n examples: the first n of an order that only the seed decides, in which the kinds alternate.
 
-    So a choice begins with every smaller one of its seed, whatever the order in which the examples are given.
+    So a selection begins with every smaller one of its seed, and the order in which the examples are given does not matter.
 
     Raises:
-        InputError: there are not so many.
+        InputError: there are fewer than n examples.
     """
     kinds: dict[str, list[WorkedExample]] = {}
-    for one in sorted(examples, key=lambda one: digest((seed, one.id))):
-        kinds.setdefault(one.kind, []).append(one)
+    for example in sorted(examples, key=lambda each: digest((seed, each.id))):
+        kinds.setdefault(example.kind, []).append(example)
     rounds = max(map(len, kinds.values()), default=0)
     order = [each[turn] for turn in range(rounds) for each in kinds.values() if turn < len(each)]
     if not 0 <= n <= len(order):
-        raise InputError(f"there are {len(order)} worked examples that fit, and {n} were asked for")
+        raise InputError(f"n must be 0 to {len(order)}, the number of worked examples that fit; got {n}")
     return tuple(order[:n])
 
 
-def steps(worked: WorkedExample, result_of: ResultOf) -> tuple[str | ExampleCall, ...]:
-    """Work an example out: every reference is its number, and every step has its result.
+def evaluate_parts(example: WorkedExample, result_of: ResultOf) -> tuple[str | ExampleCall, ...]:
+    """Evaluate the parts of an example: replace references by numbers, and give every call its result.
 
     Raises:
-        InputError: a reference names no result, or nothing that is in it.
-        ToolError: a tool refuses an input.
+        InputError: a reference names a later call, or something that is not in the result.
+        ToolError: a tool rejects an input.
     """
     results: list[str] = []
     done: list[str | ExampleCall] = []
-    for part in worked.parts:
+    for part in example.parts:
         if isinstance(part, str):
-            done.append(_resolved(part, results, worked.id))
+            done.append(_resolve(part, results, example.id))
             continue
-        given = _resolved(part.input, results, worked.id)
-        step = ExampleCall(part.tool, given, part.result or result_of(part.tool, given))
-        results.append(step.result)
-        done.append(step)
+        text = _resolve(part.input, results, example.id)
+        call = ExampleCall(part.tool, text, part.result or result_of(part.tool, text))
+        results.append(call.result)
+        done.append(call)
     return tuple(done)
 
 
 def render(
-    worked: WorkedExample, protocol: ToolCallFormat, result_of: ResultOf, shown: Collection[str] | None = None
+    example: WorkedExample, tool_format: ToolCallFormat, result_of: ResultOf, shown: Collection[str] | None = None
 ) -> tuple[Message, Message]:
     """Render an example as a question and its rationale.
 
-    A call of a tool that is not among `shown` (None: all are), or that the protocol cannot write, becomes words: what the
-    tool gives is stated as if the writer had known it.
+    A call of a tool that is not in `shown` (None: all are), or that the format cannot write, becomes text that states the
+    result.
 
     Raises:
-        InputError: a reference names no result.
-        ToolError: a tool refuses an input.
+        InputError: as `evaluate_parts`.
+        ToolError: a tool rejects an input.
     """
-    if worked.written and worked.notation == protocol.name and (shown is None or set(worked.tools) <= set(shown)):
-        return user(worked.question), assistant(worked.written)
-    writing = _Writing(protocol, worked.tools if shown is None else shown)
-    for part in steps(worked, result_of):
+    if example.written and example.notation == tool_format.name and (shown is None or set(example.tools) <= set(shown)):
+        return user(example.question), assistant(example.written)
+    writer = _Writer(tool_format, example.tools if shown is None else shown)
+    for part in evaluate_parts(example, result_of):
         if isinstance(part, str):
-            writing.say(part)
-        elif not writing.call(part):
-            writing.say(SPOKEN.get(part.tool, "{result}").format(input=part.input, result=part.result))
-    return user(worked.question), assistant(writing.text)
+            writer.add_text(part)
+        elif not writer.add_call(part):
+            writer.add_text(STATEMENTS.get(part.tool, "{result}").format(input=part.input, result=part.result))
+    return user(example.question), assistant(writer.text)
 
 
-class _Writing:
-    """A rationale that is being written: each part begins a line, and each call is read back as the model's will be."""
+class _Writer:
+    """Writes a rationale: each part begins a line, and each call is read back like the model's."""
 
-    def __init__(self, protocol: ToolCallFormat, names: Collection[str]) -> None:
+    def __init__(self, tool_format: ToolCallFormat, names: Collection[str]) -> None:
         self.text = ""
-        self._protocol = protocol
+        self._format = tool_format
         self._names = names
-        self._scanner = protocol.scanner(names)
+        self._scanner = tool_format.scanner(names)
         self._count = 0
 
-    def say(self, words: str) -> None:
+    def add_text(self, text: str) -> None:
         if self.text.endswith("\n"):
-            words = words.removeprefix("\n")
-        self.text += words
-        while trigger := self._scanner.feed(words):
-            words = words[trigger.end :]
+            text = text.removeprefix("\n")
+        self.text += text
+        while call := self._scanner.feed(text):
+            text = text[call.end :]
 
-    def call(self, step: ExampleCall) -> bool:
-        """Write a call and its result; False, and nothing is written, where it would not be read as that call."""
-        if step.tool not in self._names:
+    def add_call(self, example: ExampleCall) -> bool:
+        """Write a call and its result; write nothing and return False where it would not be read as that call."""
+        if example.tool not in self._names:
             return False
-        written = self._protocol.call(step.tool, step.input, self.text, str(self._count + 1))
-        trial = copy(self._scanner)
-        trigger = trial.feed(written)
-        if trigger is None or (trigger.name, trigger.input, trigger.end) != (step.tool, step.input, len(written)):
+        written = self._format.write_call(example.tool, example.input, self.text, str(self._count + 1))
+        scanner = copy(self._scanner)
+        call = scanner.feed(written)
+        if call is None or (call.name, call.input, call.end) != (example.tool, example.input, len(written)):
             return False
-        result = self._protocol.splice(step.result, trigger.mark)
-        trial.skip(result)
-        self._scanner, self.text, self._count = trial, self.text + written + result, self._count + 1
+        result = self._format.write_result(example.result, call.number)
+        scanner.skip(result)
+        self._scanner, self.text, self._count = scanner, self.text + written + result, self._count + 1
         return True
 
 
-def native(worked: WorkedExample, result_of: ResultOf, arguments_of: ArgumentsOf) -> tuple[Message, ...]:
-    """Render an example as messages with calls: the words before a call stand in the message that makes it.
+def render_native(example: WorkedExample, result_of: ResultOf, arguments_of: ArgumentsOf) -> tuple[Message, ...]:
+    """Render an example as messages with function calls: the text before a call stands in the message that makes it.
 
     Raises:
-        InputError: a reference names no result.
-        ToolError: a tool refuses an input.
+        InputError: as `evaluate_parts`.
+        ToolError: a tool rejects an input.
     """
-    messages = [user(worked.question)]
-    words = ""
-    for number, part in enumerate(steps(worked, result_of), 1):
+    messages = [user(example.question)]
+    text = ""
+    for number, part in enumerate(evaluate_parts(example, result_of), 1):
         if isinstance(part, str):
-            words += part
+            text += part
             continue
-        name = f"{worked.id}-{number}"
-        call = ToolCall(part.tool, canonical(arguments_of(part.tool, part.input)).decode(), name)
-        said = (Text(words.strip()),) if words.strip() else ()
-        messages += [Message("assistant", (*said, call)), Message("tool", (ToolResult(part.result, part.tool, name),))]
-        words = ""
-    return (*messages, assistant(words.strip()))
+        call = ToolCall(part.tool, canonical(arguments_of(part.tool, part.input)).decode(), f"{example.id}-{number}")
+        before = (Text(text.strip()),) if text.strip() else ()
+        messages.append(Message("assistant", (*before, call)))
+        messages.append(Message("tool", (ToolResult(part.result, part.tool, call.id),)))
+        text = ""
+    return (*messages, assistant(text.strip()))
 
 
-def answer_only(worked: WorkedExample, result_of: ResultOf) -> tuple[Message, Message]:
+def render_answer_only(example: WorkedExample, result_of: ResultOf) -> tuple[Message, Message]:
     """Render an example as a question and the last line of its rationale.
 
     Raises:
-        InputError: a reference names no result.
-        ToolError: a tool refuses an input.
+        InputError: as `evaluate_parts`.
+        ToolError: a tool rejects an input.
     """
-    last = steps(worked, result_of)[-1]
+    last = evaluate_parts(example, result_of)[-1]
     text = last.result if isinstance(last, ExampleCall) else last
-    return user(worked.question), assistant(text.strip().rpartition("\n")[2])
+    return user(example.question), assistant(text.strip().rpartition("\n")[2])
 
 
-def evaluate_example(worked: WorkedExample, result_of: ResultOf) -> str:
-    """The number that an example comes to with these tools: that of its last line.
+def evaluate_example(example: WorkedExample, result_of: ResultOf) -> str:
+    """Return the number that an example comes to with these tools: that of its last line.
 
     Raises:
-        InputError: a reference names no result.
-        ToolError: a tool refuses an input.
+        InputError: as `evaluate_parts`.
+        ToolError: a tool rejects an input.
     """
-    return last_number(answer_only(worked, result_of)[1].text)
+    return last_number(render_answer_only(example, result_of)[1].text)
 
 
-def literal(text: str) -> str:
-    """Write a text so that nothing of it is a reference.
+def escape_references(text: str) -> str:
+    """Escape a text so that nothing in it is a reference.
 
-    >>> literal("{1} and {x}")
+    >>> escape_references("{1} and {x}")
     '{{1} and {x}'
     """
     return re.sub(r"\{(?=[{0-9])", "{{", text)
 
 
-def _resolved(text: str, results: Sequence[str], name: str) -> str:
-    return REFERENCE.sub(lambda found: _number(found, results, name), text)
+def _resolve(text: str, results: Sequence[str], name: str) -> str:
+    def resolve_one(found: re.Match[str]) -> str:
+        if found[0] == "{{":
+            return "{"
+        place, what = int(found["number"]), found["what"] or ""
+        if place > len(results):
+            raise InputError(
+                f"worked example {name}: {found[0]} names call {place}, and only {len(results)} come before it"
+            )
+        result = results[place - 1]
+        number = _first_number(result) if not what or what.isdecimal() else _number_before(result, what)
+        if number is None:
+            raise InputError(f"worked example {name}: {found[0]} is not in the result {result[:80]!r}")
+        return _with_decimals(number, int(what)) if what.isdecimal() else number
+
+    return REFERENCE.sub(resolve_one, text)
 
 
-def _number(found: re.Match[str], results: Sequence[str], name: str) -> str:
-    if found[0] == "{{":
-        return "{"
-    place, what = int(found["number"]), found["what"] or ""
-    if place > len(results):
-        raise InputError(
-            f"worked example {name}: {found[0]} names call {place}, and only {len(results)} come before it"
-        )
-    result = results[place - 1]
-    number = _first(result) if not what or what.isdecimal() else _before(result, what)
-    if number is None:
-        raise InputError(f"worked example {name}: {found[0]} is not in the result {result[:80]!r}")
-    return _with_decimals(number, int(what)) if what.isdecimal() else number
-
-
-def _first(result: str) -> str | None:
+def _first_number(result: str) -> str | None:
     number = NUMBER.search(result)
     return None if number is None else number[0].replace(",", "")
 
 
-def _before(result: str, word: str) -> str | None:
-    """The number before a word, as in `4Fe + 3O2`; a word that stands alone counts once."""
+def _number_before(result: str, word: str) -> str | None:
+    """Return the number before a word, as in `4Fe + 3O2`; a word without one counts as 1."""
     found = re.search(rf"(?<![^\s])(?P<count>[0-9][0-9./]*)?\s?{re.escape(word)}(?![^\s,;.])", result)
     return None if found is None else found["count"] or "1"
 
 
 def _with_decimals(number: str, decimals: int) -> str:
-    step = Decimal(1).scaleb(-min(decimals, MOST_DECIMALS))
+    step = Decimal(1).scaleb(-min(decimals, MAX_DECIMALS))
     return f"{Decimal(number).quantize(step, ROUND_HALF_UP):f}"

@@ -1,25 +1,39 @@
-"""Finding the calls in a text that comes in pieces, wherever the pieces are cut: what all text protocols share.
+"""Find the tool calls in a streamed text, however it is cut into chunks.
 
-Pure: text in, triggers out. A trigger counts where a person would mean it as one: on one line, outside of code blocks and
-inline code, in its protocol's place. What the program puts in is passed over and never scanned.
+Pure: text in, matches out. A call counts where a reader would take it for one: outside code blocks and inline code, and where
+its tool-call format allows it. Text that the program inserts is skipped and never scanned.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 from taiwa.kernel.records import value
 
-__all__ = ["FENCE", "LONGEST_INPUT", "PIECE", "CallMatch", "Form", "LineScanner", "Reading", "Scanner", "fence"]
+__all__ = [
+    "MAX_INPUT_CHARS",
+    "BlockScanner",
+    "CallMatch",
+    "CallPattern",
+    "LineScanner",
+    "MatchReader",
+    "Scanner",
+    "fence_after",
+]
 
 
-LONGEST_INPUT = 1_000
+MAX_INPUT_CHARS = 1_000
 
-KEPT_TAIL = LONGEST_INPUT + 200
+MAX_TAIL_CHARS = MAX_INPUT_CHARS + 200
 
-KEPT_HEAD = 80
+MAX_HEAD_CHARS = 80
 
-PIECE = re.compile(r"[^\n]*\n|[^\n]+")
+MAX_BLOCK_CHARS = 20_000
+
+MAX_BLOCK_LINE_CHARS = 200
+
+LINES = re.compile(r"[^\n]*\n|[^\n]+")
 
 FENCE = re.compile(r"[ \t]*(?P<marks>`{3,}|~{3,})(?P<rest>[^\n]*)")
 
@@ -28,62 +42,61 @@ FENCE = re.compile(r"[ \t]*(?P<marks>`{3,}|~{3,})(?P<rest>[^\n]*)")
 class CallMatch:
     """A call that a text asks for.
 
-    `end` is where it ends in the text that was fed last, `size` how long it is as a whole. `mark` is what the result must
-    repeat of it, such as the number of an action. A `final` trigger asks for no tool: its input is the answer.
+    `end` is where it ends in the text that was fed last, `size` its whole length in characters. `number` is what the result
+    must repeat of it, such as the number of an action. A `final` match calls no tool: its input is the answer.
     """
 
     name: str
     input: str
     end: int
     size: int = 0
-    mark: str = ""
+    number: str = ""
     final: bool = False
 
 
 class Scanner(Protocol):
-    """Finds the triggers of a protocol; `copy.copy` gives one that goes on by itself."""
+    """Finds the calls of a tool-call format; `copy.copy` gives an independent scanner of the same position."""
 
     def feed(self, text: str) -> CallMatch | None:
-        """Take the next words; stop right behind the first trigger and leave the rest to whoever asks again."""
+        """Read the next text up to the end of the first call; the caller feeds the rest again."""
         ...
 
     def skip(self, text: str) -> None:
-        """Take what the program put in: it moves the place in the line and is never scanned."""
+        """Move past text that the program inserted, without scanning it."""
         ...
 
     @property
     def open(self) -> bool:
-        """Whether the text so far ends inside a trigger that only lacks the protocol's `close`."""
+        """Whether the text so far ends inside a call that lacks only the format's `close`."""
         ...
 
 
-Reading: TypeAlias = Callable[[re.Match[str], tuple[str, ...]], CallMatch | None]
-"""What a match says, given the lines before and the words before it on its line; None where it is no call after all."""
+MatchReader: TypeAlias = Callable[[re.Match[str], tuple[str, ...]], CallMatch | None]
+"""Makes a call of a match, the lines before it and the text before it on its line; None where it is not a call."""
 
 
 @value
-class Form:
-    """How the triggers of a protocol look: a pattern for a whole one, which ends with `last`, and one for an unfinished one.
+class CallPattern:
+    """The patterns of calls within a line: `closed` for a whole call, which ends with `last`, `opened` for an unfinished one.
 
-    `read` makes a trigger of a match. `lines` says how many lines before the trigger's own it wants to know. A form that is
-    `anchored` is a whole line or none.
+    `context_lines` is the number of lines before the call's own that `read` needs. An `anchored` call is a whole line.
     """
 
     last: str
     closed: re.Pattern[str]
     opened: re.Pattern[str]
-    read: Reading
-    lines: int = 0
+    read: MatchReader
+    context_lines: int = 0
     anchored: bool = False
 
 
 class LineScanner:
-    """Finds triggers that stand within a line. It knows the line it is in and whether that is code."""
+    """Finds calls within a line. It keeps the current line's start and end, and whether they are code."""
 
-    __slots__ = ("_before", "_dropped", "_fence", "_form", "_head", "_tail", "_ticks")
+    __slots__ = ("_before", "_dropped", "_fence", "_head", "_pattern", "_tail", "_ticks")
 
-    def __init__(self, form: Form) -> None:
-        self._form = form
+    def __init__(self, pattern: CallPattern) -> None:
+        self._pattern = pattern
         self._before: tuple[str, ...] = ()
         self._fence = ""
         self._head = ""
@@ -92,30 +105,30 @@ class LineScanner:
         self._dropped = 0
 
     def feed(self, text: str) -> CallMatch | None:
-        """Take the next words; stop right behind the first trigger and leave the rest to whoever asks again."""
+        """Read the next text up to the end of the first call; the caller feeds the rest again."""
         done = 0
-        for found in PIECE.finditer(text):
-            piece = found[0]
+        last = self._pattern.last
+        for found in LINES.finditer(text):
+            line = found[0]
             before = len(self._tail)
-            self._tail += piece
-            self._head += piece[: KEPT_HEAD - len(self._head)]
-            if self._form.last in self._tail[max(before - len(self._form.last) + 1, 0) :] and (
-                call := self._first(self._form.closed)
-            ):
+            self._tail += line
+            self._head += line[: MAX_HEAD_CHARS - len(self._head)]
+            if last in self._tail[max(before - len(last) + 1, 0) :] and (call := self._first(self._pattern.closed)):
+                end = done + call.end - before
                 self._forget(call.end)
                 self._tail, self._before = "", ()
-                if piece.endswith("\n") and done + call.end - before == found.end():
+                if line.endswith("\n") and end == found.end():
                     self._end_line()
-                return CallMatch(call.name, call.input, done + call.end - before, call.size, call.mark, call.final)
+                return replace(call, end=end)
             done = found.end()
-            if piece.endswith("\n"):
+            if line.endswith("\n"):
                 self._end_line()
             else:
-                self._forget(len(self._tail) - KEPT_TAIL)
+                self._forget(len(self._tail) - MAX_TAIL_CHARS)
         return None
 
     def skip(self, text: str) -> None:
-        """Take what the program put in: it moves the place in the line and is never scanned."""
+        """Move past text that the program inserted, without scanning it."""
         _, newline, rest = text.rpartition("\n")
         if newline:
             self._end_line()
@@ -125,44 +138,98 @@ class LineScanner:
 
     @property
     def open(self) -> bool:
-        """Whether the text so far ends inside a trigger that only lacks the protocol's `close`."""
-        return self._first(self._form.opened) is not None
+        """Whether the text so far ends inside a call that lacks only the format's `close`."""
+        return self._first(self._pattern.opened) is not None
 
     def _first(self, pattern: re.Pattern[str]) -> CallMatch | None:
-        """The first trigger that is not in code, with its end in the tail."""
-        if self._fence or FENCE.match(self._head) or (self._form.anchored and self._dropped):
+        """Return the first call that is not in code, with its end in the tail."""
+        if self._fence or FENCE.match(self._head) or (self._pattern.anchored and self._dropped):
             return None
         for found in pattern.finditer(self._tail):
             if (self._ticks + self._tail.count("`", 0, found.start())) % 2 == 0:
-                call = self._form.read(found, (*self._before, self._tail[: found.start()]))
+                call = self._pattern.read(found, (*self._before, self._tail[: found.start()]))
                 if call is not None:
                     return call
         return None
 
     def _forget(self, length: int) -> None:
-        """Drop the start of the line's tail, but not what is known of it."""
+        """Drop the start of the line's tail; keep the number of its characters and backticks."""
         if length > 0:
             self._ticks += self._tail.count("`", 0, length)
             self._tail = self._tail[length:]
             self._dropped += length
 
     def _end_line(self) -> None:
-        self._fence = fence(self._head, self._fence)
-        if self._form.lines and self._tail.strip():
-            self._before = (*self._before, self._tail.strip())[-self._form.lines :]
+        self._fence = fence_after(self._head, self._fence)
+        if self._pattern.context_lines and self._tail.strip():
+            self._before = (*self._before, self._tail.strip())[-self._pattern.context_lines :]
         self._head, self._tail, self._ticks, self._dropped = "", "", 0, 0
 
 
-def fence(line: str, within: str) -> str:
-    """The marks of the code block that a line leaves a text in, '' for none; `within` are those it came in with.
+class BlockScanner:
+    """Finds closed code blocks that are marked with the name of a tool; `tools` maps marks in lower case to names."""
 
-    >>> fence("```python", ""), fence("x", "```"), fence("```", "```")
+    __slots__ = ("_block", "_fence", "_line", "_name", "_size", "_tools")
+
+    def __init__(self, tools: Mapping[str, str]) -> None:
+        self._tools = tools
+        self._fence = ""
+        self._line = ""
+        self._name = ""
+        self._block = ""
+        self._size = 0
+
+    def feed(self, text: str) -> CallMatch | None:
+        """Read the next text up to the end of the first call; the caller feeds the rest again."""
+        for found in LINES.finditer(text):
+            line = found[0]
+            self._line += line[: MAX_BLOCK_LINE_CHARS - len(self._line)]
+            self._size += len(line)
+            if self._name:
+                self._block = (self._block + line)[: MAX_BLOCK_CHARS + 1]
+            if line.endswith("\n") and (call := self._end_line(found.end())):
+                return call
+        return None
+
+    def skip(self, text: str) -> None:
+        """Move past text that the program inserted, without scanning it."""
+        if "\n" in text:
+            self._line = ""
+        rest = text.rpartition("\n")[2].replace("`", "'").replace("~", "-")
+        self._line += rest[: MAX_BLOCK_LINE_CHARS - len(self._line)]
+
+    @property
+    def open(self) -> bool:
+        """Whether the text so far ends in the closing marks of a block, which lack only the end of their line."""
+        return bool(self._name) and not fence_after(self._line, self._fence)
+
+    def _end_line(self, end: int) -> CallMatch | None:
+        line, self._line = self._line, ""
+        was, self._fence = self._fence, fence_after(line, self._fence)
+        if self._fence and not was:
+            opening = FENCE.match(line)
+            words = opening["rest"].split() if opening else []
+            self._name = self._tools.get(words[0].casefold(), "") if len(words) == 1 else ""
+            self._block, self._size = "", len(line)
+        elif was and not self._fence and self._name:
+            name, block = self._name, self._block
+            self._name = self._block = ""
+            if len(block) <= MAX_BLOCK_CHARS:
+                code = block.rstrip("\n").rpartition("\n")[0] if block.count("\n") > 1 else ""
+                return CallMatch(name, code, end, self._size)
+        return None
+
+
+def fence_after(line: str, fence: str) -> str:
+    """Return the marks of the code block that is open after a line, '' for none; `fence` are those open before it.
+
+    >>> fence_after("```python", ""), fence_after("x", "```"), fence_after("```", "```")
     ('```', '```', '')
     """
     found = FENCE.match(line)
     if found is None:
-        return within
+        return fence
     marks, rest = found["marks"], found["rest"]
-    if not within:
+    if not fence:
         return "" if "`" in rest and marks[0] == "`" else marks
-    return "" if marks.startswith(within) and not rest.strip() else within
+    return "" if marks.startswith(fence) and not rest.strip() else fence

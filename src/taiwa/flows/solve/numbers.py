@@ -1,4 +1,4 @@
-"""The number that a line of words states as its answer."""
+"""Read the number that a line of text states as its answer."""
 
 import re
 import unicodedata
@@ -9,8 +9,8 @@ from fractions import Fraction
 __all__ = ["last_number"]
 
 
-LONGEST = 10_000
-"""A last line is looked at from its end, as far as this."""
+MAX_LINE_CHARS = 10_000
+"""Characters at the end of the last line that are read."""
 
 SIGNS = {
     0x2010: "-", 0x2011: "-", 0x2012: "-", 0x2013: "-", 0x2212: "-", 0xFE63: "-", 0xFF0D: "-", 0xFF0B: "+", 0xFE62: "+",
@@ -28,7 +28,7 @@ SCALES: Mapping[str, int] = {
 
 WIDE_SCALES = "百千万萬億亿兆"
 
-WITHIN = 10**3
+GROUP_SCALE = 10**3
 """A scale up to this multiplies what stands before it within its group: 2千5百万 is (2000 + 500) × 10,000."""
 
 FRACTION_OF_LATEX = re.compile(r"\\[dt]?frac\{\s*([0-9.,]+)\s*\}\{\s*([0-9.,]+)\s*\}")
@@ -52,7 +52,7 @@ PART_OF_SCALE = re.compile(rf"({PLAIN})?\s?({'|'.join(SCALES)})|({PLAIN})")
 
 
 def last_number(text: str) -> str:
-    """The last number of the last line that has words: digits of any script, without thousands commas; '' for none.
+    """Return the last number of the last non-blank line, without thousands separators; '' for none. Digits of any script count.
 
     >>> last_number("2 x 612.5 = 1,225.00 yen")
     '1225.00'
@@ -60,17 +60,17 @@ def last_number(text: str) -> str:
     ('25', '7/27', '-3.2e-5')
     """
     lines = text.rstrip().splitlines()
-    line = _plain(lines[-1][-LONGEST:]) if lines else ""
+    line = _plain(lines[-1][-MAX_LINE_CHARS:]) if lines else ""
     found = list(NUMBER.finditer(line))
     return _written(found[-1]) if found else ""
 
 
 def _plain(line: str) -> str:
-    """The line in the digits and signs that the pattern knows."""
+    """Write the line in ASCII digits and signs."""
     line = line.translate(SIGNS)
     line = "".join(_digit(char) for char in line)
-    line = re.sub(rf"(?<=[0-9])\s?([{HALVES}])", lambda half: " " + _half(half[1]), line)
-    line = re.sub(f"[{HALVES}]", lambda half: _half(half[0]), line)
+    line = re.sub(rf"(?<=[0-9])\s?([{HALVES}])", lambda found: " " + _fraction(found[1]), line)
+    line = re.sub(f"[{HALVES}]", lambda found: _fraction(found[0]), line)
     line = SPACED.sub(lambda found: found[0].replace(" ", ""), COMMA.sub(",", line))
     return FRACTION_OF_LATEX.sub(r"\1/\2", line)
 
@@ -81,7 +81,7 @@ def _digit(char: str) -> str:
     return str(unicodedata.decimal(char))
 
 
-def _half(char: str) -> str:
+def _fraction(char: str) -> str:
     return unicodedata.normalize("NFKC", char).replace("\u2044", "/")
 
 
@@ -102,12 +102,12 @@ def _written(found: re.Match[str]) -> str:
 
 
 def _scaled(text: str) -> str:
-    """A number with its scale written out: 1億2000万 is 120000000, and 1.5 million 1500000."""
+    """Write out the scale of a number: 1億2000万 is 120000000, and 1.5 million 1500000."""
     total = group = Decimal(0)
     for number, scale, rest in PART_OF_SCALE.findall(text):
         factor = SCALES.get(scale, 1)
         here = Decimal((number or rest or "0").replace(",", ""))
-        if factor > WITHIN:
+        if factor > GROUP_SCALE:
             total, group = total + (group + here) * factor, Decimal(0)
         else:
             group += here * factor

@@ -1,40 +1,35 @@
-"""Tool-interrupted reasoning: `[Complete] → call → [CallTool] → splice → [Complete …] → … → answer`.
+"""Tool-interrupted reasoning: `[Complete] → call → [CallTool] → insert result → [Complete …] → … → answer`.
 
-After MultiTool-CoT (Inaba et al., ACL 2023): the model writes a rationale, is interrupted where it asks for a tool, and goes
-on behind the result. Text and splices joined are the transcript, byte for byte.
+After MultiTool-CoT (Inaba et al., ACL 2023): the model writes a rationale, is interrupted where it calls a tool, and continues
+behind the result. Text and insertions joined are the transcript, byte for byte.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from taiwa.flows.solve.answers import NO_ANSWER, Finding, find_answer
+from taiwa.flows.solve.answers import FinalAnswer, find_answer
 from taiwa.flows.solve.native_call_loop import FunctionCallingLoop
 from taiwa.flows.solve.rationale import AnswerSource, CallBudget, OnToolError, Rationale, SolveLimits, ToolMode
-from taiwa.flows.solve.text_loop import TextLoop, _RationaleBuilder
-from taiwa.flows.solve.tool_call_formats import Tagged, ToolCallFormat
+from taiwa.flows.solve.text_loop import RationaleBuilder, TextLoop
+from taiwa.flows.solve.tool_call_formats import TaggedFormat, ToolCallFormat
 from taiwa.kernel.effects import GetCapabilities, Program, notify, perform
 from taiwa.kernel.errors import InputError, LimitError, UnsupportedError
 from taiwa.kernel.messages import Capability, Message, Request, Sampling, ToolSpec, system, user
 from taiwa.structured import OutputType
 
-__all__ = ["SolveOptions", "solve", "ways_for"]
+__all__ = ["SolveOptions", "solve", "start_loop", "tool_modes"]
 
 
-STEPS = "Solve the problem step by step. End with a line that states the answer; its number comes last."
+INSTRUCTIONS = "Solve the problem step by step. End with a line that states the answer; its number comes last."
 
-NATIVE = """\
+NATIVE_INSTRUCTIONS = """\
 Use the tools for whatever they can work out; never make up a result of a tool yourself. Calls that do not need each other's \
 results can be made together."""
 
-NEEDS: dict[ToolMode, Capability] = {"prefill": "prefix", "native": "tools"}
+REQUIRED_CAPABILITIES: dict[ToolMode, Capability] = {"prefill": "prefix", "native": "tools"}
 
-ANSWERED = ("end", "calls")
-"""The endings after which there is an answer to be read."""
-
-TYPABLE = frozenset[Capability](("json_schema", "tools"))
-
-USUAL = SolveLimits()
+DEFAULT_LIMITS = SolveLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +38,24 @@ class SolveOptions:
 
     - `tool_format`: the text format of tool calls. `tool_mode`: how tool results are returned to the model (None: the best that
       its server supports).
-    - `shots`: worked examples, as messages in turn. `system`: instructions in place of ours, "" for none; the description of
-      the tool-call format follows them.
-    - `on_error`, `on_unknown`: what follows a failed call, and a call of an unknown tool.
-    - `withheld`: tools that are described and never called: the model writes their results. `guarded`: whether the
-      instructions forbid the model to write results itself.
-    - `bounds`: limits of one rationale. `sampling`: how tokens are drawn.
-    - `output_type`: a type of the answer. `answer_by`: the ways to find one.
+    - `shots`: worked examples, as messages in turn. `system`: instructions in place of the built-in ones, "" for none; the
+      description of the tool-call format follows them.
+    - `on_error`, `on_unknown`: what to do when a call fails, and when it names an unknown tool.
+    - `simulated_tools`: tools that are described and never executed: the model writes their results.
+      `forbid_own_results`: whether the instructions forbid the model to write results itself.
+    - `limits`: limits of one rationale. `sampling`: how tokens are sampled.
+    - `output_type`: a type of the answer. `answer_by`: where the answer may be taken from.
     """
 
-    tool_format: ToolCallFormat = field(default_factory=Tagged)
+    tool_format: ToolCallFormat = field(default_factory=TaggedFormat)
     tool_mode: ToolMode | None = None
     shots: Sequence[Message] = ()
     system: str | None = None
     on_error: OnToolError = "report"
     on_unknown: OnToolError = "report"
-    withheld: Collection[str] = ()
-    guarded: bool = True
-    bounds: SolveLimits = USUAL
+    simulated_tools: Collection[str] = ()
+    forbid_own_results: bool = True
+    limits: SolveLimits = DEFAULT_LIMITS
     sampling: Sampling = Sampling()
     output_type: "type[Any] | OutputType[Any] | None" = None
     answer_by: Collection[AnswerSource] = ("typed", "line", "prompt")
@@ -69,125 +64,123 @@ class SolveOptions:
         """Check the options.
 
         Raises:
-            InputError: one has a value that does not exist, or a bound is too small.
+            InputError: an option has an unknown value, or a limit is too small.
         """
         chosen = (
             ("on_error", self.on_error, get_args(OnToolError)), ("on_unknown", self.on_unknown, get_args(OnToolError)),
             ("tool_mode", self.tool_mode, (None, *get_args(ToolMode))), *(("answer_by", each, get_args(AnswerSource)) for each in self.answer_by),
         )  # fmt: skip
-        for name, given, known in chosen:
-            if given not in known:
+        for name, choice, known in chosen:
+            if choice not in known:
                 raise InputError(
-                    f"unknown {name} {given!r}; choose one of {', '.join(str(each) for each in known if each)}"
+                    f"unknown {name} {choice!r}; choose one of {', '.join(str(each) for each in known if each)}"
                 )
-        bounds = self.bounds
-        low = {"calls": bounds.calls, "repeats": bounds.repeats - 1, "false_stops": bounds.false_stops}
-        for name, number in (*low.items(), ("tokens", 0 if bounds.tokens is None else bounds.tokens - 1)):
-            if number < 0:
-                raise InputError(f"the bound on {name} is too small: {number}")
+        for name, least in (("max_tool_calls", 0), ("max_tokens", 1), ("max_repeats", 1), ("max_false_stops", 0)):
+            number = getattr(self.limits, name)
+            if number is not None and number < least:
+                raise InputError(f"{name} must be at least {least}, got {number}")
 
-    def finding(self, capabilities: frozenset[Capability]) -> Finding:
-        """Return how the answer is looked for."""
-        wanted = self.output_type
-        shape = wanted if isinstance(wanted, OutputType) or wanted is None else OutputType(wanted)
-        return Finding(shape, self.answer_by, self.sampling, bool(TYPABLE & capabilities))
-
-    def request(self, question: str, tools: Sequence[ToolSpec], way: ToolMode) -> Request:
-        """Return the first request."""
-        parts = [STEPS if self.system is None else self.system]
-        if tools:
-            parts.append(NATIVE if way == "native" else self.tool_format.instructions(tools, guarded=self.guarded))
+    def request(self, question: str, tools: Sequence[ToolSpec], mode: ToolMode) -> Request:
+        """Make the first request."""
+        parts = [INSTRUCTIONS if self.system is None else self.system]
+        if tools and mode == "native":
+            parts.append(NATIVE_INSTRUCTIONS)
+        elif tools:
+            parts.append(self.tool_format.instructions(tools, forbid_own_results=self.forbid_own_results))
         head = "\n\n".join(part for part in parts if part)
         messages = (*((system(head),) if head else ()), *self.shots, user(question))
-        # With instructions of the caller it is another task than the one that the built-in model learned.
+        # With instructions of the caller it is not the task that the built-in model was trained for.
         return Request(messages, sampling=self.sampling, task="solve" if self.system is None else "")
 
 
-DEFAULT = SolveOptions()
+DEFAULT_OPTIONS = SolveOptions()
 
 
-def solve(question: str, tools: Iterable[ToolSpec] = (), options: SolveOptions = DEFAULT) -> Program[Rationale]:
+def solve(question: str, tools: Iterable[ToolSpec] = (), options: SolveOptions = DEFAULT_OPTIONS) -> Program[Rationale]:
     """Answer a question in words, with the results of tools inserted where the text calls them.
 
     By what its server supports, the model continues its own text; or, without worked examples, it calls functions; or its text
-    is stopped at a call and it is asked to continue. A server that can stop at a string is asked to, which spares tokens;
+    is stopped at a call and it is asked to continue. A server that supports stop strings gets them, which saves tokens;
     nothing depends on it, because the text is watched and cut here.
 
     Raises (when run):
-        InputError: an option has a value that does not exist.
+        InputError: an option has an unknown value.
         UnsupportedError: `tool_mode` is set, and the model does not support it.
         RefusalError: the model refused at once.
     """
-    known = tuple(tools)
+    specs = tuple(tools)
     options.check()
     capabilities = yield from perform(GetCapabilities())
-    track, way = yield from _gone(question, known, options, capabilities)
-    ending = track.ending or "end"
-    answer = NO_ANSWER
-    if ending in ANSWERED:
-        answer = yield from find_answer(user(question), track.text, options.finding(capabilities), track.final)
-    parts, calls = tuple(track.parts), tuple(track.calls.made)
-    return Rationale(parts, calls, ending, way, answer.text, answer.by, answer.value)
+    loop, mode = yield from _run_loop(question, specs, options, capabilities)
+    ending = loop.ending or "end"
+    answer = FinalAnswer()
+    if ending in ("end", "calls"):
+        is_enforced = "json_schema" in capabilities or "tools" in capabilities
+        answer = yield from find_answer(
+            user(question), loop.text, options.output_type, options.answer_by, options.sampling,
+            is_enforced=is_enforced, final=loop.final,
+        )  # fmt: skip
+    parts, calls = tuple(loop.parts), tuple(loop.calls.executed)
+    return Rationale(parts, calls, ending, mode, answer.text, answer.answered_by, answer.value)
 
 
-def ways_for(way: ToolMode | None, capabilities: frozenset[Capability], *, natively: bool) -> tuple[ToolMode, ...]:
-    """List the ways to try, best first; `natively` says whether function calls may be chosen.
+def tool_modes(
+    mode: ToolMode | None, capabilities: frozenset[Capability], *, allow_native: bool
+) -> tuple[ToolMode, ...]:
+    """List the tool modes to try, best first: only `mode` where it is set.
 
     Raises:
-        UnsupportedError: the way that is asked for needs what the model cannot do.
+        UnsupportedError: the model does not support `mode`.
     """
-    if way is not None:
-        if way in NEEDS and NEEDS[way] not in capabilities:
-            able = ", ".join(each for each in get_args(ToolMode) if each not in NEEDS or NEEDS[each] in capabilities)
+    supported = [each for each in get_args(ToolMode) if REQUIRED_CAPABILITIES.get(each) in (None, *capabilities)]
+    if mode is not None:
+        if mode not in supported:
             raise UnsupportedError(
-                f"the model does not support tool mode {way!r}; supported: {able}", capability=NEEDS[way]
+                f"the model does not support tool mode {mode!r}; supported: {', '.join(supported)}",
+                capability=REQUIRED_CAPABILITIES[mode],
             )
-        return (way,)
-    ways: list[ToolMode] = ["prefill"] if "prefix" in capabilities else []
-    if natively and "tools" in capabilities:
-        ways.append("native")
-    return (*ways, "stop")
+        return (mode,)
+    order: tuple[ToolMode, ...] = ("prefill", "native", "stop")
+    return tuple(each for each in order if each in supported and (allow_native or each != "native"))
 
 
-def course_of(
-    request: Request, tools: Sequence[ToolSpec], options: SolveOptions, way: ToolMode, *, stops: bool
+def start_loop(
+    request: Request, tools: Sequence[ToolSpec], options: SolveOptions, mode: ToolMode, *, stops: bool
 ) -> TextLoop | FunctionCallingLoop:
-    """Make the course of a rationale."""
+    """Make the loop of a tool mode; `stops` says whether the server supports stop strings."""
     calls = CallBudget(
         tools,
-        options.bounds,
+        options.limits,
         on_error=options.on_error,
         on_unknown=options.on_unknown,
-        withheld=options.withheld,
+        simulated_tools=options.simulated_tools,
     )
-    if way == "native":
-        return FunctionCallingLoop(request, calls, options.bounds, options.tool_format)
-    course = TextLoop(request, calls, options.bounds, options.tool_format)
-    course.enable(in_place=way == "prefill", stops=stops)
-    return course
+    if mode == "native":
+        return FunctionCallingLoop(request, calls, options.limits, options.tool_format)
+    return TextLoop(request, calls, options.limits, options.tool_format, prefill=mode == "prefill", stops=stops)
 
 
-def _gone(
+def _run_loop(
     question: str, tools: Sequence[ToolSpec], options: SolveOptions, capabilities: frozenset[Capability]
-) -> Program[tuple[_RationaleBuilder, ToolMode]]:
-    """Go the first way that the server does not refuse after all."""
-    ways = ways_for(options.tool_mode, capabilities, natively=not options.shots and bool(tools))
-    for place, way in enumerate(ways):
-        course = course_of(options.request(question, tools, way), tools, options, way, stops="stop" in capabilities)
-        yield from notify(f"way: {way}", code="way")
+) -> Program[tuple[RationaleBuilder, ToolMode]]:
+    """Run the loop of the first tool mode that the server does not refuse."""
+    modes = tool_modes(options.tool_mode, capabilities, allow_native=not options.shots and bool(tools))
+    for place, mode in enumerate(modes):
+        loop = start_loop(options.request(question, tools, mode), tools, options, mode, stops="stop" in capabilities)
+        yield from notify(f"tool mode: {mode}", code="tool_mode")
         try:
-            yield from course.run()
+            yield from loop.run()
         except UnsupportedError as error:
-            if course.parts or place + 1 == len(ways):
+            if loop.parts or place + 1 == len(modes):
                 raise
             yield from notify(
-                f"tool mode {way} was refused; trying {ways[place + 1]}: {error.message}", code="downgrade"
+                f"tool mode {mode} was refused; trying {modes[place + 1]}: {error.message}", code="downgrade"
             )
             continue
         except LimitError as error:
-            if not course.parts:
+            if not loop.parts:
                 raise
             yield from notify(f"{error.message}; the rationale ends here", code="limit", warning=True)
-            course.ending = "limit"
-        return course, way
-    raise AssertionError("the last way returns or raises")
+            loop.ending = "limit"
+        return loop, mode
+    raise AssertionError("the last mode returns or raises")

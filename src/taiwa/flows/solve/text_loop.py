@@ -1,15 +1,15 @@
-"""Tool calls in text: generate, stop, insert the result, go on; display while streaming."""
+"""Tool calls in text: generate, stop at a call, insert the result, continue; show the text while it is streamed."""
 
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
-from typing import Literal
 
 from taiwa.flows.solve.find_tool_calls import CallMatch, Scanner
 from taiwa.flows.solve.rationale import (
     NO_CALL_LEFT,
     CallBudget,
     EndReason,
+    InsertedKind,
     InsertedText,
     RequestedCall,
     SolveLimits,
@@ -22,104 +22,343 @@ from taiwa.kernel.errors import RefusalError, ToolError
 from taiwa.kernel.messages import Message, Request, Response, Thinking, Usage, assistant, user
 from taiwa.kernel.text import estimate_tokens
 
-__all__ = ["MARKED", "StopAtCall", "TextLoop", "_RationaleBuilder", "unrepeated"]
+__all__ = ["TRANSCRIPT_CODES", "LiveDisplay", "RationaleBuilder", "StopAtCall", "TextLoop", "strip_repetition"]
 
 
-SHORTEST_REPETITION = 8
+TRANSCRIPT_CODES = ("call", "result", "stop", "cue")
+"""The codes of notices whose text belongs to the transcript."""
+
+CONTINUE = "Go on exactly where your text stops. Repeat none of it."
+
+ENDINGS: Mapping[str, EndReason] = {"length": "length", "interrupted": "interrupted", "refusal": "refusal"}
+
+MAX_NOTICE_CHARS = 200
+
+MIN_REPETITION = 8
+
+OPEN, CLOSE = "<<", ">>"
+
+MAX_CALL_CHARS = 1_400
+
+
+class RationaleBuilder:
+    """The state that both loops keep: text and insertions, calls, output tokens, and how the rationale ended."""
+
+    def __init__(
+        self, request: Request, calls: CallBudget, limits: SolveLimits, watch: Callable[[], Watcher] | None = None
+    ) -> None:
+        self.base_request: Request = request
+        self.calls = calls
+        self.limits = limits
+        self.watch = watch
+        self.parts: list[TextPart | InsertedText] = []
+        self.ending: EndReason | None = None
+        self.final = ""
+        self.output_tokens = 0
+        self._is_limited = False
+
+    @property
+    def text(self) -> str:
+        """The transcript so far."""
+        return "".join(part.text for part in self.parts)
+
+    def limit_tokens(self, request: Request) -> Request:
+        """Limit a request to the tokens that are left."""
+        if self.limits.max_tokens is None:
+            return request
+        left, limit = max(self.limits.max_tokens - self.output_tokens, 1), request.sampling.max_tokens
+        self._is_limited = limit is None or left <= limit
+        return replace(request, sampling=replace(request.sampling, max_tokens=left)) if self._is_limited else request
+
+    def count_tokens(self, response: Response) -> None:
+        """Count the output tokens of a response; estimate them where the server did not report them."""
+        usage = response.usage or Usage(output_tokens=estimate_tokens(response.text + response.discarded))
+        self.output_tokens += usage.output_tokens
+        limit = self.limits.max_tokens
+        if limit is not None and self.output_tokens >= limit and self.ending is None:
+            self.ending = "tokens"
+
+    def add_text(self, text: str) -> None:
+        """Add text that the model wrote."""
+        if text:
+            self.parts.append(TextPart(text))
+
+    def insert(self, text: str, kind: InsertedKind, *, hidden: str = "") -> Program[None]:
+        """Insert text, and show it behind `hidden`, the text of the model that was not shown yet."""
+        self.parts.append(InsertedText(text, kind))
+        if hidden + text:
+            yield from notify(hidden + text, code="call" if hidden else kind)
+
+    def finish(self, response: Response) -> None:
+        """End as a response did that requests no call.
+
+        Raises:
+            RefusalError: the model refused and wrote nothing at all.
+        """
+        if response.finish == "refusal" and not self.text.strip():
+            raise RefusalError("the model refused to answer", request=self.base_request.digest)
+        ending = ENDINGS.get(response.finish, "end")
+        if self.ending in (None, "tokens"):
+            is_own_limit = self._is_limited and 2 * self.output_tokens >= (self.limits.max_tokens or 0)
+            self.ending = "tokens" if ending == "length" and is_own_limit else ending
+
+
+class TextLoop(RationaleBuilder):
+    """A rationale with tool calls in its text.
+
+    With `prefill` the model continues its own text; otherwise each continuation is a new turn. With `stops` the server is
+    asked to stop at the format's stop strings, but only with `prefill`: otherwise one could end a repetition too early.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        calls: CallBudget,
+        limits: SolveLimits,
+        tool_format: ToolCallFormat,
+        watch: Callable[[], Watcher] | None = None,
+        *,
+        prefill: bool,
+        stops: bool,
+    ) -> None:
+        stop = tool_format.stops if prefill and stops and calls.specs else request.stop
+        super().__init__(replace(request, stop=stop), calls, limits, watch)
+        self._format = tool_format
+        self._scanner = tool_format.scanner(calls.specs)
+        self._prefill = prefill
+        self._turns: list[str] = []
+        self._false_stops = 0
+        self._simulated_call: int | None = None
+
+    def run(self) -> Program[None]:
+        """Run the loop to its end."""
+        while self.ending is None:
+            response = yield from perform(Complete(self.limit_tokens(self.request()), self._watch))
+            self.count_tokens(response)
+            if self._stopped_in_thinking(response):
+                self.base_request = replace(self.base_request, stop=())
+                yield from notify("stopped within hidden reasoning; asked again without stop strings", code="downgrade")
+                continue
+            call, behind = yield from self._take(response)
+            if call is not None and self.ending is None:
+                yield from self._answer(call, f"{behind}{response.discarded}")
+        self._end_simulated_result("")
+
+    def request(self) -> Request:
+        """Make the request that continues the text so far; it begins with the messages of every request before it."""
+        if self._prefill:
+            return replace(self.base_request, prefix=self.text)
+        turns = (message for turn in self._turns for message in (assistant(turn), user(CONTINUE)))
+        return replace(self.base_request, messages=(*self.base_request.messages, *turns))
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages of the first request and the transcript."""
+        return (*self.base_request.messages, assistant(self.text))
+
+    def _watch(self) -> Watcher:
+        return self._display(self._scanner, self.text)
+
+    def _display(self, scanner: Scanner, known: str) -> Watcher:
+        live = LiveDisplay(StopAtCall(scanner, known))
+        return live if self.watch is None else Through(live, self.watch())
+
+    def _stopped_in_thinking(self, response: Response) -> bool:
+        """Whether the server stopped at a stop string within hidden reasoning, which is not part of the text."""
+        has_thinking = any(isinstance(part, Thinking) for part in response.message.parts)
+        return bool(self.base_request.stop) and has_thinking and not response.text and response.finish == "stop"
+
+    def _take(self, response: Response) -> Program[tuple[CallMatch | None, str]]:
+        """Add the text of a response up to its first call; where there is none, `ending` may be set.
+
+        Returns the call and the text behind it.
+        """
+        text = strip_repetition(response.text, self.text)
+        call = self._scanner.feed(text)
+        if call is None:
+            return (yield from self._take_whole(response, text)), ""
+        self._add(text[: call.end], max(call.end - call.size, 0))
+        if hidden := hidden_tail(text[: call.end], call.size):
+            yield from notify(hidden, code="call")
+        return call, text[call.end :]
+
+    def _take_whole(self, response: Response, text: str) -> Program[CallMatch | None]:
+        """Add the text of a response without a call: it may have stopped at the end of one, which is not in the text."""
+        self._add(text, len(text))
+        hidden = hidden_tail(text, None) if self._scanner.open else ""
+        stop = self._stop_met(response, text)
+        if not stop:
+            if hidden:
+                yield from notify(hidden, code="call")
+            self.finish(response)
+            return None
+        call = self._scanner.feed(stop)
+        self._false_stops += call is None
+        if self._false_stops > self.limits.max_false_stops and self.ending is None:
+            self.ending = "stops"
+        inserted = stop if call is None else stop[: call.end]
+        self._turns[-1] += inserted
+        yield from self.insert(inserted, "stop", hidden=hidden)
+        return call
+
+    def _stop_met(self, response: Response, text: str) -> str:
+        """Return the stop string at which the server stopped, '' for the end of the answer."""
+        if response.finish != "stop":
+            return ""
+        if response.stop in self._format.stops:
+            return response.stop or ""
+        close, stop = self._format.close, self.base_request.stop
+        if self._scanner.open or (stop and copy(self._scanner).feed(close)):
+            return close
+        # Many servers do not report where they stopped. An answer does not end in the middle of a line on a blank.
+        is_unreported = response.stop is None and close in stop
+        return close if is_unreported and text[-1:] in (" ", "\t", "<") else ""
+
+    def _answer(self, call: CallMatch, behind: str) -> Program[None]:
+        """Execute a call and insert its result; `behind` is what the model wrote behind the call."""
+        if call.final:
+            self.final, self.ending = call.input, "end"
+            return
+        if behind.strip():
+            yield from notify(f"passed over: {behind.strip()[:MAX_NOTICE_CHARS]}", code="discarded")
+        (executed,) = yield from self.calls.execute([self._requested(call, behind)])
+        if executed is None:
+            yield from self._insert_result(NO_CALL_LEFT, call.number)
+        elif executed.result.origin == "model":
+            self._simulated_call = len(self.calls.executed) - 1
+        elif self.calls.ending in (None, "calls"):
+            yield from self._insert_result(executed.shown, call.number)
+        if self.calls.ending == "calls" and self.ending is None:
+            yield from self._ask_last()
+        elif self.calls.ending is not None:
+            self.ending = self.calls.ending
+
+    def _requested(self, call: CallMatch, behind: str) -> RequestedCall:
+        try:
+            spec = self.calls.spec(call.name)
+            arguments = self._format.parse_arguments(spec, call.input)
+        except ToolError as error:
+            return RequestedCall(call.name, call.input, {}, error, behind)
+        return request_call(spec.name, arguments, call.input, behind)
+
+    def _insert_result(self, result: str, number: str) -> Program[None]:
+        """Insert a result behind its call. A new turn begins a new line, so that no digit of it can join the result."""
+        text = self._format.write_result(result, number)
+        text += "" if self._prefill or text.endswith("\n") else "\n"
+        self._turns[-1] += text
+        self._scanner.skip(text)
+        yield from self.insert(text, "result")
+
+    def _ask_last(self) -> Program[None]:
+        """Ask once for the end of the text, in which nothing is called."""
+        request, known = self.limit_tokens(replace(self.request(), stop=())), self.text
+        response = yield from perform(Complete(request, lambda: self._display(_NO_CALLS, known)))
+        self.count_tokens(response)
+        self._add(strip_repetition(response.text, known), None)
+        self.ending = "calls"
+
+    def _add(self, text: str, call_start: int | None) -> None:
+        """Add text of the model; `call_start` is where a call begins in it."""
+        self._turns.append(text)
+        self.add_text(text)
+        self._end_simulated_result(text if call_start is None else text[:call_start])
+
+    def _end_simulated_result(self, text: str) -> None:
+        """Record what the model wrote in place of a result: the rest of the line."""
+        if self._simulated_call is not None:
+            line = text.strip().partition("\n")[0].strip()
+            self.calls.set_model_result(self._simulated_call, line[:MAX_NOTICE_CHARS])
+            self._simulated_call = None
 
 
 class StopAtCall:
-    """Watches an answer: skips what it repeats of `known`, shows the rest, and cuts it behind the first trigger."""
+    """Watches a response: skips what it repeats of `known`, shows the rest, and cuts it behind the first call."""
 
-    __slots__ = ("_at", "_held", "_known", "scanner", "trigger")
+    __slots__ = ("_at", "_held", "_known", "call", "scanner")
 
     def __init__(self, scanner: Scanner, known: str = "") -> None:
         self.scanner = copy(scanner)
-        self.trigger: CallMatch | None = None
-        self._known = _repetitions(known)
+        self.call: CallMatch | None = None
+        self._known = _repeatable(known)
         self._held: str | None = ""
         self._at = 0
 
     def feed(self, text: str) -> WatchResult:
-        """Show all words that are new, up to the end of the first trigger."""
+        """Show all new text, up to the end of the first call."""
         if self._held is not None:
             self._held += text
             if any(len(each) > len(self._held) and each.startswith(self._held) for each in self._known):
                 return WatchResult()
             self._at = _repeated(self._held, self._known)
             text, self._held = self._held[self._at :], None
-        self.trigger = trigger = self.scanner.feed(text)
-        if trigger is not None:
-            return WatchResult(text[: trigger.end], self._at + trigger.end)
+        self.call = call = self.scanner.feed(text)
+        if call is not None:
+            return WatchResult(text[: call.end], self._at + call.end)
         self._at += len(text)
         return WatchResult(text)
 
     def close(self) -> WatchResult:
-        """Show what might have become a repetition and did not, up to the end of the first trigger."""
+        """Show what might have become a repetition and did not, up to the end of the first call."""
         held, self._held = self._held or "", None
-        self.trigger = self.trigger or self.scanner.feed(held)
-        return WatchResult(held if self.trigger is None else held[: self.trigger.end])
+        self.call = self.call or self.scanner.feed(held)
+        return WatchResult(held if self.call is None else held[: self.call.end])
 
 
-def unrepeated(text: str, known: str) -> str:
-    """Take off the start of a text what it repeats of the text that it continues: all of it, or its last line."""
-    return text[_repeated(text, _repetitions(known)) :]
+def strip_repetition(text: str, known: str) -> str:
+    """Remove from the start of a text what it repeats of the text that it continues: all of it, or its last line."""
+    return text[_repeated(text, _repeatable(known)) :]
 
 
-def _repetitions(known: str) -> tuple[str, ...]:
+def _repeatable(known: str) -> tuple[str, ...]:
     whole = known.rstrip()
-    return tuple(each for each in (whole, whole.rpartition("\n")[2]) if len(each) >= SHORTEST_REPETITION)
+    return tuple(each for each in (whole, whole.rpartition("\n")[2]) if len(each) >= MIN_REPETITION)
 
 
 def _repeated(text: str, known: tuple[str, ...]) -> int:
     return max((len(each) for each in known if text.startswith(each)), default=0)
 
 
-MARKED = ("call", "result", "stop", "cue")
-"""The codes of notes whose text belongs to the transcript."""
-
-OPEN, CLOSE = "<<", ">>"
-
-LONGEST_CALL = 1_400
-
-
 class LiveDisplay:
-    """Watches an answer as an interrupt does, and holds back what may become a call, so that it can be shown as one.
+    """Watches a response like `StopAtCall`, and holds back what may become a call, so that it can be shown as one.
 
-    Calls that are whole lines, as in ReAct, are shown as the words they are.
+    Calls that are whole lines, as in ReAct, are shown as text.
     """
 
-    __slots__ = ("_inner", "_wait", "goes_on")
+    __slots__ = ("_inner", "_wait", "is_unfinished")
 
     def __init__(self, inner: StopAtCall) -> None:
-        self.goes_on = False
+        self.is_unfinished = False
+        """Whether the closed response ended in a call, or in one that lacks its end."""
         self._inner = inner
         self._wait = ""
 
     def feed(self, text: str) -> WatchResult:
-        """Show all words that are surely no part of a call."""
+        """Show all text that is certainly not part of a call."""
         seen = self._inner.feed(text)
         whole = self._wait + seen.show
-        trigger = self._inner.trigger
-        if seen.cut is not None and trigger is not None:
+        call = self._inner.call
+        if seen.cut is not None and call is not None:
             self._wait = ""
-            return WatchResult(whole[: len(whole) - len(hidden_tail(whole, trigger.size))], seen.cut)
-        sure = _sure(whole)
-        self._wait = whole[sure:]
-        return WatchResult(whole[:sure])
+            return WatchResult(whole.removesuffix(hidden_tail(whole, call.size)), seen.cut)
+        end = _end_of_text(whole)
+        self._wait = whole[end:]
+        return WatchResult(whole[:end])
 
     def close(self) -> WatchResult:
-        """Show what might have become a call and did not; one that only lacks its end may still become one."""
+        """Show what might have become a call and did not; one that lacks only its end may still become one."""
         whole = self._wait + self._inner.close().show
-        self.goes_on = self._inner.trigger is not None or self._inner.scanner.open
-        if self._inner.trigger is not None:
-            return WatchResult(whole[: len(whole) - len(hidden_tail(whole, self._inner.trigger.size))])
-        return WatchResult(whole[: _sure(whole)] if self.goes_on else whole)
+        call = self._inner.call
+        self.is_unfinished = call is not None or self._inner.scanner.open
+        if call is not None:
+            return WatchResult(whole.removesuffix(hidden_tail(whole, call.size)))
+        return WatchResult(whole[: _end_of_text(whole)] if self.is_unfinished else whole)
 
 
 class Through:
-    """Shows of a rationale only what another watcher shows; where it is cut, or ends in a call, it shows all it was given,
-    because the other one saw no whole answer.
+    """Shows of a rationale only what a second watcher shows.
+
+    Where the response is cut, or ends in a call, it shows all that the second one was given, because that one saw no whole
+    response.
     """
 
     __slots__ = ("_fed", "_first", "_second", "_shown")
@@ -131,294 +370,51 @@ class Through:
         self._shown = 0
 
     def feed(self, text: str) -> WatchResult:
-        """Show what both let through."""
+        """Show what both watchers show."""
         seen = self._first.feed(text)
-        show = self._next(seen.show)
-        return WatchResult(show if seen.cut is None else show + self._rest(), seen.cut)
+        show = self._show(seen.show)
+        return WatchResult(show if seen.cut is None else show + self._fed[self._shown :], seen.cut)
 
     def close(self) -> WatchResult:
-        """Show what both held back."""
-        show = self._next(self._first.close().show)
-        return WatchResult(show + (self._rest() if self._first.goes_on else self._second.close().show))
+        """Show what both watchers held back."""
+        show = self._show(self._first.close().show)
+        rest = self._fed[self._shown :] if self._first.is_unfinished else self._second.close().show
+        return WatchResult(show + rest)
 
-    def _next(self, text: str) -> str:
+    def _show(self, text: str) -> str:
         self._fed += text
         show = self._second.feed(text).show if text else ""
         self._shown += len(show)
         return show
 
-    def _rest(self) -> str:
-        return self._fed[self._shown :]
-
 
 def hidden_tail(text: str, size: int | None) -> str:
-    """The end of what a model wrote that was not shown: a call of that size; None for one that lacks its end."""
-    start = _sure(text) if size is None else max(len(text) - size, 0)
+    """Return the end of the model's text that was not shown: a call of `size` characters; None for one without its end."""
+    start = _end_of_text(text) if size is None else max(len(text) - size, 0)
     return text[start:] if text.startswith(OPEN, start) else ""
 
 
-def _sure(text: str) -> int:
-    """How much of a text belongs to no call, whatever comes."""
+def _end_of_text(text: str) -> int:
+    """Return the length of the start of a text that cannot become part of a call."""
     at = text.find(OPEN, text.rfind("\n") + 1)
     while at >= 0 and (closed := text.find(CLOSE, at)) >= 0:
         at = text.find(OPEN, closed + len(CLOSE))
     if at < 0:
         return len(text) - text.endswith(OPEN[0])
-    return at if len(text) - at <= LONGEST_CALL else len(text)
+    return at if len(text) - at <= MAX_CALL_CHARS else len(text)
 
 
-GO_ON = "Go on exactly where your text stops. Repeat none of it."
-
-ENDINGS: Mapping[str, EndReason] = {"length": "length", "interrupted": "interrupted", "refusal": "refusal"}
-
-LONGEST_NOTE = 200
-
-Mark = Literal["result", "stop", "call", "cue"]
-
-
-class _RationaleBuilder:
-    """What both kinds of courses keep: what was said and put in, the calls, the tokens, and how it ended."""
-
-    def __init__(
-        self, asked: Request, calls: CallBudget, bounds: SolveLimits, watch: Callable[[], Watcher] | None = None
-    ) -> None:
-        self.asked = asked
-        self.calls = calls
-        self.bounds = bounds
-        self.watch = watch
-        self.parts: list[TextPart | InsertedText] = []
-        self.ending: EndReason | None = None
-        self.final = ""
-        self.used = 0
-        self._ours = False
-
-    @property
-    def text(self) -> str:
-        """The transcript so far."""
-        return "".join(part.text for part in self.parts)
-
-    def bounded(self, request: Request) -> Request:
-        """Ask for no more tokens than are left."""
-        if self.bounds.tokens is None:
-            return request
-        left, most = max(self.bounds.tokens - self.used, 1), request.sampling.max_tokens
-        self._ours = most is None or left <= most
-        return replace(request, sampling=replace(request.sampling, max_tokens=left)) if self._ours else request
-
-    def charge(self, response: Response) -> None:
-        """Count what an answer was long; about, where the server did not say."""
-        usage = response.usage or Usage(output_tokens=estimate_tokens(response.text + response.discarded))
-        self.used += usage.output_tokens
-        if self.bounds.tokens is not None and self.used >= self.bounds.tokens and self.ending is None:
-            self.ending = "tokens"
-
-    def say(self, text: str) -> None:
-        """Add what the model wrote."""
-        if text:
-            self.parts.append(TextPart(text))
-
-    def put(self, text: str, kind: Mark, *, seen: str = "") -> Program[None]:
-        """Put something into the text, and show it; `seen` is what of the model's words is shown with it."""
-        self.parts.append(InsertedText(text, kind))
-        if seen + text:
-            yield from notify(seen + text, code="call" if seen else kind)
-
-    def end(self, response: Response) -> None:
-        """End as an answer did that asks for nothing more.
-
-        Raises:
-            RefusalError: nothing at all was said.
-        """
-        if response.finish == "refusal" and not self.text.strip():
-            raise RefusalError("the model refused to answer", request=self.asked.digest)
-        ending = ENDINGS.get(response.finish, "end")
-        if self.ending in (None, "tokens"):
-            own = self._ours and self.bounds.tokens is not None and 2 * self.used >= self.bounds.tokens
-            self.ending = "tokens" if ending == "length" and own else ending
-
-
-class TextLoop(_RationaleBuilder):
-    """A rationale under way in text."""
-
-    def __init__(
-        self,
-        asked: Request,
-        calls: CallBudget,
-        bounds: SolveLimits,
-        protocol: ToolCallFormat,
-        watch: Callable[[], Watcher] | None = None,
-    ) -> None:
-        super().__init__(asked, calls, bounds, watch)
-        self._protocol = protocol
-        self._scanner = protocol.scanner(calls.specs)
-        self._in_place = False
-        self._turns: list[str] = []
-        self._false_stops = 0
-        self._writing: int | None = None
-
-    def enable(self, *, in_place: bool, stops: bool) -> None:
-        """Choose the way to go on. A stop string could end a repetition before it is over, so it is used only where nothing
-        is repeated.
-        """
-        self._in_place = in_place
-        if in_place and stops and self.calls.specs:
-            self.asked = replace(self.asked, stop=self._protocol.stops)
-
-    def run(self) -> Program[None]:
-        """Go on to the end."""
-        while self.ending is None:
-            response = yield from perform(Complete(self.bounded(self.request()), self._watch))
-            self.charge(response)
-            if self._unsaid(response):
-                yield from notify("stopped within hidden reasoning; asked again without stop strings", code="downgrade")
-                continue
-            trigger, text = yield from self._take(response)
-            if trigger is not None and self.ending is None:
-                yield from self._call(trigger, f"{text}{response.discarded}")
-        self._wrote("")
-
-    def request(self) -> Request:
-        """Ask for what follows the text so far; every request begins with the messages of the one before."""
-        if self._in_place:
-            return replace(self.asked, prefix=self.text)
-        turns = (message for turn in self._turns for message in (assistant(turn), user(GO_ON)))
-        return replace(self.asked, messages=(*self.asked.messages, *turns))
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """The question with all that was said to it."""
-        return (*self.asked.messages, assistant(self.text))
-
-    def _watch(self) -> Watcher:
-        return self._shown(LiveDisplay(StopAtCall(self._scanner, self.text)))
-
-    def _shown(self, live: LiveDisplay) -> Watcher:
-        return live if self.watch is None else Through(live, self.watch())
-
-    def _unsaid(self, response: Response) -> bool:
-        """Whether the server stopped at a mark in hidden reasoning, which is nobody's text. From then on none is given."""
-        thought = any(isinstance(part, Thinking) for part in response.message.parts)
-        if not (self.asked.stop and thought and not response.text and response.finish == "stop"):
-            return False
-        self.asked = replace(self.asked, stop=())
-        return True
-
-    def _take(self, response: Response) -> Program[tuple[CallMatch | None, str]]:
-        """Add what the model wrote, up to its first trigger; where there is none, `ending` may be set.
-
-        Gives the trigger and what stood behind it.
-        """
-        text = unrepeated(response.text, self.text)
-        trigger = self._scanner.feed(text)
-        if trigger is None:
-            return (yield from self._stopped(response, text)), ""
-        self._add(text[: trigger.end], max(trigger.end - trigger.size, 0))
-        if seen := hidden_tail(text[: trigger.end], trigger.size):
-            yield from notify(seen, code="call")
-        return trigger, text[trigger.end :]
-
-    def _stopped(self, response: Response, text: str) -> Program[CallMatch | None]:
-        """The answer ended without a call: at a mark that the server does not give back, or for good."""
-        self._add(text, len(text))
-        seen = hidden_tail(text, None) if self._scanner.open else ""
-        met = self._met(response, text)
-        if not met:
-            if seen:
-                yield from notify(seen, code="call")
-            self.end(response)
-            return None
-        trigger = self._scanner.feed(met)
-        self._false_stops += trigger is None
-        if self._false_stops > self.bounds.false_stops and self.ending is None:
-            self.ending = "stops"
-        mark = met if trigger is None else met[: trigger.end]
-        self._turns[-1] += mark
-        yield from self.put(mark, "stop", seen=seen)
-        return trigger
-
-    def _met(self, response: Response, text: str) -> str:
-        """The mark at which the server stopped, which is no part of its answer; '' for the end of the answer."""
-        if response.finish != "stop":
-            return ""
-        if response.stop in self._protocol.stops:
-            return response.stop or ""
-        close = self._protocol.close
-        if self._scanner.open or (self.asked.stop and copy(self._scanner).feed(close)):
-            return close
-        # Many servers do not say at which mark they stopped. An answer does not end in the middle of a line on a blank.
-        untold = response.stop is None and self.asked.stop and close in self.asked.stop
-        return close if untold and text[-1:] in (" ", "\t", "<") else ""
-
-    def _call(self, trigger: CallMatch, behind: str) -> Program[None]:
-        """Have a call done, and put its result in."""
-        if trigger.final:
-            self.final, self.ending = trigger.input, "end"
-            return
-        if behind.strip():
-            yield from notify(f"passed over: {behind.strip()[:LONGEST_NOTE]}", code="discarded")
-        (called,) = yield from self.calls.answer([self._demand(trigger, behind)])
-        if called is None:
-            yield from self._splice(NO_CALL_LEFT, trigger.mark)
-        elif called.result.origin == "model":
-            self._writing = len(self.calls.made) - 1
-        elif self.calls.ending in (None, "calls"):
-            yield from self._splice(called.shown, trigger.mark)
-        if self.calls.ending == "calls" and self.ending is None:
-            yield from self._finish()
-        elif self.calls.ending is not None:
-            self.ending = self.calls.ending
-
-    def _demand(self, trigger: CallMatch, behind: str) -> RequestedCall:
-        try:
-            spec = self.calls.spec(trigger.name)
-            arguments = self._protocol.arguments(spec, trigger.input)
-        except ToolError as error:
-            return RequestedCall(trigger.name, trigger.input, {}, error, behind)
-        return request_call(spec.name, arguments, trigger.input, behind)
-
-    def _splice(self, words: str, mark: str) -> Program[None]:
-        """Put a result behind its call. A new turn begins a new line, so that no digit of it can join the result."""
-        text = self._protocol.splice(words, mark)
-        text += "" if self._in_place or text.endswith("\n") else "\n"
-        self._turns[-1] += text
-        self._scanner.skip(text)
-        yield from self.put(text, "result")
-
-    def _finish(self) -> Program[None]:
-        """Ask once for the last words, in which nothing is called."""
-        request = replace(self.request(), stop=())
-        known = self.text
-        last = yield from perform(
-            Complete(self.bounded(request), lambda: self._shown(LiveDisplay(StopAtCall(_NOTHING, known))))
-        )
-        self.charge(last)
-        self._add(unrepeated(last.text, known), None)
-        self.ending = "calls"
-
-    def _add(self, text: str, call: int | None) -> None:
-        """Add what the model wrote; `call` is where a call begins in it."""
-        self._turns.append(text)
-        self.say(text)
-        self._wrote(text if call is None else text[:call])
-
-    def _wrote(self, text: str) -> None:
-        """Keep what the model wrote in place of a result: the rest of the line."""
-        if self._writing is not None:
-            self.calls.wrote(self._writing, text.strip().partition("\n")[0].strip()[:LONGEST_NOTE])
-            self._writing = None
-
-
-class _Nothing:
-    """Finds no call."""
+class _NoCalls:
+    """A scanner that finds no call."""
 
     open = False
 
-    def feed(self, text: str) -> CallMatch | None:  # noqa: ARG002  (a scanner's)
+    def feed(self, text: str) -> CallMatch | None:  # noqa: ARG002  (protocol)
         """Find nothing."""
         return None
 
     def skip(self, text: str) -> None:
-        """Pass over it."""
+        """Do nothing."""
 
 
-_NOTHING = _Nothing()
+_NO_CALLS = _NoCalls()

@@ -1,1 +1,1 @@
-"""The model that comes along: small, trained by this project, run with numpy alone."""
+"""The model of the package: small, trained by this project, run with numpy alone."""

@@ -196,8 +196,8 @@ def refusal_text(request: Request) -> str:
     text = message_text(last)
     sentence = dialogue_catalogue(_language(text))(REFUSAL)
     if request.constraint is not None:
-        schema = request.constraint.schema if isinstance(request.constraint, JsonSchema) else {}
-        properties = schema.get("properties")
+        constraint = request.constraint
+        properties = constraint.schema.get("properties") if isinstance(constraint, JsonSchema) else None
         if isinstance(properties, dict) and properties.keys() == {"answer", "delta"}:
             return json.dumps({"answer": sentence, "delta": {}}, ensure_ascii=False)
         raise unsupported()

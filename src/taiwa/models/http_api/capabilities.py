@@ -91,6 +91,7 @@ ROUTED = frozenset[Capability](("stop", "tools", "json_schema", "seed"))
 """What a router passes on to the providers that are known here; a prefix and the rest depend on the route."""
 
 CLAUDE_VERSION = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+NEWEST: tuple[int, int] = (99, 0)
 
 
 def capabilities(provider: str, model: str, overrides: Mapping[str, bool] | None = None) -> Capabilities:
@@ -106,8 +107,8 @@ def capabilities(provider: str, model: str, overrides: Mapping[str, bool] | None
         if name not in ALL and name != "sampling":
             near = get_close_matches(name, (*ALL, "sampling"), 1, 0.0)
             raise ConfigError(f"unknown capability {name!r}: did you mean {near[0]!r}?")
-    able = (each for each in ALL if overrides.get(each, each in known.capabilities))
-    return Capabilities(frozenset(able), overrides.get("sampling", known.sampling))
+    able = frozenset[Capability](each for each in ALL if overrides.get(each, each in known.capabilities))
+    return Capabilities(able, overrides.get("sampling", known.sampling))
 
 
 def _known(provider: str, model: str) -> Capabilities:
@@ -122,7 +123,7 @@ def _known(provider: str, model: str) -> Capabilities:
 def _claude(model: str) -> Capabilities:
     """Return the capabilities of Claude by version: schemas from 4.5 on, a prefix until 4.5, sampling until 4.6."""
     found = CLAUDE_VERSION.search(model)
-    version = (int(found.group(1)), int(found.group(2) or 0)) if found else (99, 0)  # the newest
+    version: tuple[int, int] = (int(found.group(1)), int(found.group(2) or 0)) if found else NEWEST
     if version < (3, 0):
         return _can("stop")
     capabilities: set[Capability] = {"stop", "tools", "cache"}

@@ -282,7 +282,9 @@ def _encode_question(name: str, question: Question) -> dict[str, Json]:
         meanings: dict[str, Json] = {"true": question.yes, "false": question.no}
         criteria: dict[str, Json] = {answer: text for answer, text in meanings.items() if text}
         encoded: dict[str, Json] = {"type": "noul", "instructions": question.instructions}
-        return encoded | {"criteria": criteria} if criteria else encoded
+        if criteria:
+            encoded["criteria"] = criteria
+        return encoded
     if isinstance(question, ChoiceQuestion):
         if not 1 <= len(question.options) <= MOST_OPTIONS:
             raise InputError(

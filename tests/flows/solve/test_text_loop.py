@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.solve.text_loop import StopAtCall, unrepeated
-from taiwa.flows.solve.tool_call_formats import Tagged
+from taiwa.flows.solve.text_loop import StopAtCall, strip_repetition
+from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.kernel import WatchResult
 
 NAMES = ("calculator", "molar_mass")
@@ -30,7 +30,7 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=20).map("".join), st.lists(st.integers(1, 30), min_size=1, max_size=8))
 def test_where_a_stream_is_cut_changes_nothing(text: str, sizes: list[int]) -> None:
-    whole, watch = Tagged().scanner(NAMES).feed(text), StopAtCall(Tagged().scanner(NAMES))
+    whole, watch = TaggedFormat().scanner(NAMES).feed(text), StopAtCall(TaggedFormat().scanner(NAMES))
     shown_text, cut, at, turn = "", None, 0, 0
     while at < len(text) and cut is None:
         step = sizes[turn % len(sizes)]
@@ -45,7 +45,7 @@ def test_where_a_stream_is_cut_changes_nothing(text: str, sizes: list[int]) -> N
 @given(st.lists(PIECES, max_size=20).map("".join), st.text(max_size=30), st.integers(1, 9))
 def test_a_repeated_text_is_neither_shown_nor_scanned(known: str, new: str, size: int) -> None:
     text = known.rstrip() + new
-    watch = StopAtCall(Tagged().scanner(NAMES), known)
+    watch = StopAtCall(TaggedFormat().scanner(NAMES), known)
     shown_text, cut = "", None
     for start in range(0, len(text), size):
         seen = watch.feed(text[start : start + size])
@@ -54,13 +54,13 @@ def test_a_repeated_text_is_neither_shown_nor_scanned(known: str, new: str, size
             break
     shown_text += "" if cut is not None else watch.close().show
 
-    assert shown_text == unrepeated(text[:cut], known)
+    assert shown_text == strip_repetition(text[:cut], known)
     if len(known.rstrip()) >= 8:
         assert len(shown_text) <= len(new)
 
 
 def test_what_only_begins_like_a_repetition_is_shown_after_all() -> None:
-    watch = StopAtCall(Tagged().scanner(NAMES), "It is a long line.")
+    watch = StopAtCall(TaggedFormat().scanner(NAMES), "It is a long line.")
 
     assert (watch.feed("It is"), watch.close()) == (WatchResult(), WatchResult("It is"))
 
@@ -68,5 +68,5 @@ def test_what_only_begins_like_a_repetition_is_shown_after_all() -> None:
 def test_the_last_line_alone_may_be_repeated_too() -> None:
     known = "First this.\nThen <<calculator: 1+1>> 2"
 
-    assert unrepeated("Then <<calculator: 1+1>> 2, so two.", known) == ", so two."
-    assert unrepeated("Then two.", known) == "Then two."
+    assert strip_repetition("Then <<calculator: 1+1>> 2, so two.", known) == ", so two."
+    assert strip_repetition("Then two.", known) == "Then two."

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.flows.extract import ExtractError, extract
-from taiwa.flows.retry_invalid_output import RepairPolicy, patched, place_of, read_path
+from taiwa.flows.retry_invalid_output import RepairPolicy, apply_patch, path_of_line, read_path
 from taiwa.kernel import ConfigError, InputError, Response, Runtime, Usage, assistant
 from taiwa.kernel.records import Json
 from taiwa.models.scripted import ScriptedModel, scripted_model
@@ -92,7 +92,7 @@ def test_a_hostile_value_in_an_answer_gains_no_line_of_its_own(drive: Drive) -> 
 def test_a_policy_out_of_bounds_is_refused_before_any_call(rounds: int) -> None:
     model = scripted_model(GOOD)
 
-    with pytest.raises(InputError, match="0 to 3 rounds"):
+    with pytest.raises(InputError, match="rounds must be 0 to 3"):
         Runtime(model).run(extract(ORDER, "Two.", repair=RepairPolicy(rounds)))
 
     assert model.requests == []
@@ -305,7 +305,7 @@ def written(path: list[int | str]) -> str:
 @given(STEPS)
 def test_a_path_that_was_written_is_read_back(path: list[int | str]) -> None:
     assert read_path(written(path)) == tuple(path)
-    assert place_of(f"{written(path)} = 3: must be string") == written(path)
+    assert path_of_line(f"{written(path)} = 3: must be string") == written(path)
 
 
 @given(st.text(max_size=30))
@@ -328,7 +328,7 @@ def test_a_patch_changes_its_place_and_never_the_data_it_was_given(
 ) -> None:
     before = json.dumps(data)
 
-    after = patched(data, {written(path): new}, [written(path)])
+    after = apply_patch(data, {written(path): new}, [written(path)])
 
     assert json.dumps(data) == before
     if after is not None:

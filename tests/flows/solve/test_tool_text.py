@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.solve.rationale import listed, shown
-from taiwa.flows.solve.tool_call_formats import Tagged
+from taiwa.flows.solve.tool_call_formats import TaggedFormat
+from taiwa.flows.solve.tool_text import list_tools, sanitize_result
 from taiwa.kernel import Json, ToolError, ToolSpec
 
 
@@ -15,7 +15,7 @@ def spec(properties: dict[str, Json], required: list[Json] | None = None) -> Too
 
 @given(st.text())
 def test_a_result_fits_on_a_line_and_holds_no_mark(result: str) -> None:
-    line = shown(result)
+    line = sanitize_result(result)
 
     assert 0 < len(line) <= 500
     assert line.isprintable()
@@ -39,18 +39,18 @@ def test_a_result_fits_on_a_line_and_holds_no_mark(result: str) -> None:
     ],
 )
 def test_an_input_becomes_arguments(tool: ToolSpec, text: str, given_arguments: dict[str, Json]) -> None:
-    assert Tagged().arguments(tool, text) == given_arguments
+    assert TaggedFormat().parse_arguments(tool, text) == given_arguments
 
 
 def test_several_arguments_need_an_object() -> None:
     with pytest.raises(ToolError, match="must be a JSON object") as caught:
-        Tagged().arguments(spec({"a": {}, "b": {}}), "x")
+        TaggedFormat().parse_arguments(spec({"a": {}, "b": {}}), "x")
 
     assert caught.value.hint == '<<t: {"a": …, "b": …}>>'
 
 
 def test_a_deeply_nested_input_is_only_text() -> None:
-    assert Tagged().arguments(spec({"a": {"type": "array"}}), "[" * 1000) == {"a": "[" * 1000}
+    assert TaggedFormat().parse_arguments(spec({"a": {"type": "array"}}), "[" * 1000) == {"a": "[" * 1000}
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_a_deeply_nested_input_is_only_text() -> None:
     ],
 )
 def test_a_result_is_written_so_that_nothing_begins_or_ends_with_it(result: str, line: str) -> None:
-    assert shown(result) == line
+    assert sanitize_result(result) == line
 
 
 def test_of_a_huge_result_only_the_start_is_looked_at() -> None:
     start = process_time()
 
-    assert shown("<" * 50_000_000).startswith("‹‹")
+    assert sanitize_result("<" * 50_000_000).startswith("‹‹")
     assert process_time() - start < 0.5
 
 
@@ -98,4 +98,4 @@ def test_of_a_huge_result_only_the_start_is_looked_at() -> None:
     ],
 )
 def test_a_tool_is_listed_with_what_it_needs(tool: ToolSpec, line: str) -> None:
-    assert listed([tool], Tagged().call) == f"Tools:\n{line}"
+    assert list_tools([tool], TaggedFormat().write_call) == f"Tools:\n{line}"

@@ -191,7 +191,7 @@ def test_a_mode_that_was_chosen_is_not_left(drive: Drive) -> None:
 def test_an_unknown_mode_is_refused_before_any_call(drive: Drive) -> None:
     model = scripted_model(GOOD)
 
-    with pytest.raises(InputError, match="no mode: choose auto, native"):
+    with pytest.raises(InputError, match="choose one of auto, native"):
         drive(lambda: extract(ORDER, "Two teas.", mode="magic"), model)
 
     assert model.requests == []

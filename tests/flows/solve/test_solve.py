@@ -18,8 +18,8 @@ from taiwa.flows.solve.rationale import (
     ToolMode,
 )
 from taiwa.flows.solve.solve import SolveOptions, solve
-from taiwa.flows.solve.text_loop import GO_ON
-from taiwa.flows.solve.tool_call_formats import PROTOCOLS, tool_call_format
+from taiwa.flows.solve.text_loop import CONTINUE
+from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, tool_call_format
 from taiwa.kernel import (
     Capability,
     InputError,
@@ -64,7 +64,7 @@ def test_a_rationale_is_interrupted_spliced_and_continued_in_place(
     assert done.value.text == f"{FIRST} 4, and one is <<adder: 4+1>> 5.\nThe answer is 5."
     assert done.transcript == done.value.text
     assert (done.value.answer, done.value.answered_by) == ("5", "line")
-    assert (done.value.ending, done.value.complete, done.value.way) == ("end", True, "prefill")
+    assert (done.value.ending, done.value.complete, done.value.tool_mode) == ("end", True, "prefill")
     assert [request.prefix for request in model.requests] == [
         "",
         f"{FIRST} 4",
@@ -80,10 +80,10 @@ def test_a_server_that_cannot_continue_is_asked_to_go_on(drive: Drive) -> None:
 
     assert done.value.text == f"{FIRST} 4\nAnd one is <<adder: 4+1>> 5\nSo 5."
     assert done.transcript == done.value.text
-    assert done.value.way == "stop"
+    assert done.value.tool_mode == "stop"
     first, second, third = (request.messages for request in model.requests)
-    assert second == (*first, assistant(f"{FIRST} 4\n"), user(GO_ON))
-    assert third == (*second, assistant("And one is <<adder: 4+1>> 5\n"), user(GO_ON))
+    assert second == (*first, assistant(f"{FIRST} 4\n"), user(CONTINUE))
+    assert third == (*second, assistant("And one is <<adder: 4+1>> 5\n"), user(CONTINUE))
     assert not any(request.prefix or request.stop for request in model.requests)
 
 
@@ -103,7 +103,7 @@ def test_the_way_is_chosen_by_what_the_server_can_do(
         lambda: solve("?", SPECS, SolveOptions(shots=shots)), scripted_model("It is 4.", capabilities=capabilities)
     )
 
-    assert done.value.way == way
+    assert done.value.tool_mode == way
 
 
 @pytest.mark.parametrize(("way", "capability"), [("prefill", "prefix"), ("native", "tools")])
@@ -127,13 +127,13 @@ def test_a_server_that_refuses_a_way_after_all_is_asked_in_the_next(drive: Drive
 
     done = drive(lambda: solve("?", SPECS), model)
 
-    assert (done.value.way, done.value.answer) == ("stop", "4")
-    assert [note.code for note in done.notes] == ["way", "downgrade", "way", "downgrade", "way"]
+    assert (done.value.tool_mode, done.value.answer) == ("stop", "4")
+    assert [note.code for note in done.notes] == ["tool_mode", "downgrade", "tool_mode", "downgrade", "tool_mode"]
 
 
 @pytest.mark.parametrize(
     "how",
-    [{"tool_mode": "sideways"}, {"on_error": "cry"}, {"answer_by": ("oracle",)}, {"bounds": SolveLimits(tokens=0)}],
+    [{"tool_mode": "sideways"}, {"on_error": "cry"}, {"answer_by": ("oracle",)}, {"limits": SolveLimits(max_tokens=0)}],
 )
 def test_what_cannot_be_meant_is_refused(how: dict[str, Any]) -> None:
     with pytest.raises(InputError):
@@ -288,12 +288,12 @@ def test_a_tool_that_is_withheld_is_shown_and_never_called(drive: Drive) -> None
     adder = Adder()
     model = scripted_model(FIRST, " 4. It is 4.", capabilities=NO_STOP)
 
-    done = drive(lambda: solve("?", SPECS, SolveOptions(withheld={"adder"})), model, tools=[adder])
+    done = drive(lambda: solve("?", SPECS, SolveOptions(simulated_tools={"adder"})), model, tools=[adder])
 
     assert "<<adder: sum>>" in model.requests[0].messages[0].text
     assert (adder.asked, done.value.calls[0].result.error, done.value.calls[0].result.origin) == (
         [],
-        "withheld",
+        "simulated",
         "model",
     )
     assert done.value.text == f"{FIRST} 4. It is 4."
@@ -302,7 +302,7 @@ def test_a_tool_that_is_withheld_is_shown_and_never_called(drive: Drive) -> None
 def test_when_no_call_is_left_the_model_finishes_without_tools(drive: Drive) -> None:
     model = scripted_model(*[f"\n<<adder: {n}+1>>" for n in range(3)], "\nso <<adder: 9+9>> 3")
 
-    done = drive(lambda: solve("?", SPECS, SolveOptions(bounds=SolveLimits(calls=2))), model, tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS, SolveOptions(limits=SolveLimits(max_tool_calls=2))), model, tools=[ADDER])
 
     assert (done.value.ending, done.value.complete) == ("calls", False)
     assert [call.input for call in done.value.calls] == ["0+1", "1+1"]
@@ -362,7 +362,7 @@ def test_the_same_call_is_done_once_and_the_fourth_time_is_the_end(drive: Drive)
 def test_no_more_tokens_are_asked_for_than_are_left(drive: Drive) -> None:
     model = scripted_model("<<adder: 1+1>>", " <<adder: 2+2>>", usage=Usage(9, 30))
 
-    done = drive(lambda: solve("?", SPECS, SolveOptions(bounds=SolveLimits(tokens=50))), model, tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS, SolveOptions(limits=SolveLimits(max_tokens=50))), model, tools=[ADDER])
 
     assert [request.sampling.max_tokens for request in model.requests] == [50, 20]
     assert (done.value.ending, done.value.complete) == ("tokens", False)
@@ -471,7 +471,7 @@ ANSWER = st.lists(
     st.sampled_from([ALL_CAPABILITIES, NO_STOP, ALL_CAPABILITIES - {"prefix", "tools"}, BARE]),
     st.integers(1, 9),
     st.sampled_from(["report", "let_model_answer", "stop"]),
-    st.sampled_from(sorted(PROTOCOLS)),
+    st.sampled_from(sorted(TOOL_CALL_FORMATS)),
 )
 def test_every_rationale_ends_and_shows_what_was_said(
     answers: list[str], capabilities: frozenset[Capability], chunk: int, trouble: OnToolError, name: str
@@ -481,7 +481,10 @@ def test_every_rationale_ends_and_shows_what_was_said(
         "?",
         SPECS,
         SolveOptions(
-            on_error=trouble, on_unknown=trouble, bounds=SolveLimits(calls=3), tool_format=tool_call_format(name)
+            on_error=trouble,
+            on_unknown=trouble,
+            limits=SolveLimits(max_tool_calls=3),
+            tool_format=tool_call_format(name),
         ),
     )
 

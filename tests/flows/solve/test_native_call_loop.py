@@ -40,7 +40,7 @@ def test_a_call_is_answered_by_a_message_of_its_own(drive: Drive) -> None:
     spoken, answered = second.messages[len(first.messages) :]
     assert spoken == Message("assistant", (Text("Two and two."), call("2+2", "a")))
     assert (answered.role, read(answered)) == ("tool", [("a", "4")])
-    assert (done.value.way, done.value.answer, done.value.ending) == ("native", "4", "end")
+    assert (done.value.tool_mode, done.value.answer, done.value.ending) == ("native", "4", "end")
 
 
 def test_the_transcript_shows_calls_and_results_in_their_places(drive: Drive) -> None:
@@ -118,14 +118,14 @@ def test_an_unknown_function_is_told_as_such(drive: Drive) -> None:
 
     done = drive(lambda: solve("?", SPECS), model, tools=[ADDER])
 
-    assert read(model.requests[1].messages[-1]) == [("a", "error: there is no tool 'oracle' (tools: adder)")]
+    assert read(model.requests[1].messages[-1]) == [("a", "error: unknown tool 'oracle' (tools: adder)")]
     assert done.value.calls[0].result.error == "unknown_tool"
 
 
 def test_a_result_that_is_left_to_the_model_says_so(drive: Drive) -> None:
     model = scripted_model(asks(call("2+2", "a")), "It is 4.", capabilities=NATIVE)
 
-    done = drive(lambda: solve("?", SPECS, SolveOptions(withheld=["adder"])), model, tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS, SolveOptions(simulated_tools=["adder"])), model, tools=[ADDER])
 
     assert read(model.requests[1].messages[-1]) == [("a", BY_MODEL)]
     assert done.value.calls[0].result.origin == "model"
@@ -171,7 +171,9 @@ def test_a_model_that_calls_on_when_no_call_is_left_has_come_to_its_end(drive: D
     model = scripted_model(*[asks(call(f"{n}+0", f"id{n}"), said=f"step {n}") for n in range(9)], capabilities=NATIVE)
 
     done = drive(
-        lambda: solve("?", SPECS, SolveOptions(bounds=SolveLimits(calls=1), answer_by=["line"])), model, tools=[ADDER]
+        lambda: solve("?", SPECS, SolveOptions(limits=SolveLimits(max_tool_calls=1), answer_by=["line"])),
+        model,
+        tools=[ADDER],
     )
 
     assert (done.value.ending, len(model.requests)) == ("calls", 3)

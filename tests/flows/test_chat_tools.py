@@ -102,7 +102,7 @@ def test_of_a_reply_in_json_only_the_last_answer_is_read(drive: Drive, reply: st
 
 
 def test_a_reply_in_json_needs_a_model_that_takes_tools(drive: Drive) -> None:
-    with pytest.raises(ConfigError, match="must take tools"):
+    with pytest.raises(ConfigError, match="must support function calling"):
         drive(lambda: turn(app("json")), scripted_model("never", capabilities=BARE), tools=[ADDER])
 
 
@@ -129,7 +129,7 @@ def test_a_turn_that_calls_for_ever_ends_with_a_warning(drive: Drive) -> None:
     done = drive(lambda: turn(app(state="")), model, tools=[ADDER])
 
     assert done.value[0].text == "It is 4."
-    assert "no further call of a tool was allowed" in [note.text for note in done.notes]
+    assert "no further tool call was allowed" in [note.text for note in done.notes]
 
 
 def test_a_limit_fails_the_turn_as_any_other() -> None:

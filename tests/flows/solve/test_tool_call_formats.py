@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.solve.rationale import shown
 from taiwa.flows.solve.text_loop import StopAtCall
 from taiwa.flows.solve.tool_call_formats import (
-    PROTOCOLS,
+    TOOL_CALL_FORMATS,
     CallText,
     ResultText,
     TextSegment,
@@ -19,10 +18,11 @@ from taiwa.flows.solve.tool_call_formats import (
     encode,
     tool_call_format,
 )
+from taiwa.flows.solve.tool_text import sanitize_result
 from taiwa.kernel import InputError, ToolError, ToolSpec
 
 NAMES = ("calculator", "molar_mass", "python")
-SPOKEN = [made() for made in PROTOCOLS.values()]
+SPOKEN = [made() for made in TOOL_CALL_FORMATS.values()]
 EACH = pytest.mark.parametrize("spoken", SPOKEN, ids=lambda spoken: spoken.name)
 PIECES = st.sampled_from(
     [
@@ -85,7 +85,7 @@ def streamed(text: str, spoken: ToolCallFormat, sizes: Sequence[int]) -> list[tu
         if call is not None:
             at += call.end
             found.append((at, call.name, call.input))
-            result = spoken.recorded(text, at)
+            result = spoken.result_end(text, at)
             scanner.skip(text[at:result])
             at = result
         else:
@@ -133,7 +133,7 @@ def test_no_result_starts_a_call(spoken: ToolCallFormat, text: str, result: str)
     while call := scanner.feed(text):
         transcript += text[: call.end]
         wanted.append((len(transcript), call.name, call.input))
-        given_results.append(spoken.splice(result, call.mark))
+        given_results.append(spoken.write_result(result, call.number))
         scanner.skip(given_results[-1])
         transcript += given_results[-1]
         # An observation is read up to the next turn, and that is what follows it.
@@ -149,32 +149,32 @@ def test_no_result_starts_a_call(spoken: ToolCallFormat, text: str, result: str)
 @EACH
 @given(TEXTS | st.text())
 def test_no_result_holds_a_mark_of_any_protocol(spoken: ToolCallFormat, result: str) -> None:
-    line = shown(result)
+    line = sanitize_result(result)
 
-    assert shown(line) == line
+    assert sanitize_result(line) == line
     for other in SPOKEN:
         assert not any(isinstance(event, CallText) for event in decode(f"\n{line}\n", other, NAMES))
         assert not any(stop.strip() in line and stop != "\nObservation" for stop in other.stops)
     assert not re.search(r"\b(?:Observation|Thought|Action|user|system) ?\d*:", line)
-    assert spoken.splice(result).count("\n") <= 3
+    assert spoken.write_result(result).count("\n") <= 3
 
 
 @EACH
 @pytest.mark.parametrize("after", ["", "So ", "So.\n", "12 * 3 "])
 def test_a_written_call_is_found_with_its_input(spoken: ToolCallFormat, after: str) -> None:
     name = "calculator"
-    text = spoken.call(name, "12*3", after, "4")
+    text = spoken.write_call(name, "12*3", after, "4")
     found = spoken.scanner(NAMES).feed(after + text)
 
     assert found
     assert (found.name, found.input, found.end) == (name, "12*3", len(after + text))
-    assert decode(after + text + spoken.splice("36", found.mark), spoken, NAMES)[-1].text.find("36") >= 0
+    assert decode(after + text + spoken.write_result("36", found.number), spoken, NAMES)[-1].text.find("36") >= 0
 
 
 @pytest.mark.parametrize("spoken", [each for each in SPOKEN if each.close], ids=lambda spoken: spoken.name)
 def test_what_closes_an_open_call_makes_it_one(spoken: ToolCallFormat) -> None:
     scanner = spoken.scanner(NAMES)
-    text = spoken.call("calculator", "12*3").removesuffix(spoken.close)
+    text = spoken.write_call("calculator", "12*3").removesuffix(spoken.close)
 
     assert scanner.feed(text) is None
     assert scanner.open
@@ -185,7 +185,7 @@ def test_what_closes_an_open_call_makes_it_one(spoken: ToolCallFormat) -> None:
 
 @EACH
 def test_the_text_before_a_stop_of_the_server_and_the_stop_make_a_call(spoken: ToolCallFormat) -> None:
-    written = spoken.call("calculator", "12*3") + spoken.splice("36")
+    written = spoken.write_call("calculator", "12*3") + spoken.write_result("36")
     for stop in spoken.stops:
         before = written[: written.index(stop)]
         call = spoken.scanner(NAMES).feed(before + stop)
@@ -199,10 +199,10 @@ def test_arguments_are_read_alike(spoken: ToolCallFormat) -> None:
     one = ToolSpec("t", "A tool.", {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]})
     two = ToolSpec("t", "A tool.", {"type": "object", "properties": {"a": {}, "b": {}}})
 
-    assert spoken.arguments(one, "1") == {"x": "1"}
-    assert spoken.arguments(two, '{"a": 1, "b": 2}') == {"a": 1, "b": 2}
+    assert spoken.parse_arguments(one, "1") == {"x": "1"}
+    assert spoken.parse_arguments(two, '{"a": 1, "b": 2}') == {"a": 1, "b": 2}
     with pytest.raises(ToolError) as caught:
-        spoken.arguments(two, "1")
+        spoken.parse_arguments(two, "1")
     assert '{"a": …, "b": …}' in caught.value.hint
 
 
@@ -213,13 +213,15 @@ def test_the_instructions_name_every_tool_and_forbid_results(spoken: ToolCallFor
 
     assert "Work it out." in text
     assert "Never write" in text
-    assert "Never write" not in spoken.instructions([tool], guarded=False)
-    assert spoken.call("calculator", "expression").strip() in text
+    assert "Never write" not in spoken.instructions([tool], forbid_own_results=False)
+    assert spoken.write_call("calculator", "expression").strip() in text
 
 
 def test_protocols_have_names() -> None:
-    assert [tool_call_format(name).name for name in PROTOCOLS] == list(PROTOCOLS)
-    with pytest.raises(InputError, match="no protocol 'morse'; there are tagged, inline, gsm, react, fence"):
+    assert [tool_call_format(name).name for name in TOOL_CALL_FORMATS] == list(TOOL_CALL_FORMATS)
+    with pytest.raises(
+        InputError, match="unknown tool-call format 'morse'; choose one of tagged, inline, gsm, react, fence"
+    ):
         tool_call_format("morse")
 
 

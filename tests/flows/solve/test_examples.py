@@ -5,19 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.flows.solve.examples import (
-    EXTRACTIONS,
+    ANSWER_EXAMPLES,
     ExampleCall,
     WorkedExample,
-    answer_only,
+    escape_references,
     evaluate_example,
-    literal,
-    native,
+    evaluate_parts,
     render,
+    render_answer_only,
+    render_native,
     select_examples,
-    steps,
 )
 from taiwa.flows.solve.numbers import last_number
-from taiwa.flows.solve.tool_call_formats import PROTOCOLS, CallText, decode, tool_call_format
+from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, CallText, decode, tool_call_format
 from taiwa.kernel import InputError, Json, assistant, user
 from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult
 
@@ -50,7 +50,7 @@ def arguments_of(name: str, text: str) -> dict[str, Json]:
 
 
 def test_results_are_put_where_words_and_inputs_refer_to_them() -> None:
-    assert steps(GAS, result_of) == (
+    assert evaluate_parts(GAS, result_of) == (
         "One mole weighs:\n",
         ExampleCall("molar_mass", "CO2", "44.009 g/mol"),
         "\nAll of it:\n",
@@ -67,7 +67,7 @@ def test_results_are_put_where_words_and_inputs_refer_to_them() -> None:
 def test_a_reference_names_a_number_of_a_result(reference: str, number: str) -> None:
     worked = WorkedExample("w", "", "?", (ExampleCall("stoichiometry", "?H2 + O2 -> ?H2O"), f" so {reference}"))
 
-    assert steps(worked, result_of)[-1] == f" so {number}"
+    assert evaluate_parts(worked, result_of)[-1] == f" so {number}"
 
 
 @pytest.mark.parametrize("reference", ["{2}", "{1:He}", "{1:H}"])
@@ -75,14 +75,14 @@ def test_a_reference_to_nothing_is_an_error_that_names_the_example(reference: st
     worked = WorkedExample("w", "", "?", (ExampleCall("stoichiometry", "?H2 + O2 -> ?H2O"), reference))
 
     with pytest.raises(InputError, match="worked example w"):
-        steps(worked, result_of)
+        evaluate_parts(worked, result_of)
 
 
 @given(st.text(st.sampled_from("{}1:2a ")), st.text(st.sampled_from("{}1:2a ")))
 def test_a_literal_text_refers_to_nothing(text: str, more: str) -> None:
-    worked = WorkedExample("w", "", "?", (ExampleCall("molar_mass", "CO2"), literal(text + more)))
+    worked = WorkedExample("w", "", "?", (ExampleCall("molar_mass", "CO2"), escape_references(text + more)))
 
-    assert steps(worked, result_of)[-1] == text + more
+    assert evaluate_parts(worked, result_of)[-1] == text + more
 
 
 def test_an_example_is_a_question_and_a_rationale() -> None:
@@ -100,14 +100,14 @@ def test_a_tool_that_is_not_shown_is_stated_in_words() -> None:
     assert text == "One mole weighs:\nCO2: 44.009 g/mol\nAll of it:\n<<calculator: 3 × 44.009>> 132.027\nSo 132.0 g."
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", TOOL_CALL_FORMATS)
 def test_no_tool_shown_means_no_call_in_any_protocol(name: str) -> None:
     text = render(GAS, tool_call_format(name), result_of, ())[1].text
 
     assert text == "One mole weighs:\nCO2: 44.009 g/mol\nAll of it:\n3 × 44.009 = 132.027\nSo 132.0 g."
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", TOOL_CALL_FORMATS)
 def test_what_a_protocol_writes_it_reads_as_the_same_calls(name: str) -> None:
     codec = tool_call_format(name)
 
@@ -119,7 +119,7 @@ def test_what_a_protocol_writes_it_reads_as_the_same_calls(name: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["1 >> 2", "a\nb", "]\n[", "```\n```"])
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", TOOL_CALL_FORMATS)
 def test_a_call_that_would_be_read_as_another_is_not_written(name: str, given: str) -> None:
     worked = WorkedExample("w", "", "?", (ExampleCall("calculator", given, "3"), "\nSo 3."))
     codec = tool_call_format(name)
@@ -154,7 +154,7 @@ def test_an_example_that_was_read_from_a_text_stays_that_text_in_its_protocol() 
 
 
 def test_a_native_example_is_messages_with_calls_and_their_results() -> None:
-    question, first, given, second, computed, last = native(GAS, result_of, arguments_of)
+    question, first, given, second, computed, last = render_native(GAS, result_of, arguments_of)
 
     assert question == user(GAS.question)
     assert first == Message("assistant", (Text("One mole weighs:"), ToolCall("molar_mass", '{"input":"CO2"}', "gas-2")))
@@ -165,7 +165,7 @@ def test_a_native_example_is_messages_with_calls_and_their_results() -> None:
 
 
 def test_without_its_rationale_an_example_is_a_question_and_its_last_line() -> None:
-    assert answer_only(GAS, result_of) == (user(GAS.question), assistant("So 132.0 g."))
+    assert render_answer_only(GAS, result_of) == (user(GAS.question), assistant("So 132.0 g."))
 
 
 EXAMPLES = [WorkedExample(str(number), f"kind {number % 4}", "?", ("!",)) for number in range(20)]
@@ -192,12 +192,12 @@ def test_another_seed_gives_another_order() -> None:
 
 @pytest.mark.parametrize("n", [-1, 21])
 def test_more_than_there_are_cannot_be_chosen(n: int) -> None:
-    with pytest.raises(InputError, match="there are 20 worked examples"):
+    with pytest.raises(InputError, match="n must be 0 to 20, the number of worked examples"):
         select_examples(EXAMPLES, n)
 
 
 def test_the_examples_of_extraction_state_numbers_that_stand_in_their_lines() -> None:
-    numbers: Mapping[str, str] = dict(EXTRACTIONS)
+    numbers: Mapping[str, str] = dict(ANSWER_EXAMPLES)
 
     assert len(numbers) == 8
     for line, number in numbers.items():
