@@ -161,4 +161,4 @@ def test_a_wrong_folder_is_an_error_of_one_line(taiwa: Taiwa, tmp_path: Path) ->
     done = taiwa("generate", "-m", f"local:{tmp_path / 'none'}", "hello")
 
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert "there is no folder" in done.err
+    assert "none not found; use local:FOLDER" in done.err

@@ -24,7 +24,6 @@ MOST_AT_ONCE = 64
 @click.option(
     "--task",
     type=click.Choice(["solve"]),
-    default="",
     help="Mark the request as this task of taiwa; builtin answers no other request.",
 )
 @click.option("--prefix", metavar="TEXT", default="", help="Begin the answer with this text.")
@@ -72,7 +71,7 @@ def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: 
     options = GenerateOptions(
         read_text(text), kind, source, values["system"], values["prefix"], values["stop"],
         Sampling(values["temperature"], values["top_p"], values["max_tokens"], values["seed"]),
-        values["count"], not values["lenient"], values["whitespace"], values["task"],
+        values["count"], not values["lenient"], values["whitespace"], values["task"] or "",
     )  # fmt: skip
     live = options.count == 1 and not common.as_json
     found = generate_answers(common.settings(), options, _print_text if live else lambda _: None)
