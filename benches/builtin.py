@@ -107,7 +107,7 @@ def _answer(model: "BuiltinModel", question: str) -> int:
         [tool.spec for tool in tools],
         SolveOptions(sampling=Sampling(max_tokens=MOST), limits=SolveLimits(max_tool_calls=3)),
     )
-    done = Runtime(model, tools=tools).done(program)
+    done = Runtime(model, tools=tools).run_result(program)
     return done.spent.usage.output_tokens
 
 

@@ -36,7 +36,7 @@ start = begin(app)
 def conversation():
     here = start
     for turn in range(10):
-        here = replace(take(here, text(), text(), {delta}), fresh=())
+        here = replace(take(here, text(), text(), {delta}), new_nodes=())
     return here
 """
 CHAT = '{"topics": [f"topic {turn}"], "confidence": 0.9, "ambiguity": 0.1}'

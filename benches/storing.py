@@ -45,7 +45,7 @@ def japanese(turn: int, size: int) -> str:
 
 def begun(folder: Path, name: str) -> tuple[Repository, Conversation]:
     """A new store with a session of the built-in chat."""
-    repository, app = Repository(Store.open(folder / name)), load_app("chat").opened({})
+    repository, app = Repository(Store.open(folder / name)), load_app("chat").with_params({})
     return repository, repository.commit("s", repository.start(app), expected=None)
 
 

@@ -32,7 +32,7 @@ TOPICS = (
     "maple garden train morning temple ticket river autumn bridge market season castle island harbour valley".split()
 )
 WORDS = "the a one we you they go come see take make find know think early late warm cold near far new old and but or".split()
-FIFO = WindowPolicy(grow=11, to=10)
+FIFO = WindowPolicy(max_size=11, keep=10)
 """Ten turns in every prompt, one dropped every turn: what was published."""
 FIELDS = ("topics", "confidence", "ambiguity", "language")
 
@@ -67,7 +67,7 @@ def noted(turn: int) -> dict[str, Json]:
 
 def app(reply: ReplyMode, keep: WindowPolicy, *fields: str) -> App:
     """The built-in chat with another reply mode, window and choice of fields."""
-    chat = load_app("chat").opened({})
+    chat = load_app("chat").with_params({})
     kept = tuple(field for field in chat.fields if not fields or field.name in fields)
     examples = tuple(
         replace(each, delta={name: held for name, held in each.delta.items() if not fields or name in fields})
@@ -75,7 +75,7 @@ def app(reply: ReplyMode, keep: WindowPolicy, *fields: str) -> App:
         if isinstance(each.delta, dict)
     )
     source = replace(chat.source, params={"bench": [reply, repr(keep), *fields]})
-    return replace(chat, source=source, keep=keep, reply=reply, fields=kept, examples=examples)
+    return replace(chat, source=source, window=keep, reply=reply, fields=kept, examples=examples)
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def talk(layout: Layout, turns: int = TURNS) -> Bill:
         model = scripted_model(*replies)
         said, here = Runtime(model).run(say(filler(USER, turn))(here))
         assert not said.warnings, said.warnings
-        here = replace(here, fresh=())
+        here = replace(here, new_nodes=())
         for request, reply in zip(model.requests, replies, strict=True):
             tokens = sent(request)
             bill.prompt += len(tokens)
@@ -164,7 +164,7 @@ def talk(layout: Layout, turns: int = TURNS) -> Bill:
 def folds(here: Conversation) -> bool:
     """Whether the next turn asks for a summary first."""
     keep = here.app.keep
-    return keep.fold == "summary" and keep.grow is not None and len(here.turns) >= keep.grow
+    return keep.summarize and keep.max_size is not None and len(here.turns) >= keep.max_size
 
 
 def layouts(*fields: str, extra: dict[str, Json]) -> dict[str, Layout]:
@@ -174,8 +174,11 @@ def layouts(*fields: str, extra: dict[str, Json]) -> dict[str, Layout]:
         "json, FIFO of 10 turns": ("json", FIFO),
         "text+delta, FIFO of 10 turns": ("text+delta", FIFO),
         "text+delta, all turns": ("text+delta", WindowPolicy()),
-        "text+delta, grow to 20, then drop to 10": ("text+delta", WindowPolicy(grow=20, to=10)),
-        "text+delta, grow to 20, then summarise to 10": ("text+delta", WindowPolicy(grow=20, to=10, fold="summary")),
+        "text+delta, grow to 20, then drop to 10": ("text+delta", WindowPolicy(max_size=20, keep=10)),
+        "text+delta, grow to 20, then summarise to 10": (
+            "text+delta",
+            WindowPolicy(max_size=20, keep=10, summarize=True),
+        ),
     }
     return {name: Layout(app(reply, keep, *fields), extra) for name, (reply, keep) in ways.items()}
 

@@ -108,7 +108,7 @@ def report(subject: Subject, when: str, runs: dict[str, list[tuple[float, float]
 
 def words_before() -> str:
     """What taiwa's `chat` says before the first turn: the others send as much."""
-    request = turn_request(begin(load_app("chat").opened({})), "x")
+    request = turn_request(begin(load_app("chat").with_params({})), "x")
     return "\n\n".join(message.text for message in request.messages[:-1])
 
 

@@ -21,7 +21,7 @@ from taiwa.kernel.messages import Message, Passage, assistant, user
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Runtime
 from taiwa.retrieval import Index, Library, ScopedRetriever
-from taiwa.sessions.stored_ask import reader_of
+from taiwa.sessions.stored_ask import term_weights_of
 
 __all__ = [
     "QUESTIONS",
@@ -125,7 +125,7 @@ def measure_handbook() -> tuple[HandbookCounts, ...]:
     with TemporaryDirectory() as folder, Library.open(Path(folder) / "library.db") as library:
         index = library.create(HANDBOOK, "handbook")
         index.refresh()
-        return count_answers(ask_handbook(index, read_questions(), reader_of(index.analyzer.name)))
+        return count_answers(ask_handbook(index, read_questions(), term_weights_of(index.analyzer.name)))
 
 
 def count_answers(asked: Sequence[HandbookAnswer]) -> tuple[HandbookCounts, ...]:

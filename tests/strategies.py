@@ -5,7 +5,7 @@ from typing import get_args
 from hypothesis import strategies as st
 
 from taiwa.conversation.app import App, AppSource, Example, ReplyMode, WindowPolicy
-from taiwa.conversation.state import DERIVED, Field
+from taiwa.conversation.state import COMPUTED_FIELDS, StateField
 from taiwa.kernel import errors
 from taiwa.kernel.effects import CallTool, Complete, Effect, GetCapabilities, Notify, Retrieve
 from taiwa.kernel.errors import TaiwaError
@@ -175,17 +175,17 @@ shows = st.sampled_from([None, None, 0, 1, 2])
 
 
 @st.composite
-def fields(draw: st.DrawFn, name: str) -> Field:
-    """A field of that name, written by the model or derived by the program."""
+def fields(draw: st.DrawFn, name: str) -> StateField:
+    """A field of that name, written by the model or computed by the program."""
     if draw(st.integers(0, 4)) == 0:
-        return Field(name, derive=draw(st.sampled_from(sorted(DERIVED))))
+        return StateField(name, computed=draw(st.sampled_from(sorted(COMPUTED_FIELDS))))
     reduce, types = draw(st.sampled_from(KINDS))
-    return Field(
+    return StateField(
         name,
         draw(st.sampled_from(types)),
         reduce=reduce,
-        say=draw(st.sampled_from(["", "what it is"])),
-        show=draw(shows),
+        description=draw(st.sampled_from(["", "what it is"])),
+        max_shown=draw(shows),
     )
 
 
@@ -194,13 +194,13 @@ def apps(draw: st.DrawFn) -> App:
     """An app with any fields, window and form of reply."""
     made = tuple(draw(fields(name)) for name in draw(st.lists(names, max_size=4, unique=True)))
     reply = draw(st.sampled_from(get_args(ReplyMode)))
-    grow = draw(st.sampled_from([None, 1, 2, 4]))
-    keep = WindowPolicy(
-        grow,
-        draw(st.integers(0, 3)) if grow else 0,
-        draw(st.sampled_from(["drop", "summary"])),
+    max_size = draw(st.sampled_from([None, 1, 2, 4]))
+    window = WindowPolicy(
+        max_size,
+        draw(st.integers(0, 3)) if max_size else 0,
+        draw(st.booleans()),
         draw(st.integers(0, 1)),
     )
     examples = (Example("hi", "hello"),) if draw(st.booleans()) else ()
-    source = AppSource("any", f"{made} {reply} {keep} {examples}")
-    return App(source, "Talk.", made, keep=keep, reply=reply, examples=examples)
+    source = AppSource("any", f"{made} {reply} {window} {examples}")
+    return App(source, "Talk.", made, window=window, reply=reply, examples=examples)

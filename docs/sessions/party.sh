@@ -5,9 +5,9 @@ cat > party.md <<'END'
 taiwa: 1
 name: party
 state:
-  guests: { type: int, init: 0, say: number of guests }
-  avoid:  { type: "list[str]", reduce: union, say: foods that a guest cannot eat }
-  menu:   { type: "dict[str, str | null]", reduce: table, say: dish by course; null for one that was dropped }
+  guests: { type: int, init: 0, description: number of guests }
+  avoid:  { type: "list[str]", reduce: union, description: foods that a guest cannot eat }
+  menu:   { type: "dict[str, str | null]", reduce: table, description: dish by course; null for one that was dropped }
 ---
 You plan a meal. Propose one dish at a time.
 END

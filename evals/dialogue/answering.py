@@ -22,7 +22,7 @@ from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.retrieval.analyzer import DENSE
 from taiwa.retrieval.index import LOOKED_AT
-from taiwa.sessions.stored_ask import reader_of
+from taiwa.sessions.stored_ask import term_weights_of
 
 __all__ = ["CITED", "EXTRACTIVE", "WITHOUT", "AnsweringTask", "answer_items", "normalized_words", "word_f1"]
 
@@ -86,7 +86,7 @@ class AnsweringTask(CorpusTask):
             answer, spent = done.value, done.spent
             refused = not answer.documented
         else:
-            reader: TermWeights = reader_of(finder.index.analyzer.name)
+            reader: TermWeights = term_weights_of(finder.index.analyzer.name)
             answer = extractive(sample.last, passages, sample.history, reader)
             refused = not answer.documented or chance < UNCERTAIN_BELOW
         found |= {"refused": refused, "chance": round(chance, 6)}

@@ -79,7 +79,7 @@ class OrderTask(ModelTask):
     def app(self) -> App:
         """The order desk."""
         if self._app is None:
-            self._app = load_app(APP).opened({})
+            self._app = load_app(APP).with_params({})
         return self._app
 
     @property
@@ -116,7 +116,7 @@ class OrderTask(ModelTask):
     async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Send one request, and compare the resulting state with the key."""
         runtime = AsyncRuntime(self.priced_model.model, tools=self.tools, limits=limits, price=self.priced_model.price)
-        done = await runtime.done(self.program(job))
+        done = await runtime.run_result(self.program(job))
         reply, after = done.value
         written = order_lines(after.state.get("items"))
         found: dict[str, Json] = {

@@ -8,7 +8,7 @@ import pytest
 from taiwa.apps.catalog import BUILT_IN, check, load, load_source, with_reply
 from taiwa.conversation.app import App, ReplyMode, WindowPolicy
 from taiwa.conversation.history import add_turn, apply_nodes, begin
-from taiwa.conversation.replies import read_reply
+from taiwa.conversation.replies import parse_reply
 from taiwa.conversation.turn_prompt import turn_request
 
 ASK = BUILT_IN / "ask.md"
@@ -51,7 +51,7 @@ def test_the_seventh_has_the_flow_ask() -> None:
         "assess_by": "auto",
         "user": "",
     }
-    assert (app.keep, app.fields) == (WindowPolicy(20, 10), ())
+    assert (app.window, app.fields) == (WindowPolicy(20, 10), ())
     assert load_source(app.source).hash == app.hash
 
 
@@ -61,20 +61,20 @@ def test_it_has_neither_errors_nor_warnings(path: Path) -> None:
 
 
 def test_it_has_the_fields_that_were_published_and_counts_itself(app: App) -> None:
-    derived = {field.name for field in app.fields if field.derive}
+    derived = {field.name for field in app.fields if field.computed}
 
     assert {field.name for field in app.fields} >= PUBLISHED[app.name]
     assert {"turns", "tokens"} <= derived
 
 
 def test_every_field_that_the_model_writes_says_what_belongs_there(app: App) -> None:
-    assert all(field.say for field in app.written)
+    assert all(field.description for field in app.model_fields)
 
 
 def test_its_window_grows_to_twenty_turns_and_is_cut_to_ten(app: App) -> None:
-    assert (app.keep.grow, app.keep.to) == (20, 10)
-    assert bool(app.summary_prompt) == (app.keep.fold == "summary")
-    assert app.keep == WindowPolicy(20, 10, app.keep.fold)
+    assert (app.window.max_size, app.window.keep) == (20, 10)
+    assert bool(app.summary_prompt) == app.window.summarize
+    assert app.window == WindowPolicy(20, 10, app.window.summarize)
 
 
 def test_it_comes_back_from_its_source(app: App) -> None:
@@ -91,8 +91,8 @@ def test_the_replies_of_its_examples_read_back_in_every_mode(app: App, mode: Rep
         app.examples
     )
     for number, example in enumerate(app.examples):
-        read = read_reply(shown, messages[2 + 2 * number].text)
-        assert read.faults == ()
+        read = parse_reply(shown, messages[2 + 2 * number].text)
+        assert read.problems == ()
         assert read.answer == example.answer
         conversation = add_turn(conversation, example.user, read.answer, read.delta)
 
@@ -107,7 +107,7 @@ def test_its_examples_fold_into_a_state_that_replays(app: App) -> None:
     for example in app.examples:
         conversation = add_turn(conversation, example.user, example.answer, example.delta)
 
-    again = apply_nodes(begin(app), ((node.hash, node) for node in conversation.fresh[1:]), lambda _: app)
+    again = apply_nodes(begin(app), ((node.hash, node) for node in conversation.new_nodes[1:]), lambda _: app)
 
     assert again.state_hash == conversation.state_hash
     assert conversation.state["turns"] == len(app.examples)

@@ -24,7 +24,7 @@ def test_the_complete_example_is_an_app_without_problems(text: str) -> None:
 
     assert faults == ()
     assert app is not None
-    assert app.opened({}).instructions.startswith("You plan meals for 2 people.")
+    assert app.with_params({}).instructions.startswith("You plan meals for 2 people.")
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,10 @@ def test_the_complete_example_is_an_app_without_problems(text: str) -> None:
         *front_matter.TOP,
         *front_matter.FIELD,
         *front_matter.PARAM,
-        *front_matter.KEEP,
+        *front_matter.WINDOW,
         "user",
         "answer",
         "delta",
-        "first",
-        "setting",
     ],
 )
 def test_every_key_is_explained(text: str, key: str) -> None:

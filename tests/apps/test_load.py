@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from taiwa.apps.catalog import BUILT_IN, MAX_BYTES, check, load, load_source, load_text, with_reply
 from taiwa.conversation.app import AppSource, Example, Param, WindowPolicy
 from taiwa.conversation.history import begin
-from taiwa.conversation.state import Field
+from taiwa.conversation.state import StateField
 from taiwa.conversation.turn_prompt import summary_request, turn_request
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Sampling
@@ -25,7 +25,7 @@ params:
   tone: { default: plain }
   most: int(1..9)
 state:
-  topics: { type: "list[str]", reduce: union, show: 20, say: "topics,\\n one word each" }
+  topics: { type: "list[str]", reduce: union, max_shown: 20, description: "topics,\\n one word each" }
   notes:
     type:
       text: str
@@ -33,8 +33,8 @@ state:
   mood: str | null
   level: { type: int, init: 3 }
   words: { type: "dict[str, int]", reduce: count }
-  turns: { derive: turn_count }
-keep: { grow: 20, to: 10, fold: summary, pin: { first: 1, setting: [topics] } }
+  turns: { computed: turn_count }
+window: { max_size: 20, keep: 10, summarize: true, keep_first: 1, keep_setting: [topics] }
 reply: json
 model: openai:gpt-x
 sampling: { temperature: null, top_p: 0.5, max_tokens: 100, seed: 7 }
@@ -48,7 +48,7 @@ Answer in {{lang}}, {{ tone }}, at most {{most}} lines. {{most}}!
 this is code
 ```
 
-## fold
+## summary
 Briefly, in {{lang}}.
 
 ## example
@@ -77,14 +77,14 @@ def test_every_key_of_a_file_reaches_the_app() -> None:
         Param("most", "int(1..9)"),
     )
     assert app.fields == (
-        Field("topics", "list[str]", None, "union", "topics, one word each", 20),
-        Field("notes", "{text: str, done?: bool}"),
-        Field("mood", "str | null"),
-        Field("level", "int", 3),
-        Field("words", "dict[str, int]", None, "count"),
-        Field("turns", derive="turn_count"),
+        StateField("topics", "list[str]", None, "union", "topics, one word each", 20),
+        StateField("notes", "{text: str, done?: bool}"),
+        StateField("mood", "str | null"),
+        StateField("level", "int", 3),
+        StateField("words", "dict[str, int]", None, "count"),
+        StateField("turns", computed="turn_count"),
     )
-    assert app.keep == WindowPolicy(20, 10, "summary", 1, ("topics",))
+    assert app.window == WindowPolicy(20, 10, True, 1, ("topics",))
     assert (app.reply, app.model) == ("json", "openai:gpt-x")
     assert app.sampling == Sampling(None, 0.5, 100, 7)
     assert app.summary_prompt == "Briefly, in {{lang}}."
@@ -99,7 +99,7 @@ def test_every_key_of_a_file_reaches_the_app() -> None:
 def test_parameters_reach_the_instructions_and_the_text_for_folds_but_no_example() -> None:
     text = WHOLE.replace("user: 5", "user: Say {{lang}}")
 
-    app = load_text(text, "whole.md", "whole").opened({"lang": "{{tone}}", "most": 3})
+    app = load_text(text, "whole.md", "whole").with_params({"lang": "{{tone}}", "most": 3})
     conversation = begin(app)
 
     assert app.instructions.startswith("Answer in {{tone}}, plain, at most 3 lines. 3!")
@@ -109,7 +109,7 @@ def test_parameters_reach_the_instructions_and_the_text_for_folds_but_no_example
 
 @given(st.text(alphabet="{} langtonemost<>/@JSONstate\\0", max_size=40))
 def test_what_a_user_writes_is_never_taken_for_a_placeholder(said: str) -> None:
-    app = load_text(WHOLE, "whole.md", "whole").opened({"lang": "Thai", "most": 3})
+    app = load_text(WHOLE, "whole.md", "whole").with_params({"lang": "Thai", "most": 3})
 
     parts = turn_request(begin(app), said).messages[-1].parts
 
@@ -147,23 +147,23 @@ def test_values_are_filled_in_and_checked_while_loading(tmp_path: Path) -> None:
     assert load(path, {"lang": "Thai", "most": 9}).values == {"lang": "Thai", "tone": "plain", "most": 9}
     with pytest.raises(InputError, match=r"'most' has the type int\(1\.\.9\), and 10 does not fit"):
         load(path, {"lang": "Thai", "most": 10})
-    with pytest.raises(InputError, match=r"needs the parameter 'lang'"):
+    with pytest.raises(InputError, match=r"requires the parameter 'lang'"):
         load(path, {})
     with pytest.raises(InputError, match=r"no parameter 'long'; it has: lang, tone, most"):
         load(path, {"long": "Thai"})
 
 
 def test_an_app_comes_back_from_its_source_as_it_was_opened() -> None:
-    app = load_text(WHOLE, "whole.md", "whole").opened({"lang": "Thai", "most": 2})
+    app = load_text(WHOLE, "whole.md", "whole").with_params({"lang": "Thai", "most": 2})
 
     again = load_source(app.source)
 
     assert again.hash == app.hash
-    assert (again.instructions, again.values, again.fields, again.keep) == (
+    assert (again.instructions, again.values, again.fields, again.window) == (
         app.instructions,
         app.values,
         app.fields,
-        app.keep,
+        app.window,
     )
 
 
@@ -179,7 +179,7 @@ def test_a_stored_app_that_cannot_be_read_is_an_error() -> None:
     ids=["with the key", "without it", "with a quoted one"],
 )
 def test_another_reply_mode_is_written_into_the_source(text: str, reply: str) -> None:
-    app = load_text(text, "whole.md", "whole").opened({"lang": "Thai", "most": 2})
+    app = load_text(text, "whole.md", "whole").with_params({"lang": "Thai", "most": 2})
 
     changed = with_reply(app, reply)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 

@@ -14,7 +14,7 @@ params:
   lang: { type: str, ask: Language }
 state:
   topics: { type: "list[str]", reduce: union }
-  turns: { derive: turn_count }
+  turns: { computed: turn_count }
 ---
 Answer in {{lang}}.
 
@@ -93,20 +93,20 @@ BROKEN = [
         "a reducer that the type does not bear",
         '"list[str]"',
         "int",
-        "7: the field topics: the reducer 'union' holds list, and the type is 'int'; change one of the two",
+        "7: the field topics: the reducer 'union' requires list, and the type is 'int'; change one of the two",
     ),
     ("a reducer nobody knows", "union", "unoin", "7: unknown reducer 'unoin'; did you mean 'union'?"),
     (
-        "something nobody derives",
+        "an unknown computed field",
         "turn_count",
         "turns",
-        "8: unknown derived field 'turns'; the derived fields are turn_count, language, tokens, characters",
+        "8: unknown computed field 'turns'; the computed fields are turn_count, language, tokens, characters",
     ),
     (
         "a type and a derivation",
-        "derive: turn_count",
-        "type: int, derive: turn_count",
-        "8: turns is derived and cannot have `type`; remove one of the two",
+        "computed: turn_count",
+        "type: int, computed: turn_count",
+        "8: turns is computed and cannot have `type`; remove one of the two",
     ),
     ("a field twice", "turns: {", "topics: {", "8: 'topics' is set twice (first in line 7); keep one"),
     (
@@ -141,9 +141,9 @@ BROKEN = [
     ),
     (
         "a field without a type",
-        "derive: turn_count",
-        "say: how many",
-        "8: the field turns has no type; add `type: …`, or `derive: …` if the program computes it",
+        "computed: turn_count",
+        "description: how many",
+        "8: the field turns has no type; add `type: …`, or `computed: …` if the program computes it",
     ),
     (
         "a placeholder without a parameter",
@@ -158,7 +158,7 @@ BROKEN = [
         "15: unknown field 'topic'; did you mean 'topics'?",
     ),
     (
-        "a delta that sets a derived field",
+        "a delta that sets a computed field",
         "topics: [greetings]",
         "turns: 1",
         "15: unknown field 'turns'; the fields are topics",
@@ -189,21 +189,21 @@ BROKEN = [
         "1: the key taiwa is missing; it is the version of the format; add `taiwa: 1`",
     ),
     (
-        "a window that cuts to more than it grows to",
+        "a window that keeps more than its size",
         "state:",
-        "keep: { grow: 10, to: 20 }\nstate:",
-        "6: keep: `to` is 20 and `grow` is 10; make `to` smaller than `grow`",
+        "window: { max_size: 10, keep: 20 }\nstate:",
+        "6: window: `keep` is 20 and `max_size` is 10; make `keep` smaller than `max_size`",
     ),
     (
         "a window without a size",
         "state:",
-        "keep: { grow: 10 }\nstate:",
-        "6: keep has no `to`; write keep: { grow: 20, to: 10 }, or keep: all",
+        "window: { max_size: 10 }\nstate:",
+        "6: window has no `keep`; write window: { max_size: 20, keep: 10 }, or window: all",
     ),
     (
         "a pin on no field",
         "state:",
-        "keep: { grow: 9, to: 3, pin: { setting: [topic] } }\nstate:",
+        "window: { max_size: 9, keep: 3, keep_setting: [topic] }\nstate:",
         "6: unknown field 'topic'; did you mean 'topics'?",
     ),
     (
@@ -243,10 +243,10 @@ BROKEN = [
         f"1: the front matter has more than {MAX_FRONT_CHARS} characters; move prose below it",
     ),
     (
-        "two texts for folds",
+        "two summary sections",
         "## example",
-        "## fold\nBriefly.\n## fold\nAt length.\n## example",
-        "14: `## fold` occurs twice; keep one",
+        "## summary\nBriefly.\n## summary\nAt length.\n## example",
+        "14: `## summary` occurs twice; keep one",
     ),
 ]
 
@@ -287,10 +287,10 @@ WARNED = [
         "12: the code fence is not closed, so headings below it are ignored; close it",
     ),
     (
-        "a text for folds that are dropped",
+        "a summary section without summaries",
         "## example",
-        "## fold\nBriefly.\n## example",
-        "12: `## fold` is never used; add `fold: summary` to keep, or remove it",
+        "## summary\nBriefly.\n## example",
+        "12: `## summary` is never used; add `summarize: true` to window, or remove it",
     ),
     (
         "another name than the file's",

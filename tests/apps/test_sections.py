@@ -9,11 +9,11 @@ FRONT = "---\ntaiwa: 1\n---\n"
 def test_the_two_headings_divide_the_text_below_the_front_matter() -> None:
     faults = Problems()
 
-    parts = split_file(f"{FRONT}Body\n## fold\nShort\n## example\nuser: a\n## example\nuser: b", faults)
+    parts = split_file(f"{FRONT}Body\n## summary\nShort\n## example\nuser: a\n## example\nuser: b", faults)
 
     assert parts.front == Block("taiwa: 1", 2)
     assert parts.body == Block("Body", 4)
-    assert parts.folds == (Block("Short", 6),)
+    assert parts.summaries == (Block("Short", 6),)
     assert parts.examples == (Block("user: a", 8), Block("user: b", 10))
     assert faults.found == []
 
@@ -24,7 +24,7 @@ def test_the_two_headings_divide_the_text_below_the_front_matter() -> None:
         "## Examples",
         "## example of a reply",
         "##example of it",
-        "## folding",
+        "## summarys",
         " ## Steps",
         "Text ## example",
         "#",
@@ -37,7 +37,7 @@ def test_other_headings_belong_to_the_instructions(line: str) -> None:
     parts = split_file(f"{FRONT}Body\n{line}\nmore", faults)
 
     assert parts.body.text == f"Body\n{line}\nmore"
-    assert (parts.folds, parts.examples, faults.found) == ((), (), [])
+    assert (parts.summaries, parts.examples, faults.found) == ((), (), [])
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,6 @@ def test_a_fence_in_an_example_hides_no_heading() -> None:
 
 
 def test_spaces_after_a_heading_or_a_rule_are_ignored() -> None:
-    parts = split_file("--- \ntaiwa: 1\n---\t\nBody\n## fold \nShort", Problems())
+    parts = split_file("--- \ntaiwa: 1\n---\t\nBody\n## summary \nShort", Problems())
 
-    assert (parts.body.text, parts.folds[0].text) == ("Body", "Short")
+    assert (parts.body.text, parts.summaries[0].text) == ("Body", "Short")

@@ -19,7 +19,7 @@ from taiwa.retrieval import InMemoryRetriever
 TRAINS = Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",), page=4, id="p3")
 LEAVE = Passage("leave.md", "Everybody has 20 days.", heading=("Leave",), id="p1")
 SHELF = InMemoryRetriever((TRAINS, LEAVE))
-APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").opened({})
+APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").with_params({})
 REWRITES = INSTRUCTIONS["en"][:60]
 
 

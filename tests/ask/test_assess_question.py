@@ -205,7 +205,7 @@ def test_the_wire_is_asked_all_scores_in_one_request_without_instructions_in_the
 
     (request,) = model.requests
     assert isinstance(request.constraint, Questions)
-    assert [name for name, _ in request.constraint.asked] == list(SCORES)
+    assert [name for name, _ in request.constraint.questions] == list(SCORES)
     assert json.loads(request.messages[0].text)["dialogue"][0]["text"] == LEAVE[0].text
 
 

@@ -26,7 +26,7 @@ SICK = Passage("leave.md", "For sick leave a note is due on day 3.", start=90, h
 TRAINS = Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",), page=4, id="p3")
 SHELF = InMemoryRetriever((PAID, SICK, TRAINS))
 ALONE = AskTurnOptions(ClarifyOptions(assess_by="no-model", k=8))
-APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").opened({})
+APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").with_params({})
 
 
 def held(

@@ -21,7 +21,7 @@ from tests.ask.injections import ATTACKS, Attack
 from tests.ask.scored import written
 
 NONE: frozenset[Capability] = frozenset()
-APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").opened({})
+APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").with_params({})
 QUESTION = "how many days of holiday does everybody have"
 FACT = "Everybody has ten days of holiday."
 OTHER = Passage("other.md", "The plant is closed for two weeks in August: many holidays.", id="o1", heading=("Plant",))
@@ -37,7 +37,7 @@ def asked(passage: Passage, model: ScriptedModel | None = None) -> tuple[Reply, 
     journal = Journal()
     asking = AskTurnOptions(ClarifyOptions(assess_by="no-model" if model is None else "auto", k=8))
     runtime = Runtime(model or scripted_model(), retriever=InMemoryRetriever((passage, OTHER)))
-    reply, _ = runtime.done(ask_turn(QUESTION, asking)(begin(APP)), journal).value
+    reply, _ = runtime.run_result(ask_turn(QUESTION, asking)(begin(APP)), journal).value
     return reply, tuple(entry.effect for entry in journal.entries if entry.effect is not None)
 
 

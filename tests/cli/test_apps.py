@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 
-BROKEN = "---\ntaiwa: 1\nname: tutor\nstat:\n  level: { type: int }\nkeep: { grow: 3, to: 7 }\n---\nTeach {{topic}}.\n"
+BROKEN = "---\ntaiwa: 1\nname: tutor\nstat:\n  level: { type: int }\nwindow: { max_size: 3, keep: 7 }\n---\nTeach {{topic}}.\n"
 
 
 def test_own_apps_come_before_built_in_ones(taiwa: Taiwa, apps: Callable[[str, str], Path]) -> None:

@@ -130,7 +130,7 @@ def test_rows_that_failed_before_are_not_sent_out_of_order(
     again = taiwa("batch", "chat", file, "--mode", "fold", "--resume")
 
     assert [row["answer"] for row in again.rows] == [None, "b", "c"]
-    assert "has gone on without it" in again.rows[0]["error"]["message"]
+    assert "continued without it" in again.rows[0]["error"]["message"]
     assert len(model_server.requests) == 1
 
 
@@ -146,7 +146,7 @@ def test_a_fold_does_not_continue_a_conversation_with_other_turns(
     again = taiwa("batch", "chat", file, "--mode", "fold", "--resume")
 
     assert again.code == 2
-    assert "chat-lines holds a turn that is no row of this batch ('something else')" in again.err
+    assert "chat-lines holds a turn that is not a row of this batch ('something else')" in again.err
 
 
 def test_a_fold_does_not_continue_with_other_params(
@@ -214,7 +214,7 @@ def test_rows_of_json_bring_their_id_and_params(
 
     assert [row["id"] for row in done.rows] == ["a", 7, None]
     assert [row["answer"] for row in done.rows] == ["EINS", "ZWEI", None]
-    assert "needs the parameter 'target_lang'" in done.rows[2]["error"]["message"]
+    assert "requires the parameter 'target_lang'" in done.rows[2]["error"]["message"]
     assert ["into French" in seen["messages"][0]["content"] for seen in model_server.requests] == [False, True]
 
 
@@ -348,7 +348,7 @@ def test_a_limit_that_cannot_hold_ends_a_batch(
 
     assert stopped.code == 2
     assert [row["answer"] for row in stopped.rows] == ["a"]
-    assert "a cost limit cannot hold any longer" in stopped.err
+    assert "the cost limit can no longer be checked" in stopped.err
 
 
 @pytest.mark.parametrize("mode", ["fold", "map"])
@@ -435,7 +435,7 @@ def test_a_missing_param_is_one_error_and_not_one_per_row(
     refused = taiwa("batch", "translate", lines("one", "two"), "--mode", "map")
 
     assert refused.code == 2
-    assert refused.err == "taiwa: the app 'translate' needs the parameter 'target_lang': give -p target_lang=…\n"
+    assert refused.err == "taiwa: the app 'translate' requires the parameter 'target_lang'; pass -p target_lang=…\n"
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

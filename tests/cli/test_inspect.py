@@ -54,13 +54,13 @@ def test_every_earlier_value_is_listed(talked: Taiwa) -> None:
     ("command", "line"),
     [
         (("state", "get", "nix"), "no value at nix; fields: dictionary, language, turns, tokens"),
-        (("state", "get", "dictionary["), "names no place in the state (at character 11)"),
+        (("state", "get", "dictionary["), "invalid path 'dictionary[' at character 11"),
         (("state", "set", "nix", "1"), "the state has no field 'nix'"),
         (("state", "set", "turns", "7"), "is computed (turn_count) and cannot be set"),
         (("state", "set", "dictionary", "7"), "the value does not fit"),
         (("state", "set", "dictionary.文.x", "7"), "'x' not found in"),
-        (("why", "dictionary.犬"), "nothing stands at dictionary.犬"),
-        (("why", ""), "no place was given"),
+        (("why", "dictionary.犬"), "no value at dictionary.犬"),
+        (("why", ""), "the path is empty"),
     ],
 )
 def test_an_unknown_path_is_an_error_of_one_line(talked: Taiwa, command: tuple[str, ...], line: str) -> None:

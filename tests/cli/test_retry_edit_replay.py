@@ -181,7 +181,7 @@ def test_a_cut_off_turn_is_not_appended_to_a_conversation_that_continued(
     done = talked("resume")
 
     assert done.code == 2
-    assert "chat-1 has moved on since its turn was cut off; say it again: 'three'" in done.err
+    assert "chat-1 has moved since its turn was interrupted; repeat the turn: 'three'" in done.err
     assert len(model_server.requests) == 1
 
 

@@ -147,7 +147,7 @@ JSON_APP = """\
 taiwa: 1
 name: form
 state:
-  name: { type: str, say: the name of the person }
+  name: { type: str, description: the name of the person }
 reply: json
 ---
 Ask for a name.
@@ -211,7 +211,7 @@ WRONG = {
     "bytes that are no text": (("say", "-"), b"abc\xffdef", "standard input is not UTF-8 at byte 3"),
     "bytes in the argument": (("say", "abc\udcff"), b"", "the text is not UTF-8 at character 4"),
     "an unknown app": (("say", "translat", "Hi"), b"", "app 'translat' not found; did you mean 'translate'?"),
-    "a missing param": (("say", "translate", "Hi"), b"", "needs the parameter 'target_lang': give -p target_lang="),
+    "a missing param": (("say", "translate", "Hi"), b"", "requires the parameter 'target_lang'; pass -p target_lang="),
     "an unknown param": (("say", "-p", "x=1", "Hi"), b"", "the app 'chat' has no parameter 'x'"),
     "a param without a value": (("say", "-p", "x", "Hi"), b"", "-p must be KEY=VALUE, got 'x'"),
     "an app for a conversation that has one": (
@@ -258,7 +258,7 @@ def test_a_cost_limit_without_a_known_price_is_an_error(taiwa: Taiwa, model_serv
     result = taiwa("say", "--max-cost", "1", "Hi")
 
     assert result.code == 2
-    assert "no price is known for" in result.err
+    assert "the price of" in result.err
     assert not model_server.requests
 
 

@@ -6,27 +6,27 @@ from typing import Any
 
 from taiwa.conversation.app import ALL, App, AppSource, Example, ReplyMode, WindowPolicy
 from taiwa.conversation.history import Conversation, Node, add_turn, apply_nodes, begin
-from taiwa.conversation.state import Field
+from taiwa.conversation.state import StateField
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.records import Json, canonical, record, restore
 
-TOPICS = Field("topics", "list[str]", reduce="union", say="what the talk is about")
-DICTIONARY = Field("dictionary", "dict[str, str | null]", reduce="table")
-MOOD = Field("mood", "str")
-TURNS = Field("turns", derive="turn_count")
+TOPICS = StateField("topics", "list[str]", reduce="union", description="what the talk is about")
+DICTIONARY = StateField("dictionary", "dict[str, str | null]", reduce="table")
+MOOD = StateField("mood", "str")
+TURNS = StateField("turns", computed="turn_count")
 
 
 def app(
-    *fields: Field,
+    *fields: StateField,
     reply: ReplyMode = "text+delta",
-    keep: WindowPolicy = ALL,
+    window: WindowPolicy = ALL,
     body: str = "You are a friend.",
     examples: tuple[Example, ...] = (),
     **more: Any,
 ) -> App:
     """An app whose file is a digest of what it is made of."""
-    source = f"{body} {fields} {reply} {keep} {examples} {more}"
-    return App(AppSource("test", source), body, fields, keep=keep, reply=reply, examples=examples, **more)
+    source = f"{body} {fields} {reply} {window} {examples} {more}"
+    return App(AppSource("test", source), body, fields, window=window, reply=reply, examples=examples, **more)
 
 
 def talked(of: App, *turns: tuple[str, str, Json]) -> Conversation:
@@ -49,7 +49,7 @@ def named(nodes: Iterable[Node]) -> Iterator[tuple[str, Node]]:
 
 def reloaded(conversation: Conversation) -> Conversation:
     """The same place, reached by following the stored nodes; `conversation` must hold all its nodes as fresh."""
-    root, *rest = conversation.fresh
+    root, *rest = conversation.new_nodes
     apps = {conversation.app.hash: conversation.app}
     start = begin(apps[root.app])
     assert start.tip == root.hash

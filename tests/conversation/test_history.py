@@ -1,4 +1,4 @@
-"""Nodes and what a conversation is after them: one way forward, whoever goes it."""
+"""Nodes, and the conversation after them, live and reloaded."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from taiwa.conversation.history import (
     edit_state,
     summarize_window,
 )
-from taiwa.conversation.state import Field
+from taiwa.conversation.state import StateField
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import record, restore
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, asked, named, reloaded, talked
@@ -47,9 +47,9 @@ def test_a_turn_moves_state_window_and_tip_together() -> None:
 
     assert after.state == {"topics": ["tea"], "dictionary": {}, "mood": None, "turns": 1}
     assert [past.user for past in after.turns] == ["tea?"]
-    assert after.fresh[-1].parent == before.tip
-    assert after.tip == after.fresh[-1].hash == after.turns[-1].hash
-    assert after.fresh[-1].state_hash == after.state_hash
+    assert after.new_nodes[-1].parent == before.tip
+    assert after.tip == after.new_nodes[-1].hash == after.turns[-1].hash
+    assert after.new_nodes[-1].state_hash == after.state_hash
     assert after.count == 1
 
 
@@ -86,13 +86,13 @@ def test_an_edit_is_a_node_of_its_own() -> None:
     after = edit_state(before, {"topics": ["go"], "mood": "fine"})
 
     assert (after.state["topics"], after.state["mood"]) == (["go"], "fine")
-    assert after.fresh[-1].kind == "edit"
+    assert after.new_nodes[-1].kind == "edit"
     assert (after.turns, after.count) == (before.turns, before.count)
     with pytest.raises(InputError, match="no field"):
         edit_state(before, {"nothing": 1})
 
 
-def test_a_fold_keeps_the_state_and_the_turns_it_names() -> None:
+def test_a_summary_keeps_the_state_and_the_turns_it_names() -> None:
     before = talked(FRIEND, ("a", "1", {"mood": "fine"}), ("b", "2", {}), ("c", "3", {}))
     first, _, last = before.turns
 
@@ -105,7 +105,7 @@ def test_a_fold_keeps_the_state_and_the_turns_it_names() -> None:
 
 def test_a_change_of_app_is_a_node_and_keeps_what_fits() -> None:
     before = talked(FRIEND, ("a", "1", {"mood": "fine", "topics": ["tea"]}))
-    other = app(MOOD, Field("topics", "int"), body="Be short.")
+    other = app(MOOD, StateField("topics", "int"), body="Be short.")
 
     after = change_app(before, other)
 
@@ -113,20 +113,20 @@ def test_a_change_of_app_is_a_node_and_keeps_what_fits() -> None:
     assert after.app is other
     assert after.turns == before.turns
     apps = {FRIEND.hash: FRIEND, other.hash: other}
-    root, *rest = after.fresh
+    root, *rest = after.new_nodes
     assert apply_nodes(begin(FRIEND), named(rest), apps.__getitem__).state == after.state
     assert root.app == FRIEND.hash
 
 
-def test_following_nodes_leaves_nothing_fresh() -> None:
+def test_following_nodes_leaves_no_new_nodes() -> None:
     live = talked(FRIEND, ("a", "b", {}))
 
-    assert apply_nodes(replace(begin(FRIEND), fresh=()), named(live.fresh[1:]), no_app).fresh == ()
+    assert apply_nodes(replace(begin(FRIEND), new_nodes=()), named(live.new_nodes[1:]), no_app).new_nodes == ()
 
 
 def grown() -> tuple[Conversation, Node]:
     before = begin(FRIEND)
-    return before, add_turn(before, "a", "b", {"topics": ["tea"]}).fresh[-1]
+    return before, add_turn(before, "a", "b", {"topics": ["tea"]}).new_nodes[-1]
 
 
 @pytest.mark.parametrize(
@@ -135,10 +135,10 @@ def grown() -> tuple[Conversation, Node]:
         ({"parent": "0" * 32}, "does not follow"),
         ({"state_hash": "0" * 32}, "leads to another state than it recorded"),
         ({"delta": {"topics": ["coffee"]}}, "leads to another state than it recorded"),
-        ({"delta": {"topics": 5}}, "cannot be followed: a list was expected, not int"),
-        ({"delta": ["topics"]}, "cannot be followed: its delta is no table but a list"),
-        ({"delta": "topics"}, "its delta is no table but a str"),
-        ({"kind": "edit", "delta": [1]}, "its delta is no table but a list"),
+        ({"delta": {"topics": 5}}, "cannot be followed: expected a list, got int"),
+        ({"delta": ["topics"]}, "cannot be followed: its delta must be an object, got list"),
+        ({"delta": "topics"}, "its delta must be an object, got str"),
+        ({"kind": "edit", "delta": [1]}, "its delta must be an object, got list"),
         ({"kind": "edit", "delta": {"nothing": 1}}, "cannot be followed: the state has no field"),
     ],
 )

@@ -9,9 +9,9 @@ from taiwa.conversation.history import Conversation, summarize_window, turns_to_
 from tests.conversation.apps import MOOD, TOPICS, app, talked
 
 
-def after(turns: int, keep: WindowPolicy, setting: tuple[int, ...] = ()) -> Conversation:
+def after(turns: int, policy: WindowPolicy, setting: tuple[int, ...] = ()) -> Conversation:
     said = [(f"user {n}", f"answer {n}", {"mood": "set"} if n in setting else {}) for n in range(1, turns + 1)]
-    return talked(app(MOOD, TOPICS, keep=keep), *said)
+    return talked(app(MOOD, TOPICS, window=policy), *said)
 
 
 def kept(conversation: Conversation) -> list[int] | None:
@@ -20,44 +20,44 @@ def kept(conversation: Conversation) -> list[int] | None:
 
 
 @pytest.mark.parametrize(
-    ("turns", "keep", "staying"),
+    ("turns", "policy", "staying"),
     [
         (99, ALL, None),
         (3, WindowPolicy(4, 2), None),
         (4, WindowPolicy(4, 2), [3, 4]),
         (6, WindowPolicy(4, 2), [5, 6]),
         (4, WindowPolicy(4, 0), []),
-        (4, WindowPolicy(4, 2, first=1), None),
-        (5, WindowPolicy(4, 2, first=1), [1, 4, 5]),
+        (4, WindowPolicy(4, 2, keep_first=1), None),
+        (5, WindowPolicy(4, 2, keep_first=1), [1, 4, 5]),
         (4, WindowPolicy(4, 4), None),
         (5, WindowPolicy(4, 4), [2, 3, 4, 5]),
         (4, WindowPolicy(4, 9), None),
         (0, WindowPolicy(1, 0), None),
     ],
 )
-def test_a_window_grows_and_is_then_cut_in_one_go(turns: int, keep: WindowPolicy, staying: list[int] | None) -> None:
-    assert kept(after(turns, keep)) == staying
+def test_a_full_window_is_cut_in_one_step(turns: int, policy: WindowPolicy, staying: list[int] | None) -> None:
+    assert kept(after(turns, policy)) == staying
 
 
 def test_turns_that_set_a_pinned_field_stay_and_are_not_counted() -> None:
-    keep = WindowPolicy(3, 1, setting=("mood",))
+    policy = WindowPolicy(3, 1, keep_setting=("mood",))
 
-    assert kept(after(4, keep, setting=(1, 2))) is None
-    assert kept(after(5, keep, setting=(1, 2))) == [1, 2, 5]
+    assert kept(after(4, policy, setting=(1, 2))) is None
+    assert kept(after(5, policy, setting=(1, 2))) == [1, 2, 5]
 
 
-def test_a_field_that_was_set_to_null_pins_nothing() -> None:
-    conversation = talked(app(MOOD, keep=WindowPolicy(1, 0, setting=("mood",))), ("user 1", "a", {"mood": None}))
+def test_a_field_set_to_null_pins_no_turn() -> None:
+    conversation = talked(app(MOOD, window=WindowPolicy(1, 0, keep_setting=("mood",))), ("user 1", "a", {"mood": None}))
 
     assert kept(conversation) == []
 
 
 windows = st.integers(1, 6).flatmap(
-    lambda grow: st.builds(
+    lambda size: st.builds(
         WindowPolicy,
-        st.just(grow),
-        st.integers(0, grow - 1),
-        st.just("drop"),
+        st.just(size),
+        st.integers(0, size - 1),
+        st.just(False),
         st.integers(0, 2),
         st.sampled_from([(), ("mood",)]),
     )
@@ -65,8 +65,10 @@ windows = st.integers(1, 6).flatmap(
 
 
 @given(windows, st.integers(0, 12), st.lists(st.integers(1, 12), max_size=4).map(tuple))
-def test_a_window_that_was_cut_need_not_be_cut_again(keep: WindowPolicy, turns: int, setting: tuple[int, ...]) -> None:
-    conversation = after(turns, keep, setting)
+def test_a_window_that_was_cut_need_not_be_cut_again(
+    policy: WindowPolicy, turns: int, setting: tuple[int, ...]
+) -> None:
+    conversation = after(turns, policy, setting)
     staying = turns_to_keep(conversation)
     if staying is None:
         return
@@ -75,13 +77,13 @@ def test_a_window_that_was_cut_need_not_be_cut_again(keep: WindowPolicy, turns: 
 
     assert folded.turns == staying
     assert turns_to_keep(folded) is None
-    assert staying[-1:] == conversation.turns[-1:] or keep.to == 0
+    assert staying[-1:] == conversation.turns[-1:] or policy.keep == 0
 
 
 @given(windows, st.integers(0, 12))
-def test_a_window_never_grows_beyond_its_bound(keep: WindowPolicy, turns: int) -> None:
-    conversation = after(turns, keep)
+def test_a_window_never_exceeds_its_size(policy: WindowPolicy, turns: int) -> None:
+    conversation = after(turns, policy)
     staying = turns_to_keep(conversation)
     window = conversation.turns if staying is None else staying
 
-    assert len(window) < (keep.grow or 0) + keep.first
+    assert len(window) < (policy.max_size or 0) + policy.keep_first

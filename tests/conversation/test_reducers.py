@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.conversation.reducers import BUILT_IN, Reducer, known_reducers, reducer, same_item
+from taiwa.conversation.reducers import BUILT_IN, Reducer, item_key, known_reducers, reducer
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json, canonical
 from tests.strategies import json_values, texts
@@ -61,8 +61,8 @@ def test_a_reducer_changes_neither_the_value_nor_the_delta(name: str) -> None:
 @given(texts)
 def test_unicode_forms_width_case_and_surrounding_space_make_no_difference(text: str) -> None:
     for form in ("NFC", "NFD", "NFKC", "NFKD"):
-        assert same_item(unicodedata.normalize(form, text)) == same_item(text)
-    assert same_item(f" {text}\n") == same_item(text)
+        assert item_key(unicodedata.normalize(form, text)) == item_key(text)
+    assert item_key(f" {text}\n") == item_key(text)
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_what_is_only_a_part_or_looks_alike_is_another_item(held: Json, given: J
 
 
 @given(texts, json_values.filter(lambda item: not isinstance(item, str)))
-def test_a_text_is_never_the_same_item_as_anything_else(text: str, other: Json) -> None:
-    assert same_item(text) != same_item(other)
-    assert same_item(canonical(other).decode()) != same_item(other)
+def test_a_text_is_never_the_item_key_as_anything_else(text: str, other: Json) -> None:
+    assert item_key(text) != item_key(other)
+    assert item_key(canonical(other).decode()) != item_key(other)
 
 
 @given(words, words)
@@ -100,8 +100,8 @@ def test_union_leaves_what_a_person_set_as_it_is(held: list[Json], first: list[J
 
     assert isinstance(after, list)
     assert after[: len(held)] == held
-    assert union.squash is not None
-    assert union.step(after, second, 2) == union.step(held, union.squash(first, second), 1)
+    assert union.combine is not None
+    assert union.step(after, second, 2) == union.step(held, union.combine(first, second), 1)
 
 
 @given(tables, tables)
@@ -138,12 +138,12 @@ def test_counting_in_turns_is_counting_at_once(turns: list[list[Json]]) -> None:
 
 
 wrong: list[tuple[str, Json, Json, str]] = [
-    ("append", [], "a", "a list was expected, not str"),
-    ("union", [], None, "a list was expected, not NoneType"),
-    ("table", {}, ["a"], "a table was expected, not list"),
-    ("sum", 0, "1", "a number was expected, not str"),
-    ("max", 1, True, "a number was expected, not bool"),
-    ("count", [], ["a"], "a table was expected, not list"),
+    ("append", [], "a", "expected a list, got str"),
+    ("union", [], None, "expected a list, got NoneType"),
+    ("table", {}, ["a"], "expected a table, got list"),
+    ("sum", 0, "1", "expected a number, got str"),
+    ("max", 1, True, "expected a number, got bool"),
+    ("count", [], ["a"], "expected a table, got list"),
 ]
 
 
@@ -155,7 +155,7 @@ def test_a_delta_of_the_wrong_kind_is_refused(name: str, held: Json, given: Json
 
 @pytest.mark.parametrize("name", ["unknown", "last", "last(0)", "last(-1)", "last(1.5)", "last(9999999)", ""])
 def test_an_unknown_reducer_is_an_error_that_lists_the_known_ones(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"there is no reducer .*; known: set, append, union.*last\(n\)"):
+    with pytest.raises(ConfigError, match=r"unknown reducer .*; choose one of set, append, union.*last\(n\)"):
         reducer(name)
 
 

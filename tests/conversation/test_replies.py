@@ -1,4 +1,4 @@
-"""Reading a reply, and showing it while it comes."""
+"""Parsing a reply, and showing it while it streams."""
 
 import json
 from collections.abc import Iterable
@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.conversation.app import App, ReplyMode
-from taiwa.conversation.replies import AnswerWatcher, read_delta, read_reply, watcher
-from taiwa.conversation.state import Field
+from taiwa.conversation.replies import AnswerWatcher, parse_delta, parse_reply, reply_watcher
+from taiwa.conversation.state import StateField
 from taiwa.conversation.turn_prompt import DELTA_LINE, ENVIRONMENT, MARKERS, format_reply
 from taiwa.kernel.effects import HideOutput
 from taiwa.kernel.records import Json
@@ -40,7 +40,7 @@ deltas: st.SearchStrategy[dict[str, Json]] = st.fixed_dictionaries(
 
 
 def shown(of: App, pieces: Iterable[str]) -> str:
-    make = watcher(of)
+    make = reply_watcher(of)
     if make is None:
         return "".join(pieces)
     watching = make()
@@ -48,25 +48,25 @@ def shown(of: App, pieces: Iterable[str]) -> str:
 
 
 @given(answers, deltas)
-def test_what_was_said_is_read_back_and_only_trailing_space_is_lost(answer: str, delta: dict[str, Json]) -> None:
-    read = read_reply(TEXT, format_reply(TEXT, answer, delta))
+def test_a_formatted_reply_is_parsed_back_without_trailing_space(answer: str, delta: dict[str, Json]) -> None:
+    read = parse_reply(TEXT, format_reply(TEXT, answer, delta))
 
-    assert (read.answer, read.delta, read.faults) == (answer.rstrip(), delta, ())
+    assert (read.answer, read.delta, read.problems) == (answer.rstrip(), delta, ())
 
 
 @given(answers, deltas)
-def test_what_was_said_as_json_is_read_back_whole(answer: str, delta: dict[str, Json]) -> None:
-    read = read_reply(JSON, format_reply(JSON, answer, delta))
+def test_a_formatted_json_reply_is_parsed_back(answer: str, delta: dict[str, Json]) -> None:
+    read = parse_reply(JSON, format_reply(JSON, answer, delta))
 
-    assert (read.answer, read.delta, read.faults) == (answer, delta, ())
+    assert (read.answer, read.delta, read.problems) == (answer, delta, ())
 
 
 @given(answers)
 def test_an_app_without_fields_has_no_form_of_reply(answer: str) -> None:
-    read = read_reply(PLAIN, format_reply(PLAIN, answer, None))
+    read = parse_reply(PLAIN, format_reply(PLAIN, answer, None))
 
-    assert (read.answer, read.delta, read.faults) == (answer, {}, ())
-    assert watcher(PLAIN) is None
+    assert (read.answer, read.delta, read.problems) == (answer, {}, ())
+    assert reply_watcher(PLAIN) is None
 
 
 @given(answers, st.lists(answers, max_size=2), st.sampled_from(["{}", "\n{}", "```json\n{}\n```"]))
@@ -74,7 +74,7 @@ def test_an_environment_is_read_between_its_markers(answer: str, topics: list[Js
     environment: dict[str, Json] = {"response": answer, "topics": topics, "dictionary": {}, "mood": None}
     inner = around.replace("{}", json.dumps(environment, ensure_ascii=False))
 
-    read = read_reply(WHOLE, f"Here it is. {ENVIRONMENT[0]}{inner}{ENVIRONMENT[1]}")
+    read = parse_reply(WHOLE, f"Here it is. {ENVIRONMENT[0]}{inner}{ENVIRONMENT[1]}")
 
     assert (read.answer, read.delta) == (answer, environment)
 
@@ -86,12 +86,12 @@ def test_wherever_a_reply_is_cut_its_answer_is_shown_and_nothing_else(
     for of in (TEXT, JSON):
         reply = format_reply(of, answer, delta)
 
-        assert shown(of, cut(reply, places)) == read_reply(of, reply).answer
+        assert shown(of, cut(reply, places)) == parse_reply(of, reply).answer
 
 
 @given(st.lists(phrases | texts, max_size=12), st.sampled_from([TEXT, JSON, WHOLE]))
 def test_whatever_a_model_says_its_answer_is_what_was_shown(pieces: list[str], of: App) -> None:
-    answer = read_reply(of, "".join(pieces)).answer
+    answer = parse_reply(of, "".join(pieces)).answer
     seen = shown(of, pieces)
 
     assert seen == answer or (of is not TEXT and seen.endswith(f"\n\n{answer}"))
@@ -106,7 +106,7 @@ def test_an_environment_is_shown_as_its_response(answer: str, places: list[int])
 
 
 def test_words_are_shown_as_they_come_and_the_delta_never() -> None:
-    watching = AnswerWatcher(lambda text: read_reply(TEXT, text).answer)
+    watching = AnswerWatcher(lambda text: parse_reply(TEXT, text).answer)
 
     pieces = ["Hello", " you.\n", "\nMore.", "\n@@del", 'ta\n{"topics"', ': ["x"]}', "\n"]
     seen = [watching.feed(piece).show for piece in pieces]
@@ -116,7 +116,7 @@ def test_words_are_shown_as_they_come_and_the_delta_never() -> None:
 
 
 def test_a_line_that_only_looks_like_the_delta_line_is_shown_when_that_is_certain() -> None:
-    watching = AnswerWatcher(lambda text: read_reply(TEXT, text).answer)
+    watching = AnswerWatcher(lambda text: parse_reply(TEXT, text).answer)
 
     seen = [watching.feed(piece).show for piece in ["A", "\n@@", "delta", "s are fun.", "\n@@delta\n", "see?", "\n"]]
 
@@ -141,7 +141,7 @@ def test_a_line_that_only_looks_like_the_delta_line_is_shown_when_that_is_certai
     ],
 )
 def test_a_text_reply_is_divided_at_its_last_delta_line_with_json(reply: str, answer: str, delta: Json) -> None:
-    read = read_reply(TEXT, reply)
+    read = parse_reply(TEXT, reply)
 
     assert (read.answer, read.delta) == (answer, delta)
     assert shown(TEXT, reply) == answer
@@ -163,10 +163,10 @@ def test_a_text_reply_is_divided_at_its_last_delta_line_with_json(reply: str, an
     ],
 )
 def test_a_text_reply_whose_delta_cannot_be_used_keeps_its_answer(reply: str, answer: str, fault: str) -> None:
-    read = read_reply(TEXT, reply)
+    read = parse_reply(TEXT, reply)
 
     assert (read.answer, read.delta) == (answer, None)
-    assert fault in read.faults[0]
+    assert fault in read.problems[0]
     assert shown(TEXT, reply) == answer
 
 
@@ -183,10 +183,10 @@ def test_a_text_reply_whose_delta_cannot_be_used_keeps_its_answer(reply: str, an
 def test_a_json_reply_that_cannot_be_used_keeps_as_much_of_its_answer_as_there_is(
     reply: str, answer: str, fault: str
 ) -> None:
-    read = read_reply(JSON, reply)
+    read = parse_reply(JSON, reply)
 
     assert (read.answer, read.delta) == (answer, None)
-    assert fault in read.faults[0]
+    assert fault in read.problems[0]
 
 
 @pytest.mark.parametrize(
@@ -198,10 +198,10 @@ def test_a_json_reply_that_cannot_be_used_keeps_as_much_of_its_answer_as_there_i
     ],
 )
 def test_an_environment_that_cannot_be_used_keeps_its_response(reply: str, answer: str) -> None:
-    read = read_reply(WHOLE, reply)
+    read = parse_reply(WHOLE, reply)
 
     assert (read.answer, read.delta) == (answer, None)
-    assert read.faults
+    assert read.problems
 
 
 def test_a_response_may_speak_of_the_markers() -> None:
@@ -212,14 +212,14 @@ def test_a_response_may_speak_of_the_markers() -> None:
         "mood": None,
     }
 
-    read = read_reply(WHOLE, f"{ENVIRONMENT[0]}{json.dumps(environment)}{ENVIRONMENT[1]}")
+    read = parse_reply(WHOLE, f"{ENVIRONMENT[0]}{json.dumps(environment)}{ENVIRONMENT[1]}")
 
     assert read.answer == environment["response"]
 
 
 @pytest.mark.parametrize("mode", ["text+delta", "json", "environment"])
 def test_json_nested_without_end_is_a_fault_and_nothing_worse(mode: ReplyMode) -> None:
-    of = app(Field("free", "any"), reply=mode)
+    of = app(StateField("free", "any"), reply=mode)
     deep = '{"free": ' * 20_000
     reply = {
         "text+delta": f"Hi.\n{DELTA_LINE}\n{deep}",
@@ -227,21 +227,21 @@ def test_json_nested_without_end_is_a_fault_and_nothing_worse(mode: ReplyMode) -
         "environment": f'<JSON>{{"response": "Hi.", "free": {deep}',
     }[mode]
 
-    read = read_reply(of, reply)
+    read = parse_reply(of, reply)
 
     assert (read.answer, read.delta) == ("Hi.", None)
     assert shown(of, [reply]) == "Hi."
 
 
 def test_half_a_character_in_an_answer_is_replaced() -> None:
-    assert read_reply(JSON, '{"answer": "so \\ud83d", "delta": {}}').answer == "so \ufffd"
-    assert read_reply(TEXT, "so \ud83d\n@@delta\n{}").answer == "so \ufffd"
+    assert parse_reply(JSON, '{"answer": "so \\ud83d", "delta": {}}').answer == "so \ufffd"
+    assert parse_reply(TEXT, "so \ud83d\n@@delta\n{}").answer == "so \ufffd"
 
 
 def test_a_delta_alone_may_bring_its_line_along() -> None:
-    assert read_delta(TEXT, '@@delta\n{"mood": "x"}').delta == {"mood": "x"}
-    assert read_delta(TEXT, '{"mood": "x"}').delta == {"mood": "x"}
-    assert read_delta(TEXT, "sorry").delta is None
+    assert parse_delta(TEXT, '@@delta\n{"mood": "x"}').delta == {"mood": "x"}
+    assert parse_delta(TEXT, '{"mood": "x"}').delta == {"mood": "x"}
+    assert parse_delta(TEXT, "sorry").delta is None
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_a_long_reply_in_small_chunks_costs_no_more_than_its_length(reply: str) 
     class Counted(AnswerWatcher):
         def feed(self, text: str):  # type: ignore[no-untyped-def]
             nonlocal looked_at
-            before = self._look_at
+            before = self._scan_at
             seen = super().feed(text)
             looked_at += self._size + len(seen.show) if self._size >= before or seen.show else 0
             return seen

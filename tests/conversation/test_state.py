@@ -1,15 +1,15 @@
-"""The state of a conversation: by reducers, by a whole new object, by a person's hand, by another app."""
+"""The state of a conversation after deltas, environments, edits and changes of app."""
 
 import copy
 
 import pytest
 
 from taiwa.conversation.state import (
-    Field,
+    StateField,
     TurnContext,
     apply_delta,
     apply_edit,
-    initial,
+    initial_state,
     migrate_state,
     replace_state,
     state_hash,
@@ -23,15 +23,15 @@ NOW = TurnContext(3, "hi", "hello", None)
 
 
 def test_a_state_begins_with_what_its_fields_say() -> None:
-    opening = Field("opening", "str", init="Once upon a time")
+    opening = StateField("opening", "str", init="Once upon a time")
 
-    assert initial((*FIELDS, opening)) == {
+    assert initial_state((*FIELDS, opening)) == {
         "topics": [], "dictionary": {}, "mood": None, "turns": 0, "opening": "Once upon a time",
     }  # fmt: skip
 
 
-def test_a_delta_moves_the_fields_that_it_names_and_derived_fields_always_move() -> None:
-    before = initial(FIELDS)
+def test_a_delta_changes_the_fields_it_names_and_computed_fields_always_change() -> None:
+    before = initial_state(FIELDS)
     kept = copy.deepcopy(before)
 
     after = apply_delta(FIELDS, before, {"topics": ["tea"]}, NOW)
@@ -42,7 +42,7 @@ def test_a_delta_moves_the_fields_that_it_names_and_derived_fields_always_move()
 
 
 def test_a_whole_environment_takes_the_place_of_the_old_one() -> None:
-    before = initial(FIELDS) | {"topics": ["tea"]}
+    before = initial_state(FIELDS) | {"topics": ["tea"]}
 
     after = replace_state(
         FIELDS, before, {"response": "hello", "topics": ["go"], "dictionary": {}, "mood": "fine"}, NOW
@@ -51,14 +51,14 @@ def test_a_whole_environment_takes_the_place_of_the_old_one() -> None:
     assert after == {"topics": ["go"], "dictionary": {}, "mood": "fine", "turns": 3}
 
 
-def test_a_model_cannot_write_what_the_program_derives() -> None:
-    after = replace_state(FIELDS, initial(FIELDS), {"turns": 99, "mood": "fine"}, NOW)
+def test_a_model_cannot_write_a_computed_field() -> None:
+    after = replace_state(FIELDS, initial_state(FIELDS), {"turns": 99, "mood": "fine"}, NOW)
 
     assert after["turns"] == 3
 
 
 def test_a_hand_may_set_a_value_of_the_fields_type() -> None:
-    after = apply_edit(FIELDS, initial(FIELDS), {"topics": ["go", "go"], "mood": None})
+    after = apply_edit(FIELDS, initial_state(FIELDS), {"topics": ["go", "go"], "mood": None})
 
     assert after["topics"] == ["go", "go"]
     assert after["mood"] is None
@@ -75,12 +75,12 @@ bad_edits: list[tuple[dict[str, Json], str]] = [
 @pytest.mark.parametrize(("changes", "complaint"), bad_edits)
 def test_a_hand_cannot_set_what_does_not_fit(changes: dict[str, Json], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
-        apply_edit(FIELDS, initial(FIELDS), changes)
+        apply_edit(FIELDS, initial_state(FIELDS), changes)
 
 
 def test_another_app_keeps_the_values_that_fit_it() -> None:
     state: dict[str, Json] = {"topics": ["tea"], "mood": "fine", "gone": 1}
-    fields = (Field("topics", "list[str]", reduce="append"), Field("mood", "int"), TURNS)
+    fields = (StateField("topics", "list[str]", reduce="append"), StateField("mood", "int"), TURNS)
 
     assert migrate_state(fields, state) == {"topics": ["tea"], "mood": None, "turns": 0}
 

@@ -1,11 +1,19 @@
-"""What a field may be: whatever the loader lets through can be folded and still has its type."""
+"""Checks of fields: a valid field keeps its type under every delta."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.conversation.reducers import BUILT_IN
-from taiwa.conversation.state import Field, TurnContext, apply_delta, check_field, delta_shape, held_shape, initial
+from taiwa.conversation.state import (
+    StateField,
+    TurnContext,
+    apply_delta,
+    check_field,
+    delta_output_type,
+    initial_state,
+    value_output_type,
+)
 from taiwa.kernel.errors import ConfigError, OutputValidationError
 from taiwa.kernel.records import Json
 
@@ -22,7 +30,7 @@ VALUES: tuple[Json, ...] = (
 INITS: tuple[Json, ...] = (None, 1, "x", [], {}, ["a"], {"a": 1}, {"a": "b"})
 
 
-def fits(field: Field) -> bool:
+def fits(field: StateField) -> bool:
     try:
         check_field(field)
     except ConfigError:
@@ -30,40 +38,42 @@ def fits(field: Field) -> bool:
     return True
 
 
-SOUND = [field for kind in TYPES for how in REDUCERS for init in INITS if fits(field := Field("f", kind, init, how))]
+SOUND = [
+    field for kind in TYPES for how in REDUCERS for init in INITS if fits(field := StateField("f", kind, init, how))
+]
 
 
 @given(st.sampled_from(SOUND), st.lists(st.sampled_from(VALUES), max_size=5))
-def test_every_delta_of_the_type_folds_and_leaves_the_type(field: Field, deltas: list[Json]) -> None:
-    state = initial((field,))
+def test_every_delta_of_the_type_folds_and_leaves_the_type(field: StateField, deltas: list[Json]) -> None:
+    state = initial_state((field,))
     for turn, given_value in enumerate(deltas, 1):
         try:
-            delta = delta_shape((field,)).validate({"f": given_value})
+            delta = delta_output_type((field,)).validate({"f": given_value})
         except OutputValidationError:
             continue
         state = apply_delta((field,), state, delta, TurnContext(turn, "", "", None))
 
-    assert held_shape(field).validate(state) == state
+    assert value_output_type(field).validate(state) == state
 
 
 def test_bounds_hold_for_what_is_written_and_not_for_what_piles_up() -> None:
-    field = Field("f", "list[int](max 2)", None, "append")
+    field = StateField("f", "list[int](max 2)", None, "append")
 
-    assert held_shape(field).validate({"f": [1, 2, 3]}) == {"f": [1, 2, 3]}
+    assert value_output_type(field).validate({"f": [1, 2, 3]}) == {"f": [1, 2, 3]}
     with pytest.raises(OutputValidationError):
-        delta_shape((field,)).validate({"f": [1, 2, 3]})
+        delta_output_type((field,)).validate({"f": [1, 2, 3]})
 
 
 @pytest.mark.parametrize(
     ("kind", "how", "said"),
     [
-        ("list[str] | null", "append", "the reducer 'append' holds list, and the type is 'list[str] | null'"),
-        ("dict[str, str]", "count", "the reducer 'count' holds dict[str, int], and the type is 'dict[str, str]'"),
-        ("str", "sum", "the reducer 'sum' holds int or float, and the type is 'str'"),
+        ("list[str] | null", "append", "the reducer 'append' requires list, and the type is 'list[str] | null'"),
+        ("dict[str, str]", "count", "the reducer 'count' requires dict[str, int], and the type is 'dict[str, str]'"),
+        ("str", "sum", "the reducer 'sum' requires int or float, and the type is 'str'"),
     ],
 )
 def test_a_type_that_a_reducer_cannot_hold_is_refused(kind: str, how: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        check_field(Field("f", kind, None, how))
+        check_field(StateField("f", kind, None, how))
 
     assert caught.value.message == said

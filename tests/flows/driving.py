@@ -89,4 +89,4 @@ def outcome(program: Callable[[], Program[T]], journal: Journal) -> tuple[T | No
 def stored(journal: Journal) -> Journal:
     """The journal as it comes back from JSON, in which an effect is only its digest."""
     rows = json.loads(json.dumps([entry.record() for entry in journal.entries]))
-    return Journal(Entry.revive(row) for row in rows)
+    return Journal(Entry.restore(row) for row in rows)

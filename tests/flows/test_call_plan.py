@@ -316,7 +316,7 @@ def test_what_is_not_confirmed_is_not_called_nor_what_comes_after_it() -> None:
 def test_where_nobody_confirms_nothing_writes() -> None:
     shop = Counter()
 
-    with pytest.raises(ConfigError, match="nothing handles Confirm"):
+    with pytest.raises(ConfigError, match="no handler for effect Confirm"):
         Runtime(tools=SHOP.bind(shop)).run(execute_plan(SHOP, SHOP.validate(steps(step("pay", 5)))))
 
     assert shop.asked == []

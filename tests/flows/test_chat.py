@@ -8,7 +8,7 @@ import pytest
 from taiwa.conversation.app import App, ReplyMode, WindowPolicy
 from taiwa.conversation.history import Conversation, begin
 from taiwa.conversation.reducers import Reducer, known_reducers
-from taiwa.conversation.state import Field
+from taiwa.conversation.state import StateField
 from taiwa.flows.chat import Reply, say
 from taiwa.kernel import (
     Complete,
@@ -152,7 +152,7 @@ def test_a_strict_turn_whose_delta_cannot_be_asked_for_again_fails() -> None:
 
 
 def test_a_summary_that_is_refused_does_not_end_the_conversation(drive: Drive) -> None:
-    full = talked(app(*FIELDS, keep=WindowPolicy(2, 1, "summary")), ("a", "b", {}), ("c", "d", {}))
+    full = talked(app(*FIELDS, window=WindowPolicy(2, 1, summarize=True)), ("a", "b", {}), ("c", "d", {}))
 
     driven, _ = turn(drive, full, RefusalError("not that"), reply("text+delta", "Hi!"))
 
@@ -269,7 +269,7 @@ class TestWindows:
     """What happens when the window of turns is full."""
 
     def full(self, fold: str) -> Conversation:
-        of = app(*FIELDS, keep=WindowPolicy(3, 1, "summary" if fold == "summary" else "drop"))
+        of = app(*FIELDS, window=WindowPolicy(3, 1, summarize=fold == "summary"))
         return talked(of, *((f"user {n}", f"answer {n}", {"topics": [f"t{n}"]}) for n in (1, 2, 3)))
 
     def test_a_full_window_is_cut_before_the_turn(self, drive: Drive) -> None:
@@ -279,7 +279,7 @@ class TestWindows:
 
         _, after = driven.value
         assert [past.user for past in after.turns] == ["user 3", "Hello?"]
-        assert [node.kind for node in after.fresh[len(before.fresh) :]] == ["summary", "turn"]
+        assert [node.kind for node in after.new_nodes[len(before.new_nodes) :]] == ["summary", "turn"]
         assert after.state == before.state | {"turns": 4}
         assert "user 1" not in repr(model.requests)
 
@@ -333,7 +333,7 @@ def test_a_delta_that_a_reducer_refuses_is_left_out(drive: Drive, monkeypatch: p
         raise InputError("this reducer takes nothing")
 
     monkeypatch.setitem(known_reducers(), "picky", Reducer("picky", pick))
-    of = app(Field("x", "str", reduce="picky"))
+    of = app(StateField("x", "str", reduce="picky"))
 
     driven, _ = turn(drive, of, 'Hi!\n@@delta\n{"x": "y"}')
 

@@ -1,4 +1,4 @@
-"""Edges for tests of the kernel: a model that echoes, a clock that is set by hand, and one face for both drivers."""
+"""Models, clocks and tools for tests of the kernel, and one interface to both runtimes."""
 
 import asyncio
 import threading
@@ -33,7 +33,7 @@ from taiwa.kernel.usage_limits import UsageLedger
 
 T = TypeVar("T")
 Kind = Literal["blocking", "asynchronous"]
-Heard = TextDelta | Notice | RunResult[Any]
+StreamEvent = TextDelta | Notice | RunResult[Any]
 
 
 @value(tag="double")
@@ -132,7 +132,7 @@ class _Timed:
 
     clock: Clock
 
-    def session(self, program: Program[T], journal: Journal | None) -> Execution[T]:
+    def execution(self, program: Program[T], journal: Journal | None) -> Execution[T]:
         limits, price, observers = self.limits, self.price, self.observers  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
         name = str(getattr(self.model, "name", ""))  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
         return Execution(program, UsageLedger(limits, name, price, self.clock), journal, observers)
@@ -158,31 +158,31 @@ class Drive:
             return self._blocking(clock, edges).run(program, journal)
         return asyncio.run(self._asynchronous(clock, edges).run(program, journal))
 
-    def done(self, program: Program[T], **edges: Any) -> RunResult[T]:
+    def run_result(self, program: Program[T], **edges: Any) -> RunResult[T]:
         """Run a program to its value, its bill and its journal."""
         if self.kind == "blocking":
-            return self._blocking(None, edges).done(program)
-        return asyncio.run(self._asynchronous(None, edges).done(program))
+            return self._blocking(None, edges).run_result(program)
+        return asyncio.run(self._asynchronous(None, edges).run_result(program))
 
-    def hear(
+    def stream(
         self, program: Program[Any], journal: Journal | None = None, most: int | None = None, **edges: Any
-    ) -> list[Heard]:
-        """Stream a program and return what was heard; after `most` events the iterator is closed."""
+    ) -> list[StreamEvent]:
+        """Stream a program and return what was streamed; after `most` events the iterator is closed."""
         if self.kind == "blocking":
             with closing(self._blocking(None, edges).stream(program, journal)) as events:  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
                 return list(islice(events, most))
-        return asyncio.run(self._hear(self._asynchronous(None, edges), program, journal, most))
+        return asyncio.run(self._stream(self._asynchronous(None, edges), program, journal, most))
 
-    async def _hear(
+    async def _stream(
         self, runtime: AsyncRuntime, program: Program[Any], journal: Journal | None, most: int | None
-    ) -> list[Heard]:
-        heard: list[Heard] = []
+    ) -> list[StreamEvent]:
+        streamed: list[StreamEvent] = []
         async with aclosing(runtime.stream(program, journal)) as events:  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
             async for event in events:
-                heard.append(event)
-                if len(heard) == most:
+                streamed.append(event)
+                if len(streamed) == most:
                     break
-        return heard
+        return streamed
 
     def _blocking(self, clock: Clock | None, edges: dict[str, Any]) -> Runtime:
         if clock is None:
@@ -199,6 +199,6 @@ class Drive:
         return runtime
 
 
-def shown(heard: Iterable[object]) -> str:
+def shown(streamed: Iterable[object]) -> str:
     """All words that a person saw."""
-    return "".join(event.text for event in heard if isinstance(event, TextDelta))
+    return "".join(event.text for event in streamed if isinstance(event, TextDelta))

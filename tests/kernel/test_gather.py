@@ -97,7 +97,7 @@ def test_stopping_gathers_nested_two_thousand_deep_does_not_recurse(drive: Drive
         finally:
             closed.append(depth)
 
-    drive.hear(nest(2000), most=1, model=Echo(chunk=1))
+    drive.stream(nest(2000), most=1, model=Echo(chunk=1))
 
     assert closed == list(range(2001))
 
@@ -200,7 +200,7 @@ def test_an_error_in_the_clean_up_of_a_stopped_program_is_not_hidden(drive: Driv
         drive.run(gather([careless(), broken()]), model=Echo(), handlers={Double: lambda _: None}, width=1)
 
 
-def test_a_program_that_wishes_while_it_is_being_stopped_gets_nothing(drive: Drive) -> None:
+def test_effects_yielded_while_a_program_is_cancelled_are_not_performed(drive: Drive) -> None:
     model = Echo()
 
     def stubborn() -> Program[str]:

@@ -57,7 +57,7 @@ SAID = "stop|one!|two!|four!+five!|TOOL|three!"
 
 def stored(journal: Journal) -> tuple[Entry, ...]:
     """The entries as they come out of a store."""
-    return tuple(Entry.revive(json.loads(canonical(entry.record()))) for entry in journal.entries)
+    return tuple(Entry.restore(json.loads(canonical(entry.record()))) for entry in journal.entries)
 
 
 def recorded(drive: Drive) -> Journal:
@@ -240,7 +240,7 @@ def test_an_error_that_is_none_of_ours_is_still_an_error_when_it_comes_from_a_st
     assert replay(program(), Journal(stored(journal))) == "ValueError: will fail"
 
 
-def test_partial_answers_are_kept_with_their_error(drive: Drive) -> None:
+def test_a_partial_answer_is_recorded_with_its_error(drive: Drive) -> None:
     journal = Journal()
     with pytest.raises(ValueError, match="will fail"):
         drive.run(ask("will fail"), journal, model=Echo(chunk=4))
@@ -264,11 +264,11 @@ def test_an_error_before_the_first_chunk_has_no_answer(drive: Drive) -> None:
 def test_a_resumed_run_shows_again_what_had_been_answered(drive: Drive) -> None:
     entries = stored(recorded(drive))
 
-    heard = drive.hear(dialogue(), Journal(entries[:2]), model=Echo(), handlers=TOOLS)
+    streamed = drive.stream(dialogue(), Journal(entries[:2]), model=Echo(), handlers=TOOLS)
 
-    assert shown(heard).startswith("one!")
-    assert isinstance(heard[-1], RunResult)
-    assert heard[-1].value == SAID
+    assert shown(streamed).startswith("one!")
+    assert isinstance(streamed[-1], RunResult)
+    assert streamed[-1].value == SAID
 
 
 def test_a_resumed_run_shows_an_answer_as_its_watcher_would(drive: Drive) -> None:
@@ -286,10 +286,10 @@ def test_a_resumed_run_shows_an_answer_as_its_watcher_would(drive: Drive) -> Non
     journal = Journal()
     drive.run(program(), journal, model=Echo())
 
-    assert shown(drive.hear(program(), Journal(stored(journal)), model=Echo())) == "a ...!."
+    assert shown(drive.stream(program(), Journal(stored(journal)), model=Echo())) == "a ...!."
 
 
-def test_a_replay_shows_nothing_and_tells_nobody(drive: Drive) -> None:
+def test_a_replay_shows_nothing_and_notifies_no_observer(drive: Drive) -> None:
     journal = recorded(drive)
     before = len(journal.entries)
 
@@ -301,16 +301,18 @@ def test_a_replay_shows_nothing_and_tells_nobody(drive: Drive) -> None:
 def test_a_resumed_run_counts_what_was_asked_before(drive: Drive) -> None:
     entries = stored(recorded(drive))
 
-    heard = drive.hear(dialogue(), Journal(entries[:4]), model=Echo(), handlers=TOOLS, limits=UsageLimits(requests=5))
+    streamed = drive.stream(
+        dialogue(), Journal(entries[:4]), model=Echo(), handlers=TOOLS, limits=UsageLimits(requests=5)
+    )
 
-    assert isinstance(heard[-1], RunResult)
-    assert heard[-1].spent.requests == 5
-    assert heard[-1].spent.tool_calls == 1
+    assert isinstance(streamed[-1], RunResult)
+    assert streamed[-1].spent.requests == 5
+    assert streamed[-1].spent.tool_calls == 1
 
 
 def test_an_entry_from_a_store_knows_its_effect_by_its_digest() -> None:
     entry = Entry((), 0, CallTool("a", {"x": [1]}), ToolResult("r"))
-    revived = Entry.revive(json.loads(canonical(entry.record())))
+    revived = Entry.restore(json.loads(canonical(entry.record())))
 
     assert revived.answers(CallTool("a", {"x": [1]}))
     assert not revived.answers(CallTool("a", {"x": [2]}))

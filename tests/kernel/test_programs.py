@@ -103,7 +103,7 @@ def test_a_quote_is_the_price_of_a_usage_and_unknown_without_prices(drive: Drive
     assert drive.run(program(), model=Echo()) is None
 
 
-def test_what_is_told_reaches_observers_and_the_program_goes_on(drive: Drive) -> None:
+def test_notices_reach_observers_and_the_program_continues(drive: Drive) -> None:
     seen: list[object] = []
 
     def program() -> Program[str]:
@@ -130,11 +130,11 @@ def test_a_handler_takes_the_place_of_an_edge(drive: Drive) -> None:
 @pytest.mark.parametrize(
     ("program", "complaint"),
     [
-        (lambda: ask("hi"), "give `model=`"),
-        (lambda: perform(GetCapabilities()), "give `model=`"),
+        (lambda: ask("hi"), "pass the runtime `model=`"),
+        (lambda: perform(GetCapabilities()), "pass the runtime `model=`"),
         (lambda: perform(Retrieve("hi")), "`retriever=`"),
-        (lambda: perform(Double(1)), "nothing handles Double"),
-        (lambda: repeat_effect("no effect"), "nothing handles str"),
+        (lambda: perform(Double(1)), "no handler for effect Double"),
+        (lambda: repeat_effect("no effect"), "no handler for effect str"),
     ],
 )
 def test_an_edge_that_is_missing_is_named(drive: Drive, program: object, complaint: str) -> None:
@@ -171,8 +171,8 @@ class Broken:
         return self._gives  # type: ignore[return-value]  # pyright: ignore[reportReturnType]  # that is what is wrong with it
 
 
-@pytest.mark.parametrize(("gives", "told"), [(ValueError("secret"), "ValueError: secret"), ("text", "gave a str")])
-def test_what_breaks_in_a_tool_is_told_to_people_alone(drive: Drive, gives: object, told: str) -> None:
+@pytest.mark.parametrize(("gives", "told"), [(ValueError("secret"), "ValueError: secret"), ("text", "returned a str")])
+def test_the_trace_of_a_failed_tool_is_hidden_from_the_model(drive: Drive, gives: object, told: str) -> None:
     journal = Journal()
 
     with pytest.raises(ToolError) as caught:
@@ -314,9 +314,9 @@ def test_a_call_that_names_a_tool_is_counted_before_it_is_known(drive: Drive) ->
         drive.run(program(), limits=UsageLimits(tool_calls=2))
 
 
-def test_an_asynchronous_handler_has_no_place_in_a_blocking_run() -> None:
+def test_a_blocking_run_refuses_an_asynchronous_handler() -> None:
     async def double(effect: Double) -> int:
         return effect.number * 2
 
-    with pytest.raises(ConfigError, match="the handler of Double is asynchronous: run the program on an AsyncRuntime"):
+    with pytest.raises(ConfigError, match="the handler of Double is asynchronous; run the program on an AsyncRuntime"):
         Runtime(handlers={Double: double}).run(perform(Double(1)))

@@ -52,7 +52,7 @@ def both() -> Program[tuple[tuple[Passage, ...], Evidence | None]]:
     return found, measured
 
 
-def test_a_retriever_that_follows_a_dialogue_is_told_what_was_said() -> None:
+def test_a_contextual_retriever_gets_the_history() -> None:
     found, measured = Runtime(retriever=Whole()).run(both())
 
     assert found == (Passage("a", "leave? nursing"),)

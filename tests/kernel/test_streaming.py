@@ -1,4 +1,4 @@
-"""What a person sees of a run while it runs, and what happens when they look away."""
+"""What a run streams, and what happens when the stream is closed."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -70,17 +70,17 @@ class Upper:
         return WatchResult("(answered)")
 
 
-def test_words_come_as_they_are_said_and_done_comes_last(drive: Drive) -> None:
+def test_text_streams_as_it_arrives_and_the_result_comes_last(drive: Drive) -> None:
     def program() -> Program[str]:
         first = yield from ask("one")
         yield from notify("between")
         return first + (yield from ask("two"))
 
-    heard = drive.hear(program(), model=Echo(chunk=2))
+    streamed = drive.stream(program(), model=Echo(chunk=2))
 
     words = [TextDelta("on"), TextDelta("e!"), Notice("between"), TextDelta("tw"), TextDelta("o!")]
-    assert heard[:-1] == words
-    done = heard[-1]
+    assert streamed[:-1] == words
+    done = streamed[-1]
     assert isinstance(done, RunResult)
     assert done.value == "one!two!"
     assert done.spent.requests == 2
@@ -92,14 +92,14 @@ def test_who_only_waits_for_the_end_gets_the_value_the_bill_and_the_journal(driv
         yield from notify("nobody hears this")
         return (yield from ask("one"))
 
-    done = drive.done(program(), model=Echo())
+    done = drive.run_result(program(), model=Echo())
 
     assert done.value == "one!"
     assert done.spent.requests == 1
     assert [entry.kind for entry in done.journal.entries] == ["complete"]
 
 
-def test_a_note_is_heard_before_the_effect_that_follows_it(drive: Drive) -> None:
+def test_a_notice_is_streamed_before_the_next_effect(drive: Drive) -> None:
     order: list[str] = []
 
     def slow(_: Double) -> int:
@@ -110,85 +110,85 @@ def test_a_note_is_heard_before_the_effect_that_follows_it(drive: Drive) -> None
         yield from notify("looking it up")
         return (yield from perform(Double(1)))
 
-    drive.hear(program(), most=1, handlers={Double: slow})
+    drive.stream(program(), most=1, handlers={Double: slow})
 
     assert order == []
 
 
-def test_notes_of_a_program_without_other_effects_are_heard(drive: Drive) -> None:
+def test_notices_of_a_program_without_other_effects_are_streamed(drive: Drive) -> None:
     def program() -> Program[str]:
         yield from notify("a")
         yield from notify("b")
         return "done"
 
-    heard = drive.hear(program())
+    streamed = drive.stream(program())
 
-    assert heard[:-1] == [Notice("a"), Notice("b")]
+    assert streamed[:-1] == [Notice("a"), Notice("b")]
 
 
-def test_thoughts_are_kept_and_not_shown(drive: Drive) -> None:
+def test_thinking_is_recorded_and_not_shown(drive: Drive) -> None:
     response = Response(user("").__class__("assistant", (Thinking("hm"), *user("yes").parts)))
 
-    heard = drive.hear(perform(Complete(Request((user("?"),)))), model=scripted_model(response))
+    streamed = drive.stream(perform(Complete(Request((user("?"),)))), model=scripted_model(response))
 
-    assert shown(heard) == "yes"
-    assert isinstance(heard[-1], RunResult)
-    assert heard[-1].value.message.parts[0] == Thinking("hm")
+    assert shown(streamed) == "yes"
+    assert isinstance(streamed[-1], RunResult)
+    assert streamed[-1].value.message.parts[0] == Thinking("hm")
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, 100])
 def test_a_watcher_cuts_an_answer_wherever_its_chunks_end(drive: Drive, chunk: int) -> None:
     model = Echo(chunk=chunk)
 
-    heard = drive.hear(watched("say <stop> never said", lambda: CutAt("<stop>")), model=model)
+    streamed = drive.stream(watched("say <stop> never said", lambda: CutAt("<stop>")), model=model)
 
-    assert shown(heard) == "say "
-    assert isinstance(heard[-1], RunResult)
-    response = heard[-1].value
+    assert shown(streamed) == "say "
+    assert isinstance(streamed[-1], RunResult)
+    response = streamed[-1].value
     assert (response.text, response.finish) == ("say ", "cut")
     assert model.closed == ["say <stop> never said"]
 
 
 def test_an_answer_that_was_cut_is_of_unknown_cost(drive: Drive) -> None:
-    heard = drive.hear(watched("a <stop> b", lambda: CutAt("<stop>")), model=Echo(chunk=2))
+    streamed = drive.stream(watched("a <stop> b", lambda: CutAt("<stop>")), model=Echo(chunk=2))
 
-    assert isinstance(heard[-1], RunResult)
-    assert heard[-1].spent.calls_without_usage == 1
-    assert heard[-1].spent.cost is None
+    assert isinstance(streamed[-1], RunResult)
+    assert streamed[-1].spent.calls_without_usage == 1
+    assert streamed[-1].spent.cost is None
 
 
-def test_what_came_behind_a_cut_in_the_same_piece_is_kept_apart(drive: Drive) -> None:
-    heard = drive.hear(watched("a <stop> b", lambda: CutAt("<stop>")), model=Echo())
+def test_text_behind_a_cut_in_the_same_chunk_is_discarded_separately(drive: Drive) -> None:
+    streamed = drive.stream(watched("a <stop> b", lambda: CutAt("<stop>")), model=Echo())
 
-    assert isinstance(heard[-1], RunResult)
-    assert (heard[-1].value.text, heard[-1].value.discarded) == ("a ", "<stop> b!")
+    assert isinstance(streamed[-1], RunResult)
+    assert (streamed[-1].value.text, streamed[-1].value.discarded) == ("a ", "<stop> b!")
 
 
 def test_what_a_cut_answer_used_at_most_is_bounded_by_what_was_sent_and_received(drive: Drive) -> None:
-    heard = drive.hear(
+    streamed = drive.stream(
         watched("問い <stop> b", lambda: CutAt("<stop>")), model=Echo(), price=lambda _, u: u.output_tokens
     )
 
-    assert isinstance(heard[-1], RunResult)
-    at_most = heard[-1].value.at_most
-    assert at_most.input_tokens > len("問い <stop> b".encode())
-    assert at_most.output_tokens == len("問い <stop> b!".encode())
-    spent = heard[-1].spent
-    assert (spent.estimated, spent.max_cost, spent.cost) == (at_most, at_most.output_tokens, None)
+    assert isinstance(streamed[-1], RunResult)
+    max_usage = streamed[-1].value.max_usage
+    assert max_usage.input_tokens > len("問い <stop> b".encode())
+    assert max_usage.output_tokens == len("問い <stop> b!".encode())
+    spent = streamed[-1].spent
+    assert (spent.estimated, spent.max_cost, spent.cost) == (max_usage, max_usage.output_tokens, None)
 
 
 def test_what_a_watcher_held_back_is_shown_at_the_end(drive: Drive) -> None:
-    heard = drive.hear(watched("say <st", lambda: CutAt("<stop>")), model=Echo(chunk=1))
+    streamed = drive.stream(watched("say <st", lambda: CutAt("<stop>")), model=Echo(chunk=1))
 
-    assert shown(heard) == "say <st!"
+    assert shown(streamed) == "say <st!"
 
 
 def test_a_watcher_decides_what_is_shown_and_not_what_was_answered(drive: Drive) -> None:
-    heard = drive.hear(watched("secret", Upper), model=Echo())
+    streamed = drive.stream(watched("secret", Upper), model=Echo())
 
-    assert shown(heard) == "(answered)"
-    assert isinstance(heard[-1], RunResult)
-    assert heard[-1].value.text == "secret!"
+    assert shown(streamed) == "(answered)"
+    assert isinstance(streamed[-1], RunResult)
+    assert streamed[-1].value.text == "secret!"
 
 
 def test_each_answer_has_its_own_watcher(drive: Drive) -> None:
@@ -218,9 +218,9 @@ def test_the_error_of_a_watcher_is_thrown_into_the_program(drive: Drive, side_by
 
 
 def test_words_of_programs_side_by_side_are_all_shown(drive: Drive) -> None:
-    heard = drive.hear(gather([ask("a"), ask("b"), ask("c")]), model=Echo())
+    streamed = drive.stream(gather([ask("a"), ask("b"), ask("c")]), model=Echo())
 
-    assert sorted(event.text for event in heard if isinstance(event, TextDelta)) == ["a!", "b!", "c!"]
+    assert sorted(event.text for event in streamed if isinstance(event, TextDelta)) == ["a!", "b!", "c!"]
 
 
 @pytest.mark.parametrize("side_by_side", [False, True])
@@ -234,7 +234,7 @@ def test_closing_the_iterator_closes_the_stream_and_the_program(drive: Drive, si
         finally:
             closed.append("program")
 
-    drive.hear(gather([careful()]) if side_by_side else careful(), most=1, model=model)
+    drive.stream(gather([careful()]) if side_by_side else careful(), most=1, model=model)
 
     assert closed == ["program"]
     assert model.closed == ["a long answer"]
@@ -243,26 +243,26 @@ def test_closing_the_iterator_closes_the_stream_and_the_program(drive: Drive, si
 def test_an_iterator_that_is_never_begun_asks_nothing(drive: Drive) -> None:
     model = Echo()
 
-    drive.hear(ask("a"), most=0 if drive.kind == "blocking" else 1, model=model)
+    drive.stream(ask("a"), most=0 if drive.kind == "blocking" else 1, model=model)
     gc.collect()
 
     assert model.asked == ([] if drive.kind == "blocking" else ["a"])
 
 
-def test_an_error_comes_after_what_was_heard_before_it(drive: Drive) -> None:
-    heard: list[object] = []
+def test_an_error_comes_after_the_text_before_it(drive: Drive) -> None:
+    streamed: list[object] = []
 
     with pytest.raises(ValueError, match="will fail"):
-        drive.run(ask("will fail"), model=Echo(chunk=4), observers=[heard.append])
+        drive.run(ask("will fail"), model=Echo(chunk=4), observers=[streamed.append])
 
-    assert shown(heard) == "will fail!"
+    assert shown(streamed) == "will fail!"
 
 
-def test_observers_hear_every_event_in_the_order_in_which_they_were_given(drive: Drive) -> None:
-    heard: list[tuple[str, str]] = []
+def test_observers_receive_every_event_in_their_order(drive: Drive) -> None:
+    streamed: list[tuple[str, str]] = []
 
     def observer(name: str) -> Callable[[Event], None]:
-        return lambda event: heard.append((name, type(event).__name__))
+        return lambda event: streamed.append((name, type(event).__name__))
 
     def program() -> Program[str]:
         yield from notify("hello")
@@ -271,15 +271,15 @@ def test_observers_hear_every_event_in_the_order_in_which_they_were_given(drive:
     drive.run(program(), model=Echo(), observers=[observer("first"), observer("second")])
 
     kinds = ["Notice", "EffectStarted", "TextDelta", "EffectFinished"]
-    assert heard == [(name, kind) for kind in kinds for name in ("first", "second")]
+    assert streamed == [(name, kind) for kind in kinds for name in ("first", "second")]
 
 
-def test_observers_are_told_where_an_effect_stands_and_what_came_of_it(drive: Drive) -> None:
-    heard: list[Event] = []
+def test_observers_receive_the_position_and_the_result_of_an_effect(drive: Drive) -> None:
+    streamed: list[Event] = []
 
-    drive.run(gather([ask("a")]), model=Echo(), observers=[heard.append])
+    drive.run(gather([ask("a")]), model=Echo(), observers=[streamed.append])
 
-    asked, got = heard[0], heard[-1]
+    asked, got = streamed[0], streamed[-1]
     assert isinstance(asked, EffectStarted)
     assert isinstance(got, EffectFinished)
     assert (asked.strand, asked.index) == (got.entry.strand, got.entry.index) == ((0, 0), 0)
@@ -336,7 +336,7 @@ def test_an_interrupt_ends_the_answer_and_the_program_goes_on_with_what_it_has()
     assert journal.entries[0].answer == first
 
 
-def test_an_interrupt_ends_the_run_where_nothing_else_was_wished() -> None:
+def test_an_interrupt_ends_the_run_by_default() -> None:
     model, closed = Interrupted(), list[str]()
 
     def program() -> Program[object]:
@@ -380,9 +380,9 @@ def test_a_model_that_cannot_even_begin_is_an_error_of_its_effect(drive: Drive) 
 
 
 def test_the_usage_of_a_whole_answer_is_on_the_bill(drive: Drive) -> None:
-    heard = drive.hear(ask("a"), model=Echo(usage=Usage(2, 3)), price=lambda _, usage: usage.input_tokens)
+    streamed = drive.stream(ask("a"), model=Echo(usage=Usage(2, 3)), price=lambda _, usage: usage.input_tokens)
 
-    done = heard[-1]
+    done = streamed[-1]
     assert isinstance(done, RunResult)
     assert (done.spent.usage, done.spent.cost, done.spent.calls_without_usage) == (Usage(2, 3), 2, 0)
 
@@ -392,15 +392,15 @@ def test_what_comes_after_the_end_of_an_answer_is_not_lost(drive: Drive) -> None
         def close(self) -> WatchResult:
             return WatchResult("last words")
 
-    heard = drive.hear(watched("x", Late), model=Echo(finish=False))
+    streamed = drive.stream(watched("x", Late), model=Echo(finish=False))
 
-    assert shown(heard) == "last words"
-    assert isinstance(heard[-1], RunResult)
-    assert heard[-1].value.finish == "interrupted"
+    assert shown(streamed) == "last words"
+    assert isinstance(streamed[-1], RunResult)
+    assert streamed[-1].value.finish == "interrupted"
 
 
 def test_chunks_without_words_show_nothing(drive: Drive) -> None:
-    heard = drive.hear(ask(""), model=scripted_model(""))
+    streamed = drive.stream(ask(""), model=scripted_model(""))
 
-    assert [type(event) for event in heard] == [RunResult]
+    assert [type(event) for event in streamed] == [RunResult]
     assert StreamEnd() == StreamEnd("stop")

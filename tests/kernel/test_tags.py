@@ -1,4 +1,4 @@
-"""Nothing on disk depends on what a class is called or where it stands: tags and field names are the format, and only grow."""
+"""The format on disk is tags and field names, independent of class and module names; it only grows."""
 
 import json
 import subprocess
@@ -108,7 +108,7 @@ def test_an_error_is_recorded_by_its_tag_and_not_by_its_name() -> None:
 
 
 def test_two_errors_of_one_tag_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"'rate-limit' of .*Other.* is taken by RateLimitError"):
+    with pytest.raises(TypeError, match=r"'rate-limit' of .*Other.* is used by RateLimitError"):
 
         class OtherError(TaiwaError, tag="rate-limit"):
             """Takes the tag of another."""

@@ -18,6 +18,6 @@ def test_conversations_with_any_app_keep_every_law(app: App, choices: st.DataObj
 @settings(max_examples=25)
 @given(apps(), st.data())
 def test_the_reducers_of_any_app_keep_every_law(app: App, choices: st.DataObject) -> None:
-    for field in app.written:
+    for field in app.model_fields:
         for law in field_laws(field, app.name):
             law.holds(*choices.draw(law.examples, label=law.name))

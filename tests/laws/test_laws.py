@@ -15,7 +15,7 @@ from taiwa.conversation import reducers
 from taiwa.conversation.app import App, AppSource
 from taiwa.conversation.history import Conversation, add_turn
 from taiwa.conversation.reducers import Reducer, known_reducers
-from taiwa.conversation.state import Field
+from taiwa.conversation.state import StateField
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.effects import Program, Step
 from taiwa.kernel.errors import ConfigError
@@ -81,13 +81,13 @@ def halved(held: Any, given: Any, _: int = 0) -> Json:
 
 numbers = count()
 BROKEN = [
-    (Reducer("near", near, "items", [], ("list",), near), "squash", "were squashed to"),
-    (Reducer("mean", mean, holds=("float",), squash=mean), "squash", "were squashed to"),
-    (Reducer("halved", halved, "items", [], ("list",), halved), "squash", "were squashed to"),
+    (Reducer("near", near, "items", [], ("list",), near), "combine", "were combined to"),
+    (Reducer("mean", mean, types=("float",), combine=mean), "combine", "were combined to"),
+    (Reducer("halved", halved, "items", [], ("list",), halved), "combine", "were combined to"),
     (Reducer("merge", merge_in_place, "table", {}, ("dict",)), "a step is pure", "changed its state argument"),
     (Reducer("clock", lambda *_: next(numbers)), "a step is pure", "gave another result"),
-    (Reducer("words", lambda *_: "many", holds=("int",)), "a step keeps the type", "does not fit the type"),
-    (Reducer("typed", lambda *_: 1, empty="none", holds=("int",)), "a step keeps the type", "the initial value is 'none'"),
+    (Reducer("words", lambda *_: "many", types=("int",)), "a step keeps the type", "does not fit the type"),
+    (Reducer("typed", lambda *_: 1, empty="none", types=("int",)), "a step keeps the type", "the initial value is 'none'"),
     (Reducer("nan", lambda *_: float("nan")), "a step is pure", "not a JSON value"),
     (Reducer("boom", lambda *_: 1 / 0), "a step is pure", "ZeroDivisionError"),
 ]  # fmt: skip
@@ -117,13 +117,13 @@ def test_a_name_may_be_that_of_a_reducer(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(known_reducers(), "mean", BROKEN[1][0])
 
     assert broken(check_laws(["union", "last(4)"], examples=5)) == {}
-    assert "squash" in broken(check_laws(["mean"], examples=50))
+    assert "combine" in broken(check_laws(["mean"], examples=50))
 
 
 def test_a_broken_reducer_is_caught_in_the_app_that_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(known_reducers(), "mean", BROKEN[1][0])
 
-    found = law_of(field_laws(Field("score", "float(0..1)", reduce="mean"), "mine"), "squash")
+    found = law_of(field_laws(StateField("score", "float(0..1)", reduce="mean"), "mine"), "combine")
 
     assert (found.subject, found.ok) == ("mine.score (mean)", False)
 
@@ -215,7 +215,7 @@ def test_a_bind_that_forgets_the_state_breaks_the_laws_of_programs(monkeypatch: 
     assert not law_of(laws.program_laws(), "puts and gets").ok
 
 
-SAMPLE = App(AppSource("sample", ""), "Talk.", (Field("topics", "list[str]", reduce="union"),))
+SAMPLE = App(AppSource("sample", ""), "Talk.", (StateField("topics", "list[str]", reduce="union"),))
 
 
 def test_a_clock_in_the_head_of_the_prompt_breaks_the_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +248,9 @@ def test_a_turn_that_changes_the_state_in_place_breaks_undo_and_fork(monkeypatch
 
 def test_a_clock_in_the_state_breaks_undo(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(known_reducers(), "clock", Reducer("clock", lambda *_: next(numbers)))
-    clocks = tuple(laws.conversation_laws(App(AppSource("clock", ""), "Talk.", (Field("now", "any", reduce="clock"),))))
+    clocks = tuple(
+        laws.conversation_laws(App(AppSource("clock", ""), "Talk.", (StateField("now", "any", reduce="clock"),)))
+    )
 
     assert not law_of(clocks, "undo after a commit").ok
     assert not law_of(clocks, "recorded deltas give the recorded states").ok
@@ -264,7 +266,7 @@ def test_a_watcher_that_shows_the_delta_is_caught(monkeypatch: pytest.MonkeyPatc
         def close(self) -> WatchResult:
             return WatchResult()
 
-    monkeypatch.setattr(laws, "watcher", lambda app: Blunt)
+    monkeypatch.setattr(laws, "reply_watcher", lambda app: Blunt)
 
     assert not law_of(laws.conversation_laws(SAMPLE), "a reply is parsed back and shown").ok
 

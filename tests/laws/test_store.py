@@ -21,9 +21,9 @@ taiwa: 1
 name: laws
 state:
   topics: { type: "list[str]", reduce: union }
-  dictionary: { type: "dict[str, str | null]", reduce: table, show: 2 }
+  dictionary: { type: "dict[str, str | null]", reduce: table, max_shown: 2 }
   mood: { type: str }
-  turns: { derive: turn_count }
+  turns: { computed: turn_count }
 reply: REPLY
 ---
 Talk.
@@ -143,5 +143,5 @@ def test_work_on_a_fork_changes_nothing_that_the_other_branch_can_reach(
 
         assert [(name, node) for name, node in store.nodes.path(ours.tip)] == before
         assert store.refs.tip("main") == ours.tip
-        assert same(desk.checkout(ours.tip), replace(ours, fresh=()))
+        assert same(desk.checkout(ours.tip), replace(ours, new_nodes=()))
         assert same(desk.checkout(theirs.tip), theirs)

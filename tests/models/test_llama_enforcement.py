@@ -123,7 +123,7 @@ def test_what_is_reported_as_enforced_is_enforced(model: HttpModel, name: str) -
     assert found
 
     for data, enforcement in found:
-        assert enforcement.way == "response_format"
+        assert enforcement.method == "response_format"
         assert not enforcement.checked
         assert not faults(HELD[name], data)
 

@@ -31,7 +31,7 @@ def test_the_request_of_a_first_turn_is_the_one_that_would_be_sent() -> None:
 def test_a_missing_parameter_is_an_error() -> None:
     needy = load_text(TEXT.replace("{ default: Thai }", "str"), "a.md", "a")
 
-    with pytest.raises(InputError, match="needs the parameter 'lang'"):
+    with pytest.raises(InputError, match="requires the parameter 'lang'"):
         render_request(needy, "Hello")
 
 

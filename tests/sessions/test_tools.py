@@ -11,7 +11,7 @@ from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
 from taiwa.kernel import Capability, ConfigError, Message, Response, ToolCall
 from taiwa.models.scripted import ScriptedModel, scripted_model
-from taiwa.sessions.replay import replayed
+from taiwa.sessions.replay import replay_history
 from taiwa.tools import tool
 
 NATIVE: frozenset[Capability] = frozenset({"tools"})
@@ -41,7 +41,7 @@ def test_a_built_in_tool_is_called_by_name(tmp_path: Path) -> None:
 
     assert (said.text, again.text, said.spent.tool_calls) == ("It is 42.", "It is 42.", 1)
     assert model.requests[1].messages[-1].role == "tool"
-    assert [each.fault for each in replayed(talk.repository, talk.session)] == ["", "", ""]
+    assert [each.difference for each in replay_history(talk.repository, talk.session)] == ["", "", ""]
 
 
 def test_a_tool_of_one_s_own_is_handed_over(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_tool_of_one_s_own_is_handed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "mend"), [("calculater", "did you mean 'calculator'"), ("oracle", r"TurnOptions\(tools=\(oracle,\)\)")]
 )
-def test_a_tool_that_is_not_there_is_told_before_anything_is_asked(tmp_path: Path, name: str, mend: str) -> None:
+def test_an_unknown_tool_is_reported_before_any_call(tmp_path: Path, name: str, mend: str) -> None:
     model = scripted_model("never")
     talk = taiwa.open(app(name), model=model, store=tmp_path / "s.db")
 

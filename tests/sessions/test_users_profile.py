@@ -1,4 +1,4 @@
-"""A person as a YAML file: what may stand in it, and what an error says."""
+"""A user profile as a YAML file: its keys, and its errors."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from taiwa.ask.types import ANONYMOUS_USER, Thresholds, UserProfile
 from taiwa.kernel import ConfigError, InputError
-from taiwa.sessions.users import BOUNDS, changed, load_profile, read_profile, write_profile
+from taiwa.sessions.users import BOUNDS, load_profile, read_profile, set_profile_value, write_profile
 
 ANN = """\
 name: ann
@@ -54,29 +54,29 @@ def test_every_profile_that_is_written_reads_as_it_was(facts: dict[str, str], la
 
 
 def test_an_empty_text_takes_a_fact_out_and_a_threshold_back() -> None:
-    person = changed(changed(ANONYMOUS_USER, "office", "Osaka"), "eagerness", "1")
+    person = set_profile_value(set_profile_value(ANONYMOUS_USER, "office", "Osaka"), "eagerness", "1")
 
-    assert changed(changed(person, "office", ""), "thresholds.eagerness", "") == ANONYMOUS_USER
+    assert set_profile_value(set_profile_value(person, "office", ""), "thresholds.eagerness", "") == ANONYMOUS_USER
 
 
 @pytest.mark.parametrize(
     ("key", "text", "words"),
     [
         ("eagerness", "2", "from 0 to 1"), ("max_questions", "1.5", "whole number"), ("unclear", "much", "from 1 to 5"), ("eagerness", "nan", "from 0 to 1"),
-        ("language", "tlh", "ja, zh, en"), ("thresholds.mood", "1", "is nothing of a person"), ("", "x", "is nothing of a person"),
+        ("language", "tlh", "ja, zh, en"), ("thresholds.mood", "1", "invalid key"), ("", "x", "invalid key"),
         ("office", "x" * 501, "at most 500"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_told_with_what_can(key: str, text: str, words: str) -> None:
+def test_an_invalid_value_is_reported_with_the_valid_ones(key: str, text: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        changed(ANONYMOUS_USER, key, text)
+        set_profile_value(ANONYMOUS_USER, key, text)
 
 
 def test_there_is_an_end_to_facts() -> None:
     person = UserProfile("ann", tuple((f"fact{number}", "x") for number in range(50)))
 
     with pytest.raises(InputError, match="at most 50 facts"):
-        changed(person, "another", "x")
+        set_profile_value(person, "another", "x")
 
 
 def test_an_error_names_the_line(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def load(path: Path | str, values: Mapping[str, Json] | None = None) -> App:
     if isinstance(text, Problem):
         raise ConfigError(text.format(printable_path(path)))
     app = load_text(text, printable_path(path), _stem(path))
-    return app if values is None else app.opened(values)
+    return app if values is None else app.with_params(values)
 
 
 def load_text(text: str, where: str, name: str) -> App:
@@ -77,7 +77,7 @@ def load_source(source: AppSource) -> App:
         InputError: the values do not fit the parameters.
     """
     app = load_text(source.source, f"the stored app {source.name!r}", source.name)
-    return app.opened(source.params) if isinstance(source.params, dict) else app
+    return app.with_params(source.params) if isinstance(source.params, dict) else app
 
 
 def check(path: Path | str) -> tuple[Problem, ...]:
@@ -109,7 +109,7 @@ def with_reply(app: App, reply: ReplyMode) -> App:
     opening, _, rest = app.source.source.partition("\n")
     text = f"{opening}\n{changed}{rest[len(front) :]}"
     made = load_text(text, f"the app {app.name!r} with `reply: {reply}`", app.name)
-    return made.opened(app.values) if app.values else made
+    return made.with_params(app.values) if app.values else made
 
 
 def printable_path(path: Path | str) -> str:

@@ -7,7 +7,7 @@ from typing import cast, get_args
 from taiwa.apps.problems import Problems, quoted, suggest
 from taiwa.conversation.app import ALL, Flow, Param, ReplyMode, WindowPolicy, fit_params
 from taiwa.conversation.reducers import known_reducers, reducer
-from taiwa.conversation.state import DERIVED, Field, check_field
+from taiwa.conversation.state import COMPUTED_FIELDS, StateField, check_field
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Sampling
 from taiwa.structured.type_notation import parse_notation, render_notation
@@ -120,13 +120,13 @@ class Keys:
 
 FORMAT = 1
 
-TOP = ("taiwa", "name", "about", "params", "state", "keep", "reply", "model", "sampling", "tools", "flow")
+TOP = ("taiwa", "name", "about", "params", "state", "window", "reply", "model", "sampling", "tools", "flow")
 
-FIELD = ("type", "reduce", "say", "init", "show", "derive")
+FIELD = ("type", "reduce", "description", "init", "max_shown", "computed")
 
 PARAM = ("type", "ask", "default")
 
-KEEP = ("grow", "to", "fold", "pin")
+WINDOW = ("max_size", "keep", "summarize", "keep_first", "keep_setting")
 
 REPLIES: tuple[str, ...] = get_args(ReplyMode)
 
@@ -154,8 +154,8 @@ class Front:
     name: str = ""
     about: str = ""
     params: tuple[Param, ...] = ()
-    fields: tuple[Field, ...] = ()
-    keep: WindowPolicy = ALL
+    fields: tuple[StateField, ...] = ()
+    window: WindowPolicy = ALL
     reply: ReplyMode = "text+delta"
     model: str = ""
     sampling: Sampling = field(default_factory=Sampling)
@@ -182,9 +182,9 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
     front.params = tuple(_param(entry, problems) for entry in _named(keys, "params", PARAM_NAME))
     front.param_locations = {entry.key: entry.at for entry in _named(keys, "params", PARAM_NAME)}
     front.fields = tuple(_field(entry, problems) for entry in _named(keys, "state", FIELD_NAME))
-    front.keep = _keep(keys, front.fields)
+    front.window = _window(keys, front.fields)
     front.reply = _reply(keys)
-    if front.reply != REPLIES[0] and all(made.derive for made in front.fields):
+    if front.reply != REPLIES[0] and all(made.computed for made in front.fields):
         problems.warn(
             keys.location("reply"), "reply has no effect: the state has no field that the model writes", "remove it"
         )
@@ -275,25 +275,25 @@ def _param(entry: Entry, problems: Problems) -> Param:
     return Param(entry.key, kind, " ".join(keys.text("ask").split()), default, "default" not in keys)
 
 
-def _field(entry: Entry, problems: Problems) -> Field:
+def _field(entry: Entry, problems: Problems) -> StateField:
     keys = _described(entry, FIELD, problems)
-    say = " ".join(keys.text("say").split())
-    if "derive" in keys:
-        return _derived(entry, keys, say)
+    description = " ".join(keys.text("description").split())
+    if "computed" in keys:
+        return _computed(entry, keys, description)
     if "type" not in keys:
         problems.error(
-            entry.at, f"the field {entry.key} has no type", "add `type: …`, or `derive: …` if the program computes it"
+            entry.at, f"the field {entry.key} has no type", "add `type: …`, or `computed: …` if the program computes it"
         )
-        return Field(entry.key, "any", say=say)
+        return StateField(entry.key, "any", description=description)
     tree = keys.tree("init")
     known = len(problems.found)
-    made = Field(
+    made = StateField(
         entry.key,
         _type(keys),
         to_json(tree) if tree else None,
         _reduce(keys),
-        say,
-        keys.whole("show", 0),
+        description,
+        keys.whole("max_shown", 0),
     )
     if len(problems.found) == known:
         try:
@@ -304,21 +304,21 @@ def _field(entry: Entry, problems: Problems) -> Field:
     return made
 
 
-def _derived(entry: Entry, keys: Keys, say: str) -> Field:
-    how = keys.text("derive")
-    if how not in DERIVED:
+def _computed(entry: Entry, keys: Keys, description: str) -> StateField:
+    how = keys.text("computed")
+    if how not in COMPUTED_FIELDS:
         keys.problems.error(
-            keys.location("derive"),
-            f"unknown derived field {quoted(how)}",
-            suggest(how, tuple(DERIVED), "derived fields"),
+            keys.location("computed"),
+            f"unknown computed field {quoted(how)}",
+            suggest(how, tuple(COMPUTED_FIELDS), "computed fields"),
         )
-        how = next(iter(DERIVED))
-    for key in ("type", "reduce", "init", "show"):
+        how = next(iter(COMPUTED_FIELDS))
+    for key in ("type", "reduce", "init", "max_shown"):
         if key in keys:
             keys.problems.error(
-                keys.location(key), f"{entry.key} is derived and cannot have `{key}`", "remove one of the two"
+                keys.location(key), f"{entry.key} is computed and cannot have `{key}`", "remove one of the two"
             )
-    return Field(entry.key, say=say, derive=how)
+    return StateField(entry.key, description=description, computed=how)
 
 
 def _reduce(keys: Keys) -> str:
@@ -334,41 +334,36 @@ def _reduce(keys: Keys) -> str:
     return name
 
 
-def _keep(keys: Keys, fields: tuple[Field, ...]) -> WindowPolicy:
-    tree = keys.tree("keep")
+def _window(keys: Keys, fields: tuple[StateField, ...]) -> WindowPolicy:
+    tree = keys.tree("window")
     if tree is None or (isinstance(tree, Scalar) and tree.text == "all"):
         return ALL
     if not isinstance(tree, Table):
-        keys.wrong("keep", "`all` or a table", "write keep: { grow: 20, to: 10, fold: summary }")
+        keys.wrong("window", "`all` or a table", "write window: { max_size: 20, keep: 10, summarize: true }")
         return ALL
-    inner = Keys(tree, KEEP, "keep", keys.problems)
-    for key in ("grow", "to"):
+    inner = Keys(tree, WINDOW, "window", keys.problems)
+    for key in ("max_size", "keep"):
         if key not in inner:
-            keys.problems.error(tree.at, f"keep has no `{key}`", "write keep: { grow: 20, to: 10 }, or keep: all")
-    grow, to = inner.whole("grow", 1, 1) or 1, inner.whole("to", 0, 0) or 0
-    if "grow" in inner and to >= grow:
+            mend = "write window: { max_size: 20, keep: 10 }, or window: all"
+            keys.problems.error(tree.at, f"window has no `{key}`", mend)
+    max_size, keep = inner.whole("max_size", 1, 1) or 1, inner.whole("keep", 0, 0) or 0
+    if "max_size" in inner and keep >= max_size:
         keys.problems.error(
-            inner.location("to"), f"keep: `to` is {to} and `grow` is {grow}", "make `to` smaller than `grow`"
+            inner.location("keep"),
+            f"window: `keep` is {keep} and `max_size` is {max_size}",
+            "make `keep` smaller than `max_size`",
         )
-    fold = inner.text("fold", "drop")
-    if fold not in ("drop", "summary"):
-        inner.wrong("fold", "drop or summary")
-    first, setting = _pin(inner, fields)
-    return WindowPolicy(grow, to, "summary" if fold == "summary" else "drop", first, setting)
-
-
-def _pin(keys: Keys, fields: tuple[Field, ...]) -> tuple[int, tuple[str, ...]]:
-    table = keys.inner("pin")
-    if table is None:
-        return 0, ()
-    inner = Keys(table, ("first", "setting"), "pin", keys.problems)
-    names = tuple(made.name for made in fields if not made.derive)
-    setting = inner.texts("setting")
+    summarize = inner.text("summarize", "false")
+    if summarize not in ("true", "false"):
+        inner.wrong("summarize", "true or false")
+    names = tuple(made.name for made in fields if not made.computed)
+    setting = inner.texts("keep_setting")
     for item in setting:
         if item.text not in names:
             message = f"unknown field {quoted(item.text)}"
             keys.problems.error(item.at, message, suggest(item.text, names, "fields"))
-    return inner.whole("first", 0, 0) or 0, tuple(item.text for item in setting)
+    first = inner.whole("keep_first", 0, 0) or 0
+    return WindowPolicy(max_size, keep, summarize == "true", first, tuple(item.text for item in setting))
 
 
 def _reply(keys: Keys) -> ReplyMode:

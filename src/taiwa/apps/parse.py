@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from taiwa.apps.front_matter import ASK_PARAMS, Front, Keys, read_front
 from taiwa.apps.problems import Problem, Problems, quoted, suggest
 from taiwa.conversation.app import PLACEHOLDER, App, AppSource, Example
-from taiwa.conversation.state import Field, delta_shape
+from taiwa.conversation.state import StateField, delta_output_type
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.yamlfile import Location, Table, parse_yaml, to_json
 
@@ -15,9 +15,9 @@ __all__ = ["MAX_FRONT_CHARS", "Block", "read_app", "split_file"]
 
 RULE = re.compile(r"---[ \t]*")
 
-HEADING = re.compile(r"## (fold|example)[ \t]*")
+HEADING = re.compile(r"## (summary|example)[ \t]*")
 
-NEAR_HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]*(fold|example)[ \t]*:?[ \t]*", re.IGNORECASE)
+NEAR_HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]*(summary|example)[ \t]*:?[ \t]*", re.IGNORECASE)
 
 FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})[ \t]*(.*)")
 
@@ -36,7 +36,7 @@ class Parts:
 
     front: Block | None
     body: Block
-    folds: tuple[Block, ...] = ()
+    summaries: tuple[Block, ...] = ()
     examples: tuple[Block, ...] = ()
 
 
@@ -54,9 +54,9 @@ def split_file(text: str, problems: Problems) -> Parts:
         return Parts(None, Block("", len(lines)))
     front = Block("\n".join(lines[1:close]), 2)
     blocks = _blocks(lines, close + 1, problems)
-    folds = tuple(block for kind, block in blocks if kind == "fold")
+    summaries = tuple(block for kind, block in blocks if kind == "summary")
     examples = tuple(block for kind, block in blocks if kind == "example")
-    return Parts(front, blocks[0][1], folds, examples)
+    return Parts(front, blocks[0][1], summaries, examples)
 
 
 def _blocks(lines: list[str], start: int, problems: Problems) -> list[tuple[str, Block]]:
@@ -135,7 +135,7 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Problem, ...]]:
     if tree is not None:
         _check_placeholders(parts, front, problems)
     examples = _examples(parts, front.fields, problems, sound)
-    summary_prompt = _folding(parts, front, problems)
+    summary_prompt = _summary_prompt(parts, front, problems)
     if problems.fatal:
         return None, problems.sorted()
     source = AppSource(front.name or name, text)
@@ -148,7 +148,7 @@ def _app(source: AppSource, parts: Parts, front: Front, examples: tuple[Example,
         parts.body.text.strip(),
         front.fields,
         front.params,
-        front.keep,
+        front.window,
         front.reply,
         examples,
         summary_prompt,
@@ -164,7 +164,7 @@ def _check_placeholders(parts: Parts, front: Front, problems: Problems) -> None:
     """Check that every placeholder has a parameter, and every parameter a placeholder."""
     names = tuple(param.name for param in front.params)
     used: set[str] = set()
-    for block in (parts.body, *parts.folds):
+    for block in (parts.body, *parts.summaries):
         for row, line in enumerate(block.text.split("\n")):
             for found in PLACEHOLDER.finditer(line):
                 used.add(found[1])
@@ -181,25 +181,27 @@ def _check_placeholders(parts: Parts, front: Front, problems: Problems) -> None:
             )
 
 
-def _folding(parts: Parts, front: Front, problems: Problems) -> str:
+def _summary_prompt(parts: Parts, front: Front, problems: Problems) -> str:
     """Return the prompt of the summary of old turns."""
-    if not parts.folds:
+    if not parts.summaries:
         return ""
-    for extra in parts.folds[1:]:
-        problems.error(Location(extra.line - 1), "`## fold` occurs twice", "keep one")
-    first = parts.folds[0]
+    for extra in parts.summaries[1:]:
+        problems.error(Location(extra.line - 1), "`## summary` occurs twice", "keep one")
+    first = parts.summaries[0]
     if not first.text.strip():
         problems.error(
             Location(first.line - 1),
-            "`## fold` is empty",
+            "`## summary` is empty",
             "write what a summary must keep, or remove it",
         )
-    elif front.keep.fold != "summary" and not problems.fatal:
-        problems.warn(Location(first.line - 1), "`## fold` is never used", "add `fold: summary` to keep, or remove it")
+    elif not front.window.summarize and not problems.fatal:
+        problems.warn(
+            Location(first.line - 1), "`## summary` is never used", "add `summarize: true` to window, or remove it"
+        )
     return first.text.strip()
 
 
-def _examples(parts: Parts, fields: tuple[Field, ...], problems: Problems, sound: bool) -> tuple[Example, ...]:
+def _examples(parts: Parts, fields: tuple[StateField, ...], problems: Problems, sound: bool) -> tuple[Example, ...]:
     """Return the example turns; their deltas are checked if the front matter has no errors."""
     if len(parts.examples) > MAX_EXAMPLES:
         problems.error(
@@ -208,7 +210,7 @@ def _examples(parts: Parts, fields: tuple[Field, ...], problems: Problems, sound
     return tuple(_example(block, fields, problems, sound) for block in parts.examples[:MAX_EXAMPLES])
 
 
-def _example(block: Block, fields: tuple[Field, ...], problems: Problems, sound: bool) -> Example:
+def _example(block: Block, fields: tuple[StateField, ...], problems: Problems, sound: bool) -> Example:
     heading = Location(block.line - 1)
     known = len(problems.found)
     tree = parse_yaml(block.text, problems.error, block.line)
@@ -229,16 +231,16 @@ def _example(block: Block, fields: tuple[Field, ...], problems: Problems, sound:
     return Example(user.removesuffix("\n"), answer.removesuffix("\n"), None if delta is None else to_json(delta))
 
 
-def _check_delta(delta: Table, at: Location, fields: tuple[Field, ...], problems: Problems) -> None:
+def _check_delta(delta: Table, at: Location, fields: tuple[StateField, ...], problems: Problems) -> None:
     """Check that a model could write the delta."""
-    names = tuple(made.name for made in fields if not made.derive)
+    names = tuple(made.name for made in fields if not made.computed)
     for entry in delta.entries:
         if entry.key not in names:
             message = f"unknown field {quoted(entry.key)}"
             problems.error(entry.at, message, suggest(entry.key, names, "fields"))
             return
     try:
-        delta_shape(fields).validate(to_json(delta))
+        delta_output_type(fields).validate(to_json(delta))
     except OutputValidationError as error:
         for line in error.diagnostics or (error.message,):
             named = delta.get(line.removeprefix("$.").partition(":")[0].partition(".")[0].partition("[")[0])

@@ -72,7 +72,7 @@ def ask_turn(text: str, options: AskTurnOptions, term_weights: TermWeights = PLA
         sentence = dialogue_catalogue(language, options.clarify.catalogue_version)
         words = (yield from _advise(found.act, dialogue, options)) or result.render_text(sentence)
         after = add_turn(settled, text, words, result.to_delta())
-        return Reply(words, after.fresh[-1].delta), after
+        return Reply(words, after.new_nodes[-1].delta), after
 
     return step
 

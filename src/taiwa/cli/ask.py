@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from taiwa.conversation.app import App
     from taiwa.operations.ask import AskOptions
     from taiwa.sessions.session import Session
-    from taiwa.sessions.users import People
+    from taiwa.sessions.users import UserProfiles
 
 __all__ = ["ask", "user"]
 
@@ -175,10 +175,10 @@ def user() -> None:
     """
 
 
-def _users(common: CommonOptions) -> "People":
-    from taiwa.sessions.users import People
+def _users(common: CommonOptions) -> "UserProfiles":
+    from taiwa.sessions.users import UserProfiles
 
-    return People(common.repository().store)
+    return UserProfiles(common.repository().store)
 
 
 @user.command("list")
@@ -227,7 +227,7 @@ def show_(common: CommonOptions, name: str) -> None:
 def set_(common: CommonOptions, name: str, facts: tuple[str, ...], file: Path | None) -> None:
     """Set facts of NAME, `language`, or thresholds such as `eagerness`. `KEY=` deletes a fact."""
     from taiwa.ask.types import UserProfile
-    from taiwa.sessions.users import changed, load_profile
+    from taiwa.sessions.users import load_profile, set_profile_value
 
     users = _users(common)
     found = users.get(name) if users.has(name) else UserProfile(name)
@@ -235,7 +235,7 @@ def set_(common: CommonOptions, name: str, facts: tuple[str, ...], file: Path | 
         found = load_profile(file)
     found = replace(found, name=name)
     for key, value in read_params(facts).items():
-        found = changed(found, key, value)
+        found = set_profile_value(found, key, value)
     users.put(replace(found, name=name))
     if common.as_json:
         print_json(_profile(users.get(name)))
@@ -254,7 +254,7 @@ def rate_(common: CommonOptions, name: str, verdict: str, asked: bool) -> None:
 
     meant = parse_verdict(verdict)
     asked = asked or meant == "should_not_have_asked"
-    found = _users(common).tell(name, Feedback(meant, asked))
+    found = _users(common).add_feedback(name, Feedback(meant, asked))
     if common.as_json:
         print_json({"user": found.name, "verdict": meant, "learned": _learned(found)})
     else:

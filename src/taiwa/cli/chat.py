@@ -19,7 +19,7 @@ from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import App
-    from taiwa.conversation.state import Field, State
+    from taiwa.conversation.state import State, StateField
     from taiwa.conversation.state_paths import Change
     from taiwa.kernel.execution import Event
     from taiwa.sessions.durable_turn import PricedModel
@@ -75,7 +75,7 @@ def chat(common: CommonOptions, app: str) -> None:
         if not common.verbose:
             print_default_model(common.settings(), session.priced_model)
     repl.run()
-    if live and not repl.session.conversation.fresh and not common.no_store:
+    if live and not repl.session.conversation.new_nodes and not common.no_store:
         print_notice(_("saved as {session}; continue with: taiwa chat -s {session}", session=repl.session.session))
     if not live and repl.failed:
         raise click.exceptions.Exit(1)
@@ -176,7 +176,7 @@ class Repl:
 
     def run(self) -> None:
         """Run the conversation until the user quits."""
-        self.announced_name = self.session.session if self.session.conversation.fresh else ""
+        self.announced_name = self.session.session if self.session.conversation.new_nodes else ""
         self._finish_cut_off()
         while not self.is_ended:
             try:
@@ -320,13 +320,13 @@ def _short(text: str) -> str:
 
 
 def visible_changes(
-    fields: "Iterable[Field]", before: "State", after: "State", *, everything: bool = False
+    fields: "Iterable[StateField]", before: "State", after: "State", *, everything: bool = False
 ) -> "Iterator[Change]":
     """Return the changes of a turn to print, without those of computed fields."""
     from taiwa.conversation.state_paths import diff_states
 
-    counted = {field.name for field in fields if field.derive and not everything}
-    return (change for change in diff_states(before, after) if change.place[0] not in counted)
+    counted = {field.name for field in fields if field.computed and not everything}
+    return (change for change in diff_states(before, after) if change.path[0] not in counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +369,7 @@ def command(repl: "Repl", line: str) -> None:
     if found.arguments and not found.arguments.startswith("[") and not rest:
         raise InputError(_("usage: {usage}", usage=found.usage(name)))
     here = repl.session.conversation
-    if (found.needs and here.fresh) or (found.needs == "turn" and not here.count):
+    if (found.needs and here.new_nodes) or (found.needs == "turn" and not here.count):
         raise InputError(_("there are no turns yet"))
     found.run(repl, rest)
 
@@ -396,7 +396,7 @@ def _edit(repl: Repl, rest: str) -> None:
     if text:
         repl.turn(repl.session.edit(text, turns=turns), f"/edit {turns} {text}")
     else:
-        repl.draft = f"/edit {turns} {repl.session.said(turns)}"
+        repl.draft = f"/edit {turns} {repl.session.last_turn_text(turns)}"
 
 
 def _fork(repl: Repl, rest: str) -> None:
@@ -485,7 +485,7 @@ def _verdict(repl: Repl, text: str) -> None:
     """Store the user's verdict on the last turn, and print its effect."""
     from taiwa.ask.result import AskResult
     from taiwa.ask.types import Feedback, parse_verdict
-    from taiwa.sessions.users import People
+    from taiwa.sessions.users import UserProfiles
 
     session = repl.session
     verdict = parse_verdict(text)
@@ -493,10 +493,10 @@ def _verdict(repl: Repl, text: str) -> None:
     name = str(session.app.values.get("user") or "")
     if ask is None:
         raise InputError(_("only turns of an app that searches documents can be rated: taiwa chat ask"))
-    people = People(session.repository.store)
+    people = UserProfiles(session.repository.store)
     if not people.has(name):
         raise InputError(_("feedback is stored for a user: taiwa user set NAME, then taiwa chat ask -p user=NAME"))
-    profile = people.tell(name, Feedback(verdict, ask.act_name == "ask", session.conversation.tip))
+    profile = people.add_feedback(name, Feedback(verdict, ask.act_name == "ask", session.conversation.tip))
     print_notice(_("recorded; how welcome questions back are: {welcome}", welcome=f"{profile.tolerance.mean:.0%}"))
 
 

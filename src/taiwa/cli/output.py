@@ -299,7 +299,7 @@ def enforcement_lines(enforcement: "Enforcement | None") -> list[str]:
     """Describe which clauses of a constraint were enforced while decoding, and which were checked: by JSON pointer and keyword."""
     if enforcement is None:
         return []
-    method = f"sent as {enforcement.way}" if enforcement.way else "not sent to the server"
+    method = f"sent as {enforcement.method}" if enforcement.method else "not sent to the server"
     lines = [f"enforced: {_listed(enforcement.enforced)} · {method}"]
     if enforcement.promised:
         lines.append(f"promised by the server, not probed: {_listed(enforcement.promised)}")

@@ -149,14 +149,14 @@ def replay(common: CommonOptions, revision: str) -> None:
     taiwa replay
     taiwa replay chat-1~3 -v
     """
-    from taiwa.sessions.replay import replayed
+    from taiwa.sessions.replay import replay_history
 
-    rows = tuple(replayed(common.repository(), revision))
-    wrong = [row for row in rows if row.fault]
+    rows = tuple(replay_history(common.repository(), revision))
+    wrong = [row for row in rows if row.difference]
     if common.as_json:
         print_result(rows)
     elif common.verbose or wrong:
-        lines = [(str(row.turn), row.hash[:12], row.kind, str(row.calls), row.fault or "ok") for row in rows]
+        lines = [(str(row.turn), row.hash[:12], row.kind, str(row.calls), row.difference or "ok") for row in rows]
         table(("turn", "node", "kind", "calls", "result"), lines, frozenset({0, 3}))
     if wrong:
         raise CorruptError(

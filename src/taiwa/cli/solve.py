@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.messages import Notice, Response, TextDelta
     from taiwa.kernel.runtime import Tool
     from taiwa.kernel.usage_limits import RunUsage
-    from taiwa.sessions.stored_solve import Heard, ReasonRun
+    from taiwa.sessions.stored_solve import ReasonRun, SolveEvent
     from taiwa.settings import Settings
 
 __all__ = ["solve"]
@@ -265,7 +265,7 @@ def _opened(path: Path) -> TextIO:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _print_rationale(events: "Iterable[Heard]", notes: "list[Notice]", *, silent: bool) -> "RunResult[Rationale]":
+def _print_rationale(events: "Iterable[SolveEvent]", notes: "list[Notice]", *, silent: bool) -> "RunResult[Rationale]":
     """Print a rationale while it is written, calls and results in colour; other notes go to `notes`."""
     from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
     from taiwa.kernel.execution import RunResult
@@ -394,7 +394,7 @@ class Trace:
 
 
 def _response_to_json(response: "Response") -> dict[str, Json]:
-    usage, bound = response.usage, response.at_most
+    usage, bound = response.usage, response.max_usage
     calls: list[Json] = [{"tool": call.name, "arguments": call.arguments} for call in response.message.tool_calls]
     return {
         "text": response.text,

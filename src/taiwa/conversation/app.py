@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from taiwa.conversation.state import Field, delta_shape, environment_shape, written
+from taiwa.conversation.state import StateField, delta_output_type, environment_output_type, model_fields
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import Sampling
 from taiwa.kernel.records import Json, canonical, digest, value
@@ -37,14 +37,14 @@ class AppSource:
 ReplyMode = Literal["text+delta", "json", "environment"]
 
 Flow = Literal["chat", "ask"]
-"""What a turn does: the model talks, or what is asked is looked up in documents and answered from them."""
+"""What a turn does: `chat` completes with the model, `ask` searches documents and answers from them."""
 
 PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 
 @value(tag="app-param")
 class Param:
-    """Something an app has to know before its first turn; `ask` is the question to a person."""
+    """A parameter of an app, required before its first turn; `ask` is the question to the user."""
 
     name: str
     type: str = "str"
@@ -55,16 +55,17 @@ class Param:
 
 @value(tag="window-policy")
 class WindowPolicy:
-    """Which turns a prompt carries: all, or grow to `grow` turns and then cut to `to` (in chunks, so that caches hold).
+    """Which turns a prompt carries: all, or up to `max_size` turns, then the newest `keep` (in chunks, so that caches hold).
 
-    `fold` says what becomes of those cut off; the first `first` turns and those whose delta sets a field of `setting` stay.
+    With `summarize` the turns that are cut are summarized, else dropped. The first `keep_first` turns and those whose delta
+    sets a field of `keep_setting` are never cut.
     """
 
-    grow: int | None = None
-    to: int = 0
-    fold: Literal["drop", "summary"] = "drop"
-    first: int = 0
-    setting: tuple[str, ...] = ()
+    max_size: int | None = None
+    keep: int = 0
+    summarize: bool = False
+    keep_first: int = 0
+    keep_setting: tuple[str, ...] = ()
 
 
 ALL = WindowPolicy()
@@ -72,7 +73,7 @@ ALL = WindowPolicy()
 
 @value(tag="app-example")
 class Example:
-    """A worked turn, shown to the model as if it had happened."""
+    """A worked turn that is shown to the model before the conversation."""
 
     user: str
     answer: str
@@ -81,13 +82,13 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class App:
-    """An app with its parameters filled in. Equal apps have equal `hash`. `tools` are names: what they mean is said elsewhere."""
+    """An app with its parameters filled in. Equal apps have equal `hash`; `tools` are names."""
 
     source: AppSource
     body: str
-    fields: tuple[Field, ...] = ()
+    fields: tuple[StateField, ...] = ()
     params: tuple[Param, ...] = ()
-    keep: WindowPolicy = ALL
+    window: WindowPolicy = ALL
     reply: ReplyMode = "text+delta"
     examples: tuple[Example, ...] = ()
     summary_prompt: str = ""
@@ -111,39 +112,39 @@ class App:
 
     @cached_property
     def hash(self) -> str:
-        """The identity of the app with its parameters."""
+        """The identity of the app with its parameters, 32 hex characters."""
         return self.source.hash
 
     @cached_property
     def instructions(self) -> str:
-        """The body with its parameters inserted, once, in a single pass."""
+        """The body with its parameters inserted."""
         return fill_placeholders(self.body, self.values)
 
     @cached_property
     def summary_instructions(self) -> str:
-        """What a summary of old turns is asked for with, its parameters inserted; '' leaves that to the layout."""
+        """The instructions of a summary with the parameters inserted; '' selects the default ones."""
         return fill_placeholders(self.summary_prompt, self.values)
 
     @cached_property
-    def written(self) -> tuple[Field, ...]:
+    def model_fields(self) -> tuple[StateField, ...]:
         """The fields that the model writes."""
-        return written(self.fields)
+        return model_fields(self.fields)
 
     @cached_property
-    def delta(self) -> OutputType[dict[str, Json]]:
-        """The shape of a delta."""
-        return delta_shape(self.fields)
+    def delta_type(self) -> OutputType[dict[str, Json]]:
+        """The type of a state delta."""
+        return delta_output_type(self.fields)
 
     @cached_property
-    def environment(self) -> OutputType[dict[str, Json]]:
-        """The shape of a whole environment."""
-        return environment_shape(self.fields)
+    def environment_type(self) -> OutputType[dict[str, Json]]:
+        """The type of a whole environment."""
+        return environment_output_type(self.fields)
 
-    def opened(self, values: Mapping[str, Json]) -> "App":
-        """Fill in parameters.
+    def with_params(self, values: Mapping[str, Json]) -> "App":
+        """Return the app with its parameters filled in.
 
         Raises:
-            InputError: one is missing, unknown, or not of its type.
+            InputError: a parameter is missing, unknown, or not of its type.
         """
         if not self.params and not values:
             return self
@@ -156,50 +157,40 @@ class App:
         filled = {name: values.get(name, param.default) for name, param in known.items()}
         for name, param in known.items():
             if filled[name] is None and param.required:
-                raise InputError(f"the app {self.name!r} needs the parameter {name!r}: give -p {name}=…")
+                raise InputError(f"the app {self.name!r} requires the parameter {name!r}; pass -p {name}=…")
             if filled[name] is not None:
                 filled[name] = fit_params(param, filled[name])
         source = replace(self.source, params=filled or None)
         return replace(self, source=source, values=filled)
 
 
-def fit_params(param: Param, given: Json) -> Json:
-    """See that a value has the type of its parameter.
+def fit_params(param: Param, data: Json) -> Json:
+    """Check that a value has the type of its parameter, and return it as that type.
 
     Raises:
-        InputError: it has not; the message says what was expected.
+        InputError: it does not; the message says what was expected.
     """
+    kind = OutputType.fields("Param", {param.name: parse_notation(param.type)})
     try:
-        return OutputType.fields("Param", {param.name: parse_notation(param.type)}).validate({param.name: given})[
-            param.name
-        ]
+        return kind.validate({param.name: data})[param.name]
     except OutputValidationError as error:
-        why = error.diagnostics[0].partition(": ")[2] if error.diagnostics else error.message
-        wanted = f"the parameter {param.name!r} has the type {param.type}"
-        raise InputError(f"{wanted}, and {canonical(given).decode()[:60]} does not fit: {why}") from None
-
-
-def format_params(given: Json) -> str:
-    """A value as instructions say it: a text as it is, nothing for null, anything else as JSON."""
-    if given is None:
-        return ""
-    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-
-
-def placeholders(body: str) -> tuple[str, ...]:
-    """The names of parameters that a body uses, in order."""
-    return tuple(dict.fromkeys(PLACEHOLDER.findall(body)))
+        reason = error.diagnostics[0].partition(": ")[2] if error.diagnostics else error.message
+        shown = canonical(data).decode()[:60]
+        message = f"the parameter {param.name!r} has the type {param.type}, and {shown} does not fit: {reason}"
+        raise InputError(message) from None
 
 
 def fill_placeholders(body: str, values: Mapping[str, Json]) -> str:
-    """Insert parameters in a single pass; what was inserted is never scanned again.
+    """Insert parameters in a single pass; inserted text is never scanned again: text as it is, null as '', others as JSON.
 
     >>> fill_placeholders("Into {{lang}}.", {"lang": "{{lang}}"})
     'Into {{lang}}.'
     """
 
     def insert(match: re.Match[str]) -> str:
-        name = match[1]
-        return format_params(values[name]) if name in values else match[0]
+        if match[1] not in values:
+            return match[0]
+        data = values[match[1]]
+        return data if isinstance(data, str) else "" if data is None else json.dumps(data, ensure_ascii=False)
 
     return PLACEHOLDER.sub(insert, body)

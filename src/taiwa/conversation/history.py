@@ -1,4 +1,4 @@
-"""`Node`, `Conversation`, `advance`, window."""
+"""A conversation as a value: its nodes, how turns, edits and summaries move it, and the window of turns in the prompt."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -11,13 +11,13 @@ from taiwa.conversation.state import (
     TurnContext,
     apply_delta,
     apply_edit,
-    initial,
+    initial_state,
     migrate_state,
     replace_state,
     state_hash,
 )
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.records import Json, canonical, digest, value
+from taiwa.kernel.records import Json, canonical, digest, items_at, value
 
 __all__ = [
     "Conversation",
@@ -40,10 +40,10 @@ NodeKind = Literal["root", "turn", "summary", "edit", "app"]
 
 @value(tag="node")
 class Node:
-    """A root, a turn, a fold of old turns, a person's edit of the state, or a change of app.
+    """A root, a turn, a summary of old turns, an edit of the state, or a change of app.
 
-    `delta` is what the reducers folded into the state: the model's delta of a turn, the whole new object in `environment`
-    mode, the replaced values of an edit, the kept turns of a fold. `state_hash` names the state after this node.
+    `delta` is the state delta of a turn (the whole new object in `environment` mode), the replaced values of an edit, or the
+    kept turns of a summary. `state_hash` names the state after this node.
     """
 
     parent: str | None
@@ -65,7 +65,7 @@ Apps: TypeAlias = Callable[[str], App]
 
 @value(tag="past-turn")
 class PastTurn:
-    """A turn as later prompts see it."""
+    """A turn as it appears in later prompts."""
 
     hash: str
     user: str
@@ -75,7 +75,7 @@ class PastTurn:
 
 @value
 class Conversation:
-    """A place in a history. `turns` are those the window holds; `fresh` are nodes that no store has yet, oldest first."""
+    """A position in a history. `turns` are those in the window; `new_nodes` are not in the store yet, oldest first."""
 
     app: App
     tip: str
@@ -83,76 +83,75 @@ class Conversation:
     turns: tuple[PastTurn, ...] = ()
     summary: str = ""
     count: int = 0
-    fresh: tuple[Node, ...] = ()
+    new_nodes: tuple[Node, ...] = ()
 
     @property
     def state_hash(self) -> str:
-        """The name of the state."""
+        """The hash of the state."""
         return state_hash(self.state)
 
 
 def begin(app: App) -> Conversation:
     """Start a conversation with an app."""
-    state = initial(app.fields)
+    state = initial_state(app.fields)
     root = Node(None, "root", app.hash, state_hash=state_hash(state))
-    return Conversation(app, root.hash, state, fresh=(root,))
+    return Conversation(app, root.hash, state, new_nodes=(root,))
 
 
 def add_turn(conversation: Conversation, user: str, answer: str, delta: Json) -> Conversation:
-    """Commit a turn: fold its delta into the state."""
-    return _grown(conversation, Node(conversation.tip, "turn", conversation.app.hash, user, answer, _ordered(delta)))
+    """Add a turn: fold its delta into the state."""
+    return _append(conversation, Node(conversation.tip, "turn", conversation.app.hash, user, answer, _ordered(delta)))
 
 
 def summarize_window(conversation: Conversation, kept: Iterable[str], summary: str) -> Conversation:
-    """Commit a fold: keep only the turns of these hashes in the window and a summary of the others."""
+    """Keep only the turns of these hashes in the window, and a summary of the others."""
     node = Node(conversation.tip, "summary", conversation.app.hash, answer=summary, delta={"kept": list(kept)})
-    return _grown(conversation, node)
+    return _append(conversation, node)
 
 
 def edit_state(conversation: Conversation, values: State) -> Conversation:
-    """Commit a person's edit of the state.
+    """Set values of the state by hand.
 
     Raises:
-        InputError: the values do not fit the fields.
+        InputError: a value does not fit its field.
     """
-    return _grown(conversation, Node(conversation.tip, "edit", conversation.app.hash, delta=_ordered(values)))
+    return _append(conversation, Node(conversation.tip, "edit", conversation.app.hash, delta=_ordered(values)))
 
 
 def change_app(conversation: Conversation, app: App) -> Conversation:
-    """Commit a change of app; values that still fit stay."""
-    return _grown(conversation, Node(conversation.tip, "app", app.hash), app)
+    """Continue with another app; values that fit its fields are kept."""
+    return _append(conversation, Node(conversation.tip, "app", app.hash), app)
 
 
-def _grown(conversation: Conversation, draft: Node, app: App | None = None) -> Conversation:
+def _append(conversation: Conversation, draft: Node, app: App | None = None) -> Conversation:
     app = app or conversation.app
     state = _state_after(conversation, draft, app)
     node = replace(draft, state_hash=state_hash(state))
-    return replace(_placed(conversation, (node.hash, node), app, state), fresh=(*conversation.fresh, node))
+    return replace(_at_node(conversation, node.hash, node, app, state), new_nodes=(*conversation.new_nodes, node))
 
 
 def advance(conversation: Conversation, node: Node, apps: Apps) -> Conversation:
     """Follow one node.
 
     Raises:
-        CorruptError: the node belongs elsewhere, or leads to another state than it recorded.
+        CorruptError: the node has another parent, or leads to another state than it recorded.
     """
-    return _checked(_moved(conversation, (node.hash, node), apps), node)
+    return _check_state(_follow(conversation, node.hash, node, apps), node)
 
 
 def apply_nodes(conversation: Conversation, steps: Iterable[tuple[str, Node]], apps: Apps) -> Conversation:
-    """Follow nodes of a store with their names, oldest first; the state that they lead to must be the recorded one.
+    """Follow named nodes of a store, oldest first; only the last state is compared with the recorded one.
 
     Raises:
         CorruptError: as `advance`.
     """
     node = None
     for name, node in steps:
-        conversation = _moved(conversation, (name, node), apps)
-    return conversation if node is None else _checked(conversation, node)
+        conversation = _follow(conversation, name, node, apps)
+    return conversation if node is None else _check_state(conversation, node)
 
 
-def _moved(conversation: Conversation, step: tuple[str, Node], apps: Apps) -> Conversation:
-    name, node = step
+def _follow(conversation: Conversation, name: str, node: Node, apps: Apps) -> Conversation:
     if node.parent != conversation.tip:
         raise CorruptError(f"node {name[:12]} does not follow {conversation.tip[:12]}")
     app = conversation.app if node.app == conversation.app.hash else apps(node.app)
@@ -160,68 +159,62 @@ def _moved(conversation: Conversation, step: tuple[str, Node], apps: Apps) -> Co
         state = _state_after(conversation, node, app)
     except InputError as error:
         raise CorruptError(f"node {name[:12]} cannot be followed: {error.message}") from None
-    return _placed(conversation, step, app, state)
+    return _at_node(conversation, name, node, app, state)
 
 
-def _checked(conversation: Conversation, node: Node) -> Conversation:
+def _check_state(conversation: Conversation, node: Node) -> Conversation:
     if conversation.state_hash != node.state_hash:
         name = conversation.tip[:12]
-        raise CorruptError(f"node {name} leads to another state than it recorded; `taiwa fsck` tells more")
+        raise CorruptError(f"node {name} leads to another state than it recorded; run `taiwa fsck`")
     return conversation
 
 
-def _placed(conversation: Conversation, step: tuple[str, Node], app: App, state: State) -> Conversation:
-    name, node = step
+def _at_node(conversation: Conversation, name: str, node: Node, app: App, state: State) -> Conversation:
     turns, summary, count = conversation.turns, conversation.summary, conversation.count
     if node.kind == "turn":
         turns = (*turns, PastTurn(name, node.user or "", node.answer or "", node.delta))
         count += 1
     elif node.kind == "summary":
-        kept = frozenset(_kept(node.delta))
+        kept = items_at(node.delta, "kept")
         turns = tuple(past for past in turns if past.hash in kept)
         summary = node.answer or ""
-    return Conversation(app, name, state, turns, summary, count, conversation.fresh)
+    return Conversation(app, name, state, turns, summary, count, conversation.new_nodes)
 
 
 def _state_after(conversation: Conversation, node: Node, app: App) -> State:
     state, fields = conversation.state, app.fields
     if node.kind == "turn":
-        delta = _table(node.delta)
-        moment = TurnContext(conversation.count + 1, node.user or "", node.answer or "", None)
+        context = TurnContext(conversation.count + 1, node.user or "", node.answer or "", None)
         move = replace_state if app.reply == "environment" else apply_delta
-        return move(fields, state, delta, moment)
+        return move(fields, state, _object(node.delta), context)
     if node.kind == "edit":
-        return apply_edit(fields, state, _table(node.delta))
+        return apply_edit(fields, state, _object(node.delta))
     return migrate_state(fields, state) if node.kind == "app" else state
 
 
 def _ordered(delta: Json) -> Json:
-    """Put keys in the order in which a store gives them back: a table shows its newest entries last, live and reloaded."""
+    """Put keys in canonical order, as a store returns them, so that live and reloaded tables show the same entries."""
     ordered: Json = json.loads(canonical(delta))
     return ordered
 
 
-def _table(delta: Json) -> State:
-    """A delta is a table, or nothing; an imported node may hold anything."""
+def _object(delta: Json) -> State:
+    """Check that a delta is an object or null; an imported node may hold any JSON."""
     if delta is not None and not isinstance(delta, dict):
-        raise InputError(f"its delta is no table but a {type(delta).__name__}")
+        raise InputError(f"its delta must be an object, got {type(delta).__name__}")
     return delta or {}
 
 
-def _kept(delta: Json) -> list[str]:
-    kept = delta.get("kept") if isinstance(delta, dict) else None
-    return [str(item) for item in kept] if isinstance(kept, list) else []
-
-
 def turns_to_keep(conversation: Conversation) -> tuple[PastTurn, ...] | None:
-    """The turns to keep when the window is full, or None while it may grow."""
-    keep, turns = conversation.app.keep, conversation.turns
-    pinned = {past.hash for past in turns[: keep.first]} | {past.hash for past in turns if _sets(past, keep.setting)}
-    free = [past.hash for past in turns if past.hash not in pinned]
-    if keep.grow is None or len(free) < max(keep.grow, keep.to + 1):
+    """Return the turns to keep when the window is full, else None."""
+    policy, turns = conversation.app.window, conversation.turns
+    pinned = {past.hash for past in turns[: policy.keep_first]}
+    pinned |= {past.hash for past in turns if _sets(past, policy.keep_setting)}
+    others = [past.hash for past in turns if past.hash not in pinned]
+    if policy.max_size is None or len(others) < max(policy.max_size, policy.keep + 1):
         return None
-    staying = pinned | set(free[len(free) - keep.to :])
-    return tuple(past for past in turns if past.hash in staying)
+    kept = pinned | set(others[len(others) - policy.keep :])
+    return tuple(past for past in turns if past.hash in kept)
 
 
 def _sets(past: PastTurn, names: tuple[str, ...]) -> bool:

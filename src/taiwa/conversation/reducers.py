@@ -1,7 +1,7 @@
-"""How a delta becomes the next value of a field: pure steps, applied once, at commit.
+"""Reducers: how a state delta becomes the next value of a field. Pure steps, applied once, at commit.
 
-The model never writes state; it answers with a delta and a reducer folds it in. A reducer that offers `squash` promises
-`step(step(s, a), b) == step(s, squash(a, b))`; `taiwa laws` checks that promise for everybody's reducers.
+The model never writes state; it answers with a delta, and a reducer folds it in. A reducer that offers `combine` promises
+`step(step(s, a), b) == step(s, combine(a, b))`; `taiwa laws` checks that promise, for reducers of other packages too.
 """
 
 import re
@@ -10,159 +10,138 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Literal, TypeAlias, cast
+from typing import Literal, cast
 
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json, canonical, value
 
-__all__ = ["BUILT_IN", "Form", "Reducer", "known_reducers", "reducer"]
+__all__ = ["BUILT_IN", "DeltaKind", "Reducer", "known_reducers", "reducer"]
 
-Form = Literal["same", "items", "table", "tally"]
-"""What a delta looks like beside the field's type: the same · a list of items · a table whose nulls remove · a list of words."""
-Items: TypeAlias = "list[Json]"
+DeltaKind = Literal["value", "items", "table", "words"]
+"""The delta of a field: a value of its type · a list of items · a table whose nulls remove entries · a list of words."""
 
 
 @value
 class Reducer:
-    """A named way to fold deltas. `step(state, delta, turn)`; `holds` are the JSON kinds a field of it may have."""
+    """A named way to fold deltas: `step(state, delta, turn)`. `types` are the JSON types that a field of it may have."""
 
     name: str
     step: Callable[[Json, Json, int], Json]
-    form: Form = "same"
+    delta_kind: DeltaKind = "value"
     empty: Json = None
-    holds: tuple[str, ...] = ()
-    squash: Callable[[Json, Json], Json] | None = None
+    types: tuple[str, ...] = ()
+    combine: Callable[[Json, Json], Json] | None = None
     about: str = ""
 
 
-def items(held: Json) -> Items:
-    """Read a list; anything else is an error.
-
-    Raises:
-        InputError: it is not a list.
-    """
-    if isinstance(held, list):
-        return held
-    raise InputError(f"a list was expected, not {type(held).__name__}")
+def _list(data: Json) -> list[Json]:
+    if isinstance(data, list):
+        return data
+    raise InputError(f"expected a list, got {type(data).__name__}")
 
 
-def table(held: Json) -> dict[str, Json]:
-    """Read a table.
-
-    Raises:
-        InputError: it is not a table.
-    """
-    if isinstance(held, dict):
-        return held
-    raise InputError(f"a table was expected, not {type(held).__name__}")
+def _dict(data: Json) -> dict[str, Json]:
+    if isinstance(data, dict):
+        return data
+    raise InputError(f"expected a table, got {type(data).__name__}")
 
 
-def number(held: Json) -> int | float:
-    """Read a number.
-
-    Raises:
-        InputError: it is not a number.
-    """
-    if isinstance(held, (int, float)) and not isinstance(held, bool):
-        return held
-    raise InputError(f"a number was expected, not {type(held).__name__}")
+def _number(data: Json) -> int | float:
+    if isinstance(data, (int, float)) and not isinstance(data, bool):
+        return data
+    raise InputError(f"expected a number, got {type(data).__name__}")
 
 
-def same_item(item: Json) -> str | bytes:
-    """Name an item for equality: Unicode forms and surrounding space make no difference, substrings do."""
+def item_key(item: Json) -> str | bytes:
+    """Return the key by which items are equal: case, Unicode forms and surrounding space make no difference."""
     if not isinstance(item, str):
         return canonical(item)
     return item.strip().lower() if item.isascii() else unicodedata.normalize("NFKC", item).strip().casefold()
 
 
-def union_of(held: Json, more: Json) -> Items:
-    """Add the items that are not there yet, each once; what is there stays as it is."""
-    kept = list(items(held))
-    if all(isinstance(item, str) and item in kept for item in items(more)):
-        return kept  # the usual case of a long conversation: nothing new
-    known = {same_item(item) for item in kept}
-    for item in items(more):
-        name = same_item(item)
-        if name not in known:
-            known.add(name)
-            kept.append(item)
-    return kept
+def _union(before: Json, delta: Json) -> Json:
+    items, new = list(_list(before)), _list(delta)
+    if all(isinstance(item, str) and item in items for item in new):
+        return items  # the usual case of a long conversation: nothing new
+    known = {item_key(item) for item in items}
+    for item in new:
+        key = item_key(item)
+        if key not in known:
+            known.add(key)
+            items.append(item)
+    return items
 
 
-def merge_tables(held: Json, change: Json) -> dict[str, Json]:
-    """Set the entries of a table; null removes one. What was set last stands last: a view shows the newest entries."""
-    given = table(change)
-    after = {key: entry for key, entry in table(held).items() if key not in given} | given
+def _merge(before: Json, delta: Json) -> Json:
+    """Set the entries of a table; null removes one. Entries set last stand last, because a view shows the newest."""
+    new = _dict(delta)
+    after = {key: entry for key, entry in _dict(before).items() if key not in new} | new
     return {key: entry for key, entry in after.items() if entry is not None}
 
 
-def add_counts(held: Json, words: Json) -> dict[str, Json]:
-    """Count words."""
-    counts = dict(table(held))
-    for word in items(words):
+def _count(before: Json, delta: Json) -> Json:
+    counts = dict(_dict(before))
+    for word in _list(delta):
         counts[str(word)] = cast("int", counts.get(str(word), 0)) + 1
     return counts
 
 
 def _extreme(choose: Callable[[int | float, int | float], int | float]) -> Callable[[Json, Json], Json]:
-    return lambda held, given: number(given) if held is None else choose(number(held), number(given))
+    return lambda before, delta: _number(delta) if before is None else choose(_number(before), _number(delta))
 
 
-def _added(held: Json, given: Json) -> Json:
-    """Add as a person would on paper: 0.1 + 0.2 is 0.3."""
-    left, right = number(held), number(given)
+def _add(before: Json, delta: Json) -> Json:
+    """Add in decimal, so that 0.1 + 0.2 is 0.3."""
+    left, right = _number(before), _number(delta)
     if isinstance(left, int) and isinstance(right, int):
         return left + right
     return float(Decimal(str(left)) + Decimal(str(right)))
 
 
-def _overlaid(first: Json, second: Json) -> Json:
-    return table(first) | table(second)
+def _overlay(first: Json, second: Json) -> Json:
+    return _dict(first) | _dict(second)
 
 
-def _appended(held: Json, given: Json) -> Json:
-    return [*items(held), *items(given)]
+def _append(before: Json, delta: Json) -> Json:
+    return [*_list(before), *_list(delta)]
 
 
-def _logged(held: Json, given: Json, turn: int) -> Json:
-    return [*items(held), *({"turn": turn, "entry": entry} for entry in items(given))]
+def _log(before: Json, delta: Json, turn: int) -> Json:
+    return [*_list(before), *({"turn": turn, "entry": entry} for entry in _list(delta))]
 
 
 def _last(count: int) -> Reducer:
-    def keep(held: Json, given: Json) -> Json:
-        return [*items(held), *items(given)][-count:]
+    def keep(before: Json, delta: Json) -> Json:
+        return [*_list(before), *_list(delta)][-count:]
 
-    return Reducer(
-        f"last({count})", _stepped(keep), "items", [], ("list",), keep, f"the newest {count} items of the list"
-    )
-
-
-def _stepped(fold: Callable[[Json, Json], Json]) -> Callable[[Json, Json, int], Json]:
-    return lambda held, given, _turn: fold(held, given)
+    about = f"the newest {count} items of the list"
+    return Reducer(f"last({count})", _without_turn(keep), "items", [], ("list",), keep, about)
 
 
-def _set(_held: Json, given: Json) -> Json:
-    return given
+def _without_turn(fold: Callable[[Json, Json], Json]) -> Callable[[Json, Json, int], Json]:
+    return lambda before, delta, _turn: fold(before, delta)
+
+
+def _set(_before: Json, delta: Json) -> Json:
+    return delta
 
 
 _max, _min = _extreme(max), _extreme(min)
 NUMBERS = ("int", "float")
 
 BUILT_IN: dict[str, Reducer] = {
-    made.name: made
-    for made in (
-        Reducer("set", _stepped(_set), squash=_set, about="the new value replaces the old"),
-        Reducer("append", _stepped(_appended), "items", [], ("list",), _appended, "the items are added at the end"),
-        Reducer("union", _stepped(union_of), "items", [], ("list",), union_of, "items not there yet are added"),
-        Reducer(
-            "table", _stepped(merge_tables), "table", {}, ("dict",), _overlaid, "entries are set; null removes one"
-        ),
-        # No squash: a sum of fractions is rounded at each commit, so adding two deltas first may give another last digit.
-        Reducer("sum", _stepped(_added), empty=0, holds=NUMBERS, about="the numbers are added up"),
-        Reducer("count", _stepped(add_counts), "tally", {}, ("dict",), _appended, "how often each word was given"),
-        Reducer("max", _stepped(_max), holds=NUMBERS, squash=_max, about="the largest number given"),
-        Reducer("min", _stepped(_min), holds=NUMBERS, squash=_min, about="the smallest number given"),
-        Reducer("log", _logged, "items", [], ("list",), None, "the items are added with the number of their turn"),
+    each.name: each
+    for each in (
+        Reducer("set", _without_turn(_set), combine=_set, about="the new value replaces the old"),
+        Reducer("append", _without_turn(_append), "items", [], ("list",), _append, "the items are added at the end"),
+        Reducer("union", _without_turn(_union), "items", [], ("list",), _union, "items not there yet are added"),
+        Reducer("table", _without_turn(_merge), "table", {}, ("dict",), _overlay, "entries are set; null removes one"),
+        # Not combinable: a sum of fractions is rounded at each commit, so adding two deltas first may change the last digit.
+        Reducer("sum", _without_turn(_add), empty=0, types=NUMBERS, about="the numbers are added up"),
+        Reducer("count", _without_turn(_count), "words", {}, ("dict",), _append, "how often each word was given"),
+        Reducer("max", _without_turn(_max), types=NUMBERS, combine=_max, about="the largest number given"),
+        Reducer("min", _without_turn(_min), types=NUMBERS, combine=_min, about="the smallest number given"),
+        Reducer("log", _log, "items", [], ("list",), None, "the items are added with the number of their turn"),
     )
 }
 
@@ -174,14 +153,14 @@ def known_reducers() -> dict[str, Reducer]:
     """Return the built-in reducers and those that installed packages offer as `taiwa.reducers` entry points.
 
     Raises:
-        ConfigError: a package offers something that is not a reducer.
+        ConfigError: an entry point is not a reducer.
     """
     known = dict(BUILT_IN)
     for point in entry_points(group="taiwa.reducers"):
-        offered: object = point.load()
-        if not isinstance(offered, Reducer):
+        loaded: object = point.load()
+        if not isinstance(loaded, Reducer):
             raise ConfigError(f"the entry point {point.name!r} of taiwa.reducers is not a Reducer ({point.value})")
-        known[offered.name] = offered
+        known[loaded.name] = loaded
     return known
 
 
@@ -189,12 +168,12 @@ def reducer(name: str) -> Reducer:
     """Find a reducer: one of the known names, or `last(n)`.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: the name is unknown.
     """
     last = LAST.fullmatch(name.replace(" ", ""))
     if last:
         return _last(int(last[1]))
-    found = known_reducers().get(name)
-    if found is None:
-        raise ConfigError(f"there is no reducer {name!r}; known: {', '.join([*known_reducers(), 'last(n)'])}")
-    return found
+    known = known_reducers()
+    if name not in known:
+        raise ConfigError(f"unknown reducer {name!r}; choose one of {', '.join([*known, 'last(n)'])}")
+    return known[name]

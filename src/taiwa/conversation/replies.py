@@ -1,4 +1,4 @@
-"""Reply → answer and delta; what is shown while it streams."""
+"""Parse a reply into answer and state delta, and show only its answer while it streams."""
 
 import json
 import re
@@ -14,11 +14,19 @@ from taiwa.kernel.records import Json, digest, value
 from taiwa.kernel.text import REPLACEMENT, whole_characters
 from taiwa.structured import OutputType
 
-__all__ = ["AnswerWatcher", "MemberWatcher", "ParsedReply", "StringMember", "read_delta", "read_reply", "watcher"]
+__all__ = [
+    "AnswerWatcher",
+    "MemberWatcher",
+    "ParsedReply",
+    "StringMember",
+    "parse_delta",
+    "parse_reply",
+    "reply_watcher",
+]
 
 
 Scan: TypeAlias = "Callable[[str, int], int]"
-"""Reads on from a place in a text and returns where it stopped."""
+"""Reads a text from a position and returns the position where it stopped."""
 
 SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -38,27 +46,27 @@ UNIT_START = re.compile(r"\\(?:u[0-9A-Fa-f]{0,3})?")
 
 
 class StringMember:
-    """Reads the string member `name` of the first JSON object of a text.
+    """Incremental reader of the string member `name` of the first JSON object of a text.
 
-    `closed` turns true when the string has ended. Text that is not strict JSON ends the reading: what was given out stays
-    true, and the rest is for a reader that sees the whole.
+    `closed` turns true when the string has ended. Text that is not strict JSON ends the reading: what was returned is
+    correct, and the rest is left to a parser of the whole text.
     """
 
-    __slots__ = ("_depth", "_escaped", "_held", "_key", "_member", "_scan", "_shown", "closed")
+    __slots__ = ("_depth", "_escaped", "_key", "_member", "_pending", "_scan", "_shown", "closed")
 
     def __init__(self, name: str) -> None:
         self.closed = False
         self._member = name
-        self._scan: Scan | None = self._before
-        self._held = ""
+        self._scan: Scan | None = self._find_object
+        self._pending = ""
         self._key: list[str] = []
         self._shown: list[str] = []
         self._depth = 0
         self._escaped = False
 
     def feed(self, text: str) -> str:
-        """Take the next characters of the text; return the next ones of the string."""
-        text, self._held = self._held + text, ""
+        """Read the next piece of the text; return the next piece of the string."""
+        text, self._pending = self._pending + text, ""
         at = 0
         while at < len(text) and self._scan is not None:
             at = self._scan(text, at)
@@ -66,7 +74,7 @@ class StringMember:
         self._shown.clear()
         return shown
 
-    def _before(self, text: str, at: int) -> int:
+    def _find_object(self, text: str, at: int) -> int:
         at = text.find("{", at)
         if at < 0:
             return len(text)
@@ -74,7 +82,7 @@ class StringMember:
         return at + 1
 
     def _wait_for_key(self, text: str, at: int) -> int:
-        return self._wait(text, at, {'"': self._read_key})
+        return self._expect(text, at, {'"': self._read_key})
 
     def _read_key(self, text: str, at: int) -> int:
         end = self._string_end(text, at)
@@ -85,17 +93,17 @@ class StringMember:
         return end
 
     def _wait_for_colon(self, text: str, at: int) -> int:
-        return self._wait(text, at, {":": self._wait_for_value})
+        return self._expect(text, at, {":": self._wait_for_value})
 
     def _wait_for_value(self, text: str, at: int) -> int:
         at = _after_space(text, at)
         if at == len(text):
             return at
         raw, self._key = "".join(self._key), []
-        wanted = _key(raw) == self._member
-        if wanted and text[at] != '"':
+        is_member = _unescape_key(raw) == self._member
+        if is_member and text[at] != '"':
             self._scan = None
-        elif wanted:
+        elif is_member:
             self._scan = self._show
             return at + 1
         else:
@@ -129,17 +137,17 @@ class StringMember:
         return found.start()
 
     def _wait_for_next(self, text: str, at: int) -> int:
-        return self._wait(text, at, {",": self._wait_for_key})
+        return self._expect(text, at, {",": self._wait_for_key})
 
-    def _wait(self, text: str, at: int, ways: dict[str, Scan]) -> int:
+    def _expect(self, text: str, at: int, following: dict[str, Scan]) -> int:
         at = _after_space(text, at)
         if at < len(text):
-            self._scan = ways.get(text[at])
+            self._scan = following.get(text[at])
             at += 1
         return at
 
     def _string_end(self, text: str, at: int) -> int:
-        """Where the string ends that is open here (behind its quote), or -1 where it goes on in the next text."""
+        """Return the position behind the closing quote, or -1 where the string continues in the next piece."""
         while at < len(text):
             if self._escaped:
                 self._escaped = False
@@ -184,10 +192,10 @@ class StringMember:
         return end
 
     def _hold(self, text: str, at: int) -> int:
-        """Wait for the rest of an escape; one that no rest can complete ends the reading."""
+        """Hold back an incomplete escape; an invalid one ends the reading."""
         rest = text[at:]
         if UNIT_START.fullmatch(rest) or (rest[6:7] in {"", "\\"} and UNIT.match(rest)):
-            self._held = rest
+            self._pending = rest
         else:
             self._scan = None
         return len(text)
@@ -198,7 +206,7 @@ def _after_space(text: str, at: int) -> int:
     return at if found is None else found.end()
 
 
-def _key(quoted: str) -> str:
+def _unescape_key(quoted: str) -> str:
     try:
         return str(json.loads(f'"{quoted}"'))
     except ValueError:
@@ -206,30 +214,30 @@ def _key(quoted: str) -> str:
 
 
 class MemberWatcher:
-    """Shows one string of a JSON reply while it comes; `read` tells at the end what the whole reply's answer is.
+    """Shows one string of a JSON reply while it streams; `parse` returns the answer of the whole reply.
 
-    Where that differs from what was shown, the answer is shown as well: nobody is left with words that were not kept.
+    Where that answer differs from what was shown, it is shown as well, so that the user sees what is stored.
     """
 
-    __slots__ = ("_growing", "_pieces", "_read", "_said")
+    __slots__ = ("_member", "_parse", "_pieces", "_shown")
 
-    def __init__(self, member: str, read: Callable[[str], str]) -> None:
-        self._growing = StringMember(member)
-        self._read = read
+    def __init__(self, member: str, parse: Callable[[str], str]) -> None:
+        self._member = StringMember(member)
+        self._parse = parse
         self._pieces: list[str] = []
-        self._said: list[str] = []
+        self._shown: list[str] = []
 
     def feed(self, text: str) -> WatchResult:
         """Show the next characters of the string."""
         self._pieces.append(text)
-        show = self._growing.feed(text)
-        self._said.append(show)
+        show = self._member.feed(text)
+        self._shown.append(show)
         return WatchResult(show)
 
     def close(self) -> WatchResult:
-        """Show what only the whole reply tells."""
-        answer, said = self._read("".join(self._pieces)), "".join(self._said)
-        return WatchResult(answer.removeprefix(said) if answer.startswith(said) else f"\n\n{answer}")
+        """Show what is known only from the whole reply."""
+        answer, shown = self._parse("".join(self._pieces)), "".join(self._shown)
+        return WatchResult(answer.removeprefix(shown) if answer.startswith(shown) else f"\n\n{answer}")
 
 
 LINE = re.compile(rf"(?m)^[ \t]*{DELTA_LINE}[ \t\r]*(?=[\n{{`]|\Z)\n?")
@@ -242,44 +250,44 @@ FENCE_END = re.compile(r"\s*(?:```)?\s*")
 
 OPENED = re.compile(rf"{ENVIRONMENT[0]}{JSON_NEXT.pattern}")
 
-AT_ONCE = 1_000
-"""Held text up to this size is looked at with every chunk; a longer one only when it has doubled, so that the work stays
-in proportion to the text."""
+SCAN_EACH_CHUNK = 1_000
+"""Characters of held text up to which it is scanned with every chunk; above, only when it has doubled, so that the work is
+linear in the length of the text."""
 
 
 @value
 class ParsedReply:
-    """A reply: its answer, its delta (None where it cannot be used) and why not, one line per fault."""
+    """A parsed reply: its answer, its state delta, or None and the problems of the delta, one line each."""
 
     answer: str
     delta: dict[str, Json] | None
-    faults: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=16)
-def read_reply(app: App, text: str) -> ParsedReply:
-    """Divide a reply into answer and delta as the app's reply mode says.
+def parse_reply(app: App, text: str) -> ParsedReply:
+    """Parse a reply into answer and state delta by the app's reply mode.
 
-    The newest readings are kept: what shows a reply while it comes reads it at its end, and so does the turn after that.
+    Cached, because the watcher of a reply parses it at its end, and the turn does so again.
     """
-    if not app.written:
+    if not app.model_fields:
         return ParsedReply(whole_characters(text), {})
     if app.reply == "environment":
-        return _read_environment(app, text)
-    return _read_json(app, text) if app.reply == "json" else _read_text(app, text)
+        return _parse_environment(app, text)
+    return _parse_json(app, text) if app.reply == "json" else _parse_text(app, text)
 
 
-def read_delta(app: App, text: str) -> ParsedReply:
-    """Read a delta that stands alone, as after a repair."""
-    shape = app.environment if app.reply == "environment" else app.delta
+def parse_delta(app: App, text: str) -> ParsedReply:
+    """Parse a state delta without an answer, as after a repair."""
+    output_type = app.environment_type if app.reply == "environment" else app.delta_type
     try:
-        return _sound("", shape.parse(text).value)
+        return _storable("", output_type.parse(text).value)
     except OutputValidationError as error:
         return ParsedReply("", None, error.diagnostics or (error.message,))
 
 
-def _sound(answer: str, delta: dict[str, Json]) -> ParsedReply:
-    """Only what a node can hold may become part of one."""
+def _storable(answer: str, delta: dict[str, Json]) -> ParsedReply:
+    """Accept only a delta that can be recorded in a node."""
     try:
         digest(delta)
     except InputError as error:
@@ -287,27 +295,28 @@ def _sound(answer: str, delta: dict[str, Json]) -> ParsedReply:
     return ParsedReply(whole_characters(answer), delta)
 
 
-def _read_text(app: App, text: str) -> ParsedReply:
-    marks = _marks(text)
-    if not marks:
-        return ParsedReply(*_unmarked(text))
-    mark = marks[-1]
+def _parse_text(app: App, text: str) -> ParsedReply:
+    mark = next((line for line in reversed([*LINE.finditer(text)]) if JSON_NEXT.match(text, line.end())), None)
+    if mark is None:
+        return _without_delta(text)
     answer, rest = text[: mark.start()].rstrip(), text[mark.end() :]
-    inner, behind = _divided(rest)
-    read = read_delta(app, inner)
-    return ParsedReply(whole_characters(answer or behind), read.delta, read.faults)
+    inner, behind = _split_delta(rest)
+    parsed = parse_delta(app, inner)
+    return ParsedReply(whole_characters(answer or behind), parsed.delta, parsed.problems)
 
 
-def _unmarked(text: str) -> tuple[str, None, tuple[str, ...]]:
-    """A reply without JSON; a delta line at its end is no part of the answer."""
+def _without_delta(text: str) -> ParsedReply:
+    """Parse a reply without JSON; a delta line at its end is not part of the answer."""
     last = next((line for line in LINE.finditer(text) if FENCE_NEXT.fullmatch(text, line.end())), None)
     if last is None:
-        return whole_characters(text.rstrip()), None, (f"there is no {DELTA_LINE} line",)
-    return whole_characters(text[: last.start()].rstrip()), None, (f"nothing follows the {DELTA_LINE} line",)
+        return ParsedReply(whole_characters(text.rstrip()), None, (f"there is no {DELTA_LINE} line",))
+    return ParsedReply(
+        whole_characters(text[: last.start()].rstrip()), None, (f"nothing follows the {DELTA_LINE} line",)
+    )
 
 
-def _divided(rest: str) -> tuple[str, str]:
-    """The JSON behind a delta line, and the words behind the JSON, which are the answer where none came before."""
+def _split_delta(rest: str) -> tuple[str, str]:
+    """Split the JSON behind a delta line from the text behind it, which is the answer where none came before."""
     start = JSON_NEXT.match(rest)
     if start is None:
         return rest, ""
@@ -320,87 +329,80 @@ def _divided(rest: str) -> tuple[str, str]:
 
 
 @cache
-def _reply_shape() -> OutputType[dict[str, Json]]:
+def _reply_type() -> OutputType[dict[str, Json]]:
     return OutputType.fields("Reply", {"answer": str, "delta": object}, required=frozenset({"answer"}))
 
 
-def _read_json(app: App, text: str) -> ParsedReply:
+def _parse_json(app: App, text: str) -> ParsedReply:
     try:
-        reply = _reply_shape().parse(text).value
+        reply = _reply_type().parse(text).value
     except OutputValidationError as error:
-        return ParsedReply(_grown("answer", text), None, error.diagnostics or (error.message,))
+        return ParsedReply(_partial_answer("answer", text), None, error.diagnostics or (error.message,))
     answer = str(reply["answer"])
     try:
-        return _sound(answer, app.delta.validate(reply.get("delta") or {}))
+        return _storable(answer, app.delta_type.validate(reply.get("delta") or {}))
     except OutputValidationError as error:
-        faults = tuple(f"$.delta{line.removeprefix('$')}" for line in error.diagnostics)
-        return ParsedReply(whole_characters(answer), None, faults)
+        problems = tuple(f"$.delta{line.removeprefix('$')}" for line in error.diagnostics)
+        return ParsedReply(whole_characters(answer), None, problems)
 
 
-def _read_environment(app: App, text: str) -> ParsedReply:
+def _parse_environment(app: App, text: str) -> ParsedReply:
     opened, end = OPENED.search(text), text.rfind(ENVIRONMENT[1])
     start = 0 if opened is None else opened.end()
     inner = text[start : end if end > start else len(text)]
-    read = read_delta(app, inner)
-    if read.delta is not None:
-        return ParsedReply(whole_characters(str(read.delta["response"])), read.delta)
-    return ParsedReply(_grown("response", inner), None, read.faults)
+    parsed = parse_delta(app, inner)
+    if parsed.delta is not None:
+        return ParsedReply(whole_characters(str(parsed.delta["response"])), parsed.delta)
+    return ParsedReply(_partial_answer("response", inner), None, parsed.problems)
 
 
-def _grown(member: str, text: str) -> str:
-    """The answer of a reply that is otherwise of no use: as far as it goes, or all words where there is no JSON."""
+def _partial_answer(member: str, text: str) -> str:
+    """Return the answer of an unparsable reply: the part that can be read, or all of a text without JSON."""
     return whole_characters(StringMember(member).feed(text) or text.strip())
 
 
 class AnswerWatcher:
-    """Shows the answer of a `text+delta` reply as it comes and holds back what may be the delta line and its JSON.
+    """Shows the answer of a `text+delta` reply while it streams; holds back what may be the delta line and its JSON.
 
-    `read` tells at the end what the whole reply's answer is.
+    `parse` returns the answer of the whole reply.
     """
 
-    __slots__ = ("_held", "_look_at", "_pieces", "_read", "_shown", "_size")
+    __slots__ = ("_parse", "_pending", "_pieces", "_scan_at", "_shown", "_size")
 
-    def __init__(self, read: Callable[[str], str]) -> None:
-        self._read = read
+    def __init__(self, parse: Callable[[str], str]) -> None:
+        self._parse = parse
         self._pieces: list[str] = []
-        self._held: list[str] = []
+        self._pending: list[str] = []
         self._size = 0
-        self._look_at = 0
+        self._scan_at = 0
         self._shown = 0
 
     def feed(self, text: str) -> WatchResult:
-        """Show all that cannot be part of the delta any more."""
+        """Show all that cannot be part of the delta."""
         self._pieces.append(text)
-        self._held.append(text)
+        self._pending.append(text)
         self._size += len(text)
-        if self._size < self._look_at:
+        if self._size < self._scan_at:
             return WatchResult()
-        held = "".join(self._held)
-        if self._shown and "\n" not in held:  # in the middle of a line, as most pieces are: no delta line begins here
-            keep = len(held.rstrip())
+        pending = "".join(self._pending)
+        if (
+            self._shown and "\n" not in pending
+        ):  # in the middle of a line, as most pieces are: no delta line begins here
+            end = len(pending.rstrip())
         else:
-            keep = _certain(held, 0 if self._shown == 0 else _next_line(held))
-        self._held, self._size = [held[keep:]], len(held) - keep
-        self._look_at = 2 * self._size if self._size > AT_ONCE else 0
-        self._shown += keep
-        return WatchResult(whole_characters(held[:keep]))
+            end = _answer_end(pending, 0 if self._shown == 0 else pending.find("\n") + 1 or len(pending))
+        self._pending, self._size = [pending[end:]], len(pending) - end
+        self._scan_at = 2 * self._size if self._size > SCAN_EACH_CHUNK else 0
+        self._shown += end
+        return WatchResult(whole_characters(pending[:end]))
 
     def close(self) -> WatchResult:
-        """Show what was held back and turned out to be the answer's."""
-        return WatchResult(self._read("".join(self._pieces))[self._shown :])
+        """Show what was held back and belongs to the answer."""
+        return WatchResult(self._parse("".join(self._pieces))[self._shown :])
 
 
-def _next_line(text: str) -> int:
-    """Where the first whole line begins; what was shown before never ends with a line break."""
-    return text.find("\n") + 1 or len(text)
-
-
-def _marks(text: str) -> list[re.Match[str]]:
-    return [line for line in LINE.finditer(text) if JSON_NEXT.match(text, line.end())]
-
-
-def _certain(text: str, start: int) -> int:
-    """How much belongs to the answer whatever comes: all before the newest delta line that has, or may get, JSON."""
+def _answer_end(text: str, start: int) -> int:
+    """Return how much belongs to the answer for certain: all before the newest delta line that has, or may get, JSON."""
     begun: int | None = None
     for line in LINE.finditer(text, start):
         if JSON_NEXT.match(text, line.end()) or (begun is None and FENCE_NEXT.fullmatch(text, line.end())):
@@ -411,14 +413,14 @@ def _certain(text: str, start: int) -> int:
     return len(text[:begun].rstrip())
 
 
-def watcher(app: App) -> Callable[[], Watcher] | None:
-    """What shows an app's replies while they come: only ever the answer."""
-    if not app.written:
+def reply_watcher(app: App) -> Callable[[], Watcher] | None:
+    """Return the factory of the watcher that shows only the answer of an app's replies; None where no watcher is needed."""
+    if not app.model_fields:
         return None
 
-    def read(text: str) -> str:
-        return read_reply(app, text).answer
+    def parse(text: str) -> str:
+        return parse_reply(app, text).answer
 
     if app.reply == "text+delta":
-        return partial(AnswerWatcher, read)
-    return partial(MemberWatcher, "answer" if app.reply == "json" else "response", read)
+        return partial(AnswerWatcher, parse)
+    return partial(MemberWatcher, "answer" if app.reply == "json" else "response", parse)

@@ -1,4 +1,4 @@
-"""State fields, computed fields, how a state moves."""
+"""The state of a conversation: its fields, those that the program computes, and the functions that move it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, TypeAlias, get_args, get_origin
@@ -11,27 +11,31 @@ from taiwa.structured import OutputType
 from taiwa.structured.type_notation import parse_notation, render_notation
 
 __all__ = [
-    "DERIVED",
-    "Field",
+    "COMPUTED_FIELDS",
     "State",
+    "StateField",
     "TurnContext",
     "apply_delta",
     "apply_edit",
     "check_field",
-    "delta_shape",
-    "environment_shape",
-    "held_shape",
-    "initial",
+    "delta_output_type",
+    "environment_output_type",
+    "initial_state",
     "migrate_state",
+    "model_fields",
     "replace_state",
     "state_hash",
-    "written",
+    "value_output_type",
 ]
+
+
+State: TypeAlias = "dict[str, Json]"
+"""Field name -> JSON value, in the order of the fields. Never changed in place."""
 
 
 @value
 class TurnContext:
-    """What a derived field may look at: the number of this turn, its texts and the value so far."""
+    """The input of a computed field: the number of the turn, its texts, and the field's value before it."""
 
     turn: int
     user: str
@@ -41,7 +45,7 @@ class TurnContext:
 
 @value
 class ComputedField:
-    """A computed field: its type, its first value, its next value."""
+    """A field that the program computes: its type, its initial value, its next value."""
 
     type: str
     start: Json
@@ -49,89 +53,107 @@ class ComputedField:
     about: str
 
 
-def _whole(before: Json) -> int:
+def _count(before: Json) -> int:
     return before if isinstance(before, int) else 0
 
 
-DERIVED: dict[str, ComputedField] = {
-    "turn_count": ComputedField("int", 0, lambda moment: moment.turn, "how many turns there were"),
+COMPUTED_FIELDS: dict[str, ComputedField] = {
+    "turn_count": ComputedField("int", 0, lambda context: context.turn, "the number of turns"),
     "language": ComputedField(
-        "str", "und", lambda moment: guess_language(moment.user), "the language of the last utterance"
+        "str", "und", lambda context: guess_language(context.user), "the language of the last user text"
     ),
     "tokens": ComputedField(
         "int",
         0,
-        lambda moment: _whole(moment.before) + estimate_tokens(moment.user) + estimate_tokens(moment.answer),
-        "about how many tokens were said",
+        lambda context: _count(context.before) + estimate_tokens(context.user) + estimate_tokens(context.answer),
+        "the estimated number of tokens of all turns",
     ),
     "characters": ComputedField(
         "int",
         0,
-        lambda moment: _whole(moment.before) + len(moment.user) + len(moment.answer),
-        "how many characters were said",
+        lambda context: _count(context.before) + len(context.user) + len(context.answer),
+        "the number of characters of all turns",
     ),
 }
 
-
-TALLY = "dict[str, int]"
-"""What a field holds that counts words."""
+WORD_COUNTS = "dict[str, int]"
+"""The type of a field that counts words."""
 
 
 @value
-class Field:
+class StateField:
     """One named part of the state.
 
-    `type` is written in the notation of app files; `say` tells the model what belongs here; `show` bounds how many entries the
-    state view shows, never how many the state holds; a field with `derive` is computed by the program.
+    `type` is written in the notation of app files; `description` tells the model what belongs here; `max_shown` bounds the
+    number of entries in the state view, never in the state; `computed` names the entry of `COMPUTED_FIELDS` that computes
+    the field, and is empty for a field that the model writes.
     """
 
     name: str
     type: str = ""
     init: Json = None
     reduce: str = "set"
-    say: str = ""
-    show: int | None = None
-    derive: str = ""
+    description: str = ""
+    max_shown: int | None = None
+    computed: str = ""
 
     @property
     def reducer(self) -> Reducer:
-        """How deltas are folded in."""
+        """The reducer that folds deltas into the field."""
         return reducer(self.reduce)
 
     @property
     def start(self) -> Json:
         """The value before the first turn."""
-        if self.derive:
-            return DERIVED[self.derive].start
+        if self.computed:
+            return COMPUTED_FIELDS[self.computed].start
         return self.reducer.empty if self.init is None else self.init
 
+    @property
+    def value_notation(self) -> str:
+        """The type of the value in the state. Bounds apply to what the model writes; accumulated values exceed them."""
+        if self.computed:
+            return COMPUTED_FIELDS[self.computed].type
+        if self.reducer.delta_kind == "items":
+            item = _item_notation(self.type)
+            return f"list[{{turn: int, entry: {item}}}]" if self.reduce == "log" else f"list[{item}]"
+        if self.reduce == "sum":
+            return kind_of(self.type)
+        return f"{self.type} | null" if self.reducer.empty is None and self.init is None else self.type
 
-def check_field(field: Field) -> None:
-    """See that a field makes sense.
+    @property
+    def delta_notation(self) -> str:
+        """The type of what the model writes."""
+        return "list[str]" if self.reducer.delta_kind == "words" else self.type
+
+
+Fields: TypeAlias = tuple[StateField, ...]
+
+
+def check_field(field: StateField) -> None:
+    """Check that the parts of a field fit together.
 
     Raises:
-        ConfigError: it does not; the message says why.
+        ConfigError: they do not; the message says why.
     """
-    if field.derive:
-        if field.derive not in DERIVED:
-            raise ConfigError(f"nothing derives {field.derive!r}; known: {', '.join(DERIVED)}")
+    if field.computed:
+        if field.computed not in COMPUTED_FIELDS:
+            raise ConfigError(f"unknown computed field {field.computed!r}; choose one of {', '.join(COMPUTED_FIELDS)}")
         return
-    chosen = field.reducer
-    kind = kind_of(field.type)
-    if chosen.holds and kind not in chosen.holds:
-        wanted = " or ".join(chosen.holds)
-        raise ConfigError(f"the reducer {field.reduce!r} holds {wanted}, and the type is {field.type!r}")
-    if chosen.form == "tally" and render_notation(parse_notation(field.type)) != TALLY:
-        raise ConfigError(f"the reducer {field.reduce!r} holds {TALLY}, and the type is {field.type!r}")
+    types = field.reducer.types
+    if types and kind_of(field.type) not in types:
+        raise ConfigError(f"the reducer {field.reduce!r} requires {' or '.join(types)}, and the type is {field.type!r}")
+    if field.reducer.delta_kind == "words" and render_notation(parse_notation(field.type)) != WORD_COUNTS:
+        raise ConfigError(f"the reducer {field.reduce!r} requires {WORD_COUNTS}, and the type is {field.type!r}")
     if field.init is not None:
         try:
-            held_shape(field).validate({field.name: field.init})
+            value_output_type(field).validate({field.name: field.init})
         except OutputValidationError as error:
             raise ConfigError(f"init does not fit the type: {'; '.join(error.diagnostics)}") from None
 
 
 def kind_of(notation: str) -> str:
-    """Name the kind of a type (`list`, `dict`, `int` …), bounds aside; a choice of types is its own kind.
+    """Name the kind of a type (`list`, `dict`, `int` …) without its bounds; a union is its own kind.
 
     >>> kind_of("list[str](max 3)"), kind_of("list[str] | null")
     ('list', 'list[str] | null')
@@ -143,120 +165,98 @@ def kind_of(notation: str) -> str:
 
 
 def _unbounded(annotation: object) -> object:
-    """A type without its bounds."""
-    origin: object = get_origin(annotation)
-    return get_args(annotation)[0] if origin is Annotated else annotation
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
-def written(fields: Iterable[Field]) -> tuple[Field, ...]:
-    """The fields that the model writes."""
-    return tuple(field for field in fields if not field.derive)
-
-
-def held_type(field: Field) -> str:
-    """The notation of what the state holds. Bounds hold for what the model writes; what piles up grows beyond them."""
-    if field.derive:
-        return DERIVED[field.derive].type
-    chosen = field.reducer
-    if chosen.form == "items":
-        item = item_type(field.type)
-        return f"list[{{turn: int, entry: {item}}}]" if field.reduce == "log" else f"list[{item}]"
-    if field.reduce == "sum":
-        return kind_of(field.type)
-    return f"{field.type} | null" if chosen.empty is None and field.init is None else field.type
-
-
-def delta_type(field: Field) -> str:
-    """The notation of what the model may write."""
-    return "list[str]" if field.reducer.form == "tally" else field.type
-
-
-def item_type(notation: str) -> str:
-    """The type of a list's items."""
+def _item_notation(notation: str) -> str:
     inner = get_args(_unbounded(parse_notation(notation)))
     return render_notation(inner[0]) if inner else "any"
 
 
-def held_shape(field: Field) -> OutputType[dict[str, Json]]:
-    """The shape `{name: value}` of one field's value."""
-    return OutputType.fields("State", {field.name: parse_notation(held_type(field))}, required=frozenset({field.name}))
+def model_fields(fields: Iterable[StateField]) -> Fields:
+    """Select the fields that the model writes."""
+    return tuple(field for field in fields if not field.computed)
 
 
-def delta_shape(fields: Iterable[Field]) -> OutputType[dict[str, Json]]:
-    """The shape of a delta: every field may be left out, nothing else may be there."""
-    return OutputType.fields("Delta", {field.name: parse_notation(delta_type(field)) for field in written(fields)})
+def value_output_type(field: StateField) -> OutputType[dict[str, Json]]:
+    """Build the type `{name: value}` of one field's value."""
+    return OutputType.fields(
+        "State", {field.name: parse_notation(field.value_notation)}, required=frozenset({field.name})
+    )
 
 
-def environment_shape(fields: Iterable[Field]) -> OutputType[dict[str, Json]]:
-    """The shape of a whole environment: the response and every field that the model writes."""
+def delta_output_type(fields: Iterable[StateField]) -> OutputType[dict[str, Json]]:
+    """Build the type of a state delta: every field is optional, and there are no others."""
+    return OutputType.fields(
+        "Delta", {field.name: parse_notation(field.delta_notation) for field in model_fields(fields)}
+    )
+
+
+def environment_output_type(fields: Iterable[StateField]) -> OutputType[dict[str, Json]]:
+    """Build the type of a whole environment: the response and every field that the model writes."""
     kinds = {"response": parse_notation("str")}
-    kinds |= {field.name: parse_notation(held_type(field)) for field in written(fields)}
+    kinds |= {field.name: parse_notation(field.value_notation) for field in model_fields(fields)}
     return OutputType.fields("Environment", kinds, required=frozenset(kinds))
 
 
-State: TypeAlias = "dict[str, Json]"
-"""Field name -> JSON value, in the order of the fields. Never changed in place."""
-
-Fields: TypeAlias = tuple[Field, ...]
-
-
-def initial(fields: Fields) -> State:
-    """The state before the first turn."""
+def initial_state(fields: Fields) -> State:
+    """Return the state before the first turn."""
     return {field.name: field.start for field in fields}
 
 
-def apply_delta(fields: Fields, state: State, delta: Mapping[str, Json], moment: TurnContext) -> State:
-    """Fold a delta in by each field's reducer, then compute the derived fields."""
+def apply_delta(fields: Fields, state: State, delta: Mapping[str, Json], context: TurnContext) -> State:
+    """Fold a delta into the state by each field's reducer, then compute the computed fields."""
     after = dict(state)
     for field in fields:
-        if field.derive:
-            before = state[field.name]
-            after[field.name] = DERIVED[field.derive].next(TurnContext(moment.turn, moment.user, moment.answer, before))
+        before = state[field.name]
+        if field.computed:
+            of_field = TurnContext(context.turn, context.user, context.answer, before)
+            after[field.name] = COMPUTED_FIELDS[field.computed].next(of_field)
         elif field.name in delta:
-            after[field.name] = field.reducer.step(state[field.name], delta[field.name], moment.turn)
+            after[field.name] = field.reducer.step(before, delta[field.name], context.turn)
     return after
 
 
-def replace_state(fields: Fields, state: State, environment: Mapping[str, Json], moment: TurnContext) -> State:
-    """Take a whole environment as the new state, the way it was first published."""
-    given = {field.name: environment[field.name] for field in fields if field.name in environment and not field.derive}
-    return apply_delta(fields, state, {}, moment) | given
+def replace_state(fields: Fields, state: State, environment: Mapping[str, Json], context: TurnContext) -> State:
+    """Take a whole environment as the new state, as Monadic Chat was first published."""
+    replaced = {field.name: environment[field.name] for field in model_fields(fields) if field.name in environment}
+    return apply_delta(fields, state, {}, context) | replaced
 
 
 def apply_edit(fields: Fields, state: State, changes: Mapping[str, Json]) -> State:
     """Set values by hand.
 
     Raises:
-        InputError: there is no such field, it is derived, or the value does not fit its type.
+        InputError: a field does not exist or is computed, or a value does not fit its type.
     """
     known = {field.name: field for field in fields}
-    for name, given in changes.items():
+    for name, data in changes.items():
         if name not in known:
             raise InputError(f"the state has no field {name!r}; fields: {', '.join(known) or 'none'}")
-        if known[name].derive:
-            raise InputError(f"the field {name!r} is computed ({known[name].derive}) and cannot be set")
+        if known[name].computed:
+            raise InputError(f"the field {name!r} is computed ({known[name].computed}) and cannot be set")
         try:
-            held_shape(known[name]).validate({name: given})
+            value_output_type(known[name]).validate({name: data})
         except OutputValidationError as error:
             raise InputError(f"the value does not fit: {'; '.join(error.diagnostics)}") from None
     return state | dict(changes)
 
 
 def migrate_state(fields: Fields, state: State) -> State:
-    """Carry a state over to another app: values that still fit stay, the others start anew."""
+    """Convert a state to the fields of another app: values that fit are kept, the others start anew."""
     return {field.name: state[field.name] if _fits(field, state) else field.start for field in fields}
 
 
-def _fits(field: Field, state: State) -> bool:
+def _fits(field: StateField, state: State) -> bool:
     if field.name not in state:
         return False
     try:
-        held_shape(field).validate({field.name: state[field.name]})
+        value_output_type(field).validate({field.name: state[field.name]})
     except OutputValidationError:
         return False
     return True
 
 
 def state_hash(state: State) -> str:
-    """32 hex characters that name the state."""
+    """Return the 32 hex characters that name a state."""
     return digest(state)

@@ -2,8 +2,8 @@
 
     [system: instructions and reply contract] [examples] [summary] [turns … user text] ‖ [state view]
 
-Everything before the bar is byte for byte the beginning of the next prompt, unless a fold lies between. The state view stands
-behind it in a block of its own and is not kept. Texts of users, models and state are data: they are inserted once, never
+Everything before the bar is byte for byte the beginning of the next prompt, unless a summary lies between. The state view follows
+in a block of its own and is not repeated. Texts of users, models and state are data: they are inserted once, never
 scanned, and what goes into a marked block is written as JSON in which no marker can occur.
 """
 
@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, PastTurn
-from taiwa.conversation.state import Field, TurnContext, apply_delta, initial
+from taiwa.conversation.state import StateField, TurnContext, apply_delta, initial_state
 from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, assistant, system, user
 from taiwa.kernel.records import Json
 
@@ -54,37 +54,37 @@ instructions. Reply only with one JSON object of this type; `delta` holds only w
 
 EXAMPLES_NOTE = "The first {count} exchanges show the form of a good reply; they are not part of the conversation."
 
-FOLD_INSTRUCTIONS = "Summarise the turns below in fewer than 100 words; keep names, numbers and decisions."
+SUMMARY_INSTRUCTIONS = "Summarise the turns below in fewer than 100 words; keep names, numbers and decisions."
 
 
 def turn_request(conversation: Conversation, text: str, *, constrained: bool = False) -> Request:
-    """The exact request of the next turn; `constrained` sends the reply's schema along where the layout has one."""
+    """Return the exact request of the next turn; `constrained` adds the schema of the reply where the reply mode has one."""
     app = conversation.app
     messages = [*_opening(app)]
-    earlier = _earlier(conversation.summary)
+    earlier = _summary_parts(conversation.summary)
     for past in conversation.turns:
         messages.append(Message("user", (*earlier, Text(past.user))))
         messages.append(assistant(format_reply(app, past.answer, past.delta)))
         earlier = ()
-    messages.append(Message("user", (*earlier, Text(text), *_view(conversation))))
-    constraint = reply_schema(app) if constrained and app.reply == "json" and app.written else None
+    messages.append(Message("user", (*earlier, Text(text), *_state_view(conversation))))
+    constraint = reply_schema(app) if constrained and app.reply == "json" and app.model_fields else None
     return Request(tuple(messages), constraint=constraint, sampling=app.sampling, task="chat")
 
 
-def summary_request(conversation: Conversation, leaving: Iterable[PastTurn]) -> Request:
-    """Ask for a summary of the turns that leave the window, together with the summary so far."""
+def summary_request(conversation: Conversation, cut: Iterable[PastTurn]) -> Request:
+    """Return the request for a summary of the turns that are cut from the window, with the summary so far."""
     app = conversation.app
-    turns: list[Json] = [{"user": past.user, "answer": past.answer} for past in leaving]
+    turns: list[Json] = [{"user": past.user, "answer": past.answer} for past in cut]
     block = _block(EARLIER, {"summary": conversation.summary, "turns": turns})
-    said = system(app.summary_instructions or FOLD_INSTRUCTIONS), user(block)
-    return Request(said, sampling=app.sampling, task="summarize")
+    messages = system(app.summary_instructions or SUMMARY_INSTRUCTIONS), user(block)
+    return Request(messages, sampling=app.sampling, task="summarize")
 
 
 def reply_schema(app: App) -> JsonSchema:
-    """The schema of a `json` reply: the answer first, so that it can be shown while it comes."""
+    """Return the schema of a `json` reply: the answer first, so that it can be shown while it streams."""
     schema: dict[str, Json] = {
         "type": "object",
-        "properties": {"answer": {"type": "string"}, "delta": app.delta.schema()},
+        "properties": {"answer": {"type": "string"}, "delta": app.delta_type.schema()},
         "required": ["answer", "delta"],
         "additionalProperties": False,
     }
@@ -92,8 +92,8 @@ def reply_schema(app: App) -> JsonSchema:
 
 
 def format_reply(app: App, answer: str, delta: Json) -> str:
-    """A reply as the model would have written it; the way back is `replies.read_reply`."""
-    if not app.written or app.reply == "environment":
+    """Format a reply as the model would have written it; `replies.parse_reply` is the inverse."""
+    if not app.model_fields or app.reply == "environment":
         return answer
     if app.reply == "json":
         return _plain({"answer": answer, "delta": delta or {}})
@@ -101,12 +101,12 @@ def format_reply(app: App, answer: str, delta: Json) -> str:
 
 
 def delta_line(delta: Json) -> str:
-    """The end of a `text+delta` reply."""
+    """Format the end of a `text+delta` reply."""
     return f"{DELTA_LINE}\n{_plain(delta or {})}"
 
 
 def stable_bytes(request: Request) -> bytes:
-    """The part of a request that the next one repeats, as one string of bytes."""
+    """Return the part of a request that the next one repeats."""
     parts: list[str] = []
     for message in request.messages:
         for part in message.parts:
@@ -118,75 +118,71 @@ def stable_bytes(request: Request) -> bytes:
 
 @lru_cache(maxsize=64)
 def _opening(app: App) -> tuple[Message, ...]:
-    """What stands before the first turn. Writing the contract takes longer than the rest of a request."""
-    return (system(_head(app)), *_examples(app))
-
-
-def _head(app: App) -> str:
+    """Return the messages before the first turn. Cached: rendering the contract takes longer than the rest of a request."""
     parts = [app.instructions.rstrip()]
-    if app.written:
+    if app.model_fields:
         parts.append(contract(app))
     if app.examples:
         parts.append(EXAMPLES_NOTE.format(count=len(app.examples)))
-    return "\n\n".join(parts)
+    return (system("\n\n".join(parts)), *_examples(app))
 
 
 def contract(app: App) -> str:
-    """What the model is told about the form of its reply."""
-    said_fields = [f"- {field.name}: {field.say}" for field in app.written if field.say]
+    """Return the instructions on the form of a reply."""
+    described = [f"- {field.name}: {field.description}" for field in app.model_fields if field.description]
     if app.reply == "environment":
-        wanted = app.environment.render()
-        text = ENVIRONMENT_CONTRACT.format(open=ENVIRONMENT[0], close=ENVIRONMENT[1], type=wanted)
+        rendered = app.environment_type.render()
+        text = ENVIRONMENT_CONTRACT.format(open=ENVIRONMENT[0], close=ENVIRONMENT[1], type=rendered)
     elif app.reply == "json":
-        wanted = f"type Reply = {{ answer: string; delta: Delta }}\n{app.delta.render()}"
-        text = JSON_CONTRACT.format(open=STATE[0], type=wanted)
+        rendered = f"type Reply = {{ answer: string; delta: Delta }}\n{app.delta_type.render()}"
+        text = JSON_CONTRACT.format(open=STATE[0], type=rendered)
     else:
-        text = DELTA_CONTRACT.format(open=STATE[0], line=DELTA_LINE, type=app.delta.render())
-    return "\n".join([text, *([""] if said_fields else []), *said_fields])
+        text = DELTA_CONTRACT.format(open=STATE[0], line=DELTA_LINE, type=app.delta_type.render())
+    return "\n".join([text, *([""] if described else []), *described])
 
 
 def _examples(app: App) -> Iterator[Message]:
-    """The worked turns, one after the other, so that a whole environment carries on what the one before it held."""
-    state = initial(app.fields)
+    """Yield the worked turns in order; in `environment` mode each carries on the environment of the one before."""
+    state = initial_state(app.fields)
     for turn, example in enumerate(app.examples, 1):
         yield user(example.user)
-        if app.reply != "environment" or not app.written:
+        if app.reply != "environment" or not app.model_fields:
             yield assistant(format_reply(app, example.answer, example.delta))
             continue
         delta = example.delta if isinstance(example.delta, dict) else {}
         state = apply_delta(app.fields, state, delta, TurnContext(turn, example.user, example.answer, None))
         whole: dict[str, Json] = {"response": example.answer}
-        yield assistant(_block(ENVIRONMENT, whole | {field.name: state[field.name] for field in app.written}))
+        yield assistant(_block(ENVIRONMENT, whole | {field.name: state[field.name] for field in app.model_fields}))
 
 
-def _earlier(summary: str) -> tuple[Part, ...]:
+def _summary_parts(summary: str) -> tuple[Part, ...]:
     return (Text(_block(EARLIER, summary)),) if summary else ()
 
 
-def _view(conversation: Conversation) -> tuple[Part, ...]:
+def _state_view(conversation: Conversation) -> tuple[Part, ...]:
     app = conversation.app
-    if not app.written:
+    if not app.model_fields:
         return ()
     if app.reply == "environment":
         last = conversation.turns[-1].answer if conversation.turns else ""
         shown: dict[str, Json] = {"response": last}
-        shown |= {field.name: conversation.state[field.name] for field in app.written}
+        shown |= {field.name: conversation.state[field.name] for field in app.model_fields}
         return (Text(_block(ENVIRONMENT, shown), transient=True),)
-    return (Text(_block(STATE, _shown(app.fields, conversation.state)), transient=True),)
+    return (Text(_block(STATE, _view(app.fields, conversation.state)), transient=True),)
 
 
-def _shown(fields: Iterable[Field], state: Mapping[str, Json]) -> dict[str, Json]:
-    """The state as the model sees it: long lists and tables show their newest entries, under a name that says so."""
+def _view(fields: Iterable[StateField], state: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the state as the model sees it: the newest entries of long lists and tables, under a name that says so."""
     shown: dict[str, Json] = {}
     for field in fields:
-        held = state[field.name]
-        most = SHOWN_ENTRIES if field.show is None else field.show
-        if not isinstance(held, (list, dict)) or len(held) <= most:
-            shown[field.name] = held
+        data = state[field.name]
+        most = SHOWN_ENTRIES if field.max_shown is None else field.max_shown
+        if not isinstance(data, (list, dict)) or len(data) <= most:
+            shown[field.name] = data
             continue
-        start = len(held) - most
-        newest: Json = dict(list(held.items())[start:]) if isinstance(held, dict) else held[start:]
-        shown[f"{field.name} (newest {most} of {len(held)})"] = newest
+        start = len(data) - most
+        newest: Json = dict(list(data.items())[start:]) if isinstance(data, dict) else data[start:]
+        shown[f"{field.name} (newest {most} of {len(data)})"] = newest
     return shown
 
 

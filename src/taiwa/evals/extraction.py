@@ -97,7 +97,7 @@ class ExtractionTask(ModelTask):
         runtime = AsyncRuntime(self.priced_model.model, limits=limits, price=self.priced_model.price)
         expected = job.item.more["expected"]
         try:
-            done = await runtime.done(self.typing.program(job.item.text))
+            done = await runtime.run_result(self.typing.program(job.item.text))
         except ExtractError as error:
             spent: Any = error.spent
             scores = {**compare_values(None, expected), "exact": False, "valid": False, "attempts": len(error.tries)}

@@ -213,7 +213,7 @@ class ReasoningTask(ModelTask):
         most = bounds.max_tool_calls + bounds.max_false_stops + SPARE_CALLS
         limits = replace(limits, requests=most, tool_calls=most)
         runtime = AsyncRuntime(self.priced_model.model, tools=tools, limits=limits, price=self.priced_model.price)
-        done = await runtime.done(self.program(job))
+        done = await runtime.run_result(self.program(job))
         found = count_rationale(done.value, job.item.gold, self.manner.codec(), setting.shown)
         return Measurement(found, done.spent)
 

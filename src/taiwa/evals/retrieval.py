@@ -399,10 +399,10 @@ class CorpusTask(ModelTask):
         """Run a program with a finder as retriever, and with the model if there is one."""
         priced_model = self.priced_model
         if priced_model is None:
-            return await AsyncRuntime(retriever=finder, limits=limits).done(program)
-        return await AsyncRuntime(priced_model.model, retriever=finder, limits=limits, price=priced_model.price).done(
-            program
-        )
+            return await AsyncRuntime(retriever=finder, limits=limits).run_result(program)
+        return await AsyncRuntime(
+            priced_model.model, retriever=finder, limits=limits, price=priced_model.price
+        ).run_result(program)
 
 
 @dataclass

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, summarize_window, turns_to_keep
-from taiwa.conversation.replies import ParsedReply, read_delta, read_reply, watcher
+from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, reply_watcher
 from taiwa.conversation.turn_prompt import summary_request, turn_request
 from taiwa.kernel.effects import (
     Complete,
@@ -92,19 +92,21 @@ def say(
             request = turn_request(conversation, text)
             response = yield from complete_with_tools(request, tools, app)
         else:
-            constrained = bool(app.written) and app.reply == "json" and (yield from _enforces_schemas())
+            constrained = bool(app.model_fields) and app.reply == "json" and (yield from _enforces_schemas())
             request = turn_request(conversation, text, constrained=constrained)
-            response = yield from complete_or_downgrade(request, watcher(app))
+            response = yield from complete_or_downgrade(request, reply_watcher(app))
         parsed = yield from _parse_or_repair(app, request, response, repairs)
         if parsed.delta is None and strict:
             raise OutputValidationError(
-                f"the reply's state cannot be used: {parsed.faults[0]}", text=response.text, diagnostics=parsed.faults
+                f"the reply's state cannot be used: {parsed.problems[0]}",
+                text=response.text,
+                diagnostics=parsed.problems,
             )
         after, parsed = _commit(conversation, text, parsed, strict=strict)
         warnings = _warnings(response, parsed)
         for warning in warnings:
             yield from notify(warning, code="turn", warning=True)
-        return Reply(parsed.answer, after.fresh[-1].delta, warnings), after
+        return Reply(parsed.answer, after.new_nodes[-1].delta, warnings), after
 
     return step
 
@@ -147,7 +149,7 @@ def shorten_history(conversation: Conversation) -> Program[Conversation]:
     if staying is None:
         return conversation
     hashes = [past.hash for past in staying]
-    if conversation.app.keep.fold == "drop":
+    if not conversation.app.window.summarize:
         return summarize_window(conversation, hashes, conversation.summary)
     leaving = tuple(past for past in conversation.turns if past not in staying)
     reason = ""
@@ -179,7 +181,7 @@ def _commit(
     except InputError as error:
         if strict or parsed.delta is None:
             raise
-        without = replace(parsed, delta=None, faults=(error.message,))
+        without = replace(parsed, delta=None, problems=(error.message,))
         return add_turn(conversation, text, parsed.answer, _state_delta(conversation, without)), without
 
 
@@ -187,21 +189,21 @@ def _parse_or_repair(app: App, request: Request, response: Response, repairs: in
     """Parse a reply; where its delta is invalid, keep the answer and request the delta alone."""
     if response.finish == "refusal" and not response.text.strip():
         raise RefusalError("the model refused to answer", request=request.digest)
-    parsed = read_reply(app, response.text)
+    parsed = parse_reply(app, response.text)
     invalid = response.text
     for _ in range(repairs):
         if parsed.delta is not None or response.finish in {"interrupted", "refusal", "length"}:
             break
         try:
             constrained = yield from _enforces_schemas()
-            repair = _repair_request(app, request, invalid, parsed.faults, constrained=constrained)
+            repair = _repair_request(app, request, invalid, parsed.problems, constrained=constrained)
             again = yield from complete_or_downgrade(repair, HideOutput)
         except (ModelError, LimitError, ConfigError) as error:
             # The answer is there and paid for: a failed repair does not take it away.
-            parsed = replace(parsed, faults=(f"it could not be requested again: {error.message}", *parsed.faults))
+            parsed = replace(parsed, problems=(f"it could not be requested again: {error.message}", *parsed.problems))
             break
-        repaired = read_delta(app, again.text)
-        if repaired.delta is None and set(repaired.faults) == set(parsed.faults):
+        repaired = parse_delta(app, again.text)
+        if repaired.delta is None and set(repaired.problems) == set(parsed.problems):
             break
         # The answer of the first reply stays; an environment contains its own.
         answer = repaired.delta.get("response") if repaired.delta is not None else None
@@ -211,7 +213,7 @@ def _parse_or_repair(app: App, request: Request, response: Response, repairs: in
 
 
 def _repair_request(app: App, request: Request, invalid: str, faults: tuple[str, ...], *, constrained: bool) -> Request:
-    output_type = app.environment if app.reply == "environment" else app.delta
+    output_type = app.environment_type if app.reply == "environment" else app.delta_type
     lines = "\n".join(f"{number}. {fault}" for number, fault in enumerate(faults, 1))
     prompt = user(REPAIR_PROMPT.format(faults=lines, type=output_type.render()))
     constraint = JsonSchema(output_type.schema(), "delta") if constrained else None
@@ -222,7 +224,7 @@ def _state_delta(conversation: Conversation, parsed: ParsedReply) -> dict[str, J
     if parsed.delta is not None:
         return {name: part for name, part in parsed.delta.items() if name != "response"}
     if conversation.app.reply == "environment":
-        return {field.name: conversation.state[field.name] for field in conversation.app.written}
+        return {field.name: conversation.state[field.name] for field in conversation.app.model_fields}
     return {}
 
 
@@ -233,5 +235,5 @@ def _warnings(response: Response, parsed: ParsedReply) -> tuple[str, ...]:
     elif not parsed.answer.strip():
         warnings.append("the model returned no text")
     if parsed.delta is None:
-        warnings.append(f"the state was left as it was: {'; '.join(parsed.faults[:3])}")
+        warnings.append(f"the state was left as it was: {'; '.join(parsed.problems[:3])}")
     return tuple(warnings)

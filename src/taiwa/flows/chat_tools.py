@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import replace
 
 from taiwa.conversation.app import App
-from taiwa.conversation.replies import watcher
+from taiwa.conversation.replies import reply_watcher
 from taiwa.conversation.turn_prompt import DELTA_LINE
 from taiwa.flows.solve.find_tool_calls import CallMatch, Scanner
 from taiwa.flows.solve.native_call_loop import FunctionCallingLoop
@@ -48,13 +48,13 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
     capabilities = yield from perform(GetCapabilities())
     calls = CallBudget(tools, LIMITS)
     if "tools" in capabilities:
-        native = FunctionCallingLoop(request, calls, LIMITS, TaggedFormat(), _ReplyWatch(watcher(app)))
+        native = FunctionCallingLoop(request, calls, LIMITS, TaggedFormat(), _ReplyWatch(reply_watcher(app)))
         yield from native.run()
         ending = native.ending or "end"
         texts = [part.text for part in native.parts if isinstance(part, TextPart)]
         # Of JSON only the last text is the reply; the text before it belongs to calls.
-        text = PARAGRAPH.join(texts if app.reply == "text+delta" or not app.written else texts[-1:])
-    elif app.written and app.reply != "text+delta":
+        text = PARAGRAPH.join(texts if app.reply == "text+delta" or not app.model_fields else texts[-1:])
+    elif app.model_fields and app.reply != "text+delta":
         raise ConfigError(
             f"the app {app.name!r} has tools and replies in JSON, so its model must support function calling; "
             "this model does not"
@@ -66,8 +66,8 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
             replace(request, messages=(instructed, *rest)),
             calls,
             LIMITS,
-            _TaggedBeforeDelta() if app.written else TaggedFormat(),
-            watcher(app),
+            _TaggedBeforeDelta() if app.model_fields else TaggedFormat(),
+            reply_watcher(app),
             prefill="prefix" in capabilities,
             stops="stop" in capabilities,
         )

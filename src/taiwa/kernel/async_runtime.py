@@ -1,4 +1,4 @@
-"""The asynchronous driver: performs wishes as tasks of one event loop."""
+"""The asyncio runtime: performs effects as tasks of one event loop."""
 
 import asyncio
 import inspect
@@ -29,106 +29,114 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
         """Run a program to its value.
 
         Raises:
-            TaiwaError: what the program raised; `spent` holds the bill.
+            TaiwaError: what the program raised; `spent` holds the usage of the run.
         """
-        return (await self.done(program, journal)).value
+        return (await self.run_result(program, journal)).value
 
-    async def done(self, program: Program[T], journal: Journal | None = None) -> RunResult[T]:
-        """As `run`, and return the bill and the journal with the value."""
-        session = self.session(program, journal)
-        async with aclosing(self._drive(session, heard=False)) as ticks:
+    async def run_result(self, program: Program[T], journal: Journal | None = None) -> RunResult[T]:
+        """Run a program to its value, usage and journal."""
+        execution = self.execution(program, journal)
+        async with aclosing(self._drive(execution, shows_text=False)) as ticks:
             async for _ in ticks:
-                session.events.clear()
-        return RunResult(session.result(), session.ledger.spent, session.journal)
+                execution.events.clear()
+        return RunResult(execution.result(), execution.ledger.spent, execution.journal)
 
     async def stream(
         self, program: Program[T], journal: Journal | None = None
     ) -> AsyncGenerator[TextDelta | Notice | RunResult[T]]:
-        """Run a program and give out what it says as it says it, last `RunResult`; closing the iterator stops the run."""
-        session = self.session(program, journal)
-        async with aclosing(self._drive(session, heard=True)) as ticks:
+        """Run a program; yield text and notices as they arrive, then `RunResult`. Closing the iterator cancels the run."""
+        execution = self.execution(program, journal)
+        async with aclosing(self._drive(execution, shows_text=True)) as ticks:
             async for _ in ticks:
-                while session.events:
-                    yield session.events.popleft()
-        while session.events:
-            yield session.events.popleft()
-        yield RunResult(session.result(), session.ledger.spent, session.journal)
+                while execution.events:
+                    yield execution.events.popleft()
+        while execution.events:
+            yield execution.events.popleft()
+        yield RunResult(execution.result(), execution.ledger.spent, execution.journal)
 
-    async def _drive(self, session: Execution[T], *, heard: bool) -> AsyncGenerator[None]:
+    async def _drive(self, execution: Execution[T], *, shows_text: bool) -> AsyncGenerator[None]:
         tasks: dict[asyncio.Task[None], PendingEffect] = {}
         waiting: list[PendingEffect] = []
         ticks = asyncio.Event()
         try:
-            while not session.done:
-                if session.events:
+            while not execution.done:
+                if execution.events:
                     yield
-                waiting += session.take()
-                if len(waiting) == 1 and not tasks and self._needs_no_task(session, waiting[0], heard=heard):
-                    await self._perform(session, waiting.pop(), ticks)
+                waiting += execution.take_pending()
+                if (
+                    len(waiting) == 1
+                    and not tasks
+                    and self._needs_no_task(execution, waiting[0], shows_text=shows_text)
+                ):
+                    await self._perform(execution, waiting.pop(), ticks)
                     ticks.clear()
                     continue
                 while waiting and len(tasks) < self.width:
-                    wish = waiting.pop(0)
-                    if wish.wanted:
-                        tasks[asyncio.create_task(self._perform(session, wish, ticks))] = wish
-                await self._settle_some(session, tasks, ticks)
+                    pending = waiting.pop(0)
+                    if pending.active:
+                        tasks[asyncio.create_task(self._perform(execution, pending, ticks))] = pending
+                await self._settle_some(execution, tasks, ticks)
                 yield
         finally:
-            session.close()
+            execution.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _needs_no_task(self, session: Execution[T], wish: PendingEffect, *, heard: bool) -> bool:
-        """A task costs as much as the rest of a small effect; without one, nobody sees the time or the words pass."""
-        return session.ledger.limits.seconds is None and not (heard and self.streams(wish.effect))
+    def _needs_no_task(self, execution: Execution[T], pending: PendingEffect, *, shows_text: bool) -> bool:
+        """Say whether an effect can be awaited directly: a task costs as much as a small effect, but time limits and streams
+        require one.
+        """
+        return execution.ledger.limits.seconds is None and not (shows_text and self.streams(pending.effect))
 
     async def _settle_some(
-        self, session: Execution[T], tasks: dict[asyncio.Task[None], PendingEffect], ticks: asyncio.Event
+        self, execution: Execution[T], tasks: dict[asyncio.Task[None], PendingEffect], ticks: asyncio.Event
     ) -> None:
-        """Wait until a task ended or a chunk came; then drop what is over or no longer wanted."""
+        """Wait until a task ends or a chunk arrives; then remove finished and cancelled tasks."""
         try:
-            async with asyncio.timeout(session.ledger.remaining()):
+            async with asyncio.timeout(execution.ledger.remaining()):
                 await ticks.wait()
         except TimeoutError:
-            session.expire()
+            execution.expire()
         ticks.clear()
-        for task, wish in list(tasks.items()):
-            if not task.done() and not wish.wanted:
+        for task, pending in list(tasks.items()):
+            if not task.done() and not pending.active:
                 task.cancel()
             if task.done():
                 del tasks[task]
-                if wish.wanted or not task.cancelled():
+                if pending.active or not task.cancelled():
                     task.result()
 
-    async def _perform(self, session: Execution[T], wish: PendingEffect, ticks: asyncio.Event) -> None:
+    async def _perform(self, execution: Execution[T], pending: PendingEffect, ticks: asyncio.Event) -> None:
         try:
             try:
-                settle = await self._result(session, wish, ticks)
+                settle = await self._result(execution, pending, ticks)
             except Exception as error:
-                settle = partial(session.fail, wish, error)
+                settle = partial(execution.fail, pending, error)
             settle()
         finally:
             ticks.set()
 
-    async def _result(self, session: Execution[T], wish: PendingEffect, ticks: asyncio.Event) -> Callable[[], None]:
-        effect = wish.effect
+    async def _result(
+        self, execution: Execution[T], pending: PendingEffect, ticks: asyncio.Event
+    ) -> Callable[[], None]:
+        effect = pending.effect
         if self.streams(effect):
-            await self._complete(session, wish, effect.request, ticks)
-            return partial(session.complete, wish)
+            await self._complete(execution, pending, effect.request, ticks)
+            return partial(execution.complete, pending)
         answer: Any = self.handler(effect)(effect)
-        return partial(session.answer, wish, await answer if inspect.isawaitable(answer) else answer)
+        return partial(execution.answer, pending, await answer if inspect.isawaitable(answer) else answer)
 
     async def _complete(
-        self, session: Execution[T], wish: PendingEffect, request: Request, ticks: asyncio.Event
+        self, execution: Execution[T], pending: PendingEffect, request: Request, ticks: asyncio.Event
     ) -> None:
-        wish.begin()
-        chunks = self.the_model().astream(request)
+        pending.begin()
+        chunks = self.require_model().astream(request)
         try:
             async for chunk in chunks:
-                going = session.feed(wish, chunk)
+                wants_more = execution.feed(pending, chunk)
                 ticks.set()
-                if not going:
+                if not wants_more:
                     break
         finally:
             close = getattr(chunks, "aclose", None)

@@ -1,4 +1,4 @@
-"""Programs that wish: a program is a generator that yields effects and is sent their answers.
+"""Effects and programs: a program is a generator that yields effects and is sent their answers.
 
 `return` is the unit of the monad and `yield from` is its bind, so a dialogue reads as straight lines and does no I/O.
 A `Step` is a program over a state; `unit`, `bind`, `map` and `join` obey the monad laws, which the tests check.
@@ -43,7 +43,7 @@ S = TypeVar("S")
 
 
 class Effect(Generic[R]):
-    """A wish whose answer has type R. `journaled` effects are recorded and not performed again on replay."""
+    """A request to the runtime whose answer has type R. `journaled` effects are recorded and not performed again on replay."""
 
     __slots__ = ()
     journaled: ClassVar[bool] = True
@@ -54,26 +54,26 @@ Program: TypeAlias = Generator[Effect[Any], Any, R]
 
 @value(tag="watch-result")
 class WatchResult:
-    """What a watcher made of some text: what to show now, and where to cut the answer (characters kept), if at all."""
+    """The result of a watcher: the text to show now, and the length at which to cut the answer, or None."""
 
     show: str = ""
     cut: int | None = None
 
 
 class Watcher(Protocol):
-    """Looks at an answer while it streams: decides what a person sees of it and may end it early."""
+    """Filters an answer while it streams: decides what the user sees of it and may end it early."""
 
     def feed(self, text: str) -> WatchResult:
-        """Take the next words."""
+        """Process the next text of the answer."""
         ...
 
     def close(self) -> WatchResult:
-        """Give out what was held back at the end of the answer."""
+        """Return the text that was held back at the end of the answer."""
         ...
 
 
 class HideOutput:
-    """The watcher that shows nothing: for answers that only the program reads."""
+    """The watcher that shows nothing, for answers that only the program reads."""
 
     __slots__ = ()
 
@@ -88,7 +88,7 @@ class HideOutput:
 
 @value(tag="complete")
 class Complete(Effect[Response]):
-    """Ask the model. Without a watcher all words are shown as they come; the watcher is no part of the request."""
+    """Call the model. Without a watcher all text is shown as it arrives; the watcher is not part of the request."""
 
     request: Request
     watch: Callable[[], Watcher] | None = field(default=None, compare=False, repr=False)
@@ -104,7 +104,7 @@ class CallTool(Effect[ToolResult]):
 
 @value(tag="retrieve")
 class Retrieve(Effect[tuple[Passage, ...]]):
-    """Find the k passages that fit the query best; what was said before counts too, where the retriever can weigh it."""
+    """Find the k passages that fit the query best; `history` counts too if the retriever is a `ContextualRetriever`."""
 
     query: str
     k: int = 5
@@ -113,7 +113,7 @@ class Retrieve(Effect[tuple[Passage, ...]]):
 
 @value(tag="get-evidence")
 class GetEvidence(Effect[Evidence | None]):
-    """Ask how much there is on a query, before anybody answers it; None where the retriever cannot tell."""
+    """Measure how much there is on a query, before it is answered; None if the retriever is not an `EvidenceSource`."""
 
     query: str
     history: tuple[Message, ...] = ()
@@ -121,40 +121,40 @@ class GetEvidence(Effect[Evidence | None]):
 
 @value(tag="notify")
 class Notify(Effect[None]):
-    """Tell observers something; costs nothing and is not recorded."""
+    """Send a notice to the observers; costs nothing and is not recorded."""
 
     journaled: ClassVar[bool] = False
-    note: Notice
+    notice: Notice
 
 
 @value(tag="get-capabilities")
 class GetCapabilities(Effect[frozenset[Capability]]):
-    """Ask what the model's server can do; a flow chooses its way by the answer."""
+    """Get what the server of the model supports."""
 
 
 @value(tag="get-price")
 class GetPrice(Effect[int | None]):
-    """Ask what a usage would cost with this model, in billionths of the currency unit; None where no price is known."""
+    """Get the cost of a usage with this model, in billionths of the currency unit; None where the price is unknown."""
 
     usage: Usage
 
 
 @value(tag="gather")
 class Gather(Effect[tuple[Any, ...]]):
-    """Run programs side by side; `gather` is the typed door to it."""
+    """Run programs side by side; `gather` is its typed form."""
 
     journaled: ClassVar[bool] = False
     programs: tuple[Program[Any], ...] = field(compare=False)
 
 
 def perform(effect: Effect[R]) -> Program[R]:
-    """Yield an effect and return its answer: the one typed door between programs and runtimes."""
+    """Yield an effect and return its answer, with its type."""
     answer = yield effect
     return cast(R, answer)
 
 
 def notify(text: str, *, code: str = "", warning: bool = False) -> Program[None]:
-    """Tell observers something."""
+    """Send a notice to the observers."""
     return perform(Notify(Notice(text, "warning" if warning else "note", code)))
 
 
@@ -171,7 +171,7 @@ Step: TypeAlias = Callable[[S], Program[tuple[A, S]]]
 
 
 def unit(answer: A) -> Step[S, A]:
-    """Make a step that answers and changes nothing."""
+    """Make a step that answers and leaves the state unchanged."""
 
     def step(state: S) -> Program[tuple[A, S]]:
         return answer, state
@@ -181,7 +181,7 @@ def unit(answer: A) -> Step[S, A]:
 
 
 def bind(first: Step[S, A], then: Callable[[A], Step[S, B]]) -> Step[S, B]:
-    """Run a step, then the step that its answer chooses."""
+    """Run a step, then the step that `then` makes of its answer."""
 
     def step(state: S) -> Program[tuple[B, S]]:
         answer, after = yield from first(state)
@@ -191,7 +191,7 @@ def bind(first: Step[S, A], then: Callable[[A], Step[S, B]]) -> Step[S, B]:
 
 
 def map(first: Step[S, A], change: Callable[[A], B]) -> Step[S, B]:
-    """Change the answer of a step and nothing else."""
+    """Apply a function to the answer of a step."""
 
     def step(state: S) -> Program[tuple[B, S]]:
         answer, after = yield from first(state)
@@ -201,7 +201,7 @@ def map(first: Step[S, A], change: Callable[[A], B]) -> Step[S, B]:
 
 
 def join(nested: Step[S, Step[S, A]]) -> Step[S, A]:
-    """Run a step whose answer is a step, and run that."""
+    """Run a step whose answer is a step, then that step."""
 
     def step(state: S) -> Program[tuple[A, S]]:
         inner, after = yield from nested(state)

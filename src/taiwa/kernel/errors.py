@@ -1,20 +1,20 @@
-"""Every error a caller may meet.
+"""The error classes.
 
     TaiwaError
-     ├ InputError                 what a person or program handed in cannot be used
-     ├ ConfigError                something must be set up first
-     ├ OutputValidationError      text does not read as the wanted type
-     ├ NoValidTokenError          a constraint leaves no next token
-     ├ LimitError                 a program reached one of its limits
-     ├ ReplayError                a program asks for something else than was recorded
+     ├ InputError                 an argument or input is invalid
+     ├ ConfigError                configuration is missing or invalid
+     ├ OutputValidationError      text cannot be parsed as the output type
+     ├ NoValidTokenError          a constraint allows no next token
+     ├ LimitError                 a usage limit is reached
+     ├ ReplayError                a program differs from its journal
      ├ ModelError
      │  ├ RefusalError · UnsupportedError · AuthenticationError · RateLimitError
      │  └ OverloadedError · TimeoutError · ProtocolError
      ├ ToolError ─ UnknownToolError
      └ StoreError ─ ConflictError · CorruptError
 
-A message is one line: what happened, where (path, line, field) and what to do next. Errors are recorded in journals, so
-every one can be written as a record and revived from it.
+A message is one line: what is wrong, where (path, line, field) and what to do next. Errors are recorded in journals, so
+each can be written as a record and restored from it.
 """
 
 from traceback import format_exception
@@ -51,18 +51,18 @@ Plain: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
 
 class TaiwaError(Exception):
-    """The root: `except TaiwaError` catches all that this project raises on purpose."""
+    """The base class of all errors of this library."""
 
     details: ClassVar[tuple[str, ...]] = ()
     tag: ClassVar[str] = "error"
-    """Its name in records, the same whatever the class is called; a subclass without one is recorded as its base."""
+    """The name in records, independent of the class name; a subclass without a tag is recorded as its base."""
     known: ClassVar[dict[str, type["TaiwaError"]]] = {}
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
         self.spent: object = None
-        """The bill of the run that failed (`kernel.session.Spent`), set by the driver that ran it."""
+        """The usage of the failed run (`kernel.usage_limits.RunUsage`), set by the runtime."""
 
     def __init_subclass__(cls, tag: str = "") -> None:
         if not tag:
@@ -70,18 +70,18 @@ class TaiwaError(Exception):
         known = TaiwaError.known.setdefault(tag, cls)
         if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise TypeError(
-                f"the error tag {tag!r} of {cls.__qualname__} is taken by {known.__qualname__}; choose another"
+                f"the error tag {tag!r} of {cls.__qualname__} is used by {known.__qualname__}; choose another"
             )
         TaiwaError.known[tag] = cls
         cls.tag = tag
 
     def record(self) -> dict[str, Plain]:
-        """Write the error as plain data; `restore_error` reads it back."""
+        """Return the error as plain data, the inverse of `restore_error`."""
         return {"type": self.tag, "message": self.message} | {name: getattr(self, name) for name in self.details}
 
     @classmethod
-    def revive(cls, message: str, details: dict[str, Plain]) -> Self:
-        """Make the error again without running its constructor's checks."""
+    def restore(cls, message: str, details: dict[str, Plain]) -> Self:
+        """Rebuild the error without calling its constructor."""
         error = cls.__new__(cls)
         TaiwaError.__init__(error, message)
         for name in cls.details:
@@ -90,23 +90,23 @@ class TaiwaError(Exception):
 
 
 def restore_error(record: dict[str, Plain]) -> TaiwaError:
-    """Read an error back from its record; an unknown tag comes back as a plain `TaiwaError`."""
+    """Rebuild an error from its record; an unknown tag becomes a plain `TaiwaError`."""
     cls = TaiwaError.known.get(str(record.get("type")), TaiwaError)
-    return cls.revive(str(record.get("message", "")), record)
+    return cls.restore(str(record.get("message", "")), record)
 
 
 class InputError(TaiwaError, tag="input"):
-    """What a person or a program handed in cannot be used as it is."""
+    """An argument or input is invalid."""
 
 
 class ConfigError(TaiwaError, tag="config"):
-    """Something must be set up first: a model, a key, an extra, a price, an app file."""
+    """Configuration is missing or invalid: a model, a key, an extra, a price, an app file."""
 
 
 class OutputValidationError(TaiwaError, tag="output-validation"):
-    """A text does not read as the wanted type, and no allowed repair mended it.
+    """A text cannot be parsed as the output type.
 
-    `diagnostics` has one line per fault, `attempts` the texts that were tried, oldest first.
+    `diagnostics` has one line per problem; `attempts` are the texts that were tried, oldest first.
     """
 
     details: ClassVar[tuple[str, ...]] = ("text", "diagnostics", "attempts")
@@ -121,7 +121,7 @@ class OutputValidationError(TaiwaError, tag="output-validation"):
 
 
 class NoValidTokenError(TaiwaError, tag="no-valid-token"):
-    """A constraint leaves no next token; `state` names the place."""
+    """A constraint allows no next token; `state` describes the position."""
 
     details: ClassVar[tuple[str, ...]] = ("state",)
 
@@ -131,7 +131,7 @@ class NoValidTokenError(TaiwaError, tag="no-valid-token"):
 
 
 class LimitError(TaiwaError, tag="limit"):
-    """A program reached a limit: `spent` of `bound` in the unit that `which` names."""
+    """A usage limit is reached: `amount` of `bound`, in the unit that `which` names."""
 
     details: ClassVar[tuple[str, ...]] = ("which", "amount", "bound")
 
@@ -143,7 +143,7 @@ class LimitError(TaiwaError, tag="limit"):
 
 
 class ReplayError(TaiwaError, tag="replay"):
-    """A program asks for something else than its journal holds, so the recorded answers do not apply."""
+    """A program yields another effect than its journal records, so the recorded answers do not apply."""
 
 
 class ModelError(TaiwaError, tag="model"):
@@ -162,7 +162,7 @@ class RefusalError(ModelError, tag="refusal"):
 
 
 class UnsupportedError(ModelError, tag="unsupported"):
-    """The model cannot do what the request needs; `capability` names it."""
+    """The model does not support a capability that the request requires; `capability` names it."""
 
     details: ClassVar[tuple[str, ...]] = ("request", "status", "capability")
 
@@ -172,11 +172,11 @@ class UnsupportedError(ModelError, tag="unsupported"):
 
 
 class AuthenticationError(ModelError, tag="authentication"):
-    """The key is missing, wrong, or may not use this model."""
+    """The API key is missing or invalid, or not allowed to use the model."""
 
 
 class RateLimitError(ModelError, tag="rate-limit"):
-    """Too many calls; `retry_after` is the wait in seconds that the server asked for, or None."""
+    """The rate limit of the server is exceeded; `retry_after` is the wait in seconds that the server requested, or None."""
 
     details: ClassVar[tuple[str, ...]] = ("request", "status", "retry_after")
 
@@ -188,15 +188,15 @@ class RateLimitError(ModelError, tag="rate-limit"):
 
 
 class OverloadedError(ModelError, tag="overloaded"):
-    """The server is there and cannot answer now (5xx, 529)."""
+    """The server cannot answer now (HTTP 5xx, 529)."""
 
 
 class TimeoutError(ModelError, tag="timeout"):
-    """No answer in the time allowed."""
+    """The server did not answer in time."""
 
 
 class ProtocolError(ModelError, tag="protocol"):
-    """The server said something that is not in its protocol; `body` holds the start of it."""
+    """The response of the server violates its protocol; `body` holds its start."""
 
     details: ClassVar[tuple[str, ...]] = ("request", "status", "body")
 
@@ -206,9 +206,9 @@ class ProtocolError(ModelError, tag="protocol"):
 
 
 class ToolError(TaiwaError, tag="tool"):
-    """The only thing a model may read of a tool's failure: a code, a message, a hint.
+    """A tool failed. Code, message and hint are all that the model reads of it.
 
-    `trace` is for people alone: where the tool itself broke, line by line.
+    `trace` is the traceback of the tool, for the user alone.
     """
 
     details: ClassVar[tuple[str, ...]] = ("code", "hint", "trace")
@@ -221,29 +221,28 @@ class ToolError(TaiwaError, tag="tool"):
 
 
 class UnknownToolError(ToolError, tag="unknown-tool"):
-    """No tool has that name."""
+    """The program has no tool of that name."""
 
 
 class StoreError(TaiwaError, tag="store"):
-    """The store cannot do what was asked: full, read-only, newer than this program, missing."""
+    """An operation of the store failed: it is full, read-only, newer than this program, or missing."""
 
 
 class ConflictError(StoreError, tag="conflict"):
-    """Somebody else moved the session first; nothing of yours was lost, nothing of theirs overwritten."""
+    """Another process moved the session first; nothing was lost or overwritten."""
 
 
 class CorruptError(StoreError, tag="corrupt"):
-    """What the store holds does not match its own hashes."""
+    """The data of the store does not match its hashes."""
 
 
-LONGEST_TRACE = 8_000
+MAX_TRACE_CHARS = 8_000
 
 
 class ToolErrorBoundary:
-    """Makes a `ToolError` of whatever is raised in it, and puts into its `trace` all that a person needs to find the fault.
+    """A context manager that maps exceptions of a tool to `ToolError`, with their traceback in `trace`.
 
-    A `with` block, because an `except` that catches everything is for the drivers alone; here nothing is kept, the error
-    goes on as the cause.
+    A context manager, because only runtimes catch every exception; here the error is raised on as the cause.
     """
 
     def __init__(self, name: str) -> None:
@@ -257,10 +256,10 @@ class ToolErrorBoundary:
     ) -> None:
         if isinstance(error, ToolError):
             notes = getattr(error, "__notes__", ())
-            error.trace = error.trace or _told(error.__cause__) or "\n".join(notes)[-LONGEST_TRACE:]
+            error.trace = error.trace or _format_trace(error.__cause__) or "\n".join(notes)[-MAX_TRACE_CHARS:]
         elif isinstance(error, Exception) and not isinstance(error, TaiwaError):
-            raise ToolError(f"{self._name} failed", code="internal", trace=_told(error)) from error
+            raise ToolError(f"{self._name} failed", code="internal", trace=_format_trace(error)) from error
 
 
-def _told(error: BaseException | None) -> str:
-    return "" if error is None else "".join(format_exception(error))[-LONGEST_TRACE:]
+def _format_trace(error: BaseException | None) -> str:
+    return "" if error is None else "".join(format_exception(error))[-MAX_TRACE_CHARS:]

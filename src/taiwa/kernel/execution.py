@@ -1,4 +1,4 @@
-"""The state machine of one run (sans I/O); events; `replay`, `first_request`."""
+"""The state machine of one run of a program, without I/O: a runtime performs the effects and feeds the answers back."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ from taiwa.kernel.messages import (
     collect_response,
 )
 from taiwa.kernel.records import value
-from taiwa.kernel.usage_limits import RunUsage, UsageLedger, UsageLimits, max_output_tokens
+from taiwa.kernel.usage_limits import RunUsage, UsageLedger, UsageLimits, max_usage
 
 __all__ = [
     "EffectFinished",
@@ -48,68 +48,71 @@ T = TypeVar("T")
 
 
 class PendingEffect:
-    """One effect that a driver has to perform. `wanted` turns false when nobody waits for the answer any more."""
+    """An effect that the runtime performs. `active` turns false when its answer is no longer needed."""
 
-    __slots__ = ("_cut", "_overdue", "_watcher", "begun", "chunks", "effect", "index", "line", "started", "wanted")
+    __slots__ = (
+        "_cut",
+        "_watcher",
+        "active",
+        "chunks",
+        "effect",
+        "index",
+        "started",
+        "strand",
+        "streaming",
+        "time_error",
+    )
 
-    def __init__(self, line: "_Line", index: int, effect: Effect[Any], started: float) -> None:
-        self.line = line
+    def __init__(self, strand: "_Strand", index: int, effect: Effect[Any], started: float) -> None:
+        self.strand = strand
         self.index = index
         self.effect = effect
         self.started = started
-        self.wanted = True
-        self.begun = False
+        self.active = True
+        self.streaming = False
         self.chunks: list[Chunk] = []
         self._watcher: Watcher | None = None
         self._cut: int | None = None
-        self._overdue: LimitError | None = None
+        self.time_error: LimitError | None = None
+        """Set when the time limit is reached while the answer streams."""
 
     def begin(self) -> None:
-        """Forget what came of an earlier try."""
+        """Start a stream of chunks and drop those of an earlier attempt."""
         watch = self.effect.watch if isinstance(self.effect, Complete) else None
-        self.begun = True
+        self.streaming = True
         self.chunks = []
         self._cut = None
         self._watcher = None if watch is None else watch()
 
-    def take(self, chunk: Chunk) -> str:
-        """Add a chunk and return what a person may see of it."""
+    def add(self, chunk: Chunk) -> str:
+        """Add a chunk and return the text to show."""
         self.chunks.append(chunk)
         if not isinstance(chunk, TextDelta):
             return ""
         if self._watcher is None:
             return chunk.text
-        seen = self._watcher.feed(chunk.text)
-        self._cut = seen.cut
-        return seen.show
+        result = self._watcher.feed(chunk.text)
+        self._cut = result.cut
+        return result.show
 
-    def end(self) -> tuple[Response, str]:
-        """Fold the chunks; return the response and what was held back until now."""
+    def finish(self) -> tuple[Response, str]:
+        """Return the response and the text that was held back."""
         response = collect_response(self.chunks)
         if self._cut is not None:
-            return self._shortened(response, self._cut), ""
+            return self._cut_at(response, self._cut), ""
         return response, "" if self._watcher is None else self._watcher.close().show
 
-    def _shortened(self, response: Response, cut: int) -> Response:
-        kept = Message("assistant", (Text(response.text[:cut]),))
-        at_most = None
+    def _cut_at(self, response: Response, end: int) -> Response:
+        message = Message("assistant", (Text(response.text[:end]),))
+        bound = None
         if response.usage is None and isinstance(self.effect, Complete):
-            at_most = max_output_tokens(self.effect.request, response)
-        return Response(kept, "cut", None, response.usage, response.model, response.text[cut:], at_most)
+            bound = max_usage(self.effect.request, response)
+        return Response(message, "cut", None, response.usage, response.model, response.text[end:], bound)
 
     @property
-    def over(self) -> bool:
-        """No more chunks are needed."""
-        return self._cut is not None or self._overdue is not None or not self.wanted
-
-    @property
-    def overdue(self) -> LimitError | None:
-        """Set when time ran out in the middle of the answer."""
-        return self._overdue
-
-    @overdue.setter
-    def overdue(self, error: LimitError | None) -> None:
-        self._overdue = error
+    def is_complete(self) -> bool:
+        """Say whether no more chunks are needed."""
+        return self._cut is not None or self.time_error is not None or not self.active
 
 
 @value
@@ -123,14 +126,14 @@ class EffectStarted:
 
 @value
 class EffectFinished:
-    """An effect was answered, or failed."""
+    """An effect was answered or failed."""
 
     entry: Entry
 
 
 @value
 class RunResult(Generic[T]):
-    """The end of a streamed run: its value, its bill and its journal."""
+    """The result of a run: the value of the program, its usage, and its journal."""
 
     value: T
     spent: RunUsage
@@ -143,23 +146,23 @@ Observer: TypeAlias = Callable[[Event], None]
 
 
 class _Group:
-    """The programs of one gather; `late` when the program that gathers them had been refused something before."""
+    """The programs of one gather; `after_refusal` when the gathering program had been refused an effect before."""
 
-    __slots__ = ("answers", "late", "left", "lines", "open", "parent")
+    __slots__ = ("after_refusal", "answers", "left", "open", "parent", "strands")
 
-    def __init__(self, parent: "_Line", size: int) -> None:
+    def __init__(self, parent: "_Strand", size: int) -> None:
         self.parent = parent
-        self.late = parent.refused
-        self.lines: list[_Line] = []
+        self.after_refusal = parent.refused
+        self.strands: list[_Strand] = []
         self.answers: list[object] = [None] * size
         self.left = size
         self.open = True
 
 
-class _Line:
-    """One strand while it runs."""
+class _Strand:
+    """The state of a running strand."""
 
-    __slots__ = ("group", "index", "inner", "path", "program", "refused", "slot", "wish")
+    __slots__ = ("group", "index", "inner", "path", "pending", "program", "refused", "slot")
 
     def __init__(self, path: Strand, program: Program[Any], group: _Group | None = None, slot: int = 0) -> None:
         self.path = path
@@ -168,12 +171,12 @@ class _Line:
         self.slot = slot
         self.index = 0
         self.refused = False
-        self.wish: PendingEffect | None = None
+        self.pending: PendingEffect | None = None
         self.inner: _Group | None = None
 
 
 class Execution(Generic[T]):
-    """One run of one program."""
+    """One run of one program. Runtimes take its pending effects and report answers, chunks and errors."""
 
     def __init__(
         self,
@@ -190,65 +193,62 @@ class Execution(Generic[T]):
         self.events: deque[TextDelta | Notice] = deque()
         self._observers = tuple(observers)
         self._recorded_only = recorded_only
-        self._wishes: list[PendingEffect] = []
-        self._ready: deque[tuple[_Line, object, BaseException | None]] = deque()
+        self._untaken: list[PendingEffect] = []
+        self._ready: deque[tuple[_Strand, object, BaseException | None]] = deque()
         self._value: object = None
         self._error: BaseException | None = None
         self._missing = ""
-        self._root = _Line((), program)
+        self._root = _Strand((), program)
         self._ready.append((self._root, None, None))
         self._pump()
 
-    # What a driver calls
+    # Called by runtimes
 
-    def take(self) -> list[PendingEffect]:
-        """Return the wishes that nobody has taken yet."""
-        wishes, self._wishes = self._wishes, []
-        return wishes if len(wishes) == 1 and wishes[0].wanted else [wish for wish in wishes if wish.wanted]
+    def take_pending(self) -> list[PendingEffect]:
+        """Return the pending effects that were not taken before."""
+        taken, self._untaken = self._untaken, []
+        return [pending for pending in taken if pending.active]
 
-    def feed(self, wish: PendingEffect, chunk: Chunk) -> bool:
-        """Take a chunk of a `Complete`; False means that the driver should close the stream."""
-        if wish.over:
+    def feed(self, pending: PendingEffect, chunk: Chunk) -> bool:
+        """Add a chunk of a `Complete`; False means that the runtime should close the stream."""
+        if pending.is_complete:
             return False
-        show = wish.take(chunk)
+        show = pending.add(chunk)
         if show:
             self._emit(TextDelta(show))
         if self.ledger.limits.seconds is not None and not isinstance(chunk, StreamEnd):
-            wish.overdue = self.ledger.late()
-        return not wish.over
+            pending.time_error = self.ledger.time_error()
+        return not pending.is_complete
 
-    def complete(self, wish: PendingEffect) -> None:
-        """The stream of a `Complete` ended; its chunks become the answer."""
-        if wish.overdue is not None:
-            self.fail(wish, wish.overdue)
+    def complete(self, pending: PendingEffect) -> None:
+        """End the stream of a `Complete`; its chunks become the answer."""
+        if pending.time_error is not None:
+            self.fail(pending, pending.time_error)
             return
-        response, held = wish.end()
-        if held and wish.wanted:
-            self._emit(TextDelta(held))
-        self.answer(wish, response)
+        response, rest = pending.finish()
+        if rest and pending.active:
+            self._emit(TextDelta(rest))
+        self.answer(pending, response)
 
-    def answer(self, wish: PendingEffect, answer: object) -> None:
-        """Give the answer of a wish; the program goes on."""
-        if not wish.wanted:
-            return
-        self._settle(wish, answer, None)
+    def answer(self, pending: PendingEffect, answer: object) -> None:
+        """Answer a pending effect and resume its program."""
+        if pending.active:
+            self._settle(pending, answer, None)
 
-    def fail(self, wish: PendingEffect, error: BaseException) -> None:
-        """Throw the error of a wish into the program that made it."""
-        if not wish.wanted:
-            return
-        partial = collect_response(wish.chunks) if wish.chunks else None
-        self._settle(wish, partial, error)
+    def fail(self, pending: PendingEffect, error: BaseException) -> None:
+        """Throw the error of a pending effect into its program."""
+        if pending.active:
+            self._settle(pending, collect_response(pending.chunks) if pending.chunks else None, error)
 
     def expire(self) -> None:
-        """Time is over: fail everything that is still under way."""
-        error = self.ledger.late()
+        """Fail all pending effects if the time limit is reached."""
+        error = self.ledger.time_error()
         if error is not None:
-            for wish in self._under_way(self._root):
-                self.fail(wish, error)
+            for pending in [each.pending for each in _with_children(self._root) if each.pending is not None]:
+                self.fail(pending, error)
 
     def close(self) -> None:
-        """Stop: nobody waits any more; `finally` blocks of the program run."""
+        """Cancel the run; `finally` blocks of the program run."""
         if not self.done:
             self._stop(self._root)
             self.done = True
@@ -257,7 +257,7 @@ class Execution(Generic[T]):
         """Return the program's value.
 
         Raises:
-            BaseException: what the program raised; a `TaiwaError` carries the bill as `spent`.
+            BaseException: what the program raised; a `TaiwaError` carries the usage of the run as `spent`.
         """
         if self._error is not None:
             if isinstance(self._error, TaiwaError):
@@ -265,7 +265,7 @@ class Execution(Generic[T]):
             raise self._error
         return self._value  # type: ignore[return-value]  # pyright: ignore[reportReturnType]  # a value once done
 
-    # Rules
+    # Transitions
 
     def _emit(self, event: TextDelta | Notice) -> None:
         self.events.append(event)
@@ -278,13 +278,13 @@ class Execution(Generic[T]):
         except TaiwaError as problem:
             self._abort(problem)
 
-    def _settle(self, wish: PendingEffect, answer: object, error: BaseException | None) -> None:
-        entry = Entry(wish.line.path, wish.index, wish.effect, answer, error)
-        entry.seconds = self.ledger.now() - wish.started
+    def _settle(self, pending: PendingEffect, answer: object, error: BaseException | None) -> None:
+        entry = Entry(pending.strand.path, pending.index, pending.effect, answer, error)
+        entry.seconds = self.ledger.now() - pending.started
         if isinstance(answer, Response):
             self.ledger.charge(answer)
-        wish.wanted = False
-        wish.line.wish = None
+        pending.active = False
+        pending.strand.pending = None
         try:
             self.journal.append(entry)
         except TaiwaError as problem:
@@ -292,91 +292,92 @@ class Execution(Generic[T]):
         else:
             if self._observers:
                 self._notify(EffectFinished(entry))
-        self._ready.append((wish.line, answer, error))
+        self._ready.append((pending.strand, answer, error))
         self._pump()
 
     def _pump(self) -> None:
         ready = self._ready
         while ready:
-            line, answer, error = ready.popleft()
-            if self.done or (line.group is not None and not line.group.open):
+            strand, answer, error = ready.popleft()
+            if self.done or (strand.group is not None and not strand.group.open):
                 continue
             try:
-                effect = line.program.send(answer) if error is None else line.program.throw(error)
+                effect = strand.program.send(answer) if error is None else strand.program.throw(error)
             except StopIteration as stop:
-                self._end(line, stop.value, None)
+                self._end(strand, stop.value, None)
             except Exception as problem:
-                self._end(line, None, problem)
+                self._end(strand, None, problem)
             else:
-                self._ask(line, effect)
+                self._perform(strand, effect)
         if self._missing and not self.done:
             self._abort(ReplayError(f"the journal ends before {self._missing}"))
 
-    def _ask(self, line: _Line, effect: Effect[Any]) -> None:
+    def _perform(self, strand: _Strand, effect: Effect[Any]) -> None:
         if isinstance(effect, Notify):
             if not self._recorded_only:
-                self._emit(effect.note)
-            self._ready.append((line, None, None))
+                self._emit(effect.notice)
+            self._ready.append((strand, None, None))
             return
-        index = line.index
-        line.index += 1
+        index = strand.index
+        strand.index += 1
         if isinstance(effect, Gather):
-            self._spread(line, index, effect.programs)
+            self._gather(strand, index, effect.programs)
             return
-        entry = self.journal.find(line.path, index)
+        entry = self.journal.find(strand.path, index)
         if entry is not None:
-            self._recall(line, entry, effect)
+            self._answer_from_journal(strand, entry, effect)
         elif self._recorded_only:
-            self._unrecorded(line, index, effect)
+            self._unrecorded(strand, index, effect)
         else:
-            self._wish(line, index, effect)
+            self._start(strand, index, effect)
 
-    def _unrecorded(self, line: _Line, index: int, effect: Effect[Any]) -> None:
-        """A replay came to what was refused, or was never answered: because another strand failed, if all is well."""
-        refusal = self.journal.refusal(line.path, index)
+    def _unrecorded(self, strand: _Strand, index: int, effect: Effect[Any]) -> None:
+        """Handle an effect of a replay that was refused, or not answered because another strand failed."""
+        refusal = self.journal.refusal(strand.path, index)
         if refusal is not None:
-            self._refuse(line, index, refusal)
+            self._refuse(strand, index, refusal)
         elif not self._missing:
-            self._missing = f"{type(effect).__name__} at {_place(line, index)}"
+            self._missing = f"{type(effect).__name__} at {_position(strand, index)}"
 
-    def _wish(self, line: _Line, index: int, effect: Effect[Any]) -> None:
+    def _start(self, strand: _Strand, index: int, effect: Effect[Any]) -> None:
         refusal = None
         if isinstance(effect, Complete):
-            refusal = self.ledger.refuse_request()
+            refusal = self.ledger.start_request()
         elif isinstance(effect, CallTool):
-            refusal = self.ledger.refuse_tool_call()
+            refusal = self.ledger.start_tool_call()
         elif self.ledger.limits.seconds is not None:
-            refusal = self.ledger.late()
+            refusal = self.ledger.time_error()
         if refusal is not None:
-            self._refuse(line, index, refusal)
+            self._refuse(strand, index, refusal)
             return
-        wish = PendingEffect(line, index, effect, self.ledger.now())
-        line.wish = wish
+        pending = PendingEffect(strand, index, effect, self.ledger.now())
+        strand.pending = pending
         if self._observers:
-            self._notify(EffectStarted(line.path, index, effect))
-        self._wishes.append(wish)
+            self._notify(EffectStarted(strand.path, index, effect))
+        self._untaken.append(pending)
 
-    def _refuse(self, line: _Line, index: int, refusal: TaiwaError) -> None:
-        """The program may answer a first refusal, for instance by a plain word.
+    def _refuse(self, strand: _Strand, index: int, refusal: TaiwaError) -> None:
+        """Throw the first refusal into the program, which may handle it.
 
-        One that asks again, itself or by programs that it gathers afterwards, is ended.
+        A program that yields another refused effect, itself or in programs that it gathers afterwards, is ended.
         """
-        self.journal.refuse(line.path, index, refusal)
-        asking = line
-        while asking.group is not None and asking.group.late:
-            asking = asking.group.parent
-        if asking.refused:
-            self._end_early(asking, refusal)
+        self.journal.refuse(strand.path, index, refusal)
+        top = strand
+        while top.group is not None and top.group.after_refusal:
+            top = top.group.parent
+        if top.refused:
+            self._stop(top)
+            self._end(top, None, refusal)
             return
-        self._ready.append((line, None, refusal))
-        line.refused = True
-        while line.group is not None:
-            line = line.group.parent
-            line.refused = True
+        self._ready.append((strand, None, refusal))
+        strand.refused = True
+        while strand.group is not None:
+            strand = strand.group.parent
+            strand.refused = True
 
-    def _recall(self, line: _Line, entry: Entry, effect: Effect[Any]) -> None:
+    def _answer_from_journal(self, strand: _Strand, entry: Entry, effect: Effect[Any]) -> None:
         if not entry.answers(effect):
-            message = f"the journal holds another {type(effect).__name__} at {_place(line, entry.index)}"
+            message = f"the journal holds another {type(effect).__name__} at {_position(strand, entry.index)}"
             self._abort(ReplayError(f"{message}; the app, the code or the text before it has changed"))
             return
         if isinstance(effect, Complete):
@@ -385,87 +386,80 @@ class Execution(Generic[T]):
             self.ledger.tool_calls += 1
         if isinstance(entry.answer, Response):
             self.ledger.charge(entry.answer)
-            self._show_again(line, entry, effect)
+            self._show_recorded(strand, entry, effect)
         error = entry.error if isinstance(entry.error, BaseException) else None
-        self._ready.append((line, entry.answer, error))
+        self._ready.append((strand, entry.answer, error))
 
-    def _show_again(self, line: _Line, entry: Entry, effect: Effect[Any]) -> None:
+    def _show_recorded(self, strand: _Strand, entry: Entry, effect: Effect[Any]) -> None:
         if self._recorded_only or entry.error is not None or not isinstance(entry.answer, Response):
             return
-        wish = PendingEffect(line, entry.index, effect, 0.0)
-        wish.begin()
-        show = wish.take(TextDelta(entry.answer.text)) + wish.end()[1]
+        pending = PendingEffect(strand, entry.index, effect, 0.0)
+        pending.begin()
+        show = pending.add(TextDelta(entry.answer.text)) + pending.finish()[1]
         if show:
             self._emit(TextDelta(show))
 
-    def _spread(self, line: _Line, index: int, programs: tuple[Program[Any], ...]) -> None:
+    def _gather(self, strand: _Strand, index: int, programs: tuple[Program[Any], ...]) -> None:
         if not programs:
-            self._ready.append((line, (), None))
+            self._ready.append((strand, (), None))
             return
-        group = _Group(line, len(programs))
-        line.inner = group
+        group = _Group(strand, len(programs))
+        strand.inner = group
         for slot, program in enumerate(programs):
-            child = _Line((*line.path, index, slot), program, group, slot)
-            group.lines.append(child)
+            child = _Strand((*strand.path, index, slot), program, group, slot)
+            group.strands.append(child)
             self._ready.append((child, None, None))
 
-    def _end_early(self, line: _Line, error: TaiwaError) -> None:
-        self._stop(line)
-        self._end(line, None, error)
-
     def _abort(self, error: TaiwaError) -> None:
-        """End the run by what no program of it may catch: nobody could say any more what has happened."""
+        """End the run by an error that its programs cannot catch, because the journal is no longer complete."""
         if not self.done:
             self._error, self.done = error, True
             self._stop(self._root)
 
-    def _end(self, line: _Line, answer: object, error: BaseException | None) -> None:
-        group = line.group
+    def _end(self, strand: _Strand, answer: object, error: BaseException | None) -> None:
+        group = strand.group
         if group is None:
             self._value, self._error, self.done = answer, error, True
             return
         if error is not None:
             group.open = False
-            for other in group.lines:
-                if other is not line:
+            for other in group.strands:
+                if other is not strand:
                     self._stop(other)
             group.parent.inner = None
             self._ready.append((group.parent, None, error))
             return
-        group.answers[line.slot] = answer
+        group.answers[strand.slot] = answer
         group.left -= 1
         if group.left == 0:
             group.parent.inner = None
             self._ready.append((group.parent, tuple(group.answers), None))
 
-    def _stop(self, line: _Line) -> None:
-        """Nobody waits for a strand and those inside it any more; the innermost programs are closed first."""
-        stopped = _inside(line)
-        for each in stopped:
-            if each.wish is not None and each.wish.wanted:
-                each.wish.wanted = False
-                if each.wish.begun:
+    def _stop(self, strand: _Strand) -> None:
+        """Cancel a strand and its children, innermost programs first."""
+        strands = _with_children(strand)
+        for each in strands:
+            if each.pending is not None and each.pending.active:
+                each.pending.active = False
+                if each.pending.streaming:
                     self.ledger.charge_unknown()
             if each.inner is not None:
                 each.inner.open = False
-        for each in reversed(stopped):
+        for each in reversed(strands):
             _close(each.program)
 
-    def _under_way(self, line: _Line) -> list[PendingEffect]:
-        return [each.wish for each in _inside(line) if each.wish is not None]
 
-
-def _inside(line: _Line) -> list[_Line]:
-    """A strand and all those that it gathers, however deep, each before those inside it."""
-    lines = [line]
-    for each in lines:
+def _with_children(strand: _Strand) -> list[_Strand]:
+    """Return a strand and all strands that it gathers at any depth, parents first."""
+    strands = [strand]
+    for each in strands:
         if each.inner is not None:
-            lines += each.inner.lines
-    return lines
+            strands += each.inner.strands
+    return strands
 
 
-def _place(line: _Line, index: int) -> str:
-    return ".".join(str(step) for step in (*line.path, index))
+def _position(strand: _Strand, index: int) -> str:
+    return ".".join(str(step) for step in (*strand.path, index))
 
 
 def _close(program: Program[Any]) -> None:
@@ -477,17 +471,16 @@ def _close(program: Program[Any]) -> None:
 
 
 def replay(program: Program[T], journal: Journal) -> T:
-    """Return the value the program has under the recorded answers.
+    """Run a program with the recorded answers only, and return its value.
 
     Raises:
-        ReplayError: the program asks for something else than was recorded.
+        ReplayError: the program yields another effect than the recorded one.
     """
-    session = Execution(program, UsageLedger(UsageLimits(None, None)), journal, recorded_only=True)
-    return session.result()
+    return Execution(program, UsageLedger(UsageLimits(None, None)), journal, recorded_only=True).result()
 
 
 def first_request(program: Program[Any], capabilities: frozenset[Capability]) -> Request:
-    """Give the request that a program sends first to a model with these abilities; nothing is sent.
+    """Return the request that a program sends first to a model with these capabilities; nothing is sent.
 
     Raises:
         TaiwaError: as the program before its first request.

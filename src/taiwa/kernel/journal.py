@@ -1,7 +1,7 @@
-"""What a program asked and was answered, in order, one list per strand.
+"""The journal of a run: its effects and their answers, in order for each strand.
 
-A strand is one line of a program: the root is `()`, the j-th program of a gather that was the i-th effect of strand `s`
-is `(*s, i, j)`. A journal that is written as it happens lets a run be resumed after a crash without asking again.
+A strand is one sequence of effects: the root is `()`, the j-th program of a gather that was the i-th effect of strand `s`
+is `(*s, i, j)`. A journal that is written during the run lets it resume after a crash without repeating calls.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,9 +17,9 @@ Strand: TypeAlias = tuple[int, ...]
 
 
 class Entry:
-    """One effect and its answer or error. Where both are there, the answer is the part that came before the error.
+    """One effect and its answer or error; with both, the answer is the part that arrived before the error.
 
-    An entry of this run holds its effect; one read from a store holds only the effect's digest.
+    An entry of this run holds its effect, one from a store only the digest of the effect.
     """
 
     __slots__ = ("_key", "answer", "effect", "error", "index", "seconds", "strand")
@@ -48,13 +48,13 @@ class Entry:
         return tag_of(type(self.effect)) or "effect"
 
     def answers(self, effect: Effect[Any]) -> bool:
-        """Say whether this is the entry of that effect."""
+        """Say whether this is the entry of an effect."""
         if self.effect is not None:
             return self.effect == effect
         return self.key == Entry(self.strand, self.index, effect).key
 
     def record(self) -> dict[str, Json]:
-        """Write the entry as plain data.
+        """Return the entry as plain data.
 
         Raises:
             InputError: the effect or its answer cannot be recorded.
@@ -64,18 +64,18 @@ class Entry:
             "index": self.index,
             "key": self.key,
             "answer": record(self.answer),
-            "error": record(_written(self.error)),
+            "error": record(_error_record(self.error)),
         }
 
     @classmethod
-    def revive(cls, data: dict[str, Any]) -> "Entry":
-        """Read an entry back from its record."""
+    def restore(cls, data: dict[str, Any]) -> "Entry":
+        """Rebuild an entry from its record."""
         error = None if data["error"] is None else restore_error(restore(data["error"]))
         return cls(tuple(data["strand"]), data["index"], data["key"], restore(data["answer"]), error)
 
 
-def _written(error: object) -> "dict[str, Plain] | None":
-    """An error that is none of ours comes back as a plain `TaiwaError`: its class cannot be known to exist later."""
+def _error_record(error: object) -> "dict[str, Plain] | None":
+    """Record an error; one of another library becomes a plain `TaiwaError`, because its class may not exist later."""
     if error is None or isinstance(error, TaiwaError):
         return None if error is None else error.record()
     return {"type": TaiwaError.tag, "message": f"{type(error).__name__}: {error}"}
@@ -93,31 +93,31 @@ class Journal:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All entries, each strand's in its order."""
+        """All entries, in order within each strand."""
         return tuple(self._entries.values())
 
     def find(self, strand: Strand, index: int) -> Entry | None:
-        """Return what was recorded at that place."""
+        """Return the entry at a position, or None."""
         return self._entries.get((strand, index)) if self._entries else None
 
     def append(self, entry: Entry) -> None:
-        """Add an entry; it is in the sink before this returns."""
+        """Add an entry and pass it to the sink."""
         self._entries[entry.strand, entry.index] = entry
         if self.sink is not None:
             self.sink(entry)
 
     def refuse(self, strand: Strand, index: int, refusal: TaiwaError) -> None:
-        """Remember that a limit refused the effect there; nothing was asked, so the sink does not hear of it."""
+        """Record that a limit refused the effect at a position; refusals are not passed to the sink."""
         self._refusals[strand, index] = refusal
 
     def refusal(self, strand: Strand, index: int) -> TaiwaError | None:
-        """Return why the effect at that place was refused, if it was."""
+        """Return the error with which the effect at a position was refused, or None."""
         return self._refusals.get((strand, index))
 
     def requests(self) -> tuple[Complete, ...]:
-        """The model calls of this run, for tests and laws."""
+        """Return the model calls of this run, for tests and laws."""
         return tuple(entry.effect for entry in self.entries if isinstance(entry.effect, Complete))
 
     def calls(self) -> tuple[CallTool, ...]:
-        """The tool calls of this run."""
+        """Return the tool calls of this run."""
         return tuple(entry.effect for entry in self.entries if isinstance(entry.effect, CallTool))

@@ -1,6 +1,6 @@
-"""What is said, asked and answered: frozen values, tuples and never lists.
+"""Messages, requests, responses and their parts: frozen values that hold tuples, never lists.
 
-Nothing here does I/O or knows of a provider. `collect_response` is the one way from a stream of chunks to a response.
+Independent of providers, without I/O. `collect_response` joins a stream of chunks into a response.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,24 +53,24 @@ __all__ = [
 ]
 
 
-RANK = 60
+RANK_CONSTANT = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke and Buettcher 2009)."""
 
 Role = Literal["system", "user", "assistant", "tool"]
 
 FinishReason = Literal["stop", "length", "tool_calls", "refusal", "cut", "interrupted"]
-"""Why a response ended: a stop string or end of text · too long · tools wanted · refused · a watcher cut it · a person did."""
+"""Why a response ended: a stop string or end of text · length · tool calls · refusal · cut by a watcher · an interrupt."""
 
 Capability = Literal[
     "stop", "prefix", "tools", "json_schema", "regex", "grammar", "logprobs", "seed", "cache", "decisions"
 ]  # fmt: skip
-"""What a model's server can do. `prefix`: continue an assistant message; `cache`: explicit prefix-cache marks; `logprobs`:
-tell how likely tokens were; `decisions`: answer typed questions by probabilities, without words."""
+"""What the server of a model supports. `prefix`: continuing an assistant message; `cache`: explicit prefix-cache marks;
+`logprobs`: log probabilities of tokens; `decisions`: answering typed questions by probabilities, without text."""
 
 
 @value(tag="text")
 class Text:
-    """Words. A transient text belongs to this request only and is not part of the prefix that the next one repeats."""
+    """Text. A transient text belongs to one request only, and not to the prefix that the next request repeats."""
 
     text: str
     transient: bool = False
@@ -78,14 +78,14 @@ class Text:
 
 @value(tag="thinking")
 class Thinking:
-    """Hidden reasoning that a model chose to show; never scanned for triggers, never sent back."""
+    """Reasoning content that the server returns; never scanned for tool calls, never sent back."""
 
     text: str
 
 
 @value(tag="tool-call")
 class ToolCall:
-    """A call that the model wants; `arguments` is JSON text as the model wrote it."""
+    """A tool call of the model; `arguments` is JSON text as the model wrote it."""
 
     name: str
     arguments: str
@@ -94,7 +94,7 @@ class ToolCall:
 
 @value(tag="tool-result")
 class ToolResult:
-    """What a tool gave: `text` is what a model reads, `value` the exact result, `error` a code or ''."""
+    """The result of a tool call: `text` is for the model, `value` is the exact result, `error` a code or ''."""
 
     text: str
     name: str = ""
@@ -109,19 +109,19 @@ Part: TypeAlias = Text | Thinking | ToolCall | ToolResult
 
 @value(tag="message")
 class Message:
-    """One message of a conversation as a model sees it."""
+    """One message of a request."""
 
     role: Role
     parts: tuple[Part, ...]
 
     @property
     def text(self) -> str:
-        """All words of the message, joined."""
+        """The joined text of the message."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls the message asks for."""
+        """The tool calls of the message."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
 
@@ -177,7 +177,7 @@ class Regex:
 
 @value(tag="grammar")
 class Grammar:
-    """The answer must be a word of the grammar (Lark notation)."""
+    """The answer must be derived by the grammar (Lark notation)."""
 
     text: str
     start: str = "start"
@@ -206,7 +206,7 @@ class ToolCallsInText:
 
 @value(tag="yes-no-question")
 class YesNoQuestion:
-    """Is something so? `yes` and `no` may say what each means."""
+    """A yes-or-no question; `yes` and `no` may describe each answer."""
 
     instructions: str
     yes: str = ""
@@ -215,7 +215,7 @@ class YesNoQuestion:
 
 @value(tag="choice-question")
 class ChoiceQuestion:
-    """Which of some options is it? An option is a name and what it means, which may be empty."""
+    """A choice of one option; an option is a name and a description, which may be empty."""
 
     instructions: str
     options: tuple[tuple[str, str], ...]
@@ -223,7 +223,7 @@ class ChoiceQuestion:
 
 @value(tag="scale-question")
 class ScaleQuestion:
-    """Where on an ordered scale does it stand? `levels` are the words for each, first to last."""
+    """A position on an ordered scale; `levels` describe the positions, first to last."""
 
     instructions: str
     levels: tuple[str, ...]
@@ -234,9 +234,9 @@ Question: TypeAlias = YesNoQuestion | ChoiceQuestion | ScaleQuestion
 
 @value(tag="questions")
 class Questions:
-    """The answer must say of each named question how likely every answer to it is; no words are written."""
+    """The answer must give the probability of every answer to each named question; no text is generated."""
 
-    asked: tuple[tuple[str, Question], ...]
+    questions: tuple[tuple[str, Question], ...]
 
 
 Constraint: TypeAlias = JsonSchema | Regex | Grammar | OneOf | ToolCallsInText | Questions
@@ -256,7 +256,7 @@ class Sampling:
 class ToolSpec:
     """A tool as a model sees it; `parameters` is the JSON Schema of its arguments object.
 
-    Words of an `untrusted` one, its description and its results included, come from somebody else.
+    The description and the results of an `untrusted` tool are third-party text.
     """
 
     name: str
@@ -283,7 +283,7 @@ Task: TypeAlias = Literal[
     "answer_with_citations",
     "advise",
 ]
-"""Which of our programs asks; empty for any other."""
+"""The program of this library that sends the request; empty for any other."""
 
 
 @value(tag="request")
@@ -291,8 +291,8 @@ class Request:
     """Everything a model needs for one answer.
 
     `prefix` is the start of the answer that the model must continue; `tool_choice` is `auto`, `none`, `required` or the
-    name of one of `tools`; `top_logprobs` is how many of the likeliest tokens to tell for each place of the answer.
-    `task` says which of our programs asks: the built-in model, which learned some of them, goes by it. It is sent to no server.
+    name of one of `tools`; `top_logprobs` is the number of likeliest tokens to return for each position of the answer.
+    `task` selects the task of the built-in model, which was trained on some of them; it is never sent to a server.
     """
 
     messages: tuple[Message, ...]
@@ -313,7 +313,7 @@ class Request:
 
 @value(tag="token-logprob")
 class TokenLogprob:
-    """A token of an answer, the logarithm of its probability, and the likeliest tokens at its place with theirs."""
+    """A token of an answer, the logarithm of its probability, and the likeliest tokens at its position with theirs."""
 
     token: str
     logprob: float
@@ -322,14 +322,14 @@ class TokenLogprob:
 
 @value(tag="enforcement")
 class Enforcement:
-    """How the constraint of a request was kept; each clause is the JSON pointer of a schema and a keyword in it.
+    """How the constraint of a request was enforced; a clause is the JSON pointer of a schema and a keyword in it.
 
-    `way` is how the server was told of it, empty where it was not. `enforced`: the decoder holds the answer to it, as was
-    measured. `promised`: the server says that it does. `checked`: no decoder holds it; the answer must be checked.
-    `broken` is what the answer was found to break when it was.
+    `method` is how the constraint was sent to the server, empty where it was not. `enforced`: clauses that the decoder was
+    measured to enforce. `promised`: clauses that the server claims to enforce. `checked`: clauses that the answer must be
+    checked against. `broken`: clauses that the answer violates.
     """
 
-    way: str = ""
+    method: str = ""
     enforced: tuple[str, ...] = ()
     promised: tuple[str, ...] = ()
     checked: tuple[str, ...] = ()
@@ -337,17 +337,16 @@ class Enforcement:
 
     @property
     def whole(self) -> bool:
-        """Say whether the decoder alone keeps the constraint."""
+        """Say whether the decoder enforces the whole constraint."""
         return not self.promised and not self.checked and not self.broken
 
 
 @value(tag="response")
 class Response:
-    """One answer. `usage` None means that the backend did not say; it is never read as zero.
+    """One answer. `usage` None means that the server did not report it; it never counts as zero.
 
-    An answer that a watcher cut has in `discarded` what came behind the cut in the same piece, and where its usage is not
-    known, in `at_most` more tokens than what was sent and received can be. `logprobs` are those that were asked for.
-    `enforcement` says how its constraint was kept, None where there was none or nobody knows.
+    Where a watcher cut the answer, `discarded` is the text behind the cut in the same chunk, and `max_usage` bounds the
+    usage if it is unknown. `enforcement` says how the constraint was enforced, None without a constraint.
     """
 
     message: Message
@@ -356,26 +355,26 @@ class Response:
     usage: Usage | None = None
     model: str = ""
     discarded: str = ""
-    at_most: Usage | None = None
+    max_usage: Usage | None = None
     logprobs: tuple[TokenLogprob, ...] = ()
     enforcement: Enforcement | None = None
 
     @property
     def text(self) -> str:
-        """The words of the answer."""
+        """The text of the answer."""
         return self.message.text
 
 
 @value(tag="text-delta")
 class TextDelta:
-    """The next words of an answer."""
+    """The next text of an answer."""
 
     text: str
 
 
 @value(tag="thinking-delta")
 class ThinkingDelta:
-    """The next words of the hidden reasoning."""
+    """The next text of the reasoning content."""
 
     text: str
 
@@ -397,24 +396,24 @@ Chunk: TypeAlias = TextDelta | ThinkingDelta | StreamEnd
 
 
 def collect_response(chunks: Iterable[Chunk]) -> Response:
-    """Join a stream of chunks into its response; a stream without an end counts as interrupted.
+    """Join a stream of chunks into a response; a stream without an end counts as interrupted.
 
     >>> collect_response([TextDelta("so "), TextDelta("it is"), StreamEnd()]).text
     'so it is'
     """
-    words: list[str] = []
-    thoughts: list[str] = []
+    text: list[str] = []
+    thinking: list[str] = []
     end = StreamEnd(finish="interrupted")
     for chunk in chunks:
         if isinstance(chunk, TextDelta):
-            words.append(chunk.text)
+            text.append(chunk.text)
         elif isinstance(chunk, ThinkingDelta):
-            thoughts.append(chunk.text)
+            thinking.append(chunk.text)
         else:
             end = chunk
-    parts: tuple[Part, ...] = (Text("".join(words)),)
-    if thoughts:
-        parts = (Thinking("".join(thoughts)), *parts)
+    parts: tuple[Part, ...] = (Text("".join(text)),)
+    if thinking:
+        parts = (Thinking("".join(thinking)), *parts)
     message = Message("assistant", parts + end.tool_calls)
     return Response(
         message, end.finish, end.stop, end.usage, end.model, logprobs=end.logprobs, enforcement=end.enforcement
@@ -423,10 +422,10 @@ def collect_response(chunks: Iterable[Chunk]) -> Response:
 
 @value(tag="passage")
 class Passage:
-    """A piece of a source; `start` is its character offset there.
+    """A passage of a document; `start` is its character offset there.
 
-    `heading` is the path of headings that it stands under, outermost first, `page` its page, 0 where there are none. `id`
-    names this piece of this version of the source for good, where a library keeps it.
+    `heading` is the path of its headings, outermost first; `page` is its page, 0 without pages. `id` identifies the passage
+    of this version of the document where a library stores it.
     """
 
     source: str
@@ -441,12 +440,12 @@ class Passage:
 
 @value(tag="evidence")
 class Evidence:
-    """What retrieval says of a question; every number is 0 to 1, and 0 where nothing was found.
+    """Retrieval statistics of a query; the scores are 0 to 1, and 0 where nothing was found.
 
-    `passages` may be seen at all and `found` of them were looked at. `coverage`: the part of what is asked, rare terms
-    counting more, that one of the best five passages holds. `top`: the best score as part of the highest thinkable one.
-    `nqc`: how much the best scores differ, as part of that (normalised query commitment, Shtok et al. 2012). `unknown`: terms
-    that no passage holds. `unresolved_references`: words that point at something said nowhere.
+    `passages` are accessible, and `found` of them were scored. `coverage`: the part of the query's terms, weighted by rarity,
+    that one of the best five passages contains. `top`: the best score as a part of the highest possible one. `nqc`: the
+    deviation of the best scores, as a part of that (normalised query commitment, Shtok et al. 2012). `unknown`: terms that
+    occur in no passage. `unresolved_references`: words that refer to something not mentioned before.
     """
 
     passages: int = 0
@@ -460,7 +459,7 @@ class Evidence:
 
 @value(tag="notice")
 class Notice:
-    """Something a person may want to know; a warning is always shown."""
+    """A message for the user; a warning is always shown."""
 
     text: str
     level: Literal["note", "warning"] = "note"
@@ -468,7 +467,7 @@ class Notice:
 
 
 def passage_key(passage: Passage) -> str:
-    """Name a passage: two results with one name are the same passage."""
+    """Return the key of a passage: results with one key are the same passage."""
     return passage.id or f"{passage.source}#{passage.start}-{passage.start + len(passage.text)}"
 
 
@@ -479,15 +478,15 @@ def fuse_rankings(rankings: Sequence[Sequence[Passage]], k: int) -> tuple[Passag
     >>> [each.source for each in fuse_rankings(((a, b), (b, c)), 2)]
     ['b', 'a']
     """
-    filled = [ranking for ranking in rankings if ranking]
-    if len(filled) < 2:
-        return tuple(filled[0][: max(k, 0)]) if filled else ()
+    rankings = [ranking for ranking in rankings if ranking]
+    if len(rankings) < 2:
+        return tuple(rankings[0][: max(k, 0)]) if rankings else ()
     scores: dict[str, float] = {}
     passages: dict[str, Passage] = {}
-    for ranking in filled:
-        for place, passage in enumerate(ranking, 1):
-            name = passage_key(passage)
-            scores[name] = scores.get(name, 0.0) + 1 / (RANK + place)
-            passages.setdefault(name, passage)
-    ranked = sorted(scores, key=lambda name: -scores[name])
-    return tuple(replace(passages[name], score=scores[name]) for name in ranked[: max(k, 0)])
+    for ranking in rankings:
+        for rank, passage in enumerate(ranking, 1):
+            key = passage_key(passage)
+            scores[key] = scores.get(key, 0.0) + 1 / (RANK_CONSTANT + rank)
+            passages.setdefault(key, passage)
+    ranked = sorted(scores, key=lambda key: -scores[key])
+    return tuple(replace(passages[key], score=scores[key]) for key in ranked[: max(k, 0)])

@@ -1,6 +1,6 @@
 """Values as canonical JSON and back, and the digest that names them.
 
-`value` makes a class a frozen, slotted dataclass that costs little to import. With a tag its instances can be recorded:
+`value` makes a class a frozen, slotted dataclass that is cheap to import. With a tag its instances can be recorded:
 `record` writes them as JSON data and `restore` reads them back, `restore(record(x)) == x`. The tag is a literal, so a record
 depends neither on the name of a class nor on its module. Fields that equal their default are left out, so a value keeps its
 digest when its class gains a field. Tuples become JSON arrays; a list, which only occurs inside JSON payloads, is tagged, and
@@ -34,7 +34,7 @@ __all__ = [
 
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-"""What JSON can say; treated as immutable once it is part of a value."""
+"""A JSON value; treated as immutable once it is part of a frozen value."""
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ def value(*, tag: str) -> Callable[[type[T]], type[T]]: ...
 def value(cls: type[T] | None = None, /, *, tag: str = "") -> type[T] | Callable[[type[T]], type[T]]:
     """Make a class a frozen, slotted dataclass; with a `tag`, one whose instances can be recorded.
 
-    The tag and the field names are the format on disk: neither may change, a field may only be added with a default.
+    The tag and the field names are the format on disk: they never change, and a new field requires a default.
     Fields and slots come from `dataclass`; the methods are closures, and `__init__` is compiled when the first instance is
     made. Letting `dataclass` compile six methods for every class is half of the time that importing the kernel takes.
 
@@ -88,14 +88,19 @@ def value(cls: type[T] | None = None, /, *, tag: str = "") -> type[T] | Callable
 
 def _make_value(cls: type[T], tag: str) -> type[T]:
     known = registry.get(tag)
-    if tag in CONTAINERS or (known is not None and _place(known) != _place(cls)):
+    if tag in CONTAINERS or (known is not None and _qualified_name(known) != _qualified_name(cls)):
         raise TypeError(
-            f"the tag {tag!r} of {_place(cls)} is taken by {_place(known) if known else tag}; choose another"
+            f"the tag {tag!r} of {_qualified_name(cls)} is used by {_qualified_name(known) if known else tag}; choose another"
         )
     own = {name: part for name, part in cls.__dict__.items() if name not in {"__dict__", "__weakref__"}}
     made = dataclass(init=False, eq=False, repr=False, slots=True)(cls)
     layout = fields(cast("type[Any]", made))
-    for method in (_first_init(made, own), *_comparing(made, layout), *_copying(made, layout), *_freezing()):
+    for method in (
+        _lazy_init(made, own),
+        *_comparison_methods(made, layout),
+        *_copy_methods(made, layout),
+        *_freeze_methods(),
+    ):
         if method.__name__ not in own:
             setattr(made, method.__name__, method)
     made.__tag__ = tag  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
@@ -115,11 +120,11 @@ def tag_of(cls: type[Any]) -> str:
     return tag
 
 
-def _place(cls: type[Any]) -> str:
+def _qualified_name(cls: type[Any]) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _first_init(made: type[Any], own: dict[str, Any]) -> Callable[..., None]:
+def _lazy_init(made: type[Any], own: dict[str, Any]) -> Callable[..., None]:
     names = {"__annotations__", *own.get("__annotations__", {})}
 
     def __init__(self: object, *arguments: object, **named: object) -> None:  # noqa: N807
@@ -131,7 +136,7 @@ def _first_init(made: type[Any], own: dict[str, Any]) -> Callable[..., None]:
     return __init__
 
 
-def _comparing(made: type[Any], layout: tuple[Field[Any], ...]) -> tuple[Callable[..., object], ...]:
+def _comparison_methods(made: type[Any], layout: tuple[Field[Any], ...]) -> tuple[Callable[..., object], ...]:
     compared = [field.name for field in layout if field.compare]
     values: Callable[[object], object] = attrgetter(*compared) if compared else lambda _: ()
 
@@ -144,7 +149,7 @@ def _comparing(made: type[Any], layout: tuple[Field[Any], ...]) -> tuple[Callabl
     return __eq__, __hash__
 
 
-def _copying(made: type[Any], layout: tuple[Field[Any], ...]) -> tuple[Callable[..., object], ...]:
+def _copy_methods(made: type[Any], layout: tuple[Field[Any], ...]) -> tuple[Callable[..., object], ...]:
     names = tuple(field.name for field in layout)
     shown = tuple(field.name for field in layout if field.repr)
 
@@ -157,9 +162,11 @@ def _copying(made: type[Any], layout: tuple[Field[Any], ...]) -> tuple[Callable[
     return __repr__, __reduce__
 
 
-def _freezing() -> tuple[Callable[..., object], ...]:
+def _freeze_methods() -> tuple[Callable[..., object], ...]:
     def __setattr__(self: object, name: str, _: object) -> None:  # noqa: N807
-        raise FrozenInstanceError(f"{type(self).__name__}.{name} cannot change: make another with dataclasses.replace")
+        raise FrozenInstanceError(
+            f"{type(self).__name__}.{name} cannot change; copy the value with dataclasses.replace"
+        )
 
     def __delattr__(self: object, name: str) -> None:  # noqa: N807
         raise FrozenInstanceError(f"{type(self).__name__}.{name} cannot be removed")
@@ -174,7 +181,7 @@ def record(item: object) -> Json:
         InputError: the item is neither a value nor JSON.
         TypeError: the item is, or holds, a value whose class has no tag.
     """
-    # Most of what a turn hashes is text and values, so these are told apart by their exact class, before anything else.
+    # The exact classes of text and values are checked first, because they are most of what a turn hashes.
     if type(item) in LEAVES:
         return cast("Json", item)
     tag, layout = _layout(cast("Any", type(item)))
@@ -200,25 +207,25 @@ def _record_plain(item: object) -> Json:
         return {TAG: "set", "of": members}
     if isinstance(item, Mapping):
         return _record_mapping(cast("Mapping[object, object]", item))
-    raise InputError(f"a {type(item).__name__} cannot be recorded: make its class a @value with a tag")
+    raise InputError(f"a {type(item).__name__} cannot be recorded; make its class a @value with a tag")
 
 
 def _record_mapping(item: Mapping[object, object]) -> Json:
     for key in item:
         if not isinstance(key, str):
-            raise InputError(f"a JSON object has string keys, not {key!r}")
+            raise InputError(f"keys of a JSON object must be strings, got {key!r}")
     plain: dict[str, Json] = {str(key): record(part) for key, part in item.items()}
     return {TAG: "dict", "of": plain} if TAG in plain else plain
 
 
 @cache
 def _layout(cls: Any) -> tuple[str, tuple[tuple[str, object], ...]]:  # noqa: ANN401  (a class, which mypy holds to be unhashable)
-    """The tag and the recorded fields of a value class; no tag for what is JSON."""
+    """Return the tag and the recorded fields of a value class; an empty tag for JSON types."""
     if issubclass(cls, PLAIN) or "__tag__" not in cls.__dict__:
         return "", ()
     tag = tag_of(cls)
     if not tag:
-        raise TypeError(f'{_place(cls)} has no tag and cannot be recorded: write @value(tag="…")')
+        raise TypeError(f'{_qualified_name(cls)} has no tag and cannot be recorded; use @value(tag="…")')
     return tag, tuple((field.name, _default(field)) for field in fields(cls) if field.compare)
 
 
@@ -228,8 +235,8 @@ def _default(field: Field[Any]) -> object:
     return cast("object", field.default)
 
 
-def restore(data: Json) -> Any:  # noqa: ANN401  (what a record holds is known only to who wrote it)
-    """Read a value back from what `record` wrote.
+def restore(data: Json) -> Any:  # noqa: ANN401  (the type of a record is known to the caller)
+    """Rebuild a value from its record.
 
     Raises:
         CorruptError: the record names an unknown class or does not fit it.
@@ -250,7 +257,7 @@ def restore(data: Json) -> Any:  # noqa: ANN401  (what a record holds is known o
         return {key: restore(part) for key, part in inner.items()}
     cls = registry.get(str(tag))
     if cls is None:
-        raise CorruptError(f"a record names the unknown value {tag!r}")
+        raise CorruptError(f"unknown tag {tag!r} in a record")
     try:
         return cls(**{key: restore(part) for key, part in data.items() if key != TAG})
     except TypeError as error:
@@ -261,7 +268,7 @@ def canonical(data: Json) -> bytes:
     """Write JSON in its one canonical form: sorted keys, no spaces, UTF-8.
 
     Raises:
-        InputError: the text holds a lone surrogate, or a number that JSON cannot say.
+        InputError: the text holds a lone surrogate, or a number is not finite.
     """
     try:
         return CANONICAL.encode(data).encode("utf-8")
@@ -273,7 +280,7 @@ def canonical(data: Json) -> bytes:
 
 
 def digest(item: object) -> str:
-    """Name a value by the BLAKE2b hash of its canonical record (32 hex characters).
+    """Return the BLAKE2b hash of the canonical record of a value, 32 hex characters.
 
     Raises:
         InputError: it cannot be recorded, or is nested too deeply.
@@ -286,26 +293,26 @@ def digest(item: object) -> str:
 
 
 def item_at(data: Json, *path: str) -> Json:
-    """Follow keys into nested objects; None where there is nothing."""
+    """Return the value at a path of keys, or None."""
     for key in path:
         data = data.get(key) if isinstance(data, dict) else None
     return data
 
 
 def items_at(data: Json, *path: str) -> list[Json]:
-    """The list at a path, or an empty one."""
+    """Return the list at a path, or an empty one."""
     found = item_at(data, *path)
     return found if isinstance(found, list) else []
 
 
 def text_at(data: Json, *path: str) -> str:
-    """The string at a path, or an empty one."""
+    """Return the string at a path, or an empty one."""
     found = item_at(data, *path)
     return found if isinstance(found, str) else ""
 
 
 def count_at(data: Json, *path: str) -> int | None:
-    """The count at a path, or None where there is no whole number from zero up."""
+    """Return the non-negative whole number at a path, or None."""
     found = item_at(data, *path)
     if isinstance(found, float) and found.is_integer():
         found = int(found)

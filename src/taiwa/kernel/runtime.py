@@ -1,4 +1,4 @@
-"""Protocols of models, tools, retrievers; handler lookup; the blocking runtime."""
+"""The protocols of models, tools and retrievers; how effects find their handlers; the blocking runtime."""
 
 import queue
 import threading
@@ -45,7 +45,7 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """The name a person would give it: `openai:gpt-x`, `http://127.0.0.1:8080/v1#qwen`."""
+        """The name that selects it: `openai:gpt-x`, `http://127.0.0.1:8080/v1#qwen`."""
         ...
 
     @property
@@ -54,7 +54,7 @@ class Model(Protocol):
         ...
 
     def stream(self, request: Request) -> Iterator[Chunk]:
-        """Answer in chunks, the last one `Finished`; closing the iterator cancels the call.
+        """Complete in chunks, the last one `StreamEnd`; closing the iterator cancels the call.
 
         Raises:
             ModelError: the call failed.
@@ -81,18 +81,18 @@ class AsyncModel(Protocol):
 
 
 class Tool(Protocol):
-    """Something a program can call by name."""
+    """A tool that programs call by name."""
 
     @property
     def spec(self) -> ToolSpec:
-        """How a model sees it."""
+        """The specification for the model."""
         ...
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
-        """Do it.
+        """Call the tool.
 
         Raises:
-            ToolError: the arguments are wrong or the tool failed; this is what a model may read.
+            ToolError: the arguments are wrong or the tool failed; models may read the message.
         """
         ...
 
@@ -108,19 +108,19 @@ class Retriever(Protocol):
 
 @runtime_checkable
 class ContextualRetriever(Protocol):
-    """A retriever that can weigh what was said before a query."""
+    """A retriever that can take the messages before a query into account."""
 
     def after(self, history: tuple[Message, ...]) -> Retriever:
-        """Return the retriever for what is said next."""
+        """Return the retriever for a query after these messages."""
         ...
 
 
 @runtime_checkable
 class EvidenceSource(Protocol):
-    """A retriever that can say how much there is on a query."""
+    """A retriever that can measure how much there is on a query."""
 
     def evidence(self, query: str) -> Evidence:
-        """Measure it."""
+        """Return the evidence."""
         ...
 
 
@@ -135,10 +135,10 @@ Interrupts = Literal["raise", "keep"]
 
 @dataclass(eq=False)
 class BaseRuntime(Generic[M]):
-    """The edges and limits of a run. A handler given for an effect class takes precedence over the edges.
+    """What both runtimes have: a model, tools, a retriever, handlers and limits. `handlers` take precedence.
 
-    `width` bounds how many programs of a gather are performed at a time; `interrupts` says what a KeyboardInterrupt does
-    to an answer that is streaming: `keep` ends it with what it has, `raise` ends the run.
+    `width` bounds the programs of a gather that run at a time; `interrupts` says what a KeyboardInterrupt does to an answer
+    that is streaming: `keep` ends the answer with the text so far, `raise` ends the run.
     """
 
     model: M | None = None
@@ -155,49 +155,53 @@ class BaseRuntime(Generic[M]):
     def __post_init__(self) -> None:
         self.width = max(self.width, 1)
         self._tools = {tool.spec.name: tool for tool in self.tools}
-        edges: dict[type[Effect[Any]], Handler] = {
-            GetCapabilities: self._abilities,
+        defaults: dict[type[Effect[Any]], Handler] = {
+            GetCapabilities: self._capabilities,
             CallTool: self._call_tool,
-            GetEvidence: self._measure,
-            GetPrice: self._quote,
+            GetEvidence: self._evidence,
+            GetPrice: self._price,
             Retrieve: self._retrieve,
         }
-        self._handlers = edges | dict(self.handlers)
+        self._handlers = defaults | dict(self.handlers)
         self._observers = tuple(self.observers)
 
-    def session(self, program: Program[T], journal: Journal | None) -> Execution[T]:
-        """Begin a run."""
-        name = str(getattr(self.model, "name", ""))
-        return Execution(program, UsageLedger(self.limits or UsageLimits(), name, self.price), journal, self._observers)
+    def execution(self, program: Program[T], journal: Journal | None) -> Execution[T]:
+        """Start a run."""
+        ledger = UsageLedger(self.limits or UsageLimits(), self._model_name, self.price)
+        return Execution(program, ledger, journal, self._observers)
+
+    @property
+    def _model_name(self) -> str:
+        return str(getattr(self.model, "name", ""))
 
     def streams(self, effect: Effect[Any]) -> TypeGuard[Complete]:
-        """Say whether an effect is answered by the model's stream and not by a handler."""
+        """Say whether an effect is answered by the stream of the model."""
         return isinstance(effect, Complete) and Complete not in self._handlers
 
     def handler(self, effect: Effect[Any]) -> Handler:
-        """Find who answers an effect.
+        """Find the handler of an effect.
 
         Raises:
-            ConfigError: nobody does.
+            ConfigError: it has none.
         """
         found = self._handlers.get(type(effect))
         if found is None:
-            raise ConfigError(f"nothing handles {type(effect).__name__}: give the runtime `handlers={{...}}` for it")
+            raise ConfigError(f"no handler for effect {type(effect).__name__}; pass the runtime `handlers={{...}}`")
         return found
 
-    def the_model(self) -> M:
+    def require_model(self) -> M:
         """Return the model.
 
         Raises:
-            ConfigError: there is none.
+            ConfigError: the runtime has no model.
         """
         if self.model is None:
-            raise ConfigError("this program asks a model and the runtime has none: give `model=`")
+            raise ConfigError("the program requires a model; pass the runtime `model=`")
         return self.model
 
-    def _abilities(self, _: GetCapabilities) -> frozenset[Capability]:
-        nothing: frozenset[Capability] = frozenset()
-        return cast("frozenset[Capability]", getattr(self.the_model(), "capabilities", nothing))
+    def _capabilities(self, _: GetCapabilities) -> frozenset[Capability]:
+        none: frozenset[Capability] = frozenset()
+        return cast("frozenset[Capability]", getattr(self.require_model(), "capabilities", none))
 
     def _call_tool(self, effect: CallTool) -> ToolResult:
         tool = self._tools.get(effect.name)
@@ -205,130 +209,122 @@ class BaseRuntime(Generic[M]):
             known = ", ".join(sorted(self._tools)) or "none"
             raise UnknownToolError(f"there is no tool {effect.name!r}", code="unknown_tool", hint=f"tools: {known}")
         with ToolErrorBoundary(effect.name):
-            result = cast("object", tool.call(effect.arguments))  # foreign code: it may give anything
+            result = cast("object", tool.call(effect.arguments))  # foreign code may return anything
         if not isinstance(result, ToolResult):
-            trace = f"{effect.name} gave a {type(result).__name__} and no ToolResult"
+            trace = f"{effect.name} returned a {type(result).__name__}, not a ToolResult"
             raise ToolError(f"{effect.name} failed", code="internal", trace=trace)
         return result
 
-    def _quote(self, effect: GetPrice) -> int | None:
-        name = str(getattr(self.model, "name", ""))
-        return None if self.price is None else self.price(name, effect.usage)
+    def _price(self, effect: GetPrice) -> int | None:
+        return None if self.price is None else self.price(self._model_name, effect.usage)
 
     def _retrieve(self, effect: Retrieve) -> tuple[Passage, ...]:
         return self._retriever_after(effect.history).find(effect.query, effect.k)
 
-    def _measure(self, effect: GetEvidence) -> Evidence | None:
+    def _evidence(self, effect: GetEvidence) -> Evidence | None:
         retriever = self._retriever_after(effect.history)
         return retriever.evidence(effect.query) if isinstance(retriever, EvidenceSource) else None
 
     def _retriever_after(self, history: tuple[Message, ...]) -> Retriever:
         retriever = self.retriever
         if retriever is None:
-            raise ConfigError("this program looks up passages and the runtime has no `retriever=`")
+            raise ConfigError("the program searches passages; pass the runtime `retriever=`")
         return retriever.after(history) if history and isinstance(retriever, ContextualRetriever) else retriever
 
 
-Posted: TypeAlias = tuple[Callable[..., object], tuple[object, ...]]
-
-
 class Runtime(BaseRuntime[Model]):
-    """Runs programs one after the other; programs of a gather run in at most `width` threads.
-
-    With `interrupts="keep"` a KeyboardInterrupt ends the answer that is streaming and the program goes on with what
-    it has; otherwise it ends the run.
-    """
+    """Runs programs in the calling thread; programs of a gather run in at most `width` threads."""
 
     def run(self, program: Program[T], journal: Journal | None = None) -> T:
         """Run a program to its value.
 
         Raises:
-            TaiwaError: what the program raised; `spent` holds the bill.
+            TaiwaError: what the program raised; `spent` holds the usage of the run.
         """
-        return self.done(program, journal).value
+        return self.run_result(program, journal).value
 
-    def done(self, program: Program[T], journal: Journal | None = None) -> RunResult[T]:
-        """As `run`, and return the bill and the journal with the value."""
-        session = self.session(program, journal)
-        for _ in self._drive(session):
-            session.events.clear()
-        return RunResult(session.result(), session.ledger.spent, session.journal)
+    def run_result(self, program: Program[T], journal: Journal | None = None) -> RunResult[T]:
+        """Run a program to its value, usage and journal."""
+        execution = self.execution(program, journal)
+        for _ in self._drive(execution):
+            execution.events.clear()
+        return RunResult(execution.result(), execution.ledger.spent, execution.journal)
 
     def stream(
         self, program: Program[T], journal: Journal | None = None
     ) -> Iterator[TextDelta | Notice | RunResult[T]]:
-        """Run a program and give out what it says as it says it, last `RunResult`; closing the iterator stops the run."""
-        session = self.session(program, journal)
-        with closing(self._drive(session)) as ticks:
+        """Run a program; yield text and notices as they arrive, then `RunResult`. Closing the iterator cancels the run."""
+        execution = self.execution(program, journal)
+        with closing(self._drive(execution)) as ticks:
             for _ in ticks:
-                while session.events:
-                    yield session.events.popleft()
-        while session.events:
-            yield session.events.popleft()
-        yield RunResult(session.result(), session.ledger.spent, session.journal)
+                while execution.events:
+                    yield execution.events.popleft()
+        while execution.events:
+            yield execution.events.popleft()
+        yield RunResult(execution.result(), execution.ledger.spent, execution.journal)
 
-    def _drive(self, session: Execution[T]) -> Generator[None]:
-        side = _Side(self, session)
+    def _drive(self, execution: Execution[T]) -> Generator[None]:
+        threads = _EffectThreads(self, execution)
         try:
-            while not session.done:
-                if session.events:
+            while not execution.done:
+                if execution.events:
                     yield
-                wishes = session.take()
-                if len(wishes) == 1 and not side.busy:
-                    yield from self._perform(session, wishes[0])
+                taken = execution.take_pending()
+                if len(taken) == 1 and not threads.busy:
+                    yield from self._perform(execution, taken[0])
                 else:
-                    side.add(wishes)
-                    side.settle_one()
+                    threads.add(taken)
+                    threads.settle_one()
                     yield
         finally:
-            session.close()
+            execution.close()
 
-    def _perform(self, session: Execution[T], wish: PendingEffect) -> Iterator[None]:
-        effect = wish.effect
+    def _perform(self, execution: Execution[T], pending: PendingEffect) -> Iterator[None]:
+        effect = pending.effect
         if self.streams(effect):
-            yield from self._complete(session, wish, effect.request)
+            yield from self._complete(execution, pending, effect.request)
             return
         try:
             answer = self.handle(effect)
         except Exception as error:
-            session.fail(wish, error)
+            execution.fail(pending, error)
         else:
-            session.answer(wish, answer)
+            execution.answer(pending, answer)
 
-    def _complete(self, session: Execution[T], wish: PendingEffect, request: Request) -> Iterator[None]:
-        wish.begin()
+    def _complete(self, execution: Execution[T], pending: PendingEffect, request: Request) -> Iterator[None]:
+        pending.begin()
         chunks = answer_chunks(self, request)
         try:
             for chunk in chunks:
-                going = session.feed(wish, chunk)
+                wants_more = execution.feed(pending, chunk)
                 yield
-                if not going:
+                if not wants_more:
                     break
         except KeyboardInterrupt:
             if self.interrupts != "keep":
                 raise
         except Exception as error:
-            session.fail(wish, error)
+            execution.fail(pending, error)
             return
         finally:
             try:
                 chunks.close()
-            except KeyboardInterrupt:  # a second key, or one that came late: the answer has ended already
+            except KeyboardInterrupt:  # a second interrupt, or one after the answer has ended
                 if self.interrupts != "keep":
                     raise
-        session.complete(wish)
+        execution.complete(pending)
 
     def handle(self, effect: Effect[Any]) -> object:
         """Answer one effect that is not streamed.
 
         Raises:
-            ConfigError: its handler is asynchronous, and nobody here could await it.
+            ConfigError: its handler is asynchronous.
         """
         answer = self.handler(effect)(effect)
         if hasattr(answer, "__await__"):
             getattr(answer, "close", int)()
             raise ConfigError(
-                f"the handler of {type(effect).__name__} is asynchronous: run the program on an AsyncRuntime"
+                f"the handler of {type(effect).__name__} is asynchronous; run the program on an AsyncRuntime"
             )
         return answer
 
@@ -339,20 +335,20 @@ def answer_chunks(runtime: Runtime, request: Request) -> Generator[Chunk]:
     A KeyboardInterrupt that is raised inside, while the answer is waited for, ends the answer and nothing else: a handler of
     SIGINT recognises that by the frames of this function, whatever the model behind it.
     """
-    chunks = runtime.the_model().stream(request)
+    chunks = runtime.require_model().stream(request)
     try:
         yield from chunks
     finally:
         _close(chunks)
 
 
-class _Side:
-    """Wishes that run side by side, each in a thread; all answers come back to the thread of the run."""
+class _EffectThreads:
+    """Performs effects in threads; their answers are delivered in the thread of the run."""
 
-    def __init__(self, runtime: Runtime, session: Execution[Any]) -> None:
+    def __init__(self, runtime: Runtime, execution: Execution[Any]) -> None:
         self._runtime = runtime
-        self._session = session
-        self._posts: queue.SimpleQueue[Posted] = queue.SimpleQueue()
+        self._execution = execution
+        self._posts: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self._waiting: list[PendingEffect] = []
         self._running = 0
 
@@ -360,55 +356,55 @@ class _Side:
     def busy(self) -> bool:
         return self._running > 0
 
-    def add(self, wishes: Iterable[PendingEffect]) -> None:
-        self._waiting.extend(wishes)
+    def add(self, taken: Iterable[PendingEffect]) -> None:
+        self._waiting.extend(taken)
         while self._waiting and self._running < self._runtime.width:
-            wish = self._waiting.pop(0)
-            if wish.wanted:
+            pending = self._waiting.pop(0)
+            if pending.active:
                 self._running += 1
-                threading.Thread(target=self._work, args=(wish,), daemon=True).start()
+                threading.Thread(target=self._work, args=(pending,), daemon=True).start()
 
     def settle_one(self) -> None:
-        """Wait for one thing to happen and tell the session."""
-        left = self._session.ledger.remaining()
+        """Wait for one chunk, answer or error and report it to the execution."""
+        left = self._execution.ledger.remaining()
         try:
-            act, arguments = self._posts.get(timeout=None if left is None else max(left, 0.0))
+            report = self._posts.get(timeout=None if left is None else max(left, 0.0))
         except queue.Empty:
-            self._session.expire()
+            self._execution.expire()
         else:
-            act(*arguments)
+            report()
         self.add(())
 
-    def _work(self, wish: PendingEffect) -> None:
-        session, post = self._session, self._posts.put
+    def _work(self, pending: PendingEffect) -> None:
+        execution, post = self._execution, self._posts.put
         try:
-            settle = self._result(wish)
+            settle = self._result(pending)
         except Exception as error:
-            settle = partial(session.fail, wish, error)
-        except BaseException as error:  # a handler that wants to exit: the run would wait for its answer for ever
+            settle = partial(execution.fail, pending, error)
+        except BaseException as error:  # a handler that exits: the run would wait for its answer for ever
             settle = partial(_raise, error)
-        post((self._finish, (settle,)))
+        post(partial(self._finish, settle))
 
-    def _result(self, wish: PendingEffect) -> Callable[[], None]:
-        effect = wish.effect
+    def _result(self, pending: PendingEffect) -> Callable[[], None]:
+        effect = pending.effect
         if not self._runtime.streams(effect):
-            return partial(self._session.answer, wish, self._runtime.handle(effect))
-        wish.begin()
-        chunks = self._runtime.the_model().stream(effect.request)
+            return partial(self._execution.answer, pending, self._runtime.handle(effect))
+        pending.begin()
+        chunks = self._runtime.require_model().stream(effect.request)
         try:
             for chunk in chunks:
-                self._posts.put((self._feed, (wish, chunk)))
-                if wish.over:
+                self._posts.put(partial(self._feed, pending, chunk))
+                if pending.is_complete:
                     break
         finally:
             _close(chunks)
-        return partial(self._session.complete, wish)
+        return partial(self._execution.complete, pending)
 
-    def _feed(self, wish: PendingEffect, chunk: Chunk) -> None:
+    def _feed(self, pending: PendingEffect, chunk: Chunk) -> None:
         try:
-            self._session.feed(wish, chunk)
+            self._execution.feed(pending, chunk)
         except Exception as error:
-            self._session.fail(wish, error)
+            self._execution.fail(pending, error)
 
     def _finish(self, settle: Callable[[], None]) -> None:
         self._running -= 1

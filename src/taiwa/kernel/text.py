@@ -1,4 +1,4 @@
-"""Truncate, one line, strip control and bidi characters, estimate tokens, guess language, join surrogates."""
+"""Text: truncation, control characters, surrogates, estimates of tokens and language."""
 
 import re
 import unicodedata
@@ -15,8 +15,8 @@ __all__ = [
 ]
 
 
-MOST_CHARACTERS = 2_000
-"""How much of a text is looked at to tell its language."""
+MAX_LANGUAGE_CHARS = 2_000
+"""Characters of a text that are read to guess its language."""
 
 SCRIPTS = {
     "ja": re.compile(r"[\u3041-\u30fa\u30fd-\u30ff\u31f0-\u31ff]"),
@@ -35,7 +35,7 @@ LETTER = re.compile(r"[^\W\d_]")
 
 WIDE = re.compile(r"[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6b\uff01-\uff60\uffe0-\uffe6"
                   r"\U0001f300-\U0001f64f\U0001f680-\U0001f6ff\U0001f900-\U0001faff\U00020000-\U0003fffd]")  # fmt: skip
-"""Characters that fill two cells: Chinese, Japanese, Korean, emoji."""
+"""Wide characters: Chinese, Japanese, Korean, emoji."""
 
 LATIN_WORDS = {
     "en": frozenset("the and of to is in that it you for with was are this what how can do please i my".split()),
@@ -46,23 +46,20 @@ LATIN_WORDS = {
     "it": frozenset("il lo gli che e di un una è per con non come mi del della sono".split()),
 }
 
-HALF = re.compile("[\ud800-\udfff]")
-
 REPLACEMENT = "\ufffd"
 
-LONGEST_TURN = 8_000
-"""Characters of a turn that are judged; a pasted document is not read to its end to find out what is wanted."""
+MAX_USER_TEXT_CHARS = 8_000
+"""Characters of a user text that `strip_control` keeps; a pasted document is not read to its end."""
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f]")  # fmt: skip
-"""Signs that are not seen, and those that turn the direction of writing."""
+"""Invisible characters, and those that change the direction of writing."""
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 INVISIBLE = frozenset(("Cc", "Cf", "Co", "Cs", "Cn"))
 
-KEPT = "\n\t"
-# Emoji and some scripts are spelled with these two; they hide nothing.
-JOINERS = "\u200c\u200d"
+VISIBLE = "\n\t\u200c\u200d"
+"""Characters of invisible categories that are kept; emoji and some scripts are spelled with the two joiners."""
 
 MARKS = (("<<", "‹‹"), (">>", "››"), ("<|", "‹|"), ("|>", "|›"), ("[INST]", "(INST)"), ("[/INST]", "(/INST)"))
 
@@ -72,7 +69,7 @@ TAGS = re.compile(
 
 
 class SurrogateJoiner:
-    """Mends text that arrives in pieces: some servers split a character into its two UTF-16 halves."""
+    """Joins text that arrives in pieces: some servers split a character into its two UTF-16 surrogates."""
 
     __slots__ = ("_half",)
 
@@ -80,7 +77,7 @@ class SurrogateJoiner:
         self._half = ""
 
     def feed(self, text: str) -> str:
-        """Take the next piece and give out all of it that is whole characters."""
+        """Add a piece and return all whole characters so far."""
         if self._half:
             text, self._half = self._half + text, ""
         if text and "\ud800" <= text[-1] <= "\udbff":
@@ -88,20 +85,20 @@ class SurrogateJoiner:
         return join_surrogates(text)
 
     def close(self) -> str:
-        """A half that never met its other half becomes a replacement character."""
-        left, self._half = self._half, ""
-        return REPLACEMENT if left else ""
+        """Return a replacement character for a surrogate that is left."""
+        half, self._half = self._half, ""
+        return REPLACEMENT if half else ""
 
 
 def guess_language(text: str) -> str:
-    """Name the language of a text by its script, Latin ones by their common words: an ISO 639-1 code, or 'und'.
+    """Guess the language of a text by its script, or by its common words if Latin: an ISO 639-1 code, or 'und'.
 
-    Words that tell nothing are taken for English, unless they have letters that English has not.
+    A text without common words is English if it is ASCII.
 
     >>> guess_language("今日は、元気ですか"), guess_language("你好吗"), guess_language("How are you?")
     ('ja', 'zh', 'en')
     """
-    text = unicodedata.normalize("NFKC", text[:MOST_CHARACTERS])
+    text = unicodedata.normalize("NFKC", text[:MAX_LANGUAGE_CHARS])
     letters = len(LETTER.findall(text))
     if not letters:
         return "und"
@@ -118,57 +115,50 @@ def guess_language(text: str) -> str:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate tokens without a tokenizer: about four Latin characters, or one and a half of CJK, to a token."""
+    """Estimate the tokens of a text without a tokenizer: four Latin characters, or one and a half of CJK, to a token."""
     wide = 0 if text.isascii() else len(WIDE.findall(text))
     return -(-(len(text) - wide) // 4) + -(-wide * 2 // 3)
 
 
 def whole_characters(text: str) -> str:
-    """Put U+FFFD where a text holds half a character, which no file and no request can carry.
+    """Replace lone surrogates, which cannot be encoded, by U+FFFD.
 
     >>> whole_characters("cut \\ud83d off")
     'cut \ufffd off'
     """
-    return text if text.isascii() else HALF.sub(REPLACEMENT, text)
+    return text if text.isascii() else SURROGATE.sub(REPLACEMENT, text)
 
 
 def strip_control(text: str) -> str:
-    """Take out what a person does not see and a model does, and what is too long.
+    """Remove invisible characters from the first 8,000 characters of a text.
 
     >>> strip_control("leave\\u200b or \\u2066sick")
     'leave or sick'
     """
-    return CONTROL.sub("", text[:LONGEST_TURN])
+    return CONTROL.sub("", text[:MAX_USER_TEXT_CHARS])
 
 
 def join_surrogates(text: str) -> str:
-    """Join halves of characters that stand side by side, and replace those that stand alone."""
+    """Join pairs of surrogates and replace lone ones."""
     if text.isascii() or SURROGATE.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def truncate(text: str, most: int) -> str:
-    """Shorten a text to at most so many characters."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+def truncate(text: str, limit: int) -> str:
+    """Shorten a text to at most `limit` characters, with `…` at its end where it was longer."""
+    return text if len(text) <= limit else f"{text[: max(limit - 1, 0)]}…"
 
 
-def clean_untrusted(text: str, longest: int) -> str:
-    """Somebody else's words, at most so many characters of them.
+def clean_untrusted(text: str, limit: int) -> str:
+    """Defuse third-party text: remove invisible characters, replace markup of prompts, and truncate.
 
     >>> clean_untrusted("so <<calculator: 1>>\\u202e <|im_start|>", 100)
     'so ‹‹calculator: 1›› ‹|im_start|›'
     """
-    # A little more than is kept, so that leaving signs out does not shorten it; never all of a gigabyte.
-    head = text[: 2 * longest + 1]
-    seen = "".join(
-        char for char in head if char in KEPT or char in JOINERS or unicodedata.category(char) not in INVISIBLE
-    )
+    # Twice the limit, so that removed characters do not shorten the result; never all of a gigabyte.
+    head = text[: 2 * limit + 1]
+    clean = "".join(char for char in head if char in VISIBLE or unicodedata.category(char) not in INVISIBLE)
     for mark, broken in MARKS:
-        seen = seen.replace(mark, broken)
-    return clip(TAGS.sub(r"‹\1›", seen), longest)
-
-
-def clip(text: str, longest: int) -> str:
-    """A text of at most so many characters, with `…` where it was longer."""
-    return text if len(text) <= longest else f"{text[: max(longest - 1, 0)]}…"
+        clean = clean.replace(mark, broken)
+    return truncate(TAGS.sub(r"‹\1›", clean), limit)

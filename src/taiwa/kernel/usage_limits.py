@@ -1,4 +1,4 @@
-"""What a run may spend and what it has spent. One ledger is shared by all strands of a run."""
+"""Usage limits and the usage of a run. One ledger is shared by all strands of a run."""
 
 import json
 import time
@@ -9,16 +9,16 @@ from taiwa.kernel.errors import ConfigError, LimitError, TaiwaError
 from taiwa.kernel.messages import Request, Response, Text, Thinking, Usage
 from taiwa.kernel.records import record, value
 
-__all__ = ["Price", "RunUsage", "UsageLedger", "UsageLimits", "max_output_tokens"]
+__all__ = ["Price", "RunUsage", "UsageLedger", "UsageLimits", "max_usage"]
 
 
 Price: TypeAlias = Callable[[str, Usage], int | None]
-"""The cost of a call in billionths of the currency unit, from the model's name and usage; None = not known."""
+"""The cost of a call in billionths of the currency unit, from the model's name and usage; None where the price is unknown."""
 
 
 @value(tag="usage-limits")
 class UsageLimits:
-    """No program outruns these; None means no bound. `cost` is in billionths of the currency unit."""
+    """The limits of a run; None means no limit. `cost` is in billionths of the currency unit."""
 
     requests: int | None = 50
     tool_calls: int | None = 50
@@ -29,10 +29,9 @@ class UsageLimits:
 
 @value(tag="run-usage")
 class RunUsage:
-    """A bill. `cost` None means that some price or usage is not known; `calls_without_usage` counts calls without usage.
+    """The usage of a run. `cost` is None where a price or a usage is unknown; `calls_without_usage` counts such calls.
 
-    Of those that were cut, `estimated` holds what they used at most, and `max_cost` is what all calls cost at most; None
-    where not even that is known.
+    `estimated` bounds the usage of calls that were cut, and `max_cost` the cost of all calls; None where no bound is known.
     """
 
     requests: int = 0
@@ -58,7 +57,7 @@ class RunUsage:
 
 
 class UsageLedger:
-    """Keeps the bill of one run and says when a limit is reached."""
+    """Counts the usage of one run and refuses calls beyond its limits."""
 
     __slots__ = (
         "_clock",
@@ -97,86 +96,87 @@ class UsageLedger:
 
     @property
     def spent(self) -> RunUsage:
-        """The bill so far."""
-        elapsed = self._clock() - self._started
-        known = (self.requests, self.tool_calls, self.usage, self.calls_without_usage, self.cost)
-        return RunUsage(*known, elapsed, self.estimated, self.max_cost)
+        """The usage so far."""
+        counts = (self.requests, self.tool_calls, self.usage, self.calls_without_usage, self.cost)
+        return RunUsage(*counts, self._clock() - self._started, self.estimated, self.max_cost)
 
     def now(self) -> float:
-        """The clock of this run, in seconds."""
+        """Return the time of the clock of this run, in seconds."""
         return self._clock()
 
     def remaining(self) -> float | None:
-        """Seconds left, or None when time is not bounded."""
+        """Return the seconds left, or None without a time limit."""
         bound = self.limits.seconds
         return None if bound is None else self._started + bound - self._clock()
 
-    def late(self) -> LimitError | None:
-        """The error of a run whose time is over."""
+    def time_error(self) -> LimitError | None:
+        """Return the error of a run that has reached its time limit."""
         left = self.remaining()
         if left is None or left > 0:
             return None
         bound = self.limits.seconds or 0.0
         return LimitError("seconds", round(bound - left, 3), bound)
 
-    def refuse_request(self) -> TaiwaError | None:
-        """Say why no further model call may start, or count it as started."""
+    def start_request(self) -> TaiwaError | None:
+        """Count a model call, or return the error of the limit that forbids it."""
         limits = self.limits
         if limits.requests is not None and self.requests >= limits.requests:
             return LimitError("requests", self.requests, limits.requests)
         written = self.usage.output_tokens + self.estimated.output_tokens
         if limits.output_tokens is not None and written >= limits.output_tokens:
             return LimitError("output_tokens", written, limits.output_tokens)
-        refusal: TaiwaError | None = self.late() if limits.seconds is not None else None
+        error: TaiwaError | None = self.time_error() if limits.seconds is not None else None
         if limits.cost is not None:
-            refusal = refusal or self._refuse_cost(limits.cost)
-        if refusal is None:
+            error = error or self._cost_error(limits.cost)
+        if error is None:
             self.requests += 1
-        return refusal
+        return error
 
-    def _refuse_cost(self, bound: int) -> TaiwaError | None:
+    def _cost_error(self, bound: int) -> TaiwaError | None:
         if self._price is None or self._price(self._model, Usage()) is None:
-            return ConfigError(f"no price is known for {self._model}, so a cost limit cannot hold; set one in `prices`")
+            return ConfigError(
+                f"the price of {self._model} is unknown, so the cost limit cannot be checked; set it in `prices`"
+            )
         if self.max_cost is None:
             return ConfigError(
-                f"{self._model} did not report the usage of a call, so a cost limit cannot hold any longer"
+                f"{self._model} did not report the usage of a call, so the cost limit can no longer be checked"
             )
         return LimitError("cost", self.max_cost / 1e9, bound / 1e9) if self.max_cost >= bound else None
 
-    def refuse_tool_call(self) -> TaiwaError | None:
-        """Say why no further tool call may start, or count it as started."""
+    def start_tool_call(self) -> TaiwaError | None:
+        """Count a tool call, or return the error of the limit that forbids it."""
         bound = self.limits.tool_calls
         if bound is not None and self.tool_calls >= bound:
             return LimitError("tool_calls", self.tool_calls, bound)
-        refusal = self.late()
-        if refusal is None:
+        error = self.time_error()
+        if error is None:
             self.tool_calls += 1
-        return refusal
+        return error
 
     def charge(self, response: Response) -> None:
-        """Put a response on the bill."""
+        """Add the usage of a response."""
         if response.usage is None:
-            self.charge_unknown(response.at_most)
+            self.charge_unknown(response.max_usage)
             return
         self.usage = self.usage + response.usage
         price = self._quote(response.usage)
         self.cost, self.max_cost = _sum(self.cost, price), _sum(self.max_cost, price)
 
-    def charge_unknown(self, at_most: Usage | None = None) -> None:
-        """Put a call on the bill whose usage nobody will tell; `at_most` is what is known of it all the same."""
+    def charge_unknown(self, bound: Usage | None = None) -> None:
+        """Add a call of unknown usage, at most `bound` if that is known."""
         self.calls_without_usage += 1
         self.cost = None
-        self.estimated = self.estimated + (at_most or Usage())
-        self.max_cost = _sum(self.max_cost, None if at_most is None else self._quote(at_most))
+        self.estimated = self.estimated + (bound or Usage())
+        self.max_cost = _sum(self.max_cost, None if bound is None else self._quote(bound))
 
     def _quote(self, usage: Usage) -> int | None:
         return None if self._price is None else self._price(self._model, usage)
 
 
-def max_output_tokens(request: Request, response: Response) -> Usage:
-    """More tokens than a request and what was received of its answer can be: a token is at least one byte of them.
+def max_usage(request: Request, response: Response) -> Usage:
+    """Bound the tokens of a request and of the received part of its answer by their bytes: a token has at least one.
 
-    Reasoning that a server hides altogether is not in it.
+    Reasoning that the server does not return is not included.
     """
     sent = json.dumps(record(request), ensure_ascii=False)
     received = "".join(part.text for part in response.message.parts if isinstance(part, (Text, Thinking)))

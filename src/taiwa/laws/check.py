@@ -11,7 +11,7 @@ from typing import TypeAlias
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App, AppSource, ReplyMode
 from taiwa.conversation.reducers import LAST, Reducer, known_reducers, reducer
-from taiwa.conversation.state import DERIVED, Field
+from taiwa.conversation.state import COMPUTED_FIELDS, StateField
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
 from taiwa.laws.law import Law, LawResult
@@ -22,14 +22,14 @@ __all__ = ["check_laws"]
 Subject: TypeAlias = str | App | Reducer
 REPLY_MODES: tuple[ReplyMode, ...] = ("text+delta", "json", "environment")
 SAMPLE_FIELDS = (
-    Field("topics", "list[str]", reduce="union"),
-    Field("dictionary", "dict[str, str | null]", reduce="table"),
-    Field("mood", "str"),
-    Field("notes", "list[str]", reduce="last(3)"),
-    Field("score", "float", reduce="sum"),
-    Field("words", "dict[str, int]", reduce="count"),
-    Field("story", "list[str]", reduce="log"),
-    *(Field(name, derive=name) for name in DERIVED),
+    StateField("topics", "list[str]", reduce="union"),
+    StateField("dictionary", "dict[str, str | null]", reduce="table"),
+    StateField("mood", "str"),
+    StateField("notes", "list[str]", reduce="last(3)"),
+    StateField("score", "float", reduce="sum"),
+    StateField("words", "dict[str, int]", reduce="count"),
+    StateField("story", "list[str]", reduce="log"),
+    *(StateField(name, computed=name) for name in COMPUTED_FIELDS),
 )
 
 
@@ -77,7 +77,7 @@ def _app_laws(app: App) -> "Iterator[Law]":
 
     opened = _with_params(app)
     yield from conversation_laws(opened)
-    for field in opened.written:
+    for field in opened.model_fields:
         yield from field_laws(field, opened.name)
 
 
@@ -94,7 +94,7 @@ def _resolve(subject: Subject) -> Iterable[App | Reducer]:
 
 def _with_params(app: App) -> App:
     """Open an app with an arbitrary value for each required parameter."""
-    return app.opened(
+    return app.with_params(
         {param.name: _example_of(param.type) for param in app.params if param.default is None and param.required}
     )
 

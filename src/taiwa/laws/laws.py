@@ -1,7 +1,7 @@
 """The laws of programs, of conversations with an app, and of reducers.
 
 Programs form a monad, keep their log after a failure, and run again from their journal. Conversations can be undone, forked,
-replayed and summarized, and keep the prompt prefix that caches need. A reducer is a pure, typed step whose squash agrees with it.
+replayed and summarized, and keep the prompt prefix that caches need. A reducer is a pure, typed step whose `combine` agrees with it.
 """
 
 import copy
@@ -26,8 +26,8 @@ from taiwa.conversation.history import (
     turns_to_keep,
 )
 from taiwa.conversation.reducers import LAST, Reducer, known_reducers
-from taiwa.conversation.replies import read_reply, watcher
-from taiwa.conversation.state import Field, delta_shape, held_shape, held_type
+from taiwa.conversation.replies import parse_reply, reply_watcher
+from taiwa.conversation.state import StateField, delta_output_type, value_output_type
 from taiwa.conversation.turn_prompt import ENVIRONMENT, format_reply, stable_bytes, turn_request
 from taiwa.flows.chat import say
 from taiwa.kernel.effects import Program, Step, bind, join, map, unit
@@ -129,7 +129,7 @@ def resumes(phrase: ProgramTerm, state: Json, oracle: Callable[[], Oracle]) -> N
 def reload_entries(journal: Journal) -> Iterator[Entry]:
     """Yield the entries as a store returns them."""
     for entry in journal.entries:
-        yield Entry.revive(json.loads(canonical(entry.record())))
+        yield Entry.restore(json.loads(canonical(entry.record())))
 
 
 def program_laws() -> Iterator[Law]:
@@ -211,14 +211,14 @@ def observe(here: Conversation) -> tuple[object, ...]:
 def undo_redo(app: App, moves: list[Move]) -> None:
     """Undo after a commit restores the conversation before it, redo the one after it."""
     for before, after in pairwise(conversations_after(app, moves)):
-        require_equal(observe(reload(app, after.fresh[:-1])), observe(before), "undone")
-        require_equal(observe(reload(app, after.fresh)), observe(after), "redone")
+        require_equal(observe(reload(app, after.new_nodes[:-1])), observe(before), "undone")
+        require_equal(observe(reload(app, after.new_nodes)), observe(after), "redone")
 
 
 def deltas_give_states(app: App, moves: list[Move]) -> None:
     """Applying the recorded deltas gives each recorded state without a call."""
     for here in conversations_after(app, moves):
-        require_equal(reload(app, here.fresh).state_hash, here.fresh[-1].state_hash, "the state")
+        require_equal(reload(app, here.new_nodes).state_hash, here.new_nodes[-1].state_hash, "the state")
 
 
 def fork_independence(app: App, moves: list[Move], ours: list[Move], theirs: list[Move]) -> None:
@@ -227,10 +227,10 @@ def fork_independence(app: App, moves: list[Move], ours: list[Move], theirs: lis
     before = observe(here)
     for move in ours:
         left = apply_move(left, move)
-    kept = observe(left), canonical_text(record(left.fresh))
+    kept = observe(left), canonical_text(record(left.new_nodes))
     for move in theirs:
         right = apply_move(right, move)
-    require_equal((observe(left), canonical_text(record(left.fresh))), kept, "the first branch")
+    require_equal((observe(left), canonical_text(record(left.new_nodes))), kept, "the first branch")
     require_equal(observe(here), before, "the fork point")
 
 
@@ -275,18 +275,18 @@ def state_types(app: App, moves: list[Move]) -> None:
     """Each field always holds a value of its type."""
     for here in conversations_after(app, moves):
         for field in app.fields:
-            held_shape(field).validate({field.name: here.state[field.name]})
+            value_output_type(field).validate({field.name: here.state[field.name]})
 
 
 def reply_roundtrip(app: App, answer: str, delta: dict[str, Json], cuts: list[int]) -> None:
     """A reply is parsed back, and streaming it in any pieces shows exactly its answer."""
     text = _reply_text(app, answer, delta)
-    read = read_reply(app, text)
-    spoken = answer.rstrip() if app.reply == "text+delta" and app.written else answer
+    read = parse_reply(app, text)
+    spoken = answer.rstrip() if app.reply == "text+delta" and app.model_fields else answer
     require_equal(read.answer, spoken, "the answer")
     got = {name: given for name, given in (read.delta or {}).items() if name != "response"}
     require_equal(canonical_text(got), canonical_text(delta), "the delta")
-    make = watcher(app)
+    make = reply_watcher(app)
     if make is not None:
         watching, edges = make(), [0, *sorted(min(place, len(text)) for place in cuts), len(text)]
         shown = [watching.feed(text[start:end]).show for start, end in pairwise(edges)]
@@ -313,7 +313,7 @@ def _turn_outcome(program: Program[tuple[str, Conversation]]) -> Program[tuple[s
 
 
 def _reply_text(app: App, answer: str, delta: dict[str, Json]) -> str:
-    if app.reply == "environment" and app.written:
+    if app.reply == "environment" and app.model_fields:
         return f"{ENVIRONMENT[0]}\n{json.dumps({'response': answer} | delta)}\n{ENVIRONMENT[1]}"
     return format_reply(app, answer, delta)
 
@@ -355,18 +355,20 @@ class _ConversationStrategies:
     @property
     def deltas(self) -> st.SearchStrategy[dict[str, Json]]:
         """Deltas that the model may write; whole environments for apps with such replies."""
-        if not self.app.written:
+        if not self.app.model_fields:
             return st.just({})
         if self.app.reply != "environment":
-            return values(self.app.delta)
-        return values(self.app.environment).map(lambda data: {name: data[name] for name in data if name != "response"})
+            return values(self.app.delta_type)
+        return values(self.app.environment_type).map(
+            lambda data: {name: data[name] for name in data if name != "response"}
+        )
 
     @property
     def edits(self) -> st.SearchStrategy[dict[str, Json]]:
         """Values that the user may set."""
-        if not self.app.written:
+        if not self.app.model_fields:
             return st.just({})
-        each = [values(held_shape(field)) for field in self.app.written]
+        each = [values(value_output_type(field)) for field in self.app.model_fields]
         return st.lists(st.one_of(each), max_size=2).map(
             lambda parts: {name: part[name] for part in parts for name in part}
         )
@@ -392,7 +394,7 @@ def _oracle_with_words(seed: int, words: tuple[str, ...], failing: int) -> Calla
 FIELD_TYPES = {
     "items": ("list[str]", "list[int]", "list[any]"),
     "table": ("dict[str, str | null]", "dict[str, any]"),
-    "tally": ("dict[str, int]",),
+    "words": ("dict[str, int]",),
     "list": ("list[str]", "list[any]"),
     "dict": ("dict[str, int]",),
 }
@@ -461,15 +463,15 @@ def step_keeps_type(case: ReducerCase, origin: Json, deltas: list[Json]) -> None
         case.require_type(held, "the step returned")
 
 
-def squash_agrees(case: ReducerCase, origin: Json, earlier: list[Json], first: Json, second: Json) -> None:
-    """Applying two deltas in turn equals applying their squash."""
-    squash = case.reducer.squash
-    if squash is None:
-        raise BrokenLawError("the reducer has no squash")
+def combine_agrees(case: ReducerCase, origin: Json, earlier: list[Json], first: Json, second: Json) -> None:
+    """Applying two deltas in turn equals applying their combination."""
+    combine = case.reducer.combine
+    if combine is None:
+        raise BrokenLawError("the reducer has no combine function")
     held = case.folded(origin, earlier)
     one_by_one = case.step(case.step(held, first), second, 2)
-    pressed = squash(copy.deepcopy(first), copy.deepcopy(second))
-    what = f"{canonical_text(first)} and {canonical_text(second)} were squashed to {canonical_text(pressed)}"
+    pressed = combine(copy.deepcopy(first), copy.deepcopy(second))
+    what = f"{canonical_text(first)} and {canonical_text(second)} were combined to {canonical_text(pressed)}"
     require_equal(canonical_text(case.step(held, pressed)), canonical_text(one_by_one), what)
 
 
@@ -478,25 +480,31 @@ def _case_laws(case: ReducerCase) -> Iterator[Law]:
     origin, deltas = case.origins, st.lists(delta, max_size=2)
     yield Law("a step is pure", subject, st.tuples(origin, deltas, delta), partial(step_is_pure, case))
     yield Law("a step keeps the type", subject, st.tuples(origin, deltas), partial(step_keeps_type, case))
-    if case.reducer.squash is not None:
-        yield Law("squash", subject, st.tuples(origin, deltas, delta, delta), partial(squash_agrees, case))
+    if case.reducer.combine is not None:
+        yield Law("combine", subject, st.tuples(origin, deltas, delta, delta), partial(combine_agrees, case))
 
 
-def field_laws(field: Field, app: str) -> Iterator[Law]:
+def field_laws(field: StateField, app: str) -> Iterator[Law]:
     """Yield the laws of the reducer of a field, on values of the field's type."""
     subject = f"{app}.{field.name} ({field.reduce})"
-    case = ReducerCase(field.reducer, subject, held_shape(field), delta_shape((field,)), field.start, field.name)
+    case = ReducerCase(
+        field.reducer, subject, value_output_type(field), delta_output_type((field,)), field.start, field.name
+    )
     yield from _case_laws(case)
 
 
 def reducer_laws(reducer: Reducer) -> Iterator[Law]:
     """Yield the laws of a reducer, on the types that it supports."""
     for notation in _types_of(reducer):
-        field = Field("x", notation, reduce=reducer.name)
+        field = StateField("x", notation, reduce=reducer.name)
         held = (
-            held_type(field) if _is_registered(reducer) else f"{notation} | null" if reducer.empty is None else notation
+            field.value_notation
+            if _is_registered(reducer)
+            else f"{notation} | null"
+            if reducer.empty is None
+            else notation
         )
-        delta = "list[str]" if reducer.form == "tally" else notation
+        delta = "list[str]" if reducer.delta_kind == "words" else notation
         yield from _case_laws(
             ReducerCase(reducer, f"{reducer.name} of {notation}", _value_type(held), _value_type(delta), reducer.empty)
         )
@@ -513,6 +521,6 @@ def _is_registered(reducer: Reducer) -> bool:
 
 def _types_of(reducer: Reducer) -> tuple[str, ...]:
     """Return the types that a field with this reducer may have."""
-    if reducer.form != "same":
-        return FIELD_TYPES[reducer.form]
-    return tuple(notation for kind in reducer.holds for notation in FIELD_TYPES.get(kind, (kind,))) or SCALAR_TYPES
+    if reducer.delta_kind != "value":
+        return FIELD_TYPES[reducer.delta_kind]
+    return tuple(notation for kind in reducer.types for notation in FIELD_TYPES.get(kind, (kind,))) or SCALAR_TYPES

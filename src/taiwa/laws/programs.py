@@ -264,8 +264,8 @@ def run_program(program: Program[T], oracle: Oracle, recorded: Iterable[Entry] =
         program, UsageLedger(UsageLimits(None, None)), journal, (lambda event: log.extend(_log_lines(event)),)
     )
     while not session.done:
-        for wish in session.take():
-            if wish.wanted:
+        for wish in session.take_pending():
+            if wish.active:
                 _perform(session, wish, oracle)
     try:
         return ProgramRun(session.result(), None, tuple(log), journal)

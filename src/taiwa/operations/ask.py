@@ -53,4 +53,4 @@ def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = S
         "assess_by": options.assess_by,
         "max_questions": options.max_questions,
     }
-    return load_app("ask").opened({name: each for name, each in values.items() if each not in (None, "", [])})
+    return load_app("ask").with_params({name: each for name, each in values.items() if each not in (None, "", [])})

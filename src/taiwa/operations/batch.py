@@ -26,7 +26,7 @@ from taiwa.kernel.records import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.operations.results import BatchResult
 from taiwa.operations.say import AskParam, open_app, request_tokens
-from taiwa.sessions.batch import BatchInput, Counted, ParallelBatch, TurnBatch, run_in_one_session, said_before
+from taiwa.sessions.batch import BatchInput, ParallelBatch, RowSummary, TurnBatch, committed_rows, run_in_one_session
 from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.session import Session, open_priced_model
@@ -90,12 +90,12 @@ class Counts:
     reason: str = ""
     unavailable: int = 0
 
-    def add(self, row: Counted) -> None:
+    def add(self, row: RowSummary) -> None:
         """Count a row."""
-        self.kept += row.kept
+        self.kept += row.reused
         self.failed += row.error is not None
-        self.done += row.error is None and not row.kept
-        if not row.kept:
+        self.done += row.error is None and not row.reused
+        if not row.reused:
             self.spent = self.spent + row.spent
         error = row.error if isinstance(row.error, dict) else {}
         self.unavailable = self.unavailable + 1 if error.get("type") in UNAVAILABLE else 0
@@ -144,9 +144,9 @@ def run_turns(
     if conversation.app.hash != app.hash:
         raise InputError(f"session {counts.session!r} has another app or other parameters; choose another -s NAME")
     session = Session(repository, counts.session, conversation, open_priced_model(None, settings, app), options=turns)
-    before = said_before(session, rows) if options.resume else ()
+    before = committed_rows(session, rows) if options.resume else ()
 
-    def run(add: Callable[[Counted], None]) -> None:
+    def run(add: Callable[[RowSummary], None]) -> None:
         for row in run_in_one_session(session, rows, before):
             add(row)
 
@@ -175,8 +175,8 @@ def run_extractions(
     return _run(Counts(), on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
 
 
-def _run(counts: Counts, on_row: OnRow, run: Callable[[Callable[[Counted], None]], None]) -> Counts:
-    def add(row: Counted) -> None:
+def _run(counts: Counts, on_row: OnRow, run: Callable[[Callable[[RowSummary], None]], None]) -> Counts:
+    def add(row: RowSummary) -> None:
         counts.add(row)
         on_row(row, counts)
         if counts.stopped:
@@ -193,7 +193,7 @@ def _run(counts: Counts, on_row: OnRow, run: Callable[[Callable[[Counted], None]
     return counts
 
 
-async def _drain(rows: AsyncGenerator[Counted], add: Callable[[Counted], None]) -> None:
+async def _drain(rows: AsyncGenerator[RowSummary], add: Callable[[RowSummary], None]) -> None:
     async with aclosing(rows):
         async for row in rows:
             add(row)
@@ -271,7 +271,7 @@ class _AppOpener:
         if name not in self._opened:
             if len(self._opened) >= MAX_OPENED:
                 self._opened.clear()
-            self._opened[name] = self.app.opened(self._params | params)
+            self._opened[name] = self.app.with_params(self._params | params)
         return self._opened[name]
 
 

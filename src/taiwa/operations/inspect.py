@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from taiwa.conversation.history import Node
-from taiwa.conversation.state_paths import ABSENT, Change, Missing, diff_states, format_path, get_path, parse_path
+from taiwa.conversation.state_paths import MISSING, Change, Missing, diff_states, format_path, get_path, parse_path
 from taiwa.kernel.effects import GetCapabilities
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, tag_of
@@ -104,7 +104,7 @@ def value_history(repository: Repository, path: str, revision: str) -> tuple[Val
     """Return every value that a path of the state had, oldest first."""
     where = parse_path(path)
     entries: list[ValueEntry] = []
-    last: Json | Missing = ABSENT
+    last: Json | Missing = MISSING
     for entry in repository.walk(repository.store.resolve(revision)):
         value = get_path(dict(entry.after.state), where)
         if not isinstance(value, Missing) and value != last:
@@ -151,7 +151,7 @@ def format_value(value: Json) -> str:
 
 def describe_change(change: Change) -> str:
     """Write a change of the state on one line."""
-    sign, where = SIGNS[change.kind], format_path(change.place)
+    sign, where = SIGNS[change.kind], format_path(change.path)
     if change.kind == "changed":
         return f"{sign} {where}: {format_value(change.before)} → {format_value(change.after)}"
     return f"{sign} {where}: {format_value(change.after if change.kind == 'added' else change.before)}"

@@ -36,7 +36,7 @@ from taiwa.operations.results import (
 )
 from taiwa.sessions.batch import BatchRow
 from taiwa.sessions.durable_turn import TurnResult
-from taiwa.sessions.replay import Replayed
+from taiwa.sessions.replay import ReplayedNode
 from taiwa.sessions.stored_extract import TypedRow
 from taiwa.store import Hit, Ref
 from taiwa.structured import Fix
@@ -302,7 +302,7 @@ def _diff(result: DiffResult) -> Json:
 
     lines: list[Json] = [line for line in ndiff(result.before_lines, result.after_lines) if line[0] in "+-"]
     moved: list[Json] = [
-        {"path": format_path(each.place), "kind": each.kind, "before": each.before, "after": each.after}
+        {"path": format_path(each.path), "kind": each.kind, "before": each.before, "after": each.after}
         for each in result.changes
     ]
     return {"before": result.before, "after": result.after, "state": moved, "text": lines}
@@ -332,20 +332,20 @@ def _value(entry: ValueEntry) -> Json:
     return {"node": entry.hash, "by": entry.by, "value": entry.value}
 
 
-@to_json.register(Replayed)
-def _replayed(row: Replayed) -> Json:
-    return {"node": row.hash, "kind": row.kind, "turn": row.turn, "calls": row.calls, "problem": row.fault}
+@to_json.register(ReplayedNode)
+def _replayed(row: ReplayedNode) -> Json:
+    return {"node": row.hash, "kind": row.kind, "turn": row.turn, "calls": row.calls, "problem": row.difference}
 
 
 @to_json.register(BatchRow)
 def _row(row: BatchRow) -> dict[str, Json]:
     return {
-        "index": row.given.index,
-        "id": row.given.id,
+        "index": row.input.index,
+        "id": row.input.id,
         "session": row.session or None,
         "node": row.node or None,
         "parent": row.parent or None,
-        "text": row.given.text,
+        "text": row.input.text,
         "answer": row.answer,
         "delta": row.delta,
         "state": row.state,
@@ -359,9 +359,9 @@ def _row(row: BatchRow) -> dict[str, Json]:
 @to_json.register(TypedRow)
 def _typed_row(row: TypedRow) -> dict[str, Json]:
     return {
-        "index": row.given.index,
-        "id": row.given.id,
-        "text": row.given.text,
+        "index": row.input.index,
+        "id": row.input.id,
+        "text": row.input.text,
         "value": row.value,
         "attempts": [attempt_to_json(each) for each in row.attempts],
         "usage": usage_to_json(row.spent),
@@ -457,7 +457,7 @@ def enforcement_to_json(enforcement: Enforcement | None) -> dict[str, Json] | No
     if enforcement is None:
         return None
     return {
-        "method": enforcement.way,
+        "method": enforcement.method,
         "enforced": list(enforcement.enforced),
         "promised": list(enforcement.promised),
         "checked": list(enforcement.checked),

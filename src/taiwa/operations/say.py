@@ -102,7 +102,7 @@ def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) 
     for param in app.params:
         if ask is not None and param.name not in values and param.default is None and param.required:
             values[param.name] = convert_param(param, ask(param))
-    return app.opened(values)
+    return app.with_params(values)
 
 
 def find_turn(repository: Repository, revision: str) -> tuple[str, int]:
@@ -180,7 +180,7 @@ def render_request(app: App, text: str) -> Request:
     Raises:
         InputError: a required parameter is missing.
     """
-    opened = app if app.values or not app.params else app.opened({})
+    opened = app if app.values or not app.params else app.with_params({})
     request = turn_request(begin(opened), text, constrained=opened.reply == "json" and not opened.tools)
     return replace(request, tools=_specs(opened)) if opened.tools else request
 

@@ -1,1 +1,1 @@
-"""Conversations that last: a store, an app, a model and the flows, joined. The command line and programs use this face."""
+"""Stored conversations: a store, an app, a model and the flows, joined."""

@@ -1,4 +1,4 @@
-"""Rows: in parallel, in one conversation, typed; resume."""
+"""Batches: rows that run in parallel or in one session, and resume without repeating paid calls."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -27,19 +27,19 @@ from taiwa.store import item_key
 __all__ = [
     "BatchInput",
     "BatchRow",
-    "Counted",
     "ParallelBatch",
     "RowProgram",
+    "RowSummary",
     "TurnBatch",
+    "committed_rows",
     "is_fatal",
     "run_in_one_session",
-    "said_before",
 ]
 
 
 @value(tag="batch-input")
 class BatchInput:
-    """One row as it was given; `error` says why it cannot be said, or is empty."""
+    """One row of the input; `error` says why it is invalid, or is empty."""
 
     index: int
     text: str = ""
@@ -50,9 +50,9 @@ class BatchInput:
 
 @value(tag="batch-row")
 class BatchRow:
-    """What came of a row: `answer` None means that it failed. `kept` rows were answered before."""
+    """The result of a row: `answer` None means that it failed. `reused` rows were answered before."""
 
-    given: BatchInput
+    input: BatchInput
     answer: str | None = None
     delta: Json = None
     state: Json = None
@@ -62,52 +62,53 @@ class BatchRow:
     parent: str = ""
     spent: RunUsage = RunUsage()
     error: Json = None
-    kept: bool = False
+    reused: bool = False
 
 
-class Counted(Protocol):
-    """What the sum of a batch needs to know of a row, whatever it is a row of."""
+class RowSummary(Protocol):
+    """What the totals of a batch need of a row."""
 
     @property
     def spent(self) -> RunUsage:
-        """Its bill."""
+        """The usage of the row."""
         ...
 
     @property
     def error(self) -> Json:
-        """Its error, or None."""
+        """The error of the row, or None."""
         ...
 
     @property
-    def kept(self) -> bool:
-        """Whether it was answered before."""
+    def reused(self) -> bool:
+        """Whether the row was answered before."""
         ...
 
 
-def failed(given: BatchInput, error: TaiwaError) -> BatchRow:
-    """A row with its error and what it cost all the same."""
-    told: dict[str, Json] = {"type": error.tag, "message": error.message}
-    return BatchRow(given, error=told, spent=error.spent if isinstance(error.spent, RunUsage) else RunUsage())
+def failed_row(row_input: BatchInput, error: TaiwaError) -> BatchRow:
+    """Return the row of an error, with its usage."""
+    failure: dict[str, Json] = {"type": error.tag, "message": error.message}
+    return BatchRow(row_input, error=failure, spent=error.spent if isinstance(error.spent, RunUsage) else RunUsage())
 
 
 def check_limits(options: TurnOptions, spent: RunUsage, priced_model: PricedModel) -> None:
-    """Refuse to go on where a cost limit is reached, or where nobody can say any more whether it is.
+    """Check the cost limit.
 
     Raises:
-        LimitError, ConfigError: so it is.
+        LimitError: the limit is reached.
+        ConfigError: the cost is unknown.
     """
     limit = options.limits.cost
     if limit is None:
         return
     if spent.cost is None:
         name = priced_model.model.name
-        raise ConfigError(f"the cost of a call to {name} is not known, so a cost limit cannot hold any longer")
+        raise ConfigError(f"the cost of a call to {name} is unknown, so the cost limit can no longer be checked")
     if spent.cost >= limit:
         raise LimitError("cost", spent.cost / 1e9, limit / 1e9)
 
 
 def is_fatal(error: TaiwaError) -> bool:
-    """Whether the next row could only fail in the same way."""
+    """Say whether all further rows would fail in the same way."""
     if isinstance(error, LimitError):
         return error.which == "cost"
     return isinstance(error, (AuthenticationError, ConfigError, StoreError))
@@ -117,16 +118,16 @@ A = TypeVar("A")
 
 R = TypeVar("R")
 
-AHEAD = 4
-"""Rows that may wait for an older one, for each that is under way; so the memory of a batch is bounded."""
+MAX_WAITING_PER_WORKER = 4
+"""Finished rows per worker that may wait for an older one; bounds the memory of a batch."""
 
-LOOK_AGAIN = 0.5
-"""Seconds until it is seen whether another program has answered a row."""
+POLL_SECONDS = 0.5
+"""Seconds between checks whether another process has answered a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowProgram(Generic[A]):
-    """What a row asks for: a program, and a name made of all that its answer depends on."""
+    """The program of a row, and a name made of all that its answer depends on."""
 
     name: str
     program: Program[A]
@@ -137,7 +138,7 @@ class RowProgram(Generic[A]):
 
 @dataclass
 class ParallelBatch(ABC, Generic[A, R]):
-    """A batch, `width` rows at a time. With `resume` a row that was answered before is not asked again."""
+    """A batch, `width` rows at a time. With `resume`, rows that were answered before are not repeated."""
 
     repository: Repository
     priced_model: PricedModel
@@ -146,46 +147,46 @@ class ParallelBatch(ABC, Generic[A, R]):
     resume: bool = field(default=False, kw_only=True)
     spent: RunUsage = field(default_factory=RunUsage, init=False)
     _fatal: TaiwaError | None = field(default=None, init=False)
-    _cut_off: dict[str, int] = field(default_factory=dict[str, int], init=False)
+    _interrupted: dict[str, int] = field(default_factory=dict[str, int], init=False)
 
     @abstractmethod
-    def asking(self, given: BatchInput) -> RowProgram[A]:
-        """Say what a row asks for.
+    def row_program(self, row_input: BatchInput) -> RowProgram[A]:
+        """Return the program of a row.
 
         Raises:
-            TaiwaError: it cannot be asked.
+            TaiwaError: the row is invalid.
         """
 
     @abstractmethod
-    def answered(self, given: BatchInput, done: RunResult[A]) -> R:
-        """Make a row of its answer."""
+    def to_row(self, row_input: BatchInput, done: RunResult[A]) -> R:
+        """Return the row of an answer."""
 
     @abstractmethod
-    def failed(self, given: BatchInput, error: TaiwaError) -> R:
-        """Make a row of its error."""
+    def to_failed_row(self, row_input: BatchInput, error: TaiwaError) -> R:
+        """Return the row of an error."""
 
     @abstractmethod
-    def recorded(self, row: R) -> Json:
-        """Give what is kept of a row that was answered; its place in the file is not."""
+    def row_to_json(self, row: R) -> Json:
+        """Return what is stored of an answered row, without its position in the file."""
 
     @abstractmethod
-    def restored(self, given: BatchInput, held: dict[str, Json]) -> R:
-        """Make a row again of what was kept of it."""
+    def row_from_json(self, row_input: BatchInput, data: dict[str, Json]) -> R:
+        """Rebuild a row from what is stored of it."""
 
-    async def rows(self, given: Iterable[BatchInput]) -> AsyncGenerator[R]:
-        """Answer rows and give them out in their order.
+    async def rows(self, inputs: Iterable[BatchInput]) -> AsyncGenerator[R]:
+        """Answer rows and yield them in order.
 
         Raises:
-            TaiwaError: the next row could only fail as well; rows that were under way are given out before.
+            TaiwaError: further rows would fail in the same way; rows that were running are yielded before.
         """
         if self.resume:
-            self._cut_off = self._find_cut_off()
+            self._interrupted = self._find_interrupted()
         gate = asyncio.Semaphore(self.width)
         tasks: deque[asyncio.Task[R | None]] = deque()
         try:
-            for one in given:
+            for one in inputs:
                 tasks.append(asyncio.create_task(self._row(one, gate)))
-                if len(tasks) >= AHEAD * self.width:
+                if len(tasks) >= MAX_WAITING_PER_WORKER * self.width:
                     row = await tasks.popleft()
                     if row is not None:
                         yield row
@@ -202,10 +203,10 @@ class ParallelBatch(ABC, Generic[A, R]):
         if self._fatal is not None:
             raise self._fatal
 
-    async def _row(self, given: BatchInput, gate: asyncio.Semaphore) -> R | None:
+    async def _row(self, row_input: BatchInput, gate: asyncio.Semaphore) -> R | None:
         """Answer a row; None means that the batch ended before it."""
-        if given.error:
-            return self.failed(given, InputError(given.error))
+        if row_input.error:
+            return self.to_failed_row(row_input, InputError(row_input.error))
         waited = False
         while True:
             async with gate:
@@ -213,53 +214,53 @@ class ParallelBatch(ABC, Generic[A, R]):
                     return None
                 try:
                     check_limits(self.options, self.spent, self.priced_model)
-                    row = await self._answered(given, waited=waited)
+                    row = await self._run_row(row_input, waited=waited)
                 except TaiwaError as error:
                     if not is_fatal(error):
-                        return self.failed(given, error)
+                        return self.to_failed_row(row_input, error)
                     self._fatal = error
                     return None
             if row is not None:
                 return row
             waited = True
-            await asyncio.sleep(LOOK_AGAIN)
+            await asyncio.sleep(POLL_SECONDS)
 
-    async def _answered(self, given: BatchInput, *, waited: bool) -> R | None:
-        """Answer a row; None while another program is asking for it, so that a resumed batch can have many workers."""
-        asking = self.asking(given)
+    async def _run_row(self, row_input: BatchInput, *, waited: bool) -> R | None:
+        """Answer a row; None while another process answers it, so that a resumed batch can have several workers."""
+        program = self.row_program(row_input)
         items = self.repository.store.batches
-        item = items.take(asking.name) if self.resume else items.begin(asking.name)
+        item = items.take(program.name) if self.resume else items.begin(program.name)
         if item is None:
             return None
         if self.resume and item.status == "done" and isinstance(item.result, dict):
-            return self.restored(given, item.result)
+            return self.row_from_json(row_input, item.result)
         if waited:
-            self._cut_off = self._find_cut_off()  # whoever had it is gone
-        run, journal = self._begun(given.text, asking)
+            self._interrupted = self._find_interrupted()  # the other process has ended
+        run, journal = self._begin_run(row_input.text, program)
         try:
-            done = await self._asked(asking, journal)
+            done = await self._run(program, journal)
         except TaiwaError as error:
-            self._end(run, asking.name, error)
+            self._end(run, program.name, error)
             raise
         except BaseException:
             self.repository.store.runs.release(run)
-            items.release(asking.name)
+            items.release(program.name)
             raise
-        row = self.answered(given, done)
-        # The result first: a crash between the two is then no reason to ask again.
-        items.finish(asking.name, self.recorded(row), done.spent.cost)
+        row = self.to_row(row_input, done)
+        # The result first, so that a crash between the two does not repeat the row.
+        items.finish(program.name, self.row_to_json(row), done.spent.cost)
         self.repository.store.runs.complete(run)
         return row
 
-    async def _asked(self, asking: RowProgram[A], journal: Journal) -> RunResult[A]:
+    async def _run(self, program: RowProgram[A], journal: Journal) -> RunResult[A]:
         limits, known = self.options.limits, self.spent.cost
         if limits.cost is not None and known is not None:
             limits = replace(limits, cost=limits.cost - known)
         runtime = AsyncRuntime(
-            self.priced_model.model, tools=asking.tools, limits=limits, price=self.priced_model.price
+            self.priced_model.model, tools=program.tools, limits=limits, price=self.priced_model.price
         )
         try:
-            events = [event async for event in runtime.stream(asking.program, journal) if isinstance(event, RunResult)]
+            events = [event async for event in runtime.stream(program.program, journal) if isinstance(event, RunResult)]
         except TaiwaError as error:
             self._charge(error.spent)
             raise
@@ -270,19 +271,19 @@ class ParallelBatch(ABC, Generic[A, R]):
         if isinstance(spent, RunUsage):
             self.spent = self.spent + spent
 
-    def _begun(self, text: str, asking: RowProgram[A]) -> tuple[int, Journal]:
-        """Begin the run of a row, or take up the one that was cut off."""
+    def _begin_run(self, text: str, program: RowProgram[A]) -> tuple[int, Journal]:
+        """Begin the run of a row, or resume its interrupted one."""
         runs = self.repository.store.runs
-        found = self._cut_off.pop(asking.name, None)
+        found = self._interrupted.pop(program.name, None)
         if found is not None:
             runs.claim(found)
             return found, Journal(runs.journal(found), sink(self.repository, found, self.priced_model))
-        options = asking.options if isinstance(asking.options, dict) else {}
-        run = runs.begin("", None, asking.app, text, options | {"item": asking.name})
+        options = program.options if isinstance(program.options, dict) else {}
+        run = runs.begin("", None, program.app, text, options | {"item": program.name})
         return run, Journal((), sink(self.repository, run, self.priced_model))
 
     def _end(self, run: int, name: str, error: TaiwaError) -> None:
-        """Record a failure. One that a limit stopped is not over: the next try goes on with what was paid for."""
+        """Record a failure. A run that a limit stopped stays open, so that the next attempt reuses its calls."""
         with suppress(StoreError):
             if isinstance(error, LimitError):
                 self.repository.store.runs.release(run)
@@ -291,7 +292,7 @@ class ParallelBatch(ABC, Generic[A, R]):
             cost = error.spent.cost if isinstance(error.spent, RunUsage) else 0
             self.repository.store.batches.fail(name, error, cost)
 
-    def _find_cut_off(self) -> dict[str, int]:
+    def _find_interrupted(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for run in self.repository.store.runs.open_runs(""):
             item = run.options.get("item") if isinstance(run.options, dict) else None
@@ -302,35 +303,35 @@ class ParallelBatch(ABC, Generic[A, R]):
 
 @dataclass
 class TurnBatch(ParallelBatch[tuple[Reply, Conversation], BatchRow]):
-    """Rows that know nothing of each other. `opened` gives the app with the params of a row.
+    """Independent rows, each a first turn. `opened` returns the app with the parameters of a row.
 
-    With `resume` a row that was answered before, with the same app, model and params, is not asked again.
+    With `resume`, rows that were answered before with the same app, model and parameters are not repeated.
     """
 
     opened: Callable[[Json], App] = field(kw_only=True)
 
-    def asking(self, given: BatchInput) -> RowProgram[tuple[Reply, Conversation]]:
+    def row_program(self, row_input: BatchInput) -> RowProgram[tuple[Reply, Conversation]]:
         """Say what a row says, to its app."""
-        app = self.opened(given.params)
+        app = self.opened(row_input.params)
         options = self.options.to_json()
-        name = item_key(given.text, app.hash, self.priced_model.model.name, options)
+        name = item_key(row_input.text, app.hash, self.priced_model.model.name, options)
         self.repository.store.nodes.put_app(app.source)
         tools = self.repository.tools_of(app)
         specs = [tool.spec for tool in tools]
-        program = say(given.text, strict=self.options.strict, repairs=self.options.repairs, tools=specs)(begin(app))
+        program = say(row_input.text, strict=self.options.strict, repairs=self.options.repairs, tools=specs)(begin(app))
         return RowProgram(name, program, app.hash, options, tools)
 
-    def answered(self, given: BatchInput, done: RunResult[tuple[Reply, Conversation]]) -> BatchRow:
-        """Make a row of a turn."""
+    def to_row(self, row_input: BatchInput, done: RunResult[tuple[Reply, Conversation]]) -> BatchRow:
+        """Return the row of a turn."""
         reply, after = done.value
-        return BatchRow(given, reply.text, reply.delta, dict(after.state), reply.warnings, spent=done.spent)
+        return BatchRow(row_input, reply.text, reply.delta, dict(after.state), reply.warnings, spent=done.spent)
 
-    def failed(self, given: BatchInput, error: TaiwaError) -> BatchRow:
-        """Make a row of its error."""
-        return failed(given, error)
+    def to_failed_row(self, row_input: BatchInput, error: TaiwaError) -> BatchRow:
+        """Return the row of an error."""
+        return failed_row(row_input, error)
 
-    def recorded(self, row: BatchRow) -> Json:
-        """Give what is kept of a row that was answered; its place in the file is not."""
+    def row_to_json(self, row: BatchRow) -> Json:
+        """Return what is stored of an answered row, without its position in the file."""
         return {
             "answer": row.answer,
             "delta": row.delta,
@@ -339,84 +340,92 @@ class TurnBatch(ParallelBatch[tuple[Reply, Conversation], BatchRow]):
             "spent": record(row.spent),
         }
 
-    def restored(self, given: BatchInput, held: dict[str, Json]) -> BatchRow:
-        """Make a row again of what was kept of it."""
-        warnings = held.get("warnings")
-        spent = restore(held.get("spent"))
+    def row_from_json(self, row_input: BatchInput, data: dict[str, Json]) -> BatchRow:
+        """Rebuild a row from what is stored of it."""
+        warnings = data.get("warnings")
+        spent = restore(data.get("spent"))
         return BatchRow(
-            given,
-            str(held.get("answer")),
-            held.get("delta"),
-            held.get("state"),
+            row_input,
+            str(data.get("answer")),
+            data.get("delta"),
+            data.get("state"),
             tuple(map(str, warnings)) if isinstance(warnings, list) else (),
             spent=spent if isinstance(spent, RunUsage) else RunUsage(),
-            kept=True,
+            reused=True,
         )
 
 
-GONE_ON = "it failed before, and the conversation has gone on without it"
+CONTINUED_WITHOUT = "the row failed before, and the conversation continued without it"
 
 
-def run_in_one_session(talk: Session, rows: Iterable[BatchInput], before: Iterable[str] = ()) -> Iterator[BatchRow]:
-    """Say row after row in one conversation. `before` holds the turns that are there already, oldest first.
+def run_in_one_session(session: Session, rows: Iterable[BatchInput], before: Iterable[str] = ()) -> Iterator[BatchRow]:
+    """Run rows as the turns of one session. `before` are the turns that exist already, oldest first.
 
     Raises:
-        TaiwaError: the next row could only fail as well.
+        TaiwaError: further rows would fail in the same way.
     """
     there = deque(before)
-    for given in rows:
-        if given.error:
-            yield failed(given, InputError(given.error))
-        elif there and talk.repository.store.nodes.get(there[0]).user == given.text:
-            yield _kept(talk, given, there.popleft())
+    for row_input in rows:
+        if row_input.error:
+            yield failed_row(row_input, InputError(row_input.error))
+        elif there and session.repository.store.nodes.get(there[0]).user == row_input.text:
+            yield _committed_row(session, row_input, there.popleft())
         elif there:
-            yield failed(given, InputError(GONE_ON))
+            yield failed_row(row_input, InputError(CONTINUED_WITHOUT))
         else:
-            check_limits(talk.options, talk.spent, talk.priced_model)
-            yield _said(talk, given)
+            check_limits(session.options, session.spent, session.priced_model)
+            yield _complete_row(session, row_input)
 
 
-def _said(talk: Session, given: BatchInput) -> BatchRow:
+def _complete_row(session: Session, row_input: BatchInput) -> BatchRow:
     try:
-        if given.params is not None:
-            raise InputError("a row of a fold has no params: all rows are one conversation")
-        said = _resumed(talk, given.text) or talk.say(given.text)
+        if row_input.params is not None:
+            raise InputError("a row must not have params where all rows are one conversation")
+        result = _resume_turn(session, row_input.text) or session.say(row_input.text)
     except TaiwaError as error:
         if is_fatal(error):
             raise
-        return failed(given, error)
+        return failed_row(row_input, error)
     return BatchRow(
-        given, said.text, said.delta, dict(talk.state), said.warnings, said.session, said.node, said.parent, said.spent
+        row_input,
+        result.text,
+        result.delta,
+        dict(session.state),
+        result.warnings,
+        result.session,
+        result.node,
+        result.parent,
+        result.spent,
     )
 
 
-def _resumed(talk: Session, text: str) -> TurnResult | None:
-    """Finish a turn that was cut off, if it says this text; its paid calls are not made again."""
-    runs = talk.repository.store.runs.open_runs(talk.session)
+def _resume_turn(session: Session, text: str) -> TurnResult | None:
+    """Finish an interrupted turn of this text without repeating its paid calls."""
+    runs = session.repository.store.runs.open_runs(session.session)
     if not runs or runs[-1].text != text:
         return None
-    return next((event for event in talk.resume() or () if isinstance(event, TurnResult)), None)
+    return next((event for event in session.resume() or () if isinstance(event, TurnResult)), None)
 
 
-def _kept(talk: Session, given: BatchInput, node: str) -> BatchRow:
-    repository = talk.repository
+def _committed_row(session: Session, row_input: BatchInput, node: str) -> BatchRow:
+    repository = session.repository
     turn, after = repository.store.nodes.get(node), repository.checkout(node)
     parent = repository.store.refs.back(node, 1)
     return BatchRow(
-        given,
+        row_input,
         turn.answer,
         turn.delta,
         dict(after.state),
         (),
-        talk.session,
+        session.session,
         node,
         parent,
-        _paid(repository, node),
-        kept=True,
+        _usage_of(repository, node),
+        reused=True,
     )
 
 
-def _paid(repository: Repository, node: str) -> RunUsage:
+def _usage_of(repository: Repository, node: str) -> RunUsage:
     calls = [call for call in repository.store.runs.calls(node) if call.kind == "complete"]
     spent = RunUsage()
     for call in calls:
@@ -426,17 +435,17 @@ def _paid(repository: Repository, node: str) -> RunUsage:
     return spent
 
 
-def said_before(talk: Session, rows: Iterable[BatchInput]) -> tuple[str, ...]:
-    """Find the turns of a conversation that the rows of a batch began, oldest first; earlier ones are not the batch's.
+def committed_rows(session: Session, rows: Iterable[BatchInput]) -> tuple[str, ...]:
+    """Return the turns of a session that the rows of a batch made, oldest first, without the turns before the batch.
 
     Raises:
-        InputError: something else was said after them.
+        InputError: the session holds a later turn that is not a row of the batch.
     """
-    if talk.conversation.fresh:
+    if session.conversation.new_nodes:
         return ()
-    nodes = talk.repository.store.nodes
-    turns = [name for name, node in nodes.path(talk.conversation.tip) if node.kind == "turn"][::-1]
-    texts = (given.text for given in rows if not given.error)
+    nodes = session.repository.store.nodes
+    turns = [name for name, node in nodes.path(session.conversation.tip) if node.kind == "turn"][::-1]
+    texts = (row_input.text for row_input in rows if not row_input.error)
     first: dict[str, int] = {}
     for at, name in enumerate(turns):
         first.setdefault(digest(nodes.get(name).user), at)
@@ -447,6 +456,8 @@ def said_before(talk: Session, rows: Iterable[BatchInput]) -> tuple[str, ...]:
             break
         at += nodes.get(turns[at]).user == text
     if at < len(turns):
-        said = nodes.get(turns[at]).user or ""
-        raise InputError(f"{talk.session} holds a turn that is no row of this batch ({said[:60]!r}): choose another -s")
+        text = nodes.get(turns[at]).user or ""
+        raise InputError(
+            f"{session.session} holds a turn that is not a row of this batch ({text[:60]!r}); choose another -s"
+        )
     return tuple(turns[begun:])

@@ -1,4 +1,4 @@
-"""The conversations of one store: checking out, committing, and looking back. No model is needed here."""
+"""The conversations of one store: checkout, commit, history. Independent of models."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from taiwa.apps.catalog import load_source
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, PastTurn, advance, apply_nodes, begin, change_app, edit_state
 from taiwa.conversation.state import State
-from taiwa.conversation.state_paths import ABSENT, Missing, StatePath, format_path, get_path
+from taiwa.conversation.state_paths import MISSING, Missing, StatePath, format_path, get_path
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Tool
@@ -28,7 +28,7 @@ SNAPSHOT_EVERY = 32
 
 @value
 class HistoryEntry:
-    """One node of a history together with the conversation after it."""
+    """A node of a history and the conversation after it."""
 
     hash: str
     node: Node
@@ -37,7 +37,7 @@ class HistoryEntry:
 
 @value
 class ValueOrigin:
-    """Who gave a value: the node that set it last, the number of its turn, and what stood there before."""
+    """The origin of a value: the node that set it last, the number of its turn, and the value before."""
 
     hash: str
     node: Node
@@ -47,10 +47,10 @@ class ValueOrigin:
 
 
 class Repository:
-    """Conversations by name or revision. Everything that changes a session is one transaction of the store.
+    """Conversations by name or revision. Each change of a session is one transaction of the store.
 
-    `tools` are what apps may name beside the built-in ones, by name; `place` is the file beside which
-    indexes are kept, or the server that keeps them; `settings` name what an index is asked by meaning with.
+    `tools` are those that apps may name beside the built-in ones; `place` is the file beside which indexes are stored, or
+    their server; `settings` name the embedding model of indexes.
     """
 
     def __init__(self, store: Store) -> None:
@@ -70,7 +70,7 @@ class Repository:
         """Find the tools that an app names.
 
         Raises:
-            ConfigError: one is neither built in nor was handed over.
+            ConfigError: a tool is neither built in nor passed in `tools`.
         """
         missing = [name for name in app.tools if name not in self.tools]
         if not missing:
@@ -81,15 +81,15 @@ class Repository:
         unknown = next((name for name in missing if name not in known), None)
         if unknown is not None:
             near = get_close_matches(unknown, known, 1, 0.6)
-            mend = f"did you mean {near[0]!r}?" if near else f"hand it over: TurnOptions(tools=({unknown},))"
+            mend = f"did you mean {near[0]!r}?" if near else f"pass it: TurnOptions(tools=({unknown},))"
             raise ConfigError(f"the app {app.name!r} uses the tool {unknown!r}, which is not built in; {mend}")
         return tuple(known[name] for name in app.tools)
 
     def session(self, name: str = "") -> str:
-        """Return the session of that name, or the one that moved last.
+        """Return the session of that name, by default the one that moved last.
 
         Raises:
-            InputError: there is none.
+            InputError: it does not exist.
         """
         found = name or self.store.refs.latest()
         if found is None:
@@ -103,15 +103,15 @@ class Repository:
         return next(name for n in count(1) if not refs.has(name := f"{app.name}-{n}") and not runs.has_open(name))
 
     def start(self, app: App) -> Conversation:
-        """Begin a conversation that no session has yet."""
-        # One app for all its conversations, so that its shapes are made once.
+        """Begin a conversation that is not stored yet."""
+        # One app object for all its conversations, so that its output types are built once.
         return begin(self._apps.setdefault(app.hash, app))
 
     def at(self, revision: str = "") -> Conversation:
         """Check out the conversation at a revision.
 
         Raises:
-            InputError: the revision names nothing.
+            InputError: the revision does not exist.
         """
         return self.checkout(self.store.resolve(revision))
 
@@ -141,10 +141,10 @@ class Repository:
             yield HistoryEntry(name, node, conversation)
 
     def fsck(self) -> tuple[FsckProblem, ...]:
-        """Look for faults of the store, and follow every session from its root: each state must be the recorded one."""
-        return (*self.store.fsck(), *self._astray())
+        """Check the store, and replay every session from its root: each state must be the recorded one."""
+        return (*self.store.fsck(), *self._check_states())
 
-    def _astray(self) -> Iterator[FsckProblem]:
+    def _check_states(self) -> Iterator[FsckProblem]:
         for tip in dict.fromkeys(ref.tip for ref in self.store.refs.list()):
             try:
                 deque(self.walk(tip), maxlen=0)
@@ -152,11 +152,11 @@ class Repository:
                 yield FsckProblem(f"node {tip}", error.message)
 
     def import_lines(self, lines: Iterable[str], name: str | None = None) -> Conversation:
-        """Read an exported conversation, all or nothing: every hash is checked, and every state folded anew.
+        """Import an exported conversation, all or nothing; every hash and every state is checked.
 
         Raises:
-            InputError: a line is bad, or a state is not the one that it records; nothing was imported.
-            ConflictError: a session of that name stands elsewhere.
+            InputError: a line is invalid, or a state is not the recorded one; nothing was imported.
+            ConflictError: a session of that name has another tip.
         """
         return self.checkout(self.store.import_lines(lines, name, self.checkout))
 
@@ -166,32 +166,32 @@ class Repository:
         conversation: Conversation,
         *,
         expected: str | None,
-        why: str = "turn",
+        reason: str = "turn",
         run: int | None = None,
     ) -> Conversation:
         """Write the fresh nodes of a conversation, move the session to them, and close the run that made them.
 
         Raises:
-            ConflictError: somebody else moved the session; nothing of theirs is overwritten.
+            ConflictError: another process moved the session; nothing was overwritten.
         """
-        app, fresh = conversation.app, conversation.fresh
+        app, fresh = conversation.app, conversation.new_nodes
         self._apps.setdefault(app.hash, app)
         apps = (app.source,) if any(node.kind in {"root", "app"} for node in fresh) else ()
-        self.store.commit(session, fresh, expected=expected, reason=why, run=run, apps=apps)
-        settled = replace(conversation, fresh=())
-        if settled.count and settled.count % SNAPSHOT_EVERY == 0:
-            self.store.snapshots.put(settled.tip, _snapshot(settled))
-        return settled
+        self.store.commit(session, fresh, expected=expected, reason=reason, run=run, apps=apps)
+        committed = replace(conversation, new_nodes=())
+        if committed.count and committed.count % SNAPSHOT_EVERY == 0:
+            self.store.snapshots.put(committed.tip, _snapshot(committed))
+        return committed
 
     def set_state(self, session: str, values: State) -> Conversation:
-        """Change the state by hand; the edit is a node of its own, so that every value has an author."""
+        """Set values of the state by hand; the edit is a node, so that every value has an origin."""
         tip = self.store.refs.tip(session)
-        return self.commit(session, edit_state(self.checkout(tip), values), expected=tip, why="state set")
+        return self.commit(session, edit_state(self.checkout(tip), values), expected=tip, reason="state set")
 
     def change_app(self, session: str, app: App) -> Conversation:
-        """Go on with another app, or an edited one; values that still fit stay."""
+        """Continue with another or an edited app; values that fit its fields are kept."""
         tip = self.store.refs.tip(session)
-        return self.commit(session, change_app(self.checkout(tip), app), expected=tip, why=f"app {app.name}")
+        return self.commit(session, change_app(self.checkout(tip), app), expected=tip, reason=f"app {app.name}")
 
     def fork(self, revision: str, name: str) -> str:
         """Give the node of a revision a second name and return its hash."""
@@ -200,18 +200,18 @@ class Repository:
         return tip
 
     def before_turn(self, tip: str, turns: int = 1) -> str:
-        """The node from which the last turns began; edits of the state between them are no turns.
+        """Return the node before the last turns; edits of the state are not counted.
 
         Raises:
-            InputError: there are not so many turns.
+            InputError: the conversation has fewer turns.
         """
         return self.store.refs.back(self.turn(tip, turns)[0], 1)
 
     def turn(self, tip: str, turns: int = 1) -> tuple[str, Node]:
-        """The turn so many turns ago; 1 is the last one.
+        """Return a turn, counted from the end; 1 is the last one.
 
         Raises:
-            InputError: there are not so many turns.
+            InputError: the conversation has fewer turns.
         """
         past = ((name, node) for name, node in self.store.nodes.path(tip) if node.kind == "turn")
         found = list(islice(past, max(turns, 1)))
@@ -219,32 +219,32 @@ class Repository:
             raise InputError(f"there are only {len(found)} turns, not {turns}" if found else "there is no turn yet")
         return found[-1]
 
-    def origin(self, tip: str, place: StatePath) -> ValueOrigin:
-        """Find out who set a value.
+    def origin(self, tip: str, path: StatePath) -> ValueOrigin:
+        """Find the node that set a value last.
 
         Raises:
-            InputError: nothing stands there.
+            InputError: there is no value at the path.
         """
         found: ValueOrigin | None = None
-        held: Json | Missing = ABSENT
-        for stop in self.walk(tip):
-            now = get_path(dict(stop.after.state), place)
-            if not isinstance(now, Missing) and (isinstance(held, Missing) or now != held):
+        data: Json | Missing = MISSING
+        for entry in self.walk(tip):
+            now = get_path(dict(entry.after.state), path)
+            if not isinstance(now, Missing) and (isinstance(data, Missing) or now != data):
                 found = ValueOrigin(
-                    stop.hash, stop.node, stop.after.count, None if isinstance(held, Missing) else held, now
+                    entry.hash, entry.node, entry.after.count, None if isinstance(data, Missing) else data, now
                 )
-            held = now
-        if found is None or isinstance(held, Missing):
-            raise InputError(f"nothing stands at {format_path(place)}; `taiwa state` shows what there is")
+            data = now
+        if found is None or isinstance(data, Missing):
+            raise InputError(f"no value at {format_path(path)}; `taiwa state` shows the state")
         return found
 
     def _root(self, name: str, root: Node) -> Conversation:
         if root.kind != "root":
-            raise CorruptError(f"node {name[:12]} has no parent and is no root")
-        return replace(begin(self.app(root.app)), fresh=())
+            raise CorruptError(f"node {name[:12]} has no parent and is not a root")
+        return replace(begin(self.app(root.app)), new_nodes=())
 
-    def _restored(self, tip: str, held: Json) -> Conversation:
-        match held:
+    def _restored(self, tip: str, data: Json) -> Conversation:
+        match data:
             case {
                 "app": str(app),
                 "state": dict(state),
@@ -254,7 +254,7 @@ class Repository:
             }:
                 return Conversation(self.app(app), tip, state, self._past(turns), summary, number)
             case _:
-                raise CorruptError(f"the snapshot of {tip[:12]} cannot be read; `taiwa gc --snapshots` makes them anew")
+                raise CorruptError(f"the snapshot of {tip[:12]} cannot be read; run `taiwa gc --snapshots`")
 
     def _past(self, names: list[Json]) -> tuple[PastTurn, ...]:
         nodes = ((str(name), self.store.nodes.get(str(name))) for name in names)

@@ -1,4 +1,4 @@
-"""One turn that survives its process: begun in the store, journaled as it happens, committed in one transaction."""
+"""A turn that survives a crash: begun in the store, journaled while it runs, committed in one transaction."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 __all__ = ["ActiveTurn", "PricedModel", "TurnInput", "TurnOptions", "TurnResult", "begin_turn", "resume_turn", "sink"]
 
 
-class Edges(TypedDict, total=False):
-    """What a runtime is given beside a model and tools."""
+class RuntimeOptions(TypedDict, total=False):
+    """Options of a runtime beside model and tools."""
 
     retriever: Retriever
     handlers: Mapping[type[Effect[Any]], Handler]
 
 
 class AnyModel(Model, AsyncModel, Protocol):
-    """A model with both faces, as all of ours have."""
+    """A model with blocking and asynchronous calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class PricedModel:
-    """A model and what it costs; rates None means that nobody gave its prices."""
+    """A model and its prices; None where they are unknown."""
 
     model: AnyModel
     rates: Prices | None = None
 
     @property
     def price(self) -> Price:
-        """The price of a call, for limits and the bill."""
+        """The price of a call, for limits and usage."""
         rates = self.rates
         return lambda _, usage: None if rates is None else rates.cost(usage)
 
@@ -54,7 +54,7 @@ class PricedModel:
 class TurnOptions:
     """Options of the turns of a session.
 
-    - `strict`: a state delta that cannot be read fails the turn. `repairs`: how often a bad delta is sent back.
+    - `strict`: a state delta that cannot be read fails the turn. `repairs`: how often an invalid delta is sent back.
     - `limits`: usage limits of the whole session.
     - `interrupts`: what a KeyboardInterrupt does to a streaming answer (`keep`: the turn is committed with what it has).
     - `tools`: tools that an app may name beside the built-in ones.
@@ -73,33 +73,33 @@ class TurnOptions:
 
 @value(tag="turn-input")
 class TurnInput:
-    """What is said, and after which place. `leaving` is the tip that the session leaves when it goes back to say it."""
+    """The user text of a turn and the conversation before it. `replaces` is the tip that the session leaves to go back."""
 
     base: Conversation
     text: str
-    why: str = "turn"
-    leaving: str | None = None
+    reason: str = "turn"
+    replaces: str | None = None
 
     @property
     def follows(self) -> str | None:
         """The node that the turn follows, None where no store has it yet."""
-        return None if self.base.fresh else self.base.tip
+        return None if self.base.new_nodes else self.base.tip
 
     @property
     def expected(self) -> str | None:
-        """Where the session must stand, None where there must be none."""
-        return self.leaving or self.follows
+        """The tip that the session must have, None where it must not exist."""
+        return self.replaces or self.follows
 
     def to_json(self) -> dict[str, Json]:
         """Return what another process needs to commit the turn."""
-        return {"why": self.why, "leaving": self.leaving}
+        return {"reason": self.reason, "replaces": self.replaces}
 
 
 @value
 class TurnResult:
-    """A committed turn: the answer, its state delta, its place in the store, and its bill.
+    """A committed turn: the answer, its state delta, its place in the store, and its usage.
 
-    `ask` is the typed result of a turn that looked things up.
+    `ask` is the typed result of a turn of the flow `ask`.
     """
 
     text: str
@@ -114,21 +114,21 @@ class TurnResult:
 
 @dataclass(slots=True)
 class ActiveTurn:
-    """A turn under way."""
+    """A turn that is running."""
 
     repository: Repository
     session: str
-    said: TurnInput
+    turn_input: TurnInput
     run: int
     journal: Journal
     program: Program[tuple[Reply, Conversation]]
     model: str = ""
     tools: tuple[Tool, ...] = ()
-    looking: "RagResources | None" = None
+    resources: "RagResources | None" = None
 
     @contextmanager
-    def kept(self) -> Generator[None]:
-        """Record the failure of the turn, if it fails; one that is stopped half-way can be resumed."""
+    def record_failure(self) -> Generator[None]:
+        """Record a failure of the turn; an interrupted turn can be resumed."""
         runs = self.repository.store.runs
         try:
             yield
@@ -141,16 +141,20 @@ class ActiveTurn:
                 runs.release(self.run)
             raise
         finally:
-            if self.looking is not None:
-                self.looking.close()
+            if self.resources is not None:
+                self.resources.close()
 
     @property
-    def edges(self) -> Edges:
-        """What a runtime is given so that the turn can look things up."""
-        return {} if self.looking is None else {"retriever": self.looking.retriever, "handlers": self.looking.handlers}
+    def runtime_options(self) -> RuntimeOptions:
+        """The retriever and handlers of a turn of the flow `ask`."""
+        return (
+            {}
+            if self.resources is None
+            else {"retriever": self.resources.retriever, "handlers": self.resources.handlers}
+        )
 
     def observe(self, event: Event) -> None:
-        """Note in the store that the model is about to be asked."""
+        """Count a model call in the store before it is made."""
         if isinstance(event, EffectStarted) and isinstance(event.effect, Complete):
             self.repository.store.runs.count_request(self.run, self.model)
 
@@ -158,20 +162,22 @@ class ActiveTurn:
         """Write the turn; the session moves to it.
 
         Raises:
-            ConflictError: another program moved the session meanwhile; the answer stays in this run's calls.
+            ConflictError: another process moved the session; the answer stays in the calls of this run.
         """
-        said = self.said
-        settled = self.repository.commit(self.session, after, expected=said.expected, why=said.why, run=self.run)
-        if self.looking is not None:
-            self.looking.claim(self.repository.store, self.session)
-        parent = said.follows or after.fresh[0].hash
+        turn_input = self.turn_input
+        settled = self.repository.commit(
+            self.session, after, expected=turn_input.expected, reason=turn_input.reason, run=self.run
+        )
+        if self.resources is not None:
+            self.resources.assign_session(self.repository.store, self.session)
+        parent = turn_input.follows or after.new_nodes[0].hash
         result = TurnResult(
             reply.text, reply.delta, reply.warnings, self.session, settled.tip, parent, spent, self._ask(reply)
         )
         return result, settled
 
     def _ask(self, reply: Reply) -> "AskResult | None":
-        if self.looking is None:
+        if self.resources is None:
             return None
         from taiwa.ask.result import AskResult
 
@@ -179,61 +185,71 @@ class ActiveTurn:
 
 
 def begin_turn(
-    repository: Repository, session: str, said: TurnInput, priced_model: PricedModel, options: TurnOptions
+    repository: Repository, session: str, turn_input: TurnInput, priced_model: PricedModel, options: TurnOptions
 ) -> ActiveTurn:
-    """Begin a turn; from here on nothing that is paid for can be lost. Without a name, a new session takes a free one.
+    """Begin a turn; every paid call of it is stored. Without a name, a new session takes a free one.
 
     Raises:
-        ConflictError: the session stands elsewhere, so the turn could not be committed; nothing was asked.
-        InputError: no session can be called so.
+        ConflictError: the session has another tip, so the turn could not be committed; no call was made.
+        InputError: the session name is invalid.
     """
-    store, base = repository.store, said.base
+    store, base = repository.store, turn_input.base
     tools = repository.tools_of(base.app)
     with (
-        _looking(repository, base, priced_model) as looking,
-        store.transaction(session if said.expected else ""),
-    ):  # two programs that begin at once take different names
+        _open_resources(repository, base, priced_model) as resources,
+        store.transaction(session if turn_input.expected else ""),
+    ):  # two processes that begin at once take different names
         session = check_name(session or repository.new_name(base.app))
         tip = _tip(repository, session)
-        if tip != said.expected:
-            raise ConflictError(conflict_message(session, tip, said.expected))
-        if base.fresh:
+        if tip != turn_input.expected:
+            raise ConflictError(conflict_message(session, tip, turn_input.expected))
+        if base.new_nodes:
             store.nodes.put_app(base.app.source)
-        asked: dict[str, Json] = {} if looking is None else {"turn_options": record(looking.options)}
-        recorded = options.to_json() | said.to_json() | asked
-        run = store.runs.begin(session, said.follows, base.app.hash, said.text, recorded)
+        asked: dict[str, Json] = {} if resources is None else {"turn_options": record(resources.options)}
+        recorded = options.to_json() | turn_input.to_json() | asked
+        run = store.runs.begin(session, turn_input.follows, base.app.hash, turn_input.text, recorded)
     name = priced_model.model.name
-    program = _program(said.text, options, base, tools, looking)
+    program = _program(turn_input.text, options, base, tools, resources)
     return ActiveTurn(
-        repository, session, said, run, Journal((), sink(repository, run, priced_model)), program, name, tools, looking
+        repository,
+        session,
+        turn_input,
+        run,
+        Journal((), sink(repository, run, priced_model)),
+        program,
+        name,
+        tools,
+        resources,
     )
 
 
 def resume_turn(repository: Repository, found: Run, priced_model: PricedModel) -> ActiveTurn:
-    """Take up a turn that was cut off: what had been answered is not asked again.
+    """Resume an interrupted turn; recorded calls are not repeated.
 
     Raises:
-        ConflictError: another program took it up, or the session has moved on.
+        ConflictError: another process resumed it, or the session has moved.
     """
     store = repository.store
     run = store.runs.claim(found.id)
     recorded = run.options if isinstance(run.options, dict) else {}
-    leaving = recorded.get("leaving")
-    leaving = leaving if isinstance(leaving, str) else None
-    if _tip(repository, run.ref) != (leaving or run.base):
+    replaces = recorded.get("replaces")
+    replaces = replaces if isinstance(replaces, str) else None
+    if _tip(repository, run.ref) != (replaces or run.base):
         store.runs.abandon(run.id)
-        raise ConflictError(f"{run.ref} has moved on since its turn was cut off; say it again: {run.text[:60]!r}")
+        raise ConflictError(f"{run.ref} has moved since its turn was interrupted; repeat the turn: {run.text[:60]!r}")
     if run.app is None:
         raise InputError(f"run {run.id} has no app to resume with")
     base = repository.start(repository.app(run.app)) if run.base is None else repository.checkout(run.base)
     repairs = recorded.get("repairs")
     options = TurnOptions(bool(recorded.get("strict")), repairs if isinstance(repairs, int) else 1)
     journal = Journal(store.runs.journal(run.id), sink(repository, run.id, priced_model))
-    said = TurnInput(base, run.text, str(recorded.get("why") or "turn"), leaving)
+    turn_input = TurnInput(base, run.text, str(recorded.get("reason") or "turn"), replaces)
     tools = repository.tools_of(base.app)
-    looking = _looking_again(repository, base, recorded)
-    program = _program(run.text, options, base, tools, looking)
-    return ActiveTurn(repository, run.ref, said, run.id, journal, program, priced_model.model.name, tools, looking)
+    resources = _reopen_resources(repository, base, recorded)
+    program = _program(run.text, options, base, tools, resources)
+    return ActiveTurn(
+        repository, run.ref, turn_input, run.id, journal, program, priced_model.model.name, tools, resources
+    )
 
 
 def _tip(repository: Repository, session: str) -> str | None:
@@ -241,24 +257,26 @@ def _tip(repository: Repository, session: str) -> str | None:
 
 
 def _program(
-    text: str, options: TurnOptions, base: Conversation, tools: tuple[Tool, ...], looking: "RagResources | None"
+    text: str, options: TurnOptions, base: Conversation, tools: tuple[Tool, ...], resources: "RagResources | None"
 ) -> Program[tuple[Reply, Conversation]]:
-    if looking is not None:
-        return looking.program(text)(base)
+    if resources is not None:
+        return resources.program(text)(base)
     specs = [tool.spec for tool in tools]
     return say(text, strict=options.strict, repairs=options.repairs, tools=specs)(base)
 
 
 @contextmanager
-def _looking(repository: Repository, base: Conversation, priced_model: PricedModel) -> "Generator[RagResources | None]":
-    """Open what a turn looks into, if its app does; closed again where the turn cannot begin."""
+def _open_resources(
+    repository: Repository, base: Conversation, priced_model: PricedModel
+) -> "Generator[RagResources | None]":
+    """Open the indexes of a turn of the flow `ask`; closed if the turn cannot begin."""
     if base.app.flow != "ask":
         yield None
         return
     from taiwa.sessions.stored_ask import NoModel, open_rag_resources
 
     found = open_rag_resources(
-        base.app, repository, modelless=isinstance(priced_model.model, NoModel), first=not base.count
+        base.app, repository, without_model=isinstance(priced_model.model, NoModel), is_first_turn=not base.count
     )
     try:
         yield found
@@ -267,8 +285,8 @@ def _looking(repository: Repository, base: Conversation, priced_model: PricedMod
         raise
 
 
-def _looking_again(repository: Repository, base: Conversation, recorded: dict[str, Json]) -> "RagResources | None":
-    """Open what a turn looked into that was cut off."""
+def _reopen_resources(repository: Repository, base: Conversation, recorded: dict[str, Json]) -> "RagResources | None":
+    """Open the indexes of an interrupted turn."""
     if base.app.flow != "ask":
         return None
     from taiwa.ask.result import options_from_delta
@@ -279,6 +297,6 @@ def _looking_again(repository: Repository, base: Conversation, recorded: dict[st
 
 
 def sink(repository: Repository, run: int, priced_model: PricedModel) -> Callable[[Entry], None]:
-    """What writes the journal of a run, with its bill."""
+    """Return the sink that writes the journal of a run with its usage."""
     price_id = "" if priced_model.rates is None else priced_model.rates.id
     return repository.store.runs.sink(run, model=priced_model.model.name, price=priced_model.price, price_id=price_id)

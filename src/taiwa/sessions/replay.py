@@ -1,4 +1,4 @@
-"""Doing a conversation again: from its records without any call, or with another model on a new branch."""
+"""Replay a conversation from its records without any call, or rerun it with another model in a new session."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -15,102 +15,102 @@ from taiwa.sessions.checkout import HistoryEntry, Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.session import Session
 
-__all__ = ["Replayed", "replayed", "rerun"]
+__all__ = ["ReplayedNode", "replay_history", "rerun"]
 
 
 @value
-class Replayed:
+class ReplayedNode:
     """One node that was done again: `calls` recorded answers were used; 0 where the history came without its calls.
 
-    `fault` says in what it differs from the record, or is empty.
+    `difference` says in what it differs from the record, or is empty.
     """
 
     hash: str
     kind: str
     turn: int
     calls: int
-    fault: str = ""
+    difference: str = ""
 
 
-def replayed(repository: Repository, revision: str) -> Iterator[Replayed]:
-    """Follow a history from its root without a model: every state is folded anew and must have its recorded hash, and
-    every turn whose calls are there is run again from them and must end in the same node.
+def replay_history(repository: Repository, revision: str) -> Iterator[ReplayedNode]:
+    """Replay a history from its root without a model: every state must have its recorded hash, and every turn whose calls
+    are recorded must end in the same node.
 
     Raises:
         CorruptError: a node leads to another state than it recorded.
     """
     before: Conversation | None = None
     start: Conversation | None = None
-    for stop in repository.walk(repository.store.resolve(revision)):
-        if stop.node.kind == "turn":
-            yield _turn_again(repository, stop, start or before)
+    for entry in repository.walk(repository.store.resolve(revision)):
+        if entry.node.kind == "turn":
+            yield _replay_turn(repository, entry, start or before)
             start = None
         else:
-            yield Replayed(stop.hash, stop.node.kind, stop.after.count, 0)
-        if stop.node.kind == "summary":
+            yield ReplayedNode(entry.hash, entry.node.kind, entry.after.count, 0)
+        if entry.node.kind == "summary":
             start = start or before
-        before = stop.after
+        before = entry.after
 
 
-def _turn_again(repository: Repository, stop: HistoryEntry, before: Conversation | None) -> Replayed:
-    entries = repository.store.runs.journal_of(stop.hash)
+def _replay_turn(repository: Repository, entry: HistoryEntry, before: Conversation | None) -> ReplayedNode:
+    entries = repository.store.runs.journal_of(entry.hash)
     answers = sum(isinstance(entry.answer, Response) for entry in entries)
-    made = Replayed(stop.hash, "turn", stop.after.count, answers)
+    result = ReplayedNode(entry.hash, "turn", entry.after.count, answers)
     if before is not None and before.app.flow == "ask" and entries:
-        return replace(made, fault=_asked_again(stop, before, entries))
+        return replace(result, difference=_replay_ask_turn(entry, before, entries))
     if not answers or before is None:
-        return made
-    fault = ""
+        return result
+    difference = ""
     # One answer is the reply, those after it are repairs; before it may be a summary of a full window, and calls of tools.
     for repairs in range(answers - 1, -1, -1):
         try:
             specs = [tool.spec for tool in repository.tools_of(before.app)]
-            _, after = replay(say(stop.node.user or "", repairs=repairs, tools=specs)(before), Journal(entries))
+            _, after = replay(say(entry.node.user or "", repairs=repairs, tools=specs)(before), Journal(entries))
         except (ConfigError, ReplayError, OutputValidationError) as error:
-            fault = error.message
+            difference = error.message
         else:
-            fault = "" if after.tip == stop.hash else f"it ends in {after.tip[:12]}"
-        if not fault:
+            difference = "" if after.tip == entry.hash else f"it ends in {after.tip[:12]}"
+        if not difference:
             break
-    return replace(made, fault=fault)
+    return replace(result, difference=difference)
 
 
-def _asked_again(stop: HistoryEntry, before: Conversation, entries: Iterable[Entry]) -> str:
-    """Look up and decide again from the record; say in what that differs."""
+def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterable[Entry]) -> str:
+    """Replay a turn of the flow `ask` from its record; return the difference."""
     from taiwa.ask.conversation_step import ask_turn
     from taiwa.ask.result import options_from_delta
     from taiwa.i18n import dialogue_version
-    from taiwa.sessions.stored_ask import reader_of
+    from taiwa.sessions.stored_ask import term_weights_of
 
-    asking = options_from_delta(stop.node.delta)
-    if asking is None:
+    options = options_from_delta(entry.node.delta)
+    if options is None:
         return "its options are not recorded"
-    if asking.clarify.catalogue_version > dialogue_version():
-        return f"version {asking.clarify.catalogue_version} of the dialogue catalogue worded it, which is not installed here"
+    if options.clarify.catalogue_version > dialogue_version():
+        return f"version {options.clarify.catalogue_version} of the dialogue catalogue worded it, which is not installed here"
     try:
-        program = ask_turn(stop.node.user or "", asking, reader_of(asking.terms))(before)
+        program = ask_turn(entry.node.user or "", options, term_weights_of(options.terms))(before)
         _, after = replay(program, Journal(entries))
     except (ConfigError, ReplayError, OutputValidationError) as error:
         return error.message
-    return "" if after.tip == stop.hash else f"it ends in {after.tip[:12]}"
+    return "" if after.tip == entry.hash else f"it ends in {after.tip[:12]}"
 
 
 def rerun(
     repository: Repository, revision: str, name: str, priced_model: PricedModel, app: App | None, options: TurnOptions
 ) -> Iterator[TurnResult]:
-    """Say every utterance of a history again, in a new conversation; the models are asked, the old branch stays.
+    """Repeat the turns and edits of a history in a new session, with calls to the model.
 
     Raises:
-        ConflictError: there is a conversation of that name.
+        ConflictError: the session exists already.
     """
     if repository.store.refs.has(name):
-        raise ConflictError(f"there is a session {name!r} already: choose another name")
-    stops = tuple(repository.walk(repository.store.resolve(revision)))
-    talk = Session(repository, name, repository.start(app or stops[0].after.app), priced_model, options=options)
-    for stop in stops:
-        if stop.node.kind == "turn":
-            yield talk.say(stop.node.user or "")
-        elif stop.node.kind == "edit" and isinstance(stop.node.delta, dict):
-            talk.set_state(stop.node.delta)
-        elif stop.node.kind == "app" and app is None:
-            talk.change_app(stop.after.app)
+        raise ConflictError(f"session {name!r} already exists; choose another name")
+    history = tuple(repository.walk(repository.store.resolve(revision)))
+    session = Session(repository, name, repository.start(app or history[0].after.app), priced_model, options=options)
+    for entry in history:
+        if entry.node.kind == "turn":
+            yield session.say(entry.node.user or "")
+        elif entry.node.kind == "edit" and isinstance(entry.node.delta, dict):
+            session.set_state(entry.node.delta)
+        elif entry.node.kind == "app" and app is None:
+            session.change_app(entry.after.app)

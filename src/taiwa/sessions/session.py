@@ -1,11 +1,11 @@
-"""`taiwa.open`, `Session`; `taiwa.run`, `stream`, `arun`, `astream`."""
+"""Sessions: conversations of a store with a model. `open` one, or `run` and `stream` a program without a store."""
 
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from taiwa import settings as configured
@@ -14,7 +14,6 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.conversation.state import State
 from taiwa.flows.chat import Reply
-from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import Effect, Program
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
@@ -39,18 +38,21 @@ from taiwa.sessions.durable_turn import (
 from taiwa.settings import Settings
 from taiwa.store import Store
 
+if TYPE_CHECKING:
+    from taiwa.kernel.async_runtime import AsyncRuntime
+
 __all__ = ["Session", "arun", "astream", "open", "open_priced_model", "run", "stream"]
 
 
 TurnEvent: TypeAlias = TextDelta | Notice | TurnResult
 
-Turned: TypeAlias = tuple[Reply, Conversation]
+TurnValue: TypeAlias = tuple[Reply, Conversation]
 
 
 class Session:
-    """One session of a store with a model to talk to. A failed turn leaves the conversation where it was.
+    """One session of a store with a model. A failed turn leaves the conversation unchanged.
 
-    A new session that was given no name takes a free one when its first turn begins; until then `session` is a guess.
+    A new session without a name takes a free one when its first turn begins; until then `session` is provisional.
     """
 
     def __init__(
@@ -65,13 +67,13 @@ class Session:
     ) -> None:
         self.repository = repository
         self.session = session or repository.new_name(conversation.app)
-        self._given = session
+        self._requested_name = session
         self.conversation = conversation
         self.priced_model = priced_model
         self.options = options or TurnOptions()
         repository.tools.update({tool.spec.name: tool for tool in self.options.tools})
         self.spent = RunUsage()
-        """The bill of this talk, failed turns included."""
+        """The usage of this object's turns, failed ones included."""
         self._observers = tuple(observers)
 
     @property
@@ -85,25 +87,25 @@ class Session:
         return self.conversation.app
 
     def say(self, text: str) -> TurnResult:
-        """Have one turn.
+        """Complete one turn.
 
         Raises:
-            TaiwaError: the turn failed; the conversation has not moved, what was paid for stays in the store.
+            TaiwaError: the turn failed; the conversation is unchanged, and paid calls stay in the store.
         """
         turn = self._turn(TurnInput(self.conversation, text))
-        with self._billed(turn):
-            done = self._runtime(turn).done(turn.program, turn.journal)
+        with self._count_usage(turn):
+            done = self._runtime(turn).run_result(turn.program, turn.journal)
         return self._settle(turn, done)
 
     def stream(self, text: str) -> Iterator[TurnEvent]:
-        """Have one turn and give out the answer as it comes, last the committed turn."""
+        """Complete one turn; yield the answer as it arrives, then the committed turn."""
         return self._play(self._turn(TurnInput(self.conversation, text)))
 
     async def asay(self, text: str) -> TurnResult:
         """As `say`, on an event loop."""
         turn = self._turn(TurnInput(self.conversation, text))
-        with self._billed(turn):
-            done = await self._async_runtime(turn).done(turn.program, turn.journal)
+        with self._count_usage(turn):
+            done = await self._async_runtime(turn).run_result(turn.program, turn.journal)
         return self._settle(turn, done)
 
     def astream(self, text: str) -> AsyncIterator[TurnEvent]:
@@ -111,36 +113,36 @@ class Session:
         return self._aplay(self._turn(TurnInput(self.conversation, text)))
 
     def retry(self) -> Iterator[TurnEvent]:
-        """Say the last utterance again from the same state; the new answer takes the place of the old one.
+        """Repeat the last turn from the same state; the new answer replaces the old one.
 
         Raises:
             InputError: there is no turn yet.
         """
-        return self.edit(self.said(1), turns=1, why="retry")
+        return self.edit(self.last_turn_text(), turns=1, reason="retry")
 
-    def said(self, turns: int = 1) -> str:
-        """What was said so many turns ago; 1 is the last turn.
+    def last_turn_text(self, turns: int = 1) -> str:
+        """Return the user text of a turn, counted from the end; 1 is the last turn.
 
         Raises:
-            InputError: there are not so many turns.
+            InputError: the conversation has fewer turns.
         """
-        if self.conversation.fresh:
+        if self.conversation.new_nodes:
             raise InputError("there is no turn yet")
         return self.repository.turn(self.conversation.tip, turns)[1].user or ""
 
-    def edit(self, text: str, *, turns: int = 1, why: str = "edit") -> Iterator[TurnEvent]:
-        """Go back some turns and say something else; the old branch stays in the log.
+    def edit(self, text: str, *, turns: int = 1, reason: str = "edit") -> Iterator[TurnEvent]:
+        """Go back some turns and continue with another text; the old branch stays in the log.
 
         Raises:
-            InputError: there are not so many turns.
+            InputError: the conversation has fewer turns.
         """
-        if self.conversation.fresh:
+        if self.conversation.new_nodes:
             raise InputError("there is no turn yet")
         base = self.repository.checkout(self.repository.before_turn(self.conversation.tip, turns))
-        return self._play(self._turn(TurnInput(base, text, why, self.conversation.tip)))
+        return self._play(self._turn(TurnInput(base, text, reason, self.conversation.tip)))
 
     def resume(self) -> Iterator[TurnEvent] | None:
-        """Finish a turn of this session that was cut off, or return None when there is none."""
+        """Finish an interrupted turn of this session; None without one."""
         runs = self.repository.store.runs.open_runs(self.session)
         if not runs:
             return None
@@ -150,55 +152,57 @@ class Session:
 
     def undo(self, turns: int = 1) -> Conversation:
         """Go back; message, state and window move together."""
-        return self._to(self.repository.store.undo(self.session, turns))
+        return self._check_out(self.repository.store.undo(self.session, turns))
 
     def redo(self, turns: int = 1) -> Conversation:
-        """Go forward again to where `undo` came from."""
-        return self._to(self.repository.store.redo(self.session, turns))
+        """Go forward to where `undo` started."""
+        return self._check_out(self.repository.store.redo(self.session, turns))
 
     def set_state(self, values: State) -> Conversation:
-        """Change the state by hand."""
-        self._begun()
+        """Set values of the state by hand."""
+        self._ensure_stored()
         self.conversation = self.repository.set_state(self.session, values)
         return self.conversation
 
     def change_app(self, app: App) -> Conversation:
-        """Go on with another app, or an edited one; values that still fit stay."""
-        self._begun()
+        """Continue with another or an edited app; values that fit its fields are kept."""
+        self._ensure_stored()
         self.conversation = self.repository.change_app(self.session, app)
         return self.conversation
 
-    def _begun(self) -> None:
-        if self.conversation.fresh:
+    def _ensure_stored(self) -> None:
+        if self.conversation.new_nodes:
             with self.repository.store.transaction():
-                self.session = self._given or self.repository.new_name(self.app)
-                self.conversation = self.repository.commit(self.session, self.conversation, expected=None, why="begin")
+                self.session = self._requested_name or self.repository.new_name(self.app)
+                self.conversation = self.repository.commit(
+                    self.session, self.conversation, expected=None, reason="begin"
+                )
 
     def fork(self, name: str) -> "Session":
-        """Go on from here under a second name; neither branch can change the other."""
-        self._begun()
+        """Continue from here under a second name; the branches are independent."""
+        self._ensure_stored()
         self.repository.fork(self.conversation.tip, name)
         options, observers = self.options, self._observers
         return Session(
             self.repository, name, self.conversation, self.priced_model, options=options, observers=observers
         )
 
-    def _to(self, tip: str) -> Conversation:
+    def _check_out(self, tip: str) -> Conversation:
         self.conversation = self.repository.checkout(tip)
         return self.conversation
 
-    def _turn(self, said: TurnInput) -> ActiveTurn:
-        self._limits()
-        name = self._given if said.base.fresh else self.session
-        turn = begin_turn(self.repository, name, said, self.priced_model, self.options)
+    def _turn(self, turn_input: TurnInput) -> ActiveTurn:
+        self._remaining_limits()
+        name = self._requested_name if turn_input.base.new_nodes else self.session
+        turn = begin_turn(self.repository, name, turn_input, self.priced_model, self.options)
         self.session = turn.session
         return turn
 
-    def _limits(self) -> UsageLimits:
-        """What is left for the next turn.
+    def _remaining_limits(self) -> UsageLimits:
+        """Return the limits that are left for the next turn.
 
         Raises:
-            ConfigError: the model never says what was used, so nothing would ever reach the limit of cost.
+            ConfigError: the model reports no usage, so the cost limit cannot be checked.
         """
         limits = self.options.limits
         if limits.cost is None:
@@ -206,11 +210,11 @@ class Session:
         known = self.spent.cost
         if self.spent.calls_without_usage > 1 and self.spent.usage == Usage():
             raise ConfigError(
-                f"{self.priced_model.model.name} reported the usage of no call, so a cost limit cannot hold"
+                f"{self.priced_model.model.name} does not report usage, so the cost limit cannot be checked"
             )
-        if known is None:  # what an answer that was cut cost at most
+        if known is None:  # the bound on the cost of a cut answer
             known = self.spent.max_cost
-        if known is None:  # an answer that was stopped has no bill; what the others cost is known all the same
+        if known is None:  # an interrupted answer has no usage; the cost of the others is known
             known = self.priced_model.price("", self.spent.usage) or 0
         return replace(limits, cost=max(limits.cost - known, 0))
 
@@ -220,20 +224,24 @@ class Session:
             self.priced_model.model,
             tools=turn.tools,
             observers=observers,
-            limits=self._limits(),
+            limits=self._remaining_limits(),
             price=self.priced_model.price,
             interrupts=interrupts,
-            **turn.edges,
+            **turn.runtime_options,
         )
 
-    def _async_runtime(self, turn: ActiveTurn) -> AsyncRuntime:
-        observers, limits = (*self._observers, turn.observe), self._limits()
+    def _async_runtime(self, turn: ActiveTurn) -> "AsyncRuntime":
+        from taiwa.kernel.async_runtime import AsyncRuntime  # asyncio costs more than the rest of the kernel
+
+        observers, limits = (*self._observers, turn.observe), self._remaining_limits()
         model, price = self.priced_model.model, self.priced_model.price
-        return AsyncRuntime(model, tools=turn.tools, observers=observers, limits=limits, price=price, **turn.edges)
+        return AsyncRuntime(
+            model, tools=turn.tools, observers=observers, limits=limits, price=price, **turn.runtime_options
+        )
 
     def _play(self, turn: ActiveTurn) -> Iterator[TurnEvent]:
-        done: list[RunResult[Turned]] = []
-        with self._billed(turn):
+        done: list[RunResult[TurnValue]] = []
+        with self._count_usage(turn):
             for event in self._runtime(turn).stream(turn.program, turn.journal):
                 if isinstance(event, RunResult):
                     done.append(event)
@@ -242,9 +250,9 @@ class Session:
         yield self._settle(turn, done[0])
 
     async def _aplay(self, turn: ActiveTurn) -> AsyncIterator[TurnEvent]:
-        done: list[RunResult[Turned]] = []
-        with self._billed(turn):
-            # Closed here and not when it is collected: who stops listening stops the call.
+        done: list[RunResult[TurnValue]] = []
+        with self._count_usage(turn):
+            # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
             async with aclosing(self._async_runtime(turn).stream(turn.program, turn.journal)) as events:
                 async for event in events:
                     if isinstance(event, RunResult):
@@ -253,16 +261,16 @@ class Session:
                         yield event
         yield self._settle(turn, done[0])
 
-    def _settle(self, turn: ActiveTurn, done: "RunResult[Turned]") -> TurnResult:
+    def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult:
         self.spent = self.spent + done.spent
         reply, after = done.value
-        said, self.conversation = turn.commit(reply, after, done.spent)
-        return said
+        result, self.conversation = turn.commit(reply, after, done.spent)
+        return result
 
     @contextmanager
-    def _billed(self, turn: ActiveTurn) -> Generator[None]:
+    def _count_usage(self, turn: ActiveTurn) -> Generator[None]:
         try:
-            with turn.kept():
+            with turn.record_failure():
                 yield
         except TaiwaError as error:
             if isinstance(error.spent, RunUsage):
@@ -282,13 +290,13 @@ def open(
     params: Mapping[str, Json] | None = None,
     options: TurnOptions | None = None,
 ) -> Session:
-    """Open a conversation: the session of that name where there is one, else a new one with the app.
+    """Open the session of that name if it exists, else start a new one with the app.
 
-    `store` is a file, the address of a PostgreSQL server, `":memory:"`, or an open store; without it the configured one.
+    `store` is a file, a PostgreSQL URL, `":memory:"`, or an open store; by default the configured one.
 
     Raises:
         ConfigError: the model, the app or the store cannot be opened.
-        InputError: the parameters are not those that the app needs.
+        InputError: a parameter is missing, unknown, or of the wrong type.
     """
     chosen = configured.load({"model": model} if isinstance(model, str) else {})
     repository = Repository(open_store(store, chosen))
@@ -296,7 +304,7 @@ def open(
     if session and repository.store.refs.has(session):
         start = repository.at(session)
     else:
-        start = repository.start((load_app(app) if isinstance(app, str) else app).opened(params or {}))
+        start = repository.start((load_app(app) if isinstance(app, str) else app).with_params(params or {}))
     priced_model = open_priced_model(None if isinstance(model, str) else model, chosen, start.app)
     return Session(repository, session, start, priced_model, options=options)
 
@@ -307,11 +315,11 @@ def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
 
 
 def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None = None) -> PricedModel:
-    """Open a model with what it costs. The one that an app asks for goes before all but an argument; where
-    none is set, the small one that comes along answers; an app that looks things up does without it where it is not there.
+    """Open a model with its prices. The model of the app takes precedence over all but an argument; the default is the
+    built-in model. An app of the flow `ask` also runs without a model.
 
     Raises:
-        ConfigError: its name leads nowhere, or its key is missing.
+        ConfigError: the model is unknown, or its key is missing.
     """
     if model is not None:
         return PricedModel(model, find_prices(chosen.prices, model.name))
@@ -332,7 +340,7 @@ T = TypeVar("T")
 
 Handlers: TypeAlias = Mapping[type[Effect[Any]], Handler]
 
-NOBODY: Handlers = MappingProxyType({})
+NO_HANDLERS: Handlers = MappingProxyType({})
 
 
 def run(
@@ -341,14 +349,14 @@ def run(
     limits: UsageLimits | None = None,
     *,
     tools: Iterable[Tool] = (),
-    handlers: Handlers = NOBODY,
+    handlers: Handlers = NO_HANDLERS,
 ) -> T:
-    """Run a program to its value; without a model, with the configured one.
+    """Run a program to its value; the default is the configured model.
 
     Raises:
-        TaiwaError: what the program raised; `spent` holds the bill.
+        TaiwaError: what the program raised; `spent` holds the usage of the run.
     """
-    priced_model = _voice(model)
+    priced_model = _priced_model(model)
     return Runtime(priced_model.model, tools=tools, handlers=handlers, limits=limits, price=priced_model.price).run(
         program
     )
@@ -360,10 +368,10 @@ def stream(
     limits: UsageLimits | None = None,
     *,
     tools: Iterable[Tool] = (),
-    handlers: Handlers = NOBODY,
+    handlers: Handlers = NO_HANDLERS,
 ) -> Iterator[TextDelta | Notice | RunResult[T]]:
-    """Run a program and give out what it says as it says it, last `RunResult`."""
-    priced_model = _voice(model)
+    """Run a program; yield text and notices as they arrive, then `RunResult`."""
+    priced_model = _priced_model(model)
     return Runtime(priced_model.model, tools=tools, handlers=handlers, limits=limits, price=priced_model.price).stream(
         program
     )
@@ -375,10 +383,12 @@ async def arun(
     limits: UsageLimits | None = None,
     *,
     tools: Iterable[Tool] = (),
-    handlers: Handlers = NOBODY,
+    handlers: Handlers = NO_HANDLERS,
 ) -> T:
     """As `run`, on an event loop."""
-    priced_model = _voice(model)
+    from taiwa.kernel.async_runtime import AsyncRuntime
+
+    priced_model = _priced_model(model)
     runtime = AsyncRuntime(priced_model.model, tools=tools, handlers=handlers, limits=limits, price=priced_model.price)
     return await runtime.run(program)
 
@@ -389,15 +399,17 @@ def astream(
     limits: UsageLimits | None = None,
     *,
     tools: Iterable[Tool] = (),
-    handlers: Handlers = NOBODY,
+    handlers: Handlers = NO_HANDLERS,
 ) -> AsyncIterator[TextDelta | Notice | RunResult[T]]:
     """As `stream`, on an event loop."""
-    priced_model = _voice(model)
+    from taiwa.kernel.async_runtime import AsyncRuntime
+
+    priced_model = _priced_model(model)
     runtime = AsyncRuntime(priced_model.model, tools=tools, handlers=handlers, limits=limits, price=priced_model.price)
     return runtime.stream(program)
 
 
-def _voice(model: str | AnyModel | None) -> PricedModel:
+def _priced_model(model: str | AnyModel | None) -> PricedModel:
     if isinstance(model, str):
         return open_priced_model(None, configured.load({"model": model}))
     return open_priced_model(model, configured.load({}))

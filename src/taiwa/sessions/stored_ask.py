@@ -1,4 +1,4 @@
-"""What a conversation that looks things up needs beside a model: indexes, who asks, and what the passages' words come to."""
+"""The resources of a turn of the flow `ask`: indexes, the user profile, and the weights of terms."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -23,7 +23,7 @@ from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Capability, Chunk, Message, Request
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Handler
-from taiwa.sessions.users import People, load_profile
+from taiwa.sessions.users import UserProfiles, load_profile
 from taiwa.sql import PostgresUrl
 
 if TYPE_CHECKING:
@@ -38,50 +38,50 @@ __all__ = [
     "NoModel",
     "RagResources",
     "open_rag_resources",
-    "person_of",
-    "reader_of",
+    "profile_of",
     "reopen_rag_resources",
+    "term_weights_of",
 ]
 
 
 BUNDLED_HANDBOOK = "taiwa:handbook"
-"""What the handbook that comes with this program is called where an index is named."""
+"""The name of the bundled handbook where an index is named."""
 
 NOTICE = "there is no index yet: this is from the handbook of a made-up company. Name a folder with --in, or `taiwa index` one"
 
 ASSESS_BY: tuple[AssessBy, ...] = ("auto", "typed", "functions", "labels", "decisions", "no-model")
 
-NEEDING = ("article", "functions")
-"""Policies that decide nothing without the scores of a model."""
+POLICIES_WITH_MODEL = ("article", "functions")
+"""Policies that require the scores of a model."""
 
-EARLIER = 3
-"""Earlier dialogues of the same person that are shown to who assesses."""
+EARLIER_SESSIONS = 3
+"""Earlier sessions of the same user that are shown to the assessment."""
 
-GIVEN = 8
-"""Passages that an answer is taken from, and options."""
+MAX_PASSAGES = 8
+"""The number of passages that an answer and options are taken from."""
 
-WAIT = 600.0
+REFRESH_SECONDS = 600.0
 
 
 class NoModel:
-    """The model that is not there: what needs none goes on without."""
+    """The model where none is set; every call fails."""
 
     name = ""
     capabilities: frozenset[Capability] = frozenset()
 
     def stream(self, request: Request) -> Iterator[Chunk]:  # noqa: ARG002  (a model's signature)
-        """Refuse."""
+        """Raise, because no model is set."""
         raise ConfigError("no model is set; pass -m, or `taiwa config set model NAME`")
 
     def astream(self, request: Request) -> "AsyncIterator[Chunk]":
-        """Refuse."""
+        """Raise, because no model is set."""
         self.stream(request)
         raise AssertionError  # pragma: no cover
 
 
 @dataclass(slots=True)
 class RagResources:
-    """The edges of a turn that looks things up, and how it asks; `close` when it is over."""
+    """The retriever, handlers and options of a turn of the flow `ask`; `close` them after it."""
 
     options: AskTurnOptions
     retriever: "ScopedRetriever"
@@ -89,8 +89,8 @@ class RagResources:
     stack: ExitStack
 
     def program(self, text: str) -> Step[Conversation, Reply]:
-        """The turn."""
-        turn = ask_turn(text, self.options, reader_of(self.options.terms))
+        """Return the program of the turn."""
+        turn = ask_turn(text, self.options, term_weights_of(self.options.terms))
 
         def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
             done = yield from turn(conversation)
@@ -100,41 +100,43 @@ class RagResources:
 
         return step
 
-    def claim(self, store: "Store", session: str) -> None:
-        """Say whose a conversation is, if the store knows who asks."""
+    def assign_session(self, store: "Store", session: str) -> None:
+        """Assign a session to its user, if the store has their profile."""
         name = self.options.profile.name
-        if name and People(store).has(name):
+        if name and UserProfiles(store).has(name):
             store.users.assign_session(session, name)
 
     def close(self) -> None:
-        """Let go of the indexes."""
+        """Close the indexes."""
         self.stack.close()
 
 
-def open_rag_resources(app: App, repository: "Repository", *, modelless: bool, first: bool = False) -> RagResources:
-    """Open what a turn of an app looks into; at the first one it is said if nobody chose where.
+def open_rag_resources(
+    app: App, repository: "Repository", *, without_model: bool, is_first_turn: bool = False
+) -> RagResources:
+    """Open the indexes of a turn; the first turn has a notice if the handbook stands in for an index.
 
     Raises:
-        InputError: an index, a folder, a person, a policy or a judge is not there.
-        ConfigError: the policy needs a model and there is none, or the profile of the person has a fault.
+        InputError: an index, folder, user, policy or method of assessment does not exist.
+        ConfigError: the policy requires a model and there is none, or the user profile is invalid.
     """
-    options = _options(app, repository, modelless=modelless)
+    options = _options(app, repository, without_model=without_model)
     with ExitStack() as stack:
-        indexes = _indexes(_words(app.values.get("in")), repository.place, stack)
+        indexes = _indexes(_strings(app.values.get("in")), repository.place, stack)
         shipped = indexes[0].name == BUNDLED_HANDBOOK and not app.values.get("in")
-        options = replace(options, terms=indexes[0].analyzer.name, notice=NOTICE if shipped and first else "")
-        return _looking(app, repository, options, indexes, stack)
+        options = replace(options, terms=indexes[0].analyzer.name, notice=NOTICE if shipped and is_first_turn else "")
+        return _resources(app, repository, options, indexes, stack)
 
 
 def reopen_rag_resources(app: App, repository: "Repository", options: AskTurnOptions) -> RagResources:
-    """Open what a turn looked into that was cut off, to go on as it began."""
+    """Open the indexes of an interrupted turn with its recorded options."""
     with ExitStack() as stack:
-        return _looking(
-            app, repository, options, _indexes(_words(app.values.get("in")), repository.place, stack), stack
+        return _resources(
+            app, repository, options, _indexes(_strings(app.values.get("in")), repository.place, stack), stack
         )
 
 
-def _looking(
+def _resources(
     app: App, repository: "Repository", options: AskTurnOptions, indexes: "list[Index]", stack: ExitStack
 ) -> RagResources:
     from taiwa.retrieval import ScopedRetriever
@@ -143,11 +145,11 @@ def _looking(
         from taiwa.models.http_api.embeddings import with_embeddings
 
         indexes = [with_embeddings(index, settings) for index in indexes]
-    within = ScopedRetriever(indexes, _words(app.values.get("as")))
-    return RagResources(options, within, People(repository.store).handlers, stack.pop_all())
+    within = ScopedRetriever(indexes, _strings(app.values.get("as")))
+    return RagResources(options, within, UserProfiles(repository.store).handlers, stack.pop_all())
 
 
-def _options(app: App, repository: "Repository", *, modelless: bool) -> AskTurnOptions:
+def _options(app: App, repository: "Repository", *, without_model: bool) -> AskTurnOptions:
     """Read the parameters of an app as options of its turns."""
     given = app.values
     policy = str(given.get("policy") or "look_first")
@@ -156,45 +158,44 @@ def _options(app: App, repository: "Repository", *, modelless: bool) -> AskTurnO
     assess_by: dict[str, AssessBy] = {each: each for each in ASSESS_BY}
     if named not in assess_by:
         raise InputError(f"unknown method of assessment {named!r}; choose one of {', '.join(ASSESS_BY)}")
-    method: AssessBy = "no-model" if modelless else assess_by[named]
-    if policy in NEEDING and method == "no-model":
+    method: AssessBy = "no-model" if without_model else assess_by[named]
+    if policy in POLICIES_WITH_MODEL and method == "no-model":
         raise ConfigError(f"policy {policy!r} requires the scores of a model; pass -m, or use look_first")
     most = given.get("max_questions")
     clarify = ClarifyOptions(
         policy,
         most if isinstance(most, int) else None,
         method,
-        GIVEN,
-        earlier_sessions=EARLIER,
+        MAX_PASSAGES,
+        earlier_sessions=EARLIER_SESSIONS,
         catalogue_version=dialogue_version(),
         locale=user_language(),
     )
-    return AskTurnOptions(clarify, person_of(str(given.get("user") or ""), repository.store), app.instructions)
+    return AskTurnOptions(clarify, profile_of(str(given.get("user") or ""), repository.store), app.instructions)
 
 
-def person_of(word: str, store: "Store") -> UserProfile:
-    """Return who asks: a person of the store by name, else the profile in a file; nobody without a word.
+def profile_of(word: str, store: "Store") -> UserProfile:
+    """Return the profile of a user of the store, or of a file; an anonymous one for an empty word.
 
     Raises:
-        InputError: there is neither. ConfigError: the profile has a fault.
+        InputError: there is neither.
+        ConfigError: the profile is invalid.
     """
-    people = People(store)
+    people = UserProfiles(store)
     if not word:
         return ANONYMOUS_USER
     if people.has(word):
         return people.get(word)
     if not Path(word).is_file():
-        raise InputError(
-            f"{word!r} is neither a person of the store nor the file of a profile: see `taiwa person --help`"
-        )
+        raise InputError(f"{word!r} is neither a user of the store nor the file of a profile; see `taiwa user --help`")
     person = load_profile(Path(word))
     return people.get(person.name) if person.name and people.has(person.name) else person
 
 
-def reader_of(terms: str) -> TermWeights:
-    """What counts as a term where an analyzer of that name is used.
+def term_weights_of(terms: str) -> TermWeights:
+    """Return the weights of terms by the analyzer of that name.
 
-    >>> list(reader_of("pairs-1/english").terms("leaves"))
+    >>> list(term_weights_of("pairs-1/english").terms("leaves"))
     ['leav']
     """
     from taiwa.retrieval.analyzer import Analyzer
@@ -209,7 +210,7 @@ def reader_of(terms: str) -> TermWeights:
 
 
 def _indexes(names: Sequence[str], place: Path | PostgresUrl | None, stack: ExitStack) -> "list[Index]":
-    """The indexes of names, all without any; the handbook where that is none."""
+    """Open the named indexes, by default all; the handbook if there are none."""
     wanted = [name for name in dict.fromkeys(names) if name != BUNDLED_HANDBOOK]
     beside = place.with_name(f"{place.stem}-library.db") if isinstance(place, Path) else place
     there = beside.exists() if isinstance(beside, Path) else beside is not None
@@ -223,7 +224,7 @@ def _indexes(names: Sequence[str], place: Path | PostgresUrl | None, stack: Exit
 
 
 def _library(place: Path | PostgresUrl | None, stack: ExitStack) -> "Library":
-    """The library of a place; for one that is kept nowhere, in a folder that is removed again."""
+    """Open the library at a place, or a temporary one."""
     from taiwa.retrieval import Library
 
     if place is None:
@@ -232,27 +233,27 @@ def _library(place: Path | PostgresUrl | None, stack: ExitStack) -> "Library":
 
 
 def _index(library: "Library", name: str) -> "Index":
-    """The index of a name, or of a folder, which is read first."""
+    """Open the index of a name, or of a folder, which is refreshed first."""
     if name in library.names():
         return library.index(name)
     if not Path(name).is_dir():
-        raise InputError(f"{name!r} is neither an index nor a folder: see `taiwa index list`")
+        raise InputError(f"{name!r} is neither an index nor a folder; see `taiwa index list`")
     index = library.find_by_folder(name) or library.create(name)
-    index.refresh(WAIT)
+    index.refresh(REFRESH_SECONDS)
     return index
 
 
 def _handbook(place: Path | None, stack: ExitStack) -> "Index":
-    """The handbook that comes along, in a library of its own, so that it stands in no list of the user's."""
+    """Open the bundled handbook, in a library of its own, so that it is not listed among the user's indexes."""
     library = _library(place, stack)
     index = library.find_by_folder(HANDBOOK)
     if index is None:
-        for name in library.names():  # of a program that lay elsewhere
+        for name in library.names():  # of an installation at another path
             library.drop(name)
         index = library.create(HANDBOOK, BUNDLED_HANDBOOK)
-    index.refresh(WAIT)
+    index.refresh(REFRESH_SECONDS)
     return index
 
 
-def _words(held: Json) -> tuple[str, ...]:
-    return tuple(str(each) for each in held) if isinstance(held, list) else ()
+def _strings(data: Json) -> tuple[str, ...]:
+    return tuple(str(each) for each in data) if isinstance(data, list) else ()

@@ -1,4 +1,4 @@
-"""Typed answers that are journaled: one at a time, or a batch whose rows are paid for once."""
+"""Stored extraction: one text, or a batch whose rows are paid for once."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,20 +28,20 @@ __all__ = ["ExtractBatch", "ExtractRun", "TypedRow", "extract_one", "first_reque
 
 @dataclass(frozen=True, slots=True)
 class ExtractRun:
-    """What is extracted, and how."""
+    """The options of an extraction."""
 
     shape: OutputType[Any]
     repair: RepairPolicy = DEFAULT_REPAIR
     mode: Choice = "auto"
 
     def program(self, text: str) -> Program[Extraction[Any]]:
-        """Extract it from a text.
+        """Return the program that extracts from a text.
 
         Raises:
             InputError: the text is empty.
         """
         if not text.strip():
-            raise InputError("there is nothing to extract from: the text is empty")
+            raise InputError("the text is empty")
         return extract(self.shape, text, repair=self.repair, mode=self.mode)
 
     @property
@@ -51,7 +51,7 @@ class ExtractRun:
 
 
 def first_request(typing: ExtractRun, text: str, model: AnyModel) -> Request:
-    """Give the request that an extraction sends first; nothing is sent.
+    """Return the request that an extraction sends first; nothing is sent.
 
     Raises:
         InputError: the text is empty.
@@ -61,23 +61,23 @@ def first_request(typing: ExtractRun, text: str, model: AnyModel) -> Request:
 
 @value(tag="typed-row")
 class TypedRow:
-    """What came of a row: its value as JSON, or its error; the attempts that it took, and its bill."""
+    """The result of a row: its value as JSON or its error, its attempts, and its usage."""
 
-    given: BatchInput
+    input: BatchInput
     value: Json = None
     attempts: tuple[Attempt, ...] = ()
     spent: RunUsage = RunUsage()
     error: Json = None
-    kept: bool = False
+    reused: bool = False
 
 
 def extract_one(
     repository: Repository, priced_model: PricedModel, options: TurnOptions, typing: ExtractRun, text: str
 ) -> RunResult[Extraction[Any]]:
-    """Extract from one text; its calls are written down as they are answered, whatever becomes of it.
+    """Extract from one text; its calls are stored as they are answered, even if it fails.
 
     Raises:
-        ExtractError: no attempt could be read.
+        ExtractError: no attempt could be parsed.
     """
     program, runs = typing.program(text), repository.store.runs
     run = runs.begin("", None, None, text, typing.options)
@@ -97,51 +97,51 @@ def extract_one(
 
 @dataclass
 class ExtractBatch(ParallelBatch[Extraction[Any], TypedRow]):
-    """A batch of texts of which each gives a value. With `resume`, one that was there before is not asked for again."""
+    """A batch of extractions. With `resume`, rows that were answered before are not repeated."""
 
     typing: ExtractRun = field(kw_only=True)
 
-    def asking(self, given: BatchInput) -> RowProgram[Extraction[Any]]:
-        """Say what a row asks for."""
-        if given.params is not None:
-            raise InputError("a row of texts has no params")
+    def row_program(self, row_input: BatchInput) -> RowProgram[Extraction[Any]]:
+        """Return the program of a row."""
+        if row_input.params is not None:
+            raise InputError("a row of texts must not have params")
         options = self.typing.options
-        # What a model is shown may change while the schema stays, and the answers with it.
-        name = item_key(given.text, digest(self.typing.shape.render()), self.priced_model.model.name, options)
-        return RowProgram(name, self.typing.program(given.text), None, options)
+        # Named by the rendered type, because the prompt may change while the schema stays the same.
+        name = item_key(row_input.text, digest(self.typing.shape.render()), self.priced_model.model.name, options)
+        return RowProgram(name, self.typing.program(row_input.text), None, options)
 
-    def answered(self, given: BatchInput, done: RunResult[Extraction[Any]]) -> TypedRow:
-        """Make a row of a value."""
-        return TypedRow(given, plain_json(self.typing.shape, done.value.value), done.value.attempts, done.spent)
+    def to_row(self, row_input: BatchInput, done: RunResult[Extraction[Any]]) -> TypedRow:
+        """Return the row of a value."""
+        return TypedRow(row_input, plain_json(self.typing.shape, done.value.value), done.value.attempts, done.spent)
 
-    def failed(self, given: BatchInput, error: TaiwaError) -> TypedRow:
-        """Make a row of its error, with all that was tried."""
-        told: dict[str, Json] = {"type": error.tag, "message": error.message}
+    def to_failed_row(self, row_input: BatchInput, error: TaiwaError) -> TypedRow:
+        """Return the row of an error, with its attempts."""
+        failure: dict[str, Json] = {"type": error.tag, "message": error.message}
         tries: Sequence[Attempt] = ()
         if isinstance(error, ExtractError):
-            told |= {"diagnostics": list(error.diagnostics), "best": error.best}
+            failure |= {"diagnostics": list(error.diagnostics), "best": error.best}
             tries = error.tries
         spent = error.spent if isinstance(error.spent, RunUsage) else RunUsage()
-        return TypedRow(given, None, tuple(tries), spent, told)
+        return TypedRow(row_input, None, tuple(tries), spent, failure)
 
-    async def _asked(self, asking: RowProgram[Extraction[Any]], journal: Journal) -> RunResult[Extraction[Any]]:
-        """A limit that ended a repair is told as such: with a higher one the row goes on where it was."""
+    async def _run(self, program: RowProgram[Extraction[Any]], journal: Journal) -> RunResult[Extraction[Any]]:
+        """Raise the limit that ended a repair, so that the row resumes with a higher limit."""
         try:
-            return await super()._asked(asking, journal)
+            return await super()._run(program, journal)
         except ExtractError as error:
             if isinstance(error.__cause__, LimitError):
                 error.__cause__.spent = error.spent
                 raise error.__cause__ from None
             raise
 
-    def recorded(self, row: TypedRow) -> Json:
-        """Give what is kept of a row: its value, its attempts, its bill."""
+    def row_to_json(self, row: TypedRow) -> Json:
+        """Return what is stored of a row: its value, attempts and usage."""
         return {"value": row.value, "attempts": record(row.attempts), "spent": record(row.spent)}
 
-    def restored(self, given: BatchInput, held: dict[str, Json]) -> TypedRow:
-        """Make a row again of what was kept of it."""
-        spent, attempts = restore(held.get("spent")), cast("tuple[Attempt, ...]", restore(held.get("attempts")))
+    def row_from_json(self, row_input: BatchInput, data: dict[str, Json]) -> TypedRow:
+        """Rebuild a row from what is stored of it."""
+        spent, attempts = restore(data.get("spent")), cast("tuple[Attempt, ...]", restore(data.get("attempts")))
         return TypedRow(
-            given, held.get("value"), attempts,
-            spent if isinstance(spent, RunUsage) else RunUsage(), kept=True,
+            row_input, data.get("value"), attempts,
+            spent if isinstance(spent, RunUsage) else RunUsage(), reused=True,
         )  # fmt: skip

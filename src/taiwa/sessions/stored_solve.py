@@ -1,4 +1,4 @@
-"""Questions that are reasoned out with tools, each in a run that the store keeps: its prompt, its calls, its bill."""
+"""Stored solving: questions solved with tools, each in a run of the store with its prompt, calls and usage."""
 
 from collections.abc import Generator, Iterable
 from contextlib import suppress
@@ -22,13 +22,13 @@ from taiwa.sessions.durable_turn import PricedModel, TurnOptions, sink
 from taiwa.structured import OutputType
 from taiwa.tools import builtin_tools
 
-__all__ = ["SHOTS", "Heard", "ReasonRun", "solve_and_store"]
+__all__ = ["SHOTS", "ReasonRun", "SolveEvent", "solve_and_store"]
 
 
 SHOTS = 5
-"""Worked examples that a text protocol is shown by, where nobody says how many."""
+"""The default number of worked examples of a tool-call format in text."""
 
-Heard: TypeAlias = TextDelta | Notice | RunResult[Rationale]
+SolveEvent: TypeAlias = TextDelta | Notice | RunResult[Rationale]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ReasonRun:
     text_only: bool = False
 
     def program(self, question: str, capabilities: frozenset[Capability]) -> Program[Rationale]:
-        """Solve a question with a model that has these abilities.
+        """Return the program that solves a question with a model of these capabilities.
 
         Raises:
             InputError: the question is empty, there are too few examples, or one cannot be evaluated.
@@ -71,11 +71,11 @@ class ReasonRun:
         free = not self.text_only and not self.shots and self.examples is None
         return tool_modes(None, capabilities, allow_native=free and bool(self.tools))[0]
 
-    def chosen(self, way: ToolMode) -> tuple[WorkedExample, ...]:
-        """The worked examples that are shown.
+    def select_shots(self, mode: ToolMode) -> tuple[WorkedExample, ...]:
+        """Return the worked examples to show.
 
         Raises:
-            InputError: there are not so many.
+            InputError: there are fewer than `shots`.
         """
         if self.examples is not None:
             if self.shots is not None and not 0 <= self.shots <= len(self.examples):
@@ -83,7 +83,7 @@ class ReasonRun:
                     f"shots must be at most {len(self.examples)}, the number of worked examples; got {self.shots}"
                 )
             return self.examples[: self.shots]
-        if self.shots == 0 or (self.shots is None and way == "native"):
+        if self.shots == 0 or (self.shots is None and mode == "native"):
             return ()
         offered = {tool.spec.name for tool in self.tools}
         able = usable(built_in_examples(), self._results())
@@ -93,37 +93,37 @@ class ReasonRun:
         if self.shots is not None and self.shots > len(order):
             raise InputError(f"shots must be at most {len(order)}, the number of worked examples; got {self.shots}")
         if self.shots is None and offered and not any(worked.tools for worked in fitting):
-            return ()  # examples that call none of the tools would teach a model to do without them
+            return ()  # examples without calls would teach the model not to call tools
         return order[: min(SHOTS, len(fitting)) if self.shots is None else self.shots]
 
-    def recorded(self, way: ToolMode) -> dict[str, Json]:
+    def to_json(self, mode: ToolMode) -> dict[str, Json]:
         """Return all that an answer depends on beside the question and the model."""
         wanted = self.options.output_type
         output_type = wanted if wanted is None or isinstance(wanted, OutputType) else OutputType(wanted)
         return {
             "tools": [tool.spec.name for tool in self.tools],
             "tool_format": self.options.tool_format.name,
-            "tool_mode": way,
-            "shots": digest(self._messages(way)),
+            "tool_mode": mode,
+            "shots": digest(self._messages(mode)),
             "policy": [self.options.on_error, self.options.on_unknown],
             "limits": record(self.options.limits),
             "type": None if output_type is None else digest(output_type.schema()),
         }
 
     def first_request(self, question: str, capabilities: frozenset[Capability]) -> Request:
-        """Give the request that is sent first; nothing is sent.
+        """Return the request that is sent first; nothing is sent.
 
         Raises:
-            TaiwaError: as `program`, or the model cannot go the way that is asked for.
+            TaiwaError: as `program`, or the model does not support the tool mode.
         """
         return first_request(self.program(question, capabilities), capabilities)
 
-    def _messages(self, way: ToolMode) -> tuple[Message, ...]:
+    def _messages(self, mode: ToolMode) -> tuple[Message, ...]:
         given, known = self._results(), {tool.spec.name: tool.spec for tool in (*builtin_tools().values(), *self.tools)}
         messages: list[Message] = []
-        for worked in self.chosen(way):
+        for worked in self.select_shots(mode):
             try:
-                if way == "native":
+                if mode == "native":
                     messages += render_native(
                         worked, given, lambda name, text: self.options.tool_format.parse_arguments(known[name], text)
                     )
@@ -135,7 +135,7 @@ class ReasonRun:
         return tuple(messages)
 
     def _results(self) -> ResultOf:
-        """What tools give: those that are offered, and our own for examples in which they are only spoken of."""
+        """Return the results of tool calls, by the offered and the built-in tools, which examples state in words."""
         return results((*builtin_tools().values(), *self.tools), self.options.tool_format)
 
 
@@ -143,29 +143,29 @@ def solve_and_store(
     repository: Repository,
     priced_model: PricedModel,
     turns: TurnOptions,
-    solving: ReasonRun,
+    solve_run: ReasonRun,
     question: str,
     observers: Iterable[Observer] = (),
-) -> Generator[Heard]:
-    """Solve a question and give out what is said as it is said, last `RunResult`. Its calls are written down as they are
-    answered, whatever becomes of it.
+) -> Generator[SolveEvent]:
+    """Solve a question; yield text and notices as they arrive, then `RunResult`. Its calls are stored as they are answered,
+    even if it fails.
 
     Raises:
-        TaiwaError: it cannot be solved so, or a call failed; `spent` holds the bill.
+        TaiwaError: the question cannot be solved, or a call failed; `spent` holds the usage of the run.
     """
-    program, way = (
-        solving.program(question, priced_model.model.capabilities),
-        solving.tool_mode(priced_model.model.capabilities),
+    program, mode = (
+        solve_run.program(question, priced_model.model.capabilities),
+        solve_run.tool_mode(priced_model.model.capabilities),
     )
     runs = repository.store.runs
-    run = runs.begin("", None, None, question, solving.recorded(way))
+    run = runs.begin("", None, None, question, solve_run.to_json(mode))
 
     def note(event: Event) -> None:
         if isinstance(event, EffectStarted) and isinstance(event.effect, Complete):
             runs.count_request(run, priced_model.model.name)
 
     runtime = Runtime(
-        priced_model.model, tools=solving.tools, limits=turns.limits, price=priced_model.price, interrupts=turns.interrupts,
+        priced_model.model, tools=solve_run.tools, limits=turns.limits, price=priced_model.price, interrupts=turns.interrupts,
         observers=(note, *observers),
     )  # fmt: skip
     try:

@@ -1,4 +1,4 @@
-"""User profiles in the store and as YAML; what feedback teaches."""
+"""User profiles, in the store and as YAML, with what is learned from feedback."""
 
 import re
 from collections import Counter
@@ -25,7 +25,7 @@ from taiwa.kernel.runtime import Handler
 from taiwa.store import Hit, Store
 from taiwa.yamlfile import Keys, read_settings, set_setting
 
-__all__ = ["People", "changed", "load_profile", "read_profile", "write_profile"]
+__all__ = ["UserProfiles", "load_profile", "read_profile", "set_profile_value", "write_profile"]
 
 
 LANGUAGES = ("ja", "zh", "en")
@@ -35,16 +35,16 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "eagerness": (0, 1), "max_questions": (0, 10), "weak_evidence": (0, 1), "strong_evidence": (0, 1),
 }  # fmt: skip
 
-MOST_FACTS = 50
+MAX_FACTS = 50
 
-LONGEST_FACT = 500
+MAX_FACT_CHARS = 500
 
 
 def load_profile(path: Path) -> UserProfile:
     """Read the profile in a file.
 
     Raises:
-        ConfigError: it cannot be read, or says something that cannot be.
+        ConfigError: the file cannot be read, or a value is invalid.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -59,46 +59,46 @@ def read_profile(text: str, where: str) -> UserProfile:
     """Read a profile; `where` names it in errors.
 
     Raises:
-        ConfigError: it is no YAML, or says something that cannot be.
+        ConfigError: the text is not YAML, or a value is invalid.
     """
-    person = ANONYMOUS_USER
+    profile = ANONYMOUS_USER
     for keys, leaf in read_settings(text, where).items():
         try:
-            person = changed(person, ".".join(keys), leaf.text)
+            profile = set_profile_value(profile, ".".join(keys), leaf.text)
         except InputError as error:
             raise ConfigError(f"{where}:{leaf.at.line}: {error.message}") from None
-    return person
+    return profile
 
 
-def changed(person: UserProfile, key: str, text: str) -> UserProfile:
-    """Change one thing: `office` (a fact), `language`, `eagerness` or `thresholds.eagerness`; an empty text takes a fact out.
+def set_profile_value(profile: UserProfile, key: str, text: str) -> UserProfile:
+    """Set one value: `office` (a fact), `language`, `eagerness` or `thresholds.eagerness`; an empty text removes a fact.
 
-    >>> changed(ANONYMOUS_USER, "office", "Osaka").facts
+    >>> set_profile_value(ANONYMOUS_USER, "office", "Osaka").facts
     (('office', 'Osaka'),)
 
     Raises:
-        InputError: it cannot be that.
+        InputError: the key or the value is invalid.
     """
     key, text = key.strip(), text.strip()
     name = key.removeprefix("thresholds.")
     if name in BOUNDS:
-        return replace(person, thresholds=_threshold(person.thresholds, name, text))
+        return replace(profile, thresholds=_threshold(profile.thresholds, name, text))
     if "." in key or not key or not key.isprintable():
-        raise InputError(f"{key!r} is nothing of a person; thresholds are {', '.join(BOUNDS)}")
+        raise InputError(f"invalid key {key!r}; use name, language, a fact, or one of {', '.join(BOUNDS)}")
     if key == "name":
-        return replace(person, name=text)
+        return replace(profile, name=text)
     if key == "language":
         if text and text not in LANGUAGES:
             raise InputError(f"language is one of {', '.join(LANGUAGES)}, not {text[:20]!r}")
-        return replace(person, language=text)
-    if len(text) > LONGEST_FACT:
-        raise InputError(f"{key} has {len(text):,} characters; a fact has at most {LONGEST_FACT}")
-    facts = {**dict(person.facts), key: text}
+        return replace(profile, language=text)
+    if len(text) > MAX_FACT_CHARS:
+        raise InputError(f"{key} has {len(text):,} characters; a fact has at most {MAX_FACT_CHARS}")
+    facts = {**dict(profile.facts), key: text}
     if not text:
         del facts[key]
-    if len(facts) > MOST_FACTS:
-        raise InputError(f"a person has at most {MOST_FACTS} facts")
-    return replace(person, facts=tuple(facts.items()))
+    if len(facts) > MAX_FACTS:
+        raise InputError(f"a profile has at most {MAX_FACTS} facts")
+    return replace(profile, facts=tuple(facts.items()))
 
 
 def _threshold(thresholds: Thresholds, name: str, text: str) -> Thresholds:
@@ -116,15 +116,15 @@ def _threshold(thresholds: Thresholds, name: str, text: str) -> Thresholds:
     return replace(thresholds, **moved)
 
 
-def write_profile(person: UserProfile) -> str:
-    """Write a profile as YAML; what is as it is for everybody is left out."""
-    leaves: dict[Keys, str] = {("name",): person.name, ("language",): person.language}
-    leaves |= {(key,): text for key, text in person.facts}
+def write_profile(profile: UserProfile) -> str:
+    """Format a profile as YAML, without default values."""
+    leaves: dict[Keys, str] = {("name",): profile.name, ("language",): profile.language}
+    leaves |= {(key,): text for key, text in profile.facts}
     standard = Thresholds()
     leaves |= {
-        ("thresholds", name): f"{getattr(person.thresholds, name):g}"
+        ("thresholds", name): f"{getattr(profile.thresholds, name):g}"
         for name in BOUNDS
-        if getattr(person.thresholds, name) != getattr(standard, name)
+        if getattr(profile.thresholds, name) != getattr(standard, name)
     }
     text = ""
     for keys, leaf in leaves.items():
@@ -139,63 +139,63 @@ WORD = re.compile(
     r"[^\W\d_\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]{3,}|\d{2,}|[\u30a1-\u30fa\u30fc]{2,}|[\u3400-\u9fff\uf900-\ufaff]{2,}|[\uac00-\ud7a3]{2,}"
 )
 
-EMPTY = frozenset(
+STOP_WORDS = frozenset(
     """the and for not but are was were that this with from have has had you your they them our about there here what which who whom
     how when where why would could should can will want need tell know please does did into any some""".split()
 )
 
-MOST_WORDS = 8
+MAX_TERMS = 8
 
-LOOKED_AT = 200
+HITS_PER_TERM = 200
 
-SHOWN = 240
+MAX_SHOWN_CHARS = 240
 
 
-class People:
-    """The persons of a store."""
+class UserProfiles:
+    """The user profiles of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def get(self, name: str) -> UserProfile:
-        """Return a person as their feedback has made them.
+        """Return a profile with what was learned from feedback.
 
         Raises:
-            InputError: nobody has that name.
+            InputError: the user does not exist.
         """
-        kept = self._store.users.get(name)
-        if kept is None:
+        stored = self._store.users.get(name)
+        if stored is None:
             known = ", ".join(each.name for each in self._store.users.list()[:5])
             raise InputError(f"user {name!r} not found{f'; users: {known}' if known else ''}")
-        return learn_from_feedback(_read(kept, UserProfile), self.feedback(name))
+        return learn_from_feedback(_restore(stored, UserProfile), self.feedback(name))
 
     def has(self, name: str) -> bool:
-        """Say whether somebody has that name."""
+        """Say whether a user exists."""
         return self._store.users.get(name) is not None
 
-    def put(self, person: UserProfile) -> None:
-        """Keep a person; what was learnt is not kept, for it follows from the feedback.
+    def put(self, profile: UserProfile) -> None:
+        """Store a profile; what was learned is not stored, for it follows from the feedback.
 
         Raises:
-            InputError: the name cannot be one.
+            InputError: the name is invalid.
         """
-        self._store.users.put(person.name, record(replace(person, tolerance=AskTolerance())))
+        self._store.users.put(profile.name, record(replace(profile, tolerance=AskTolerance())))
 
-    def tell(self, name: str, feedback: Feedback) -> UserProfile:
-        """Keep what a person said of an act, and return them as that has made them.
+    def add_feedback(self, name: str, feedback: Feedback) -> UserProfile:
+        """Store feedback on an act, and return the profile that it leads to.
 
         Raises:
-            InputError: nobody has that name.
+            InputError: the user does not exist.
         """
         self._store.users.add_feedback(name, record(feedback))
         return self.get(name)
 
     def feedback(self, name: str) -> tuple[Feedback, ...]:
-        """Return what a person said of acts, oldest first."""
-        return tuple(_read(each, Feedback) for each in self._store.users.feedback(name))
+        """Return the feedback of a user, oldest first."""
+        return tuple(_restore(each, Feedback) for each in self._store.users.feedback(name))
 
     def recall(self, effect: SearchEarlierSessions) -> tuple[EarlierTurn, ...]:
-        """Find what a person said in their conversations that shares words with a text: most words first, then the newest."""
+        """Find user texts of earlier sessions that share words with a text: most shared words first, then the newest."""
         sessions = frozenset(self._store.users.sessions(effect.user))
         terms = _terms(effect.text)
         if not sessions or not terms:
@@ -203,7 +203,7 @@ class People:
         shared: Counter[str] = Counter()
         hits: dict[str, Hit] = {}
         for term in terms:
-            for hit in self._store.search(term, LOOKED_AT):
+            for hit in self._store.search(term, HITS_PER_TERM):
                 if sessions.intersection(hit.refs):
                     shared[hit.hash] += 1
                     hits.setdefault(hit.hash, hit)
@@ -213,23 +213,23 @@ class People:
             words = " ".join((self._store.nodes.get(hit.hash).user or "").split())
             if words and words != " ".join(effect.text.split()):
                 session = next(name for name in hit.refs if name in sessions)
-                found.append(EarlierTurn(session, hit.hash, words[:SHOWN]))
+                found.append(EarlierTurn(session, hit.hash, words[:MAX_SHOWN_CHARS]))
         return tuple(found[: max(effect.limit, 0)])
 
     @property
     def handlers(self) -> Mapping[type[Effect[Any]], Handler]:
-        """What a runtime is given, so that programs can recall."""
+        """The handlers of a runtime for `SearchEarlierSessions`."""
         return {SearchEarlierSessions: self.recall}
 
 
 def _terms(text: str) -> list[str]:
-    """The words of a text that say most: the longest, without those that every text has."""
+    """Return the most specific words of a text: the longest ones that are not stop words."""
     found = dict.fromkeys(WORD.findall(normalize("NFKC", text).casefold()))
-    return sorted((word for word in found if word not in EMPTY), key=lambda word: -len(word.encode()))[:MOST_WORDS]
+    return sorted((word for word in found if word not in STOP_WORDS), key=lambda word: -len(word.encode()))[:MAX_TERMS]
 
 
-def _read(data: Json, kind: type[T]) -> T:
+def _restore(data: Json, kind: type[T]) -> T:
     found = cast("object", restore(data))
     if not isinstance(found, kind):
-        raise CorruptError(f"the store holds a {type(found).__name__} where a {kind.__name__} was kept")
+        raise CorruptError(f"the store holds a {type(found).__name__} where a {kind.__name__} was stored")
     return found

@@ -237,7 +237,7 @@ def _run(row: SqlRow) -> Run:
 
 def _entry(row: SqlRow) -> Entry:
     strand, position, key, answer, error, ms = row
-    entry = Entry.revive(
+    entry = Entry.restore(
         {
             "strand": [int(step) for step in strand.split(".")] if strand else [],
             "index": position,

@@ -122,7 +122,9 @@ def test_a_score_is_a_digit_with_its_likelihoods(language: str) -> None:
 
 def test_a_number_is_one_of_those_that_stand_there() -> None:
     lines = "That makes 1,250 g.\nTherefore, the answer is -2.50 kg."
-    request = Request((system(NUMBER_INSTRUCTIONS), user("x = 3"), user(lines)), sampling=Sampling(seed=1), task="extract_number")
+    request = Request(
+        (system(NUMBER_INSTRUCTIONS), user("x = 3"), user(lines)), sampling=Sampling(seed=1), task="extract_number"
+    )
     assert said(request).lstrip("-") in {"none", "1250", "1,250", "2.50", "2.5"}
 
 

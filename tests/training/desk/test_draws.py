@@ -11,7 +11,7 @@ from taiwa import constraints
 from taiwa.apps.catalog import load_app
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.conversation.history import Conversation, add_turn, begin
-from taiwa.conversation.replies import read_reply
+from taiwa.conversation.replies import parse_reply
 from taiwa.conversation.turn_prompt import format_reply, turn_request
 from taiwa.flows.solve.tool_text import sanitize_result
 from taiwa.kernel.records import Json
@@ -85,8 +85,8 @@ def test_every_kind_of_draw_is_let_through_and_moves_the_order(name: str) -> Non
         order, asked, utterance = order_of(sample.prompt)
         conversation = begun(order, asked)
 
-        read = read_reply(APP, sample.text)
-        assert read.faults == ()
+        read = parse_reply(APP, sample.text)
+        assert read.problems == ()
         assert read.delta is not None
         assert format_reply(APP, read.answer, read.delta) == sample.text
         assert constraints.compile(grammar(tuple(line.number for line in order.lines)), Vocabulary.of_bytes()).accepts(
@@ -119,7 +119,7 @@ def test_sums_are_those_of_the_calculator_and_of_the_whole_order(samples: list[S
         assert sanitize_result(calculator(match[1]).text) == match[2]
         assert [span.text for span in sample.answer if span.weight < 1] == [f" {match[2]}"]
         order, _, _ = order_of(sample.prompt)
-        read = read_reply(APP, sample.text)
+        read = parse_reply(APP, sample.text)
         state = add_turn(begun(order, ""), "x", read.answer, read.delta).state["items"]
         assert isinstance(state, dict)
         terms = [

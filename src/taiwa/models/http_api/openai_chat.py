@@ -266,13 +266,13 @@ def _encode_questions(model: str, request: Request, questions: Questions) -> Wir
     Raises:
         InputError: there are too many questions, options or levels, or the text is not valid Unicode.
     """
-    if not 1 <= len(questions.asked) <= MOST_QUESTIONS:
-        raise InputError(f"a request must have 1 to {MOST_QUESTIONS} questions, got {len(questions.asked)}")
+    if not 1 <= len(questions.questions) <= MOST_QUESTIONS:
+        raise InputError(f"a request must have 1 to {MOST_QUESTIONS} questions, got {len(questions.questions)}")
     state: list[Json] = [{"role": message.role, "content": message.text} for message in request.messages]
     body: dict[str, Json] = {
         "model": model,
         "state": request.messages[0].text if len(state) == 1 else state,
-        "questions": {name: _encode_question(name, each) for name, each in questions.asked},
+        "questions": {name: _encode_question(name, each) for name, each in questions.questions},
     }
     return WireRequest("systemone", to_json(body), JSON_HEADERS)
 

@@ -1,4 +1,4 @@
-"""The prompt of a turn: a prefix that only grows, and blocks that nothing breaks out of."""
+"""The prompt of a turn: a prefix that only grows, and blocks that no text can close."""
 
 import json
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from taiwa.conversation.app import ALL, App, Example, Param, ReplyMode, WindowPolicy
 from taiwa.conversation.history import Conversation, add_turn, begin, edit_state, summarize_window, turns_to_keep
-from taiwa.conversation.state import Field
+from taiwa.conversation.state import StateField
 from taiwa.conversation.turn_prompt import (
     EARLIER,
     ENVIRONMENT,
@@ -84,7 +84,7 @@ def test_an_app_without_fields_only_adds_to_its_request(
 
 
 @given(said_turns, hostile, st.sampled_from(MODES))
-def test_after_a_fold_the_prefix_holds_again(
+def test_after_a_summary_the_prefix_is_stable_again(
     turns: list[tuple[str, str, dict[str, Json]]], summary: str, mode: ReplyMode
 ) -> None:
     conversation = talked(app(*FIELDS, reply=mode), *turns)
@@ -129,7 +129,7 @@ def test_users_and_models_words_are_passed_on_as_they_are(
 
 
 @given(hostile)
-def test_the_view_stands_last_in_a_block_of_its_own_and_is_not_kept(text: str) -> None:
+def test_the_state_view_comes_last_in_its_own_block_and_is_not_repeated(text: str) -> None:
     conversation = begin(app(*FIELDS))
 
     request = turn_request(conversation, text)
@@ -158,7 +158,7 @@ def test_a_summary_is_asked_for_with_the_turns_as_data(turns: list[tuple[str, st
 def test_parameters_are_inserted_once_and_never_scanned(name: str, other: str) -> None:
     of = app(body="You are {{name}}. {{ other }}{{unknown}}", params=(Param("name"), Param("other")))
 
-    opened = of.opened({"name": name or "x", "other": other or "y"})
+    opened = of.with_params({"name": name or "x", "other": other or "y"})
 
     assert opened.instructions == f"You are {name or 'x'}. {other or 'y'}{{{{unknown}}}}"
     assert opened.hash != of.hash
@@ -177,7 +177,7 @@ def test_examples_come_first_in_the_form_of_a_reply() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_model_is_told_the_form_of_its_reply_and_what_belongs_into_it(mode: ReplyMode) -> None:
+def test_the_prompt_states_the_form_of_a_reply_and_its_fields(mode: ReplyMode) -> None:
     head = words(turn_request(begin(app(*FIELDS, reply=mode)), "x"))[0][0]
 
     assert head.startswith("You are a friend.")
@@ -204,8 +204,8 @@ def view(conversation: Conversation) -> Json:
 
 def test_long_lists_and_tables_show_their_newest_entries_and_say_so() -> None:
     fields = (
-        Field("words", "list[str]", reduce="append", show=2),
-        Field("table", "dict[str, int | null]", reduce="table", show=1),
+        StateField("words", "list[str]", reduce="append", max_shown=2),
+        StateField("table", "dict[str, int | null]", reduce="table", max_shown=1),
     )
     conversation = talked(app(*fields), ("a", "b", {"words": ["x", "y", "z"], "table": {"new": 2, "old": 1}}))
     conversation = add_turn(conversation, "c", "d", {"table": {"new": 3}})
@@ -214,7 +214,7 @@ def test_long_lists_and_tables_show_their_newest_entries_and_say_so() -> None:
     assert view(reloaded(conversation)) == view(conversation)
 
 
-def test_a_view_is_bounded_even_where_no_bound_is_given() -> None:
+def test_the_state_view_is_bounded_by_default() -> None:
     conversation = talked(app(TOPICS), ("a", "b", {"topics": [f"t{number}" for number in range(200)]}))
 
     shown = view(conversation)
@@ -224,8 +224,8 @@ def test_a_view_is_bounded_even_where_no_bound_is_given() -> None:
 
 
 @given(st.data())
-def test_a_window_that_folds_in_chunks_keeps_the_prefix_between_folds(choices: st.DataObject) -> None:
-    of = app(*FIELDS, keep=WindowPolicy(4, 2))
+def test_a_window_cut_in_chunks_keeps_the_prefix_between_cuts(choices: st.DataObject) -> None:
+    of = app(*FIELDS, window=WindowPolicy(4, 2))
     conversation, folds = begin(of), 0
     for number in range(10):
         staying = turns_to_keep(conversation)
@@ -240,7 +240,7 @@ def test_a_window_that_folds_in_chunks_keeps_the_prefix_between_folds(choices: s
     assert folds == 3
 
 
-@pytest.mark.parametrize("make", [lambda: app(*FIELDS), lambda: app(*FIELDS, keep=ALL, reply="json")])
+@pytest.mark.parametrize("make", [lambda: app(*FIELDS), lambda: app(*FIELDS, window=ALL, reply="json")])
 def test_a_request_depends_on_nothing_but_the_conversation(make: Callable[[], App]) -> None:
     turns = (("a", "b", {"mood": "fine", "topics": ["z", "a"]}), ("c", "d", {"dictionary": {"z": "1", "a": "2"}}))
 

@@ -1,4 +1,4 @@
-"""Reasoning over a genuine wire: a server on this machine streams, and the connection is closed at a call."""
+"""Solving over HTTP: a local server streams, and the connection is closed at a call."""
 
 import asyncio
 from collections.abc import Iterator

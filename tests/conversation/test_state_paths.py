@@ -1,10 +1,10 @@
-"""Places in a state, and the differences of two states."""
+"""Paths into a state, and the differences of two states."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.conversation.state_paths import ABSENT, Change, diff_states, format_path, get_path, parse_path
+from taiwa.conversation.state_paths import MISSING, Change, diff_states, format_path, get_path, parse_path
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from tests.strategies import json_objects, json_values, texts
@@ -21,10 +21,10 @@ steps = st.one_of(texts.filter(bool), st.integers(-3, 10))
         ('dictionary["a.b"]', "dotted"),
         ("topics[0]", "tea"),
         ("topics[-1]", "go"),
-        ("topics[2]", ABSENT),
-        ("topics.x", ABSENT),
-        ("mood.x", ABSENT),
-        ("nothing", ABSENT),
+        ("topics[2]", MISSING),
+        ("topics.x", MISSING),
+        ("mood.x", MISSING),
+        ("nothing", MISSING),
     ],
 )
 def test_a_place_is_looked_up_as_a_person_writes_it(text: str, held: object) -> None:
@@ -44,7 +44,7 @@ def test_what_names_no_place_is_refused(text: str) -> None:
         parse_path(text)
 
 
-def test_differences_are_told_by_place() -> None:
+def test_differences_are_reported_by_path() -> None:
     after: Json = {"dictionary": {"文": "sentences"}, "topics": ["go", "tea"], "mood": "fine", "new": 0}
 
     assert list(diff_states(STATE, after)) == [

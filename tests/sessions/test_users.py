@@ -1,4 +1,4 @@
-"""Persons in a store: taught by feedback, with what they said before, and nobody else's words."""
+"""User profiles in a store: learning from feedback, and texts of earlier sessions."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from taiwa.ask.types import Feedback, SearchEarlierSessions, Thresholds, UserPro
 from taiwa.kernel import CorruptError, InputError, Passage, Runtime, user
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import InMemoryRetriever
-from taiwa.sessions.users import People
+from taiwa.sessions.users import UserProfiles
 from taiwa.store import Store
 from tests.store.turns import begin
 
@@ -23,10 +23,10 @@ def store() -> Iterator[Store]:
 
 
 def test_a_person_comes_back_as_feedback_has_made_them(store: Store) -> None:
-    people = People(store)
+    people = UserProfiles(store)
     people.put(ANN)
 
-    after = people.tell("ann", Feedback("should_not_have_asked", True))
+    after = people.add_feedback("ann", Feedback("should_not_have_asked", True))
 
     assert after == people.get("ann")
     assert after.tolerance.mean < 0.5
@@ -35,31 +35,31 @@ def test_a_person_comes_back_as_feedback_has_made_them(store: Store) -> None:
     assert people.get("ann") == ANN
 
 
-def test_what_was_learnt_is_not_kept_twice(store: Store) -> None:
-    people = People(store)
+def test_learned_values_are_not_stored_twice(store: Store) -> None:
+    people = UserProfiles(store)
     people.put(ANN)
-    people.put(people.tell("ann", Feedback("good", True)))
+    people.put(people.add_feedback("ann", Feedback("good", True)))
 
     assert people.get("ann").tolerance.welcome == 3
 
 
-def test_nobody_is_named_with_those_who_are_there(store: Store) -> None:
-    People(store).put(ANN)
+def test_an_unknown_user_is_reported_with_the_known_ones(store: Store) -> None:
+    UserProfiles(store).put(ANN)
 
-    assert not People(store).has("bob")
+    assert not UserProfiles(store).has("bob")
     with pytest.raises(InputError, match="users: ann"):
-        People(store).get("bob")
+        UserProfiles(store).get("bob")
 
 
-def test_what_is_no_person_is_damage(store: Store) -> None:
+def test_a_record_that_is_not_a_profile_is_corruption(store: Store) -> None:
     store.users.put("ann", {"~": "text", "text": "x"})
 
     with pytest.raises(CorruptError, match="holds a Text where a UserProfile"):
-        People(store).get("ann")
+        UserProfiles(store).get("ann")
 
 
-def test_a_persons_own_words_are_found_and_nobody_elses(store: Store) -> None:
-    people = People(store)
+def test_only_the_texts_of_the_same_user_are_found(store: Store) -> None:
+    people = UserProfiles(store)
     begin(store, "mine", "看護休暇は何日ありますか", "a room in Osaka", "child nursing leave in Osaka")
     begin(store, "theirs", "nursing leave secrets of Osaka")
     for name, session in (("ann", "mine"), ("bob", "theirs")):
@@ -78,16 +78,16 @@ def test_a_persons_own_words_are_found_and_nobody_elses(store: Store) -> None:
 @pytest.mark.parametrize("text", ["", "?!", "how are you", "zebra"])
 def test_where_no_word_is_shared_nothing_is_recalled(store: Store, text: str) -> None:
     begin(store, "mine", "nursing leave")
-    People(store).put(ANN)
+    UserProfiles(store).put(ANN)
     store.users.assign_session("mine", "ann")
 
-    assert People(store).recall(SearchEarlierSessions("ann", text)) == ()
-    assert People(store).recall(SearchEarlierSessions("nobody", "nursing")) == ()
+    assert UserProfiles(store).recall(SearchEarlierSessions("ann", text)) == ()
+    assert UserProfiles(store).recall(SearchEarlierSessions("nobody", "nursing")) == ()
 
 
 def test_a_dialogue_before_retrieval_recalls_through_the_store(store: Store) -> None:
     begin(store, "mine", "I work at the Osaka office")
-    people = People(store)
+    people = UserProfiles(store)
     people.put(ANN)
     store.users.assign_session("mine", "ann")
     model = scripted_model('{"clarity": 1, "is_question": 1, "is_consultation": 5}', capabilities=frozenset())

@@ -1,4 +1,4 @@
-"""Conversations that look things up: what they open and close, what they keep, and how a turn that was cut off goes on."""
+"""Sessions of the flow `ask`: what they open, close and store, and how an interrupted turn resumes."""
 
 import json
 import shutil
@@ -14,9 +14,9 @@ from taiwa.kernel import Capability, Chunk, ConfigError, InputError, Request
 from taiwa.kernel.records import Json
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import Library
-from taiwa.sessions.replay import replayed
-from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK, NoModel, person_of
-from taiwa.sessions.users import People
+from taiwa.sessions.replay import replay_history
+from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK, NoModel, profile_of
+from taiwa.sessions.users import UserProfiles
 from taiwa.store import Store
 
 NONE: frozenset[Capability] = frozenset()
@@ -66,7 +66,7 @@ def test_a_conversation_is_opened_and_looked_into_by_its_parameters(tmp_path: Pa
     assert talk.conversation.count == 0
 
 
-def test_little_evidence_is_said_in_words_and_in_what_is_kept(tmp_path: Path) -> None:
+def test_little_evidence_is_stated_in_the_answer_and_recorded(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "store.db")
     talk = taiwa.open("ask", model=NoModel(), store=store)
 
@@ -130,15 +130,15 @@ def test_a_turn_is_replayed_in_the_words_of_the_catalogue_that_it_was_committed_
     assert talk.say("ありがとう").text == "どういたしまして。"
 
     reword(monkeypatch, "どういたしまして。", "お役に立てて何よりです。")
-    unversioned = [node.fault for node in replayed(talk.repository, "s")]
+    unversioned = [node.difference for node in replay_history(talk.repository, "s")]
     monkeypatch.setattr(i18n, "DIALOGUE_VERSION", 2)
     i18n.dialogue_catalogue.cache_clear()
 
     assert [fault[:11] for fault in unversioned] == ["", "it ends in "]
-    assert [node.fault for node in replayed(talk.repository, "s")] == ["", ""]
+    assert [node.difference for node in replay_history(talk.repository, "s")] == ["", ""]
     later = taiwa.open("ask", model=NoModel(), store=tmp_path / "store.db", session="s")
     assert later.say("ありがとう").text == "お役に立てて何よりです。"
-    assert [node.fault for node in replayed(later.repository, "s")] == ["", "", ""]
+    assert [node.difference for node in replay_history(later.repository, "s")] == ["", "", ""]
 
 
 def test_a_turn_of_a_newer_catalogue_names_the_version_that_it_needs(
@@ -150,15 +150,15 @@ def test_a_turn_of_a_newer_catalogue_names_the_version_that_it_needs(
         talk.say("ありがとう")
 
     fault = "version 2 of the dialogue catalogue worded it, which is not installed here"
-    assert [node.fault for node in replayed(talk.repository, "s")] == ["", fault]
+    assert [node.difference for node in replay_history(talk.repository, "s")] == ["", fault]
 
     (catalogues / "ja" / "LC_MESSAGES" / "dialogue.mo").unlink()
     i18n.dialogue_catalogue.cache_clear()
     assert later_said(tmp_path) == "You are welcome."
-    assert [node.fault for node in replayed(talk.repository, "t")] == ["", ""]
+    assert [node.difference for node in replay_history(talk.repository, "t")] == ["", ""]
     compile_catalogues(catalogues)
     i18n.dialogue_catalogue.cache_clear()
-    assert [node.fault for node in replayed(talk.repository, "t")] == ["", ""]
+    assert [node.difference for node in replay_history(talk.repository, "t")] == ["", ""]
 
 
 def later_said(tmp_path: Path) -> str:
@@ -188,9 +188,13 @@ def test_every_turn_can_be_done_again_from_its_record(tmp_path: Path, folder: Pa
     talk.say("thanks")
     (folder / "leave.md").write_text("# Leave\n\nEverybody has eleven days of leave.\n")
 
-    done = [*replayed(talk.repository, "s")]
+    done = [*replay_history(talk.repository, "s")]
 
-    assert [(each.kind, each.calls, each.fault) for each in done] == [("root", 0, ""), ("turn", 2, ""), ("turn", 0, "")]
+    assert [(each.kind, each.calls, each.difference) for each in done] == [
+        ("root", 0, ""),
+        ("turn", 2, ""),
+        ("turn", 0, ""),
+    ]
 
 
 def test_in_memory_the_handbook_is_indexed_for_the_turn_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,8 +220,8 @@ def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: P
     profile = tmp_path / "ann.yaml"
     profile.write_text("name: ann\noffice: Leith\n")
     store = Store.open(tmp_path / "store.db")
-    people = People(store)
-    people.put(person_of(str(profile), store))
+    people = UserProfiles(store)
+    people.put(profile_of(str(profile), store))
 
     talk = taiwa.open(
         "ask", model=NoModel(), store=store, session="s", params={"in": [str(folder)], "user": str(profile)}
@@ -233,7 +237,7 @@ def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: P
         ({"policy": "wisdom"}, InputError, "unknown policy"),
         ({"policy": "functions"}, ConfigError, "scores of a model"),
         ({"assess_by": "dice"}, InputError, "unknown method of assessment"),
-        ({"user": "nobody"}, InputError, "neither a person"),
+        ({"user": "nobody"}, InputError, "neither a user"),
         ({"in": ["nowhere"]}, InputError, "neither an index nor a folder"),
     ],
 )

@@ -1,9 +1,9 @@
-"""What the program counts itself."""
+"""Computed fields."""
 
 import pytest
 from hypothesis import given
 
-from taiwa.conversation.state import DERIVED, Field, TurnContext
+from taiwa.conversation.state import COMPUTED_FIELDS, StateField, TurnContext
 from taiwa.kernel.records import canonical
 from taiwa.kernel.text import estimate_tokens, guess_language
 from tests.conversation.apps import app, talked
@@ -55,17 +55,17 @@ def test_tokens_are_estimated_by_width(text: str, tokens: int) -> None:
     assert estimate_tokens(text) == tokens
 
 
-def test_derived_fields_follow_the_conversation() -> None:
-    fields = [Field(name, derive=name) for name in DERIVED]
+def test_computed_fields_follow_the_conversation() -> None:
+    fields = [StateField(name, computed=name) for name in COMPUTED_FIELDS]
 
     state = talked(app(*fields), ("Hello there", "Hi", {}), ("元気かい", "はい。", {})).state
 
     assert state == {"turn_count": 2, "language": "ja", "tokens": 3 + 1 + 3 + 2, "characters": 11 + 2 + 4 + 3}
 
 
-@pytest.mark.parametrize("name", sorted(DERIVED))
+@pytest.mark.parametrize("name", sorted(COMPUTED_FIELDS))
 @given(user=texts, answer=texts)
-def test_what_is_derived_can_be_stored(name: str, user: str, answer: str) -> None:
-    first = DERIVED[name].next(TurnContext(1, user, answer, DERIVED[name].start))
+def test_computed_values_can_be_stored(name: str, user: str, answer: str) -> None:
+    first = COMPUTED_FIELDS[name].next(TurnContext(1, user, answer, COMPUTED_FIELDS[name].start))
 
-    assert canonical(DERIVED[name].next(TurnContext(2, user, answer, first)))
+    assert canonical(COMPUTED_FIELDS[name].next(TurnContext(2, user, answer, first)))

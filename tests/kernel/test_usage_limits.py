@@ -1,4 +1,4 @@
-"""No program outruns its limits, whatever it catches, and all strands share them."""
+"""Usage limits hold whatever a program catches, and all strands share them."""
 
 import asyncio
 import threading
@@ -93,10 +93,10 @@ def test_cost_is_limited_by_what_was_paid_so_far(drive: Drive) -> None:
 
 
 @pytest.mark.parametrize("price", [None, lambda _, __: None])
-def test_a_cost_limit_without_a_price_lets_nothing_be_asked(drive: Drive, price: Price | None) -> None:
+def test_a_cost_limit_without_a_price_refuses_every_call(drive: Drive, price: Price | None) -> None:
     model = Echo()
 
-    with pytest.raises(ConfigError, match="no price is known for echo"):
+    with pytest.raises(ConfigError, match="the price of echo is unknown"):
         drive.run(asking(1), model=model, limits=UsageLimits(cost=1), price=price)
 
     assert model.asked == []
@@ -154,7 +154,7 @@ def test_seconds_are_limited_before_an_effect(drive: Drive) -> None:
         drive.run(program(), clock=clock, handlers={Double: tick}, limits=UsageLimits(seconds=10))
 
 
-def test_seconds_are_limited_in_the_middle_of_an_answer_and_what_came_is_kept(drive: Drive) -> None:
+def test_the_time_limit_cuts_an_answer_and_records_its_part(drive: Drive) -> None:
     clock = Clock()
 
     def tick() -> None:
@@ -174,20 +174,20 @@ def test_seconds_are_limited_in_the_middle_of_an_answer_and_what_came_is_kept(dr
 def test_seconds_left_are_no_limit_when_none_was_set() -> None:
     ledger = UsageLedger(UsageLimits(), clock=Clock())
 
-    assert (ledger.remaining(), ledger.late()) == (None, None)
+    assert (ledger.remaining(), ledger.time_error()) == (None, None)
 
 
 def test_when_time_is_over_all_that_is_under_way_fails() -> None:
     clock = Clock()
     session = Execution(gather([ask("a"), ask("b")]), UsageLedger(UsageLimits(seconds=1), clock=clock))
-    first, second = session.take()
+    first, second = session.take_pending()
 
     clock.seconds = 2
     session.expire()
 
     assert session.done
-    assert not first.wanted
-    assert not second.wanted
+    assert not first.active
+    assert not second.active
     with pytest.raises(LimitError, match="limit on seconds is reached: 2 of 1"):
         session.result()
 
@@ -339,9 +339,13 @@ def test_a_call_that_was_stopped_in_its_middle_is_on_the_bill_as_unknown(drive: 
         raise ZeroDivisionError
 
     handlers = {Double: fail if drive.kind == "blocking" else fail_later}
-    heard = drive.hear(program(), model=Echo(chunk=1, on_chunk=linger), handlers=handlers, price=per_token)
+    streamed = drive.stream(program(), model=Echo(chunk=1, on_chunk=linger), handlers=handlers, price=per_token)
     over.set()
 
-    assert isinstance(heard[-1], RunResult)
-    assert heard[-1].value == "caught"
-    assert (heard[-1].spent.requests, heard[-1].spent.calls_without_usage, heard[-1].spent.cost) == (1, 1, None)
+    assert isinstance(streamed[-1], RunResult)
+    assert streamed[-1].value == "caught"
+    assert (streamed[-1].spent.requests, streamed[-1].spent.calls_without_usage, streamed[-1].spent.cost) == (
+        1,
+        1,
+        None,
+    )

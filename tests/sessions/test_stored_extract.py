@@ -1,4 +1,4 @@
-"""Typed answers in a store: journaled as they come, and never paid for twice."""
+"""Stored extraction: journaled as it runs, and never paid for twice."""
 
 import asyncio
 from collections.abc import Iterable
@@ -70,18 +70,18 @@ def test_rows_come_in_their_order_with_their_bill(repository: Repository) -> Non
     assert {row.attempts[0].mode for row in found} == {"native"}
 
 
-def test_a_row_that_is_kept_comes_back_whole_and_asks_nobody(repository: Repository) -> None:
+def test_a_reused_row_is_rebuilt_without_a_call(repository: Repository) -> None:
     first = rows(repository, scripted_model(BAD, GOOD), ["2"])
     second = rows(repository, scripted_model(), ["2"], resume=True)
 
-    assert second[0].kept
+    assert second[0].reused
     assert (second[0].value, second[0].attempts, second[0].spent) == (first[0].value, first[0].attempts, first[0].spent)
 
 
 def test_two_workers_on_different_machines_share_the_rows_of_a_batch(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "LOOK_AGAIN", 0.01)
+    monkeypatch.setattr(batch, "POLL_SECONDS", 0.01)
     asked: list[str] = []
 
     def answer(request: Request) -> str:
@@ -160,7 +160,7 @@ def test_a_row_with_params_is_a_row_with_an_error(repository: Repository) -> Non
 
     (row,) = asyncio.run(drained())
     assert isinstance(row.error, dict)
-    assert row.error["message"] == "a row of texts has no params"
+    assert row.error["message"] == "a row of texts must not have params"
 
 
 def test_one_extraction_is_on_the_bill_whether_it_succeeds_or_not(repository: Repository) -> None:

@@ -1,4 +1,4 @@
-"""An open conversation on both faces, with a real store."""
+"""Sessions with a real store, blocking and asynchronous."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ from taiwa.models.pricing import Prices
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions.checkout import SNAPSHOT_EVERY, Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
-from taiwa.sessions.replay import replayed, rerun
+from taiwa.sessions.replay import replay_history, rerun
 from taiwa.sessions.session import Session
 from taiwa.store import Store
 
@@ -56,12 +56,12 @@ def turn(answer: str, delta: str = "{}") -> str:
 
 def talk_with(store: Store, model: ScriptedModel, session: str = "t", options: TurnOptions | None = None) -> Session:
     repository = Repository(store)
-    app = load_app("translate").opened({"target_lang": "English"})
+    app = load_app("translate").with_params({"target_lang": "English"})
     start = repository.at(session) if store.refs.has(session) else repository.start(app)
     return Session(repository, session, start, PricedModel(model), options=options)
 
 
-def test_a_turn_answers_folds_its_delta_and_is_kept(store: Store, face: Face) -> None:
+def test_a_turn_is_answered_reduced_and_stored(store: Store, face: Face) -> None:
     talk = talk_with(store, scripted_model(turn("This is a sentence.", '{"dictionary":{"文":"sentence"}}')))
 
     said = face(talk, "文(sentence)です。")
@@ -198,7 +198,7 @@ def test_a_change_of_app_keeps_the_values_that_fit(store: Store) -> None:
     talk = talk_with(store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}')))
     talk.say("one")
 
-    talk.change_app(load_app("translate").opened({"target_lang": "日本語"}))
+    talk.change_app(load_app("translate").with_params({"target_lang": "日本語"}))
 
     assert talk.state["dictionary"] == {"x": "1"}
     assert "日本語" in talk.app.instructions
@@ -249,7 +249,7 @@ def test_a_cost_limit_does_not_hold_where_a_call_did_not_say_what_it_cost(store:
     face(talk, "one")
     face(talk, "two")
 
-    with pytest.raises(ConfigError, match="usage of no call"):
+    with pytest.raises(ConfigError, match="does not report usage"):
         face(talk, "three")
 
     assert talk.conversation.count == 2
@@ -284,7 +284,7 @@ def test_a_turn_that_was_stopped_half_way_can_be_resumed_at_once(store: Store) -
     assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
 
 
-def test_a_stream_that_nobody_reads_to_its_end_leaves_a_turn_to_resume(store: Store) -> None:
+def test_a_stream_that_is_closed_early_leaves_a_turn_to_resume(store: Store) -> None:
     talk = talk_with(store, scripted_model(turn("a long answer"), turn("another")))
     events = talk.stream("one")
     next(events)
@@ -337,9 +337,9 @@ def test_replay_uses_every_recorded_answer_and_no_model(store: Store) -> None:
         talk.say(word)
     talk.set_state({"dictionary": {}})
 
-    rows = tuple(replayed(talk.repository, "t"))
+    rows = tuple(replay_history(talk.repository, "t"))
 
-    assert [(row.kind, row.fault) for row in rows] == [
+    assert [(row.kind, row.difference) for row in rows] == [
         ("root", ""), ("turn", ""), ("turn", ""), ("turn", ""), ("edit", ""),
     ]  # fmt: skip
     assert sum(row.calls for row in rows) >= len(answers)
@@ -359,7 +359,7 @@ def test_a_rerun_says_everything_again_on_a_new_branch(store: Store) -> None:
     assert [past.answer for past in Repository(store).at("t").turns] == ["a", "b"]
 
 
-def test_a_rerun_asks_nobody_when_its_name_is_taken(store: Store) -> None:
+def test_a_rerun_with_an_existing_name_makes_no_call(store: Store) -> None:
     talk = talk_with(store, scripted_model(turn("a")))
     talk.say("A")
     model = scripted_model(turn("x"))
@@ -412,10 +412,12 @@ def exported(store: Store, **forged: object) -> list[str]:
     [
         ({"state": "0" * 32}, "leads to another state than it recorded"),
         ({"delta": {"dictionary": {"x": "2"}}}, "leads to another state than it recorded"),
-        ({"delta": ["dictionary"]}, "its delta is no table but a list"),
+        ({"delta": ["dictionary"]}, "its delta must be an object, got list"),
     ],
 )
-def test_a_history_that_leads_nowhere_is_not_imported(store: Store, forged: dict[str, object], complaint: str) -> None:
+def test_a_history_with_an_invalid_node_is_not_imported(
+    store: Store, forged: dict[str, object], complaint: str
+) -> None:
     talk_with(store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}'))).say("one")
     other = Store.open(":memory:")
 

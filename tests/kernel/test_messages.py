@@ -1,4 +1,4 @@
-"""Values: a bill that adds up, and the one way from chunks to a response."""
+"""Values: usage that adds up, and chunks that are joined into a response."""
 
 import copy
 import pickle
@@ -50,7 +50,7 @@ def test_a_cost_that_is_not_known_makes_the_sum_unknown() -> None:
     assert (RunUsage(cost=5) + RunUsage(cost=None)).cost is None
 
 
-def test_chunks_fold_into_a_response() -> None:
+def test_chunks_are_joined_into_a_response() -> None:
     call = ToolCall("now", "{}", "1")
     end = StreamEnd("tool_calls", None, Usage(3, 4), "m", (call,))
 

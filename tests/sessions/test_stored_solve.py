@@ -1,4 +1,4 @@
-"""Questions that are solved in runs that the store keeps."""
+"""Questions solved in stored runs."""
 
 from collections.abc import Iterator
 
@@ -62,19 +62,19 @@ def test_the_way_follows_from_what_is_wanted_and_what_the_server_can(
 def test_examples_are_shown_in_text_and_not_where_functions_are_called() -> None:
     solving = ReasonRun(TOOLS)
 
-    assert len(solving.chosen("stop")) == SHOTS
-    assert solving.chosen("native") == ()
-    assert len(ReasonRun(TOOLS, shots=2).chosen("native")) == 2
+    assert len(solving.select_shots("stop")) == SHOTS
+    assert solving.select_shots("native") == ()
+    assert len(ReasonRun(TOOLS, shots=2).select_shots("native")) == 2
 
 
 def test_examples_that_fit_the_tools_come_first() -> None:
     fitting = [worked for worked in built_in_examples() if set(worked.tools) <= {"calculator"}]
 
-    chosen = ReasonRun(CALCULATOR, shots=len(built_in_examples())).chosen("stop")
+    chosen = ReasonRun(CALCULATOR, shots=len(built_in_examples())).select_shots("stop")
 
     assert len(chosen) == len(built_in_examples())
     assert set(chosen[: len(fitting)]) == set(fitting)
-    assert ReasonRun(CALCULATOR, shots=20).chosen("stop") == chosen[:20]
+    assert ReasonRun(CALCULATOR, shots=20).select_shots("stop") == chosen[:20]
 
 
 def test_what_a_tool_gives_that_is_not_offered_is_stated_in_words() -> None:
@@ -87,21 +87,21 @@ def test_what_a_tool_gives_that_is_not_offered_is_stated_in_words() -> None:
     assert "molar_mass" not in text
 
 
-def test_there_are_only_so_many_examples() -> None:
+def test_more_shots_than_examples_are_refused() -> None:
     with pytest.raises(InputError, match=r"shots must be at most 34"):
-        ReasonRun(TOOLS, shots=35).chosen("stop")
+        ReasonRun(TOOLS, shots=35).select_shots("stop")
 
 
 def test_tools_that_no_example_calls_are_shown_without_examples() -> None:
-    assert ReasonRun((twice,)).chosen("stop") == ()
-    assert len(ReasonRun((twice, *CALCULATOR)).chosen("stop")) == SHOTS
+    assert ReasonRun((twice,)).select_shots("stop") == ()
+    assert len(ReasonRun((twice, *CALCULATOR)).select_shots("stop")) == SHOTS
 
 
 def test_one_s_own_examples_keep_their_order() -> None:
     more = (*OWN, *built_in_examples()[:3])
 
-    assert ReasonRun(TOOLS, examples=more).chosen("native") == more
-    assert ReasonRun(TOOLS, examples=more, shots=2).chosen("stop") == more[:2]
+    assert ReasonRun(TOOLS, examples=more).select_shots("native") == more
+    assert ReasonRun(TOOLS, examples=more, shots=2).select_shots("stop") == more[:2]
 
 
 def test_what_an_answer_depends_on_is_in_the_options() -> None:
@@ -111,9 +111,9 @@ def test_what_an_answer_depends_on_is_in_the_options() -> None:
         ReasonRun(TOOLS, options=SolveOptions(on_error="stop")), ReasonRun(TOOLS, options=SolveOptions(output_type=OutputType(int))),
     )  # fmt: skip
 
-    assert solving.recorded("stop") == ReasonRun(TOOLS).recorded("stop")
-    assert all(solving.recorded("stop") != other.recorded("stop") for other in others)
-    assert solving.recorded("stop") != solving.recorded("prefill")
+    assert solving.to_json("stop") == ReasonRun(TOOLS).to_json("stop")
+    assert all(solving.to_json("stop") != other.to_json("stop") for other in others)
+    assert solving.to_json("stop") != solving.to_json("prefill")
 
 
 def test_the_first_request_is_the_one_that_is_sent(repository: Repository) -> None:

@@ -1,4 +1,4 @@
-"""The answer of a JSON reply is shown while the reply is still being written."""
+"""The answer of a JSON reply is shown while the reply streams."""
 
 import json
 from collections.abc import Callable
