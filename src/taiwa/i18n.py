@@ -11,11 +11,6 @@ from gettext import NullTranslations, translation
 from pathlib import Path
 from typing import Protocol
 
-__all__ = [
-    "DIALOGUE_VERSION", "ENGLISH_ONLY", "LANGUAGES", "Translate", "_", "dialogue_catalogue", "dialogue_version",
-    "gettext_noop", "ngettext", "user_language",
-]  # fmt: skip
-
 LANGUAGES = ("en", "ja", "zh")
 DIALOGUE_VERSION = 1
 """Increased with every change of a sentence in the domain `dialogue`. Committed turns contain these sentences, so version N stays

@@ -27,8 +27,6 @@ from typing import IO, TypeAlias, cast
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.records import Json
 
-__all__ = ["Handler", "IsolatedProcess", "ProcessLimits", "in_child"]
-
 MODULE = "taiwa.isolation"
 KEPT_STDERR_BYTES = 2_000
 START_SECONDS = 30.0

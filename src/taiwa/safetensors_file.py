@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["FLOATS", "Header", "TensorInfo", "parse_header", "read_header", "read_tensor"]
-
 LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100 << 20
 FLOATS = {"F32": 4, "F16": 2, "BF16": 2}

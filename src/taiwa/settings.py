@@ -19,8 +19,6 @@ from taiwa.kernel.messages import Capability
 from taiwa.sql import PostgresUrl, is_postgres_url
 from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting, write_private
 
-__all__ = ["BUILTIN", "SettingLine", "Settings", "config_path", "load", "set_value", "show", "unset"]
-
 NANO = 10**9
 LARGEST = 10**12
 MOST_ATTEMPTS = 100

@@ -21,24 +21,6 @@ from taiwa.kernel.records import Json
 if TYPE_CHECKING:
     import yaml  # imported where it is used: 30 ms that a run without a config file need not pay
 
-__all__ = [
-    "Entry",
-    "Items",
-    "Keys",
-    "Location",
-    "Report",
-    "Scalar",
-    "Table",
-    "Tree",
-    "parse_yaml",
-    "read_settings",
-    "read_yaml",
-    "remove_setting",
-    "set_setting",
-    "to_json",
-    "write_private",
-]
-
 Plain: TypeAlias = bool | int | float | str | None
 Keys: TypeAlias = tuple[str, ...]
 

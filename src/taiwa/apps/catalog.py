@@ -17,25 +17,6 @@ from taiwa.kernel.records import Json
 from taiwa.settings import config_path
 from taiwa.yamlfile import Scalar, Table, parse_yaml, to_json
 
-__all__ = [
-    "BUILT_IN",
-    "HANDBOOK",
-    "MAX_BYTES",
-    "apps",
-    "check",
-    "convert_param",
-    "convert_params",
-    "find_path",
-    "load",
-    "load_app",
-    "load_source",
-    "load_text",
-    "new",
-    "user_folder",
-    "with_reply",
-]
-
-
 MAX_BYTES = 1024 * 1024
 
 

@@ -19,17 +19,6 @@ from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.runtime import Tool
 from taiwa.yamlfile import Entry, Items, Location, Scalar, Table, Tree, parse_yaml, to_json
 
-__all__ = [
-    "built_in_examples",
-    "example_to_json",
-    "read_shots",
-    "read_transcripts",
-    "results",
-    "usable",
-    "wrong_results",
-]
-
-
 REASONING = Path(__file__).with_name("worked") / "reasoning.yaml"
 
 MAX_BYTES = 1024 * 1024

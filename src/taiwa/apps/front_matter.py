@@ -13,9 +13,6 @@ from taiwa.kernel.messages import Sampling
 from taiwa.structured.type_notation import parse_notation, render_notation
 from taiwa.yamlfile import Entry, Items, Location, Scalar, Table, Tree, to_json
 
-__all__ = ["ASK_PARAMS", "Front", "Keys", "read_front"]
-
-
 NAMES: dict[type[Tree], str] = {Items: "a list", Table: "a table"}
 
 

@@ -10,9 +10,6 @@ from taiwa.conversation.state import StateField, delta_output_type
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.yamlfile import Location, Table, parse_yaml, to_json
 
-__all__ = ["MAX_FRONT_CHARS", "Block", "read_app", "split_file"]
-
-
 RULE = re.compile(r"---[ \t]*")
 
 HEADING = re.compile(r"## (summary|example)[ \t]*")

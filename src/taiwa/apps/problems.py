@@ -8,9 +8,6 @@ from typing import Literal
 from taiwa.kernel.errors import InputError
 from taiwa.yamlfile import Location
 
-__all__ = ["Problem", "Problems", "quoted", "read_bounded", "suggest"]
-
-
 MAX_PROBLEMS = 200
 
 SHOWN_CHARS = 60

@@ -12,19 +12,6 @@ from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import strip_control
 from taiwa.structured import OutputType
 
-__all__ = [
-    "Answer",
-    "AnswerOutput",
-    "Citation",
-    "Claim",
-    "Quotation",
-    "Statement",
-    "answer_with_citations",
-    "check_answer",
-    "make_citation",
-    "request_messages",
-]
-
 
 @value(tag="citation")
 class Citation:

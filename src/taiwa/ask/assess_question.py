@@ -39,9 +39,6 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import Json, value
 from taiwa.structured import OutputType
 
-__all__ = ["AssessmentMethod", "assess"]
-
-
 MIN_MASS = 0.5
 """Share of the probability that the labels together must have: below it the model did not follow the instructions."""
 

@@ -10,8 +10,6 @@ from unicodedata import normalize
 
 from taiwa.kernel.text import CONTROL
 
-__all__ = ["TAG", "clean_untrusted", "find_quotation"]
-
 CLUSTER = re.compile("[\\S\\s][\u0300-\u036f\u3099\u309a\uff9e\uff9f]*")
 """A character with the combining marks behind it."""
 

@@ -31,8 +31,6 @@ from taiwa.i18n import Translate
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence
 
-__all__ = ["POLICIES", "answerable", "article", "decide", "look_first", "policy_article", "policy_named"]
-
 Choice = tuple[Act, tuple[str, ...]]
 """An act and its reasons."""
 

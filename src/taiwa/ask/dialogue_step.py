@@ -41,9 +41,6 @@ from taiwa.kernel.messages import Evidence, Message, Passage, passage_key, user
 from taiwa.kernel.records import tag_of, value
 from taiwa.kernel.text import guess_language
 
-__all__ = ["AssessBy", "Clarified", "ClarifyOptions", "ask", "clarify"]
-
-
 A = TypeVar("A")
 
 AssessBy: TypeAlias = AssessmentMethod | Literal["no-model"]

@@ -7,9 +7,6 @@ from taiwa.kernel.messages import Message, user
 from taiwa.kernel.records import Json
 from taiwa.kernel.text import guess_language, strip_control
 
-__all__ = ["dialogue_message", "last_user_text", "reply_language", "turns", "user_texts"]
-
-
 REPLY_LANGUAGES = ("ja", "zh", "en")
 
 MAX_WITHOUT_KANA = 12

@@ -14,9 +14,6 @@ from taiwa.kernel.effects import Program, notify
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Message, Passage
 
-__all__ = ["PLAIN", "TermWeights", "answer_or_quote", "extractive", "lacks_generation", "spans"]
-
-
 MAX_CLAIMS = 3
 
 MIN_SHARE = 0.8

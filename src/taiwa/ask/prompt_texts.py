@@ -6,9 +6,6 @@ for a call of one of two functions. `STATEMENTS` are scored and `LEVELS` name th
 
 from collections.abc import Mapping
 
-__all__ = ["BACK", "EITHER", "LEVELS", "ONE", "STATEMENTS", "WHOLE"]
-
-
 MATERIAL: Mapping[str, str] = {
     "en": """\
 You are given one JSON object: `dialogue` holds what was said, oldest first; `person`, where there, what is known of the user; \

@@ -36,9 +36,6 @@ from taiwa.kernel.messages import Passage, passage_key
 from taiwa.kernel.records import Json, record, restore, value
 from taiwa.kernel.text import CONTROL
 
-__all__ = ["AskResult", "AskTurnOptions", "FoundPassage", "answer_text_of", "options_from_delta"]
-
-
 T = TypeVar("T")
 
 ADVICE: Mapping[AdviceKind, str] = {

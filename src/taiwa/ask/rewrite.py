@@ -13,20 +13,6 @@ from taiwa.kernel.messages import Message, Passage, Request, Sampling, fuse_rank
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import strip_control
 
-__all__ = [
-    "MAX_QUERIES",
-    "Queries",
-    "RewriteContext",
-    "is_other_script",
-    "missing_terms",
-    "required_terms",
-    "retrieve_fused",
-    "rewrite",
-    "rewrite_queries",
-    "split_questions",
-]
-
-
 MAX_REPLY_CHARACTERS = 60
 """Length of a reply to a question back up to which all of its words must be kept; of a longer one only names and numbers."""
 

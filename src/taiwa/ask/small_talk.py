@@ -10,8 +10,6 @@ from unicodedata import normalize
 
 from taiwa.ask.types import Option, Route
 
-__all__ = ["detect_route", "is_option_number", "only_names_option", "select_option"]
-
 MAX_CHARACTERS = 60
 
 ENDS = r"[\s!！.。、,，~〜～♪😊🙏🙇]*"

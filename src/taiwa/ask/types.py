@@ -11,40 +11,6 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage
 from taiwa.kernel.records import value
 
-__all__ = [
-    "ANONYMOUS_USER",
-    "QUESTIONS",
-    "SCORES",
-    "Act",
-    "AdviceKind",
-    "Advise",
-    "Ask",
-    "AskTolerance",
-    "Assessment",
-    "AssessmentOutput",
-    "AssessmentSource",
-    "ClarificationState",
-    "ClarifyingQuestions",
-    "Decision",
-    "EarlierTurn",
-    "Feedback",
-    "HandOver",
-    "HandoverCase",
-    "Level",
-    "Option",
-    "Policy",
-    "Route",
-    "Search",
-    "SearchEarlierSessions",
-    "Situation",
-    "Thresholds",
-    "UserProfile",
-    "Verdict",
-    "learn_from_feedback",
-    "parse_verdict",
-    "sentences",
-]
-
 Level: TypeAlias = Literal[1, 2, 3, 4, 5]
 """How true a statement is: 1 certainly, 5 certainly not."""
 

@@ -9,9 +9,6 @@ from unicodedata import normalize
 from taiwa.ask.types import Option
 from taiwa.kernel.messages import Passage, passage_key
 
-__all__ = ["DOMINANT", "MAX_OPTIONS", "group_options", "narrow_options", "top_share"]
-
-
 MAX_OPTIONS = 4
 
 PREVIEW_CHARACTERS = 80

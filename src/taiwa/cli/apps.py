@@ -10,8 +10,6 @@ from taiwa.i18n import ngettext
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
 
-__all__ = ["apps"]
-
 
 @click.group()
 def apps() -> None:

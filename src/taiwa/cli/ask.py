@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from taiwa.sessions.session import Session
     from taiwa.sessions.users import UserProfiles
 
-__all__ = ["ask", "user"]
-
 ASKED_BACK, NOT_ANSWERED = 3, 4
 POLICIES = ("look_first", "article", "functions", "never", "always")
 ASSESS_BY = ("auto", "typed", "functions", "labels", "decisions", "no-model")

@@ -17,8 +17,6 @@ from taiwa.kernel.errors import InputError
 if TYPE_CHECKING:
     from taiwa.operations.batch import BatchMode, BatchPreview, Counts, OnRow
 
-__all__ = ["MOST_AT_ONCE", "batch", "print_batch_preview", "write_rows"]
-
 MOST_AT_ONCE = 256
 FAILED, INTERRUPTED = 1, 130
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from taiwa.sessions.durable_turn import PricedModel
     from taiwa.sessions.session import Session, TurnEvent
 
-__all__ = ["SLASHES", "InterruptHandler", "Lines", "Repl", "chat", "visible_changes"]
-
 YES = frozenset({"", "y", "yes", "はい", "是", "好"})
 LOG_LIMIT = 20
 CHECK_INTERVAL = 0.02

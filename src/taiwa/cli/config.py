@@ -12,8 +12,6 @@ from taiwa.kernel.errors import AuthenticationError, InputError, ModelError
 if TYPE_CHECKING:
     from taiwa.settings import Settings
 
-__all__ = ["config", "keys"]
-
 
 @click.group()
 def config() -> None:

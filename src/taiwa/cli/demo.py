@@ -19,8 +19,6 @@ from taiwa.cli.main import BAD_INPUT, FAILED, INTERRUPTED, cli, code_of
 from taiwa.cli.output import print_line, print_notice
 from taiwa.i18n import _, gettext_noop, ngettext, user_language
 
-__all__ = ["Demo", "at_home", "demo"]
-
 ASKED_BACK = 3
 FORMULA = r"((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\."
 

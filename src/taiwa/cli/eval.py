@@ -33,21 +33,6 @@ if TYPE_CHECKING:
     from taiwa.kernel.messages import Request
     from taiwa.settings import Settings
 
-__all__ = [
-    "FILE",
-    "PATH",
-    "EvalOptions",
-    "SetEvaluation",
-    "eval_",
-    "evaluate",
-    "evaluate_sets",
-    "laws",
-    "preview_request",
-    "print_tool_score",
-    "run_options",
-    "split_names",
-]
-
 FAILED, INTERRUPTED = 1, 130
 TABLE, SUMMARY = "table.md", "summary.json"
 MAX_ORDERS = 20

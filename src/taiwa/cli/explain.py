@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
     from taiwa.operations.results import ExplainResult
 
-__all__ = ["explain"]
-
 NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 SHOWN = 72
 MOST_STATES = 60

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from taiwa.operations.generate import SchemaStyle
     from taiwa.sessions.stored_extract import ExtractRun
 
-__all__ = ["extract", "parse", "schema"]
-
 MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 
 

@@ -11,8 +11,6 @@ from taiwa.i18n import _, ngettext
 if TYPE_CHECKING:
     from taiwa.operations.results import GenerateResult
 
-__all__ = ["generate"]
-
 FAILED = 1
 MOST_AT_ONCE = 64
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from taiwa.retrieval.ingest import Progress, RefreshReport
     from taiwa.retrieval.types import DocumentListing, IndexSummary
 
-__all__ = ["Cut", "cut", "find", "index", "print_passages", "progress", "reporter"]
-
 SHOWN = 20
 """Problems that are listed after indexing; the rest is counted."""
 Marks = tuple[tuple[int, int], ...]

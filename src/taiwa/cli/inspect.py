@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from taiwa.sessions.checkout import Repository
     from taiwa.store import CallRecord, Excerpt
 
-__all__ = [
-    "diff", "export", "import_", "log", "print_changes", "print_diff", "print_log", "print_why", "save", "search", "show", "state", "why",
-]  # fmt: skip
-
 EXCERPT = 60
 FORMATS = {".jsonl": "jsonl", ".md": "md", ".html": "html"}
 STYLES = {"added": "green", "removed": "red", "changed": "yellow"}

@@ -16,8 +16,6 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from taiwa.i18n import _
 
-__all__ = ["Keyboard", "Pipe", "history_of", "scrub", "unfenced"]
-
 FENCE = '"""'
 PROMPT = "› "
 CONTINUATION = "· "

@@ -17,8 +17,6 @@ import click
 if TYPE_CHECKING:
     from taiwa.kernel.errors import TaiwaError
 
-__all__ = ["BAD_INPUT", "COMMANDS", "FAILED", "INTERRUPTED", "SECTIONS", "CommandEntry", "cli", "code_of", "main"]
-
 FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from taiwa.models.http_api.provider_interface import Target
     from taiwa.models.registry import Provider
 
-__all__ = ["models", "probe"]
-
 PLACES = {
     "builtin": "built in, in this process",
     "local": "in this process",

@@ -19,23 +19,6 @@ if TYPE_CHECKING:
     from taiwa.sessions.session import Session
     from taiwa.settings import Settings
 
-__all__ = [
-    "CommonOptions",
-    "ask_param",
-    "common_options",
-    "constraint_options",
-    "index_option",
-    "open_app",
-    "open_session",
-    "pop_constraint",
-    "principal_option",
-    "print_default_model",
-    "read_params",
-    "read_text",
-    "read_whole",
-    "turn_options",
-]  # fmt: skip
-
 R = TypeVar("R")
 C = TypeVar("C", bound=Callable[..., Any])
 

@@ -29,26 +29,6 @@ if TYPE_CHECKING:
     from taiwa.sessions.session import TurnEvent
     from taiwa.structured import Fix
 
-__all__ = [
-    "attempt_lines",
-    "bill_line",
-    "console",
-    "enforcement_lines",
-    "errors",
-    "fix_lines",
-    "inert",
-    "plain",
-    "pretty",
-    "print_json",
-    "print_line",
-    "print_notice",
-    "print_preview",
-    "print_result",
-    "print_stream",
-    "table",
-    "wait_for_turn",
-]  # fmt: skip
-
 INTERRUPTED = "the answer was interrupted"
 STATE_UNCHANGED = "the state was left as it was: "
 WARNINGS = (

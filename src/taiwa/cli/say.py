@@ -30,8 +30,6 @@ from taiwa.kernel.errors import CorruptError, InputError
 if TYPE_CHECKING:
     from taiwa.sessions.checkout import Repository
 
-__all__ = ["edit", "fork", "redo", "replay", "rerun", "resume", "retry", "say", "switch", "undo"]
-
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[APP] TEXT")

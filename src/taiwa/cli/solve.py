@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from taiwa.sessions.stored_solve import ReasonRun, SolveEvent
     from taiwa.settings import Settings
 
-__all__ = ["solve"]
-
 FAILED, INTERRUPTED = 1, 130
 TOOL_FORMATS = ("tagged", "inline", "gsm", "react", "fence", "native")
 TOOL_MODES = ("auto", "prefill", "stop", "native")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from taiwa.sessions.checkout import Repository
     from taiwa.store import Axis
 
-__all__ = ["AXES", "cost", "delete", "fsck", "gc"]
-
 AXES = ("app", "model", "day", "session")
 """The values of `store.Axis`; the store itself is opened when the command runs."""
 

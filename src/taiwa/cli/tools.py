@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from taiwa.kernel.messages import ToolResult
     from taiwa.kernel.runtime import Tool
 
-__all__ = ["mcp", "tools"]
-
 C = TypeVar("C", bound=Callable[..., Any])
 
 

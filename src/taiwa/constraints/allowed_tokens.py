@@ -25,17 +25,6 @@ if TYPE_CHECKING:
 
     Explain = Callable[["MatcherState", int | None], Explanation]
 
-__all__ = [
-    "ESCAPES",
-    "MatcherGuide",
-    "MatcherState",
-    "engine_error",
-    "error_line",
-    "lark_pattern",
-    "lark_string",
-    "matcher_of",
-]
-
 SIGNS = frozenset(r".^$*+?{}[]\|()/-&~#")
 
 

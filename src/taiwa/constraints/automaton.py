@@ -27,8 +27,6 @@ from taiwa.constraints.regex_syntax import (
 )
 from taiwa.kernel.errors import InputError
 
-__all__ = ["Automaton", "compile_regex", "reaching", "to_dot"]
-
 MOST_NFA_STATES = 200_000
 MOST_STATES = 100_000
 MOST_STEPS = 10_000_000

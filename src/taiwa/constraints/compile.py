@@ -18,8 +18,6 @@ from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText
 from taiwa.kernel.records import Json, record
 
-__all__ = ["clear_cache", "compile", "to_engine_lark"]
-
 RULE = r"^[ \t]*[?!]?{name}(?:\[[^\]]*\])?[ \t]*:"
 
 

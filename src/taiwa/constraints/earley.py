@@ -23,16 +23,6 @@ from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, Taiw
 if TYPE_CHECKING:
     from lark import Lark
 
-__all__ = [
-    "Column",
-    "EarleyRules",
-    "EarleyState",
-    "GrammarGuide",
-    "Rule",
-    "Thread",
-    "read_rules",
-]
-
 Item: TypeAlias = "tuple[int, int, Column]"
 """A rule, how many of its symbols were read, and the column in which it began."""
 

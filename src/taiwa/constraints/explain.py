@@ -20,19 +20,6 @@ from taiwa.kernel.records import Json
 if TYPE_CHECKING:
     from taiwa.constraints.allowed_tokens import MatcherState
 
-__all__ = [
-    "Describe",
-    "GuideTrace",
-    "JsonPosition",
-    "TokenStep",
-    "add_json_position",
-    "describe_json_state",
-    "describe_state",
-    "json_position",
-    "keyword_at",
-    "trace_text",
-]
-
 Want: TypeAlias = Literal["value", "in string", "in word", "key", "in key", "colon", "after value", "end"]
 Inside: TypeAlias = Literal["object", "array", ""]
 MOST_CANDIDATES = 64

@@ -45,20 +45,6 @@ from taiwa.kernel.messages import Grammar, ToolCallsInText, ToolSpec
 if TYPE_CHECKING:
     pass
 
-__all__ = [
-    "MOST_RULES",
-    "ToolCallGbnf",
-    "automaton_rules",
-    "gbnf_charset",
-    "gbnf_literal",
-    "gbnf_rule",
-    "grammar_to_gbnf",
-    "is_gbnf",
-    "regex_size",
-    "regex_to_gbnf",
-    "tool_calls_to_gbnf",
-]
-
 MOST_RULES = 20_000
 """The maximum number of rules; llama.cpp reads this many in a tenth of a second."""
 EMPTY = '""'

@@ -25,25 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "LIMIT",
-    "Coverage",
-    "Explanation",
-    "Guide",
-    "GuideState",
-    "SchemaClause",
-    "Source",
-    "UnsupportedConstraintError",
-    "Whitespace",
-    "count_allowed",
-    "empty_mask",
-    "fill_mask",
-    "intersection",
-    "mask_address",
-    "mask_tokens",
-    "mask_words",
-]
-
 LIMIT = 4096
 """The most tokens that `allowed` lists by default; beyond it, the mask is the better form."""
 

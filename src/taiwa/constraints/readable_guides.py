@@ -22,18 +22,6 @@ from taiwa.kernel.records import Json, value
 if TYPE_CHECKING:
     from taiwa.constraints.guide import Mask
 
-__all__ = [
-    "Generate",
-    "Instruction",
-    "ReadableGuide",
-    "ReadableState",
-    "RegexGuide",
-    "TokenTrie",
-    "Write",
-    "choice_regex",
-    "token_trie",
-]
-
 P = TypeVar("P")
 EXAMPLES = 8
 

@@ -13,28 +13,6 @@ from typing import NoReturn, TypeAlias
 
 from taiwa.kernel.errors import InputError
 
-__all__ = [
-    "ALL",
-    "DIGIT",
-    "NEWLINE",
-    "SPACE",
-    "WORD",
-    "Alternation",
-    "Chars",
-    "Concatenation",
-    "Node",
-    "Ranges",
-    "Repeat",
-    "describe_ranges",
-    "encode_utf8",
-    "format_regex",
-    "invert_ranges",
-    "merge_ranges",
-    "parse_regex",
-    "with_other_case",
-    "without_surrogates",
-]
-
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 """Inclusive ranges of code points, in order and not adjacent."""
 

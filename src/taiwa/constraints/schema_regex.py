@@ -34,17 +34,6 @@ from taiwa.json_schema.keywords import has_type, listed_values, types
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
-__all__ = [
-    "CHARACTER",
-    "FORMATS",
-    "STRING",
-    "decimal_range",
-    "escape_regex",
-    "integer_range",
-    "json_string_regex",
-    "to_regex",
-]
-
 FRACTION = r"(\.[0-9]+)?"
 NO_FRACTION = r"(\.0+)?"
 SOME_FRACTION = r"\.[0-9]*[1-9]"  # next to an excluded bound, a trailing zero is not needed

@@ -35,8 +35,6 @@ from taiwa.json_schema.keywords import (
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
-__all__ = ["RewrittenSchema", "_SchemaWriter", "array_part", "object_part", "rewrite_schema", "scalar_part"]
-
 MOST_CASES = 5
 """The number of conditions of one schema that split into cases; the engine multiplies the cases."""
 

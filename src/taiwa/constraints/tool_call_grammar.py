@@ -17,23 +17,6 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import ToolCallsInText, ToolSpec
 from taiwa.kernel.records import Json
 
-__all__ = [
-    "LONGEST_INPUT",
-    "NAME",
-    "PLAIN_TYPES",
-    "ToolCallGrammar",
-    "call_markers",
-    "check_samples",
-    "exclude_marker",
-    "marker_free_pattern",
-    "parameter_schema",
-    "parameter_schemas",
-    "parameter_type",
-    "required_parameters",
-    "sample_texts",
-    "sample_value",
-]
-
 MOST_SAMPLE_DEPTH = 6
 HARD = frozenset(
     "$ref $dynamicRef allOf anyOf oneOf not if dependencies dependentRequired contains uniqueItems".split()

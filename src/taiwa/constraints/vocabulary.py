@@ -15,16 +15,6 @@ from typing import Any, TypeAlias, cast
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import value
 
-__all__ = [
-    "Encode",
-    "Vocabulary",
-    "VocabularyReport",
-    "import_llguidance",
-    "read_vocabulary",
-    "small_vocabulary",
-    "split_text",
-]
-
 
 def import_llguidance() -> Any:  # noqa: ANN401  (a module)
     """Return the module `llguidance`.

@@ -17,8 +17,6 @@ from taiwa.kernel.records import Json, canonical, digest, value
 from taiwa.structured import OutputType
 from taiwa.structured.type_notation import parse_notation
 
-__all__ = ["ALL", "App", "AppSource", "Example", "Flow", "Param", "ReplyMode", "WindowPolicy", "fit_params"]
-
 
 @value(tag="app-source")
 class AppSource:

@@ -19,22 +19,6 @@ from taiwa.conversation.state import (
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, digest, items_at, value
 
-__all__ = [
-    "Conversation",
-    "Node",
-    "NodeKind",
-    "PastTurn",
-    "add_turn",
-    "advance",
-    "apply_nodes",
-    "begin",
-    "change_app",
-    "edit_state",
-    "summarize_window",
-    "turns_to_keep",
-]
-
-
 NodeKind = Literal["root", "turn", "summary", "edit", "app"]
 
 

@@ -15,8 +15,6 @@ from typing import Literal, cast
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json, canonical, value
 
-__all__ = ["BUILT_IN", "DeltaKind", "Reducer", "known_reducers", "reducer"]
-
 DeltaKind = Literal["value", "items", "table", "words"]
 """The delta of a field: a value of its type · a list of items · a table whose nulls remove entries · a list of words."""
 

@@ -14,17 +14,6 @@ from taiwa.kernel.records import Json, digest, value
 from taiwa.kernel.text import REPLACEMENT, whole_characters
 from taiwa.structured import OutputType
 
-__all__ = [
-    "AnswerWatcher",
-    "MemberWatcher",
-    "ParsedReply",
-    "StringMember",
-    "parse_delta",
-    "parse_reply",
-    "reply_watcher",
-]
-
-
 Scan: TypeAlias = "Callable[[str, int], int]"
 """Reads a text from a position and returns the position where it stopped."""
 

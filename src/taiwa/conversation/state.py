@@ -10,25 +10,6 @@ from taiwa.kernel.text import estimate_tokens, guess_language
 from taiwa.structured import OutputType
 from taiwa.structured.type_notation import parse_notation, render_notation
 
-__all__ = [
-    "COMPUTED_FIELDS",
-    "State",
-    "StateField",
-    "TurnContext",
-    "apply_delta",
-    "apply_edit",
-    "check_field",
-    "delta_output_type",
-    "environment_output_type",
-    "initial_state",
-    "migrate_state",
-    "model_fields",
-    "replace_state",
-    "state_hash",
-    "value_output_type",
-]
-
-
 State: TypeAlias = "dict[str, Json]"
 """Field name -> JSON value, in the order of the fields. Never changed in place."""
 

@@ -7,9 +7,6 @@ from typing import Literal, TypeAlias
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, value
 
-__all__ = ["MISSING", "Change", "Missing", "StatePath", "diff_states", "format_path", "get_path", "parse_path"]
-
-
 StatePath: TypeAlias = tuple[str | int, ...]
 
 STEP = re.compile(r"\.?([^.\[\]\s][^.\[\]]*)|\[(-?\d+)\]|\[\"((?:[^\"\\]|\\.)*)\"\]")

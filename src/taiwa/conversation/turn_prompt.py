@@ -17,9 +17,6 @@ from taiwa.conversation.state import StateField, TurnContext, apply_delta, initi
 from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, assistant, system, user
 from taiwa.kernel.records import Json
 
-__all__ = ["DELTA_LINE", "ENVIRONMENT", "stable_bytes", "summary_request", "turn_request"]
-
-
 DELTA_LINE = "@@delta"
 
 ENVIRONMENT = ("<JSON>", "</JSON>")

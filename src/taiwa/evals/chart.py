@@ -11,8 +11,6 @@ from typing import Any
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import value
 
-__all__ = ["Bar", "Chart", "Point", "Series", "draw"]
-
 FORMATS = ("png", "svg")
 BAR_HEIGHT, LINES_HEIGHT, WIDTH, DOTS = 0.32, 2.8, 8.0, 150
 MAX_LABEL_LENGTH = 120

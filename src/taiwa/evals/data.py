@@ -16,8 +16,6 @@ from taiwa.apps.problems import read_bounded
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, value
 
-__all__ = ["DataSet", "Fields", "Item", "question_items", "read_fields", "read_questions", "read_rows"]
-
 
 @value(tag="eval-item")
 class Item:

@@ -40,8 +40,6 @@ from taiwa.sessions.durable_turn import AnyModel, PricedModel
 from taiwa.sessions.stored_extract import ExtractRun, first_request
 from taiwa.settings import Settings
 
-__all__ = ["EXTRACTION_REPORT", "ExtractionTask", "compare_values", "read_extractions"]
-
 SETTING = "extract"
 
 

@@ -13,18 +13,6 @@ from typing import Literal, TypeAlias, get_args
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import value
 
-__all__ = [
-    "ALL",
-    "NONE",
-    "TOOL_ABBREVIATIONS",
-    "AblationMode",
-    "Grid",
-    "Setting",
-    "parse_ablations",
-    "parse_modes",
-    "parse_shots",
-]
-
 AblationMode: TypeAlias = Literal["execution", "exposure"]
 Style: TypeAlias = Literal["direct", "steps", "tools"]
 """Answer directly; step by step without working tools; step by step with tools."""

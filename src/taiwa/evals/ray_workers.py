@@ -25,8 +25,6 @@ from taiwa.kernel.errors import ConfigError, InputError, TaiwaError, restore_err
 from taiwa.kernel.records import Json, record, restore
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 
-__all__ = ["LostWorkerError", "RayAddress", "parse_ray_address", "start_workers"]
-
 MAX_TRIES = 5
 RESTART_PAUSE_S = 0.2
 OBJECT_STORE_BYTES = 128 * 2**20

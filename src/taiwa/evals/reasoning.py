@@ -50,8 +50,6 @@ from taiwa.settings import Settings
 from taiwa.tools import FunctionTool, builtin_tools, find_tools, molar_mass
 from taiwa.tools.chemical_formulas import Weights
 
-__all__ = ["STEP_BY_STEP", "THEREFORE", "ReasoningOptions", "ReasoningTask", "count_rationale", "zero_shot"]
-
 DIRECT_ANSWER = "Give the answer at once: one line that states it, with its number last, and nothing before it."
 SPARE_CALLS = 10
 Tool: TypeAlias = FunctionTool[Any, Any]

@@ -18,46 +18,6 @@ from taiwa.evals.statistics import PairedComparison, Proportion
 from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import RunUsage
 
-__all__ = [
-    "FAILED_COLUMN",
-    "HEAD_COLUMNS",
-    "NO_FIGURE",
-    "TOLERANCE",
-    "Column",
-    "Report",
-    "SetReport",
-    "Table",
-    "compare_settings",
-    "comparison_json",
-    "count_errors",
-    "count_field",
-    "decimal",
-    "decimal_text",
-    "decimal_with_interval",
-    "group_by_setting",
-    "interval_json",
-    "is_exact",
-    "is_near",
-    "lines_by_set",
-    "number_field",
-    "parse_number",
-    "percent",
-    "plain",
-    "reasoning_chart",
-    "reasoning_lines",
-    "reasoning_report",
-    "rounded",
-    "rounded_interval",
-    "set_chart",
-    "set_report",
-    "share_marked",
-    "sum_field",
-    "table_cells",
-    "to_markdown",
-    "usage_and_cost",
-    "with_interval",
-]
-
 TOLERANCE = Fraction(1, 200)
 """Half a percent: covers rounding and other tables of weights."""
 NUMBER = re.compile(

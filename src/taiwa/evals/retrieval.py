@@ -45,37 +45,6 @@ from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts
 from taiwa.sessions.durable_turn import AnyModel, PricedModel
 from taiwa.settings import Settings
 
-__all__ = [
-    "DEPTH",
-    "INTERVALS",
-    "QUESTION_ALONE",
-    "QUESTION_IN_DIALOGUE",
-    "RANKING_COLUMNS",
-    "RETRIEVAL_REPORT",
-    "Corpora",
-    "CorpusTask",
-    "DialogueSample",
-    "Finder",
-    "QuestionSet",
-    "RetrievalTask",
-    "Turns",
-    "digest_of_sets",
-    "named_sets",
-    "passage_of",
-    "ranking_line",
-    "ranking_scores",
-    "read_folder",
-    "read_passages",
-    "read_question_sets",
-    "read_sample",
-    "retrieval_items",
-    "retrieval_report",
-    "sample_item",
-    "set_name",
-    "sibling_file",
-    "unique_passages",
-]
-
 T = TypeVar("T")
 Turns = tuple[tuple[str, str], ...]
 NO_PRINCIPALS: frozenset[str] = frozenset()

@@ -18,8 +18,6 @@ from taiwa.kernel.messages import Usage
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.usage_limits import RunUsage
 
-__all__ = ["EvalRow", "Header", "RowError", "RowFile", "Rows", "read_header", "read_row", "row_error", "to_json"]
-
 FORMAT_VERSION = "1"
 """Rows of unreleased versions have the number 1 here, and other names of errors."""
 MUST_MATCH = ("evaluation", "data_hash", "model", "options")

@@ -27,22 +27,6 @@ from taiwa.sessions.durable_turn import AnyModel, PricedModel
 from taiwa.sessions.session import open_priced_model
 from taiwa.settings import Settings
 
-__all__ = [
-    "ROWS_FILE",
-    "Evaluation",
-    "Job",
-    "Measurement",
-    "ModelTask",
-    "RunOptions",
-    "Runner",
-    "StartWorkers",
-    "Task",
-    "UnansweredError",
-    "Worker",
-    "git_output",
-    "program_version",
-]
-
 ROWS_FILE = "rows.jsonl"
 MAX_UNANSWERED = 10
 UNANSWERED_ERRORS = frozenset({"overloaded", "timeout", "rate-limit", "lost-worker"})

@@ -14,28 +14,6 @@ from typing import TypeVar
 
 from taiwa.kernel.records import value
 
-__all__ = [
-    "Interval",
-    "OperatingPoint",
-    "PairedComparison",
-    "Proportion",
-    "auc",
-    "bootstrap_f1",
-    "bootstrap_mean",
-    "brier",
-    "calibration_error",
-    "f1",
-    "mcnemar",
-    "mean",
-    "mean_cost",
-    "ndcg",
-    "operating_point",
-    "quantile",
-    "recall",
-    "reciprocal_rank",
-    "wilson",
-]
-
 T = TypeVar("T")
 Interval = tuple[float, float]
 NORMAL_95 = 1.959963984540054

@@ -23,19 +23,6 @@ from taiwa.tools.chemical_formulas import elements
 from taiwa.tools.registry import builtin_tools
 from taiwa.tools.stoichiometry import equation
 
-__all__ = [
-    "EXERCISE_KINDS",
-    "NEEDS_MODEL",
-    "Decide",
-    "ToolAnswer",
-    "ToolCaller",
-    "ToolScore",
-    "Verdict",
-    "is_rounded",
-    "score_tools",
-    "solve_exercise",
-]
-
 Verdict: TypeAlias = Literal["right", "wrong", "label_error", "undecided"]
 ToolCaller: TypeAlias = Callable[[str, str], ToolResult]
 """Calls the tool of a name with its input as text."""

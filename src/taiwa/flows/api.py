@@ -46,9 +46,6 @@ from taiwa.structured.ir import (
 )
 from taiwa.structured.rendering import DIALECTS, to_json_schema, to_typescript
 
-__all__ = ["Api", "CallOutcome", "Confirm", "PlanResult", "execute_plan"]
-
-
 Object = dict[str, Json]
 
 REFERRED = "Reference_"

@@ -31,26 +31,6 @@ from taiwa.structured.ir import (
     with_description,
 )
 
-__all__ = [
-    "ARGUMENTS",
-    "FUNCTION",
-    "MAX_STEPS",
-    "REFERENCE",
-    "STEPS",
-    "UNKNOWN",
-    "Access",
-    "Function",
-    "Plan",
-    "PlannedCall",
-    "Signatures",
-    "check_plan",
-    "is_assignable",
-    "reads",
-    "references",
-    "signatures",
-    "writes",
-]
-
 
 def is_assignable(form: TypeIR, given: Node, wanted: Node) -> bool:
     """Return whether every value of `given` is a value of `wanted`; both are nodes of one form."""

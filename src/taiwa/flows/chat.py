@@ -38,9 +38,6 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import Json, canonical, value
 from taiwa.kernel.text import whole_characters
 
-__all__ = ["MAX_TEXT_CHARS", "Reply", "check_text", "complete_or_downgrade", "say", "shorten_history"]
-
-
 MAX_TEXT_CHARS = 2_000_000
 
 REPAIR_PROMPT = """\

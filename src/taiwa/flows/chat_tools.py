@@ -17,9 +17,6 @@ from taiwa.kernel.effects import GetCapabilities, Program, Watcher, WatchResult,
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import FinishReason, Request, Response, ToolSpec, assistant, system
 
-__all__ = ["complete_with_tools"]
-
-
 LIMITS = SolveLimits(max_tokens=None)
 """The app limits the length of replies, not this flow."""
 

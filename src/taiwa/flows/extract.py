@@ -39,8 +39,6 @@ from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import estimate_tokens
 from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult
 
-__all__ = ["ExtractError", "Extraction", "extract", "plain_json"]
-
 T = TypeVar("T")
 ALLOW_GUESS = ParseOptions()
 UNFINISHED = 1_000

@@ -26,9 +26,6 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import Json
 from taiwa.structured import ParseOptions, ParseResult
 
-__all__ = ["Choice", "OutputMode", "OutputSpec", "TypedRequest", "TypedResponse", "complete_typed", "modes_for"]
-
-
 T = TypeVar("T")
 
 OutputMode: TypeAlias = Literal["native", "tool", "tool_optional", "prompt"]

@@ -14,24 +14,6 @@ from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import estimate_tokens
 from taiwa.structured import Fix, OutputType, ParseOptions, PartialParser
 
-__all__ = [
-    "DEFAULT_REPAIR",
-    "NO_GUESS",
-    "AnswerForm",
-    "Attempt",
-    "RepairPolicy",
-    "apply_patch",
-    "parse_json",
-    "parse_partial_json",
-    "patch_messages",
-    "patch_places",
-    "path_of_line",
-    "read_path",
-    "repair_messages",
-    "stop_reason",
-]
-
-
 Path: TypeAlias = tuple[str | int, ...]
 
 STEP = re.compile(r"\.(?P<name>[^\W\d]\w*)|\[(?P<index>\d{1,9})\]|\[(?P<key>\"(?:[^\"\\]|\\.)*\")\]")

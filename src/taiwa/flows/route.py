@@ -38,8 +38,6 @@ from taiwa.structured.ir import (
 )
 from taiwa.structured.rendering import DIALECTS, to_json_schema, to_typescript
 
-__all__ = ["NeedsClarification", "Routed", "Routes", "route"]
-
 TO, CONTENT, QUESTION, NONE = "to", "content", "question", "none"
 NONE_ABOUT = "when it is none of the others, or something that they need was not said"
 QUESTION_ABOUT = "a short question back, in the user's language"

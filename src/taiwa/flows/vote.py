@@ -7,8 +7,6 @@ from taiwa.kernel.effects import Program, gather
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.records import value
 
-__all__ = ["Vote", "vote"]
-
 A = TypeVar("A")
 
 

@@ -29,8 +29,6 @@ from taiwa.json_schema.keywords import (
 )
 from taiwa.kernel.records import Json
 
-__all__ = ["are_disjoint", "complement", "equal_json", "find_unsatisfiable", "pattern_without"]
-
 MAX_DEPTH = 12
 MAX_PAIRS = 5_000
 MAX_NESTED = 8

@@ -11,8 +11,6 @@ from taiwa.json_schema.keywords import KEYWORDS, Schema, is_object, is_schema, s
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
-__all__ = ["Document", "SchemaLocation", "join_pointer", "resolve_pointer"]
-
 ROOT = "taiwa:/schema"
 """The base URI of a document that has no `$id`."""
 MAX_LOCATIONS = 200_000

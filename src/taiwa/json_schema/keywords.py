@@ -6,30 +6,6 @@ from typing import Literal, TypeAlias, TypeGuard, cast
 
 from taiwa.kernel.records import Json
 
-__all__ = [
-    "ANNOTATIONS",
-    "APPLICATORS",
-    "FORMATS",
-    "KEYWORDS",
-    "TYPES",
-    "Keyword",
-    "Schema",
-    "Steps",
-    "bound",
-    "child",
-    "has_type",
-    "is_any",
-    "is_object",
-    "is_schema",
-    "json_type",
-    "listed_values",
-    "map_subschemas",
-    "names",
-    "subschemas",
-    "types",
-    "whole",
-]
-
 Schema: TypeAlias = Mapping[str, Json] | bool
 Steps: TypeAlias = tuple[str | int, ...]
 """From a schema to one directly inside it: the keyword, then the name or index where the keyword contains several."""

@@ -13,9 +13,6 @@ from taiwa.kernel.journal import Journal
 from taiwa.kernel.messages import Notice, Request, TextDelta
 from taiwa.kernel.runtime import AsyncModel, BaseRuntime
 
-__all__ = ["AsyncRuntime"]
-
-
 T = TypeVar("T")
 
 

@@ -12,30 +12,6 @@ from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 from taiwa.kernel.messages import Capability, Evidence, Message, Notice, Passage, Request, Response, ToolResult, Usage
 from taiwa.kernel.records import Json, value
 
-__all__ = [
-    "CallTool",
-    "Complete",
-    "Effect",
-    "Gather",
-    "GetCapabilities",
-    "GetEvidence",
-    "GetPrice",
-    "HideOutput",
-    "Notify",
-    "Program",
-    "Retrieve",
-    "Step",
-    "WatchResult",
-    "Watcher",
-    "bind",
-    "gather",
-    "join",
-    "map",
-    "notify",
-    "perform",
-    "unit",
-]
-
 R = TypeVar("R")
 A = TypeVar("A")
 B = TypeVar("B")

@@ -31,19 +31,6 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import value
 from taiwa.kernel.usage_limits import RunUsage, UsageLedger, UsageLimits, max_usage
 
-__all__ = [
-    "EffectFinished",
-    "EffectStarted",
-    "Event",
-    "Execution",
-    "Observer",
-    "PendingEffect",
-    "RunResult",
-    "first_request",
-    "replay",
-]
-
-
 T = TypeVar("T")
 
 

@@ -11,8 +11,6 @@ from taiwa.kernel.effects import CallTool, Complete, Effect
 from taiwa.kernel.errors import Plain, TaiwaError, restore_error
 from taiwa.kernel.records import Json, digest, record, restore, tag_of
 
-__all__ = ["Entry", "Journal", "Strand"]
-
 Strand: TypeAlias = tuple[int, ...]
 
 

@@ -9,50 +9,6 @@ from typing import Literal, TypeAlias
 
 from taiwa.kernel.records import Json, digest, value
 
-__all__ = [
-    "Capability",
-    "ChoiceQuestion",
-    "Chunk",
-    "Constraint",
-    "Enforcement",
-    "Evidence",
-    "FinishReason",
-    "Grammar",
-    "JsonSchema",
-    "Message",
-    "Notice",
-    "OneOf",
-    "Part",
-    "Passage",
-    "Question",
-    "Questions",
-    "Regex",
-    "Request",
-    "Response",
-    "Role",
-    "Sampling",
-    "ScaleQuestion",
-    "StreamEnd",
-    "Text",
-    "TextDelta",
-    "Thinking",
-    "ThinkingDelta",
-    "TokenLogprob",
-    "ToolCall",
-    "ToolCallsInText",
-    "ToolResult",
-    "ToolSpec",
-    "Usage",
-    "YesNoQuestion",
-    "assistant",
-    "collect_response",
-    "fuse_rankings",
-    "passage_key",
-    "system",
-    "user",
-]
-
-
 RANK_CONSTANT = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke and Buettcher 2009)."""
 

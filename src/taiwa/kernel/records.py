@@ -17,22 +17,6 @@ from typing import Any, TypeAlias, TypeVar, cast, dataclass_transform, overload
 
 from taiwa.kernel.errors import CorruptError, InputError
 
-__all__ = [
-    "Json",
-    "canonical",
-    "count_at",
-    "digest",
-    "item_at",
-    "items_at",
-    "record",
-    "registry",
-    "restore",
-    "tag_of",
-    "text_at",
-    "value",
-]
-
-
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """A JSON value; treated as immutable once it is part of a frozen value."""
 

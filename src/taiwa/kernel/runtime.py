@@ -27,18 +27,6 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import Price, UsageLedger, UsageLimits
 
-__all__ = [
-    "AsyncModel",
-    "BaseRuntime",
-    "Handler",
-    "Interrupts",
-    "Model",
-    "Retriever",
-    "Runtime",
-    "Tool",
-    "answer_chunks",
-]
-
 
 class Model(Protocol):
     """A language model behind a blocking call."""

@@ -3,18 +3,6 @@
 import re
 import unicodedata
 
-__all__ = [
-    "SurrogateJoiner",
-    "clean_untrusted",
-    "estimate_tokens",
-    "guess_language",
-    "join_surrogates",
-    "strip_control",
-    "truncate",
-    "whole_characters",
-]
-
-
 MAX_LANGUAGE_CHARS = 2_000
 """Characters of a text that are read to guess its language."""
 

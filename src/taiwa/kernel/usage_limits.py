@@ -9,9 +9,6 @@ from taiwa.kernel.errors import ConfigError, LimitError, TaiwaError
 from taiwa.kernel.messages import Request, Response, Text, Thinking, Usage
 from taiwa.kernel.records import record, value
 
-__all__ = ["Price", "RunUsage", "UsageLedger", "UsageLimits", "max_usage"]
-
-
 Price: TypeAlias = Callable[[str, Usage], int | None]
 """The cost of a call in billionths of the currency unit, from the model's name and usage; None where the price is unknown."""
 

@@ -17,8 +17,6 @@ from taiwa.kernel.records import Json
 from taiwa.laws.law import Law, LawResult
 from taiwa.structured import OutputType, parse_notation
 
-__all__ = ["check_laws"]
-
 Subject: TypeAlias = str | App | Reducer
 REPLY_MODES: tuple[ReplyMode, ...] = ("text+delta", "json", "environment")
 SAMPLE_FIELDS = (

@@ -13,8 +13,6 @@ from hypothesis.strategies import SearchStrategy
 from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.records import Json, canonical, value
 
-__all__ = ["BrokenLawError", "Law", "LawResult", "canonical_text", "check_law", "require_equal"]
-
 LAW_ERRORS = (
     ArithmeticError, AssertionError, AttributeError, HypothesisException, LookupError, NameError, OSError, RuntimeError,
     TaiwaError, TypeError, ValueError,

@@ -40,8 +40,6 @@ from taiwa.laws.programs import Arrow, Fail, Oracle, ProgramRun, ProgramTerm, ar
 from taiwa.laws.strategies import arrows, oracles, small_values, terms, texts, values
 from taiwa.structured import OutputType, parse_notation
 
-__all__ = ["conversation_laws", "field_laws", "program_laws", "reducer_laws"]
-
 PROGRAMS = "programs"
 
 

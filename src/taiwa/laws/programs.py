@@ -17,31 +17,6 @@ from taiwa.kernel.messages import Capability, Notice, Request, StreamEnd, TextDe
 from taiwa.kernel.records import Json, canonical, digest, record
 from taiwa.kernel.usage_limits import UsageLedger, UsageLimits
 
-__all__ = [
-    "Always",
-    "Arrow",
-    "Ask",
-    "Catch",
-    "ChooseByAnswer",
-    "CompleteAbout",
-    "Fail",
-    "Get",
-    "Notify",
-    "Oracle",
-    "Parallel",
-    "ProgramRun",
-    "ProgramTerm",
-    "Pure",
-    "Put",
-    "PutAnswer",
-    "Then",
-    "arrow_of",
-    "get",
-    "put",
-    "run_program",
-    "step_of",
-]
-
 JsonStep: TypeAlias = Step[Json, Json]
 
 

@@ -42,8 +42,6 @@ from taiwa.structured.ir import (
     resolve,
 )
 
-__all__ = ["arrows", "oracles", "small_values", "terms", "texts", "values"]
-
 letters = st.characters(exclude_categories=["Cs"])
 _few = st.sampled_from(["a", "b", "ab"])
 _alike = st.sampled_from(["Ａ", "A ", "が", "か\u3099", "abc", ""])

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from taiwa.models.inprocess.gguf import GgufModel
     from taiwa.models.inprocess.transformers_model import LocalModel
 
-__all__ = ["open_model", "open_server", "with_enforcement"]
-
 OpenedModel: TypeAlias = "HttpModel | LocalModel | BuiltinModel | GgufModel"
 
 _lock = Lock()

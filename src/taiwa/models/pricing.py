@@ -12,8 +12,6 @@ from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Usage
 from taiwa.kernel.records import digest, value
 
-__all__ = ["FREE", "Prices", "find_prices", "format_cost"]
-
 NANO_PER_MILLION = 1000
 """Billionths of a unit that one token costs at a rate of one unit per million tokens."""
 RATES = ("input", "output", "cache_read", "cache_write")

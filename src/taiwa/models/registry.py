@@ -18,8 +18,6 @@ from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions
 from taiwa.models.http_api.provider_interface import NoCodec, Target
 from taiwa.settings import BUILTIN
 
-__all__ = ["IN_PROCESS", "PROVIDERS", "Provider", "resolve"]
-
 
 @dataclass(frozen=True, slots=True)
 class Provider:

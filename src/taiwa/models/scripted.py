@@ -20,8 +20,6 @@ from taiwa.kernel.messages import (
     assistant,
 )
 
-__all__ = ["ALL_CAPABILITIES", "Entry", "ScriptedModel", "scripted_model"]
-
 Entry: TypeAlias = str | Response | Exception | Callable[[Request], str | Response]
 """One answer: its text, the whole response, an error to raise, or a function of the request that returns a text or a response."""
 

@@ -10,8 +10,6 @@ from taiwa.operations.documents import SILENT, Reporter, find_indexes, open_libr
 from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK
 from taiwa.settings import Settings
 
-__all__ = ["AskOptions", "open_ask_app"]
-
 
 @dataclass(frozen=True, slots=True)
 class AskOptions:

@@ -33,11 +33,6 @@ from taiwa.sessions.session import Session, open_priced_model
 from taiwa.sessions.stored_extract import ExtractBatch, ExtractRun, first_request
 from taiwa.settings import Settings
 
-__all__ = [
-    "BatchMode", "BatchOptions", "BatchPreview", "Counts", "OnRow", "RowFile", "Stopped", "open_rows", "preview_extractions",
-    "preview_turns", "run_extractions", "run_turns",
-]  # fmt: skip
-
 BatchMode: TypeAlias = Literal["fold", "map"]
 Stopped: TypeAlias = Literal["", "interrupted", "unavailable", "cost"]
 MAX_BYTES = 4 * MAX_TEXT_CHARS

@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from taiwa.retrieval.hybrid import HybridIndex
     from taiwa.retrieval.ingest import Progress, RefreshReport
 
-__all__ = [
-    "EMBEDDINGS_OFF", "FindOptions", "IndexOptions", "Reporter", "describe_embeddings",
-    "embeddings_of", "find", "find_indexes", "index_folder", "open_library",
-]  # fmt: skip
-
 EMBEDDINGS_OFF = "off"
 WAIT = 600.0
 """Seconds to wait for another process that is indexing the same folder."""

@@ -9,8 +9,6 @@ from taiwa.sessions.session import open_priced_model
 from taiwa.sessions.stored_extract import ExtractRun, extract_one, first_request
 from taiwa.settings import Settings
 
-__all__ = ["extract", "preview"]
-
 
 def extract(
     repository: Repository, settings: Settings, turns: TurnOptions, extract_run: ExtractRun, text: str

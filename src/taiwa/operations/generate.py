@@ -36,11 +36,6 @@ if TYPE_CHECKING:
     from taiwa.sessions.durable_turn import PricedModel
     from taiwa.settings import Settings
 
-__all__ = [
-    "CONSTRAINT_KINDS", "ConstraintKind", "ExplainOptions", "GenerateOptions", "SchemaStyle", "describe_constraint", "draw_automaton",
-    "explain", "generate", "load_output_type", "parse", "render_schema", "token_text",
-]  # fmt: skip
-
 ConstraintKind: TypeAlias = Literal["", "type", "schema", "regex", "grammar", "choice"]
 CONSTRAINT_KINDS: tuple[ConstraintKind, ...] = ("type", "schema", "regex", "grammar", "choice")
 SchemaStyle: TypeAlias = Literal["typescript", "jsonschema", "openai"]

@@ -13,11 +13,6 @@ from taiwa.operations.results import DiffResult, SessionTree, ShowResult, StateR
 from taiwa.sessions.checkout import HistoryEntry, Repository
 from taiwa.store import CallRecord
 
-__all__ = [
-    "EXPORT_FORMATS", "as_html", "as_markdown", "describe_change", "diff", "export", "format_value", "log", "put_value", "set_value",
-    "show", "tree", "value_at", "value_history", "why",
-]  # fmt: skip
-
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 EXPORT_FORMATS = ("jsonl", "md", "html")
 STYLE = """

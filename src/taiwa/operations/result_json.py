@@ -46,20 +46,6 @@ if TYPE_CHECKING:
     from taiwa.retrieval.ingest import RefreshReport
     from taiwa.retrieval.types import DocumentListing, IndexSummary
 
-__all__ = [
-    "ask_to_json",
-    "attempt_to_json",
-    "cost_of",
-    "enforcement_to_json",
-    "fix_to_json",
-    "format_time",
-    "rationale_to_json",
-    "reported_usage_to_json",
-    "to_json",
-    "turn_to_json",
-    "usage_to_json",
-]
-
 NANO = 1e9
 """Billionths of the currency unit, in which costs are counted."""
 

@@ -19,28 +19,6 @@ if TYPE_CHECKING:
     from taiwa.store import CallRecord, CostLine
     from taiwa.structured import Fix
 
-__all__ = [
-    "BatchResult",
-    "CostResult",
-    "DiffResult",
-    "EmbeddingsResult",
-    "ExplainResult",
-    "ExtractResult",
-    "FindResult",
-    "GenerateResult",
-    "MarkedPassage",
-    "ParseResult",
-    "RequestPreview",
-    "SchemaResult",
-    "SessionTree",
-    "ShowResult",
-    "SolveResult",
-    "StateResult",
-    "TurnEntry",
-    "ValueEntry",
-    "WhyResult",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class RequestPreview:

@@ -23,11 +23,6 @@ from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.session import Session, open_priced_model
 from taiwa.settings import Settings
 
-__all__ = [
-    "SayOptions", "find_or_create_session", "find_turn", "open_app", "open_interrupted", "open_session", "preview_turn",
-    "render_request", "request_text", "request_tokens",
-]  # fmt: skip
-
 MESSAGE_TOKENS = 4
 """Tokens of a message besides its text: its role and its delimiters."""
 AskParam = Callable[[Param], str]

@@ -6,8 +6,6 @@ from taiwa.sessions.session import open_priced_model
 from taiwa.sessions.stored_solve import ReasonRun
 from taiwa.settings import Settings
 
-__all__ = ["preview"]
-
 
 def preview(settings: Settings, reason_run: ReasonRun, question: str) -> RequestPreview:
     """Return the request that would be sent first; nothing is sent.

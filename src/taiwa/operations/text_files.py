@@ -7,8 +7,6 @@ from typing import cast
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
-__all__ = ["decode", "read_file", "read_json_object", "write_file"]
-
 
 def read_file(path: Path) -> str:
     """Read a text file in UTF-8, with or without a byte order mark.

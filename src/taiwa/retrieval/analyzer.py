@@ -17,8 +17,6 @@ from taiwa.kernel.errors import InputError
 if TYPE_CHECKING:
     import tantivy
 
-__all__ = ["ASKING_CJK", "LANGUAGES", "Analyzer", "dense", "without_askwords"]
-
 DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-__all__ = ["MISSING", "BertEncoder", "Embedder", "Vectors", "numpy", "unit_rows"]
-
 Vectors: TypeAlias = "NDArray[np.float32]"
 """Shape (texts, dimensions), each row of length 1."""
 MISSING = "needs the extra dense: pip install 'taiwa[dense]'"

@@ -19,8 +19,6 @@ from taiwa.retrieval.embedding import Embedder
 from taiwa.retrieval.index import FUSION_DEPTH, NO_PRINCIPALS, Index, NearPassages, reciprocal_ranks
 from taiwa.retrieval.types import ENOUGH, Gain, IndexBackend
 
-__all__ = ["HybridIndex", "LabelledQuery", "gain_of", "own_sentences"]
-
 BATCH = 64
 PAUSE = 30.0
 """Seconds before an embedder that failed is called again."""

@@ -26,23 +26,6 @@ from taiwa.retrieval.types import (
 )
 from taiwa.sql import PostgresUrl, is_postgres_url
 
-__all__ = [
-    "FUSION_DEPTH",
-    "LOOKED_AT",
-    "NO_PRINCIPALS",
-    "Evidence",
-    "InMemoryRetriever",
-    "Index",
-    "Library",
-    "NearPassages",
-    "ScopedRetriever",
-    "judge",
-    "reciprocal_ranks",
-    "terms",
-    "unresolved_references",
-    "weight_terms",
-]
-
 # What has no spaces between words, or glues endings to them: kana, Chinese characters, Hangul.
 CJK = r"\u3005\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 TERM = re.compile(rf"(?P<cjk>[{CJK}]+)|(?:(?![{CJK}])\w)+")

@@ -34,20 +34,6 @@ from taiwa.retrieval.readers import (
 from taiwa.retrieval.types import PUBLIC, Audience, Batch, Document, FileFacts, IndexBackend, UnreadableError
 from taiwa.yamlfile import Scalar, Table, read_yaml
 
-__all__ = [
-    "SIDECAR",
-    "File",
-    "Folder",
-    "Problem",
-    "Progress",
-    "RefreshReport",
-    "Rule",
-    "Rules",
-    "audience_of",
-    "read_rules",
-    "refresh",
-]
-
 SIDECAR = ".taiwa-access.yaml"
 
 

@@ -31,15 +31,6 @@ if TYPE_CHECKING:
 
     from taiwa.retrieval.types import Vector
 
-__all__ = [
-    "Holding",
-    "PostgresIndexBackend",
-    "PostgresLibraryBackend",
-    "PostgresTerms",
-    "PostgresVectors",
-    "PostgresWriter",
-]
-
 VECTORS = """
 CREATE TABLE IF NOT EXISTS embedding(
     passage bigint NOT NULL REFERENCES passage(seq) ON DELETE CASCADE,

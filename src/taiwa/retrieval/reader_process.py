@@ -17,8 +17,6 @@ from taiwa.kernel.records import Json, record
 from taiwa.retrieval.readers import decode, read_markdown
 from taiwa.retrieval.types import Heading, ParsedDocument, UnreadableError
 
-__all__ = ["declared_encoding", "entry", "sections"]
-
 CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)", re.IGNORECASE)
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 BLOCKS = frozenset(

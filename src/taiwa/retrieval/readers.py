@@ -27,27 +27,6 @@ if TYPE_CHECKING:
     from charset_normalizer import CharsetMatch
     from markdown_it import MarkdownIt
 
-__all__ = [
-    "CHUNKER",
-    "FORMATS",
-    "LARGEST_FILE",
-    "MARKDOWN",
-    "MISSING",
-    "TABLE_READER",
-    "TEXT_READER",
-    "IsolatedReader",
-    "access_names",
-    "decode",
-    "document_format",
-    "own_access",
-    "read_markdown",
-    "read_table",
-    "read_text",
-    "read_text_format",
-    "reader_name",
-    "split_into_chunks",
-]
-
 BYTE_ORDER_MARKS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
     (b"\xff\xfe\x00\x00", "utf-32"),

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from taiwa.retrieval.types import Vector
 
-__all__ = ["SqliteIndexBackend", "SqliteLibraryBackend", "SqliteVectors", "file_lock"]
-
 LOOK_AGAIN = 0.05
 
 

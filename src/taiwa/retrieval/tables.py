@@ -33,18 +33,6 @@ from taiwa.sql import Database, DatabaseSpec, Migration, SqlRow
 if TYPE_CHECKING:
     from taiwa.sql import Database, DatabaseSpec, Migration
 
-__all__ = [
-    "FOUND",
-    "LIBRARY",
-    "Held",
-    "SqlIndexBackend",
-    "SqlLibraryBackend",
-    "State",
-    "Tables",
-    "passage_id",
-    "stored_passage",
-]
-
 MIGRATION = Migration(
     both=(
         # `tallied` and `untallied` count the rows of sums that PostgreSQL keeps beside.

@@ -15,8 +15,6 @@ from taiwa.kernel.errors import ConflictError, CorruptError, StoreError
 if TYPE_CHECKING:
     import tantivy
 
-__all__ = ["AddedPassage", "IndexMark", "ScoredPassage", "TantivyIndex"]
-
 HEAP = 64_000_000
 """Bytes that are collected before a segment is written."""
 LAYOUT = "1"

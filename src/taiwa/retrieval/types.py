@@ -17,31 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "ENOUGH",
-    "PUBLIC",
-    "Audience",
-    "Batch",
-    "Chunk",
-    "Document",
-    "DocumentListing",
-    "EmbedderChoice",
-    "FileFacts",
-    "Gain",
-    "Heading",
-    "IndexBackend",
-    "IndexSummary",
-    "LibraryBackend",
-    "ParsedDocument",
-    "PassageFeedback",
-    "Principals",
-    "TermCounts",
-    "UnreadableError",
-    "Vector",
-    "lines_of",
-    "may_see",
-]
-
 Principals: TypeAlias = frozenset[str]
 """The names that a question is asked for: `frozenset({"user:ann", "group:hr"})`; empty for an unknown user."""
 Audience: TypeAlias = tuple[tuple[str, ...], ...]

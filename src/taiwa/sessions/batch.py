@@ -24,18 +24,6 @@ from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult, si
 from taiwa.sessions.session import Session
 from taiwa.store import item_key
 
-__all__ = [
-    "BatchInput",
-    "BatchRow",
-    "ParallelBatch",
-    "RowProgram",
-    "RowSummary",
-    "TurnBatch",
-    "committed_rows",
-    "is_fatal",
-    "run_in_one_session",
-]
-
 
 @value(tag="batch-input")
 class BatchInput:

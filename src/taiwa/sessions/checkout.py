@@ -20,9 +20,6 @@ from taiwa.settings import Settings
 from taiwa.sql import PostgresUrl
 from taiwa.store import FsckProblem, Store
 
-__all__ = ["HistoryEntry", "Repository", "ValueOrigin"]
-
-
 SNAPSHOT_EVERY = 32
 
 

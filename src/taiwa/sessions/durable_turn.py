@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from taiwa.ask.result import AskResult
     from taiwa.sessions.stored_ask import RagResources
 
-__all__ = ["ActiveTurn", "PricedModel", "TurnInput", "TurnOptions", "TurnResult", "begin_turn", "resume_turn", "sink"]
-
 
 class RuntimeOptions(TypedDict, total=False):
     """Options of a runtime beside model and tools."""

@@ -15,8 +15,6 @@ from taiwa.sessions.checkout import HistoryEntry, Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.session import Session
 
-__all__ = ["ReplayedNode", "replay_history", "rerun"]
-
 
 @value
 class ReplayedNode:

@@ -41,9 +41,6 @@ from taiwa.store import Store
 if TYPE_CHECKING:
     from taiwa.kernel.async_runtime import AsyncRuntime
 
-__all__ = ["Session", "arun", "astream", "open", "open_priced_model", "run", "stream"]
-
-
 TurnEvent: TypeAlias = TextDelta | Notice | TurnResult
 
 TurnValue: TypeAlias = tuple[Reply, Conversation]

@@ -33,17 +33,6 @@ if TYPE_CHECKING:
     from taiwa.sessions.checkout import Repository
     from taiwa.store import Store
 
-__all__ = [
-    "BUNDLED_HANDBOOK",
-    "NoModel",
-    "RagResources",
-    "open_rag_resources",
-    "profile_of",
-    "reopen_rag_resources",
-    "term_weights_of",
-]
-
-
 BUNDLED_HANDBOOK = "taiwa:handbook"
 """The name of the bundled handbook where an index is named."""
 

@@ -23,8 +23,6 @@ from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, sink
 from taiwa.store import item_key
 from taiwa.structured import OutputType
 
-__all__ = ["ExtractBatch", "ExtractRun", "TypedRow", "extract_one", "first_request"]
-
 
 @dataclass(frozen=True, slots=True)
 class ExtractRun:

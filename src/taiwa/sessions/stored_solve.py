@@ -22,9 +22,6 @@ from taiwa.sessions.durable_turn import PricedModel, TurnOptions, sink
 from taiwa.structured import OutputType
 from taiwa.tools import builtin_tools
 
-__all__ = ["SHOTS", "ReasonRun", "SolveEvent", "solve_and_store"]
-
-
 SHOTS = 5
 """The default number of worked examples of a tool-call format in text."""
 

@@ -25,9 +25,6 @@ from taiwa.kernel.runtime import Handler
 from taiwa.store import Hit, Store
 from taiwa.yamlfile import Keys, read_settings, set_setting
 
-__all__ = ["UserProfiles", "load_profile", "read_profile", "set_profile_value", "write_profile"]
-
-
 LANGUAGES = ("ja", "zh", "en")
 
 BOUNDS: Mapping[str, tuple[float, float]] = {

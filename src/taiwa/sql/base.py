@@ -10,29 +10,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 from taiwa.kernel.errors import InputError, StoreError, TaiwaError
 
-__all__ = [
-    "CLOSED",
-    "DELETED_MEANWHILE",
-    "FULL",
-    "LOCKED",
-    "Clock",
-    "Database",
-    "DatabaseSpec",
-    "FaultTable",
-    "Migration",
-    "MigrationTarget",
-    "PostgresUrl",
-    "SqlRow",
-    "check_version",
-    "find_fault",
-    "hide_password",
-    "invalid_value",
-    "is_postgres_url",
-    "migrate",
-    "now_us",
-    "unreleased",
-]
-
 SqlRow: TypeAlias = tuple[Any, ...]
 """One row of a result; its types are known only to its statement."""
 Clock: TypeAlias = Callable[[], int]

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     Sql: TypeAlias = psycopg.Connection[SqlRow]
 
-__all__ = ["PostgresDatabase"]
-
 WAIT = 10
 """Seconds to wait for the server's first answer."""
 LOCK_TIMEOUT = "10s"

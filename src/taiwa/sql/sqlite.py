@@ -35,8 +35,6 @@ from taiwa.sql.base import (
     unreleased,
 )
 
-__all__ = ["SqliteDatabase"]
-
 MEMORY = ":memory:"
 T = TypeVar("T")
 WAIT = 10.0

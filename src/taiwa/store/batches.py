@@ -8,8 +8,6 @@ from taiwa.kernel.records import Json, digest, record
 from taiwa.store.nodes import check_json, hash_to_bytes, pack, short_hash, unpack
 from taiwa.store.schema import StoreDatabase
 
-__all__ = ["BatchItem", "BatchStatus", "Batches", "item_key"]
-
 BatchStatus: TypeAlias = Literal["open", "done", "failed"]
 
 BEGIN = """

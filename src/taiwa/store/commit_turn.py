@@ -10,8 +10,6 @@ from taiwa.store.refs import Refs, check_name, composed, conflict_message
 from taiwa.store.runs import Runs
 from taiwa.store.schema import StoreDatabase
 
-__all__ = ["commit_turn"]
-
 
 def commit_turn(
     db: StoreDatabase,

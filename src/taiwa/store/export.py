@@ -18,8 +18,6 @@ from taiwa.store.refs import Refs, check_name
 from taiwa.store.runs import CallRecord, Runs
 from taiwa.store.schema import StoreDatabase
 
-__all__ = ["FORMAT", "export_lines", "import_lines"]
-
 KIND = "conversation"
 FORMAT = 1
 OPTIONAL = (str, type(None))

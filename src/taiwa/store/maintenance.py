@@ -16,8 +16,6 @@ from taiwa.store.refs import Refs, check_name, composed
 from taiwa.store.schema import StoreDatabase
 from taiwa.store.search import index_text
 
-__all__ = ["KEPT_MOVES", "DeleteResult", "FsckProblem", "GcResult", "delete_session", "fsck", "gc"]
-
 BATCH = 500
 NODES = f"""
 SELECT node.seq, node.hash, node.parent, node.base, node.turns, parent.hash, {COLUMNS}

@@ -12,22 +12,6 @@ from taiwa.kernel.records import Json, canonical
 from taiwa.sql.base import SqlRow
 from taiwa.store.schema import StoreDatabase
 
-__all__ = [
-    "COLUMNS",
-    "HASH_LENGTH",
-    "Checkout",
-    "Nodes",
-    "Snapshots",
-    "app_from_row",
-    "check_json",
-    "hash_to_bytes",
-    "node_from_row",
-    "pack",
-    "searchable_texts",
-    "short_hash",
-    "unpack",
-]
-
 HASH_LENGTH = 32
 """Hexadecimal characters of a hash."""
 COMPRESS_FROM = 600

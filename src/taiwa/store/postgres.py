@@ -13,8 +13,6 @@ from taiwa.store.nodes import searchable_texts
 from taiwa.store.schema import STORE
 from taiwa.store.search import index_text, query_words
 
-__all__ = ["PostgresStoreDatabase"]
-
 OWNER = 0x74616977
 """The class of the advisory locks that mark living processes."""
 BATCH = 500

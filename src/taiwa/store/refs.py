@@ -11,8 +11,6 @@ from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.store.nodes import HASH_LENGTH, Nodes, short_hash
 from taiwa.store.schema import StoreDatabase
 
-__all__ = ["Ref", "ReflogEntry", "Refs", "check_name", "composed", "conflict_message", "resolve"]
-
 LONGEST_NAME = 100
 FORBIDDEN = frozenset("~@{}")
 LIKE_A_HASH = re.compile(r"[0-9a-fA-F]{4,32}")

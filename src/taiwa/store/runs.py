@@ -20,8 +20,6 @@ from taiwa.store.nodes import hash_to_bytes, pack, short_hash, unpack
 from taiwa.store.refs import composed
 from taiwa.store.schema import StoreDatabase
 
-__all__ = ["Axis", "CallRecord", "CostLine", "Run", "Runs", "Status", "costs"]
-
 Status: TypeAlias = Literal["open", "done", "failed", "conflict", "abandoned"]
 Axis: TypeAlias = Literal["app", "model", "day", "session"]
 

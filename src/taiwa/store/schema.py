@@ -10,9 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from taiwa.sql import Clock, Database, DatabaseSpec, Migration, SqlRow, now_us
-
-__all__ = ["STORE", "Clock", "SqlRow", "StoreDatabase", "TextIndex", "now_us"]
+from taiwa.sql import Database, DatabaseSpec, Migration, SqlRow
 
 TABLES = (
     """CREATE TABLE app(

@@ -16,8 +16,6 @@ from taiwa.kernel.errors import InputError
 from taiwa.store.nodes import searchable_texts
 from taiwa.store.schema import StoreDatabase
 
-__all__ = ["Excerpt", "Hit", "excerpt", "fold", "index_text", "query_words", "search"]
-
 DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"

@@ -11,8 +11,6 @@ from taiwa.store.nodes import searchable_texts
 from taiwa.store.schema import STORE
 from taiwa.store.search import index_text, query_words
 
-__all__ = ["SqliteStoreDatabase", "is_alive", "start_of_process"]
-
 BATCH = 500
 UNINDEXED = "SELECT seq, hash, kind, at_us, body FROM node WHERE seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?"
 INDEXED = """

@@ -23,8 +23,6 @@ from taiwa.store.search import Hit, search
 from taiwa.store.undo import redo, undo
 from taiwa.store.users import Users
 
-__all__ = ["Store"]
-
 
 class Store:
     """Conversations in one SQLite file, or on a PostgreSQL server.

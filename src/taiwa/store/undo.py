@@ -5,8 +5,6 @@ from taiwa.store.nodes import Nodes
 from taiwa.store.refs import Refs
 from taiwa.store.schema import StoreDatabase
 
-__all__ = ["redo", "undo"]
-
 TOWARDS = """
 WITH RECURSIVE back(seq, steps) AS (
     SELECT CAST(? AS BIGINT), 0

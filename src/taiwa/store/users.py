@@ -12,8 +12,6 @@ from taiwa.store.nodes import check_json, pack, unpack
 from taiwa.store.refs import Refs, composed
 from taiwa.store.schema import StoreDatabase
 
-__all__ = ["UserListing", "Users"]
-
 LONGEST_NAME = 100
 PUT = """
 INSERT INTO user_profile(name, body, at_us) VALUES(?, ?, ?)

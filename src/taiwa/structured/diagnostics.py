@@ -34,9 +34,6 @@ from taiwa.structured.ir import (
 )
 from taiwa.structured.validators import ValidationIssue
 
-__all__ = ["Path", "branch", "diagnostics", "find_mismatches", "node_at", "pointer"]
-
-
 Path: TypeAlias = tuple[str | int, ...]
 
 MAX_MISMATCHES = 1_000

@@ -19,9 +19,6 @@ from taiwa.structured.json_repair.scanner import (
 from taiwa.structured.json_repair.strings import ParseHints
 from taiwa.structured.validators import unique_keys
 
-__all__ = ["AnswerStart", "after_thinking", "find_candidates", "inside_fence", "parse_again"]
-
-
 TAGS = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
 OPEN = re.compile(rf"\s*(?:<({TAGS})>|\[(THINK)\]|<\|channel\|>\s*(analysis|commentary)\b)", re.IGNORECASE)
 CLOSE = re.compile(rf"</(?:{TAGS})>|\[/THINK\]", re.IGNORECASE)

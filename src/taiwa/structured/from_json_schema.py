@@ -30,9 +30,6 @@ from taiwa.structured.ir import (
     with_description,
 )
 
-__all__ = ["identifier", "type_ir_from_schema"]
-
-
 Object = dict[str, Json]
 
 MAX_OPTIONS = 64

@@ -10,37 +10,6 @@ from typing import Final, TypeAlias
 from taiwa.kernel.records import Json
 from taiwa.kernel.text import truncate
 
-__all__ = [
-    "ABSENT",
-    "ANONYMOUS",
-    "CONTROL",
-    "About",
-    "AnyNode",
-    "ArrayNode",
-    "BoolNode",
-    "LiteralNode",
-    "NeverNode",
-    "Node",
-    "NullNode",
-    "NumberNode",
-    "ObjectNode",
-    "Property",
-    "RefNode",
-    "StringNode",
-    "TypeIR",
-    "UnionNode",
-    "children",
-    "constraints",
-    "describe",
-    "join_names",
-    "join_or",
-    "literal",
-    "members",
-    "merge_about",
-    "resolve",
-    "with_description",
-]
-
 
 class Absent(Enum):
     """The type of `ABSENT`: no default, as opposed to a default of null."""

@@ -21,9 +21,6 @@ from taiwa.structured.validators import (
     Validator,
 )
 
-__all__ = ["OutputType"]
-
-
 T = TypeVar("T")
 
 RenderStyle = Literal["typescript", "jsonschema"]

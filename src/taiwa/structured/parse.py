@@ -48,9 +48,6 @@ from taiwa.structured.validators import (
     not_json,
 )
 
-__all__ = ["DEFAULT_OPTIONS", "WRAP", "ParseOptions", "ParseResult", "ParseTarget", "Stage", "parse_answer"]
-
-
 T = TypeVar("T")
 
 Stage: TypeAlias = Literal["exact", "fenced", "lenient", "guessed"]

@@ -35,9 +35,6 @@ from taiwa.structured.ir import (
     merge_about,
 )
 
-__all__ = ["DIALECTS", "ServerSchema", "is_strict", "strict_form", "to_json_schema", "to_typescript"]
-
-
 Object = dict[str, Json]
 
 

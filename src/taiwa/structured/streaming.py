@@ -12,9 +12,6 @@ from taiwa.structured.ir import ArrayNode, Node, TypeIR, members
 from taiwa.structured.output_type import OutputType
 from taiwa.structured.parse import DEFAULT_OPTIONS, ParseOptions, ParseResult
 
-__all__ = ["PartialParser", "PartialUpdate"]
-
-
 PLAIN = re.compile(r'[^"\\]+')
 ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 HEX = re.compile(r"[0-9a-fA-F]{4}\Z")

@@ -19,9 +19,6 @@ from typing_extensions import TypedDict, is_typeddict
 from taiwa.kernel.errors import InputError
 from taiwa.structured.ir import ANONYMOUS
 
-__all__ = ["Annotation", "parse_notation", "render_notation"]
-
-
 Annotation: TypeAlias = Any
 """A Python type expression; there is no static type for one."""
 

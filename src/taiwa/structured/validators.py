@@ -15,22 +15,6 @@ from pydantic_core import PydanticSerializationError, SchemaError
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.records import Json
 
-__all__ = [
-    "FieldsValidator",
-    "InvalidValueError",
-    "JsonSchemaValidator",
-    "PydanticValidator",
-    "ValidationIssue",
-    "Validator",
-    "depth_of",
-    "has_duplicate_keys",
-    "has_odd_numbers",
-    "is_deeper",
-    "not_json",
-    "unique_keys",
-]
-
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 

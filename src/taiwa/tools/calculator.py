@@ -26,9 +26,6 @@ from taiwa.tools.exact_numbers import (
 )
 from taiwa.tools.tool import tool
 
-__all__ = ["calculate", "calculator"]
-
-
 CURRENCIES = "$€£¥₹₩"
 # The words of one line mean the same unit; single letters are reserved for unknowns.
 WRITTEN = """

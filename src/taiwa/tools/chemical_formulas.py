@@ -16,21 +16,6 @@ from taiwa.kernel.records import Json
 from taiwa.tools.exact_numbers import RAISED, halves_to_slashes, narrow, rounded, spell, spell_near
 from taiwa.tools.tool import tool
 
-__all__ = [
-    "Formula",
-    "Weights",
-    "elements",
-    "formula",
-    "mass",
-    "mass_percent",
-    "molar_mass",
-    "nuclides",
-    "plain",
-    "species",
-    "weight",
-]
-
-
 MAX_CHARS = 1_000
 
 LOWERED = "₀₁₂₃₄₅₆₇₈₉"

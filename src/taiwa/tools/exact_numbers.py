@@ -10,24 +10,6 @@ from types import MappingProxyType
 
 from taiwa.kernel.errors import ToolError
 
-__all__ = [
-    "FUNCTIONS",
-    "PI",
-    "RAISED",
-    "SEVERAL",
-    "bits",
-    "bounded",
-    "halves_to_slashes",
-    "myriads_to_digits",
-    "narrow",
-    "near",
-    "power",
-    "rounded",
-    "spell",
-    "spell_near",
-]
-
-
 MAX_BITS = 4_096
 
 EXACT_DIGITS = 15

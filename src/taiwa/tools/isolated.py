@@ -14,8 +14,6 @@ from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.records import Json, restore
 
-__all__ = ["IsolatedTool", "ToolFunction", "isolated"]
-
 MAX_IDLE_WORKERS = 4
 DEFAULT_LIMITS = ProcessLimits()
 

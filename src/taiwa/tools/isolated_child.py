@@ -15,8 +15,6 @@ from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.records import Json, record
 
-__all__ = ["entry"]
-
 MAIN = "__taiwa_tool__"
 MEGABYTE = 1 << 20
 MAX_TRACE_CHARS = 2_000

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
     from mcp.types import Tool as ListedTool
 
-__all__ = ["McpServerConnection", "McpTool", "clean_schema", "mcp_tools", "require_mcp"]
-
 DEFAULT_LIMITS = ProcessLimits(seconds=30.0)
 START_SECONDS = 30.0
 EXTRA_SECONDS = 5.0

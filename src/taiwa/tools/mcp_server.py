@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
     from mcp.types import Tool as ListedTool
 
-__all__ = ["create_server", "encode_error", "encode_value", "serve_mcp"]
-
 
 def serve_mcp(tools: Iterable[Tool]) -> None:
     """Serve tools until standard input ends. What a tool prints goes to standard error.

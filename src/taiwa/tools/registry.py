@@ -15,8 +15,6 @@ from taiwa.tools.stoichiometry import stoichiometry
 from taiwa.tools.tool import FunctionTool
 from taiwa.tools.units import unit_conversion
 
-__all__ = ["builtin_tools", "find_tools"]
-
 
 @cache
 def builtin_tools() -> Mapping[str, FunctionTool[Any, Any]]:

@@ -15,9 +15,6 @@ from taiwa.kernel.runtime import Retriever
 from taiwa.kernel.text import clean_untrusted
 from taiwa.tools.tool import FunctionTool
 
-__all__ = ["SearchDocumentsTool", "excerpt", "search_tool"]
-
-
 MAX_QUERY_CHARS = 1_000
 
 MAX_SOURCE_CHARS = 200

@@ -13,9 +13,6 @@ from taiwa.kernel.records import Json
 from taiwa.tools.chemical_formulas import Formula, plain, species
 from taiwa.tools.tool import tool
 
-__all__ = ["Balance", "Equation", "Term", "balance", "equation", "null_space", "positive_solution", "stoichiometry"]
-
-
 MAX_SPECIES = 24
 
 MAX_ELEMENTS = 24

@@ -16,9 +16,6 @@ from taiwa.kernel.records import Json, canonical
 from taiwa.structured import OutputType
 from taiwa.tools.isolated import IsolatedTool
 
-__all__ = ["FunctionTool", "strict", "tool"]
-
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -17,8 +17,6 @@ from taiwa.tools.calculator import calculate
 from taiwa.tools.exact_numbers import RAISED, bounded, narrow, spell
 from taiwa.tools.tool import tool
 
-__all__ = ["convert", "unit_conversion"]
-
 MAX_CHARS = 200
 MAX_FACTORS = 12
 MAX_POWER = 9

@@ -20,9 +20,6 @@ from taiwa.kernel.messages import Message, Request, Sampling, assistant, system,
 from taiwa.kernel.records import Json, canonical
 from taiwa.structured import OutputType
 
-__all__ = ["FinalAnswer", "find_answer"]
-
-
 LAST_LINES = 4
 
 MAX_LAST_CHARS = 1_000

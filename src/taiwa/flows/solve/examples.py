@@ -18,21 +18,6 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult, assistant, user
 from taiwa.kernel.records import Json, canonical, digest, value
 
-__all__ = [
-    "ANSWER_EXAMPLES",
-    "ExampleCall",
-    "ResultOf",
-    "WorkedExample",
-    "escape_references",
-    "evaluate_example",
-    "evaluate_parts",
-    "render",
-    "render_answer_only",
-    "render_native",
-    "select_examples",
-]
-
-
 ResultOf: TypeAlias = Callable[[str, str], str]
 """Executes a tool: (name, input) -> result as a model reads it."""
 

@@ -11,18 +11,6 @@ from typing import Protocol, TypeAlias
 
 from taiwa.kernel.records import value
 
-__all__ = [
-    "MAX_INPUT_CHARS",
-    "BlockScanner",
-    "CallMatch",
-    "CallPattern",
-    "LineScanner",
-    "MatchReader",
-    "Scanner",
-    "fence_after",
-]
-
-
 MAX_INPUT_CHARS = 1_000
 
 MAX_TAIL_CHARS = MAX_INPUT_CHARS + 200

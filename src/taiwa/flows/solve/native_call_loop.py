@@ -17,9 +17,6 @@ from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import Message, Request, Response, Text, ToolCall, ToolResult, ToolSpec
 from taiwa.kernel.records import Json
 
-__all__ = ["FunctionCallingLoop"]
-
-
 MAX_RESULT_CHARS = 5_000
 """A message of its own has more room than a line of a text."""
 

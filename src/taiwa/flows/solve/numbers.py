@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 
-__all__ = ["last_number"]
-
-
 MAX_LINE_CHARS = 10_000
 """Characters at the end of the last line that are read."""
 

@@ -10,24 +10,6 @@ from taiwa.kernel.errors import InputError, LimitError, ToolError, UnknownToolEr
 from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.records import Json, canonical, value
 
-__all__ = [
-    "NO_CALL_LEFT",
-    "AnswerSource",
-    "CallBudget",
-    "EndReason",
-    "ExecutedCall",
-    "InsertedKind",
-    "InsertedText",
-    "OnToolError",
-    "Rationale",
-    "RequestedCall",
-    "SolveLimits",
-    "TextPart",
-    "ToolMode",
-    "request_call",
-]
-
-
 OnToolError: TypeAlias = Literal["report", "let_model_answer", "stop"]
 """What follows a failed call: the model reads the error · the model writes the result · the rationale ends."""
 

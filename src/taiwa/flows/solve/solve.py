@@ -18,9 +18,6 @@ from taiwa.kernel.errors import InputError, LimitError, UnsupportedError
 from taiwa.kernel.messages import Capability, Message, Request, Sampling, ToolSpec, system, user
 from taiwa.structured import OutputType
 
-__all__ = ["SolveOptions", "solve", "start_loop", "tool_modes"]
-
-
 INSTRUCTIONS = "Solve the problem step by step. End with a line that states the answer; its number comes last."
 
 NATIVE_INSTRUCTIONS = """\

@@ -22,9 +22,6 @@ from taiwa.kernel.errors import RefusalError, ToolError
 from taiwa.kernel.messages import Message, Request, Response, Thinking, Usage, assistant, user
 from taiwa.kernel.text import estimate_tokens
 
-__all__ = ["TRANSCRIPT_CODES", "LiveDisplay", "RationaleBuilder", "StopAtCall", "TextLoop", "strip_repetition"]
-
-
 TRANSCRIPT_CODES = ("call", "result", "stop", "cue")
 """The codes of notices whose text belongs to the transcript."""
 

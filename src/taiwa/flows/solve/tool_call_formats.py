@@ -28,23 +28,6 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import ToolSpec
 from taiwa.kernel.records import Json, value
 
-__all__ = [
-    "TOOL_CALL_FORMATS",
-    "CallText",
-    "FenceFormat",
-    "GsmFormat",
-    "InlineFormat",
-    "ReActFormat",
-    "ResultText",
-    "ScanEvent",
-    "TaggedFormat",
-    "TextSegment",
-    "ToolCallFormat",
-    "decode",
-    "encode",
-    "tool_call_format",
-]
-
 
 class ToolCallFormat(Protocol):
     """How calls and results are written in a text."""

@@ -9,17 +9,6 @@ from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolSpec
 from taiwa.kernel.records import Json
 
-__all__ = [
-    "FORBID_OWN_RESULTS",
-    "describe_input",
-    "list_tools",
-    "normalize_name",
-    "parse_arguments",
-    "refuse_constant",
-    "sanitize_result",
-]
-
-
 FORBID_OWN_RESULTS = " Never write a result of a tool yourself."
 
 MAX_RESULT_CHARS = 500

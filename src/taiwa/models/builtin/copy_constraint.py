@@ -19,8 +19,6 @@ from taiwa.tools.exact_numbers import FUNCTIONS, SEVERAL
 if TYPE_CHECKING:
     from taiwa.constraints.guide import Mask
 
-__all__ = ["CONSTANTS", "MAX_DIGITS", "CopyGuide", "CopyState", "NumberSet", "find_digits", "find_numbers"]
-
 SMALL = 30
 """Any whole number up to this one may be a coefficient, an exponent, or a number of decimals."""
 

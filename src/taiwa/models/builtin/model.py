@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
-__all__ = ["DATA", "SKILLS", "BuiltinModel", "Loaded", "card_rows", "is_installed", "load", "read_card"]
-
 DATA: "Traversable" = files("taiwa.models.builtin") / "data"
 
 RESERVED_TOKENS = 320

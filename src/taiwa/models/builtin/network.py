@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     Tensors = Mapping[str, NDArray[np.float32]]
 
-__all__ = ["CHUNK", "CachedSequence", "Config", "Network", "Weights", "load_weights"]
-
 Array: TypeAlias = NDArray[np.float32]
 
 CHUNK = 256

@@ -12,10 +12,6 @@ from taiwa.kernel.messages import Grammar, Request
 from taiwa.kernel.records import Json, value
 from taiwa.models.builtin.prompt_text import first_paragraph, message_text, normalize_text
 
-__all__ = [
-    "CONFIRMED", "COUNTED", "MENU", "PLAIN", "SIZES", "Order", "OrderLine", "format_order", "grammar", "options", "order_prompt",
-]  # fmt: skip
-
 
 @value
 class Dish:

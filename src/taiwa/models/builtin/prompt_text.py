@@ -8,8 +8,6 @@ from unicodedata import category, combining, decomposition, normalize
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Grammar, Message, Text
 
-__all__ = ["ANSWER", "MAX_CHARS", "BuiltinPrompt", "first_paragraph", "message_text", "normalize_text", "unsupported"]
-
 ANSWER = "answer"
 MAX_CHARS = 1_200
 """Length of a normalized text; the end is kept."""

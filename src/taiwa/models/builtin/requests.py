@@ -20,8 +20,6 @@ from taiwa.models.builtin.prompt_text import (
     unsupported,
 )
 
-__all__ = ["OUTPUTS", "TOOLS", "dialogue_prompt", "format_dialogue", "read_request", "refusal_text"]
-
 TOOLS: Final = ("calculator", "molar_mass", "stoichiometry")
 """The tools whose calls the model was trained to write."""
 TAGGED_CALL = "<<name: input>>"

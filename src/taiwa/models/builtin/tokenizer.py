@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
-__all__ = ["BYTES", "END", "Tokens", "builtin_tokens", "load_tokens", "split_runs"]
-
 BYTES = 256
 END = "<end>"
 

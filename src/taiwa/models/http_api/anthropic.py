@@ -27,8 +27,6 @@ from taiwa.models.http_api.errors import Server, error_from_status, error_in_res
 from taiwa.models.http_api.provider_interface import Decoder, WireRequest, parse_json, to_json
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
 
-__all__ = ["AnthropicMessages"]
-
 VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 4096
 """The protocol requires a limit of the answer."""

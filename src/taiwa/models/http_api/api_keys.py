@@ -21,8 +21,6 @@ from taiwa.models.registry import PROVIDERS, resolve
 from taiwa.settings import Settings
 from taiwa.yamlfile import write_private
 
-__all__ = ["KeyRow", "check_key", "find_key", "key_name", "list_keys", "remove_key", "set_key"]
-
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 CHECK_PATHS: Mapping[str, str] = {"openrouter.ai": "key", "router.huggingface.co": ""}

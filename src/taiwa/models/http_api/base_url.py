@@ -7,8 +7,6 @@ from urllib.parse import quote, urlsplit
 
 from taiwa.kernel.errors import ConfigError
 
-__all__ = ["DEFAULT_PORTS", "BaseUrl", "parse_base_url"]
-
 DEFAULT_PORTS = {"http": 80, "https": 443}
 FORM = "write it like http://127.0.0.1:8080/v1, and give keys with `taiwa keys set`"
 SAFE_IN_PATH = "/%:@!$&'()*+,;=-._~?"

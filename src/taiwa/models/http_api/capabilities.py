@@ -13,8 +13,6 @@ from typing import cast, get_args
 from taiwa.kernel.errors import ConfigError, UnsupportedError
 from taiwa.kernel.messages import Capability
 
-__all__ = ["Capabilities", "capabilities"]
-
 ALL: tuple[Capability, ...] = get_args(Capability)
 DESCRIPTIONS: Mapping[Capability, str] = {
     "stop": "end at stop strings",

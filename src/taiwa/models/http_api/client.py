@@ -28,8 +28,6 @@ from taiwa.models.http_api.secrets import MASK, Secret, mask_error
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["HttpModel"]
-
 HEADERS = (
     ("user-agent", "taiwa"),
     ("accept", "text/event-stream, application/json"),

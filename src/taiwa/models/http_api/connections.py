@@ -13,8 +13,6 @@ from taiwa.models.http_api.base_url import DEFAULT_PORTS, BaseUrl
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["Connections", "Pool", "connection_faults"]
-
 KEPT_SECONDS = 20.0
 """How long an idle connection is kept open."""
 POOL_CALLS = 16

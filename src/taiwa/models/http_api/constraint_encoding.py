@@ -41,8 +41,6 @@ from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.provider_interface import ConstraintWire, Enforce
 from taiwa.structured.rendering import is_strict, strict_form
 
-__all__ = ["ConstraintCheck", "ConstraintEncoder", "EncodedConstraint", "clause", "enforcement_of", "find_violation"]
-
 EncodableConstraint: TypeAlias = JsonSchema | Regex | Grammar | OneOf | ToolCallsInText
 
 KeywordPlaces: TypeAlias = frozenset[tuple[str, str]]

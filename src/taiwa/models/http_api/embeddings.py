@@ -24,8 +24,6 @@ from taiwa.retrieval.hybrid import HybridIndex
 from taiwa.retrieval.types import EmbedderChoice
 from taiwa.settings import Settings
 
-__all__ = ["EmbeddingEndpoint", "add_missing_vectors", "open_embedder", "open_endpoint", "with_embeddings"]
-
 PATH = "embeddings"
 BATCH = 32
 """Texts in one request; a server that accepts fewer gets fewer."""

@@ -25,19 +25,6 @@ from taiwa.kernel.records import Json, count_at, item_at, text_at
 from taiwa.kernel.text import join_surrogates
 from taiwa.models.http_api.provider_interface import parse_json
 
-__all__ = [
-    "Endpoint",
-    "FaultMapping",
-    "Server",
-    "Stage",
-    "error_from_status",
-    "error_in_response",
-    "map_fault",
-    "protocol_error",
-    "quoted",
-    "wait_asked",
-]
-
 QUOTED = 300
 """The most characters of a server's text in an error message."""
 BODY = 500

@@ -31,8 +31,6 @@ from taiwa.models.http_api.errors import Server, error_from_status, error_in_res
 from taiwa.models.http_api.provider_interface import ConstraintWire, Decoder, Enforce, Target, WireRequest, to_json
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
 
-__all__ = ["DIALECTS", "ChatCompletions", "held_so"]
-
 MANY = 1_000
 MOST_LOGPROBS = 20
 """The most alternatives of a token that all servers return."""

@@ -45,19 +45,6 @@ from taiwa.models.registry import resolve
 from taiwa.settings import Settings
 from taiwa.yamlfile import write_private
 
-__all__ = [
-    "Finding",
-    "ProbeReport",
-    "Verdict",
-    "load_report",
-    "probe",
-    "probe_program",
-    "resolve_permissive",
-    "resolve_probed",
-    "save_report",
-]
-
-
 WORD, OTHER = "qz7", "kw3"
 """Words that a model does not write unless asked."""
 

@@ -16,20 +16,6 @@ from taiwa.kernel.errors import ConfigError, InputError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Enforcement, Request
 from taiwa.kernel.records import Json, record
 
-__all__ = [
-    "Codec",
-    "ConstraintWire",
-    "Decoder",
-    "Enforce",
-    "NoCodec",
-    "Target",
-    "WireRequest",
-    "parse_integer",
-    "parse_json",
-    "parse_options",
-    "to_json",
-]
-
 ConstraintWire: TypeAlias = Literal["response_format", "structured_outputs", "fields", "gbnf", "llguidance"]
 """JSON Schema only · vLLM's field · SGLang's own fields · llama.cpp's grammars · the same, with llguidance as the engine."""
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from taiwa.kernel.errors import ModelError, OverloadedError, RateLimitError, TimeoutError
 
-__all__ = ["Clock", "Deadline", "RequestLimits", "RetryPolicy"]
-
 TRANSIENT = (RateLimitError, OverloadedError, TimeoutError)
 PERMANENT_STATUSES = frozenset({501, 505, 507, 508, 510, 511})
 """Statuses of the 5xx class that another attempt does not change."""

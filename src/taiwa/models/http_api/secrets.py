@@ -6,8 +6,6 @@ from typing import NoReturn
 
 from taiwa.kernel.errors import ConfigError, TaiwaError
 
-__all__ = ["MASK", "Secret", "mask_error", "mask_text"]
-
 MASK = "•••"
 SHORTEST_PIECE = 6
 

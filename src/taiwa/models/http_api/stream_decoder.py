@@ -26,8 +26,6 @@ from taiwa.kernel.text import SurrogateJoiner, join_surrogates
 from taiwa.models.http_api.errors import Server, error_in_response, protocol_error
 from taiwa.models.http_api.provider_interface import parse_json
 
-__all__ = ["CallIds", "EchoFilter", "Event", "ResponseBuilder", "SseReader", "StreamDecoder", "ToolCallBuilder"]
-
 LARGEST_EVENT_BYTES = 16 * 2**20
 LARGEST_RESPONSE_BYTES = 64 * 2**20
 HEAD_BYTES = 500

@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     Rows: TypeAlias = NDArray[np.intp]
     Tokens = NDArray[np.intp]
 
-__all__ = [
-    "Backend", "DecodeJob", "DecodeResult", "Sampler", "SequenceBatch", "TextDecoder", "TokenSequence", "decode", "decode_batch",
-    "log_probability",
-]  # fmt: skip
-
 Utf8Decoder = getincrementaldecoder("utf-8")
 MAX_GATHERED = 2_048
 """Up to this many allowed tokens are gathered for sampling; more are masked in place."""

@@ -35,8 +35,6 @@ from taiwa.models.inprocess.decode_loop import (
 )
 from taiwa.models.inprocess.prefix_cache import CachedPrefix, Encode, PrefixCache
 
-__all__ = ["CompileOptions", "GeneratedText", "InProcessModel", "LoadedModel", "PreparedRequest", "TextGenerator"]
-
 DEFAULT_MAX_TOKENS = 4_096
 
 

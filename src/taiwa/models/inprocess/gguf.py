@@ -26,9 +26,6 @@ from taiwa.models.http_api.openai_chat import ChatCompletions, held_so
 from taiwa.models.http_api.provider_interface import Enforce, Target, parse_integer, parse_options
 from taiwa.models.http_api.retries import RequestLimits
 
-__all__ = ["GgufModel", "LlamaServer", "parse_gguf_spec"]
-
-
 FORM = "use gguf:FILE.gguf, optionally with ?context=8192&threads=4&slots=1&layers=0"
 MAGIC = b"GGUF"
 PROCESS_SCRIPT = Path(__file__).with_name("gguf_process.py")

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["GuideLogitsProcessor", "LlamaCppLogitsProcessor", "llama_cpp_vocabulary"]
-
 
 class GuideLogitsProcessor:
     """A logits processor for `generate()` of transformers, for one or more texts of a batch.

@@ -8,8 +8,6 @@ from typing import TypeAlias
 
 from taiwa.models.inprocess.decode_loop import Backend, TokenSequence
 
-__all__ = ["CachedPrefix", "Encode", "PrefixCache", "common_prefix", "splice_tokens"]
-
 Encode: TypeAlias = Callable[[str], Sequence[int]]
 """Divide a text, or a part of one, into tokens."""
 ToBytes: TypeAlias = Callable[[int], bytes]

@@ -18,11 +18,6 @@ from taiwa.models.inprocess.generator import InProcessModel, PreparedRequest
 from taiwa.models.inprocess.transformers_network import Network, hub, torch, transformers
 from taiwa.safetensors_file import read_header
 
-__all__ = [
-    "Loaded", "LocalModel", "ModelSpec", "TextEncoder", "available_memory", "check_memory", "count_weights", "find_local_folder",
-    "model_folder", "parse_spec",
-]  # fmt: skip
-
 FORM = "use local:FOLDER or local:VENDOR/NAME, optionally with ?device=cuda&dtype=bfloat16&threads=4"
 DTYPES = ("auto", "float32", "float16", "bfloat16")
 CONFIG = "config.json"

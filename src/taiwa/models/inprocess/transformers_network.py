@@ -14,8 +14,6 @@ from taiwa.kernel.errors import ConfigError, ModelError
 if TYPE_CHECKING:
     from taiwa.models.inprocess.decode_loop import Logits, Rows
 
-__all__ = ["Network", "NetworkSequence", "hub", "torch", "transformers"]
-
 MAX_UNION_ROWS = 8_192
 """Up to this many rows of the output head are computed for all texts of a batch; for more, all rows are."""
 CHUNK = 1_024

@@ -27,9 +27,6 @@ from taiwa.structured.json_repair.scanner import (
 )
 from taiwa.structured.json_repair.strings import OpenContainer, ParseHints, StringReader
 
-__all__ = ["LenientResult", "read_value"]
-
-
 WORD = re.compile(r"[A-Za-z]+(?![\w$])")
 WIDE_NUMBER = re.compile(r"[－−-]?[０-９]+(?:[．.][０-９]+)?(?![\w.．-])")
 NEGATIVE = re.compile(r"-(?:Infinity|inf)(?![\w$])")

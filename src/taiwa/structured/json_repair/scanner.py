@@ -6,31 +6,6 @@ from typing import Literal, TypeAlias
 
 from taiwa.kernel.records import value
 
-__all__ = [
-    "BARE_KEY",
-    "BRACKETS",
-    "CLOSERS",
-    "COLONS",
-    "COMMAS",
-    "CONSTANTS",
-    "GROUPED",
-    "KEY",
-    "LOOSE_NUMBER",
-    "NUMBER",
-    "OPENERS",
-    "OPEN_KEY",
-    "QUOTES",
-    "BudgetError",
-    "DepthError",
-    "EscapedError",
-    "Fix",
-    "Level",
-    "Scanner",
-    "UnreadableError",
-    "WorkBudget",
-]
-
-
 Level: TypeAlias = Literal["safe", "likely", "guess"]
 """How certain a fix is: no other meaning is possible, hardly any is, or others are."""
 

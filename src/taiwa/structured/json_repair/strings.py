@@ -12,9 +12,6 @@ from typing import Literal, TypeAlias
 from taiwa.kernel.records import Json
 from taiwa.structured.json_repair.scanner import CLOSERS, COLONS, COMMAS, OPEN_KEY, OPENERS, QUOTES, Scanner
 
-__all__ = ["OpenContainer", "ParseHints", "StringReader"]
-
-
 StringRole: TypeAlias = Literal["key", "member", "item"]
 
 ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
