@@ -57,11 +57,11 @@ def converse(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
     taiwa.ok("extract", "person.json", "Ann is four.")
     taiwa.ok("batch", "translate", "lines.txt", "--mode", "map", "-p", "target_lang=English", "-j", "1")
     place.config.unlink()
-    taiwa.ok("user", "set", "ann", "office=Osaka", "language=en", "asking=0.8")
+    taiwa.ok("user", "set", "ann", "office=Osaka", "language=en", "eagerness=0.8")
     taiwa.ok(
         "ask", "How many days of paid leave are there?", "--in", "notes", "--user", "ann", "--assess-by", "no-model"
     )
-    taiwa.ok("user", "tell", "ann", "good")
+    taiwa.ok("user", "rate", "ann", "good")
     taiwa.ok("say", "order", "Two large lattes, please.")
     taiwa.ok("solve", "A train travels 150 km in 2 hours. What is its average speed in km/h?")
 
