@@ -65,7 +65,7 @@ def test_a_schema_that_the_llama_cpp_server_would_drop_a_part_of_is_sent_as_a_gr
 def test_what_no_grammar_of_ours_can_say_is_left_to_a_check_and_named() -> None:
     found = told("llamacpp:x", JsonSchema(UNIQUE))
 
-    assert found.way == "response_format"
+    assert found.method == "response_format"
     assert found.checked == ("/: uniqueItems",)
     assert set(found.enforced) == {"/: type", "/: items", "/items: enum"}
 
@@ -155,7 +155,7 @@ def test_a_schema_that_refers_to_itself_is_the_server_s_own_matter() -> None:
 
     found = told("llamacpp:x", JsonSchema(node))
 
-    assert found.way == "response_format"
+    assert found.method == "response_format"
     assert found.checked == ("/properties/n: minimum",)
 
 
