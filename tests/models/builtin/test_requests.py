@@ -44,7 +44,7 @@ class RecordingModel:
 
 def test_each_score_is_a_request_of_its_own_over_one_line() -> None:
     model = RecordingModel()
-    found = Runtime(model).run(assess(DIALOGUE, needs=lambda _: True))
+    found = Runtime(model).run(assess(DIALOGUE, needs_questions=lambda _: True))
     assert model.prompts == [*(("assess", name, LINE) for name in SCORES), ("back", ANSWER, LINE)]
     assert (found.clarity, found.ask_missing_info) == (3, "For whom?")
 
@@ -53,13 +53,13 @@ def test_each_score_is_a_request_of_its_own_over_one_line() -> None:
 @pytest.mark.parametrize("several", [True, False])
 def test_rewriting_is_recognised_in_every_language(text: str, *, several: bool) -> None:
     model = RecordingModel()
-    Runtime(model).run(rewrite_queries((user("Oss?"), user(text)), several=several))
+    Runtime(model).run(rewrite_queries((user("Oss?"), user(text)), multiple=several))
     assert model.prompts == [("rewrite", ANSWER, f"|u| Oss? |u| {normalize_text(text)}")]
 
 
 def test_rewriting_includes_the_assistant_if_the_program_does() -> None:
     model = RecordingModel()
-    Runtime(model).run(rewrite_queries(DIALOGUE, seen="all"))
+    Runtime(model).run(rewrite_queries(DIALOGUE, context="all"))
     assert model.prompts == [("rewrite", ANSWER, LINE)]
 
 
