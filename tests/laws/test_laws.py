@@ -129,7 +129,7 @@ def test_a_broken_reducer_is_caught_in_the_app_that_uses_it(monkeypatch: pytest.
 
 
 def test_a_name_that_nothing_has_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="no app 'nothing'"):
+    with pytest.raises(ConfigError, match="app 'nothing' not found"):
         check_laws(["nothing"], examples=1)
 
 
