@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App, AppSource, ReplyMode
@@ -14,8 +14,10 @@ from taiwa.conversation.reducers import LAST, Reducer, known_reducers, reducer
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
-from taiwa.laws.law import Law, LawResult
 from taiwa.structured import OutputType, parse_notation
+
+if TYPE_CHECKING:
+    from taiwa.laws.law import Law, LawResult
 
 Subject: TypeAlias = str | App | Reducer
 REPLY_MODES: tuple[ReplyMode, ...] = ("text+delta", "json", "environment")
