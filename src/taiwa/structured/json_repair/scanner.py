@@ -190,12 +190,14 @@ class Scanner:
                 return char
 
     def wide_space(self) -> None:
+        """Skip whitespace that JSON does not allow, such as no-break spaces, and record the fix."""
         space = SPACE.match(self.text, self.at, self.end)
         if space and space.end() > self.at:
             self.fix_once("nbsp-indent" if "\xa0" in space[0] else "whitespace", "safe")
             self.at = space.end()
 
     def comment(self, char: str) -> None:
+        """Skip the comment that begins here, if one does, and record the fix."""
         if self.starts("/*"):
             self.fix("comment", "safe")
             close = self.text.find("*/", self.at + 2, self.end)

@@ -142,6 +142,7 @@ class StringReader:
                 at = stop + 1
 
     def quote_as_text(self, opened: _Open, at: int) -> None:
+        """Take a quote as a character of the string; the fix is a guess where the quote may have ended it."""
         if not opened.inner:
             opened.first = (at, len(opened.pieces), len(self.scan.fixes))
         text = self.scan.text
@@ -212,6 +213,7 @@ class StringReader:
         return UNCLOSED if self.starts_next(opened, at) else INNER
 
     def key_verdict(self, at: int, after: str, where: int) -> int:
+        """Decide whether a quote ends a key (`END`) or belongs to it (`INNER`), by the text that follows."""
         if not after or after in COLONS or after in ",}=":
             return END
         if REST_OF_KEY.match(self.scan.text, at + 1, self.scan.end) and after not in QUOTES:
@@ -238,6 +240,7 @@ class StringReader:
         return after in QUOTES and text[where - 1].isspace()
 
     def after_comma(self, opened: _Open, start: int) -> bool:
+        """Return whether the text after a comma can be the next item or member, so that the quote before it ended a string."""
         char, where = self.scan.look(start)
         if not char:
             return True
@@ -259,6 +262,7 @@ class StringReader:
         return not doubtful
 
     def dots(self, where: int) -> bool:
+        """Return whether an ellipsis stands there, as in an abbreviated list."""
         return self.scan.text.startswith(("...", "…"), where, self.scan.end)
 
     def fence(self, where: int) -> bool:
@@ -308,6 +312,7 @@ class StringReader:
         return -1
 
     def after_root(self, char: str, where: int, *, doubtful: bool) -> bool:
+        """Return whether the text after a string at the top level leaves no doubt that the string ended."""
         if not doubtful and not self.hints.quotes_are_text:
             return True
         if char not in COMMAS:
