@@ -1,7 +1,6 @@
 """Stored extraction: one text, or a batch whose rows are paid for once."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -10,7 +9,7 @@ from taiwa.flows.output_modes import Choice
 from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, Attempt, RepairPolicy
 from taiwa.kernel import execution
 from taiwa.kernel.effects import Program
-from taiwa.kernel.errors import InputError, LimitError, StoreError, TaiwaError
+from taiwa.kernel.errors import InputError, LimitError, TaiwaError
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.messages import Request
@@ -80,16 +79,8 @@ def extract_one(
     program, runs = typing.program(text), repository.store.runs
     run = runs.begin("", None, None, text, typing.options)
     runtime = Runtime(priced_model.model, limits=options.limits, price=priced_model.price)
-    try:
+    with runs.ending(run):
         events = list(runtime.stream(program, Journal((), sink(repository, run, priced_model))))
-    except TaiwaError as error:
-        with suppress(StoreError):
-            runs.fail(run, error)
-        raise
-    except BaseException:
-        runs.abandon(run)
-        raise
-    runs.complete(run)
     return next(event for event in events if isinstance(event, RunResult))
 
 

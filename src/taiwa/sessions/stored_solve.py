@@ -1,7 +1,6 @@
 """Stored solving: questions solved with tools, each in a run of the store with its prompt, calls and usage."""
 
 from collections.abc import Generator, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -11,7 +10,7 @@ from taiwa.flows.solve.rationale import Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions, tool_modes
 from taiwa.flows.solve.solve import solve as flow
 from taiwa.kernel.effects import Complete, Program
-from taiwa.kernel.errors import InputError, StoreError, TaiwaError, ToolError
+from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult, first_request
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.messages import Capability, Message, Notice, Request, TextDelta
@@ -165,13 +164,5 @@ def solve_and_store(
         priced_model.model, tools=solve_run.tools, limits=turns.limits, price=priced_model.price, interrupts=turns.interrupts,
         observers=(note, *observers),
     )  # fmt: skip
-    try:
+    with runs.ending(run):
         yield from runtime.stream(program, Journal((), sink(repository, run, priced_model)))
-    except TaiwaError as error:
-        with suppress(StoreError):
-            runs.fail(run, error)
-        raise
-    except BaseException:
-        runs.abandon(run)
-        raise
-    runs.complete(run)

@@ -5,7 +5,8 @@ A run is open from its beginning until it is committed (`done`), fails, finds th
 journal without paying twice.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Literal, TypeAlias, cast
@@ -207,6 +208,20 @@ class Runs:
     def complete(self, run: int) -> None:
         """End an open run outside any session that succeeded; the costs of its calls stay."""
         self._end(run, "done")
+
+    @contextmanager
+    def ending(self, run: int) -> Generator[None]:
+        """End an open run outside any session as its block ends: done, failed by one of our errors, else abandoned."""
+        try:
+            yield
+        except TaiwaError as error:
+            with suppress(StoreError):
+                self.fail(run, error)
+            raise
+        except BaseException:
+            self.abandon(run)
+            raise
+        self.complete(run)
 
     def mark_conflict(self, run: int) -> None:
         """End an open run whose session was moved by another program."""
