@@ -14,7 +14,7 @@ from taiwa.kernel.errors import InputError, LimitError, ModelError, OutputValida
 from taiwa.kernel.messages import (
     Grammar,
     JsonSchema,
-    OneOf,
+    Choice,
     Passage,
     Regex,
     Request,
@@ -46,7 +46,7 @@ class Booking:
 
 @tool(isolated=False)
 def double(number: int) -> int:
-    "Double a number."
+    """Double a number."""
     return 2 * number
 
 
@@ -114,7 +114,7 @@ def test_a_question_may_be_a_dialogue(connect: Any) -> None:
 @pytest.mark.parametrize(
     ("constraint", "fits", "wanted", "wrong"),
     [
-        (OneOf(("red", "blue")), "red", "red", "green"),
+        (Choice(("red", "blue")), "red", "red", "green"),
         (Regex("[0-9]{4}"), "1603", "1603", "16o3"),
         (Grammar('start: "a"+'), "aaa", "aaa", "aab"),
         (JsonSchema({"type": "object", "required": ["a"]}), '{"a": 1}', {"a": 1}, '{"b": 1}'),
@@ -300,3 +300,42 @@ def test_a_wrong_model_name_fails_when_the_client_is_made() -> None:
         Client("nobody:x")
     with pytest.raises(taiwa.TaiwaError, match="does not name a provider"):
         AsyncClient("gpt-x")
+
+
+def test_a_session_on_an_event_loop_does_the_same(tmp_path: Any) -> None:
+    async def play() -> None:
+        model = scripted_model(
+            'Noted.\n@@delta\n{"topics": ["tea"]}',
+            'And coffee.\n@@delta\n{"topics": ["coffee"]}',
+            "Cocoa.\n@@delta\n{}",
+            usage=Usage(1, 1),
+        )
+        async with AsyncClient(model, store=tmp_path / "taiwa.db", prices=Prices("1", "1")) as client:
+            session = await client.session("chat", "s1")
+            assert (await session.say("Tea")).text == "Noted."
+            async with session.stream("Coffee") as events:
+                assert [event.text async for event in events][-1] == "And coffee."
+                assert (await events.result()).text == "And coffee."
+            other = await session.fork("other")
+            await other.undo()
+            assert [change.path for change in await session.diff(other)][0] == ("topics", 1)
+            assert (await other.redo()).count == 2
+            assert (await session.edit("Cocoa", turn=2)).text == "Cocoa."
+            assert [turn.user for turn in session.turns] == ["Tea", "Cocoa"]
+            assert (await session.why("topics.0")).turn == 1
+            assert [node.difference for node in await session.replay()] == ["", "", ""]
+            assert await session.resume() is None
+            assert (await session.export()).count("\n") > 3
+            assert session.cost == Decimal("0.000006")
+
+    asyncio.run(play())
+
+
+def test_a_wrong_turn_number_names_how_many_there_are(tmp_path: Any) -> None:
+    with Client(scripted_model("Hello!"), store=tmp_path / "taiwa.db") as client:
+        session = client.session("chat")
+        with pytest.raises(InputError, match="there is no turn yet"):
+            session.retry()
+        session.say("Hi")
+        with pytest.raises(InputError, match="there is no turn 2; the conversation has 1"):
+            session.edit("x", turn=2)

@@ -6,7 +6,7 @@ so both clients send the same requests; `run` runs a program of your own.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -33,13 +33,13 @@ from taiwa.kernel.effects import Complete, Effect, GetCapabilities, HideOutput, 
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, RefusalError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
 from taiwa.kernel.messages import (
+    Choice,
     Constraint,
     FinishReason,
     Grammar,
     JsonSchema,
     Message,
     Notice,
-    OneOf,
     Passage,
     Regex,
     Request,
@@ -51,11 +51,14 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Handler, Retriever, Runtime, Tool
+from taiwa.kernel.stream import AsyncStream, Done, Stream
 from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.operations.ask import AskOptions, open_ask_app
-from taiwa.operations.documents import FindOptions, find, open_library
+from taiwa.operations.documents import FindOptions, open_library
+from taiwa.operations.documents import find as find_passages
+from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.session import Session, open_priced_model, open_store
@@ -69,13 +72,13 @@ R = TypeVar("R")
 
 Prompt: TypeAlias = str | Sequence[Message]
 """A question of the user, or the messages of a dialogue that ends with one."""
-TextConstraint: TypeAlias = Regex | OneOf | Grammar
+TextConstraint: TypeAlias = Regex | Choice | Grammar
 Handlers: TypeAlias = Mapping[type[Effect[Any]], Handler]
 NO_HANDLERS: Handlers = MappingProxyType({})
 NANO = 10**9
 IN_MEMORY = ":memory:"
 DEFAULT_APP = "plain"
-View: TypeAlias = "Callable[[TextDelta | Notice | RunResult[R]], Iterator[E | _Done[T]]]"
+View: TypeAlias = "Callable[[TextDelta | Notice | RunResult[R]], Iterator[E | Done[T]]]"
 """What a stream shows of one event of a run."""
 
 
@@ -110,89 +113,6 @@ class Extraction(Generic[T]):
     def fixes(self) -> tuple[Fix, ...]:
         """The repairs of the last attempt's text."""
         return self.attempts[-1].fixes if self.attempts else ()
-
-
-class Stream(Generic[E, R]):
-    """The events of an answer that is being written; `result` is what they lead to.
-
-    Iterating yields events as they arrive. Closing it, or leaving its `with` block, cancels the call.
-    """
-
-    def __init__(self, events: "Generator[E | _Done[R]]") -> None:
-        self._events = events
-        self._done: _Done[R] | None = None
-
-    def __iter__(self) -> Iterator[E]:
-        return self
-
-    def __next__(self) -> E:
-        event = next(self._events)
-        if isinstance(event, _Done):
-            self._done = event
-            return next(self)
-        return event
-
-    @property
-    def result(self) -> R:
-        """The result; waits for the end of the answer."""
-        for _ in self:
-            pass
-        if self._done is None:
-            raise InputError("the stream was closed before its end, so it has no result")
-        return self._done.result
-
-    def close(self) -> None:
-        """Cancel the call."""
-        self._events.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class AsyncStream(Generic[E, R]):
-    """As `Stream`, on an event loop; `await stream.result()` returns what the events lead to."""
-
-    def __init__(self, events: "AsyncGenerator[E | _Done[R]]") -> None:
-        self._events = events
-        self._done: _Done[R] | None = None
-
-    def __aiter__(self) -> AsyncIterator[E]:
-        return self
-
-    async def __anext__(self) -> E:
-        event = await anext(self._events)
-        if isinstance(event, _Done):
-            self._done = event
-            return await anext(self)
-        return event
-
-    async def result(self) -> R:
-        """Wait for the end of the answer and return the result."""
-        async for _ in self:
-            pass
-        if self._done is None:
-            raise InputError("the stream was closed before its end, so it has no result")
-        return self._done.result
-
-    async def aclose(self) -> None:
-        """Cancel the call."""
-        await self._events.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-
-@dataclass(frozen=True, slots=True)
-class _Done(Generic[R]):
-    """The last event of a stream."""
-
-    result: R
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,19 +271,19 @@ class BaseClient:
             return self.retriever.find(query, limit)
         options = FindOptions(query, tuple(map(str, documents)), tuple(audience), limit)
         with open_library(self.settings) as library:
-            return tuple(found.passage for found in find(library, self.settings, options).passages)
+            return tuple(found.passage for found in find_passages(library, self.settings, options).passages)
 
     def _generation(self, done: "RunResult[_Answer[T]]") -> Generation[T]:
         answer = done.value
         return Generation(answer.text, answer.value, answer.finish, answer.usage, _units(done.spent.cost))
 
-    def _text(self, event: "TextDelta | Notice | RunResult[_Answer[str]]") -> "Iterator[str | _Done[Generation[str]]]":
+    def _text(self, event: "TextDelta | Notice | RunResult[_Answer[str]]") -> "Iterator[str | Done[Generation[str]]]":
         if isinstance(event, RunResult):
-            yield _Done(self._generation(event))
+            yield Done(self._generation(event))
         elif isinstance(event, TextDelta):
             yield event.text
 
-    def _extraction(self, done: "RunResult[extracting.Extraction[T] | extracting.ExtractError]") -> Extraction[T]:
+    def _extraction(self, done: "RunResult[extracting.TypedAnswer[T] | extracting.ExtractError]") -> Extraction[T]:
         found, cost = done.value, _units(done.spent.cost)
         if isinstance(found, extracting.ExtractError):
             return Extraction(None, found, found.tries, found.usage, cost)
@@ -450,22 +370,20 @@ class Client(BaseClient):
         request = question(text, system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens))
         return self._stream(generate_program(request, None), self._text)
 
-    def extract(
-        self, output: "type[T] | OutputType[T] | OutputSpec[T]", text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
-    ) -> T:
+    def extract(self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR) -> T:
         """Extract a value of a type from a text; an invalid answer is sent back with what is wrong.
 
         Raises:
             ExtractError: no attempt was valid; it holds the attempts.
             RefusalError: the model refused to answer.
         """
-        return self._run(extracting.extract(_spec(output), _checked(text), repair=repair)).value.value
+        return self._run(extracting.extract(output, _checked(text), repair=repair)).value.value
 
     def try_extract(
-        self, output: "type[T] | OutputType[T] | OutputSpec[T]", text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+        self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
     ) -> Extraction[T]:
         """As `extract`, with attempts, repairs and bill; no valid answer is an outcome and not an error."""
-        return self._extraction(self._run(try_extract_program(_spec(output), _checked(text), repair)))
+        return self._extraction(self._run(try_extract_program(output, _checked(text), repair)))
 
     def stream_extract(
         self, output: "type[T] | OutputType[T]", text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
@@ -549,15 +467,19 @@ class Client(BaseClient):
 
     def _events(
         self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None
-    ) -> "Generator[E | _Done[T]]":
+    ) -> "Generator[E, None, T]":
         try:
             for event in Runtime(self.model, **self._arguments(tools)).stream(program):
                 if isinstance(event, RunResult):
                     self._count(event.spent)
-                yield from view(event)
+                for shown in view(event):
+                    if isinstance(shown, Done):
+                        return cast("Done[T]", shown).result
+                    yield shown
         except TaiwaError as error:
             self._count(error.spent)
             raise
+        raise AssertionError("a run ends with its result")
 
 
 class AsyncClient(BaseClient):
@@ -578,7 +500,7 @@ class AsyncClient(BaseClient):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections of the model and the store, if this client opened them."""
+        """As `Client.close`."""
         if self._opened is not None and self._named is None:
             close = getattr(self._opened.model, "close", None)
             if close is not None:
@@ -587,18 +509,13 @@ class AsyncClient(BaseClient):
         self._close_store()
 
     async def run(self, program: Program[R], *, tools: Iterable[Tool] | None = None) -> R:
-        """Run a program to its value.
-
-        Raises:
-            InputError: it is not a program, for one the function that makes it.
-            TaiwaError: what the program raised; `spent` holds the usage of the run.
-        """
+        """As `Client.run`."""
         return (await self._run(program, tools)).value
 
     def stream_run(
         self, program: Program[R], *, tools: Iterable[Tool] | None = None
     ) -> "AsyncStream[TextDelta | Notice, R]":
-        """Run a program; yield text and notices as they arrive."""
+        """As `Client.stream_run`."""
         return self._stream(program, _as_it_is, tools)
 
     @overload
@@ -620,17 +537,7 @@ class AsyncClient(BaseClient):
         self, text: Prompt, constraint: object = None, *, system: str = "", prefix: str = "",
         stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
     ) -> Generation[Any]:  # fmt: skip
-        """Answer one question, without a conversation.
-
-        A constraint is a type, `JsonSchema`, `Regex`, `Choice` or `Grammar`: a model in this process cannot violate it, a
-        server is asked to enforce it, and the answer is checked. `prefix` is how the answer begins.
-
-        Raises:
-            InputError: the text is empty, or the constraint is not valid.
-            UnsupportedError: the server does not support the constraint.
-            OutputValidationError: the answer does not fit the constraint.
-            ModelError: the call failed; its subclass says why.
-        """
+        """As `Client.generate`."""
         sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
         request = question(text, system_text=system, prefix=prefix, stop=stop, sampling=sampling)
         return self._generation(await self._run(generate_program(request, constraint)))
@@ -638,89 +545,63 @@ class AsyncClient(BaseClient):
     def stream(
         self, text: Prompt, *, system: str = "", temperature: float | None = 0.0, max_tokens: int | None = None
     ) -> AsyncStream[str, Generation[str]]:
-        """Answer one question; yield the text as it arrives."""
+        """As `Client.stream`."""
         request = question(text, system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens))
         return self._stream(generate_program(request, None), self._text)
 
     async def extract(
-        self, output: "type[T] | OutputType[T] | OutputSpec[T]", text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+        self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
     ) -> T:
-        """Extract a value of a type from a text; an invalid answer is sent back with what is wrong.
-
-        Raises:
-            ExtractError: no attempt was valid; it holds the attempts.
-            RefusalError: the model refused to answer.
-        """
-        return (await self._run(extracting.extract(_spec(output), _checked(text), repair=repair))).value.value
+        """As `Client.extract`."""
+        return (await self._run(extracting.extract(output, _checked(text), repair=repair))).value.value
 
     async def try_extract(
-        self, output: "type[T] | OutputType[T] | OutputSpec[T]", text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+        self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
     ) -> Extraction[T]:
-        """As `extract`, with attempts, repairs and bill; no valid answer is an outcome and not an error."""
-        return self._extraction(await self._run(try_extract_program(_spec(output), _checked(text), repair)))
+        """As `Client.try_extract`."""
+        return self._extraction(await self._run(try_extract_program(output, _checked(text), repair)))
 
     def stream_extract(
         self, output: "type[T] | OutputType[T]", text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
     ) -> AsyncStream[Json, T]:
-        """As `extract`; yield the part of the value that is certain as it grows, as JSON, and last the whole value."""
+        """As `Client.stream_extract`."""
         partials = _Partials(_output_type(output))
         program = extracting.extract(partials.output_type, _checked(text), repair=repair, watch=partials.watch)
         return self._stream(program, partials.view)
 
     async def route(self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR) -> RouteResult:
-        """Choose one of several types or APIs and read a value of it, or ask back; targets are named by their classes."""
+        """As `Client.route`."""
         return (await self._run(route_program(_targets(targets), _checked(text), repair=repair))).value
 
     async def solve(
         self, question: str, *, tools: Iterable[Tool] | None = None, options: SolveOptions | None = None
     ) -> Rationale:
-        """Solve a question step by step with tools, by default those of this client, and else the built-in ones.
-
-        Raises:
-            InputError: the question is empty, or an option is not valid.
-        """
+        """As `Client.solve`."""
         used = solve_tools(self.tools if tools is None else tuple(tools))
         return (await self._run(solve_program(question, used, options), used)).value
 
     async def find(
         self, query: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), limit: int = 5
     ) -> tuple[Passage, ...]:
-        """Find the passages that fit a query best: by the retriever of this client, or in folders and indexes.
-
-        `documents` are folders, which are indexed first, or names of indexes; all indexes without any. `audience` are the
-        principals for whom documents are searched (`user:ann`, `group:hr`).
-
-        Raises:
-            InputError: the query is empty, or there is neither an index nor a folder of that name.
-        """
+        """As `Client.find`."""
         return await asyncio.to_thread(self._find, query, documents, audience, limit)
 
     async def ask(
         self, question: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), user: str = "",
         policy: str = "", session: str = "",
     ) -> AskResult:  # fmt: skip
-        """Answer a question from documents with citations, or ask back; see `find` for `documents` and `audience`.
-
-        `session` names the dialogue: a reply to a question back is asked with the same name.
-
-        Raises:
-            InputError: the question is empty, or an index is not found.
-        """
+        """As `Client.ask`."""
         options = AskOptions(tuple(map(str, documents)), tuple(audience), user, policy)
         app = await asyncio.to_thread(self._ask_app, session, options)
-        return _asked(await self.session(app, session).asay(question))
+        opened = await self.session(app, session)
+        return _asked(await opened.say(question))
 
-    def session(
+    async def session(
         self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None
-    ) -> Session:
-        """Open the conversation of that name, or begin one with an app (default: `plain`).
-
-        Raises:
-            ConfigError: the app or its model cannot be opened.
-            InputError: a parameter is not valid, or the session exists with another app.
-        """
-        start = self._start(app, name, params)
-        return Session(
+    ) -> AsyncSession:
+        """As `Client.session`."""
+        start = await asyncio.to_thread(self._start, app, name, params)
+        return AsyncSession(
             start.repository, start.name, start.conversation, start.priced_model, options=self._turn_options(),
             observers=self.observers,
         )  # fmt: skip
@@ -742,7 +623,7 @@ class AsyncClient(BaseClient):
 
     async def _events(
         self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None
-    ) -> "AsyncGenerator[E | _Done[T]]":
+    ) -> "AsyncGenerator[E | Done[T]]":
         try:
             async with aclosing(AsyncRuntime(self.model, **self._arguments(tools)).stream(program)) as events:
                 async for event in events:
@@ -798,7 +679,7 @@ def constraint_of(constraint: object) -> "tuple[Constraint | None, Callable[[str
     """
     if constraint is None:
         return None, str
-    if isinstance(constraint, (Regex, OneOf, Grammar)):
+    if isinstance(constraint, (Regex, Choice, Grammar)):
         return constraint, partial(_matching, constraint)
     if isinstance(constraint, JsonSchema):
         return constraint, partial(_fitting, dict(constraint.schema))
@@ -828,8 +709,8 @@ def _matching(constraint: TextConstraint, text: str) -> str:
 
 
 def try_extract_program(
-    output: OutputSpec[T], text: Prompt, repair: RepairPolicy
-) -> "Program[extracting.Extraction[T] | extracting.ExtractError]":
+    output: type[T] | OutputSpec[T], text: Prompt, repair: RepairPolicy
+) -> "Program[extracting.TypedAnswer[T] | extracting.ExtractError]":
     """As the program `extract`, with the error as a value."""
     try:
         return (yield from extracting.extract(output, text, repair=repair))
@@ -886,13 +767,6 @@ def _output_type(output: object) -> OutputType[Any]:
     return cast("OutputType[Any]", output) if isinstance(output, OutputType) else OutputType[Any](output)
 
 
-def _spec(output: object) -> OutputSpec[Any]:
-    """Return what can be requested: an `OutputType` or an `Api` as it is, the output type of any other type."""
-    if not isinstance(output, type) and hasattr(output, "parse") and hasattr(output, "render"):
-        return cast("OutputSpec[Any]", output)
-    return _output_type(output)
-
-
 def _targets(targets: Sequence[object]) -> dict[str, object]:
     """Name the targets of a route by their classes."""
     named = {str(getattr(target, "name", None) or getattr(target, "__name__", target)): target for target in targets}
@@ -914,8 +788,8 @@ def _units(nano: int | None) -> Decimal | None:
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
-def _as_it_is(event: "TextDelta | Notice | RunResult[R]") -> "Iterator[TextDelta | Notice | _Done[R]]":
-    yield _Done(event.value) if isinstance(event, RunResult) else event
+def _as_it_is(event: "TextDelta | Notice | RunResult[R]") -> "Iterator[TextDelta | Notice | Done[R]]":
+    yield Done(event.value) if isinstance(event, RunResult) else event
 
 
 class _Partials(Generic[T]):
@@ -932,12 +806,12 @@ class _Partials(Generic[T]):
         self._parser = PartialParser(self.output_type)
         return _PartialWatcher(self._parser)
 
-    def view(self, event: "TextDelta | Notice | RunResult[extracting.Extraction[T]]") -> "Iterator[Json | _Done[T]]":
+    def view(self, event: "TextDelta | Notice | RunResult[extracting.TypedAnswer[T]]") -> "Iterator[Json | Done[T]]":
         """Yield what an event of the run shows of the value."""
         if isinstance(event, RunResult):
             value = event.value.value
             yield extracting.plain_json(self.output_type, value)
-            yield _Done(value)
+            yield Done(value)
         elif isinstance(event, TextDelta) and self._parser is not None:
             yield deepcopy(self._parser.view)
 
@@ -955,3 +829,20 @@ class _PartialWatcher:
     def close(self) -> WatchResult:
         """Hold nothing back."""
         return WatchResult()
+
+
+# --- the client of the functions of `taiwa` ---------------------------------------------------------------------------
+
+default_client = Client()
+"""The client with the configured model, which `taiwa.generate` and the other functions of the package use."""
+
+generate = default_client.generate
+stream = default_client.stream
+extract = default_client.extract
+try_extract = default_client.try_extract
+stream_extract = default_client.stream_extract
+route = default_client.route
+solve = default_client.solve
+find = default_client.find
+ask = default_client.ask
+run = default_client.run

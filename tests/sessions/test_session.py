@@ -22,6 +22,7 @@ from taiwa.kernel.messages import Request, Response, TextDelta, Usage, assistant
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.models.scripted import ScriptedModel, scripted_model
+from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.checkout import SNAPSHOT_EVERY, Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.replay import replay_history, rerun
@@ -36,7 +37,15 @@ def blocking(talk: Session, text: str) -> TurnResult:
 
 
 def awaited(talk: Session, text: str) -> TurnResult:
-    return asyncio.run(talk.asay(text))
+    twin = AsyncSession(
+        talk.repository, talk._requested_name, talk.conversation, talk.priced_model, options=talk.options,
+        observers=talk._observers,
+    )  # fmt: skip
+    twin.spent = talk.spent
+    try:
+        return asyncio.run(twin.say(text))
+    finally:
+        talk.conversation, talk.spent, talk.name = twin.conversation, twin.spent, twin.name
 
 
 @pytest.fixture(params=[blocking, awaited], ids=["blocking", "asynchronous"])
@@ -112,7 +121,7 @@ def test_a_retry_replaces_the_answer_and_keeps_the_old_one_in_the_log(store: Sto
     talk = talk_with(store, scripted_model(turn("a"), turn("b", '{"dictionary":{"x":"1"}}')))
     old = talk.say("one")
 
-    *_, new = list(talk.retry())
+    *_, new = list(talk.stream_retry())
 
     assert isinstance(new, TurnResult)
     assert (new.text, new.parent, talk.conversation.count) == ("b", old.parent, 1)
@@ -124,7 +133,7 @@ def test_an_edit_goes_back_some_turns_and_says_something_else(store: Store) -> N
     for word in ("one", "two", "three"):
         talk.say(word)
 
-    list(talk.edit("else", turns=2))
+    list(talk.stream_edit("else", turn=-2))
 
     assert [past.user for past in talk.conversation.turns] == ["one", "else"]
 
@@ -264,7 +273,7 @@ def test_what_was_cut_off_is_finished_without_asking_again(tmp_path: Path) -> No
     run = _gone(store)
 
     again = talk_with(store, scripted_model('{"dictionary":{"x":"1"}}'))
-    events = again.resume()
+    events = again.stream_resume()
 
     assert events is not None
     assert run == 1
@@ -278,7 +287,7 @@ def test_a_turn_that_was_stopped_half_way_can_be_resumed_at_once(store: Store) -
     with pytest.raises(KeyboardInterrupt):
         talk.say("one")
 
-    *_, said = list(talk.resume() or ())
+    *_, said = list(talk.stream_resume() or ())
 
     assert isinstance(said, TurnResult)
     assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
@@ -300,9 +309,9 @@ def test_a_retry_or_an_edit_that_was_cut_off_is_finished_too(store: Store, why: 
     talk.say("one")
     old = talk.say("two")
     with pytest.raises(KeyboardInterrupt):
-        list(talk.retry() if why == "retry" else talk.edit("else"))
+        list(talk.stream_retry() if why == "retry" else talk.stream_edit("else"))
 
-    *_, said = list(talk.resume() or ())
+    *_, said = list(talk.stream_resume() or ())
 
     assert isinstance(said, TurnResult)
     assert (said.text, said.parent, talk.conversation.count) == ("c", old.parent, 2)

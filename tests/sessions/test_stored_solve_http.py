@@ -10,7 +10,7 @@ import taiwa
 from docs.player import ScriptedExchange, ScriptedServer
 from taiwa.flows.solve.rationale import Rationale
 from taiwa.flows.solve.text_loop import CONTINUE, TRANSCRIPT_CODES
-from taiwa.kernel import Notice, Program, RunResult, TextDelta, UsageLimits
+from taiwa.kernel import Notice, Program, TextDelta, UsageLimits
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
 from taiwa.tools import calculator
@@ -33,31 +33,33 @@ def _own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked() -> Program[Rationale]:
-    return taiwa.solve("6*7?", [calculator.spec])
+    return taiwa.programs.solve("6*7?", [calculator.spec])
 
 
 def test_an_answer_is_cut_on_the_wire_and_goes_on_behind_the_result(player: ScriptedServer) -> None:
-    found = taiwa.run(asked(), f"{player.base_url}#m", tools=[calculator])
+    found = taiwa.Client(f"{player.base_url}#m", tools=[calculator]).run(asked())
 
     assert found.text == f"{SAID} 42\nThat is all: 42."
     assert (found.tool_mode, found.answer, found.complete) == ("stop", "42", True)
 
 
 def test_the_words_the_calls_and_the_results_come_as_they_happen(player: ScriptedServer) -> None:
-    async def heard() -> list[object]:
-        return [each async for each in taiwa.astream(asked(), f"{player.base_url}#m", tools=[calculator])]
+    client = taiwa.AsyncClient(f"{player.base_url}#m", tools=[calculator])
 
-    *events, done = asyncio.run(heard())
+    async def read() -> tuple[list[TextDelta | Notice], Rationale]:
+        async with client.stream_run(asked()) as stream:
+            return [each async for each in stream], await stream.result()
 
-    assert isinstance(done, RunResult)
+    events, rationale = asyncio.run(read())
+
     shown = [
         each.text
         for each in events
         if isinstance(each, TextDelta) or (isinstance(each, Notice) and each.code in TRANSCRIPT_CODES)
     ]
-    assert "".join(shown) == done.value.text
-    assert (done.spent.requests, done.spent.calls_without_usage) == (2, 1)
-    assert done.spent.estimated.output_tokens < len(SAID + LONG)
+    assert "".join(shown) == rationale.text
+    assert (client.spent.requests, client.spent.calls_without_usage) == (2, 1)
+    assert client.spent.estimated.output_tokens < len(SAID + LONG)
 
 
 def test_a_limit_of_cost_holds_over_a_cut_answer(player: ScriptedServer) -> None:

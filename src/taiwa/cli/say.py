@@ -91,7 +91,7 @@ def retry(common: CommonOptions) -> None:
     taiwa retry -m openai:gpt-x -s chat-1
     """
     session = open_session(common, latest=True)
-    print_stream(session.retry(), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_retry(), as_json=common.as_json, verbose=common.verbose)
 
 
 @click.command()
@@ -114,7 +114,7 @@ def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> N
     session = open_session(replace(common, session=session_name))
     text = read_text(text)
     session = session.fork(name) if name else session
-    print_stream(session.edit(text, turns=turns), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_edit(text, turn=-turns), as_json=common.as_json, verbose=common.verbose)
 
 
 @click.command()
@@ -132,7 +132,7 @@ def resume(common: CommonOptions) -> None:
     session, others = open_interrupted(
         common.repository(settings), settings, turn_options(common, settings), common.session
     )
-    print_stream(session.resume() or (), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_resume() or (), as_json=common.as_json, verbose=common.verbose)
     if others:
         print_notice(f"turns of {', '.join(others)} were cut off too; finish them with taiwa resume -s NAME")
 

@@ -15,7 +15,7 @@ from taiwa.constraints.tool_call_grammar import ToolCallGrammar, check_samples, 
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance
 from taiwa.json_schema.complement import find_unsatisfiable
 from taiwa.kernel.errors import InputError, NoValidTokenError
-from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText
+from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText
 from taiwa.kernel.records import Json, record
 
 RULE = r"^[ \t]*[?!]?{name}(?:\[[^\]]*\])?[ \t]*:"
@@ -134,7 +134,7 @@ def compile(
 ) -> MatcherGuide:
     """Compile a constraint for a vocabulary, or return the cached guide.
 
-    `source` is a `JsonSchema`, `Regex`, `Grammar`, `OneOf` or `ToolCallsInText`, a `Shape`, or a type. `strict` refuses what cannot be
+    `source` is a `JsonSchema`, `Regex`, `Grammar`, `Choice` or `ToolCallsInText`, a `Shape`, or a type. `strict` refuses what cannot be
     enforced; otherwise it is left out, the guide's coverage lists it, and the answer must be validated. The keys of an object
     come in the order of the schema, those in `order` first.
 
@@ -172,7 +172,7 @@ class _Compilation:
             return self._schema(source)
         if isinstance(source, ToolCallsInText):
             return self._tools(source)
-        if isinstance(source, OneOf):
+        if isinstance(source, Choice):
             return self._choice(source)
         matcher = import_llguidance().LLMatcher
         if isinstance(source, Regex):
@@ -222,7 +222,7 @@ class _Compilation:
             raise UnsupportedConstraintError(f"this cannot be enforced: {missed[0]}{more}; {hint}", clauses=lines)
         return Coverage(enforced, missed, ignored=ignored)
 
-    def _choice(self, source: OneOf) -> MatcherGuide:
+    def _choice(self, source: Choice) -> MatcherGuide:
         words = tuple(dict.fromkeys(source.texts))
         if not words:
             raise InputError("a choice needs at least one word")
@@ -288,14 +288,14 @@ def _short(text: str) -> str:
 def _checked(source: object) -> None:
     """Refuse texts and mappings, whose meaning is ambiguous."""
     if isinstance(source, str):
-        raise InputError("a text is ambiguous as a constraint; use Regex(…), Grammar(…) or OneOf(…)")
+        raise InputError("a text is ambiguous as a constraint; use Regex(…), Grammar(…) or Choice(…)")
     if isinstance(source, Mapping):
         raise InputError("a mapping is ambiguous as a constraint; use JsonSchema(…)")
 
 
 def _plain(source: object) -> Source:
     """Return the source as one of the values that can be compiled."""
-    if isinstance(source, (JsonSchema, Regex, Grammar, OneOf, ToolCallsInText)):
+    if isinstance(source, (JsonSchema, Regex, Grammar, Choice, ToolCallsInText)):
         return source
     from taiwa.structured import OutputType
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtim
 
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText
+from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText
 from taiwa.kernel.records import value
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ Whitespace: TypeAlias = Literal["bounded", "compact", "free"]
 """Between the parts of a JSON text: one space, or a line break and at most 24 spaces · nothing · what JSON allows."""
 
 
-Source: TypeAlias = JsonSchema | Regex | Grammar | OneOf | ToolCallsInText
+Source: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText
 """What can be compiled, besides a type or a `Shape`."""
 
 

@@ -7,10 +7,10 @@ accepted.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from taiwa.flows.output_modes import (
-    Choice,
+    ModeChoice,
     OutputMode,
     OutputSpec,
     TypedRequest,
@@ -55,7 +55,7 @@ ENDINGS = {
 
 
 @value(tag="extraction")
-class Extraction(Generic[T]):
+class TypedAnswer(Generic[T]):
     """A value of the output type, and the attempts that it took; the value is that of the last one."""
 
     value: T
@@ -86,16 +86,16 @@ class ExtractError(OutputValidationError, tag="extraction"):
 
 
 def extract(
-    wanted: OutputSpec[T],
+    wanted: type[T] | OutputSpec[T],
     prompt: str | Sequence[Message],
     *,
     repair: RepairPolicy = DEFAULT_REPAIR,
-    mode: Choice = "auto",
+    mode: ModeChoice = "auto",
     sampling: Sampling = Sampling(),
     watch: Callable[[], Watcher] = HideOutput,
     task: Task = "extract",
-) -> Program[Extraction[T]]:
-    """Ask for a value of a type: `yield from extract(OutputType(Order), "Two teas, please.")`.
+) -> Program[TypedAnswer[T]]:
+    """Ask for a value of a type: `yield from extract(Order, "Two teas, please.")`.
 
     `task` is the task of its requests; see `Request`.
 
@@ -109,14 +109,21 @@ def extract(
         raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
     modes = yield from modes_for(mode)
     messages = (user(prompt),) if isinstance(prompt, str) else tuple(prompt)
-    loop = _ExtractionLoop(TypedRequest(wanted, messages, sampling, watch, task=task), repair, modes)
+    loop = _ExtractionLoop(TypedRequest(output_spec(wanted), messages, sampling, watch, task=task), repair, modes)
     while True:
         found = yield from loop.attempt()
         if found is not None:
-            return Extraction(found.value, tuple(loop.attempts))
+            return TypedAnswer(found.value, tuple(loop.attempts))
         reason = stop_reason(repair, tuple(loop.attempts)) or (yield from loop.over_budget())
         if reason:
             raise loop.failure(reason)
+
+
+def output_spec(wanted: type[T] | OutputSpec[T]) -> OutputSpec[T]:
+    """Return what can be requested: an `OutputType` or an `Api` as it is, the output type of any other type."""
+    if not isinstance(wanted, type) and hasattr(wanted, "parse") and hasattr(wanted, "render"):
+        return wanted
+    return OutputType[Any](wanted)
 
 
 def plain_json(shape: OutputType[T], given: T) -> Json:

@@ -31,7 +31,7 @@ T = TypeVar("T")
 OutputMode: TypeAlias = Literal["native", "tool", "tool_optional", "prompt"]
 """The server enforces the schema · a call of a function is required · a call is optional · the prompt describes the type."""
 
-Choice: TypeAlias = OutputMode | Literal["auto"]
+ModeChoice: TypeAlias = OutputMode | Literal["auto"]
 
 NEEDS: dict[OutputMode, Capability] = {"native": "json_schema", "tool": "tools"}
 
@@ -79,7 +79,7 @@ class OutputSpec(Protocol[T]):
         ...
 
 
-def modes_for(choice: Choice) -> Program[tuple[OutputMode, ...]]:
+def modes_for(choice: ModeChoice) -> Program[tuple[OutputMode, ...]]:
     """List the modes to try: the chosen one, or all that the server supports, best first.
 
     Raises (when run):

@@ -50,6 +50,7 @@ from taiwa.kernel.execution import EffectFinished, EffectStarted, Event, Observe
 from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.messages import (
     Capability,
+    Choice,
     ChoiceQuestion,
     Chunk,
     Constraint,
@@ -59,7 +60,6 @@ from taiwa.kernel.messages import (
     JsonSchema,
     Message,
     Notice,
-    OneOf,
     Part,
     Passage,
     Question,
@@ -100,6 +100,7 @@ __all__ = [
     "AuthenticationError",
     "CallTool",
     "Capability",
+    "Choice",
     "ChoiceQuestion",
     "Chunk",
     "Complete",
@@ -131,7 +132,6 @@ __all__ = [
     "Notice",
     "Notify",
     "Observer",
-    "OneOf",
     "OutputValidationError",
     "OverloadedError",
     "Part",

@@ -140,7 +140,7 @@ class Grammar:
 
 
 @value(tag="one-of")
-class OneOf:
+class Choice:
     """The answer must be one of these texts."""
 
     texts: tuple[str, ...]
@@ -195,7 +195,7 @@ class Questions:
     questions: tuple[tuple[str, Question], ...]
 
 
-Constraint: TypeAlias = JsonSchema | Regex | Grammar | OneOf | ToolCallsInText | Questions
+Constraint: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText | Questions
 
 
 @value(tag="sampling")
