@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.dialogue_text import user_texts
+from taiwa.ask.read_dialogue import user_texts
 from taiwa.ask.rewrite import MAX_QUERIES, Queries, rewrite, rewrite_queries, split_questions
 from taiwa.kernel import InputError, Message, Response, assistant, system, user
 from taiwa.models.scripted import scripted_model

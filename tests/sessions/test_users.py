@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from taiwa.ask.dialogue_step import ClarifyOptions, clarify
+from taiwa.ask.clarify_then_retrieve import ClarifyOptions, clarify
 from taiwa.ask.types import Feedback, SearchEarlierSessions, Thresholds, UserProfile
 from taiwa.kernel import CorruptError, InputError, Passage, Runtime, user
 from taiwa.models.scripted import scripted_model

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from taiwa.ask.answer import Answer, Citation, Claim
 from taiwa.ask.check_citations import TAG
-from taiwa.ask.dialogue_step import ClarifyOptions
+from taiwa.ask.clarify_then_retrieve import ClarifyOptions
 from taiwa.ask.types import (
     ANONYMOUS_USER,
     QUESTIONS,

@@ -8,14 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.ask.assess_question import assess
-from taiwa.ask.rewrite import INSTRUCTIONS, SINGLE, rewrite_queries
+from taiwa.ask.prompts import load_prompts
+from taiwa.ask.rewrite import rewrite_queries
 from taiwa.ask.types import SCORES
 from taiwa.kernel import Capability, Request, Runtime, assistant, system, user
 from taiwa.kernel.messages import Chunk, Message, StreamEnd, TextDelta, TokenLogprob
 from taiwa.models.builtin.prompt_text import ANSWER, normalize_text
 from taiwa.models.builtin.requests import MAX_DIALOGUE_SIZE, dialogue_prompt, format_dialogue
 
-REWRITE = INSTRUCTIONS["en"].format(what=SINGLE["en"][0], lines=SINGLE["en"][1])
+REWRITE = load_prompts("en").sections["rewrite_one"]
 ABILITIES: frozenset[Capability] = frozenset({"logprobs", "json_schema"})
 DIALOGUE = (user("Is there parking at the Ostrel site?"), assistant("Yes."), user("And what does it cost?"))
 LINE = "|u| Is there parking at the Ostrel site? |a| Yes. |u| And what does it cost?"

@@ -15,13 +15,14 @@ from taiwa.conversation.replies import parse_reply
 from taiwa.conversation.turn_prompt import format_reply, turn_request
 from taiwa.flows.solve.tool_text import sanitize_result
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.order_desk import MENU, Order, OrderLine, grammar, options, order_prompt
+from taiwa.models.builtin.order_app import Order, OrderLine, grammar, options, order_prompt
 from taiwa.models.builtin.prompt_text import normalize_text
 from taiwa.tools import calculator
 from training.builtin.desk import LANGUAGES, SHARES
 from training.builtin.desk.english import phrase
 from training.builtin.desk.foreign import DISHES
 from training.builtin.desk.japanese_words import ADDED, NOUNS, SHOWN, SIZE_WORDS
+from training.builtin.desk.menu import MENU
 from training.builtin.desk.references import named_alone, reference
 from training.builtin.desk.scene import scene
 from training.builtin.desk.wishes import wish

@@ -10,7 +10,7 @@ from taiwa.i18n import dialogue_catalogue, gettext_noop
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import JsonSchema, Request, Text
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.order_desk import order_prompt
+from taiwa.models.builtin.order_app import order_prompt
 from taiwa.models.builtin.prompt_text import (
     ANSWER,
     BuiltinPrompt,

@@ -12,11 +12,18 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 from taiwa.ask.answer import Answer
 from taiwa.ask.assess_question import AssessmentMethod, assess
-from taiwa.ask.decide_search_or_clarify import policy_named
-from taiwa.ask.dialogue_text import last_user_text, reply_language, user_texts
+from taiwa.ask.decide_search_or_clarify import DOMINANT, group_options, narrow_options, policy_named, top_share
 from taiwa.ask.extractive import answer_or_quote
+from taiwa.ask.read_dialogue import (
+    detect_route,
+    is_option_number,
+    last_user_text,
+    only_names_option,
+    reply_language,
+    select_option,
+    user_texts,
+)
 from taiwa.ask.rewrite import Queries, RewriteContext, retrieve_fused, rewrite_queries
-from taiwa.ask.small_talk import detect_route, is_option_number, only_names_option, select_option
 from taiwa.ask.types import (
     ANONYMOUS_USER,
     Act,
@@ -34,7 +41,6 @@ from taiwa.ask.types import (
     Situation,
     UserProfile,
 )
-from taiwa.ask.write_clarifying_question import DOMINANT, group_options, narrow_options, top_share
 from taiwa.kernel.effects import GetEvidence, Program, Retrieve, notify, perform
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage, passage_key, user

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from taiwa.ask.answer import Answer, Citation
+from taiwa.ask.clarify_then_retrieve import ClarifyOptions, ask, clarify
 from taiwa.ask.decide_search_or_clarify import decide
-from taiwa.ask.dialogue_step import ClarifyOptions, ask, clarify
 from taiwa.ask.types import (
     Advise,
     Ask,

@@ -14,7 +14,7 @@ from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel import Request, system, user
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.order_desk import MENU, Order, OrderLine, format_order, grammar, last_question, order_prompt
+from taiwa.models.builtin.order_app import MENU, Order, OrderLine, format_order, grammar, last_question, order_prompt
 from taiwa.models.builtin.prompt_text import normalize_text
 
 APP = load_app("order")
@@ -40,7 +40,11 @@ def test_the_app_and_the_model_have_the_same_menu() -> None:
         for entry in group.split(",")
     }
 
-    assert written == {(f"{dish.name} {dish.japanese}", f"{float(dish.price):.2f}") for dish in MENU.values()}
+    assert {(entry.rpartition(" ")[0], price) for entry, price in written} == {
+        (name, f"{float(price):.2f}") for name, price in MENU.items()
+    }
+    assert MENU["americano"] == "3"
+    assert MENU["latte macchiato"] == "4.4"
 
 
 def test_a_turn_is_read_as_the_order_the_question_and_what_is_said() -> None:
