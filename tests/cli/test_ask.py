@@ -41,7 +41,7 @@ def test_nothing_need_be_set_up(taiwa: Taiwa) -> None:
         "Full-time colleagues in Leith have 28 days of annual leave a year, those in Galway 26. [1]"
     )
     assert "[1] en/leave.md › Leave › Annual leave" in result.lines
-    assert "handbook of a made-up company" in result.err
+    assert "the example handbook of a fictional company" in result.err
     assert taiwa.ok("index", "list", "--json").json == []
 
 

@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 BUNDLED_HANDBOOK = "taiwa:handbook"
 """The name of the bundled handbook where an index is named."""
 
-NOTICE = "there is no index yet: this is from the handbook of a made-up company. Name a folder with --in, or `taiwa index` one"
+NOTICE = (
+    "nothing is indexed yet; searching the example handbook of a fictional company "
+    "(use --in FOLDER or `taiwa index FOLDER` for your own)"
+)
 
 ASSESS_BY: tuple[AssessBy, ...] = ("auto", "typed", "functions", "labels", "decisions", "no-model")
 
