@@ -14,8 +14,9 @@ from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel import Request, system, user
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.order_app import MENU, Order, OrderLine, format_order, grammar, last_question, order_prompt
-from taiwa.models.builtin.prompt_text import normalize_text
+from taiwa.models.builtin.order_app import MENU, Order, OrderLine, format_order, grammar, last_question
+from taiwa.models.builtin.requests import BuiltinPrompt, order_prompt, read_request
+from taiwa.models.builtin.tokenizer import normalize_text
 
 APP = load_app("order")
 LATTE: Json = {"name": "latte", "size": "grande", "quantity": 2, "options": ["oat milk", "iced"]}
@@ -51,11 +52,13 @@ def test_a_turn_is_read_as_the_order_the_question_and_what_is_said() -> None:
     found = order_prompt(asked({"items": {"1": LATTE, "3": BAGEL}}, "2 grande lattes. Anything else?"))
 
     line = "1 latte grande x2 @4.2 oat milk, iced; 3 bagel x1 @2.8 | open | Anything else? > And a tea"
-    assert found == (line, grammar((1, 3)))
+    assert found == BuiltinPrompt("desk", line, grammar=grammar((1, 3)))
 
 
 def test_a_first_turn_is_read_without_the_examples() -> None:
-    assert order_prompt(turn_request(begin(APP), "Hi!")) == ("- | open > Hi!", grammar(()))
+    found = order_prompt(turn_request(begin(APP), "Hi!"))
+
+    assert found == BuiltinPrompt("desk", "- | open > Hi!", grammar=grammar(()))
 
 
 def test_lines_stand_in_their_order_although_a_changed_one_is_the_newest_in_the_state() -> None:
@@ -65,7 +68,7 @@ def test_lines_stand_in_their_order_although_a_changed_one_is_the_newest_in_the_
     found = order_prompt(turn_request(conversation, "x"))
 
     assert found is not None
-    assert found[0].startswith("1 latte grande x2 @4.2 oat milk, iced; 2 bagel x1")
+    assert found.text.startswith("1 latte grande x2 @4.2 oat milk, iced; 2 bagel x1")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ def test_a_copy_of_the_app_with_another_menu_is_not_read() -> None:
 
 
 def test_a_request_without_a_state_is_not_read() -> None:
-    assert order_prompt(Request(())) is None
+    assert read_request(Request(())) is None
     assert order_prompt(Request((system(APP.instructions), user("Hi!")))) is None
 
 

@@ -13,8 +13,8 @@ from taiwa.ask.rewrite import rewrite_queries
 from taiwa.ask.types import SCORES
 from taiwa.kernel import Capability, Request, Runtime, assistant, system, user
 from taiwa.kernel.messages import Chunk, Message, StreamEnd, TextDelta, TokenLogprob
-from taiwa.models.builtin.prompt_text import ANSWER, normalize_text
-from taiwa.models.builtin.requests import MAX_DIALOGUE_SIZE, dialogue_prompt, format_dialogue
+from taiwa.models.builtin.requests import ANSWER, MAX_DIALOGUE_SIZE, dialogue_prompt, format_dialogue
+from taiwa.models.builtin.tokenizer import normalize_text
 
 REWRITE = load_prompts("en").sections["rewrite_one"]
 ABILITIES: frozenset[Capability] = frozenset({"logprobs", "json_schema"})

@@ -9,7 +9,7 @@ import pytest
 
 from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.flows.solve.tool_text import sanitize_result
-from taiwa.models.builtin.prompt_text import normalize_text
+from taiwa.models.builtin.tokenizer import normalize_text
 from taiwa.tools import calculator, molar_mass, stoichiometry
 from training.builtin.chemistry import SHARES
 from training.builtin.chemistry.astray import bare

@@ -15,8 +15,9 @@ from taiwa.conversation.replies import parse_reply
 from taiwa.conversation.turn_prompt import format_reply, turn_request
 from taiwa.flows.solve.tool_text import sanitize_result
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.order_app import Order, OrderLine, grammar, options, order_prompt
-from taiwa.models.builtin.prompt_text import normalize_text
+from taiwa.models.builtin.order_app import Order, OrderLine, grammar, options
+from taiwa.models.builtin.requests import order_prompt
+from taiwa.models.builtin.tokenizer import normalize_text
 from taiwa.tools import calculator
 from training.builtin.desk import LANGUAGES, SHARES
 from training.builtin.desk.english import phrase
@@ -109,7 +110,7 @@ def test_the_runtime_reads_the_prompt_that_was_drawn(samples: list[Sample]) -> N
         found = order_prompt(turn_request(begun(order, asked), utterance))
 
         assert found is not None
-        assert found[0] == sample.prompt
+        assert found.text == sample.prompt
 
 
 def test_sums_are_those_of_the_calculator_and_of_the_whole_order(samples: list[Sample]) -> None:

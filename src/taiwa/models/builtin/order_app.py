@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import cast
 
-from taiwa.kernel.messages import Grammar, Request
+from taiwa.kernel.messages import Grammar
 from taiwa.kernel.records import Json, value
-from taiwa.models.builtin.prompt_text import first_paragraph, message_text, normalize_text
+from taiwa.models.builtin.tokenizer import normalize_text
 
 MENU_HEADING = "\nThe menu, in dollars:\n"
 
@@ -20,7 +19,7 @@ DISHES = re.compile(r"((?=[a-z])(?:[a-z ]+ [^ ,;]+(?:, |(?= \d)))+) (\d+\.\d\d)"
 
 def find_menu(instructions: str) -> str:
     """Return the menu in the instructions of the app."""
-    return first_paragraph(instructions.partition(MENU_HEADING)[2])
+    return instructions.partition(MENU_HEADING)[2].strip().partition("\n\n")[0].strip()
 
 
 MENU_TEXT = find_menu((files("taiwa.apps") / "builtin" / "order.md").read_text("utf-8"))
@@ -91,8 +90,6 @@ OPEN, CONFIRMED, CANCELLED = "open", "confirmed", "cancelled"
 
 STATUSES = (OPEN, CONFIRMED, CANCELLED)
 
-BLOCK = re.compile(r"\A<state>\n(.*)\n</state>\Z", re.DOTALL)
-
 DELTA_LINE = "\n@@delta\n"
 
 TOOL_CALL = re.compile(r"<<[^<>]*>>")
@@ -128,24 +125,6 @@ class Order:
 
     lines: tuple[OrderLine, ...] = ()
     status: str = OPEN
-
-
-def order_prompt(request: Request) -> tuple[str, Grammar] | None:
-    """Rewrite a turn of the app `order` as a short prompt and the grammar of its reply; None for any other request."""
-    last = request.messages[-1] if request.messages else None
-    if last is None or last.role != "user":
-        return None
-    if find_menu(request.messages[0].text) != MENU_TEXT:
-        return None  # a copy of the app with another menu, which the model was not trained on
-    block = BLOCK.match(message_text(last, transient=True))
-    state = _parse_json(block[1]) if block else None
-    order = _parse_order(state) if isinstance(state, dict) else None
-    if order is None or not isinstance(state, dict):
-        return None
-    answers = (message.text for message in reversed(request.messages[:-1]) if message.role == "assistant")
-    asked = last_question(next(answers, "")) if state.get("turns") else ""
-    text = format_order(order, message_text(last), asked)
-    return None if text is None else (text, grammar(tuple(line.number for line in order.lines)))
 
 
 def format_order(order: Order, text: str, asked: str = "") -> str | None:
@@ -185,7 +164,7 @@ def _escape(text: str) -> str:
     return normalize_text(text.translate({ord("|"): "/", ord(">"): ")"}))
 
 
-def _parse_order(state: Mapping[str, Json]) -> Order | None:
+def parse_order(state: Mapping[str, Json]) -> Order | None:
     """Return the order of a state; None if it contains an article that is not on the menu."""
     items, status = state.get("items"), state.get("status")
     if not isinstance(items, dict) or status not in STATUSES:
@@ -207,13 +186,6 @@ def _parse_line(number: str, item: Json) -> OrderLine | None:
         return None
     known = tuple(option for option in options if isinstance(option, str) and _option_pattern().fullmatch(option))
     return OrderLine(int(number), name, size or "", quantity, known) if len(known) == len(options) else None
-
-
-def _parse_json(text: str) -> Json:
-    try:
-        return cast("Json", json.loads(text))
-    except (ValueError, RecursionError):
-        return None
 
 
 def _any(words: Sequence[str]) -> str:

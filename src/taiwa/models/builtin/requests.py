@@ -3,23 +3,18 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, cast
 
 from taiwa.conversation.turn_prompt import DELTA_LINE, EARLIER, ENVIRONMENT, STATE
 from taiwa.i18n import dialogue_catalogue, gettext_noop
 from taiwa.kernel.errors import UnsupportedError
-from taiwa.kernel.messages import JsonSchema, Request, Text
+from taiwa.kernel.messages import Grammar, JsonSchema, Message, Request, Text
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.order_app import order_prompt
-from taiwa.models.builtin.prompt_text import (
-    ANSWER,
-    BuiltinPrompt,
-    first_paragraph,
-    message_text,
-    normalize_text,
-    unsupported,
-)
+from taiwa.models.builtin import order_app
+from taiwa.models.builtin.tokenizer import normalize_text
 
+ANSWER = "answer"
 TOOLS: Final = ("calculator", "molar_mass", "stoichiometry")
 """The tools whose calls the model was trained to write."""
 TAGGED_CALL = "<<name: input>>"
@@ -37,6 +32,8 @@ OUTPUTS: Mapping[str, str] = {
 """By the task of a request about a dialogue: the task of the prompt, and the score that is asked for."""
 UNSUPPORTED_TASKS = frozenset({"assess", "answer_with_citations", "advise"})
 """Tasks of our programs that the model was not trained on; the programs have another way, and must learn so at once."""
+
+STATE_BLOCK = re.compile(r"\A<state>\n(.*)\n</state>\Z", re.DOTALL)
 
 MAX_DIALOGUE_SIZE = 900
 """Sizes are counted in Latin letters; a Chinese or Japanese character counts twice."""
@@ -57,6 +54,44 @@ LATIN = re.compile(r"[A-Za-z]{2,}")
 MAX_LANGUAGE_CHARS = 4_000
 
 
+@dataclass(frozen=True, slots=True)
+class BuiltinPrompt:
+    """A task and its prompt: the model reads `<task>`, the prompt, `<output>` and the beginning of the answer.
+
+    `output` is `answer`, or the name of the score that is asked for. `grammar` constrains the whole answer, beside the
+    constraint of the request. `tools` are those that the answer may call.
+    """
+
+    task: str
+    text: str
+    output: str = ANSWER
+    grammar: Grammar | None = None
+    tools: tuple[str, ...] = ()
+
+
+def first_paragraph(text: str) -> str:
+    """Return the text before the first blank line.
+
+    >>> first_paragraph("Solve it.\\n\\nTools: …")
+    'Solve it.'
+    """
+    return text.strip().partition("\n\n")[0].strip()
+
+
+def message_text(message: Message, *, transient: bool = False) -> str:
+    """Return the text parts of a message that are transient, or those that are not."""
+    return "\n".join(part.text for part in message.parts if isinstance(part, Text) and part.transient == transient)
+
+
+def unsupported() -> UnsupportedError:
+    """Make the error for a request that the model was not trained to answer."""
+    return UnsupportedError(
+        "builtin was not trained to answer this: it solves questions of quantities and chemistry, takes orders of the app order, and "
+        "assesses and rewrites questions; set a larger model with `taiwa config set model NAME`, or give -m NAME",
+        capability="words",
+    )
+
+
 def read_request(request: Request) -> BuiltinPrompt | None:
     """Rewrite a request of one of our programs, known by its task, as a short prompt; None for any other request.
 
@@ -73,8 +108,7 @@ def read_request(request: Request) -> BuiltinPrompt | None:
         last = request.messages[-1]
         return BuiltinPrompt("number", normalize_text(message_text(last))) if last.role == "user" else None
     if request.task == "chat":
-        order = order_prompt(request)
-        return None if order is None else BuiltinPrompt("desk", order[0], grammar=order[1])
+        return order_prompt(request)
     if request.task in UNSUPPORTED_TASKS:
         raise unsupported()
     return dialogue_prompt(request)
@@ -98,6 +132,26 @@ def _solve_prompt(request: Request) -> BuiltinPrompt | None:
     offered = LISTED_TOOL.findall(instructions)
     text = normalize_text(message_text(last))
     return BuiltinPrompt("solve", text, tools=tuple(set(TOOLS).intersection(offered)))
+
+
+def order_prompt(request: Request) -> BuiltinPrompt | None:
+    """Rewrite a turn of the app `order` as a short prompt with the grammar of its reply; None for any other request."""
+    last = request.messages[-1]
+    if last.role != "user":
+        return None
+    if order_app.find_menu(request.messages[0].text) != order_app.MENU_TEXT:
+        return None  # a copy of the app with another menu, which the model was not trained on
+    block = STATE_BLOCK.match(message_text(last, transient=True))
+    state = _parse_json(block[1]) if block else None
+    order = order_app.parse_order(state) if isinstance(state, dict) else None
+    if order is None or not isinstance(state, dict):
+        return None
+    answers = (message.text for message in reversed(request.messages[:-1]) if message.role == "assistant")
+    asked = order_app.last_question(next(answers, "")) if state.get("turns") else ""
+    text = order_app.format_order(order, message_text(last), asked)
+    if text is None:
+        return None
+    return BuiltinPrompt("desk", text, grammar=order_app.grammar(tuple(line.number for line in order.lines)))
 
 
 def dialogue_prompt(request: Request) -> BuiltinPrompt | None:
