@@ -67,8 +67,8 @@ def test_three_back_ends_give_one_assessment(drive: Drive) -> None:
     for found, source in ((typed, "typed"), (labels, "labels"), (wire, "decisions")):
         assert {name: getattr(found, name) for name in SCORES} == ALIKE
         assert found.source == source
-    assert typed.min_confidence is None
-    assert labels.min_confidence == wire.min_confidence == 1.0
+    assert typed.confidence == ()
+    assert set(dict(labels.confidence).values()) == set(dict(wire.confidence).values()) == {1.0}
 
 
 # --- typed -------------------------------------------------------------------------------------------------------------

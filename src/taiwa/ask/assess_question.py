@@ -374,5 +374,4 @@ def _drop_repetition(text: str) -> str:
 
 def _is_unsupported(error: ModelError | OutputValidationError) -> bool:
     """Whether the model or its server cannot do what was requested, rather than that the call failed."""
-    unsupported = isinstance(error, (UnsupportedError, OutputValidationError))
-    return unsupported or (isinstance(error, ModelError) and error.status in UNSUPPORTED_STATUS)
+    return isinstance(error, (UnsupportedError, OutputValidationError)) or error.status in UNSUPPORTED_STATUS

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 from taiwa.ask.answer import Answer
 from taiwa.ask.assess_question import AssessmentMethod, assess
@@ -46,8 +46,6 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage, passage_key, user
 from taiwa.kernel.records import tag_of, value
 from taiwa.kernel.text import guess_language
-
-A = TypeVar("A")
 
 AssessBy: TypeAlias = AssessmentMethod | Literal["no-model"]
 """How a dialogue is assessed; with `no-model` the documents alone decide."""
@@ -93,10 +91,10 @@ DEFAULT = ClarifyOptions()
 
 @value(tag="clarified")
 class Clarified:
-    """The next act of a dialogue, without the answer.
+    """The next act of a dialogue.
 
-    Pass `clarification` to the next turn. `passages` were found for `queries` if the act is `Search`; `case` is set if it is
-    `HandOver`.
+    Pass `clarification` to the next turn. `passages` were found for `queries` if the act is `Search`, and `ask` answers from them;
+    `case` is set if it is `HandOver`.
     """
 
     decision: Decision
@@ -104,29 +102,12 @@ class Clarified:
     queries: Queries | None = None
     passages: tuple[Passage, ...] = ()
     case: HandoverCase | None = None
+    answer: Answer | None = None
 
     @property
     def act(self) -> Act:
         """The act that was decided."""
         return self.decision.act
-
-
-@value(tag="rag-turn")
-class RagTurn(Generic[A]):
-    """The next act of a dialogue, with the answer if the act is `Search`."""
-
-    clarified: Clarified
-    answer: A | None = None
-
-    @property
-    def act(self) -> Act:
-        """The act that was decided."""
-        return self.clarified.act
-
-    @property
-    def clarification(self) -> ClarificationState:
-        """The state of asking back; pass it to the next turn."""
-        return self.clarified.clarification
 
 
 def ask(
@@ -136,7 +117,7 @@ def ask(
     clarification: ClarificationState = FRESH,
     profile: UserProfile = ANONYMOUS_USER,
     policy: Policy | None = None,
-) -> Program[RagTurn[Answer]]:
+) -> Program[Clarified]:
     """Decide the next act of a dialogue and carry it out: a question back, an answer from passages, or another act.
 
     Raises (when run):
@@ -145,12 +126,12 @@ def ask(
     """
     turn = yield from clarify(dialogue, options, clarification=clarification, profile=profile, policy=policy)
     if not isinstance(turn.act, Search) or turn.queries is None:
-        return RagTurn(turn)
+        return turn
     language = reply_language(dialogue, profile.language, options.locale)
-    history = tuple(dialogue)[:-1]
-    return RagTurn(
-        turn, (yield from answer_or_quote(turn.queries.text, turn.passages, language=language, history=history))
+    answer = yield from answer_or_quote(
+        turn.queries.text, turn.passages, language=language, history=tuple(dialogue)[:-1]
     )
+    return replace(turn, answer=answer)
 
 
 def clarify(
@@ -331,21 +312,15 @@ class _DialogueStep:
         evidence = self.evidence or Evidence()
         texts = (assessment.ask_missing_info, assessment.res_consultation, assessment.ask_user_meta_info)
         missing = (*filter(None, texts), *evidence.unresolved_references, *evidence.unknown)
+        sources = [passage.source for passage in self.found]
+        owners = (owner for source in sources for pattern, owner in self.options.owners if fnmatchcase(source, pattern))
         return HandoverCase(
             dialogue=self.dialogue,
             query=queries.text,
             searched=() if self.is_published else (self.text,),
             passages=self.found[: self.options.k],
             missing=tuple(dict.fromkeys(missing)),
-            owner=next(
-                (
-                    owner
-                    for passage in self.found
-                    for pattern, owner in self.options.owners
-                    if fnmatchcase(passage.source, pattern)
-                ),
-                "",
-            ),
+            owner=next(owners, ""),
             user=self.profile.name,
             reasons=decision.reasons,
         )

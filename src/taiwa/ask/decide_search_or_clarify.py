@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import takewhile
 from unicodedata import normalize
 
 from taiwa.ask.read_dialogue import is_option_number, last_user_text, reply_language, user_texts
@@ -390,7 +391,8 @@ def group_options(found: Sequence[Passage], limit: int = MAX_OPTIONS) -> tuple[O
     """
     distinct = _distinct(found)
     paths = [_path(passage) for passage in distinct]
-    depth = _common_depth(paths)
+    folded_paths = [[_folded(step) for step in path] for path in paths]
+    depth = len(list(takewhile(lambda steps: len(set(steps)) == 1, zip(*folded_paths, strict=False))))
     groups: dict[str, list[Passage]] = {}
     labels: dict[str, str] = {}
     for passage, path in zip(distinct, paths, strict=True):
@@ -443,16 +445,6 @@ def _path(passage: Passage) -> tuple[str, ...]:
     title = passage.title or passage.source
     headings = [each for each in passage.heading if each.strip() and _folded(each) != _folded(title)]
     return (title, *headings)
-
-
-def _common_depth(paths: Sequence[tuple[str, ...]]) -> int:
-    """Return the number of steps that all paths have in common."""
-    depth = 0
-    for steps in zip(*paths, strict=False):
-        if len({_folded(step) for step in steps}) > 1:
-            break
-        depth += 1
-    return depth
 
 
 def _option(label: str, passages: Sequence[Passage]) -> Option:

@@ -133,10 +133,6 @@ PATTERNS: tuple[tuple[Route, str], ...] = (
     ),
 )
 
-COMPILED: tuple[tuple[Route, re.Pattern[str]], ...] = tuple(
-    (route, re.compile(rf"(?:{pattern}){ENDS}", re.IGNORECASE)) for route, pattern in PATTERNS
-)
-
 REPLIES_ONLY: frozenset[Route] = frozenset({"just_answer", "none"})
 """Routes of replies to a question only: `all of them` has no meaning at the beginning of a dialogue."""
 
@@ -155,8 +151,9 @@ def detect_route(text: str, *, asked: bool = False) -> Route:
     plain = " ".join(normalize("NFKC", text).split())
     if not plain or len(plain) > MAX_CHARACTERS:
         return ""
-    for route, pattern in COMPILED:
-        if pattern.fullmatch(plain) and (asked or route not in REPLIES_ONLY or ALWAYS.search(plain)):
+    for route, pattern in PATTERNS:
+        matches = re.fullmatch(rf"(?:{pattern}){ENDS}", plain, re.IGNORECASE)
+        if matches and (asked or route not in REPLIES_ONLY or ALWAYS.search(plain)):
             return route
     return ""
 

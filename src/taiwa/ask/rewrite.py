@@ -143,15 +143,6 @@ class Queries:
         return tuple(dict.fromkeys((*self.rewritten, *([] if self.rewritten else split_questions(self.raw)), self.raw)))
 
 
-def rewrite(dialogue: Sequence[Message], *, context: RewriteContext = "user") -> Program[str]:
-    """Rewrite a dialogue as one query; a single turn is returned unchanged, without a call.
-
-    Raises (when run):
-        InputError: the dialogue has no text of the user.
-    """
-    return (yield from rewrite_queries(dialogue, context=context, multiple=False)).text
-
-
 def rewrite_queries(
     dialogue: Sequence[Message], *, context: RewriteContext = "user", multiple: bool = True, locale: str = ""
 ) -> Program[Queries]:

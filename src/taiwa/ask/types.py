@@ -67,11 +67,6 @@ class Assessment:
     probabilities: tuple[tuple[str, tuple[float, ...]], ...] = ()
     confidence: tuple[tuple[str, float], ...] = ()
 
-    @property
-    def min_confidence(self) -> float | None:
-        """The confidence of the least certain score; None without probabilities."""
-        return min((confidence for _, confidence in self.confidence), default=None)
-
     def probability_at_least(self, name: str, level: float) -> float:
         """Return the probability that a score is at least `level`, that is, that the statement is not true enough.
 

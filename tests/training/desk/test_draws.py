@@ -16,7 +16,7 @@ from taiwa.conversation.turn_prompt import format_reply, turn_request
 from taiwa.flows.solve.tool_text import sanitize_result
 from taiwa.kernel.records import Json
 from taiwa.models.builtin.order_app import Order, OrderLine, grammar, options
-from taiwa.models.builtin.requests import order_prompt
+from taiwa.models.builtin.requests import read_request
 from taiwa.models.builtin.tokenizer import normalize_text
 from taiwa.tools import calculator
 from training.builtin.desk import LANGUAGES, SHARES
@@ -96,7 +96,7 @@ def test_every_kind_of_draw_is_let_through_and_moves_the_order(name: str) -> Non
         )
 
         after = add_turn(conversation, utterance, read.answer, read.delta)
-        found = order_prompt(turn_request(after, "x"))
+        found = read_request(turn_request(after, "x"))
         assert found is not None, sample
         known = {line.number for line in order.lines}
         items = read.delta.get("items", {})
@@ -107,7 +107,7 @@ def test_every_kind_of_draw_is_let_through_and_moves_the_order(name: str) -> Non
 def test_the_runtime_reads_the_prompt_that_was_drawn(samples: list[Sample]) -> None:
     for sample in samples[:60]:
         order, asked, utterance = order_of(sample.prompt)
-        found = order_prompt(turn_request(begun(order, asked), utterance))
+        found = read_request(turn_request(begun(order, asked), utterance))
 
         assert found is not None
         assert found.text == sample.prompt

@@ -11,6 +11,7 @@ from taiwa.i18n import dialogue_catalogue, gettext_noop
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Grammar, JsonSchema, Message, Request, Text
 from taiwa.kernel.records import Json
+from taiwa.kernel.text import guess_language
 from taiwa.models.builtin import order_app
 from taiwa.models.builtin.tokenizer import normalize_text
 
@@ -48,9 +49,6 @@ REFUSAL = gettext_noop(
     "take orders at a caf\u00e9 (taiwa chat order), and judge what a question to documents lacks (taiwa ask). "
     "For everything else, set a larger model: taiwa config set model NAME, or -m NAME; `taiwa models` lists them."
 )
-KANA = re.compile(r"[\u3041-\u30ff]")
-HAN = re.compile(r"[\u4e00-\u9fff]")
-LATIN = re.compile(r"[A-Za-z]{2,}")
 MAX_LANGUAGE_CHARS = 4_000
 
 
@@ -98,31 +96,28 @@ def read_request(request: Request) -> BuiltinPrompt | None:
     Raises:
         UnsupportedError: the request is one of ours, and the model was not trained to answer it.
     """
-    if not request.messages:
+    if not request.messages or request.messages[-1].role != "user":
         return None
     if request.task == "solve":
         return _solve_prompt(request)
     if request.messages[0].role != "system":
         return None
     if request.task == "extract_number":
-        last = request.messages[-1]
-        return BuiltinPrompt("number", normalize_text(message_text(last))) if last.role == "user" else None
+        return BuiltinPrompt("number", normalize_text(message_text(request.messages[-1])))
     if request.task == "chat":
-        return order_prompt(request)
+        return _order_prompt(request)
     if request.task in UNSUPPORTED_TASKS:
         raise unsupported()
-    return dialogue_prompt(request)
+    return _dialogue_prompt(request, OUTPUTS[request.task]) if request.task in OUTPUTS else None
 
 
-def _solve_prompt(request: Request) -> BuiltinPrompt | None:
+def _solve_prompt(request: Request) -> BuiltinPrompt:
     """Rewrite a question to be solved step by step: the last text of the user. Worked examples are left out.
 
     Raises:
         UnsupportedError: tools are to be called in a format that the model was not trained on.
     """
-    first, last = request.messages[0], request.messages[-1]
-    if last.role != "user":
-        return None
+    first = request.messages[0]
     instructions = first.text.strip() if first.role == "system" else ""
     if (instructions != first_paragraph(instructions) and TAGGED_CALL not in instructions) or request.tools:
         raise UnsupportedError(
@@ -130,15 +125,13 @@ def _solve_prompt(request: Request) -> BuiltinPrompt | None:
             capability="tools",
         )
     offered = LISTED_TOOL.findall(instructions)
-    text = normalize_text(message_text(last))
+    text = normalize_text(message_text(request.messages[-1]))
     return BuiltinPrompt("solve", text, tools=tuple(set(TOOLS).intersection(offered)))
 
 
-def order_prompt(request: Request) -> BuiltinPrompt | None:
+def _order_prompt(request: Request) -> BuiltinPrompt | None:
     """Rewrite a turn of the app `order` as a short prompt with the grammar of its reply; None for any other request."""
     last = request.messages[-1]
-    if last.role != "user":
-        return None
     if order_app.find_menu(request.messages[0].text) != order_app.MENU_TEXT:
         return None  # a copy of the app with another menu, which the model was not trained on
     block = STATE_BLOCK.match(message_text(last, transient=True))
@@ -154,14 +147,10 @@ def order_prompt(request: Request) -> BuiltinPrompt | None:
     return BuiltinPrompt("desk", text, grammar=order_app.grammar(tuple(line.number for line in order.lines)))
 
 
-def dialogue_prompt(request: Request) -> BuiltinPrompt | None:
-    """Rewrite a request about a dialogue (assess, clarify, rewrite) as a short prompt; None for any other request."""
-    output = OUTPUTS.get(request.task)
-    last = request.messages[-1] if request.messages else None
-    if output is None or last is None or last.role != "user":
-        return None
+def _dialogue_prompt(request: Request, output: str) -> BuiltinPrompt | None:
+    """Rewrite a request about a dialogue (assess, clarify, rewrite) as a short prompt; None if its data is malformed."""
     task, _, score = output.partition(".")
-    data = _parse_json(message_text(last))
+    data = _parse_json(message_text(request.messages[-1]))
     if task == "rewrite":
         text = format_dialogue(_turns(data))
     elif isinstance(data, dict):
@@ -246,7 +235,7 @@ def refusal_text(request: Request) -> str:
     if last is None or request.tools or request.top_logprobs or last.role != "user":
         raise unsupported()
     text = message_text(last)
-    sentence = dialogue_catalogue(_language(text))(REFUSAL)
+    sentence = dialogue_catalogue(guess_language(text[-MAX_LANGUAGE_CHARS:]))(REFUSAL)
     if request.constraint is not None:
         constraint = request.constraint
         properties = constraint.schema.get("properties") if isinstance(constraint, JsonSchema) else None
@@ -259,18 +248,6 @@ def refusal_text(request: Request) -> str:
     if state.startswith(ENVIRONMENT[0]):
         return _environment_with(sentence, state)
     return f"{sentence}\n{DELTA_LINE}\n{{}}" if state.startswith(STATE[0]) else sentence
-
-
-def _language(text: str) -> str:
-    """Return the language to answer in.
-
-    >>> _language("東京の天気は?"), _language("北京的天气怎么样"), _language("Who wrote 源氏物語?")
-    ('ja', 'zh', 'en')
-    """
-    end = text[-MAX_LANGUAGE_CHARS:]
-    if KANA.search(end):
-        return "ja"
-    return "zh" if len(HAN.findall(end)) > 3 * len(LATIN.findall(end)) else "en"
 
 
 def _environment_with(response: str, block: str) -> str:
