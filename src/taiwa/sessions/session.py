@@ -21,8 +21,6 @@ from taiwa.kernel.messages import Notice, TextDelta, Usage
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Handler, Runtime, Tool
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
-from taiwa.models.http_api.probe_server import resolve_probed
-from taiwa.models.open_model import open_model
 from taiwa.models.pricing import find_prices
 from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import (
@@ -324,6 +322,9 @@ def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None 
         from taiwa.sessions.stored_ask import NoModel
 
         return PricedModel(NoModel())
+    from taiwa.models.http_api.probe_server import resolve_probed
+    from taiwa.models.open_model import open_model
+
     asked_for = app.model if app is not None and chosen.origins.get("model") != "argument" else ""
     target = resolve_probed(asked_for or chosen.chosen_model(), chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
