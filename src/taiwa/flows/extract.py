@@ -119,19 +119,6 @@ def extract(
             raise loop.failure(reason)
 
 
-def plain_json(shape: OutputType[T], given: T) -> Json:
-    """Return a value as JSON, without the wrapping object that some types have on the wire.
-
-    >>> plain_json(OutputType(list[int]), [1, 2])
-    [1, 2]
-
-    Raises:
-        InputError: the value does not have the type.
-    """
-    data = shape.dump(given)
-    return data["value"] if shape.wrapped and isinstance(data, dict) else data
-
-
 @dataclass(slots=True)
 class _ExtractionLoop(Generic[T]):
     """The state of an extraction. `text` and `faults` are those of the last whole answer, with patches applied."""

@@ -9,11 +9,12 @@ from taiwa.kernel.records import Json
 from taiwa.structured.diagnostics import Path, diagnostics, node_at, pointer
 from taiwa.structured.find_json import AnswerStart
 from taiwa.structured.ir import ArrayNode, Node, TypeIR, members
+from taiwa.structured.json_repair.scanner import CONSTANTS as LENIENT_CONSTANTS
+from taiwa.structured.json_repair.strings import ESCAPES
 from taiwa.structured.output_type import OutputType
 from taiwa.structured.parse import DEFAULT_OPTIONS, ParseOptions, ParseResult
 
 PLAIN = re.compile(r'[^"\\]+')
-ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 HEX = re.compile(r"[0-9a-fA-F]{4}\Z")
 
 
@@ -128,14 +129,7 @@ T = TypeVar("T")
 SPACE = re.compile(r"[\s\ufeff]*")
 TOKEN = re.compile(r"[A-Za-z0-9+.-]*")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z")
-CONSTANTS: dict[str, bool | None] = {
-    "true": True,
-    "false": False,
-    "null": None,
-    "True": True,
-    "False": False,
-    "None": None,
-}
+CONSTANTS = {word: constant for word, (constant, level) in LENIENT_CONSTANTS.items() if level == "safe"}
 
 MAX_TOKEN_CHARS = 400
 MAX_RESTARTS = 16

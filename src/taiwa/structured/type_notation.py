@@ -30,15 +30,7 @@ CONSTRUCTORS: dict[str, Any] = {"list": list, "dict": dict, "union": Union, "lit
 """Type constructors as values: type checkers do not understand a subscript that is a variable."""
 
 WORDS: dict[str, Annotation] = {"str": str, "int": int, "float": float, "bool": bool, "null": None, "any": Any}
-NAMES: dict[object, str] = {
-    str: "str",
-    int: "int",
-    float: "float",
-    bool: "bool",
-    None: "null",
-    NoneType: "null",
-    Any: "any",
-}
+NAMES: dict[object, str] = {annotation: word for word, annotation in WORDS.items()} | {NoneType: "null"}
 
 A_TYPE = 'a type: str, int, float, bool, null, any, list[T], dict[str, T], {name: T} or "literal"'
 MARKS = "\u0300-\u036f\u3099\u309a"
