@@ -225,7 +225,7 @@ def nodes(type_ir: TypeIR) -> Iterator[Node]:
 def takes_null(node: Node, type_ir: TypeIR) -> bool:
     """Return whether null is one of the values of a node."""
     return any(
-        isinstance(each, NullNode) or (isinstance(each, LiteralNode) and None in each.values)
+        isinstance(each, (NullNode, AnyNode)) or (isinstance(each, LiteralNode) and None in each.values)
         for each in members(node, type_ir)
     )
 

@@ -19,7 +19,7 @@ from taiwa.kernel.errors import OutputValidationError
 from taiwa.kernel.records import Json
 from taiwa.structured import ir
 from taiwa.structured.diagnostics import branch, diagnostics, node_at, pointer
-from taiwa.structured.find_json import after_thinking, find_candidates, inside_fence, parse_again
+from taiwa.structured.find_json import after_thinking, find_candidates, inside_fence, try_value
 from taiwa.structured.ir import literal, members
 from taiwa.structured.json_repair.parser import LenientResult
 from taiwa.structured.json_repair.scanner import NUMBER, BudgetError, DepthError, Fix, Level, WorkBudget
@@ -308,7 +308,8 @@ class _Parser(Generic[T]):
         """Parse a value with doubtful quotes again, taking quotes as text; return the better candidate."""
         if not any(fix.code in QUOTE_DOUBTS for fix in best.fixes):
             return best
-        again = parse_again(self.text, result, end, self.work, replace(hints, quotes_are_text=True))
+        as_text = replace(hints, quotes_are_text=True)
+        again = try_value(self.text, result.start, end, self.work, as_text, bare_object=result.bare)
         if again is None:
             return best
         other = self.from_lenient(again)
@@ -431,23 +432,20 @@ class _ValueRepair:
             named = node.get(key)
             if named is None:
                 repaired[key] = inner if node.extra is None else self.node(node.extra, inner, depth + 1)
-            elif inner is None and not named.required and not self.takes(named.node, ir.NullNode):
+            elif inner is None and not named.required and not ir.takes_null(named.node, self.type_ir):
                 self.fix("null-for-omitted", "safe")
             else:
                 repaired[key] = self.node(named.node, inner, depth + 1)
         return repaired
 
-    def takes(self, node: ir.Node, *kinds: type) -> bool:
-        options = members(node, self.type_ir)
-        if ir.NullNode in kinds and any(isinstance(each, ir.LiteralNode) and None in each.values for each in options):
-            return True
-        return any(isinstance(each, (*kinds, ir.AnyNode)) for each in options)
-
     def parsed_string(self, node: ir.Node, text: str, depth: int) -> Json:
         """Parse a string as JSON where only an object or a list is valid."""
         if text.lstrip()[:1] not in ("{", "[") or len(text) > MAX_INNER_CHARS:
             return text
-        if self.takes(node, ir.StringNode, ir.LiteralNode) or not self.takes(node, ir.ObjectNode, ir.ArrayNode):
+        options = members(node, self.type_ir)
+        if any(isinstance(each, (ir.StringNode, ir.LiteralNode, ir.AnyNode)) for each in options):
+            return text
+        if not any(isinstance(each, (ir.ObjectNode, ir.ArrayNode)) for each in options):
             return text
         try:
             inner: Json = json.loads(text)

@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from math import isfinite
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, SchemaError
@@ -65,22 +65,20 @@ class Validator(Protocol[T_co]):
         ...
 
 
-class _InvalidOnError:
+@contextmanager
+def _invalid_on_error() -> Iterator[None]:
     """Raise `InvalidValueError` for any exception of a validator, the user's own functions included."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, ValidationError):
-            details = error.errors(include_url=False, include_input=False)
-            issues = tuple(ValidationIssue(detail["loc"], _issue_text(detail), detail["type"]) for detail in details)
-            raise InvalidValueError(issues, malformed=any(issue.code == "json_invalid" for issue in issues)) from None
-        if isinstance(error, Exception) and not isinstance(error, (TaiwaError, InvalidValueError)):
-            text = f"a validator raised {type(error).__name__}: {error}"
-            raise InvalidValueError((ValidationIssue((), text, "validator"),)) from error
+    try:
+        yield
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False)
+        issues = tuple(ValidationIssue(detail["loc"], _issue_text(detail), detail["type"]) for detail in details)
+        raise InvalidValueError(issues, malformed=any(issue.code == "json_invalid" for issue in issues)) from None
+    except TaiwaError:
+        raise
+    except Exception as error:
+        text = f"a validator raised {type(error).__name__}: {error}"
+        raise InvalidValueError((ValidationIssue((), text, "validator"),)) from error
 
 
 def _issue_text(detail: Mapping[str, Any]) -> str:
@@ -101,9 +99,8 @@ class PydanticValidator(Generic[T]):
 
     def from_json(self, text: bytes) -> T:
         """Validate JSON text in UTF-8."""
-        with _InvalidOnError():
+        with _invalid_on_error():
             return self.adapter.validate_json(text, strict=True)
-        raise AssertionError  # for the type checker: the line above returns or raises
 
     def dump(self, value: object) -> Json:
         """Return a value as JSON data."""
@@ -115,16 +112,12 @@ class PydanticValidator(Generic[T]):
             raise InputError(f"the value does not have the output type: {str(error).splitlines()[0]}") from error
 
 
-class FieldsValidator:
+class FieldsValidator(PydanticValidator[dict[str, Json]]):
     """Validates like `PydanticValidator`, but the value is the plain JSON."""
-
-    def __init__(self, annotation: Any) -> None:  # noqa: ANN401
-        self.inner: PydanticValidator[Any] = PydanticValidator(annotation)
-        self.schema = self.inner.schema
 
     def from_json(self, text: bytes) -> dict[str, Json]:
         """Validate JSON text in UTF-8."""
-        self.inner.from_json(text)
+        super().from_json(text)
         return cast("dict[str, Json]", json.loads(text))
 
     def dump(self, value: object) -> Json:
@@ -168,7 +161,7 @@ class JsonSchemaValidator:
             json.dumps(data, ensure_ascii=False).encode()  # raises for a lone surrogate, which json.loads accepts
         except (ValueError, RecursionError) as error:
             raise InvalidValueError((ValidationIssue((), str(error), "json_invalid"),), malformed=True) from None
-        with _InvalidOnError():
+        with _invalid_on_error():
             errors = list(self.validator.iter_errors(data))
         if errors:
             raise InvalidValueError(
