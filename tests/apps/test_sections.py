@@ -1,7 +1,7 @@
 import pytest
 
+from taiwa.apps.front_matter import Problems
 from taiwa.apps.parse import Block, split_file
-from taiwa.apps.problems import Problems
 
 FRONT = "---\ntaiwa: 1\n---\n"
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Literal
 
-from taiwa.apps.front_matter import APP_NAME
+from taiwa.apps.front_matter import APP_NAME, Problem, Problems, quoted, suggest
 from taiwa.apps.parse import read_app, split_file
-from taiwa.apps.problems import Problem, Problems, quoted, suggest
 from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
@@ -130,6 +129,26 @@ def _text(path: Path) -> str | Problem:
         line = data.count(b"\n", 0, error.start) + 1
         column = len(data[data.rfind(b"\n", 0, error.start) + 1 : error.start].decode("utf-8", "replace")) + 1
         return Problem(line, column, f"the byte 0x{data[error.start]:02x} is not UTF-8", "save the file as UTF-8")
+
+
+def read_bounded(path: Path, most: int, too_large: str, *, where: str = "") -> tuple[bytes, str]:
+    """Return the bytes and the text of a UTF-8 file; `where` names it in errors instead of its path.
+
+    Raises:
+        InputError: it cannot be read, is not UTF-8, or has more than `most` bytes (`too_large` is that message).
+    """
+    where = where or str(path)
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(most + 1)
+    except OSError as error:
+        raise InputError(f"{where}: {error.strerror}") from None
+    if len(raw) > most:
+        raise InputError(f"{where} {too_large}")
+    try:
+        return raw, raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}:{raw.count(10, 0, error.start) + 1}: not UTF-8 at byte {error.start:,}") from None
 
 
 BUILT_IN = Path(__file__).with_name("builtin")

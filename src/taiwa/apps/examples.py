@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
-from taiwa.apps.catalog import printable_path
-from taiwa.apps.problems import Problem, Problems, quoted, read_bounded, suggest
+from taiwa.apps.catalog import printable_path, read_bounded
+from taiwa.apps.front_matter import Problem, Problems, quoted, suggest
 from taiwa.flows.solve.examples import ExampleCall, ResultOf, WorkedExample, escape_references, evaluate_parts
 from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.tool_call_formats import CallText, InlineFormat, ResultText, ScanEvent, ToolCallFormat, decode
