@@ -182,7 +182,7 @@ class Keys:
             self.wrong(key, "a list of names", f"write {key}: [one, two]")
         return ()
 
-    def error(self, key: str, message: str, hint: str) -> None:
+    def error(self, key: str, message: str, hint: str = "") -> None:
         """Report a problem of a key."""
         self.problems.error(self.location(key), message, hint)
 

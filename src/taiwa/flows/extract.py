@@ -37,7 +37,7 @@ from taiwa.kernel.errors import ConfigError, LimitError, OutputValidationError, 
 from taiwa.kernel.messages import Message, Request, Sampling, Task, Text, Usage, user
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import estimate_tokens
-from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult
+from taiwa.structured import Fix, ParseOptions, ParseResult
 
 T = TypeVar("T")
 ALLOW_GUESS = ParseOptions()
