@@ -6,6 +6,7 @@ A walk over the type finds the mismatches that a model can repair; problems that
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from types import NoneType
 from typing import TypeAlias
 
 from taiwa.kernel.records import Json
@@ -185,21 +186,23 @@ def node_at(type_ir: ir.TypeIR, data: Json, path: Path) -> ir.Node | None:
     return node
 
 
+DATA_TYPES: dict[type, type] = {
+    ir.AnyNode: object,
+    ir.NullNode: NoneType,
+    ir.BoolNode: bool,
+    ir.StringNode: str,
+    ir.ArrayNode: list,
+    ir.ObjectNode: dict,
+}
+
+
 def _kind(node: ir.Node, data: Json) -> bool:
     """Return whether data has the JSON type of a node, whatever the constraints."""
     if isinstance(node, ir.LiteralNode):
         return any(type(value) is type(data) for value in node.values)
-    if isinstance(node, ir.ObjectNode):
-        return isinstance(data, dict)
-    if isinstance(node, ir.ArrayNode):
-        return isinstance(data, list)
-    if isinstance(node, ir.StringNode):
-        return isinstance(data, str)
     if isinstance(node, ir.NumberNode):
         return isinstance(data, (int, float)) and not isinstance(data, bool)
-    if isinstance(node, ir.BoolNode):
-        return isinstance(data, bool)
-    return data is None if isinstance(node, ir.NullNode) else isinstance(node, ir.AnyNode)
+    return isinstance(data, DATA_TYPES.get(type(node), ()))
 
 
 def _fits(node: ir.Node, data: Json) -> bool:

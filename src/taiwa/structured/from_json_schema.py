@@ -111,24 +111,8 @@ RULES: dict[str, Callable[[Json, Json], Json]] = {
 
 MAX_DEPTH = 128
 NOTE_CHARS = 120
-NOTED = (
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "minContains",
-    "maxContains",
-    "propertyNames",
-    "patternProperties",
-    "dependentRequired",
-    "dependentSchemas",
-    "dependencies",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "contentEncoding",
-    "contentMediaType",
-)
+NOTED = """not if then else contains minContains maxContains propertyNames patternProperties dependentRequired dependentSchemas
+    dependencies unevaluatedItems unevaluatedProperties contentEncoding contentMediaType""".split()
 
 HINTS: dict[str, tuple[str, ...]] = {
     "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties", "patternProperties"),
@@ -249,10 +233,14 @@ class _Converter:
             return self._object(schema, path, depth)
         if kind == "array":
             return self._array(schema, path, depth)
-        make: Callable[[Object, str], ir.Node] | None = _SCALARS.get(kind)
-        if make is None:
+        if kind in ("number", "integer"):
+            return _number(schema, path, integer=kind == "integer")
+        if kind == "string":
+            size = _size(schema, "minLength", path) or 0, _size(schema, "maxLength", path)
+            return ir.StringNode(*size, _text(schema, "pattern"), _text(schema, "format"))
+        if kind not in ("boolean", "null"):
             raise InputError(f"schema: {kind[:40]!r} at {path[:80]}/type is not a JSON type")
-        return make(schema, path)
+        return ir.BoolNode() if kind == "boolean" else ir.NullNode()
 
     def _object(self, schema: Object, path: str, depth: int) -> ir.Node:
         required = [part for part in _list(schema, "required", path) if isinstance(part, str)]
@@ -300,22 +288,13 @@ class _Converter:
         )
 
 
-def _string(schema: Object, path: str) -> ir.Node:
-    return ir.StringNode(
-        _size(schema, "minLength", path) or 0,
-        _size(schema, "maxLength", path),
-        _text(schema, "pattern"),
-        _text(schema, "format"),
-    )
-
-
-def _number(schema: Object, path: str) -> ir.Node:
+def _number(schema: Object, path: str, *, integer: bool) -> ir.Node:
     low, high = _bound(schema, "minimum", path), _bound(schema, "maximum", path)
     under, over = _bound(schema, "exclusiveMinimum", path), _bound(schema, "exclusiveMaximum", path)
     exclusive_minimum = under is not None and (low is None or under >= low)
     exclusive_maximum = over is not None and (high is None or over <= high)
     return ir.NumberNode(
-        schema.get("type") == "integer" or schema.get("type") == ["integer"],
+        integer,
         under if exclusive_minimum else low,
         over if exclusive_maximum else high,
         exclusive_minimum,
@@ -323,14 +302,6 @@ def _number(schema: Object, path: str) -> ir.Node:
         _bound(schema, "multipleOf", path),
     )
 
-
-_SCALARS: dict[str, Callable[[Object, str], ir.Node]] = {
-    "string": _string,
-    "number": _number,
-    "integer": lambda schema, path: _number({**schema, "type": "integer"}, path),
-    "boolean": lambda _schema, _path: ir.BoolNode(),
-    "null": lambda _schema, _path: ir.NullNode(),
-}
 
 _STRUCTURE = {keyword for keywords in HINTS.values() for keyword in keywords} | {
     *("type", "enum", "const", "anyOf", "oneOf", "discriminator", "additionalItems"),
@@ -354,15 +325,9 @@ def _union(options: list[ir.Node], tag: str = "") -> ir.Node:
     """Return the union of nodes: adjacent literals are merged, duplicates dropped, and a single member stands alone."""
     members: list[ir.Node] = []
     for option in options:
-        last = members[-1] if members else None
-        if (
-            isinstance(option, ir.LiteralNode)
-            and isinstance(last, ir.LiteralNode)
-            and option.about == last.about == ir.About()
-        ):
-            members[-1] = ir.LiteralNode(
-                last.values + tuple(value for value in option.values if value not in last.values)
-            )
+        last = members[-1] if members and members[-1].about == ir.About() == option.about else None
+        if isinstance(option, ir.LiteralNode) and isinstance(last, ir.LiteralNode):
+            members[-1] = ir.LiteralNode((*last.values, *(each for each in option.values if each not in last.values)))
         elif option not in members:
             members.append(option)
     if not members:

@@ -401,11 +401,8 @@ def _kind_label(node: ir.Node) -> str:
     return WORDS.get(type(node), "this")
 
 
-NOT_STRICT = frozenset(
-    ("allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties", "prefixItems",
-     "uniqueItems", "contains", "propertyNames", "unevaluatedProperties", "minLength", "maxLength", "minProperties",
-     "maxProperties", "default")
-)  # fmt: skip
+NOT_STRICT = """allOf oneOf not if then else dependentRequired dependentSchemas patternProperties prefixItems uniqueItems contains
+    propertyNames unevaluatedProperties minLength maxLength minProperties maxProperties default""".split()
 
 KINDS = frozenset(("type", "anyOf", "enum", "const", "$ref"))
 """A schema without any of these keywords accepts every value."""

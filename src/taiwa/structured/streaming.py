@@ -256,7 +256,7 @@ class PartialParser(Generic[T]):
         data: dict[str, Json] | list[Json] = {} if bracket == "{" else []
         self._put(cast("Json", data))
         self._frames.append(_Frame(data, None if bracket == "{" else 0))
-        self._state = self._first_key if bracket == "{" else self._first_item
+        self._state = self._key if bracket == "{" else self._value
 
     def _put(self, value: Json) -> None:
         """Set the value at the path that is being written."""
@@ -297,18 +297,11 @@ class PartialParser(Generic[T]):
         space = SPACE.match(text, at)
         return space.end() if space else at
 
-    def _first_key(self, text: str, at: int) -> int:
-        at = self._skip_space(text, at)
-        if at < len(text) and text[at] == "}":
-            self._pop("}")
-            return at + 1
-        return self._key(text, at)
-
     def _key(self, text: str, at: int) -> int:
         at = self._skip_space(text, at)
         if at == len(text):
             return at
-        if text[at] == "}":  # after a trailing comma
+        if text[at] == "}":  # also after a trailing comma
             self._pop("}")
         elif text[at] == '"':
             self._string = StringPieces()
@@ -333,14 +326,6 @@ class PartialParser(Generic[T]):
         self._state = self._value
         return at + 1
 
-    def _first_item(self, text: str, at: int) -> int:
-        at = self._skip_space(text, at)
-        if at < len(text) and text[at] == "]":
-            self._frames[-1].place = None
-            self._pop("]")
-            return at + 1
-        return self._value(text, at)
-
     def _value(self, text: str, at: int) -> int:
         at = self._skip_space(text, at)
         if at == len(text):
@@ -353,7 +338,7 @@ class PartialParser(Generic[T]):
             self._put("")
             self._shown = True
             self._state = self._text
-        elif char == "]":  # after a trailing comma
+        elif char == "]":  # also after a trailing comma
             self._pop("]")
         else:
             self._token = ""

@@ -18,15 +18,7 @@ from taiwa.kernel.records import Json
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-UNSUPPORTED_TYPE_ERRORS = (
-    PydanticUserError,
-    SchemaError,
-    NameError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    RecursionError,
-)
+ANNOTATION_ERRORS = (PydanticUserError, SchemaError, NameError, TypeError, ValueError, AttributeError, RecursionError)
 """What pydantic raises for an annotation that it does not support."""
 
 
@@ -93,7 +85,7 @@ class PydanticValidator(Generic[T]):
         try:
             self.adapter: TypeAdapter[T] = TypeAdapter(annotation)
             self.schema = cast("dict[str, Json]", self.adapter.json_schema())
-        except UNSUPPORTED_TYPE_ERRORS as error:
+        except ANNOTATION_ERRORS as error:
             first = str(error).strip().split("\n")[0]
             raise InputError(f"{annotation!r} cannot be an output type: {first}") from error
 
