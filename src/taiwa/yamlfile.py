@@ -313,34 +313,31 @@ def read_settings(text: str, where: str) -> dict[Keys, Scalar]:
         ConfigError: it is not such a mapping, or too large.
     """
     leaves: dict[Keys, Scalar] = {}
-    root = _settings(text, where)
+    root = read_yaml(text, where, typed=False)
     if root is not None:
         _flatten(root, (), leaves, where)
     return leaves
 
 
+def _flatten(tree: Tree, keys: Keys, leaves: dict[Keys, Scalar], where: str) -> None:
+    if isinstance(tree, Items):
+        raise ConfigError(f"{where}:{tree.at.line}: a setting cannot be a list; write `key: value`")
+    if isinstance(tree, Table):
+        if len(keys) >= MAX_SETTINGS_DEPTH:
+            raise ConfigError(f"{where}:{tree.at.line}: {'.'.join(keys)!r} takes a value here, not a mapping")
+        for entry in tree.entries:
+            _flatten(entry.value, (*keys, entry.key), leaves, where)
+    elif tree.value is not None:
+        if not keys:
+            raise ConfigError(f"{where}:{tree.at.line}: settings are written `key: value`, one per line")
+        leaves[keys] = tree
+
+
 def _settings(text: str, where: str) -> Table | None:
+    """Return the mapping of a file whose settings can be read; None where it sets nothing."""
+    read_settings(text, where)
     root = read_yaml(text, where, typed=False)
-    if root is None or (isinstance(root, Scalar) and root.value is None):
-        return None
-    if isinstance(root, Items):
-        raise ConfigError(f"{where}:{root.at.line}: a setting cannot be a list; write `key: value`")
-    if isinstance(root, Scalar):
-        raise ConfigError(f"{where}:{root.at.line}: settings are written `key: value`, one per line")
-    return root
-
-
-def _flatten(table: Table, above: Keys, leaves: dict[Keys, Scalar], where: str) -> None:
-    for entry in table.entries:
-        keys, tree = (*above, entry.key), entry.value
-        if isinstance(tree, Items):
-            raise ConfigError(f"{where}:{tree.at.line}: a setting cannot be a list; write `key: value`")
-        if isinstance(tree, Table):
-            if len(keys) >= MAX_SETTINGS_DEPTH:
-                raise ConfigError(f"{where}:{tree.at.line}: {'.'.join(keys)!r} takes a value here, not a mapping")
-            _flatten(tree, keys, leaves, where)
-        elif tree.value is not None:
-            leaves[keys] = tree
+    return root if isinstance(root, Table) else None
 
 
 def set_setting(text: str, keys: Keys, value: str, where: str) -> str:

@@ -33,13 +33,12 @@ class ServerSchema:
     """A schema for a server.
 
     `relaxed` lists keywords that became part of a description, `unsupported` what the dialect cannot express: enforcing such a
-    schema would refuse valid answers. If `wrapped`, the answer is `{"value": …}`, which parsing unwraps.
+    schema would refuse valid answers.
     """
 
     schema: Object
     relaxed: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
-    wrapped: bool = False
 
 
 NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
@@ -76,22 +75,15 @@ class _JsonSchemaWriter:
 
     def write(self) -> ServerSchema:
         root = self.type_ir.root
-        wrapped = self.dialect.object_root and not isinstance(root, ir.ObjectNode)
-        if isinstance(root, ir.RefNode) and isinstance(self.type_ir.named.get(root.name), ir.ObjectNode) and wrapped:
-            root, wrapped = self.type_ir.named[root.name], False
-        if wrapped:
-            schema: Object = {
-                "type": "object",
-                "properties": {"value": self.node(root, "$.value")},
-                "required": ["value"],
-                "additionalProperties": False,
-            }
-        else:
-            schema = self.node(root, "$")
+        if self.dialect.object_root:
+            target = ir.resolve(root, self.type_ir)
+            wrapping = ir.ObjectNode((ir.Property("value", root, required=True),))
+            root = target if isinstance(target, ir.ObjectNode) else wrapping
+        schema = self.node(root, "$")
         named: Object = {name: self.node(node, f"#{name}") for name, node in self.type_ir.named.items()}
         if named:
             schema["$defs"] = named
-        return ServerSchema(schema, tuple(self.relaxed), tuple(self.unsupported), wrapped)
+        return ServerSchema(schema, tuple(self.relaxed), tuple(self.unsupported))
 
     def node(self, node: ir.Node, path: str) -> Object:
         schema = self.plain(node, path)

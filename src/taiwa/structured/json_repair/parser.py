@@ -27,9 +27,8 @@ from taiwa.structured.json_repair.scanner import (
 )
 from taiwa.structured.json_repair.strings import OpenContainer, ParseHints, StringReader
 
-WORD = re.compile(r"[A-Za-z]+(?![\w$])")
+WORD = re.compile(r"-?[A-Za-z]+(?![\w$])")
 WIDE_NUMBER = re.compile(r"[－−-]?[０-９]+(?:[．.][０-９]+)?(?![\w.．-])")
-NEGATIVE = re.compile(r"-(?:Infinity|inf)(?![\w$])")
 CALL = re.compile(r"(?:new\s+)?[A-Za-z_][\w.]{0,40}\(\s*")
 CALLED = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')\s*\)")
 STOP = re.compile(r"[,，\n}\]{\[\"'“｝］]|```")
@@ -67,11 +66,6 @@ def read_word(reader: StringReader, frame: OpenContainer) -> Json:
         scan.fix_once("punctuation", "safe")
         scan.at = wide.end()
         return _number(unicodedata.normalize("NFKC", wide[0]).replace("−", "-"))
-    negative = NEGATIVE.match(scan.text, scan.at, scan.end)
-    if negative:
-        scan.fix("literal", "guess")
-        scan.at = negative.end()
-        return float("-inf")
     loose = _loose(reader)
     if loose is not None:
         return loose

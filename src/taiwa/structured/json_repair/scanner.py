@@ -68,6 +68,8 @@ CONSTANTS: dict[str, tuple[bool | float | None, Level]] = {
     "nan": (NAN, "guess"),
     "Infinity": (INFINITY, "guess"),
     "inf": (INFINITY, "guess"),
+    "-Infinity": (-INFINITY, "guess"),
+    "-inf": (-INFINITY, "guess"),
 }
 """Constants of JSON, Python and JavaScript; numbers that are not finite are read in order to refuse them by name."""
 
