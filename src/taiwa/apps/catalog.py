@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -106,10 +107,9 @@ def _text(path: Path) -> str | Problem:
     """Return the text of a file, or the problem that prevents it."""
     try:
         mode = path.stat().st_mode
-        if S_ISDIR(mode):
-            return Problem(0, 1, "is a folder", "name a file that ends with .md")
         if not S_ISREG(mode):
-            return Problem(0, 1, "is not a regular file", "name a file that ends with .md")
+            what = "is a folder" if S_ISDIR(mode) else "is not a regular file"
+            return Problem(0, 1, what, "name a file that ends with .md")
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
@@ -205,12 +205,12 @@ def find_path(name: str, environ: Mapping[str, str] | None = None) -> Path:
     """
     if "/" in name or os.sep in name or name.endswith(".md"):
         return _expanded(name)
-    files = _files(environ)
-    for _, path in files:
-        if path.stem == name:
-            return path
-    names = tuple(dict.fromkeys(path.stem for _, path in files))
-    raise ConfigError(f"app {quoted(name)} not found; {suggest(name, names, 'apps')}")
+    paths: dict[str, Path] = {}
+    for _, path in _files(environ):
+        paths.setdefault(path.stem, path)
+    if name not in paths:
+        raise ConfigError(f"app {quoted(name)} not found; {suggest(name, tuple(paths), 'apps')}")
+    return paths[name]
 
 
 def new(path: Path, name: str) -> Path:
@@ -227,13 +227,10 @@ def new(path: Path, name: str) -> Path:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
     except OSError as error:
+        reason = f": cannot be written ({error.strerror}); choose another place"
         if path.is_symlink() or path.exists():
-            raise ConfigError(
-                f"{printable_path(path)} already exists; choose another name, or edit that file"
-            ) from None
-        raise ConfigError(
-            f"{printable_path(path)}: cannot be written ({error.strerror}); choose another place"
-        ) from None
+            reason = " already exists; choose another name, or edit that file"
+        raise ConfigError(f"{printable_path(path)}{reason}") from None
     return path
 
 
@@ -247,14 +244,12 @@ def _expanded(text: str) -> Path:
 def _files(environ: Mapping[str, str] | None) -> list[tuple[Origin, Path]]:
     """Return all app files, those of the user first."""
     places: tuple[tuple[Origin, Path], ...] = (("yours", user_folder(environ)), ("built-in", BUILT_IN))
-    return [(origin, path) for origin, folder in places for path in _in(folder)]
-
-
-def _in(folder: Path) -> list[Path]:
-    try:
-        return sorted(path for path in folder.iterdir() if path.suffix == ".md" and not path.name.startswith("."))
-    except OSError:
-        return []  # a missing folder contains no apps; an explicit path is still an error
+    files: list[tuple[Origin, Path]] = []
+    for origin, folder in places:
+        with suppress(OSError):  # a missing folder contains no apps; an explicit path is still an error
+            paths = sorted(folder.iterdir())
+            files += [(origin, path) for path in paths if path.suffix == ".md" and not path.name.startswith(".")]
+    return files
 
 
 def _listed(origin: Origin, path: Path) -> AppListing:

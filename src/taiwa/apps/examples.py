@@ -28,10 +28,6 @@ KEYS = ("id", "kind", "question", "parts", "answer")
 
 RESULT = "result"
 
-YAML = frozenset({".yaml", ".yml"})
-
-LINES = frozenset({".jsonl", ".ndjson"})
-
 
 @cache
 def built_in_examples() -> tuple[WorkedExample, ...]:
@@ -47,13 +43,12 @@ def read_shots(path: Path | str) -> tuple[WorkedExample, ...]:
     """
     path = Path(path)
     where = printable_path(path)
-    _, text = read_bounded(
-        path, MAX_BYTES, f"has more than {MAX_BYTES:,} bytes; worked examples are for one prompt", where=where
-    )
+    too_large = f"has more than {MAX_BYTES:,} bytes; worked examples are for one prompt"
+    _, text = read_bounded(path, MAX_BYTES, too_large, where=where)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if path.suffix.lower() in YAML:
+    if path.suffix.lower() in (".yaml", ".yml"):
         return _from_yaml(text, where)
-    if path.suffix.lower() in LINES:
+    if path.suffix.lower() in (".jsonl", ".ndjson"):
         return _from_lines(text, where)
     return read_transcripts(text, where)
 
@@ -285,9 +280,8 @@ def _worked(block: _Block, where: str) -> WorkedExample:
     parts = _parts(decode(text, InlineFormat(), NAMES))
     if not any(isinstance(part, str) and part.strip() for part in parts):
         raise _fault(where, block.answered, "an answer without text", "end it with a line that states the number")
-    return WorkedExample(
-        str(block.line), "", _joined(block.question), parts, last_number(text), InlineFormat().name, text
-    )
+    question, answer = _joined(block.question), last_number(text)
+    return WorkedExample(str(block.line), "", question, parts, answer, InlineFormat().name, text)
 
 
 def _parts(events: Iterable[ScanEvent]) -> tuple[str | ExampleCall, ...]:

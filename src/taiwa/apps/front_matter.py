@@ -238,18 +238,17 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
         return Front()
     keys = Keys(tree, TOP, "", problems)
     _check_format(keys)
-    source = AppSource(_name(keys), "")
-    about, model = " ".join(keys.text("about").split()), keys.text("model").strip()
     params = _named(keys, "params", PARAM_NAME)
+    fields = tuple(_field(entry, problems) for entry in _named(keys, "state", FIELD_NAME))
     app = App(
-        source,
+        AppSource(_name(keys), ""),
         "",
         params=tuple(_param(entry, problems) for entry in params),
-        fields=(fields := tuple(_field(entry, problems) for entry in _named(keys, "state", FIELD_NAME))),
+        fields=fields,
         window=_window(keys, fields),
         reply=keys.choice("reply", REPLIES),
-        model=model,
-        about=about,
+        model=keys.text("model").strip(),
+        about=" ".join(keys.text("about").split()),
         sampling=_sampling(keys),
         tools=_tools(keys),
         flow=keys.choice("flow", FLOWS),
@@ -415,12 +414,8 @@ def _sampling(keys: Keys) -> Sampling:
     if table is None:
         return Sampling()
     inner = Keys(table, ("temperature", "top_p", "max_tokens", "seed"), "sampling", keys.problems)
-    return Sampling(
-        inner.number("temperature", 0, 2, 0.0),
-        inner.number("top_p", 0, 1),
-        inner.whole("max_tokens", 1),
-        inner.whole("seed", 0),
-    )
+    temperature, top_p = inner.number("temperature", 0, 2, 0.0), inner.number("top_p", 0, 1)
+    return Sampling(temperature, top_p, inner.whole("max_tokens", 1), inner.whole("seed", 0))
 
 
 def _tools(keys: Keys) -> tuple[str, ...]:

@@ -115,20 +115,17 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Problem, ...]]:
         problems.error(Location(parts.body.line), "the instructions are missing", "write them below the front matter")
     own_name = front.app.name
     if own_name not in ("", name):
-        message = f"the app is named {quoted(own_name)} and its file {quoted(name)}"
-        problems.warn(
-            front.name_location, f"{message}: apps are found by the name of the file", "use the same name for both"
-        )
+        names = f"the app is named {quoted(own_name)} and its file {quoted(name)}"
+        message = f"{names}: apps are found by the name of the file"
+        problems.warn(front.name_location, message, "use the same name for both")
     if tree is not None:
         _check_placeholders(parts, front, problems)
     examples = _examples(parts, front.app.fields, problems, sound)
     summary_prompt = _summary_prompt(parts, front, problems)
     if problems.fatal:
         return None, problems.sorted()
-    source = AppSource(own_name or name, text)
-    app = replace(
-        front.app, source=source, body=parts.body.text.strip(), examples=examples, summary_prompt=summary_prompt
-    )
+    source, body = AppSource(own_name or name, text), parts.body.text.strip()
+    app = replace(front.app, source=source, body=body, examples=examples, summary_prompt=summary_prompt)
     return app, problems.sorted()
 
 

@@ -61,17 +61,15 @@ class _Walk:
                 yield from self.mismatches(each.node, data[each.name], (*path, each.name), branch)
             elif each.required:
                 name = each.node.name if isinstance(each.node, ir.RefNode) else ""
-                yield TypeMismatch(
-                    (*path, each.name), "missing", describe(resolve(each.node, self.type_ir), name), None, branch
-                )
+                expected = describe(resolve(each.node, self.type_ir), name)
+                yield TypeMismatch((*path, each.name), "missing", expected, None, branch)
         known = {each.name for each in node.properties}
         for key, inner in data.items():
             if key in known or node.extra is None:
                 continue
             if isinstance(node.extra, ir.NeverNode):
-                yield TypeMismatch(
-                    (*path, key), "unknown", f"no key here; the keys are {join_names(known)}", inner, branch
-                )
+                expected = f"no key here; the keys are {join_names(known)}"
+                yield TypeMismatch((*path, key), "unknown", expected, inner, branch)
             else:
                 yield from self.mismatches(node.extra, inner, (*path, key), branch)
         if not _is_size(len(data), node.min_properties, node.max_properties):

@@ -42,11 +42,8 @@ def _merge(merged: Object, keyword: str, part: Json) -> None:
         if len(have) * len(part) <= MAX_OPTIONS:
             merged[keyword] = [merge_all_of([one, other]) for one in have for other in part]
         return
-    if keyword == "$ref":
-        _merge_all_of(merged, [{"$ref": part}])
-        return
-    if keyword == "allOf" and isinstance(part, list):
-        _merge_all_of(merged, part)
+    if keyword == "$ref" or (keyword == "allOf" and isinstance(part, list)):
+        _merge_all_of(merged, part if isinstance(part, list) else [{"$ref": part}])
         return
     if keyword in ("properties", "$defs") and isinstance(have, dict) and isinstance(part, dict):
         merged[keyword] = have | {

@@ -536,9 +536,8 @@ def from_json_repair(text: str, start: int, end: int) -> tuple[Json, Fix] | None
     if opened < 0 or closed < opened or closed - opened > MAX_REPAIRED_CHARS:
         return None
     span = text[opened : closed + 1]
-    if span.count("{") + span.count("[") > span.count("}") + span.count("]") or AFTER_JSON.search(
-        text, closed + 1, end
-    ):
+    cut = span.count("{") + span.count("[") > span.count("}") + span.count("]")
+    if cut or AFTER_JSON.search(text, closed + 1, end):
         return None
     try:
         library: Any = import_module("json_repair")

@@ -28,6 +28,7 @@ from taiwa.structured.json_repair.scanner import (
 from taiwa.structured.json_repair.strings import OpenContainer, ParseHints, StringReader
 
 WORD = re.compile(r"-?[A-Za-z]+(?![\w$])")
+FRACTION = re.compile(r"/(?![/*])")
 WIDE_NUMBER = re.compile(r"[－−-]?[０-９]+(?:[．.][０-９]+)?(?![\w.．-])")
 CALL = re.compile(r"(?:new\s+)?[A-Za-z_][\w.]{0,40}\(\s*")
 CALLED = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')\s*\)")
@@ -43,10 +44,7 @@ def read_word(reader: StringReader, frame: OpenContainer) -> Json:
     """
     scan = reader.scan
     number = NUMBER.match(scan.text, scan.at, scan.end)
-    if number is not None and (
-        not scan.text.startswith("/", number.end(), scan.end)
-        or scan.text.startswith(("//", "/*"), number.end(), scan.end)
-    ):
+    if number is not None and not FRACTION.match(scan.text, number.end(), scan.end):
         grouped = GROUPED.match(scan.text, scan.at, scan.end) if frame.is_object else None
         if grouped is None:
             scan.at = number.end()
