@@ -229,9 +229,8 @@ class _Parser:
 
         self.refuse_references(event)
         if not isinstance(event, yaml.ScalarEvent) or not event.value:
-            self.fail(
-                event, "a key must be a word", "write `key: value`; a text that begins with `{` or `[` stands in quotes"
-            )
+            hint = "write `key: value`; a text that begins with `{` or `[` stands in quotes"
+            self.fail(event, "a key must be a word", hint)
         start, key = _index(event.start_mark), self.whole_characters(event)
         tree = self.tree(next(events), events, depth + 1)
         return Entry(key, tree, self.location(start), (start, tree.span[1]))

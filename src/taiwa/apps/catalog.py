@@ -247,8 +247,8 @@ def _files(environ: Mapping[str, str] | None) -> list[tuple[Origin, Path]]:
     files: list[tuple[Origin, Path]] = []
     for origin, folder in places:
         with suppress(OSError):  # a missing folder contains no apps; an explicit path is still an error
-            paths = sorted(folder.iterdir())
-            files += [(origin, path) for path in paths if path.suffix == ".md" and not path.name.startswith(".")]
+            paths = sorted(path for path in folder.iterdir() if path.suffix == ".md" and path.name[0] != ".")
+            files.extend((origin, path) for path in paths)
     return files
 
 

@@ -209,7 +209,7 @@ class _Converter:
         if isinstance(kinds, str):
             return self._typed(kinds, schema, path, depth)
         if isinstance(kinds, list):
-            return _union([self._typed(str(kind), schema, path, depth) for kind in kinds])
+            return ir.union([self._typed(str(kind), schema, path, depth) for kind in kinds])
         hinted = [kind for kind, keywords in HINTS.items() if any(keyword in schema for keyword in keywords)]
         return self._typed(hinted[0], schema, path, depth) if hinted else ir.AnyNode()
 
@@ -223,7 +223,7 @@ class _Converter:
             options.append(self.node(inner, f"{path}/{keyword}/{index}", depth + 1))
         tag = schema.get("discriminator")
         name = tag.get("propertyName") if isinstance(tag, dict) else ""
-        return _union(options, name if isinstance(name, str) else "")
+        return ir.union(options, name if isinstance(name, str) else "")
 
     def _typed(self, kind: str, schema: Object, path: str, depth: int) -> ir.Node:
         if kind == "object":
@@ -266,7 +266,7 @@ class _Converter:
         if not isinstance(patterns, dict) or not patterns or isinstance(node, ir.AnyNode):
             return node
         options = [self.node(part, f"{path}/patternProperties/{key}", depth + 1) for key, part in patterns.items()]
-        return None if node is None else _union([*options, *([] if isinstance(node, ir.NeverNode) else [node])])
+        return None if node is None else ir.union([*options, *([] if isinstance(node, ir.NeverNode) else [node])])
 
     def _array(self, schema: Object, path: str, depth: int) -> ir.Node:
         items = schema.get("items", True)
@@ -316,20 +316,6 @@ def _about(schema: Object) -> ir.About:
 def _brief(part: Json) -> str:
     text = json.dumps(part, ensure_ascii=False, separators=(",", ":"))
     return text if len(text) <= NOTE_CHARS else text[: NOTE_CHARS - 1] + "…"
-
-
-def _union(options: list[ir.Node], tag: str = "") -> ir.Node:
-    """Return the union of nodes: adjacent literals are merged, duplicates dropped, and a single member stands alone."""
-    members: list[ir.Node] = []
-    for option in options:
-        last = members[-1] if members and members[-1].about == ir.About() == option.about else None
-        if isinstance(option, ir.LiteralNode) and isinstance(last, ir.LiteralNode):
-            members[-1] = ir.LiteralNode((*last.values, *(each for each in option.values if each not in last.values)))
-        elif option not in members:
-            members.append(option)
-    if not members:
-        return ir.NeverNode()
-    return members[0] if len(members) == 1 else ir.UnionNode(tuple(members), tag)
 
 
 def _list(schema: Object, keyword: str, path: str) -> list[Json]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, TypeAlias
@@ -230,6 +230,20 @@ def takes_null(node: Node, type_ir: TypeIR) -> bool:
     )
 
 
+def union(options: Sequence[Node], tag: str = "") -> Node:
+    """Return the union of nodes: adjacent literals are merged, duplicates dropped, and a single member stands alone."""
+    merged: list[Node] = []
+    for option in options:
+        last = merged[-1] if merged and merged[-1].about == About() == option.about else None
+        if isinstance(option, LiteralNode) and isinstance(last, LiteralNode):
+            merged[-1] = LiteralNode((*last.values, *(each for each in option.values if each not in last.values)))
+        elif option not in merged:
+            merged.append(option)
+    if not merged:
+        return NeverNode()
+    return merged[0] if len(merged) == 1 else UnionNode(tuple(merged), tag)
+
+
 def with_description(node: Node, about: About) -> Node:
     """Return the node with the annotations `about` over its own."""
     merged = merge_about(about, node.about)
@@ -247,7 +261,12 @@ CONTROL = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202
 """Whitespace, control and direction characters: one line of a prompt contains none of them but spaces."""
 MAX_NAMES = 12
 MAX_LITERALS = 20
-SCALAR_DESCRIPTIONS = {AnyNode: "any value", NeverNode: "left out", NullNode: "null", BoolNode: "true or false"}
+SCALAR_DESCRIPTIONS: dict[type, str] = {
+    AnyNode: "any value",
+    NeverNode: "left out",
+    NullNode: "null",
+    BoolNode: "true or false",
+}
 
 
 def literal(value: Json) -> str:

@@ -160,11 +160,8 @@ class _JsonSchemaWriter:
             schema["prefixItems"] = [self.node(each, f"{path}[{at}]") for at, each in enumerate(node.prefix)]
         if node.prefix and not positions:
             self.relaxed.append(f"{path}: prefixItems")
-            kinds: list[ir.Node] = []
-            for each in (*node.prefix, node.items):
-                if each not in kinds and not isinstance(each, ir.NeverNode):
-                    kinds.append(each)
-            schema["items"] = self.node(kinds[0] if len(kinds) == 1 else ir.UnionNode(tuple(kinds)), f"{path}[]")
+            items = [each for each in (*node.prefix, node.items) if not isinstance(each, ir.NeverNode)]
+            schema["items"] = self.node(ir.union(items), f"{path}[]")
         elif isinstance(node.items, ir.NeverNode):
             schema["items"] = False
         else:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -58,7 +58,7 @@ class Validator(Protocol[T_co]):
 
 
 @contextmanager
-def _invalid_on_error() -> Iterator[None]:
+def _invalid_on_error() -> Generator[None]:
     """Raise `InvalidValueError` for any exception of a validator, the user's own functions included."""
     try:
         yield
