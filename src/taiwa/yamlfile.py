@@ -173,7 +173,7 @@ class _Parser:
 
     def __post_init__(self) -> None:
         # PyYAML also counts U+0085 and U+2028 as line ends, which no editor does: lines are counted here.
-        self.starts = [0, *(found.end() for found in re.finditer("\n", self.text))]
+        self.starts = [0, *(newline.end() for newline in re.finditer("\n", self.text))]
 
     def location(self, index: int) -> Location:
         row = bisect_right(self.starts, index) - 1
@@ -370,10 +370,10 @@ def _checked(before: str, after: str, keys: Keys, value: str | None, where: str)
     if value is not None:
         wanted[keys] = value
     try:
-        found = {new: scalar.text for new, scalar in read_settings(after, where).items()}
+        got = {new: scalar.text for new, scalar in read_settings(after, where).items()}
     except ConfigError:
-        found = {}
-    if found != wanted:
+        got = {}
+    if got != wanted:
         raise ConfigError(f"{where}: {'.'.join(keys)} cannot be changed in a file written this way; edit it by hand")
     return after
 

@@ -81,9 +81,9 @@ def with_reply(app: App, reply: ReplyMode) -> App:
     if parts.front is None or not isinstance(tree, Table):
         raise ConfigError(f"the app {app.name!r} has no front matter to write `reply` into")
     front = parts.front.text
-    held = tree.get("reply")
-    if held and isinstance(held.value, Scalar):
-        start, end = held.value.span
+    entry = tree.get("reply")
+    if entry and isinstance(entry.value, Scalar):
+        start, end = entry.value.span
         changed = f"{front[:start]}{reply}{front[end:]}"
     else:
         changed = f"{' ' * (tree.at.column - 1)}reply: {reply}\n{front}"
@@ -181,11 +181,11 @@ def user_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 def apps(environ: Mapping[str, str] | None = None) -> tuple[AppListing, ...]:
     """List all apps by name; one of the user hides a built-in one of the same name."""
-    found: dict[str, AppListing] = {}
+    listings: dict[str, AppListing] = {}
     for origin, path in _files(environ):
-        if path.stem not in found:
-            found[path.stem] = _listed(origin, path)
-    return tuple(sorted(found.values(), key=lambda listed: listed.name))
+        if path.stem not in listings:
+            listings[path.stem] = _listed(origin, path)
+    return tuple(sorted(listings.values(), key=lambda listed: listed.name))
 
 
 def load_app(name: str, environ: Mapping[str, str] | None = None) -> App:

@@ -74,12 +74,12 @@ def results(tools: Iterable[Tool], protocol: ToolCallFormat) -> ResultOf:
 
 def usable(examples: Iterable[WorkedExample], result_of: ResultOf) -> tuple[WorkedExample, ...]:
     """Return the examples whose tools exist, are configured and accept every input."""
-    found: list[WorkedExample] = []
+    accepted: list[WorkedExample] = []
     for worked in examples:
         with suppress(InputError, ToolError, ConfigError):
             evaluate_parts(worked, result_of)
-            found.append(worked)
-    return tuple(found)
+            accepted.append(worked)
+    return tuple(accepted)
 
 
 def _from_yaml(text: str, where: str) -> tuple[WorkedExample, ...]:
@@ -117,9 +117,9 @@ def _examples(
             examples[example.id] = example
     if len(trees) > MAX_SHOTS:
         problems.error(trees[MAX_SHOTS][1].at, f"more than {MAX_SHOTS:,} examples", "keep the best")
-    if not trees and not problems.found:
+    if not trees and not problems.entries:
         problems.error(Location(0), "the file has no worked example")
-    if problems.found:
+    if problems.entries:
         raise InputError(problems.sorted()[0].format(where))
     return tuple(examples.values())
 
@@ -238,25 +238,25 @@ def wrong_results(
             if isinstance(part, str) or not part.result:
                 continue
             try:
-                given = result_of(part.tool, part.input)
+                result = result_of(part.tool, part.input)
             except TaiwaError as error:
-                given = f"error: {error.message}"
-            if not _agree(part.result, given):
-                yield worked, part, given
+                result = f"error: {error.message}"
+            if not _agree(part.result, result):
+                yield worked, part, result
 
 
 def _blocks(text: str, where: str) -> Iterator[_Block]:
     block: _Block | None = None
     for number, line in enumerate(text.split("\n"), 1):
-        if found := QUESTION.match(line):
+        if match := QUESTION.match(line):
             if block is not None:
                 yield _checked(block, where)
-            block = _Block(number, [line[found.end() :].removeprefix(" ")])
-        elif found := ANSWER.match(line):
+            block = _Block(number, [line[match.end() :].removeprefix(" ")])
+        elif match := ANSWER.match(line):
             if block is None or block.answered:
                 raise _fault(where, number, "an answer without a question", "begin the question with `Q:`")
             block.answered = number
-            block.answer.append(line[found.end() :].removeprefix(" "))
+            block.answer.append(line[match.end() :].removeprefix(" "))
         elif block is not None:
             (block.answer if block.answered else block.question).append(line)
     if block is not None:
@@ -269,8 +269,8 @@ def _checked(block: _Block, where: str, *, last: bool = False) -> _Block:
     if not _joined(block.answer) and not last:
         raise _fault(where, block.line, "a question without an answer", "write the answer below it, after `A:`")
     for number, line in enumerate(block.answer, block.answered):
-        if found := OPENED.search(line):
-            words = quoted(line[found.start() :])
+        if match := OPENED.search(line):
+            words = quoted(line[match.start() :])
             raise _fault(where, number, f"a call is not closed: {words}", "write it as << Calculator >>")
     return block
 
@@ -313,13 +313,13 @@ def _with_result(step: str | ExampleCall, text: str) -> list[str | ExampleCall]:
     return [ExampleCall(step.tool, step.input, line.strip()), end + rest]
 
 
-def _without(words: str, given: str) -> str:
+def _without(words: str, argument: str) -> str:
     """Remove the input from the end of a text: on the last line, or as the last two lines."""
     head, newline, line = words.rstrip("\n").rpartition("\n")
-    at = line.rfind(given)
-    if given and at >= 0 and BEHIND.match(line, at + len(given)):
+    at = line.rfind(argument)
+    if argument and at >= 0 and BEHIND.match(line, at + len(argument)):
         return f"{head}{newline}{line[:at]}"
-    if " -> " in given and line.strip() and head:
+    if " -> " in argument and line.strip() and head:
         above, newline, _ = head.rpartition("\n")
         return f"{above}{newline}"
     return words
@@ -329,9 +329,9 @@ def _joined(lines: list[str]) -> str:
     return "\n".join(lines).strip()
 
 
-def _agree(recorded: str, given: str) -> bool:
+def _agree(recorded: str, result: str) -> bool:
     """Whether two results are the same; the terms of an equation may be in any order."""
-    one, other = (sorted(re.findall(r"[^\s+,→⟶>-]+|-(?=\d)[^\s,]+", text)) for text in (recorded, given))
+    one, other = (sorted(re.findall(r"[^\s+,→⟶>-]+|-(?=\d)[^\s,]+", text)) for text in (recorded, result))
     return len(one) == len(other) and all(_close(*pair) for pair in zip(one, other, strict=True))
 
 

@@ -44,7 +44,7 @@ class Problem:
 class Problems:
     """The problems of one file."""
 
-    found: list[Problem] = field(default_factory=list[Problem])
+    entries: list[Problem] = field(default_factory=list[Problem])
 
     def error(self, at: Location, message: str, hint: str = "") -> None:
         """Add a problem that prevents opening."""
@@ -55,17 +55,17 @@ class Problems:
         self._add(Problem(at.line, at.column, message, hint, "warning"))
 
     def _add(self, problem: Problem) -> None:
-        if len(self.found) < MAX_PROBLEMS and problem not in self.found:
-            self.found.append(problem)
+        if len(self.entries) < MAX_PROBLEMS and problem not in self.entries:
+            self.entries.append(problem)
 
     @property
     def fatal(self) -> bool:
         """Whether one of them is an error."""
-        return any(problem.level == "error" for problem in self.found)
+        return any(problem.level == "error" for problem in self.entries)
 
     def sorted(self) -> tuple[Problem, ...]:
         """Return them in the order of the file."""
-        return tuple(sorted(self.found, key=lambda problem: (problem.line, problem.column)))
+        return tuple(sorted(self.entries, key=lambda problem: (problem.line, problem.column)))
 
 
 def suggest(word: str, names: tuple[str, ...], kind: str) -> str:
@@ -345,10 +345,10 @@ def _field(entry: Entry, problems: Problems) -> StateField:
         problems.error(entry.at, f"the field {entry.key} has no type", hint)
         return StateField(entry.key, "any", description=description)
     tree = keys.tree("init")
-    known = len(problems.found)
+    known = len(problems.entries)
     init, kind, reduce = to_json(tree) if tree else None, _type(keys), _reduce(keys)
     made = StateField(entry.key, kind, init, reduce, description, keys.whole("max_shown", 0))
-    if len(problems.found) == known:
+    if len(problems.entries) == known:
         try:
             check_field(made)
         except ConfigError as error:

@@ -80,12 +80,12 @@ def _blocks(lines: list[str], start: int, problems: Problems) -> list[tuple[str,
 
 def _fence(line: str, at: int, fence: str, opened: int) -> tuple[str, int]:
     """Return the code fence that is open after a line, and the line that opened it."""
-    found = FENCE.fullmatch(line)
-    if not found:
+    match = FENCE.fullmatch(line)
+    if not match:
         return fence, opened
     if not fence:
-        return found[1], at
-    closes = found[1].startswith(fence) and not found[2].strip()
+        return match[1], at
+    closes = match[1].startswith(fence) and not match[2].strip()
     return ("", at) if closes else (fence, opened)
 
 
@@ -135,13 +135,13 @@ def _check_placeholders(parts: Parts, front: Front, problems: Problems) -> None:
     used: set[str] = set()
     for block in (parts.body, *parts.summaries):
         for row, line in enumerate(block.text.split("\n")):
-            for found in PLACEHOLDER.finditer(line):
-                used.add(found[1])
-                if found[1] not in names:
-                    near = f", or correct its name: {suggest(found[1], names, 'params')}" if names else ""
-                    message = f"the placeholder {quoted(found[0])} has no parameter"
-                    at = Location(block.line + row, found.start() + 1)
-                    problems.error(at, message, f"add {found[1]} to params{near}")
+            for match in PLACEHOLDER.finditer(line):
+                used.add(match[1])
+                if match[1] not in names:
+                    near = f", or correct its name: {suggest(match[1], names, 'params')}" if names else ""
+                    message = f"the placeholder {quoted(match[0])} has no parameter"
+                    at = Location(block.line + row, match.start() + 1)
+                    problems.error(at, message, f"add {match[1]} to params{near}")
     for name, at in front.param_locations.items():
         if name not in used and name not in (ASK_PARAMS if front.app.flow == "ask" else ()):
             hint = f"write {{{{{name}}}}} in the instructions, or remove it"
@@ -173,10 +173,10 @@ def _examples(parts: Parts, fields: tuple[StateField, ...], problems: Problems, 
 
 def _example(block: Block, fields: tuple[StateField, ...], problems: Problems, sound: bool) -> Example:
     heading = Location(block.line - 1)
-    known = len(problems.found)
+    known = len(problems.entries)
     tree = parse_yaml(block.text, problems.error, block.line)
     if not isinstance(tree, Table):
-        if len(problems.found) == known:
+        if len(problems.entries) == known:
             hint = "write `user: …`, `answer: …` and `delta: …` below the heading"
             problems.error(heading, "the example is not a table", hint)
         return Example("", "")

@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from math import isfinite
+from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
@@ -57,20 +57,20 @@ class Validator(Protocol[T_co]):
         ...
 
 
-@contextmanager
-def _invalid_on_error() -> Generator[None]:
+class _InvalidOnError:
     """Raise `InvalidValueError` for any exception of a validator, the user's own functions included."""
-    try:
-        yield
-    except ValidationError as error:
-        details = error.errors(include_url=False, include_input=False)
-        issues = tuple(ValidationIssue(detail["loc"], _issue_text(detail), detail["type"]) for detail in details)
-        raise InvalidValueError(issues, malformed=any(issue.code == "json_invalid" for issue in issues)) from None
-    except TaiwaError:
-        raise
-    except Exception as error:
-        text = f"a validator raised {type(error).__name__}: {error}"
-        raise InvalidValueError((ValidationIssue((), text, "validator"),)) from error
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if isinstance(error, ValidationError):
+            details = error.errors(include_url=False, include_input=False)
+            issues = tuple(ValidationIssue(detail["loc"], _issue_text(detail), detail["type"]) for detail in details)
+            raise InvalidValueError(issues, malformed=any(issue.code == "json_invalid" for issue in issues)) from None
+        if isinstance(error, Exception) and not isinstance(error, (TaiwaError, InvalidValueError)):
+            text = f"a validator raised {type(error).__name__}: {error}"
+            raise InvalidValueError((ValidationIssue((), text, "validator"),)) from error
 
 
 def _issue_text(detail: Mapping[str, Any]) -> str:
@@ -91,7 +91,7 @@ class PydanticValidator(Generic[T]):
 
     def from_json(self, text: bytes) -> T:
         """Validate JSON text in UTF-8."""
-        with _invalid_on_error():
+        with _InvalidOnError():
             return self.adapter.validate_json(text, strict=True)
 
     def dump(self, value: object) -> Json:
@@ -153,7 +153,7 @@ class JsonSchemaValidator:
             json.dumps(data, ensure_ascii=False).encode()  # raises for a lone surrogate, which json.loads accepts
         except (ValueError, RecursionError) as error:
             raise InvalidValueError((ValidationIssue((), str(error), "json_invalid"),), malformed=True) from None
-        with _invalid_on_error():
+        with _InvalidOnError():
             errors = list(self.validator.iter_errors(data))
         if errors:
             raise InvalidValueError(
