@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn, cast
 
-from taiwa.apps.problems import read_bounded
+from taiwa.apps.catalog import read_bounded
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, value
 

@@ -183,14 +183,13 @@ class _Bound:
         name = self.function.name
         values = self._values(arguments)
         try:
-            made = self.function.returns.dump(self.method(**values))
+            plain = self.function.returns.dump(self.method(**values))
         except ToolError:
             raise
         except InputError as error:
             raise ToolError(f"{name} returned a value of another type than declared", code="internal") from error
         except (TaiwaError, *FAILURES) as error:
             raise ToolError(f"{name} failed", code="internal") from error
-        plain = made["value"] if self.function.returns.wrapped and isinstance(made, dict) else made
         return ToolResult(canonical(plain).decode(), name, value=plain)
 
     def _values(self, arguments: Mapping[str, Json]) -> dict[str, object]:
@@ -202,7 +201,7 @@ class _Bound:
         if wrong:
             raise ToolError(f"the arguments must be those of {self.function.head}", code="bad_arguments")
         try:
-            return {key: given[key].shape.validate(part) for key, part in arguments.items()}
+            return {key: given[key].output_type.validate(part) for key, part in arguments.items()}
         except OutputValidationError as error:
             raise ToolError("; ".join(error.diagnostics) or error.message, code="bad_arguments") from None
 
@@ -387,7 +386,7 @@ def _check(function: Function, arguments: dict[str, Json]) -> None:
     """Check the types of arguments again: results came from outside."""
     for parameter in function.parameters:
         if parameter.name in arguments:
-            parameter.shape.validate(arguments[parameter.name])
+            parameter.output_type.validate(arguments[parameter.name])
 
 
 def _filled(data: Json, steps: tuple[CallOutcome, ...]) -> Json:

@@ -1,6 +1,5 @@
 """Extract a value of a type from one text."""
 
-from taiwa.flows.extract import plain_json
 from taiwa.operations.results import ExtractResult, RequestPreview
 from taiwa.operations.say import request_tokens
 from taiwa.sessions.checkout import Repository
@@ -19,7 +18,7 @@ def extract(
         ExtractError: no attempt was valid; it holds the attempts and their bill.
     """
     done = extract_one(repository, open_priced_model(None, settings), turns, extract_run, text)
-    return ExtractResult(plain_json(extract_run.shape, done.value.value), done.value.attempts, done.spent)
+    return ExtractResult(extract_run.output_type.dump(done.value.value), done.value.attempts, done.spent)
 
 
 def preview(settings: Settings, extract_run: ExtractRun, text: str) -> RequestPreview:
