@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from taiwa.constraints.guide import Explanation, Guide, GuideState
+from taiwa.constraints.guide import Explanation, Guide, GuideState, refusal, unexpected
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.json_schema.document import join_pointer, resolve_pointer
 from taiwa.json_schema.keywords import Schema, subschemas
@@ -270,9 +270,6 @@ def add_json_position(schema: Json, text: bytes, explanation: Explanation) -> Ex
 
 Describe: TypeAlias = "Callable[[MatcherState, int | None], Explanation]"
 
-EXAMPLES = 8
-LOOKED_THROUGH = 400
-
 
 def describe_state(keyword: str, expected: str) -> Describe:
     """Return a function that explains states of a constraint without positions: a regex, a grammar, a choice, tool calls."""
@@ -307,40 +304,20 @@ def _plain(state: "MatcherState", token: int | None) -> Explanation:
         tokens = state.allowed(len(state.vocabulary)) or ()
     except NoValidTokenError as error:
         return Explanation(why=error.message)
-    examples = tuple(map(state.vocabulary.show, _clear(state.vocabulary, tokens)))
     why = "" if token is None or token in tokens else _why(state, token, tokens)
-    return Explanation(count=len(tokens), examples=examples, why=why)
-
-
-def _clear(vocabulary: Vocabulary, tokens: tuple[int, ...]) -> Iterator[int]:
-    """Yield a few readable tokens, end tokens included."""
-    ends = [token for token in tokens if token in vocabulary.end]
-    step = max(1, len(tokens) // LOOKED_THROUGH)
-    for token in tokens[::step]:
-        if len(ends) >= EXAMPLES:
-            break
-        if token not in ends and vocabulary.tokens[token].decode("utf-8", "replace").isprintable():
-            ends.insert(0, token)
-    yield from sorted(ends or tokens[:EXAMPLES])
+    return Explanation(count=len(tokens), examples=state.vocabulary.examples(tokens), why=why)
 
 
 def _why(state: "MatcherState", token: int, allowed: tuple[int, ...]) -> str:
     vocabulary = state.vocabulary
-    if not 0 <= token < len(vocabulary):
-        return f"unknown token {token}; the vocabulary has {len(vocabulary)}"
-    if state.is_ended:
-        return "the text has ended"
-    if token in vocabulary.end:
-        return "the text cannot end here"
-    written = vocabulary.tokens[token]
-    if token in vocabulary.special or not written:
-        return f"token {token} writes nothing"
-    fitting = _fitting(state, written)
-    if fitting == len(written):
+    if why := refusal(state, vocabulary, token):
+        return why
+    text = vocabulary.tokens[token]
+    fitting = _fitting(state, text)
+    if fitting == len(text):
         best = ", ".join(map(vocabulary.show, allowed[:3]))
         return f"{vocabulary.show(token)} fits, but the text is certain here and the tokenizer divides it otherwise: {best}"
-    read = f"after {_readable(written[:fitting])}, " if fitting else ""
-    return f"{read}{_readable(written[fitting:])} is not expected"
+    return unexpected(text, fitting)
 
 
 def _fitting(state: "MatcherState", written: bytes) -> int:
@@ -352,10 +329,6 @@ def _fitting(state: "MatcherState", written: bytes) -> int:
         except InputError:
             continue
     return 0
-
-
-def _readable(text: bytes) -> str:
-    return repr(text.decode("utf-8", "backslashreplace"))
 
 
 MOST_TOKENS = 2000

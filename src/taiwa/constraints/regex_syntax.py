@@ -469,12 +469,13 @@ def format_regex(node: Node) -> str:
             return "|".join(map(format_regex, options))
         case Repeat(part, least, most):
             inner = format_regex(part) if isinstance(part, Chars) else f"({format_regex(part)})"
-            return inner + _times(least, most)
+            return inner + format_times(least, most)
         case _Anchor(sign):
             return sign
 
 
-def _times(least: int, most: int | None) -> str:
+def format_times(least: int, most: int | None) -> str:
+    """Return a repetition as part of a regular expression; without `most`, there is no limit."""
     if most is None:
         return {0: "*", 1: "+"}.get(least, f"{{{least},}}")
     if (least, most) == (0, 1):
