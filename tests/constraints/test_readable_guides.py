@@ -192,7 +192,7 @@ def test_why_a_token_is_out_is_told() -> None:
 
     assert state.explain(257).why == "after '1', 'a' is not expected; expected: '0'…'9'"
     assert state.explain(256).why == "the text cannot end here; expected: '0'…'9'"
-    assert state.explain(999).why == "the vocabulary has 258 tokens"
+    assert state.explain(999).why == "unknown token 999; the vocabulary has 258"
     assert state.explain(ord("1")).why == ""
     with pytest.raises(InputError, match="token 97 cannot come here: 'a' is not expected"):
         state.advance(97)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from taiwa.constraints.guide import Mask
 
-    Explain = Callable[["MatcherState", int | None], Explanation]
+    Describe = Callable[["MatcherState", int | None], Explanation]
 
 SIGNS = frozenset(r".^$*+?{}[]\|()/-&~#")
 
@@ -127,14 +127,14 @@ class MatcherGuide:
     every copy fails, so the guide builds a new matcher and the state replays its tokens.
     """
 
-    __slots__ = ("_explain", "_grammar", "_matcher", "coverage", "size", "vocabulary")
+    __slots__ = ("_grammar", "_matcher", "coverage", "describe", "size", "vocabulary")
 
-    def __init__(self, vocabulary: Vocabulary, grammar: str, coverage: Coverage, explain: "Explain") -> None:
+    def __init__(self, vocabulary: Vocabulary, grammar: str, coverage: Coverage, describe: "Describe") -> None:
         self.vocabulary = vocabulary
         self.coverage = coverage
         self.size = (len(vocabulary) + 31) // 32
         self._grammar = grammar
-        self._explain = explain
+        self.describe = describe
         self._matcher = matcher_of(vocabulary, grammar)
 
     @property
@@ -160,10 +160,6 @@ class MatcherGuide:
         state = self.start()
         tokens = self.vocabulary.divide(text)
         return state.takes(tokens) and state.go(tokens).is_final
-
-    def explanation(self, state: "MatcherState", token: int | None) -> Explanation:
-        """Return where a state stands; see `GuideState.explain`."""
-        return self._explain(state, token)
 
     def again(self, tokens: list[int], *, anew: bool = False) -> _Track:
         """Return a new track that has consumed these tokens; `anew` also builds new tables."""
@@ -328,7 +324,7 @@ class MatcherState:
 
     def explain(self, token: int | None = None) -> Explanation:
         """Return where the text stands, and why `token` is not allowed, if it is not."""
-        return self._guide.explanation(self, token)
+        return self._guide.describe(self, token)
 
     def _do(self, work: "Callable[[LLMatcher], T]") -> "T":
         """Call the matcher; if its tables are full, call a new one."""

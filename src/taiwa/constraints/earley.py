@@ -265,12 +265,12 @@ def read_rules(grammar: str, start: str, *, chars: bool = False, usable: set[int
         shown[name] = repr(raw) if terminal.pattern.type == "str" else f"/{raw}/" if name.startswith("__") else name
         pattern = TO_THE_QUOTE.sub(r"([^\1\\\\\\n]|\\\\[^\\n])*", terminal.pattern.to_regexp())
         try:
-            automaton: Automaton | None = compile_regex(pattern, chars=chars)
+            automaton = compile_regex(pattern, chars=chars)
         except InputError as error:
             raise InputError(f"the terminal {name} of the grammar: {error.message}") from None
-        automaton = automaton if usable is None else automaton.within(usable)
-        if automaton is not None:
-            terminals[name] = automaton
+        writable = automaton if usable is None else automaton.within(usable)
+        if writable is not None:
+            terminals[name] = writable
     rules = [Rule(str(rule.origin.name), tuple(str(part.name) for part in rule.expansion)) for rule in lark.rules]
     known = set(shown) | {rule.name for rule in rules}
     for symbol in (symbol for rule in rules for symbol in rule.symbols):

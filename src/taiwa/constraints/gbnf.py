@@ -499,9 +499,9 @@ def _explore(
     `replace` returns the number of a state that takes the place of common ones, -1 if they are left out, otherwise None.
     """
     start: States = tuple(0 for _ in automata)
-    numbers = {start: len(moves)}
+    numbers: dict[States, int] = {start: len(moves)}
     moves.append([])
-    todo = [start]
+    todo: list[States] = [start]
     for here in todo:
         for low, high, states in _together(automata, here):
             there = replace(states)

@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import takewhile
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from taiwa.constraints.automaton import Automaton, compile_regex, reaching
@@ -16,7 +15,7 @@ from taiwa.constraints.explain import add_json_position
 from taiwa.constraints.guide import LIMIT, Coverage, Explanation, fill_mask, refusal, unexpected
 from taiwa.constraints.regex_syntax import describe_ranges, merge_ranges
 from taiwa.constraints.schema_regex import escape_regex, to_regex
-from taiwa.constraints.vocabulary import Vocabulary
+from taiwa.constraints.vocabulary import Vocabulary, common_prefix
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.records import Json, value
 
@@ -273,8 +272,7 @@ class TokenTrie:
         rows: list[tuple[bytes, int, list[int]]] = []
         before = b""
         for text in sorted(vocabulary.tokens_by_text):
-            shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, text, strict=False)))
-            rows.append((text, shared, vocabulary.tokens_by_text[text]))
+            rows.append((text, common_prefix(before, text), vocabulary.tokens_by_text[text]))
             before = text
         self._rows = tuple(rows)
 

@@ -514,10 +514,7 @@ def _number(kind: str, schema: Schema, place: _Location) -> str | None:
     if kind == "number":
         found = decimal_range(low, high, above=above, below=below)
     else:
-        found = integer_range(
-            None if low is None else low + above,
-            None if high is None else high - below,
-        )
+        found = integer_range(None if low is None else low + above, None if high is None else high - below)
     return None if found is None else f"({found})"
 
 

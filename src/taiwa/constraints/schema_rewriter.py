@@ -582,7 +582,6 @@ class _Rewriter:
                 unfit = [
                     conditions.write(cast("Schema", other), "oneOf", number) for number, other in enumerate(others)
                 ]
-                written = [
-                    {"allOf": [fit, *unfit[:number], *unfit[number + 1 :]]} for number, fit in enumerate(written)
-                ]
+                for place, fit in enumerate(written):
+                    written[place] = {"allOf": [fit, *unfit[:place], *unfit[place + 1 :]]}
         conditions.also({"anyOf": written})

@@ -71,6 +71,12 @@ def split_text(text: str, longest: int) -> Iterator[str]:
     yield text[start:]
 
 
+def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return the number of tokens or bytes with which both begin."""
+    shortest = min(len(one), len(other))
+    return next((index for index in range(shortest) if one[index] != other[index]), shortest)
+
+
 @value
 class VocabularyReport:
     """Irregularities of a vocabulary.
