@@ -421,7 +421,7 @@ def _by_verdicts(
 
 def enforcement_of(constraint: Constraint, coverage: Coverage) -> Enforcement:
     """Return what a guide in this process enforces; constraints other than schemas are enforced as a whole."""
-    missed = [clause(each.pointer, each.keyword) for each in (*coverage.relaxed, *coverage.unsupported)]
+    missed = [clause(each.pointer, each.keyword) for each in coverage.relaxed]
     if type(constraint) in KINDS and not isinstance(constraint, JsonSchema):
         enforced = [clause("", KINDS[type(constraint)][0])]
     else:
