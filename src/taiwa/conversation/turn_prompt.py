@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, PastTurn
-from taiwa.conversation.state import StateField, TurnContext, apply_delta, initial_state
+from taiwa.conversation.state import StateField, TurnContext, apply_delta
 from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, assistant, system, user
 from taiwa.kernel.records import Json
 
@@ -94,12 +94,7 @@ def format_reply(app: App, answer: str, delta: Json) -> str:
         return answer
     if app.reply == "json":
         return _plain({"answer": answer, "delta": delta or {}})
-    return f"{answer}\n{delta_line(delta)}"
-
-
-def delta_line(delta: Json) -> str:
-    """Format the end of a `text+delta` reply."""
-    return f"{DELTA_LINE}\n{_plain(delta or {})}"
+    return f"{answer}\n{DELTA_LINE}\n{_plain(delta or {})}"
 
 
 def stable_bytes(request: Request) -> bytes:
@@ -140,7 +135,7 @@ def contract(app: App) -> str:
 
 def _examples(app: App) -> Iterator[Message]:
     """Yield the worked turns in order; in `environment` mode each carries on the environment of the one before."""
-    state = initial_state(app.fields)
+    state = {field.name: field.start for field in app.fields}
     for turn, example in enumerate(app.examples, 1):
         yield user(example.user)
         if app.reply != "environment" or not app.model_fields:
