@@ -15,9 +15,13 @@ from typing import Any
 
 import pytest
 
+from taiwa import tool
+from taiwa.isolation import ProcessLimits
 from taiwa.kernel import InputError, ToolError, ToolResult
 from taiwa.kernel.runtime import Tool
-from taiwa.tools import FunctionTool, ProcessLimits, calculator, isolated, tool
+from taiwa.tools.calculator import calculator
+from taiwa.tools.function_tool import FunctionTool
+from taiwa.tools.isolated import isolated
 from tests.tools import sample_tools
 
 BOUNDS = ProcessLimits(seconds=300.0, memory_mb=512, characters=1_000)
@@ -278,7 +282,7 @@ def test_a_tool_of_the_program_itself_is_found_and_the_program_runs_once(tmp_pat
     program = tmp_path / "program.py"
     work = "print(triple.call({'number': 7}).text); open('done', 'a').write('once ')"
     program.write_text(
-        "import os\nfrom taiwa.tools import tool\n\n"
+        "import os\nfrom taiwa import tool\n\n"
         "@tool(isolated=True)\ndef triple(number: int) -> int:\n    'Triple a number.'\n    return FACTOR * more(number)\n\n"
         "FACTOR = 3\nhome = os.getcwd()\ndef more(number: int) -> int:\n    return number\n\n"
         + (f"if __name__ == '__main__':\n    {work}\n" if guard else f"{work}\n"),

@@ -15,8 +15,10 @@ from taiwa.kernel import CallTool, Program, Runtime, ToolError, ToolResult, perf
 from taiwa.kernel.messages import Message, Request, collect_response, user
 from taiwa.models.http_api.provider_interface import Codec
 from taiwa.models.registry import resolve
-from taiwa.tools import IsolatedTool, builtin_tools, isolated, strict
+from taiwa.tools.function_tool import strict
+from taiwa.tools.isolated import IsolatedTool, isolated
 from taiwa.tools.mcp_client import mcp_tools
+from taiwa.tools.registry import builtin_tools
 
 EXERCISES = [
     {"id": "a", "kind": "arithmetic", "input": "1,000 × (2 + 1/2)%", "gold": 25},

@@ -2,8 +2,11 @@
 
 from typing import Literal
 
+from taiwa import tool
 from taiwa.kernel import Json
-from taiwa.tools import builtin_tools, molar_mass, strict, tool
+from taiwa.tools.chemical_formulas import molar_mass
+from taiwa.tools.function_tool import strict
+from taiwa.tools.registry import builtin_tools
 
 
 @tool

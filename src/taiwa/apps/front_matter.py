@@ -410,7 +410,7 @@ def _tools(keys: Keys) -> tuple[str, ...]:
 
 
 def _warn_unless_built_in(item: Scalar, problems: Problems) -> None:
-    from taiwa.tools import builtin_tools
+    from taiwa.tools.registry import builtin_tools
 
     if item.text not in builtin_tools():
         hint = suggest(item.text, tuple(builtin_tools()), "tools")

@@ -24,7 +24,7 @@ from taiwa.tools.exact_numbers import (
     spell,
     spell_near,
 )
-from taiwa.tools.tool import tool
+from taiwa.tools.function_tool import tool
 
 CURRENCIES = "$€£¥₹₩"
 # The words of one line mean the same unit; single letters are reserved for unknowns.

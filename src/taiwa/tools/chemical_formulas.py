@@ -14,7 +14,7 @@ from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.records import Json
 from taiwa.tools.exact_numbers import RAISED, halves_to_slashes, narrow, rounded, spell, spell_near
-from taiwa.tools.tool import tool
+from taiwa.tools.function_tool import tool
 
 MAX_CHARS = 1_000
 

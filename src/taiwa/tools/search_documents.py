@@ -13,7 +13,7 @@ from taiwa.kernel.messages import Passage, ToolResult, ToolSpec
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Retriever
 from taiwa.kernel.text import clean_untrusted
-from taiwa.tools.tool import FunctionTool
+from taiwa.tools.function_tool import FunctionTool
 
 MAX_QUERY_CHARS = 1_000
 

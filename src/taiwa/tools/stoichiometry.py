@@ -11,7 +11,7 @@ from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.records import Json
 from taiwa.tools.chemical_formulas import Formula, plain, species
-from taiwa.tools.tool import tool
+from taiwa.tools.function_tool import tool
 
 MAX_SPECIES = 24
 

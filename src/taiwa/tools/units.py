@@ -15,7 +15,7 @@ from taiwa.kernel.errors import ConfigError, ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.tools.calculator import calculate
 from taiwa.tools.exact_numbers import RAISED, bounded, narrow, spell
-from taiwa.tools.tool import tool
+from taiwa.tools.function_tool import tool
 
 MAX_CHARS = 200
 MAX_FACTORS = 12

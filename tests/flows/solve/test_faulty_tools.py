@@ -8,10 +8,11 @@ import pytest
 
 from taiwa.flows.solve.rationale import OnToolError, Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions, solve
+from taiwa.isolation import ProcessLimits
 from taiwa.kernel import Capability, Message, Response, Text, ToolCall, ToolResult
 from taiwa.kernel.runtime import Tool
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
-from taiwa.tools import IsolatedTool, ProcessLimits, isolated
+from taiwa.tools.isolated import IsolatedTool, isolated
 from tests.flows.driving import Drive
 from tests.flows.solve.abacus import ADDER, BARE, NATIVE, Echo
 from tests.tools import sample_tools

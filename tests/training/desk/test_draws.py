@@ -17,7 +17,7 @@ from taiwa.flows.solve.tool_text import sanitize_result
 from taiwa.kernel.records import Json
 from taiwa.models.builtin.order_desk import MENU, Order, OrderLine, grammar, options, order_prompt
 from taiwa.models.builtin.prompt_text import normalize_text
-from taiwa.tools import calculator
+from taiwa.tools.calculator import calculator
 from training.builtin.desk import LANGUAGES, SHARES
 from training.builtin.desk.english import phrase
 from training.builtin.desk.foreign import DISHES

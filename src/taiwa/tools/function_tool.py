@@ -3,16 +3,14 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from contextvars import copy_context
 from dataclasses import replace
-from threading import Event, Thread
-from types import TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
 
 from taiwa.isolation import ProcessLimits, in_child
 from taiwa.kernel.errors import InputError, OutputValidationError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.threads import start_in_thread
 from taiwa.structured import OutputType
 from taiwa.tools.isolated import IsolatedTool
 
@@ -115,7 +113,16 @@ class FunctionTool(Generic[P, R]):
             self._worker = self._start_worker()
         if self._worker is not None:
             return self._worker.call(arguments)
-        return _call_with_deadline(lambda: self.call_in_place(arguments), self._limits.seconds, self._spec.name)
+        name = self._spec.name
+        # A thread cannot be killed: a late call goes on in the background, and one that never lets another thread run is
+        # not even noticed to be late.
+        future = start_in_thread(lambda: self.call_in_place(arguments), f"tool {name}")
+        try:
+            return future.result(self._limits.seconds)
+        except TimeoutError:
+            raise ToolError(f"{name} timed out", code="timeout") from None
+        except SystemExit as error:
+            raise ToolError(f"{name} failed", code="crashed") from error
 
     def call_in_place(self, arguments: Mapping[str, Json]) -> ToolResult:
         """Call the function in this thread, without a deadline.
@@ -125,8 +132,12 @@ class FunctionTool(Generic[P, R]):
         """
         values = self._check(arguments)
         call: Callable[..., R] = self._function
-        with _FailureBoundary(self._spec.name):
+        try:
             result = self._result(call(**values, **self._fixed))
+        except ToolError:
+            raise
+        except Exception as error:  # the model reads that the tool failed, never why
+            raise ToolError(f"{self._spec.name} failed", code="internal") from error
         if len(result.text) > self._limits.characters:
             raise ToolError(f"{self._spec.name} returned too much", code="too_large", hint="ask for less")
         return result
@@ -302,66 +313,3 @@ def _nullable(schema: Json) -> Json:
     ):
         return {**schema, "type": [schema["type"], "null"]}
     return {"anyOf": [schema, {"type": "null"}]}
-
-
-class _FailureBoundary:
-    """Maps whatever a function raises to a `ToolError`: the model reads that the tool failed, never why.
-
-    A context manager, because an `except` clause that catches everything is left to the runtimes; the error stays the cause.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, Exception) and not isinstance(error, ToolError):
-            raise ToolError(f"{self._name} failed", code="internal") from error
-
-
-def _call_with_deadline(call: Callable[[], R], seconds: float, name: str) -> R:
-    """Run a call in a thread of its own and wait for it.
-
-    A thread cannot be killed: a late call goes on in the background, and one that never lets another thread run is not
-    even noticed to be late.
-
-    Raises:
-        ToolError: `timeout`; or what the call raised.
-    """
-    outcome: _Outcome[R] = _Outcome(call)
-    Thread(target=copy_context().run, args=(outcome.run,), name=f"tool {name}", daemon=True).start()
-    if not outcome.done.wait(seconds):
-        raise ToolError(f"{name} timed out", code="timeout")
-    if isinstance(outcome.error, SystemExit):
-        raise ToolError(f"{name} failed", code="crashed") from outcome.error
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.results[0]
-
-
-class _Outcome(Generic[R]):
-    """What a call returned or raised, for another thread; a context manager for the reason of `_FailureBoundary`."""
-
-    def __init__(self, call: Callable[[], R]) -> None:
-        self.done = Event()
-        self.results: list[R] = []
-        self.error: BaseException | None = None
-        self._call = call
-
-    def run(self) -> None:
-        with self:
-            self.results.append(self._call())
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        self.error = error
-        self.done.set()
-        return True
