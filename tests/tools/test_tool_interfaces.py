@@ -15,8 +15,7 @@ from taiwa.kernel import CallTool, Program, Runtime, ToolError, ToolResult, perf
 from taiwa.kernel.messages import Message, Request, collect_response, user
 from taiwa.models.http_api.provider_interface import Codec
 from taiwa.models.registry import resolve
-from taiwa.tools.function_tool import strict
-from taiwa.tools.isolated import IsolatedTool, isolated
+from taiwa.tools.function_tool import IsolatedTool, strict
 from taiwa.tools.mcp_client import mcp_tools
 from taiwa.tools.registry import builtin_tools
 
@@ -169,7 +168,7 @@ DOORS: dict[str, ToolCaller] = {"python": by_python, **TEXT, **NATIVE}
 @pytest.fixture(scope="module")
 def apart() -> Iterator[dict[str, ToolCaller]]:
     """The doors behind which another process works: a worker, and a server that speaks MCP."""
-    workers: dict[str, IsolatedTool] = {name: isolated(tool) for name, tool in builtin_tools().items()}
+    workers: dict[str, IsolatedTool] = {name: IsolatedTool(tool) for name, tool in builtin_tools().items()}
     with mcp_tools([sys.executable, "-m", "taiwa", "mcp"]) as tools:
         served = {tool.spec.name.removeprefix("taiwa_"): tool for tool in tools}
         yield {

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
+from math import floor
 from types import MappingProxyType
 from typing import Literal, NoReturn, TypeAlias
 
@@ -208,10 +208,7 @@ def weight(atom: str, weights: Weights) -> Fraction:
         number = int(atom[1 : len(atom) - len(symbol)])
         return Fraction(number) if weights == "integer" else nuclides()[symbol][number]
     exact = elements()[atom].weight
-    if weights == "iupac":
-        return exact
-    decimal = Decimal(exact.numerator) / Decimal(exact.denominator)
-    return Fraction(decimal.quantize(Decimal(1), ROUND_HALF_UP))
+    return exact if weights == "iupac" else Fraction(floor(exact + Fraction(1, 2)))
 
 
 def _rows(name: str) -> list[list[str]]:
@@ -411,16 +408,13 @@ def _dotted(text: str) -> str:
             return f"{before}·{unit}" if joins else found[0]
         if SOLVATE.match(text, found.start("unit")):
             return f"{before}·{after}{unit}"
-        either = (f"{text[: found.start()]}{way}{text[found.start('unit') :]}" for way in _ways(before, after))
+        ways = f"{before}·{after}", f"_{{{before}.{after}}}"
+        either = (f"{text[: found.start()]}{way}{text[found.start('unit') :]}" for way in ways)
         raise ToolError(
             f"the dot in {text[:60]} is ambiguous", code="ambiguous", hint=f"write {' or '.join(either)}"[:300]
         )
 
     return FULL_STOP.sub(replace_stop, text)
-
-
-def _ways(before: str, after: str) -> tuple[str, str]:
-    return f"{before}·{after}", f"_{{{before}.{after}}}"
 
 
 def _spelled(bare: str, charge: int) -> str:

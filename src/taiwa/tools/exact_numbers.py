@@ -231,13 +231,9 @@ def _ln(number: Fraction, digits: int) -> Decimal:
     context = Context(prec=digits + CLOSE_TO_ONE)
     if off and abs(off) < Fraction(1, 10**CLOSE_TO_ONE):
         return _decimal(off - off * off / 2 + off**3 / 3, context)
-    return context.ln(_positive(number, context))
-
-
-def _positive(number: Fraction, context: Context) -> Decimal:
     if number <= 0:
         raise ToolError("only a number above zero has a logarithm", code="domain")
-    return _decimal(number, context)
+    return context.ln(_decimal(number, context))
 
 
 def _decimal(number: Fraction, context: Context) -> Decimal:

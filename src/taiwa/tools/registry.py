@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 from taiwa.kernel.errors import InputError
 from taiwa.tools.calculator import calculator
@@ -63,8 +63,11 @@ def _load_tool(address: str) -> FunctionTool[Any, Any]:
         raise InputError(f"{place}: another module has the name {module!r}; rename the file")
     for part in name.split("."):
         found = getattr(found, part, None)
-    tool: FunctionTool[Any, Any] | None = found if isinstance(found, FunctionTool) else None
-    if tool is None:
+    if not _is_tool(found):
         what = "name not found" if found is None else "it is not a tool; write @tool above the function"
         raise InputError(f"{address}: {what}")
-    return tool
+    return found
+
+
+def _is_tool(found: object) -> TypeGuard[FunctionTool[Any, Any]]:
+    return isinstance(found, FunctionTool)

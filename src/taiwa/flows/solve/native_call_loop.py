@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
-from taiwa.flows.solve.rationale import NO_CALL_LEFT, CallBudget, RequestedCall, SolveLimits, request_call
+from taiwa.flows.solve.rationale import NO_CALL_LEFT, CallBudget, RequestedCall
 from taiwa.flows.solve.text_loop import RationaleBuilder
 from taiwa.flows.solve.tool_call_formats import ToolCallFormat
 from taiwa.flows.solve.tool_text import describe_input, refuse_constant, sanitize_result
@@ -30,12 +30,10 @@ class FunctionCallingLoop(RationaleBuilder):
         self,
         request: Request,
         calls: CallBudget,
-        limits: SolveLimits,
         tool_format: ToolCallFormat,
         watch: Callable[[], Watcher] | None = None,
     ) -> None:
-        super().__init__(replace(request, tools=tuple(calls.specs.values())), calls, limits, watch)
-        self._format = tool_format
+        super().__init__(replace(request, tools=tuple(calls.specs.values())), calls, tool_format, watch)
         self._more: tuple[Message, ...] = ()
         self._ids: set[str] = set()
         self._count = 0
@@ -98,20 +96,15 @@ class FunctionCallingLoop(RationaleBuilder):
         return tuple(calls)
 
     def _requested(self, call: ToolCall) -> RequestedCall:
-        try:
-            spec = self.calls.spec(call.name)
-            arguments = _arguments(call.arguments, spec)
-        except ToolError as error:
-            return RequestedCall(call.name, call.arguments, {}, error)
-        return request_call(spec.name, arguments, call.arguments)
+        return self.calls.request(call.name, call.arguments, lambda spec: _arguments(call.arguments, spec))
 
     def _show(self, call: ToolCall, result: str) -> Program[None]:
         """Insert a call and its result into the transcript as the format writes them."""
         text = self.text
         start = "" if not text or text.endswith("\n") else "\n"
-        written = self._format.write_call(call.name, _input(call, self.calls.specs.get(call.name)), text + start)
+        written = self.tool_format.write_call(call.name, _input(call, self.calls.specs.get(call.name)), text + start)
         yield from self.insert(start + written, "call")
-        result = self._format.write_result(result)
+        result = self.tool_format.write_result(result)
         yield from self.insert(result if result.endswith("\n") else f"{result}\n", "result")
 
 

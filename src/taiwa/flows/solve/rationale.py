@@ -1,6 +1,6 @@
 """`Rationale` and its parts, and `CallBudget`: the limits, execution and memory of all tool calls of one rationale."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -130,15 +130,6 @@ class RequestedCall:
         return f"{self.name}\0{self.input}".encode("utf-8", "surrogatepass")
 
 
-def request_call(name: str, arguments: Mapping[str, Json], text: str, discarded: str = "") -> RequestedCall:
-    """Make a call of parsed arguments; arguments that cannot be recorded are an error of the call."""
-    try:
-        canonical(dict(arguments))
-    except InputError as error:
-        return RequestedCall(name, text, {}, ToolError(error.message, code="bad_arguments"), discarded)
-    return RequestedCall(name, text, arguments, None, discarded)
-
-
 class CallBudget:
     """Executes calls within limits, each call once; `ending` is set when no further call is allowed.
 
@@ -149,7 +140,6 @@ class CallBudget:
         self,
         tools: Iterable[ToolSpec],
         limits: SolveLimits,
-        *,
         on_error: OnToolError = "report",
         on_unknown: OnToolError = "report",
         simulated_tools: Collection[str] = (),
@@ -157,7 +147,7 @@ class CallBudget:
         self.executed: list[ExecutedCall] = []
         self.ending: EndReason | None = None
         self.specs = {tool.name: tool for tool in tools}
-        self._limits = limits
+        self.limits = limits
         self._on_error = on_error
         self._on_unknown = on_unknown
         self._simulated = simulated_tools
@@ -178,6 +168,21 @@ class CallBudget:
             known = ", ".join(self.specs) or "none"
             raise UnknownToolError(f"unknown tool {name!r}", code="unknown_tool", hint=f"tools: {known}")
         return found
+
+    def request(
+        self, name: str, text: str, parse: Callable[[ToolSpec], Mapping[str, Json]], discarded: str = ""
+    ) -> RequestedCall:
+        """Make a call of its name and text; an unknown name, and arguments that cannot be parsed or recorded, are its error."""
+        try:
+            spec = self.spec(name)
+            arguments = parse(spec)
+        except ToolError as error:
+            return RequestedCall(name, text, {}, error, discarded)
+        try:
+            canonical(dict(arguments))
+        except InputError as error:
+            return RequestedCall(spec.name, text, {}, ToolError(error.message, code="bad_arguments"), discarded)
+        return RequestedCall(spec.name, text, arguments, None, discarded)
 
     def execute(self, requested: Sequence[RequestedCall]) -> Program[tuple[ExecutedCall | None, ...]]:
         """Answer calls that were requested together, in their order; None for a call beyond the limits.
@@ -211,12 +216,12 @@ class CallBudget:
 
     def _count_allowed(self, keys: Sequence[bytes]) -> int:
         """Count the calls that are answered: those that are left, up to the first that was repeated too often."""
-        left = max(self._limits.max_tool_calls - len(self.executed), 0)
+        left = max(self.limits.max_tool_calls - len(self.executed), 0)
         if len(keys) > left:
             self.ending = "calls"
         for place, key in enumerate(keys[:left]):
             self._counts[key] = self._counts.get(key, 0) + 1
-            if self._counts[key] > self._limits.max_repeats:
+            if self._counts[key] > self.limits.max_repeats:
                 self.ending = "repeat"
                 return place
         return min(left, len(keys))
