@@ -5,10 +5,10 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
 from weakref import finalize
 
@@ -192,7 +192,7 @@ class FunctionTool(Generic[P, R]):
         return ToolResult(canonical(plain).decode(), name, value=plain)
 
 
-class IsolatedTool:
+class IsolatedTool(AbstractContextManager["IsolatedTool"]):
     """A tool of which every call ends: with its result, or with a `ToolError` when a limit is reached.
 
     Codes beside those of the tool: `timeout`, `memory`, `too_large`, `crashed`. What a crashed worker printed is a note on the
@@ -214,12 +214,7 @@ class IsolatedTool:
     def __repr__(self) -> str:
         return f"IsolatedTool({self.spec.name})"
 
-    def __enter__(self) -> "IsolatedTool":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -392,42 +387,3 @@ def _hints(function: Callable[..., object]) -> dict[str, Any]:
     if missing:
         raise InputError(f"{name}: {missing[0]!r} needs a type")
     return hints
-
-
-def strict(spec: ToolSpec) -> ToolSpec:
-    """Require every parameter; an optional one accepts null instead, which a tool reads as omitted."""
-    return replace(spec, parameters=cast("dict[str, Json]", _strict(dict(spec.parameters))))
-
-
-def _strict(schema: Json) -> Json:
-    if isinstance(schema, list):
-        return [_strict(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {
-        key: _strict(part) if key != "properties" else part
-        for key, part in schema.items()
-        if key not in ("default", "title")
-    }
-    properties = kept.get("properties")
-    if isinstance(properties, dict):
-        required = kept.get("required")
-        required = required if isinstance(required, list) else []
-        kept["properties"] = {
-            name: _strict(part) if name in required else _nullable(_strict(part)) for name, part in properties.items()
-        }
-        kept["required"] = list(properties)
-        kept["additionalProperties"] = False
-    return kept
-
-
-def _nullable(schema: Json) -> Json:
-    """Let a schema accept null; an enum or a union goes into an `anyOf`."""
-    if (
-        isinstance(schema, dict)
-        and isinstance(schema.get("type"), str)
-        and "enum" not in schema
-        and "const" not in schema
-    ):
-        return {**schema, "type": [schema["type"], "null"]}
-    return {"anyOf": [schema, {"type": "null"}]}

@@ -12,7 +12,6 @@ from copy import copy
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TypeAlias
 
-from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.tool_call_formats import ToolCallFormat
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult, assistant, user
@@ -205,16 +204,6 @@ def render_answer_only(example: WorkedExample, result_of: ResultOf) -> tuple[Mes
     last = evaluate_parts(example, result_of)[-1]
     text = last.result if isinstance(last, ExampleCall) else last
     return user(example.question), assistant(text.strip().rpartition("\n")[2])
-
-
-def evaluate_example(example: WorkedExample, result_of: ResultOf) -> str:
-    """Return the number that an example comes to with these tools: that of its last line.
-
-    Raises:
-        InputError: as `evaluate_parts`.
-        ToolError: a tool rejects an input.
-    """
-    return last_number(render_answer_only(example, result_of)[1].text)
 
 
 def escape_references(text: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 
-from taiwa.flows.solve.find_tool_calls import CallMatch, Scanner
+from taiwa.flows.solve.find_tool_calls import BlockScanner, CallMatch, Scanner
 from taiwa.flows.solve.rationale import (
     NO_CALL_LEFT,
     CallBudget,
@@ -240,7 +240,7 @@ class TextLoop(RationaleBuilder):
     def _ask_last(self) -> Program[None]:
         """Ask once for the end of the text, in which nothing is called."""
         request, known = self.limit_tokens(replace(self.request(), stop=())), self.text
-        response = yield from perform(Complete(request, lambda: self._display(_NO_CALLS, known)))
+        response = yield from perform(Complete(request, lambda: self._display(BlockScanner({}), known)))
         self.count_tokens(response)
         self._add(strip_repetition(response.text, known), None)
         self.ending = "calls"
@@ -390,19 +390,3 @@ def _end_of_text(text: str) -> int:
     if at < 0:
         return len(text) - text.endswith(OPEN[0])
     return at if len(text) - at <= MAX_CALL_CHARS else len(text)
-
-
-class _NoCalls:
-    """A scanner that finds no call."""
-
-    open = False
-
-    def feed(self, text: str) -> CallMatch | None:  # noqa: ARG002  (protocol)
-        """Find nothing."""
-        return None
-
-    def skip(self, text: str) -> None:
-        """Do nothing."""
-
-
-_NO_CALLS = _NoCalls()

@@ -38,9 +38,17 @@ class ToolCallFormat(Protocol):
     close: ClassVar[str]
     """The end that an `open` call lacks; a server that stopped there may not report it."""
 
+    explanation: ClassVar[str]
+    """How calls are written, in words for the model, with the fields of the format as `{self.NAME}`."""
+
     def instructions(self, tools: Sequence[ToolSpec], *, forbid_own_results: bool = True) -> str:
         """Describe how calls are written, and the tools; `forbid_own_results` forbids the model to write results itself."""
-        ...
+        explanation = self.explanation.format(self=self)
+        return f"{explanation}{FORBID_OWN_RESULTS * forbid_own_results}\n\n{self.list_tools(tools)}"
+
+    def list_tools(self, tools: Sequence[ToolSpec]) -> str:
+        """List the tools as the instructions do."""
+        return list_tools(tools, self.write_call)
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Make a scanner for calls of these tools, and for calls that are plainly meant for an unknown tool."""
@@ -87,10 +95,7 @@ class TaggedFormat(ToolCallFormat):
     name = "tagged"
     stops = (CLOSE,)
     close = CLOSE
-
-    def instructions(self, tools: Sequence[ToolSpec], *, forbid_own_results: bool = True) -> str:
-        """Describe how calls are written, and the tools."""
-        return f"{TAGGED_INSTRUCTIONS}{FORBID_OWN_RESULTS * forbid_own_results}\n\n{list_tools(tools, self.write_call)}"
+    explanation = TAGGED_INSTRUCTIONS
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Make a scanner for calls."""
@@ -191,15 +196,14 @@ class InlineFormat(ToolCallFormat):
     name = "inline"
     stops = (CLOSE,)
     close = CLOSE
+    explanation = INLINE_INSTRUCTIONS
 
     aliases: tuple[tuple[str, str], ...] = TOOL_TITLES
     inputs: tuple[tuple[str, InputKind], ...] = INPUT_KINDS
 
-    def instructions(self, tools: Sequence[ToolSpec], *, forbid_own_results: bool = True) -> str:
-        """Describe how calls are written, and the tools."""
-        return (
-            f"{INLINE_INSTRUCTIONS}{FORBID_OWN_RESULTS * forbid_own_results}\n\n{list_tools(tools, self._listed_call)}"
-        )
+    def list_tools(self, tools: Sequence[ToolSpec]) -> str:
+        """List the tools; an equation takes two lines."""
+        return list_tools(tools, self._listed_call)
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Make a scanner for calls."""
@@ -332,16 +336,17 @@ class FenceFormat(ToolCallFormat):
     name = "fence"
     stops = (OUTPUT,)
     close = "\n"
+    explanation = FENCE_INSTRUCTIONS
 
     aliases: tuple[tuple[str, str], ...] = ()
 
-    def instructions(self, tools: Sequence[ToolSpec], *, forbid_own_results: bool = True) -> str:
-        """Describe how calls are written, and the tools."""
+    def list_tools(self, tools: Sequence[ToolSpec]) -> str:
+        """List the tools, each as a block."""
         blocks = "\n\n".join(
             f"{' '.join(tool.description.split())}\n{self.write_call(tool.name, describe_input(tool))}"
             for tool in tools
         )
-        return f"{FENCE_INSTRUCTIONS}{FORBID_OWN_RESULTS * forbid_own_results}\n\nTools:\n\n{blocks or '(none)'}"
+        return f"Tools:\n\n{blocks or '(none)'}"
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Make a scanner for calls."""
@@ -380,7 +385,7 @@ TURN = re.compile(r"^[ \t]{0,3}(?:Thought|Action|Observation|Question)(?:[ \t]{1
 REACT_INSTRUCTIONS = """\
 Take turns of Thought and Action, numbered from 1. A Thought is a line of reasoning; an Action is a line of its own that \
 calls one tool, and what the tool gives follows as an Observation. Your last Action is \
-{finish}[answer]."""
+{self.finish}[answer]."""
 
 
 @value
@@ -393,14 +398,10 @@ class ReActFormat(ToolCallFormat):
     name = "react"
     stops = ("\nObservation",)
     close = "\n"
+    explanation = REACT_INSTRUCTIONS
 
     finish: str = "Finish"
     aliases: tuple[tuple[str, str], ...] = ()
-
-    def instructions(self, tools: Sequence[ToolSpec], *, forbid_own_results: bool = True) -> str:
-        """Describe how calls are written, and the tools."""
-        instructions = REACT_INSTRUCTIONS.format(finish=self.finish)
-        return f"{instructions}{FORBID_OWN_RESULTS * forbid_own_results}\n\n{list_tools(tools, self.write_call)}"
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Make a scanner for calls."""
@@ -439,7 +440,7 @@ GSM_CALL = re.compile(rf"<<(?P<input>[^\s<>=`][^<>=`\n]{{0,{MAX_INPUT_CHARS - 1}
 NEVER = re.compile(r"(?!)")
 
 GSM_INSTRUCTIONS = """\
-For every calculation write <<expression= and stop there: what the {tool} gives is put right behind it with the closing mark, \
+For every calculation write <<expression= and stop there: what the {self.tool} gives is put right behind it with the closing mark, \
 as in <<12*3=36>>, and you go on from there."""
 
 
@@ -454,14 +455,13 @@ class GsmFormat(ToolCallFormat):
     name = "gsm"
     stops = ()
     close = ""
+    explanation = GSM_INSTRUCTIONS
 
     tool: str = "calculator"
 
-    def instructions(self, tools: Sequence[ToolSpec], *, forbid_own_results: bool = True) -> str:
-        """Describe how calls are written, and the calculator."""
-        calculators = [tool for tool in tools if tool.name == self.tool]
-        instructions = GSM_INSTRUCTIONS.format(tool=self.tool.replace("_", " "))
-        return f"{instructions}{FORBID_OWN_RESULTS * forbid_own_results}\n\n{list_tools(calculators, self.write_call)}"
+    def list_tools(self, tools: Sequence[ToolSpec]) -> str:
+        """List the calculator."""
+        return list_tools([tool for tool in tools if tool.name == self.tool], self.write_call)
 
     def scanner(self, names: Iterable[str]) -> Scanner:  # noqa: ARG002  (a call names no tool)
         """Make a scanner for calls."""
