@@ -187,13 +187,11 @@ def turns_to_keep(conversation: Conversation) -> tuple[PastTurn, ...] | None:
     """Return the turns to keep when the window is full, else None."""
     policy, turns = conversation.app.window, conversation.turns
     pinned = {past.hash for past in turns[: policy.keep_first]}
-    pinned |= {past.hash for past in turns if _sets(past, policy.keep_setting)}
+    for past in turns:
+        if isinstance(past.delta, dict) and any(past.delta.get(name) is not None for name in policy.keep_setting):
+            pinned.add(past.hash)
     others = [past.hash for past in turns if past.hash not in pinned]
     if policy.max_size is None or len(others) < max(policy.max_size, policy.keep + 1):
         return None
     kept = pinned | set(others[len(others) - policy.keep :])
     return tuple(past for past in turns if past.hash in kept)
-
-
-def _sets(past: PastTurn, names: tuple[str, ...]) -> bool:
-    return isinstance(past.delta, dict) and any(past.delta.get(name) is not None for name in names)

@@ -58,7 +58,7 @@ def turn_request(conversation: Conversation, text: str, *, constrained: bool = F
     """Return the exact request of the next turn; `constrained` adds the schema of the reply where the reply mode has one."""
     app = conversation.app
     messages = [*_opening(app)]
-    earlier = _summary_parts(conversation.summary)
+    earlier: tuple[Part, ...] = (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
     for past in conversation.turns:
         messages.append(Message("user", (*earlier, Text(past.user))))
         messages.append(assistant(format_reply(app, past.answer, past.delta)))
@@ -147,10 +147,6 @@ def _examples(app: App) -> Iterator[Message]:
         yield assistant(_block(ENVIRONMENT, whole | {field.name: state[field.name] for field in app.model_fields}))
 
 
-def _summary_parts(summary: str) -> tuple[Part, ...]:
-    return (Text(_block(EARLIER, summary)),) if summary else ()
-
-
 def _state_view(conversation: Conversation) -> tuple[Part, ...]:
     app = conversation.app
     if not app.model_fields:
@@ -179,12 +175,9 @@ def _view(fields: Iterable[StateField], state: Mapping[str, Json]) -> dict[str, 
 
 
 def _block(markers: tuple[str, str], inner: Json) -> str:
-    return f"{markers[0]}\n{_compact(inner)}\n{markers[1]}"
-
-
-def _compact(inner: Json) -> str:
-    """JSON on one line in which no marker can occur."""
-    return _plain(inner).replace("<", "\\u003c").replace(">", "\\u003e").replace("@@", "@\\u0040")
+    """Put JSON between markers, on one line in which no marker can occur."""
+    line = _plain(inner).replace("<", "\\u003c").replace(">", "\\u003e").replace("@@", "@\\u0040")
+    return f"{markers[0]}\n{line}\n{markers[1]}"
 
 
 def _plain(inner: Json) -> str:

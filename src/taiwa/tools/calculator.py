@@ -206,15 +206,15 @@ class _Parser:
             raise _mixed(self.labels)
 
     def step(self) -> None:
-        found = (LISTED if self.listed else TOKEN).match(self.text, self.at)
-        self.kind = (found.lastgroup or "") if found else ""
-        self.word = found[self.kind].lower().replace("**", "^") if found else ""
-        self.at = found.end() if found else len(self.text)
-        if self.listed and self.kind == "number" and found:
-            self.ungrouped(found.start("number"))
+        match = (LISTED if self.listed else TOKEN).match(self.text, self.at)
+        self.kind = (match.lastgroup or "") if match else ""
+        self.word = match[self.kind].lower().replace("**", "^") if match else ""
+        self.at = match.end() if match else len(self.text)
+        if self.listed and self.kind == "number" and match:
+            self.ungrouped(match.start("number"))
         if self.word == "of":
             self.kind, self.word = "sign", "*"
-        if self.word == "x" and found and UNKNOWN.match(self.text, max(found.start("sign") - 1, 0)):
+        if self.word == "x" and match and UNKNOWN.match(self.text, max(match.start("sign") - 1, 0)):
             raise ToolError("x is an unknown here, not a times sign", code="syntax", hint="write * for times")
 
     def ungrouped(self, at: int) -> None:
@@ -298,13 +298,13 @@ class _Parser:
 
     def mixed(self) -> Fraction:
         """Return the fraction that follows a whole number, as in 3 1/2."""
-        found = MIXED.match(self.text, self.at) if self.word.isdigit() else None
-        if found is None or int(found[1]) >= int(found[2]):
+        match = MIXED.match(self.text, self.at) if self.word.isdigit() else None
+        if match is None or int(match[1]) >= int(match[2]):
             return Fraction(0)
         if self.text[: self.at].rstrip("0123456789").rstrip().endswith(("/", "^", "*")):
             return Fraction(0)
-        self.at = found.end()
-        return Fraction(int(found[1]), int(found[2]))
+        self.at = match.end()
+        return Fraction(int(match[1]), int(match[2]))
 
     def counted(self) -> None:
         """Skip the unit word after a number."""

@@ -116,9 +116,9 @@ def _sides(text: str) -> list[str]:
 
 def _unlettered(sides: list[str]) -> list[str]:
     """Separate letters for coefficients from their species; then all terms must have a coefficient."""
-    found = [LETTERED.match(piece) for side in sides for piece in PLUS.split(side)]
-    letters = [each["letter"] for each in found if each is not None and each["letter"]]
-    if None in found or len(letters) < 2 or len(set(letters)) < len(letters):
+    match = [LETTERED.match(piece) for side in sides for piece in PLUS.split(side)]
+    letters = [each["letter"] for each in match if each is not None and each["letter"]]
+    if None in match or len(letters) < 2 or len(set(letters)) < len(letters):
         return sides
     return [" + ".join(re.sub(r"\A\s*[a-z](?=[A-Z(\[])", "? ", piece) for piece in PLUS.split(side)) for side in sides]
 
@@ -159,14 +159,14 @@ def _splits(piece: str) -> list[tuple[Term, ...]]:
 
 
 def _term(text: str) -> Term:
-    found = TERM.match(text.strip())
-    if found is None or not found["species"].strip():
+    match = TERM.match(text.strip())
+    if match is None or not match["species"].strip():
         hint = "products are not predicted: write every species" if text.strip() in ("?", "_") else EXAMPLE
         raise ToolError(f"{text[:60]!r} has no species", code="syntax", hint=hint)
-    kind = species(found["species"])
-    if found["unknown"]:
+    kind = species(match["species"])
+    if match["unknown"]:
         return Term(kind, None, is_explicit=True)
-    number = found["number"]
+    number = match["number"]
     if number is None:
         return Term(kind)
     if re.search(r"/0+\Z", number) or len(number) > 20 or not Fraction(number):

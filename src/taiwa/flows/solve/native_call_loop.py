@@ -6,9 +6,10 @@ The text of the model is not scanned. Messages are only appended, so that a serv
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
-from taiwa.flows.solve.rationale import NO_CALL_LEFT, CallBudget, RequestedCall
+from taiwa.flows.solve.rationale import NO_CALL_LEFT, CallBudget
 from taiwa.flows.solve.text_loop import RationaleBuilder
 from taiwa.flows.solve.tool_call_formats import ToolCallFormat
 from taiwa.flows.solve.tool_text import describe_input, refuse_constant, sanitize_result
@@ -66,7 +67,9 @@ class FunctionCallingLoop(RationaleBuilder):
             self._more = (*self._more, Message("assistant", (Text(text),)))
             self.ending = "calls"
             return
-        done = yield from self.calls.execute([self._requested(call) for call in calls])
+        done = yield from self.calls.execute(
+            [self.calls.request(call.name, call.arguments, partial(_arguments, call.arguments)) for call in calls]
+        )
         results: list[ToolResult] = []
         for call, executed in zip(calls, done, strict=True):
             if executed is None:
@@ -94,9 +97,6 @@ class FunctionCallingLoop(RationaleBuilder):
             self._ids.add(name)
             calls.append(replace(call, id=name))
         return tuple(calls)
-
-    def _requested(self, call: ToolCall) -> RequestedCall:
-        return self.calls.request(call.name, call.arguments, lambda spec: _arguments(call.arguments, spec))
 
     def _show(self, call: ToolCall, result: str) -> Program[None]:
         """Insert a call and its result into the transcript as the format writes them."""

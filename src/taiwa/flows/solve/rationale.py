@@ -195,7 +195,8 @@ class CallBudget:
         for call, key in zip(requested[:allowed], keys, strict=False):
             if call.error is None and key not in self._results and call.name not in self._simulated:
                 new.setdefault(key, call)
-        results = yield from _call_tools(tuple(new.values()))
+        calls = [_call_tool(call) for call in new.values()]
+        results = ((yield from calls[0]),) if len(calls) == 1 else (yield from gather(calls))
         if any(isinstance(result, LimitError) for result in results):
             self.ending = "calls"
         self._results |= {key: each for key, each in zip(new, results, strict=True) if not isinstance(each, LimitError)}
@@ -262,12 +263,6 @@ class CallBudget:
         executed = ExecutedCall(call.name, call.input, result, shown, fault, call.discarded)
         self.executed.append(executed)
         return executed
-
-
-def _call_tools(calls: Sequence[RequestedCall]) -> Program[tuple[ToolResult | ToolError | LimitError, ...]]:
-    if len(calls) == 1:
-        return ((yield from _call_tool(calls[0])),)
-    return (yield from gather(_call_tool(each) for each in calls))
 
 
 def _call_tool(call: RequestedCall) -> Program[ToolResult | ToolError | LimitError]:

@@ -121,10 +121,10 @@ class TaggedFormat(ToolCallFormat):
         return start
 
 
-def _read_tagged(found: re.Match[str], before: tuple[str, ...]) -> CallMatch:  # noqa: ARG001  (MatchReader)
-    parts = found.groupdict()
+def _read_tagged(match: re.Match[str], before: tuple[str, ...]) -> CallMatch:  # noqa: ARG001  (MatchReader)
+    parts = match.groupdict()
     text = parts["input"] or parts.get("other_input") or ""
-    return CallMatch(parts["name"] or parts["other"], text.strip(), found.end(), found.end() - found.start())
+    return CallMatch(parts["name"] or parts["other"], text.strip(), match.end(), match.end() - match.start())
 
 
 InputKind: TypeAlias = Literal["expression", "formula", "equation", "words"]
@@ -210,14 +210,14 @@ class InlineFormat(ToolCallFormat):
         tools = _names_and_aliases(names, self.aliases)
         inputs = dict(self.inputs)
 
-        def read(found: re.Match[str], before: tuple[str, ...]) -> CallMatch | None:
-            title = " ".join(found["name"].split())
+        def read(match: re.Match[str], before: tuple[str, ...]) -> CallMatch | None:
+            title = " ".join(match["name"].split())
             name = tools.get(normalize_name(title)) or (title if TITLE.match(title) else "")
             if not name:
                 return None
             *lines, line = before
             text = READ_INPUT[inputs.get(name, "words")](tuple(lines), line)
-            return CallMatch(name, text[-MAX_INPUT_CHARS:], found.end(), found.end() - found.start())
+            return CallMatch(name, text[-MAX_INPUT_CHARS:], match.end(), match.end() - match.start())
 
         closed, opened = re.compile(INLINE_CALL + CLOSE), re.compile(INLINE_CALL + r"\Z")
         return LineScanner(CallPattern(CLOSE, closed, opened, read, context_lines=2))
@@ -407,11 +407,11 @@ class ReActFormat(ToolCallFormat):
         """Make a scanner for calls."""
         tools, finish = _names_and_aliases(names, self.aliases), normalize_name(self.finish)
 
-        def read(found: re.Match[str], before: tuple[str, ...]) -> CallMatch:  # noqa: ARG001  (MatchReader)
-            action = normalize_name(found["name"])
+        def read(match: re.Match[str], before: tuple[str, ...]) -> CallMatch:  # noqa: ARG001  (MatchReader)
+            action = normalize_name(match["name"])
             final = action == finish and action not in tools
-            name = tools.get(action, self.finish if final else found["name"].strip())
-            return CallMatch(name, found["input"].strip(), found.end(), found.end(), found["number"] or "", final)
+            name = tools.get(action, self.finish if final else match["name"].strip())
+            return CallMatch(name, match["input"].strip(), match.end(), match.end(), match["number"] or "", final)
 
         closed, opened = re.compile(rf"{ACTION}\n"), re.compile(rf"{ACTION}\Z")
         return LineScanner(CallPattern("\n", closed, opened, read, anchored=True))
@@ -427,10 +427,10 @@ class ReActFormat(ToolCallFormat):
 
     def result_end(self, text: str, start: int) -> int:
         """Return the end of an observation: the start of the next turn."""
-        found = OBSERVATION.match(text, start)
-        if found is None:
+        match = OBSERVATION.match(text, start)
+        if match is None:
             return start
-        turn = TURN.search(text, found.end())
+        turn = TURN.search(text, match.end())
         return turn.start() if turn else len(text)
 
 
@@ -466,8 +466,8 @@ class GsmFormat(ToolCallFormat):
     def scanner(self, names: Iterable[str]) -> Scanner:  # noqa: ARG002  (a call names no tool)
         """Make a scanner for calls."""
 
-        def read(found: re.Match[str], before: tuple[str, ...]) -> CallMatch:  # noqa: ARG001  (MatchReader)
-            return CallMatch(self.tool, found["input"].strip(), found.end(), found.end() - found.start())
+        def read(match: re.Match[str], before: tuple[str, ...]) -> CallMatch:  # noqa: ARG001  (MatchReader)
+            return CallMatch(self.tool, match["input"].strip(), match.end(), match.end() - match.start())
 
         return LineScanner(CallPattern("=", GSM_CALL, NEVER, read))
 
