@@ -40,7 +40,7 @@ from taiwa.kernel.runtime import Tool
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.sessions.durable_turn import AnyModel, PricedModel
 from taiwa.settings import Settings
-from taiwa.tools import find_tools
+from taiwa.tools.registry import find_tools
 
 __all__ = [
     "APP",

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from taiwa import tool
 from taiwa.apps.examples import built_in_examples
 from taiwa.flows.solve.examples import ExampleCall, WorkedExample
 from taiwa.flows.solve.rationale import Rationale, ToolMode
@@ -15,7 +16,7 @@ from taiwa.sessions.durable_turn import PricedModel, TurnOptions
 from taiwa.sessions.stored_solve import SHOTS, ReasonRun, solve_and_store
 from taiwa.store import Store
 from taiwa.structured import OutputType
-from taiwa.tools import builtin_tools, find_tools, tool
+from taiwa.tools.registry import builtin_tools, find_tools
 
 TOOLS = tuple(builtin_tools().values())
 CALCULATOR = find_tools(["calculator"])

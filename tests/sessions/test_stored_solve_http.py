@@ -13,7 +13,7 @@ from taiwa.flows.solve.text_loop import CONTINUE, TRANSCRIPT_CODES
 from taiwa.kernel import Notice, Program, RunResult, TextDelta, UsageLimits
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
-from taiwa.tools import calculator
+from taiwa.tools.calculator import calculator
 
 SAID = "The answer: <<calculator: 6 * 7>>"
 LONG = " 41, I should think, and so on and so forth." * 50

@@ -243,7 +243,7 @@ def _reasoning(common: CommonOptions, values: dict[str, Any], items: "DataSet") 
     from taiwa.evals.grid import Grid, parse_ablations, parse_modes, parse_shots
     from taiwa.evals.reasoning import ReasoningOptions, ReasoningTask
     from taiwa.flows.solve.rationale import SolveLimits
-    from taiwa.tools import builtin_tools
+    from taiwa.tools.registry import builtin_tools
 
     tools = split_names(values["tools"])
     unknown = next((name for name in tools if name not in builtin_tools()), None)

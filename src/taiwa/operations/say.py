@@ -182,7 +182,7 @@ def render_request(app: App, text: str) -> Request:
 
 def _specs(app: App) -> tuple[ToolSpec, ...]:
     """Return the built-in tools of an app; tools that a program passes are not known here."""
-    from taiwa.tools import builtin_tools
+    from taiwa.tools.registry import builtin_tools
 
     return tuple(builtin_tools()[name].spec for name in app.tools if name in builtin_tools())
 

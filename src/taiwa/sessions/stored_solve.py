@@ -19,7 +19,7 @@ from taiwa.kernel.runtime import Runtime, Tool
 from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, sink
 from taiwa.structured import OutputType
-from taiwa.tools import builtin_tools
+from taiwa.tools.registry import builtin_tools
 
 SHOTS = 5
 """The default number of worked examples of a tool-call format in text."""
