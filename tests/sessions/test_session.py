@@ -22,9 +22,9 @@ from taiwa.kernel.messages import Request, Response, TextDelta, Usage, assistant
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.models.scripted import ScriptedModel, scripted_model
-from taiwa.sessions.checkout import SNAPSHOT_EVERY, Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.replay import replay_history, rerun
+from taiwa.sessions.repository import SNAPSHOT_EVERY, Repository
 from taiwa.sessions.session import Session
 from taiwa.store import Store
 

@@ -10,8 +10,8 @@ from taiwa.flows.solve.rationale import Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions
 from taiwa.kernel import Capability, InputError, OverloadedError, Response, RunResult, TextDelta, UsageLimits, assistant
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
-from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.stored_solve import SHOTS, ReasonRun, solve_and_store
 from taiwa.store import Store
 from taiwa.structured import OutputType

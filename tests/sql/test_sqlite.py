@@ -55,7 +55,7 @@ def test_the_mark_and_the_version_of_a_file_are_read_in_one_snapshot(tmp_path: P
     created: list[SqliteDatabase] = []
 
     def between(statement: str) -> None:
-        if statement == "PRAGMA user_version" and not created:
+        if statement == "-- PRAGMA user_version" and not created:
             created.append(SqliteDatabase(path, BOX))
 
     sql.set_trace_callback(between)

@@ -21,7 +21,6 @@ def test_a_commit_returns_the_tip_and_the_nodes_can_be_read_back(store: Store) -
     assert [node for _, node in store.nodes.path(tip)] == [fold, second, first]
     assert store.nodes.get(second.hash) == second
     assert store.nodes.app(APP.hash) == APP
-    assert store.nodes.children(first.hash) == (second.hash,)
     assert store.nodes.count() == 3
 
 

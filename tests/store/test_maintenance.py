@@ -60,7 +60,7 @@ def test_the_base_of_a_run_that_was_cut_off_is_not_collected(store: Store) -> No
     store.refs.delete("main")
 
     assert store.gc(keep=0).nodes == 0
-    store.runs.abandon(run)
+    store.runs.end(run, "abandoned")
     assert store.gc(keep=0).nodes == 2
     assert store.runs.run(run).base is None
 
@@ -88,7 +88,7 @@ def secret_session(store: Store) -> None:
     store.runs.sink(run)(answered(SECRET, f"{SECRET} answer"))
     store.commit("secret", [turn(tip, f"{SECRET} two")], expected=tip, run=run)
     failed = store.runs.begin("secret", tip, APP.hash, f"{SECRET} three")
-    store.runs.fail(failed, InputError(SECRET))
+    store.runs.end(failed, "failed", InputError(SECRET))
     store.snapshots.put(tip, {"topics": [SECRET]})
     store.undo("secret")
     assert store.search(SECRET)

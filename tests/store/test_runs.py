@@ -1,10 +1,10 @@
 """The journal of a turn is written as it happens, and outlives the process that wrote it."""
 
-import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +15,6 @@ from taiwa.kernel.messages import Response, ToolResult, Usage, assistant
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import Price
 from taiwa.store import Run, Store
-from taiwa.store.sqlite import is_alive, start_of_process
 from tests.store.turns import APP, USAGE, answered, begin, turn
 
 
@@ -106,7 +105,7 @@ def test_calls_tell_what_was_paid(store: Store) -> None:
         ("served-model", USAGE, None, ""),
         ("served-model", None, None, ""),
     ]
-    assert store.runs.calls_at(tip) == calls
+    assert store.runs.calls(tip, together=False) == calls
 
 
 def test_a_run_of_a_living_process_is_not_offered_for_resuming(store: Store) -> None:
@@ -122,9 +121,9 @@ def test_a_run_ends_once(store: Store) -> None:
     begin(store)
     run = store.runs.begin("main", None, APP.hash, "x")
 
-    store.runs.fail(run, InputError("first"))
-    store.runs.abandon(run)
-    store.runs.mark_conflict(run)
+    store.runs.end(run, "failed", InputError("first"))
+    store.runs.end(run, "abandoned")
+    store.runs.end(run, "conflict")
 
     assert store.runs.run(run).status == "failed"
     assert store.runs.run(run).text == "x"
@@ -231,19 +230,31 @@ def test_a_run_of_somebody_who_is_there_is_not_taken_up(place: str) -> None:
             one.runs.claim(run)
 
 
-def test_a_process_is_known_by_its_beginning_and_not_by_its_number_alone() -> None:
-    own = start_of_process(os.getpid())
+OWNER = """
+import sys
+from taiwa.store import Store
+print(Store.open(sys.argv[1])._db.owner(), flush=True)
+input()
+"""
 
-    assert is_alive(os.getpid(), own)
-    assert not is_alive(os.getpid(), own + "1")
-    assert not is_alive(os.getpid(), "")
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        token = start_of_process(child.pid)
-        assert is_alive(child.pid, token)
-        child.kill()
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert not is_alive(child.pid, token)  # ended, and nobody has waited for it yet
-    assert not is_alive(child.pid, token)
+
+def test_the_number_of_a_process_is_locked_until_the_process_ends(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with Store.open(path) as store, Store.open(path) as again:
+        own = store._db.owner()
+        assert store._db.is_alive(own)
+        assert again._db.owner() == own
+        again.close()
+        command = [sys.executable, "-c", OWNER, str(path)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            other = int(child.stdout.readline())
+            assert other != own
+            assert store._db.is_alive(other)
+            child.kill()
+        assert not store._db.is_alive(other)
+        assert store._db.is_alive(own)
+    assert not any(store._db.is_alive(number) for number in (0, -1, own + 1))
 
 
 def test_usage_of_nothing_is_not_the_same_as_no_usage(store: Store) -> None:

@@ -20,9 +20,9 @@ def test_failed_lost_and_abandoned_turns_are_on_the_bill(store: Store) -> None:
     for run in runs:
         store.runs.sink(run, price=lambda _, usage: usage.output_tokens)(answered("x", "y"))
     store.commit("main", [turn(tip, "x")], expected=tip, run=runs[0])
-    store.runs.fail(runs[1], RateLimitError("slow down"))
-    store.runs.abandon(runs[2])
-    store.runs.mark_conflict(runs[3])
+    store.runs.end(runs[1], "failed", RateLimitError("slow down"))
+    store.runs.end(runs[2], "abandoned")
+    store.runs.end(runs[3], "conflict")
 
     (line,) = store.costs("app")
 

@@ -14,8 +14,9 @@ import pytest
 
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.sql import sqlite as module
+from taiwa.sql.sqlite import SqliteDatabase
 from taiwa.store import Store
-from taiwa.store.sqlite import SqliteStoreDatabase
+from taiwa.store.schema import STORE
 from tests.store.turns import begin, root, turn
 
 NOBODY = 65534
@@ -242,7 +243,9 @@ def test_threads_share_a_store(tmp_path: Path) -> None:
 FORKS = """
 import os, sys
 from taiwa.conversation.history import Node
+from taiwa.sql.sqlite import SqliteDatabase
 from taiwa.store import Store
+from taiwa.store.schema import STORE
 store = Store.open(sys.argv[1])
 tip = store.refs.tip("main")
 app = store.nodes.get(tip).app
@@ -279,10 +282,11 @@ def test_a_clock_that_goes_back_changes_no_order() -> None:
         assert store.refs.latest() == "zoo"
         assert [move.op for move in store.refs.reflog("zoo")] == ["undo", "commit", "create"]
         assert store.resolve("") == root().hash
-        assert store.nodes.stored_at_us(root().hash) > store.nodes.stored_at_us(store.refs.tip("animals"))
+        stored = dict(store._db.rows("SELECT hash, at_us FROM node"))
+        assert stored[bytes.fromhex(root().hash)] > stored[bytes.fromhex(store.refs.tip("animals"))]
 
 
-class Interrupted(SqliteStoreDatabase):
+class Interrupted(SqliteDatabase):
     """A store whose user presses Ctrl-C right after the next transaction has begun."""
 
     pressed = False
@@ -296,7 +300,7 @@ class Interrupted(SqliteStoreDatabase):
 
 
 def test_an_interrupt_right_after_the_beginning_leaves_no_transaction_open(tmp_path: Path) -> None:
-    db = Interrupted(tmp_path / "s.db")
+    db = Interrupted(tmp_path / "s.db", STORE)
     db.pressed = True
     with pytest.raises(KeyboardInterrupt), db.transaction():
         pass
@@ -304,5 +308,5 @@ def test_an_interrupt_right_after_the_beginning_leaves_no_transaction_open(tmp_p
     with db.transaction():
         db.run("UPDATE indexed SET seq = 7")
 
-    other = SqliteStoreDatabase(tmp_path / "s.db")
+    other = SqliteDatabase(tmp_path / "s.db", STORE)
     assert other.one("SELECT seq FROM indexed") == 7

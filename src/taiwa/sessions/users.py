@@ -162,8 +162,7 @@ class UserProfiles:
         """
         stored = self._store.users.get(name)
         if stored is None:
-            known = ", ".join(each.name for each in self._store.users.list()[:5])
-            raise InputError(f"user {name!r} not found{f'; users: {known}' if known else ''}")
+            raise self._store.users.unknown(name)
         return learn_from_feedback(_restore(stored, UserProfile), self.feedback(name))
 
     def has(self, name: str) -> bool:

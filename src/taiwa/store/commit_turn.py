@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.errors import ConflictError, InputError
+from taiwa.sql import Database
 from taiwa.store.nodes import Nodes, hash_to_bytes
 from taiwa.store.refs import Refs, check_name, composed, conflict_message
 from taiwa.store.runs import Runs
-from taiwa.store.schema import StoreDatabase
 
 
 def commit_turn(
-    db: StoreDatabase,
+    db: Database,
     nodes: Nodes,
     refs: Refs,
     runs: Runs,
@@ -51,7 +51,7 @@ def commit_turn(
                 runs.finish(run, tip)
     except ConflictError:
         if run is not None:
-            runs.mark_conflict(run)
+            runs.end(run, "conflict")
         raise
     return hashes[-1]
 

@@ -6,6 +6,7 @@ Without calls a file contains no clock and no row number, so equal conversations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from itertools import islice
 from typing import Any, cast, get_args
 
@@ -13,10 +14,10 @@ from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node, NodeKind
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, record
+from taiwa.sql import Database
 from taiwa.store.nodes import Nodes, check_json, short_hash
 from taiwa.store.refs import Refs, check_name
-from taiwa.store.runs import CallRecord, Runs
-from taiwa.store.schema import StoreDatabase
+from taiwa.store.runs import Runs
 
 KIND = "conversation"
 FORMAT = 1
@@ -39,8 +40,8 @@ def export_lines(nodes: Nodes, runs: Runs, tip: str, name: str = "", *, calls: b
             yield _line({"app": node.app, "name": app.name, "source": app.source, "params": app.params})
         base = nodes.base(hashed)
         yield _line({"node": hashed, **_node_fields(node), **({} if base in (None, node.parent) else {"base": base})})
-        for call in runs.calls_at(hashed) if calls else ():
-            yield _line({"call": hashed, **_call_fields(call)})
+        for call in runs.calls(hashed, together=False) if calls else ():
+            yield _line({"call": hashed, **asdict(call), "usage": None if call.usage is None else record(call.usage)})
 
 
 def _node_fields(node: Node) -> dict[str, Json]:
@@ -49,26 +50,12 @@ def _node_fields(node: Node) -> dict[str, Json]:
     return written | {name: part for name, part in texts.items() if part is not None}
 
 
-def _call_fields(call: CallRecord) -> dict[str, Json]:
-    return {
-        "kind": call.kind,
-        "model": call.model,
-        "usage": None if call.usage is None else record(call.usage),
-        "cost_nano": call.cost_nano,
-        "price": call.price,
-        "ms": call.ms,
-        "at_us": call.at_us,
-        "answer": call.answer,
-        "error": call.error,
-    }
-
-
 def _line(data: dict[str, Json]) -> str:
     return canonical(data).decode("utf-8")
 
 
 def import_lines(
-    db: StoreDatabase,
+    db: Database,
     nodes: Nodes,
     refs: Refs,
     lines: Iterable[str],

@@ -227,9 +227,8 @@ class Repository:
         for entry in self.walk(tip):
             now = get_path(dict(entry.after.state), path)
             if not isinstance(now, Missing) and (isinstance(data, Missing) or now != data):
-                found = ValueOrigin(
-                    entry.hash, entry.node, entry.after.count, None if isinstance(data, Missing) else data, now
-                )
+                before = None if isinstance(data, Missing) else data
+                found = ValueOrigin(entry.hash, entry.node, entry.after.count, before, now)
             data = now
         if found is None or isinstance(data, Missing):
             raise InputError(f"no value at {format_path(path)}; `taiwa state` shows the state")
@@ -247,23 +246,15 @@ class Repository:
                 "state": dict(state),
                 "turns": list(turns),
                 "summary": str(summary),
-                "count": int(number),
+                "count": int(n),
             }:
-                return Conversation(self.app(app), tip, state, self._past(turns), summary, number)
+                nodes = [(str(name), self.store.nodes.get(str(name))) for name in turns]
+                past = tuple(PastTurn(name, node.user or "", node.answer or "", node.delta) for name, node in nodes)
+                return Conversation(self.app(app), tip, state, past, summary, n)
             case _:
                 raise CorruptError(f"the snapshot of {tip[:12]} cannot be read; run `taiwa gc --snapshots`")
 
-    def _past(self, names: list[Json]) -> tuple[PastTurn, ...]:
-        nodes = ((str(name), self.store.nodes.get(str(name))) for name in names)
-        return tuple(PastTurn(name, node.user or "", node.answer or "", node.delta) for name, node in nodes)
-
 
 def _snapshot(conversation: Conversation) -> Json:
-    turns: list[Json] = [past.hash for past in conversation.turns]
-    return {
-        "app": conversation.app.hash,
-        "state": conversation.state,
-        "turns": turns,
-        "summary": conversation.summary,
-        "count": conversation.count,
-    }
+    here, turns = conversation, list[Json]([past.hash for past in conversation.turns])
+    return {"app": here.app.hash, "state": here.state, "turns": turns, "summary": here.summary, "count": here.count}
