@@ -76,7 +76,7 @@ def test_rows_can_be_cleared(store: Store) -> None:
         store.batches.finish(KEY, "done", 1)
 
 
-def test_a_row_that_somebody_has_begun_is_theirs_until_they_end_or_let_go(
+def test_a_row_belongs_to_the_process_that_began_it_until_it_ends_or_releases_it(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Store.open(place) as one, Store.open(place) as two:
@@ -93,7 +93,7 @@ def test_a_row_that_somebody_has_begun_is_theirs_until_they_end_or_let_go(
         assert one.batches.take(KEY) == BatchItem("done", 3, 1, "done")
 
 
-def test_a_row_of_somebody_who_is_gone_is_free(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_of_a_process_that_ended_can_be_taken(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store.open(place) as one:
         if one.path is not None:
             monkeypatch.setattr(one._db, "owner", lambda: 7)

@@ -43,7 +43,7 @@ def test_a_snapshot_can_be_replaced(store: Store) -> None:
     assert store.snapshots.checkout(early).near == store.snapshots.checkout(tip).near == (early, {"n": 2})
 
 
-def test_a_snapshot_is_json_after_a_node_that_is_here(store: Store) -> None:
+def test_a_snapshot_requires_a_stored_node_and_json(store: Store) -> None:
     tip = begin(store)
 
     with pytest.raises(StoreError, match=r"node .* not found"):

@@ -159,8 +159,8 @@ class ParallelBatch(ABC, Generic[A, R]):
         gate = asyncio.Semaphore(self.width)
         tasks: deque[asyncio.Task[R | None]] = deque()
         try:
-            for one in inputs:
-                tasks.append(asyncio.create_task(self._row(one, gate)))
+            for row_input in inputs:
+                tasks.append(asyncio.create_task(self._row(row_input, gate)))
                 if len(tasks) >= MAX_WAITING_PER_WORKER * self.width:
                     row = await tasks.popleft()
                     if row is not None:

@@ -183,17 +183,17 @@ class ActiveTurn:
             ConflictError: another process moved the session; the answer stays in the calls of this run.
         """
         turn_input = self.turn_input
-        settled = self.repository.commit(
+        committed = self.repository.commit(
             self.session, after, expected=turn_input.expected, reason=turn_input.reason, run=self.run
         )
         parent = turn_input.follows or after.new_nodes[0].hash
-        result = TurnResult(reply.text, reply.delta, reply.warnings, self.session, settled.tip, parent, spent)
+        result = TurnResult(reply.text, reply.delta, reply.warnings, self.session, committed.tip, parent, spent)
         if self.resources is not None:
             from taiwa.ask.result import AskResult
 
             self.resources.assign_session(self.repository.store, self.session)
             result = replace(result, ask=AskResult.from_delta(reply.delta))
-        return result, settled
+        return result, committed
 
 
 def begin_turn(
@@ -226,14 +226,14 @@ def begin_turn(
     return ActiveTurn(repository, session, turn_input, run, priced_model, options, tools, resources)
 
 
-def resume_turn(repository: Repository, found: Run, priced_model: PricedModel) -> ActiveTurn:
+def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedModel) -> ActiveTurn:
     """Resume an interrupted turn; recorded calls are not repeated.
 
     Raises:
         ConflictError: another process resumed it, or the session has moved.
     """
     store = repository.store
-    run = store.runs.claim(found.id)
+    run = store.runs.claim(interrupted.id)
     recorded = run.options if isinstance(run.options, dict) else {}
     replaces = recorded.get("replaces")
     replaces = replaces if isinstance(replaces, str) else None

@@ -93,8 +93,9 @@ class ReasonRun:
 
     def to_json(self, mode: ToolMode) -> dict[str, Json]:
         """Return all that an answer depends on beside the question and the model."""
-        wanted = self.options.output_type
-        output_type = wanted if wanted is None or isinstance(wanted, OutputType) else OutputType(wanted)
+        output_type = self.options.output_type
+        if output_type is not None and not isinstance(output_type, OutputType):
+            output_type = OutputType(output_type)
         return {
             "tools": [tool.spec.name for tool in self.tools],
             "tool_format": self.options.tool_format.name,
@@ -114,16 +115,18 @@ class ReasonRun:
         return first_request(self.program(question, capabilities), capabilities)
 
     def _messages(self, mode: ToolMode) -> tuple[Message, ...]:
-        given, known = self._results(), {tool.spec.name: tool.spec for tool in (*builtin_tools().values(), *self.tools)}
+        results_of, tool_format = self._results(), self.options.tool_format
+        specs = {tool.spec.name: tool.spec for tool in (*builtin_tools().values(), *self.tools)}
+        offered = {tool.spec.name for tool in self.tools}
         messages: list[Message] = []
         for worked in self.select_shots(mode):
             try:
                 if mode == "native":
                     messages += render_native(
-                        worked, given, lambda name, text: self.options.tool_format.parse_arguments(known[name], text)
+                        worked, results_of, lambda name, text: tool_format.parse_arguments(specs[name], text)
                     )
                 else:
-                    messages += render(worked, self.options.tool_format, given, {tool.spec.name for tool in self.tools})
+                    messages += render(worked, tool_format, results_of, offered)
             except ToolError as error:
                 where = f"worked example {worked.id} ({worked.question[:40]!r})"
                 raise InputError(f"{where} cannot be evaluated: {error.message}") from error

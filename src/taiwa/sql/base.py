@@ -72,13 +72,13 @@ class Database(Protocol):
 
     def row(self, statement: str, *values: object) -> SqlRow | None:
         """Return the first row, or None."""
-        found = self.rows(statement, *values)
-        return found[0] if found else None
+        rows = self.rows(statement, *values)
+        return rows[0] if rows else None
 
     def one(self, statement: str, *values: object) -> Any:  # noqa: ANN401  (its type is known only to the statement)
         """Return the first value of the first row, or None."""
-        found = self.rows(statement, *values)
-        return found[0][0] if found else None
+        rows = self.rows(statement, *values)
+        return rows[0][0] if rows else None
 
     def run(self, statement: str, *values: object) -> int:
         """Run a statement that changes rows, and return the number of changed rows."""

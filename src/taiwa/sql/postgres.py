@@ -243,11 +243,11 @@ class PostgresDatabase(Database):
         psycopg = _driver()
         defaults: dict[str, Any] = {"connect_timeout": WAIT, "fallback_application_name": "taiwa", **ALIVE}
         try:
-            given = psycopg.conninfo.conninfo_to_dict(self.url.url)
+            parameters = psycopg.conninfo.conninfo_to_dict(self.url.url)
         except psycopg.Error:
             raise InputError(f"the URL {self.url} has a parameter that PostgreSQL does not know") from None
         try:
-            sql = psycopg.connect(**{**defaults, **given}, autocommit=True, cursor_factory=psycopg.RawCursor)
+            sql = psycopg.connect(**{**defaults, **parameters}, autocommit=True, cursor_factory=psycopg.RawCursor)
         except psycopg.Error as error:
             raise _unreachable(error, self.url) from None
         try:
@@ -372,7 +372,7 @@ def _close_own(sql: "Sql", pid: int) -> None:
 def _numbered(statement: str) -> bytes:
     """Write `?` and `?1` as `$1`. No literal of our statements contains a question mark."""
     places = iter(range(1, statement.count("?") + 1))
-    return PLACEHOLDER.sub(lambda found: f"${found[1] or next(places)}", statement).encode()
+    return PLACEHOLDER.sub(lambda match: f"${match[1] or next(places)}", statement).encode()
 
 
 def _driver() -> Any:  # noqa: ANN401  (the module, which need not be there)

@@ -107,11 +107,11 @@ def _take_all(nodes: Nodes, lines: Iterable[str]) -> dict[str, Any]:
 
 
 def _create_session(refs: Refs, name: str, tip: str) -> None:
-    kept = check_name(name)
-    if not refs.has(kept):
-        refs.create(kept, tip, "import")
-    elif refs.tip(kept) != tip:
-        raise ConflictError(f"another session {kept!r} already exists; import under another name, nothing was imported")
+    name = check_name(name)
+    if not refs.has(name):
+        refs.create(name, tip, "import")
+    elif refs.tip(name) != tip:
+        raise ConflictError(f"another session {name!r} already exists; import under another name, nothing was imported")
 
 
 def _read(line: str) -> dict[str, Any]:
@@ -127,11 +127,11 @@ def _read(line: str) -> dict[str, Any]:
 def _header(data: dict[str, Any]) -> dict[str, Any]:
     if data.get("taiwa") != KIND or not isinstance(data.get("tip"), str) or not isinstance(data.get("name"), str):
         raise InputError("not the header of an exported session")
-    found = data.get("format")
-    if found is None:
+    version = data.get("format")
+    if version is None:
         raise InputError("the file was written by an unreleased version of taiwa and cannot be imported")
-    if found != FORMAT:
-        raise InputError(f"the file has format {found!r} and this version of taiwa reads {FORMAT}; update taiwa")
+    if version != FORMAT:
+        raise InputError(f"the file has format {version!r} and this version of taiwa reads {FORMAT}; update taiwa")
     return data
 
 
@@ -170,6 +170,6 @@ def _base(nodes: Nodes, node: Node, claimed: object) -> str | None:
     return claimed if any(hashed == claimed for hashed, _ in near) else None
 
 
-def _compare(claimed: object, found: str) -> None:
-    if claimed != found:
+def _compare(claimed: object, computed: str) -> None:
+    if claimed != computed:
         raise InputError("the content does not match its hash: the line was changed or damaged")

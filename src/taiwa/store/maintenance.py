@@ -183,7 +183,7 @@ WITH RECURSIVE reached(seq) AS (
     SELECT value FROM json_each(?)
     UNION SELECT node.parent FROM reached JOIN node ON node.seq = reached.seq WHERE node.parent IS NOT NULL)
 SELECT seq FROM reached"""
-HELD = """
+REACHABLE_FROM = """
 SELECT node FROM ref
 UNION SELECT old FROM (SELECT old FROM reflog ORDER BY seq DESC LIMIT ?1)
 UNION SELECT new FROM (SELECT new FROM reflog ORDER BY seq DESC LIMIT ?1)
@@ -253,17 +253,17 @@ def gc(db: Database, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResu
     if keep < 0:
         raise InputError(f"the number of moves to keep must not be negative, got {keep}")
     with db.transaction(write=not dry_run, exclusive=not dry_run):
-        held = _reached(db, db.rows(HELD, keep))
-        doomed = {row[0] for row in db.rows("SELECT seq FROM node")} - held
+        reachable = _reached(db, db.rows(REACHABLE_FROM, keep))
+        deleted = {row[0] for row in db.rows("SELECT seq FROM node")} - reachable
         moves = int(db.one(f"SELECT count(*) {OLD_MOVES}", keep))
-        apps = _unused_apps(db, doomed)
+        apps = _unused_apps(db, deleted)
         if not dry_run:
             db.run(f"DELETE {OLD_MOVES}", keep)
-            _delete(db, doomed, apps)
+            _delete(db, deleted, apps)
             text_index(db).clear()
     if not dry_run:
         db.vacuum()
-    return GcResult(len(doomed), len(apps), moves)
+    return GcResult(len(deleted), len(apps), moves)
 
 
 def delete_session(db: Database, refs: Refs, name: str) -> DeleteResult:
@@ -283,15 +283,15 @@ def delete_session(db: Database, refs: Refs, name: str) -> DeleteResult:
         others = _reached(db, db.rows(OTHERS, name))
         db.run("DELETE FROM run WHERE ref = ?", name)
         db.run("DELETE FROM ref WHERE name = ?", name)
-        doomed = _with_descendants(db, own - others)
-        _delete(db, doomed, _unused_apps(db, doomed))
+        deleted = _with_descendants(db, own - others)
+        _delete(db, deleted, _unused_apps(db, deleted))
     db.vacuum()
-    return DeleteResult(len(doomed), runs, len(own & others), db.erase_deleted())
+    return DeleteResult(len(deleted), runs, len(own & others), db.erase_deleted())
 
 
 def _reached(db: Database, roots: Iterable[tuple[int | None]]) -> set[int]:
-    found = [root for (root,) in roots if root is not None]
-    return {row[0] for row in db.rows(REACHED, _as_json(found))}
+    rows = [root for (root,) in roots if root is not None]
+    return {row[0] for row in db.rows(REACHED, _as_json(rows))}
 
 
 def _with_descendants(db: Database, nodes: set[int]) -> set[int]:
@@ -303,9 +303,9 @@ def _with_descendants(db: Database, nodes: set[int]) -> set[int]:
         "SELECT seq FROM node WHERE parent IS NULL AND seq IN (SELECT value FROM json_each(?))", _as_json(nodes)
     )
     roots = {row[0] for row in rows}
-    doomed = {row[0] for row in db.rows(FOLLOWING, _as_json(nodes - roots))}
-    needed = {row[0] for row in db.rows(NEEDED, _as_json(roots), _as_json(doomed))}
-    return doomed | (roots - needed)
+    deleted = {row[0] for row in db.rows(FOLLOWING, _as_json(nodes - roots))}
+    needed = {row[0] for row in db.rows(NEEDED, _as_json(roots), _as_json(deleted))}
+    return deleted | (roots - needed)
 
 
 def _as_json(seqs: Iterable[int]) -> str:
@@ -313,18 +313,18 @@ def _as_json(seqs: Iterable[int]) -> str:
     return json.dumps(list(seqs))
 
 
-def _unused_apps(db: Database, doomed: set[int]) -> list[int]:
+def _unused_apps(db: Database, deleted: set[int]) -> list[int]:
     select = """
     SELECT seq FROM app WHERE seq NOT IN (
         SELECT app FROM node WHERE seq NOT IN (SELECT value FROM json_each(?))
         UNION SELECT app FROM run WHERE app IS NOT NULL)"""
-    return [row[0] for row in db.rows(select, _as_json(doomed))]
+    return [row[0] for row in db.rows(select, _as_json(deleted))]
 
 
-def _delete(db: Database, doomed: set[int], apps: list[int]) -> None:
-    gone = _as_json(doomed)
+def _delete(db: Database, deleted: set[int], apps: list[int]) -> None:
+    rows = _as_json(deleted)
     for statement in SEVERING:
-        db.run(statement, gone)
+        db.run(statement, rows)
     db.run("DELETE FROM app WHERE seq IN (SELECT value FROM json_each(?))", _as_json(apps))
     db.run("DELETE FROM ref WHERE node IS NULL AND seq NOT IN (SELECT ref FROM reflog)")
     if db.dialect == "sqlite":

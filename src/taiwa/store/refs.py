@@ -27,17 +27,17 @@ def check_name(name: str) -> str:
     Raises:
         InputError: the name reads as a revision, a hash or an option, or is empty or too long.
     """
-    kept = composed(name)
-    if not kept or len(kept) > LONGEST_NAME:
+    composed_name = composed(name)
+    if not composed_name or len(composed_name) > LONGEST_NAME:
         raise InputError(f"a session name must have 1 to {LONGEST_NAME} characters")
-    if kept.startswith("-"):
+    if composed_name.startswith("-"):
         raise InputError("a session name must not begin with '-', which begins an option")
-    for char in kept:
+    for char in composed_name:
         if char in FORBIDDEN or unicodedata.category(char)[0] in "CZ":
             raise InputError(f"a session name must not contain spaces, control characters or ~ @ {{ }}, found {char!r}")
-    if LIKE_A_HASH.fullmatch(kept):
-        raise InputError(f"the session name {kept!r} looks like the beginning of a hash; add another letter")
-    return kept
+    if LIKE_A_HASH.fullmatch(composed_name):
+        raise InputError(f"the session name {composed_name!r} looks like the beginning of a hash; add another letter")
+    return composed_name
 
 
 REVISION = re.compile(r"(?P<base>[^~@{}]*)@?(?:(?<=@)\{(?P<moved>[0-9]{1,9})\})?(?P<back>(?:~[0-9]{0,9})*)")
@@ -122,10 +122,10 @@ class Refs:
         Raises:
             InputError: as `tip`.
         """
-        found = self.find(name)
-        if found is None:
+        session = self.find(name)
+        if session is None:
             raise InputError(f"session {name!r} not found{self.hint(name)}")
-        return found
+        return session
 
     def hint(self, name: str) -> str:
         """Return similar names of sessions, as the end of an error message."""
@@ -141,13 +141,13 @@ class Refs:
         Raises:
             ConflictError: the name is taken.
         """
-        kept = check_name(name)
+        checked = check_name(name)
         with self._db.transaction():
-            self._db.lock(kept)
+            self._db.lock(checked)
             node = self._nodes.seq(tip)
-            if self.find(kept) is not None:
-                raise ConflictError(f"session {kept!r} already exists; choose another name")
-            self.begin(kept, node, reason)
+            if self.find(checked) is not None:
+                raise ConflictError(f"session {checked!r} already exists; choose another name")
+            self.begin(checked, node, reason)
 
     def begin(self, name: str, node: int, reason: str) -> None:
         """Write a new session; the caller has checked that the name is free."""
@@ -221,13 +221,13 @@ class Refs:
         Raises:
             ConflictError: the new name is taken.
         """
-        kept = check_name(new)
-        with self.moving(name, kept) as (ref, node, _):
-            if self.find(kept) is not None:
-                raise ConflictError(f"session {kept!r} already exists; choose another name")
-            self._db.run("UPDATE ref SET name = ? WHERE seq = ?", kept, ref)
-            self._db.run("UPDATE run SET ref = ? WHERE ref = ?", kept, composed(name))
-            self.log(ref, "rename", node, node, f"{composed(name)} to {kept}")
+        checked = check_name(new)
+        with self.moving(name, checked) as (ref, node, _):
+            if self.find(checked) is not None:
+                raise ConflictError(f"session {checked!r} already exists; choose another name")
+            self._db.run("UPDATE ref SET name = ? WHERE seq = ?", checked, ref)
+            self._db.run("UPDATE run SET ref = ? WHERE ref = ?", checked, composed(name))
+            self.log(ref, "rename", node, node, f"{composed(name)} to {checked}")
 
     def delete(self, name: str) -> str:
         """Remove a name and return the node it pointed to; the nodes stay until `gc`."""

@@ -74,19 +74,19 @@ def excerpt(text: str, terms: Sequence[str], width: int = 80) -> Excerpt:
     for start in range(0, max(len(text), 1), PIECE):
         piece = text[start : start + PIECE + longest]
         if any(term in fold(piece) for term in terms):
-            found = _places(piece, terms)
-            if found:
-                return _around(text, [(start + first, start + last) for first, last in found], width)
+            matches = _places(piece, terms)
+            if matches:
+                return _around(text, [(start + first, start + last) for first, last in matches], width)
     return Excerpt(_on_one_line(text[:width]) + ("…" if len(text) > width else ""), ())
 
 
-def _around(text: str, found: list[tuple[int, int]], width: int) -> Excerpt:
-    first, last = found[0]
+def _around(text: str, matches: list[tuple[int, int]], width: int) -> Excerpt:
+    first, last = matches[0]
     begin = max(0, min(first - width // 4, len(text) - width))
     end = max(begin + width, last)
     before, after = "…" if begin else "", "…" if end < len(text) else ""
     shift = len(before) - begin
-    marks = tuple((start + shift, stop + shift) for start, stop in found if stop <= end)
+    marks = tuple((start + shift, stop + shift) for start, stop in matches if stop <= end)
     return Excerpt(before + _on_one_line(text[begin:end]) + after, marks)
 
 
@@ -99,8 +99,8 @@ def _places(piece: str, terms: Sequence[str]) -> list[tuple[int, int]]:
         folded.append(part)
         origin += [cluster.start()] * len(part)
     origin.append(len(piece))
-    found = re.finditer("|".join(re.escape(term) for term in sorted(terms, key=len, reverse=True)), "".join(folded))
-    return [(origin[place.start()], _end(origin, place.end())) for place in found]
+    matches = re.finditer("|".join(re.escape(term) for term in sorted(terms, key=len, reverse=True)), "".join(folded))
+    return [(origin[place.start()], _end(origin, place.end())) for place in matches]
 
 
 def _end(origin: list[int], end: int) -> int:
@@ -246,7 +246,7 @@ FOUND = """
 SELECT seq, hash, kind, at_us, body
 FROM (SELECT node FROM (
         SELECT node FROM search WHERE words @@ CAST(?1 AS tsquery) UNION SELECT node FROM unindexed) AS every
-    WHERE node < ?2 ORDER BY node DESC LIMIT ?3) AS found JOIN node ON node.seq = found.node
+    WHERE node < ?2 ORDER BY node DESC LIMIT ?3) AS matches JOIN node ON node.seq = found.node
 ORDER BY seq DESC"""
 
 

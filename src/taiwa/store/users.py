@@ -63,10 +63,10 @@ class Users:
         Raises:
             InputError: the name is empty, too long, or has several lines.
         """
-        kept = _normalized(name)
-        if not kept or len(kept) > LONGEST_NAME or not kept.isprintable():
+        normalized = _normalized(name)
+        if not normalized or len(normalized) > LONGEST_NAME or not normalized.isprintable():
             raise InputError(f"invalid user name {name!r}; give one line of at most {LONGEST_NAME} characters")
-        self._db.run(PUT, kept, pack(check_json(body)), self._db.clock())
+        self._db.run(PUT, normalized, pack(check_json(body)), self._db.clock())
 
     def add_feedback(self, name: str, body: Json) -> int:
         """Store feedback of a user, and return the number of that user's entries.
