@@ -246,7 +246,7 @@ FOUND = """
 SELECT seq, hash, kind, at_us, body
 FROM (SELECT node FROM (
         SELECT node FROM search WHERE words @@ CAST(?1 AS tsquery) UNION SELECT node FROM unindexed) AS every
-    WHERE node < ?2 ORDER BY node DESC LIMIT ?3) AS matches JOIN node ON node.seq = found.node
+    WHERE node < ?2 ORDER BY node DESC LIMIT ?3) AS found JOIN node ON node.seq = found.node
 ORDER BY seq DESC"""
 
 
