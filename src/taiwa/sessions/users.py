@@ -227,5 +227,5 @@ def _terms(text: str) -> list[str]:
 def _restore(data: Json, kind: type[T]) -> T:
     restored = cast("object", restore(data))
     if not isinstance(restored, kind):
-        raise CorruptError(f"the store has a {type(restored).__name__} where a {kind.__name__} was stored")
+        raise CorruptError(f"the store holds a {type(restored).__name__} where a {kind.__name__} was stored")
     return restored
