@@ -21,9 +21,8 @@ from taiwa.kernel.messages import Notice, TextDelta, Usage
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Handler, Runtime, Tool
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
-from taiwa.models.http_api.probe_server import resolve_probed
-from taiwa.models.open_model import open_model
 from taiwa.models.pricing import find_prices
+from taiwa.models.registry import open_model, resolve_probed
 from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import (
     ActiveTurn,

@@ -19,20 +19,13 @@ from taiwa.kernel.messages import (
     Usage,
 )
 from taiwa.kernel.runtime import Runtime
-from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.capabilities import Finding, ProbeReport, Verdict, load_report, save_report
+from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.probe_server import (
-    Finding,
-    ProbeReport,
-    Verdict,
-    load_report,
     probe,
     probe_program,
-    resolve_permissive,
-    resolve_probed,
-    save_report,
 )
-from taiwa.models.http_api.retries import RetryPolicy
-from taiwa.models.registry import resolve
+from taiwa.models.registry import resolve, resolve_permissive, resolve_probed
 from taiwa.settings import Settings, load, set_value
 from tests.peers.faults import FaultServer, speech, status
 
@@ -190,7 +183,7 @@ def test_a_key_that_a_server_repeats_is_in_no_finding_and_no_file(faults: FaultS
     with HttpModel(resolve_permissive(f"{faults.base_url}#m", settings), key) as model:
         report = probe(model, heard.append)
     set_value(settings.path, "model", f"{faults.base_url}#m")
-    save_report(settings, report, "2026-11-21")
+    save_report(settings, replace(report, day="2026-11-21"))
 
     assert "refused" in {finding.verdict for finding in report.findings}
     assert "canary" not in f"{report!r} {heard}"
@@ -213,17 +206,19 @@ def report(**found: Verdict) -> ProbeReport:
 
 
 def test_what_was_kept_is_found_again(settings: Settings) -> None:
-    save_report(settings, report(stop="ignored", tools="enforced"), "2026-11-21")
+    save_report(settings, replace(report(stop="ignored", tools="enforced"), day="2026-11-21"))
 
     found = load_report(settings, resolve(NAME))
 
     assert found is not None
-    assert (found.report, found.day) == (report(stop="ignored", tools="enforced"), "2026-11-21")
+    assert found == replace(report(stop="ignored", tools="enforced"), day="2026-11-21")
     assert load_report(settings, resolve("http://127.0.0.1:8080/v1#another")) is None
 
 
 def test_a_probe_corrects_the_table_and_a_person_corrects_the_probe(settings: Settings) -> None:
-    save_report(settings, report(stop="ignored", tools="enforced", seed="enforced", prefix="unknown"), "2026-11-21")
+    save_report(
+        settings, replace(report(stop="ignored", tools="enforced", seed="enforced", prefix="unknown"), day="2026-11-21")
+    )
     mine = replace(settings, capabilities={NAME: {"seed": False}})
 
     assert resolve(NAME).capabilities == {"stop"}
@@ -232,8 +227,8 @@ def test_a_probe_corrects_the_table_and_a_person_corrects_the_probe(settings: Se
 
 
 def test_a_later_probe_replaces_the_earlier(settings: Settings) -> None:
-    save_report(settings, report(stop="ignored"), "2026-11-21")
-    save_report(settings, report(stop="enforced"), "2026-11-22")
+    save_report(settings, replace(report(stop="ignored"), day="2026-11-21"))
+    save_report(settings, replace(report(stop="enforced"), day="2026-11-22"))
 
     assert resolve_probed(NAME, settings).capabilities == {"stop"}
 

@@ -5,25 +5,33 @@ a deadline or a cancellation ends any wait; a blocking call runs its coroutine o
 """
 
 import asyncio
+import builtins
 import os
+import random
 import threading
+import time
 import weakref
 import zlib
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from itertools import count
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError
+from taiwa.kernel.errors import ConfigError, ModelError, OverloadedError, ProtocolError, RateLimitError, TimeoutError
 from taiwa.kernel.messages import Capability, Chunk, Request, StreamEnd, user
-from taiwa.models.http_api.base_url import BaseUrl, parse_base_url
-from taiwa.models.http_api.connections import Connections, Pool, connection_faults
-from taiwa.models.http_api.errors import Endpoint, Stage, map_fault, quoted, wait_asked
+from taiwa.models.http_api.api_keys import MASK, Secret, mask_error
+from taiwa.models.http_api.connections import (
+    BaseUrl,
+    Connections,
+    Pool,
+    RequestLimits,
+    connection_faults,
+    parse_base_url,
+)
+from taiwa.models.http_api.errors import Stage, map_fault, quoted, wait_asked
 from taiwa.models.http_api.provider_interface import Codec, Enforce, Target, WireRequest
-from taiwa.models.http_api.retries import Clock, Deadline, RequestLimits, RetryPolicy
-from taiwa.models.http_api.secrets import MASK, Secret, mask_error
 
 if TYPE_CHECKING:
     import httpx2
@@ -40,7 +48,98 @@ FAILURE_SECONDS = 10.0
 REST_BYTES = 2**20
 """How much of a response is read after its answer, or when it is not 2xx."""
 
+TRANSIENT = (RateLimitError, OverloadedError, TimeoutError)
+PERMANENT_STATUSES = frozenset({501, 505, 507, 508, 510, 511})
+"""Statuses of the 5xx class that another attempt does not change."""
+JITTER = 0.1
+"""How far a wait that the server asked for is stretched at most, so that clients do not all come back at one moment."""
+CLOCK_TOLERANCE = 0.01
+"""Seconds by which a timer may fire before its moment."""
+
 T = TypeVar("T")
+
+
+# --- limits and retries ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The time in seconds, a way to sleep, and random numbers from [0, 1); tests pass their own."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Callable[[], float] = random.random
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """At most `attempts` attempts; waits double from `base` to `cap` seconds.
+
+    A wait that the server asks for is respected whatever its length, as long as the deadline of the call allows it.
+    """
+
+    attempts: int = 3
+    base: float = 0.5
+    cap: float = 30.0
+
+    def decide(
+        self, error: ModelError, attempt: int, left: float, random: float, asked: float | None = None
+    ) -> float | None:
+        """Return the seconds to wait before the next attempt, or None to give up.
+
+        `attempt` counts the attempts so far, `left` is the rest of the time of the call in seconds, `random` is drawn from
+        [0, 1), `asked` is the wait that the server asked for (a `RateLimitError` carries its own).
+        """
+        if attempt >= self.attempts or not isinstance(error, TRANSIENT) or error.status in PERMANENT_STATUSES:
+            return None
+        if isinstance(error, RateLimitError) and error.retry_after is not None:
+            asked = error.retry_after
+        if asked is not None:
+            wait = asked * (1 + JITTER * random)
+        else:
+            # half of the wait is fixed: full jitter may call again at once, which does not relieve a busy server
+            wait = min(self.cap, self.base * 2.0 ** min(attempt - 1, 60)) * (0.5 + random / 2)
+        return wait if wait < left else None
+
+
+class Deadline:
+    """The moments at which a call and its current attempt must end."""
+
+    __slots__ = ("_end", "_first_byte", "_limits", "_now")
+
+    def __init__(self, limits: RequestLimits, now: Callable[[], float]) -> None:
+        self._limits = limits
+        self._now = now
+        self._end = now() + limits.total
+        self._first_byte = self._end
+
+    def begin_attempt(self) -> dict[str, float]:
+        """Start the time to the first byte; return the timeouts of the operations of this attempt, in seconds.
+
+        Both body reads and the wait for the headers have the same one, because the transport takes only one per response.
+        """
+        self._first_byte = min(self._now() + self._limits.first_byte, self._end)
+        left = max(self.left, 0.0)
+        read = min(max(self._limits.first_byte, self._limits.between), left)
+        return {"connect": min(self._limits.connect, left), "read": read, "write": read}
+
+    @property
+    def left(self) -> float:
+        """Seconds until the call must end; negative when that has passed."""
+        return self._end - self._now()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time of the whole call is used up."""
+        return self.left <= CLOCK_TOLERANCE
+
+    def until_first_byte(self) -> float:
+        """Seconds that a wait for the first byte of a response may take now."""
+        return self._first_byte - self._now()
+
+    def until_next_byte(self) -> float:
+        """Seconds that a wait for a further byte may take now."""
+        return min(self._limits.between, self.left)
 
 
 # --- blocking calls ---------------------------------------------------------------------------------------------------
@@ -146,8 +245,9 @@ class HttpModel:
     clock: Clock = field(default_factory=Clock, repr=False)
 
     def __post_init__(self, key: str | Secret | None) -> None:
-        if self.target.inside:
+        if self.target.inside or self.target.codec is None:
             raise ConfigError(f"{self.target.name} runs in this process and has no server")
+        self.codec = self.target.codec
         self._base = parse_base_url(self.target.base_url)
         self._key = Secret(key, self.target.key_name or "the key") if isinstance(key, str) else key
         self._lock = threading.Lock()
@@ -182,7 +282,7 @@ class HttpModel:
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         """As `stream`; cancelling the task closes the connection at once."""
-        call = self.target.codec.encode(request)
+        call = self.codec.encode(request)
         check = None
         if call.enforcement is not None:
             from taiwa.models.http_api.constraint_encoding import ConstraintCheck
@@ -199,7 +299,7 @@ class HttpModel:
             ModelError: the call failed.
         """
         # a protocol's own headers, its version for one, are those of any of its calls
-        call = self.target.codec.encode(Request((user("x"),)))
+        call = self.codec.encode(Request((user("x"),)))
         own = tuple(header for header in call.headers if header[0] != "content-type")
         [body] = _iterate(self._attempts(self._outgoing("GET", WireRequest(path, b"", own)), _Attempt.whole))
         return body
@@ -247,7 +347,7 @@ class HttpModel:
         """
         import httpx2
 
-        codec, secret = self.target.codec, self._key.reveal() if self._key else ""
+        codec, secret = self.codec, self._key.reveal() if self._key else ""
         own = (*self.target.headers, *(codec.auth(secret) if secret else ()), *call.headers)
         for name, text in own:
             if not (name.isascii() and name.isprintable() and text.isascii() and text.isprintable()):
@@ -463,7 +563,7 @@ class _Attempt:
             if not data:
                 return b""
             if deadline.is_over:
-                raise TimeoutError
+                raise builtins.TimeoutError
             if self._stage == "open":
                 self._stage = "answer"
             if self._inflate is not None:
@@ -488,12 +588,11 @@ class _Attempt:
 
     def _error(self, fault: Exception) -> ModelError:
         base, limits = self._call.base, self._limits
-        endpoint = Endpoint(base.authority, base.text, limits.connect, limits.first_byte, limits.between, limits.total)
-        error, self._unpaid = map_fault(fault, self._stage, endpoint, late=self._deadline.is_over)
+        error, self._unpaid = map_fault(fault, self._stage, base, limits, late=self._deadline.is_over)
         return error
 
     def _not_an_answer(self, what: str) -> ProtocolError:
         base = self._call.base
         return ProtocolError(
-            f"{base.authority} {what}; check that {base.text} leads to a model server (mostly it ends in /v1)"
+            f"{base.authority} {what}; check that {base} leads to a model server (mostly it ends in /v1)"
         )

@@ -24,11 +24,11 @@ from taiwa.kernel.messages import (
     Usage,
     YesNoQuestion,
 )
-from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at
+from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at, to_json
 from taiwa.kernel.text import join_surrogates
 from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.errors import Server, error_from_status, error_in_response, protocol_error
-from taiwa.models.http_api.provider_interface import ConstraintWire, Decoder, Enforce, Target, WireRequest, to_json
+from taiwa.models.http_api.provider_interface import ConstraintWire, Decoder, Enforce, Target, WireRequest
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
 
 MANY = 1_000

@@ -1,4 +1,4 @@
-"""Probe a server: find out what it really enforces, and store the findings.
+"""Probe a server: find out what it really enforces.
 
 A model is asked to break each constraint. An answer that satisfies it anyway shows that the server enforces it.
 """
@@ -6,15 +6,13 @@ A model is asked to break each constraint. An answer that satisfies it anyway sh
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import cast
 
 from taiwa.kernel.effects import Complete, Program, gather, notify, perform
 from taiwa.kernel.errors import (
     AuthenticationError,
-    ConfigError,
     ModelError,
     OverloadedError,
     RateLimitError,
@@ -22,7 +20,6 @@ from taiwa.kernel.errors import (
 )
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.messages import (
-    Capability,
     Constraint,
     Grammar,
     JsonSchema,
@@ -32,18 +29,14 @@ from taiwa.kernel.messages import (
     Response,
     Sampling,
     ToolSpec,
-    Usage,
     user,
 )
-from taiwa.kernel.records import Json, canonical, item_at, text_at
+from taiwa.kernel.records import Json, canonical, item_at, parse_json, text_at
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.models.http_api.capabilities import Finding, ProbeReport, Verdict
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.http_api.openai_chat import ChatCompletions
-from taiwa.models.http_api.provider_interface import Target, WireRequest, parse_json
-from taiwa.models.registry import resolve
-from taiwa.settings import Settings
-from taiwa.yamlfile import write_private
+from taiwa.models.http_api.provider_interface import WireRequest
 
 WORD, OTHER = "qz7", "kw3"
 """Words that a model does not write unless asked."""
@@ -136,9 +129,6 @@ PROBE_CASES = (
     ),
 )  # fmt: skip
 
-Verdict = Literal["enforced", "ignored", "refused", "unknown"]
-"""The answer satisfies the constraint · violates it · the server refuses the request · the answer does not show it."""
-
 SHORT = Sampling(temperature=0.0, max_tokens=48)
 
 BEGUN = re.compile(r'\s*\{\s*"[vw]"\s*:')
@@ -146,48 +136,6 @@ BEGUN = re.compile(r'\s*\{\s*"[vw]"\s*:')
 
 ROOMY = Sampling(temperature=0.0, max_tokens=300)
 """A small model under a grammar may write white space wherever it is allowed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check: its name (`stop`, `schema.enum`), the verdict, and a note on the reason."""
-
-    name: str
-    verdict: Verdict
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeReport:
-    """All findings about one model on one server, and their cost; `server` is the name that it gives itself, or ''."""
-
-    model: str
-    base_url: str
-    findings: tuple[Finding, ...]
-    requests: int = 0
-    usage: Usage = field(default_factory=Usage)
-    server: str = ""
-
-    @property
-    def capabilities(self) -> Mapping[Capability, bool]:
-        """The capabilities that are known; `json_schema` requires a server that enforces the plainest schema."""
-        verdicts: dict[str, Verdict] = {finding.name: finding.verdict for finding in self.findings}
-        verdicts["json_schema"] = _weakest(verdicts.get("schema.enum"), verdicts.get("schema.required"))
-        known = {"enforced": True, "ignored": False, "refused": False}
-        return {name: known[verdicts[name]] for name in get_args(Capability) if verdicts.get(name) in known}
-
-    @property
-    def keywords(self) -> frozenset[str]:
-        """The keywords of JSON Schema that the server enforces; all others are checked afterwards."""
-        names = (each.name for each in self.findings if each.verdict == "enforced")
-        return frozenset(name.removeprefix("schema.") for name in names if name.startswith("schema."))
-
-
-def _weakest(*verdicts: Verdict | None) -> Verdict:
-    for verdict in ("refused", "ignored"):
-        if verdict in verdicts:
-            return verdict
-    return "enforced" if set(verdicts) == {"enforced"} else "unknown"
 
 
 # --- JSON Schema ------------------------------------------------------------------------------------------------------
@@ -368,12 +316,6 @@ def _usage() -> Program[list[Finding]]:
 # --- over HTTP --------------------------------------------------------------------------------------------------------
 
 
-def resolve_permissive(name: str, settings: Settings) -> Target:
-    """Resolve a name as if its server had every capability, so that every request can be sent."""
-    every = dict.fromkeys(get_args(Capability), True)
-    return resolve(name, base_urls=settings.base_urls, overrides={name: every})
-
-
 def probe(model: HttpModel, report: Callable[[str], None] = lambda _: None) -> ProbeReport:
     """Probe the server of a model with about thirty short requests; `report` is called with a line per finding.
 
@@ -404,7 +346,7 @@ def _server(model: HttpModel) -> str:
 
 
 def _logprobs(model: HttpModel) -> Finding:
-    call = model.target.codec.encode(Request((user("Reply with: ok"),), sampling=replace(SHORT, max_tokens=2)))
+    call = model.codec.encode(Request((user("Reply with: ok"),), sampling=replace(SHORT, max_tokens=2)))
     body = cast("dict[str, Json]", json.loads(call.body)) | {"logprobs": True, "top_logprobs": 2}
     try:
         raw = model.send(WireRequest(call.path, canonical(body), call.headers))
@@ -414,92 +356,3 @@ def _logprobs(model: HttpModel) -> Finding:
         return _failed("logprobs", error)
     found = re.search(rb'"logprobs"\s*:\s*\{', raw)
     return Finding("logprobs", "enforced" if found else "ignored")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredReport:
-    """A stored report and its day."""
-
-    report: ProbeReport
-    day: str = ""
-
-
-def save_report(settings: Settings, report: ProbeReport, day: str) -> None:
-    """Store a report in place of an older one about the same model on the same server.
-
-    Raises:
-        ConfigError: the file is invalid or cannot be written.
-    """
-    path = settings.probes_path
-    data = _read(path)
-    data[_report_key(report.base_url, report.model)] = {
-        "day": day,
-        "requests": report.requests,
-        "server": report.server,
-        "findings": {finding.name: [finding.verdict, finding.note] for finding in report.findings},
-    }
-    write_private(path, json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
-
-
-def load_report(settings: Settings, target: Target) -> StoredReport | None:
-    """Return the stored report about a model on its server, or None.
-
-    Raises:
-        ConfigError: the file is invalid.
-    """
-    data = _read(settings.probes_path).get(_report_key(target.base_url, target.model))
-    found = item_at(data, "findings")
-    if not isinstance(found, dict):
-        return None
-    findings = tuple(
-        Finding(name, cast("Verdict", verdict), note)
-        for name, (verdict, note) in ((name, _pair(pair)) for name, pair in found.items())
-        if verdict in get_args(Verdict)
-    )
-    count = item_at(data, "requests")
-    requests = count if isinstance(count, int) else 0
-    report = ProbeReport(target.model, target.base_url, findings, requests, server=text_at(data, "server"))
-    return StoredReport(report, text_at(data, "day"))
-
-
-def resolve_probed(name: str, settings: Settings) -> Target:
-    """Resolve the name of a model; a stored probe corrects the table of capabilities, the config corrects the probe.
-
-    Raises:
-        ConfigError: the name or the file is invalid.
-    """
-    target = resolve(name, base_urls=settings.base_urls, overrides=settings.capabilities)
-    stored = load_report(settings, target)
-    if stored is None:
-        return target
-    found = {str(capability): can for capability, can in stored.report.capabilities.items()}
-    override = found | dict(settings.capabilities.get(name, {}))
-    target = resolve(name, base_urls=settings.base_urls, overrides={name: override})
-    codec = target.codec
-    if not isinstance(codec, ChatCompletions):
-        return target
-    verdicts = tuple((each.name.removeprefix("schema."), each.verdict) for each in stored.report.findings)
-    return replace(target, codec=replace(codec, capabilities=replace(codec.capabilities, verdicts=verdicts)))
-
-
-def _report_key(base_url: str, model: str) -> str:
-    return f"{base_url}#{model}"
-
-
-def _pair(pair: Json) -> tuple[str, str]:
-    texts = [each for each in pair if isinstance(each, str)] if isinstance(pair, list) else []
-    return (texts[0], texts[1]) if len(texts) > 1 else ("", "")
-
-
-def _read(path: Path) -> dict[str, Json]:
-    try:
-        data = parse_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError:  # not UTF-8, or not JSON
-        data = None
-    if not isinstance(data, dict):
-        raise ConfigError(f"{path} is not the JSON that `taiwa probe` writes; delete it and probe again")
-    return data
