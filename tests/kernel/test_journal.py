@@ -5,31 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from taiwa.kernel import (
-    Complete,
-    Entry,
-    GetCapabilities,
-    InputError,
-    Journal,
-    Program,
-    ReplayError,
-    Request,
-    Response,
-    RunResult,
-    StoreError,
-    TaiwaError,
-    ToolError,
-    ToolResult,
-    UsageLimits,
-    WatchResult,
-    canonical,
-    gather,
-    notify,
-    perform,
-    replay,
-    user,
-)
-from taiwa.kernel.effects import CallTool
+from taiwa.kernel.effects import CallTool, Complete, GetCapabilities, Program, WatchResult, gather, notify, perform
+from taiwa.kernel.errors import InputError, ReplayError, StoreError, TaiwaError, ToolError
+from taiwa.kernel.execution import RunResult, replay
+from taiwa.kernel.journal import Entry, Journal
+from taiwa.kernel.messages import Request, Response, ToolResult, user
+from taiwa.kernel.records import canonical
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import scripted_model
 from tests.kernel.fakes import Double, Drive, Echo, ask, call, shown
 

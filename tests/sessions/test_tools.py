@@ -9,7 +9,8 @@ import pytest
 import taiwa
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
-from taiwa.kernel import Capability, ConfigError, Message, Response, ToolCall
+from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.messages import Capability, Message, Response, ToolCall
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions.replay import replay_history
 from taiwa.tools import tool

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from taiwa.kernel import ToolError
+from taiwa.kernel.errors import ToolError
 from taiwa.tools import tool
 
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from taiwa.kernel import ToolError
+from taiwa.kernel.errors import ToolError
 from taiwa.tools import formula, mass, mass_percent, molar_mass
 from taiwa.tools.chemical_formulas import elements, nuclides, weight
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from taiwa.kernel import InputError, ToolError, ToolResult
+from taiwa.kernel.errors import InputError, ToolError
+from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.runtime import Tool
 from taiwa.tools import FunctionTool, ProcessLimits, calculator, isolated, tool
 from tests.tools import sample_tools

@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
-from taiwa.kernel import ConfigError, ToolError
+from taiwa.kernel.errors import ConfigError, ToolError
 from taiwa.kernel.records import Json
 from taiwa.tools import builtin_tools, find_tools, tool
 from taiwa.tools.mcp_client import decode_error, decode_value

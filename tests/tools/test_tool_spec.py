@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from taiwa.kernel import Json
+from taiwa.kernel.records import Json
 from taiwa.tools import builtin_tools, molar_mass, strict, tool
 
 

@@ -20,28 +20,25 @@ from taiwa.flows.solve.rationale import (
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.flows.solve.text_loop import CONTINUE
 from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, tool_call_format
-from taiwa.kernel import (
+from taiwa.kernel.errors import InputError, LimitError, RefusalError, UnsupportedError
+from taiwa.kernel.execution import RunResult
+from taiwa.kernel.messages import (
     Capability,
-    InputError,
-    LimitError,
+    FinishReason,
     Message,
-    RefusalError,
     Request,
     Response,
-    RunResult,
-    Runtime,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
-    UnsupportedError,
     Usage,
-    UsageLimits,
     assistant,
     system,
     user,
 )
-from taiwa.kernel.messages import FinishReason
+from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.capabilities import capabilities
 from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model

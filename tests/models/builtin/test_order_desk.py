@@ -12,7 +12,7 @@ from taiwa.constraints.allowed_tokens import MatcherGuide
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.turn_prompt import turn_request
-from taiwa.kernel import Request, system, user
+from taiwa.kernel.messages import Request, system, user
 from taiwa.kernel.records import Json
 from taiwa.models.builtin.order_desk import MENU, Order, OrderLine, format_order, grammar, last_question, order_prompt
 from taiwa.models.builtin.prompt_text import normalize_text

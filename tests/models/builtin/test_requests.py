@@ -10,8 +10,19 @@ from hypothesis import strategies as st
 from taiwa.ask.assess_question import assess
 from taiwa.ask.rewrite import INSTRUCTIONS, SINGLE, rewrite_queries
 from taiwa.ask.types import SCORES
-from taiwa.kernel import Capability, Request, Runtime, assistant, system, user
-from taiwa.kernel.messages import Chunk, Message, StreamEnd, TextDelta, TokenLogprob
+from taiwa.kernel.messages import (
+    Capability,
+    Chunk,
+    Message,
+    Request,
+    StreamEnd,
+    TextDelta,
+    TokenLogprob,
+    assistant,
+    system,
+    user,
+)
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.builtin.prompt_text import ANSWER, normalize_text
 from taiwa.models.builtin.requests import MAX_DIALOGUE_SIZE, dialogue_prompt, format_dialogue
 

@@ -483,7 +483,7 @@ def test_a_header_with_a_line_break_is_refused(faults: FaultServer) -> None:
      "http://[::1", "http://host:99999/", "http://host/\n", "http://" + "x" * 70 + ".example"],
 )  # fmt: skip
 def test_a_base_url_that_is_none_is_refused_without_showing_what_it_hides(url: str) -> None:
-    with pytest.raises(ConfigError, match="^the base URL ") as caught:
+    with pytest.raises(ConfigError, match=r"^the base URL ") as caught:
         HttpModel(replace(resolve("openai:gpt-4.1"), base_url=url))
 
     assert KEY not in str(caught.value)

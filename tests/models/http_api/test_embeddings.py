@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from taiwa.kernel import AuthenticationError, ConfigError, ModelError, ProtocolError
+from taiwa.kernel.errors import AuthenticationError, ConfigError, ModelError, ProtocolError
 from taiwa.models.http_api.client import Clock, HttpModel, RetryPolicy
 from taiwa.models.http_api.embeddings import (
     EmbeddingEndpoint,
