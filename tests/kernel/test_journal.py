@@ -75,7 +75,7 @@ def test_a_journal_names_its_model_calls_and_tool_calls(drive: Drive) -> None:
     journal = recorded(drive)
 
     assert sorted(ask.request.messages[0].text for ask in journal.requests()) == ["five", "four", "one", "three", "two"]
-    assert [effect.name for effect in journal.calls()] == ["tool"]
+    assert [each.effect.name for each in journal.entries if isinstance(each.effect, CallTool)] == ["tool"]
     assert sorted({entry.kind for entry in journal.entries}) == ["call-tool", "complete", "get-capabilities"]
 
 

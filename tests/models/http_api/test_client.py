@@ -501,7 +501,8 @@ def test_a_base_url_that_is_none_is_refused_without_showing_what_it_hides(url: s
 def test_an_address_is_written_as_the_wire_wants_it(url: str, host: str, path: str) -> None:
     target = replace(resolve("openai:gpt-4.1"), base_url=url)
 
-    http = HttpModel(target)._outgoing("POST", target.codec.encode(ASK)).http
+    model = HttpModel(target)
+    http = model._http_request("POST", model.codec.encode(ASK))
 
     assert http.headers["host"] == host
     assert http.url.raw_path.decode() == path

@@ -15,6 +15,7 @@ from taiwa.kernel.messages import (
     Request,
     StreamEnd,
     TextDelta,
+    TokenLogprob,
     ToolCall,
     Usage,
 )
@@ -46,7 +47,11 @@ class Obedient:
         text = self.text(request)
         calls = (ToolCall("weather", "{}"),) if request.tools else ()
         yield TextDelta(text)
-        yield StreamEnd("tool_calls" if calls else "stop", None, Usage(1200, 5, cache_read_tokens=1100), "m", calls)
+        usage, logprobs = (
+            Usage(1200, 5, cache_read_tokens=1100),
+            (TokenLogprob("ok", -0.1),) * bool(request.top_logprobs),
+        )
+        yield StreamEnd("tool_calls" if calls else "stop", None, usage, "m", calls, logprobs)
 
     def text(self, request: Request) -> str:
         match request.constraint:
@@ -106,9 +111,11 @@ def test_a_server_that_holds_every_rule_is_believed() -> None:
 
     assert set(verdicts(findings).values()) == {"enforced"}
     assert ProbeReport("m", "u", findings).capabilities == {
-        "stop": True, "prefix": True, "tools": True, "json_schema": True, "regex": True, "grammar": True, "seed": True
+        "stop": True, "prefix": True, "tools": True, "json_schema": True, "regex": True, "grammar": True, "seed": True, "logprobs": True,
     }  # fmt: skip
-    assert {"enum", "pattern", "uniqueItems", "oneOf", "required", "$ref"} <= ProbeReport("m", "u", findings).keywords
+    assert {"enum", "pattern", "uniqueItems", "oneOf", "required", "$ref"} <= {
+        each.name.removeprefix("schema.") for each in findings if each.verdict == "enforced"
+    }
 
 
 def test_a_server_that_drops_every_rule_is_found_out() -> None:
@@ -170,7 +177,7 @@ def test_every_finding_is_reported_as_it_arrives_and_the_usage_is_in_the_report(
     assert report.server == "llamacpp"
     sent = len([seen for seen in faults.seen if seen.method == "POST"])
     assert sent <= report.requests <= 30
-    assert report.usage.output_tokens == 3 * (sent - 1)  # the one for logprobs is read as it comes
+    assert report.usage.output_tokens == 3 * sent
 
 
 def test_a_key_that_a_server_repeats_is_in_no_finding_and_no_file(faults: FaultServer, tmp_path: Path) -> None:

@@ -181,12 +181,6 @@ class ProbeReport:
         known = {"enforced": True, "ignored": False, "refused": False}
         return {name: known[verdicts[name]] for name in get_args(Capability) if verdicts.get(name) in known}
 
-    @property
-    def keywords(self) -> frozenset[str]:
-        """The keywords of JSON Schema that the server enforces; all others are checked afterwards."""
-        names = (each.name for each in self.findings if each.verdict == "enforced")
-        return frozenset(name.removeprefix("schema.") for name in names if name.startswith("schema."))
-
 
 def _weakest(*verdicts: Verdict | None) -> Verdict:
     for verdict in ("refused", "ignored"):

@@ -23,7 +23,6 @@ from taiwa.kernel.errors import ConfigError, ModelError, OverloadedError, Protoc
 from taiwa.kernel.messages import Capability, Chunk, Request, StreamEnd, user
 from taiwa.models.http_api.api_keys import MASK, Secret, mask_error
 from taiwa.models.http_api.connections import (
-    BaseUrl,
     Connections,
     Pool,
     RequestLimits,
@@ -31,7 +30,7 @@ from taiwa.models.http_api.connections import (
     parse_base_url,
 )
 from taiwa.models.http_api.errors import Stage, map_fault, quoted, wait_asked
-from taiwa.models.http_api.provider_interface import Codec, Enforce, Target, WireRequest
+from taiwa.models.http_api.provider_interface import Enforce, Target, WireRequest
 
 if TYPE_CHECKING:
     import httpx2
@@ -216,17 +215,6 @@ def _abandon(connections: dict[asyncio.AbstractEventLoop, Connections]) -> None:
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Outgoing:
-    """One call, ready to be sent; nothing in `secrets` may stand in an error."""
-
-    http: "httpx2.Request"
-    base: BaseUrl
-    codec: Codec
-    secrets: tuple[str, ...]
-    request: Request | None = None
-
-
 @dataclass(eq=False)
 class HttpModel:
     """The model that a target names, over HTTP; one object serves all threads and event loops of a process.
@@ -248,7 +236,7 @@ class HttpModel:
         if self.target.inside or self.target.codec is None:
             raise ConfigError(f"{self.target.name} runs in this process and has no server")
         self.codec = self.target.codec
-        self._base = parse_base_url(self.target.base_url)
+        self.base = parse_base_url(self.target.base_url)
         self._key = Secret(key, self.target.key_name or "the key") if isinstance(key, str) else key
         self._lock = threading.Lock()
         self._urls: dict[str, httpx2.URL] = {}
@@ -288,7 +276,7 @@ class HttpModel:
             from taiwa.models.http_api.constraint_encoding import ConstraintCheck
 
             check = ConstraintCheck(call.enforcement, request)
-        async with aclosing(self._attempts(self._outgoing("POST", call, request), _Attempt.answer)) as chunks:
+        async with aclosing(self._attempts("POST", call, _Attempt.answer, request)) as chunks:
             async for chunk in chunks:
                 yield chunk if check is None else check.seen(chunk)
 
@@ -301,7 +289,7 @@ class HttpModel:
         # a protocol's own headers, its version for one, are those of any of its calls
         call = self.codec.encode(Request((user("x"),)))
         own = tuple(header for header in call.headers if header[0] != "content-type")
-        [body] = _iterate(self._attempts(self._outgoing("GET", WireRequest(path, b"", own)), _Attempt.whole))
+        [body] = _iterate(self._attempts("GET", WireRequest(path, b"", own), _Attempt.whole))
         return body
 
     def send(self, call: WireRequest) -> bytes:
@@ -310,17 +298,22 @@ class HttpModel:
         Raises:
             ModelError: the call failed.
         """
-        [body] = _iterate(self._attempts(self._outgoing("POST", call), _Attempt.whole))
+        [body] = _iterate(self._attempts("POST", call, _Attempt.whole))
         return body
 
     async def _attempts(
-        self, call: _Outgoing, read: "Callable[[_Attempt, httpx2.AsyncHTTPTransport], AsyncGenerator[T]]"
+        self,
+        method: str,
+        call: WireRequest,
+        read: "Callable[[_Attempt, httpx2.AsyncHTTPTransport], AsyncGenerator[T]]",
+        request: Request | None = None,
     ) -> AsyncGenerator[T]:
         """Try until an attempt succeeds, something was given out, or the retry policy gives up."""
+        http = self._http_request(method, call)
         with await self._pool() as transport:
             deadline = Deadline(self.limits, self.clock.now)
             for made in count(1):
-                attempt = _Attempt(call, self.limits, deadline)
+                attempt = _Attempt(self, http, request, deadline)
                 try:
                     async with aclosing(read(attempt, transport)) as items:
                         async for item in items:
@@ -334,12 +327,17 @@ class HttpModel:
                     if wait is None:
                         if made > 1:
                             error.message += f" (tried {made} times)"
-                        mask_error(error, call.secrets)
-                        error.request = call.request.digest if call.request else ""
+                        mask_error(error, self.secrets)
+                        error.request = request.digest if request else ""
                         raise
                 await self.clock.sleep(wait)
 
-    def _outgoing(self, method: str, call: WireRequest, request: Request | None = None) -> _Outgoing:
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no error may contain."""
+        return (self._key.reveal(),) if self._key else ()
+
+    def _http_request(self, method: str, call: WireRequest) -> "httpx2.Request":
         """Write a call; httpx2 adds the headers `host` and `content-length`, and nothing else.
 
         Raises:
@@ -347,16 +345,15 @@ class HttpModel:
         """
         import httpx2
 
-        codec, secret = self.codec, self._key.reveal() if self._key else ""
-        own = (*self.target.headers, *(codec.auth(secret) if secret else ()), *call.headers)
+        auth = [header for secret in self.secrets for header in self.codec.auth(secret)]
+        own = (*self.target.headers, *auth, *call.headers)
         for name, text in own:
             if not (name.isascii() and name.isprintable() and text.isascii() and text.isprintable()):
                 raise ConfigError(f"the header {name[:40]!r} contains a character that is not allowed; set it again")
         url = self._urls.get(call.path)
         if url is None:
-            url = self._urls[call.path] = httpx2.URL(self._base.join(call.path))
-        http = httpx2.Request(method, url, headers=[*HEADERS, *own], content=call.body or None)
-        return _Outgoing(http, self._base, codec, (secret,) if secret else (), request)
+            url = self._urls[call.path] = httpx2.URL(self.base.join(call.path))
+        return httpx2.Request(method, url, headers=[*HEADERS, *own], content=call.body or None)
 
     async def _pool(self) -> Pool:
         """Return a pool of the running event loop with room for a call."""
@@ -365,7 +362,7 @@ class HttpModel:
             with self._lock:
                 for old in [old for old in self._connections if old.is_closed()]:
                     del self._connections[old]
-                self._connections[loop] = Connections(self._base)
+                self._connections[loop] = Connections(self.base)
         return await self._connections[loop].pool()
 
     def __enter__(self) -> Self:
@@ -450,9 +447,10 @@ class _Body:
 class _Attempt:
     """One attempt of a call: how far it came, and how long it may still take."""
 
-    def __init__(self, call: _Outgoing, limits: RequestLimits, deadline: Deadline) -> None:
-        self._call = call
-        self._limits = limits
+    def __init__(self, model: HttpModel, http: "httpx2.Request", request: Request | None, deadline: Deadline) -> None:
+        self._model = model
+        self._http = http
+        self._request = request
         self._deadline = deadline
         self._stage: Stage = "open"
         self._unpaid = True
@@ -474,12 +472,12 @@ class _Attempt:
         Raises:
             ModelError: the call failed.
         """
-        request = self._call.request
         finished: StreamEnd | None = None
         ended = False
         try:
             body = await self._open(transport)
-            decoder = self._call.codec.decoder(self.headers.get("content-type", ""), request.prefix if request else "")
+            prefix = self._request.prefix if self._request else ""
+            decoder = self._model.codec.decoder(self.headers.get("content-type", ""), prefix)
             while not ended and finished is None:
                 fault: Exception | None = None
                 try:
@@ -527,14 +525,14 @@ class _Attempt:
 
     async def _open(self, transport: "httpx2.AsyncHTTPTransport") -> _Body:
         """Send the request and check the head of the response."""
-        http, deadline = self._call.http, self._deadline
+        http, deadline = self._http, self._deadline
         http.extensions["timeout"] = deadline.begin_attempt()
         try:
             async with asyncio.timeout(deadline.until_first_byte()):
                 self._response = await transport.handle_async_request(http)
         except connection_faults() as fault:
             raise self._error(fault) from None
-        self._body = body = _Body(self._response, self._limits.response_bytes)
+        self._body = body = _Body(self._response, self._model.limits.response_bytes)
         headers: dict[str, str] = {}
         for name, text in self._response.headers.raw:
             headers.setdefault(name.decode("latin-1").lower(), text.decode("latin-1"))
@@ -543,9 +541,9 @@ class _Attempt:
         if not 200 <= status < 300:  # the status says enough, if its body does not come or cannot be read
             seconds = min(FAILURE_SECONDS, deadline.left)
             said = await body.read_rest(seconds) if coding == "identity" else b""
-            for secret in self._call.secrets:
+            for secret in self._model.secrets:
                 said = said.replace(secret.encode(), MASK.encode())
-            raise self._call.codec.failure(status, headers, said)
+            raise self._model.codec.failure(status, headers, said)
         kind = headers.get("content-type", "").lower()
         if kind and not any(word in kind for word in READABLE):
             raise self._not_an_answer(f"sends {quoted(kind, 60)} instead of an answer")
@@ -557,7 +555,7 @@ class _Attempt:
 
     async def _read(self, body: _Body) -> bytes:
         """Return the next bytes of the body, unpacked; none at its end."""
-        deadline, most = self._deadline, self._limits.response_bytes
+        deadline, most = self._deadline, self._model.limits.response_bytes
         while True:
             data = await body.read(deadline.until_first_byte() if self._stage == "open" else deadline.until_next_byte())
             if not data:
@@ -587,12 +585,12 @@ class _Attempt:
                 await self._response.aclose()
 
     def _error(self, fault: Exception) -> ModelError:
-        base, limits = self._call.base, self._limits
-        error, self._unpaid = map_fault(fault, self._stage, base, limits, late=self._deadline.is_over)
+        model = self._model
+        error, self._unpaid = map_fault(fault, self._stage, model.base, model.limits, late=self._deadline.is_over)
         return error
 
     def _not_an_answer(self, what: str) -> ProtocolError:
-        base = self._call.base
+        base = self._model.base
         return ProtocolError(
             f"{base.authority} {what}; check that {base} leads to a model server (mostly it ends in /v1)"
         )

@@ -3,7 +3,6 @@
 A model is asked to break each constraint. An answer that satisfies it anyway shows that the server enforces it.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -31,12 +30,11 @@ from taiwa.kernel.messages import (
     ToolSpec,
     user,
 )
-from taiwa.kernel.records import Json, canonical, item_at, parse_json, text_at
+from taiwa.kernel.records import Json, item_at, parse_json, text_at
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.capabilities import Finding, ProbeReport, Verdict
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.http_api.provider_interface import WireRequest
 
 WORD, OTHER = "qz7", "kw3"
 """Words that a model does not write unless asked."""
@@ -176,14 +174,17 @@ def probe_program() -> Program[tuple[Finding, ...]]:
         AuthenticationError, RateLimitError: the server does not answer this key.
     """
     findings = [(yield from _stop()), (yield from _prefix())]
-    prompt = "Reply with the word blue and nothing else."
-    findings += yield from _constraint("regex", prompt, Regex("[xyz]{4}"), _matches("[xyz]{4}"))
-    findings += yield from _constraint("grammar", prompt, Grammar('start: "qz7" | "kw3"'), _one_of_two)
+    findings.append((yield from _constraint("regex", Regex("[xyz]{4}"), _matches("[xyz]{4}"))))
+    findings.append((yield from _constraint("grammar", Grammar('start: "qz7" | "kw3"'), _one_of_two)))
     findings.append((yield from _tools()))
     findings.append((yield from _seed()))
     findings += yield from _usage()
     findings += yield from _schema_checks()
-    return tuple(findings)
+    request = Request((user("Reply with: ok"),), sampling=replace(SHORT, max_tokens=2), top_logprobs=2)
+    return (
+        *findings,
+        (yield from _check("logprobs", request, lambda answer: "enforced" if answer.logprobs else "ignored")),
+    )
 
 
 def _complete(request: Request) -> Program[Response | ModelError]:
@@ -232,14 +233,7 @@ def _stop() -> Program[Finding]:
         return "enforced" if answer.finish == "stop" else "unknown"
 
     request = Request((user("Repeat: The quick brown fox jumps over the lazy dog."),), stop=stops, sampling=SHORT)
-    answer = yield from _complete(request)
-    if isinstance(answer, Response) and not answer.text and answer.finish == "stop":
-        return (yield from _report(Finding("stop", "enforced")))
-    return (
-        yield from _report(
-            _failed("stop", answer) if isinstance(answer, ModelError) else Finding("stop", judge(answer))
-        )
-    )
+    return (yield from _check("stop", request, judge))
 
 
 def _prefix() -> Program[Finding]:
@@ -259,11 +253,9 @@ def _prefix() -> Program[Finding]:
     return (yield from _check("prefix", replace(request, prefix=text[:cut]), judge))
 
 
-def _constraint(
-    name: str, prompt: str, constraint: Constraint, satisfies: Callable[[Json], bool]
-) -> Program[tuple[Finding, ...]]:
-    request = Request((user(prompt),), constraint=constraint, sampling=SHORT)
-    return ((yield from _check(name, request, lambda answer: "enforced" if satisfies(answer.text) else "ignored")),)
+def _constraint(name: str, constraint: Constraint, satisfies: Callable[[Json], bool]) -> Program[Finding]:
+    request = Request((user("Reply with the word blue and nothing else."),), constraint=constraint, sampling=SHORT)
+    return (yield from _check(name, request, lambda answer: "enforced" if satisfies(answer.text) else "ignored"))
 
 
 def _tools() -> Program[Finding]:
@@ -328,10 +320,8 @@ def probe(model: HttpModel, report: Callable[[str], None] = lambda _: None) -> P
         if isinstance(event, Notice):
             report(event.text)
         elif isinstance(event, RunResult):
-            logprobs = _logprobs(model)
-            report(f"{logprobs.name}: {logprobs.verdict}")
-            target, spent, findings = model.target, event.spent, (*event.value, logprobs)
-            return ProbeReport(target.model, target.base_url, findings, spent.requests + 1, spent.usage, server)
+            target, spent = model.target, event.spent
+            return ProbeReport(target.model, target.base_url, event.value, spent.requests, spent.usage, server)
     raise AssertionError("a run ends with a RunResult")
 
 
@@ -343,16 +333,3 @@ def _server(model: HttpModel) -> str:
         return ""
     listed = item_at(data, "data")
     return text_at(listed[0], "owned_by") if isinstance(listed, list) and listed else ""
-
-
-def _logprobs(model: HttpModel) -> Finding:
-    call = model.codec.encode(Request((user("Reply with: ok"),), sampling=replace(SHORT, max_tokens=2)))
-    body = cast("dict[str, Json]", json.loads(call.body)) | {"logprobs": True, "top_logprobs": 2}
-    try:
-        raw = model.send(WireRequest(call.path, canonical(body), call.headers))
-    except (AuthenticationError, RateLimitError):
-        raise
-    except ModelError as error:
-        return _failed("logprobs", error)
-    found = re.search(rb'"logprobs"\s*:\s*\{', raw)
-    return Finding("logprobs", "enforced" if found else "ignored")

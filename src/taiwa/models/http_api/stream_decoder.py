@@ -362,12 +362,6 @@ class StreamDecoder:
         self._response.end()
 
 
-class _OpenCall(NamedTuple):
-    id: str
-    name: str
-    wire_id: str
-
-
 class CallIds:
     """Assigns each call of a conversation an id that the protocol accepts, and each result the id of its call.
 
@@ -380,7 +374,8 @@ class CallIds:
         self._form = form
         self._count = 0
         self._used: set[str] = set()
-        self._open: list[_OpenCall] = []
+        self._open: list[tuple[ToolCall, str]] = []
+        """The calls that have no result yet, and their ids on the wire."""
 
     def of_call(self, call: ToolCall) -> str:
         """Return the id of the next call."""
@@ -391,17 +386,17 @@ class CallIds:
             position += 1
         self._count += 1
         self._used.add(wire_id)
-        self._open.append(_OpenCall(call.id, call.name, wire_id))
+        self._open.append((call, wire_id))
         return wire_id
 
     def of_result(self, result: ToolResult) -> str:
         """Return the id of the call of a result: the one that it names, else the first open one of its tool, else the first."""
         if result.call:
-            calls = [call for call in self._open if call.id == result.call]
+            calls = [each for each in self._open if each[0].id == result.call]
         else:
-            calls = [call for call in self._open if call.name == result.name] or self._open
+            calls = [each for each in self._open if each[0].name == result.name] or self._open
         if not calls:
             return result.call or self._form.format(self._count)
-        call = calls[0]
-        self._open.remove(call)
-        return call.wire_id
+        first = calls[0]
+        self._open.remove(first)
+        return first[1]
