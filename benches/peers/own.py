@@ -31,7 +31,7 @@ class Own:
 
 def open_talks(address: str, opening: str) -> Begin:  # noqa: ARG001  (the app brings the same words)
     folder = tempfile.TemporaryDirectory()
-    repository, app = Repository(Store.open(Path(folder.name) / "store.db")), load_app("chat").opened({})
+    repository, app = Repository(Store.open(Path(folder.name) / "store.db")), load_app("chat").with_params({})
     priced_model, numbers = PricedModel(HttpModel(resolve(f"{address}#{MODEL}"))), count()
 
     def begin() -> Own:
