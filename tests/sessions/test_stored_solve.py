@@ -9,7 +9,10 @@ from taiwa.apps.examples import built_in_examples
 from taiwa.flows.solve.examples import ExampleCall, WorkedExample
 from taiwa.flows.solve.rationale import Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions
-from taiwa.kernel import Capability, InputError, OverloadedError, Response, RunResult, TextDelta, UsageLimits, assistant
+from taiwa.kernel.errors import InputError, OverloadedError
+from taiwa.kernel.execution import RunResult
+from taiwa.kernel.messages import Capability, Response, TextDelta, assistant
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository

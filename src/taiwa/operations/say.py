@@ -142,7 +142,7 @@ def open_interrupted(
 
 
 def preview_turn(conversation: Conversation, text: str, target: Target | None = None) -> RequestPreview:
-    """Return the request that a turn would send; nothing is sent. With a target it holds the body that would go over the wire.
+    """Return the request that a turn would send; nothing is sent. With a target on a server it holds the body that would go over the wire.
 
     Raises:
         InputError: the text is empty or too large.
@@ -152,7 +152,7 @@ def preview_turn(conversation: Conversation, text: str, target: Target | None = 
     constrained = target is None or "json_schema" in target.capabilities
     request = turn_request(conversation, text, constrained=constrained)
     preview = RequestPreview(request, request_tokens(request), _cached_tokens(conversation, request))
-    if target is None:
+    if target is None or target.codec is None:
         return preview
     call = target.codec.encode(request)
     return replace(preview, url=f"{target.base_url}/{call.path.lstrip('/')}", body=json.loads(call.body))

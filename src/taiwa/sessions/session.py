@@ -310,8 +310,7 @@ def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None 
         from taiwa.sessions.stored_ask import NoModel
 
         return PricedModel(NoModel())
-    from taiwa.models.http_api.probe_server import resolve_probed
-    from taiwa.models.open_model import open_model
+    from taiwa.models.registry import open_model, resolve_probed
 
     asked_for = app.model if app is not None and chosen.origins.get("model") != "argument" else ""
     target = resolve_probed(asked_for or chosen.chosen_model(), chosen)
