@@ -14,7 +14,7 @@ from taiwa.operations.ask import AskOptions, open_ask_app
 from taiwa.operations.batch import BatchOptions, Counts, open_rows, preview_turns, run_turns
 from taiwa.operations.documents import FindOptions, IndexOptions, find, index_folder, open_library
 from taiwa.operations.generate import ExplainOptions, explain, load_output_type, parse, render_schema
-from taiwa.operations.result_json import ask_to_json, reported_usage_to_json, to_json, turn_to_json, usage_to_json
+from taiwa.operations.result_json import ask_to_json, reported_usage_to_json, to_json, usage_to_json
 from taiwa.operations.results import CostResult, StateResult
 from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions
@@ -51,7 +51,7 @@ def test_a_turn_has_its_place_and_its_bill(repository: Repository) -> None:
     assert keys(to_json(turn)) == [
         "session", "node", "parent", "text", "delta", "warnings", "usage", "cost", "seconds",
     ]  # fmt: skip
-    assert turn_to_json(turn)["text"] == "Hello!"
+    assert to_json(turn)["text"] == "Hello!"
     assert turn.ask is None
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
@@ -17,8 +17,31 @@ from taiwa.kernel.errors import InputError
 if TYPE_CHECKING:
     from taiwa.operations.batch import BatchMode, BatchPreview, Counts, OnRow
 
-MOST_AT_ONCE = 256
+C = TypeVar("C", bound=Callable[..., Any])
+
 FAILED, INTERRUPTED = 1, 130
+
+
+def row_options(command: C) -> C:
+    """Add the options of every batch: how many rows run at a time, and where they are written."""
+    for option in (
+        click.option(
+            "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows to a file."
+        ),
+        click.option(
+            "--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again."
+        ),
+        click.option(
+            "-j",
+            "width",
+            type=click.IntRange(1, 256),
+            default=4,
+            show_default=True,
+            help="Run this many rows at a time.",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 @click.command()
@@ -27,16 +50,7 @@ FAILED, INTERRUPTED = 1, 130
     "--mode", type=click.Choice(["fold", "map"]), required=True,
     help="Run one conversation whose state is carried on (fold), or each row on its own (map).",
 )  # fmt: skip
-@click.option(
-    "-j",
-    "width",
-    type=click.IntRange(1, MOST_AT_ONCE),
-    default=4,
-    show_default=True,
-    help="Run this many rows at a time (map).",
-)
-@click.option("--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows to a file.")
+@row_options
 @common_options(
     "model", "params", "session", "as_json", "verbose", "dry_run", "max_cost", "no_store", "strict", "store"
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.batch import MOST_AT_ONCE, print_batch_preview, write_rows
+from taiwa.cli.batch import print_batch_preview, row_options, write_rows
 from taiwa.cli.options import CommonOptions, common_options, read_text, read_whole, turn_options
 from taiwa.cli.output import (
     attempt_lines,
@@ -47,16 +47,7 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 @click.option(
     "--mode", type=click.Choice(MODES), default="auto", show_default=True, help="Set how the value is requested."
 )
-@click.option(
-    "-j",
-    "width",
-    type=click.IntRange(1, MOST_AT_ONCE),
-    default=4,
-    show_default=True,
-    help="Run this many rows at a time.",
-)
-@click.option("--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows to a file.")
+@row_options
 @common_options("model", "as_json", "verbose", "dry_run", "max_cost", "no_store", "store")
 def extract(
     common: CommonOptions,

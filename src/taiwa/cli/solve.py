@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from taiwa.cli.options import CommonOptions, common_options, index_option, print_default_model, read_text, turn_options
-from taiwa.cli.output import bill_line, plain, pretty, print_json, print_line, print_notice, print_preview
+from taiwa.cli.output import bill_line, plain, pretty, print_line, print_notice, print_preview, print_result
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
@@ -225,7 +225,7 @@ def _solve(
     print_trace: bool,
 ) -> None:
     from taiwa.cli.chat import InterruptHandler
-    from taiwa.operations.result_json import rationale_to_json
+    from taiwa.operations.results import SolveResult
     from taiwa.sessions.session import open_priced_model
     from taiwa.sessions.stored_solve import solve_and_store as run
 
@@ -246,7 +246,7 @@ def _solve(
     found = done.value
     _print_remarks(done, notes, verbose=common.verbose)
     if common.as_json:
-        print_json(rationale_to_json(found, done.spent))
+        print_result(SolveResult(found, done.spent))
     elif found.answer:
         print_line("")
         is_json = found.answered_by == "typed" and not isinstance(found.value, str)
