@@ -5,43 +5,27 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from taiwa.cli.options import CommonOptions, ask_param, common_options, read_params, turn_options
-from taiwa.cli.output import bill_line, errors, print_json, print_line, print_notice, print_result
+from taiwa.cli.options import CommonOptions, ask_param, common_options, read_params, row_options, turn_options
+from taiwa.cli.output import (
+    bill_line,
+    print_json,
+    print_line,
+    print_notice,
+    print_result,
+    progress_bar,
+    progress_text,
+)
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 
 if TYPE_CHECKING:
     from taiwa.operations.batch import BatchMode, BatchPreview, Counts, OnRow
 
-C = TypeVar("C", bound=Callable[..., Any])
-
 FAILED, INTERRUPTED = 1, 130
-
-
-def row_options(command: C) -> C:
-    """Add the options of every batch: how many rows run at a time, and where they are written."""
-    for option in (
-        click.option(
-            "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows to a file."
-        ),
-        click.option(
-            "--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again."
-        ),
-        click.option(
-            "-j",
-            "width",
-            type=click.IntRange(1, 256),
-            default=4,
-            show_default=True,
-            help="Run this many rows at a time.",
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 @click.command()
@@ -128,7 +112,8 @@ def write_rows(
     """
     from taiwa.operations.result_json import to_json
 
-    with _opened(output, resume=resume) as out, _progress(count, out) as advance:
+    # Without a bar where the rows themselves are on the terminal.
+    with _opened(output, resume=resume) as out, progress_bar(count, is_shown=not out.isatty()) as update:
 
         def write(row: Any, counts: "Counts") -> None:  # noqa: ANN401  (a row of either kind)
             written: Any = to_json(row)
@@ -136,7 +121,7 @@ def write_rows(
                 written["attempts"] = len(written["attempts"])
             out.write(f"{json.dumps(written, ensure_ascii=False)}\n")
             out.flush()
-            advance(counts)
+            update(advance=1, description=progress_text(_("rows"), counts.failed, counts.spent.cost))
 
         counts = run(write)
     _print_summary(common, output, counts)
@@ -196,24 +181,3 @@ def _opened(output: Path | None, *, resume: bool) -> Generator[TextIO]:
         raise InputError(f"cannot write {output}: {error.strerror}") from None
     with out:
         yield out
-
-
-@contextmanager
-def _progress(count: int, out: TextIO) -> "Generator[Callable[[Counts], None]]":
-    """Show a bar where the rows themselves are not on the terminal."""
-    if not sys.stderr.isatty() or out.isatty():
-        yield lambda _: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from taiwa.models.pricing import format_cost
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors(), transient=True) as shown:
-        task = shown.add_task(_("rows"), total=count)
-
-        def advance(counts: "Counts") -> None:
-            more = " · " + _("{failed} failed", failed=counts.failed) if counts.failed else ""
-            shown.update(task, advance=1, description=_("rows") + f"{more} · {format_cost(counts.spent.cost)}")
-
-        yield advance

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.batch import print_batch_preview, row_options, write_rows
-from taiwa.cli.options import CommonOptions, common_options, read_text, read_whole, turn_options
+from taiwa.cli.batch import print_batch_preview, write_rows
+from taiwa.cli.options import CommonOptions, common_options, read_text, read_whole, row_options, turn_options
 from taiwa.cli.output import (
     attempt_lines,
     bill_line,
@@ -110,15 +110,15 @@ def extract(
 def _extract_one(common: CommonOptions, extract_run: "ExtractRun", text: str) -> None:
     from taiwa.flows.extract import ExtractError
     from taiwa.kernel.usage_limits import RunUsage
-    from taiwa.operations.extract import extract as extract_value
-    from taiwa.operations.extract import preview
+    from taiwa.operations import generate, say
 
     settings = common.settings()
     if common.dry_run:
-        print_preview(preview(settings, extract_run, text), as_json=common.as_json)
+        print_preview(say.preview_extraction(settings, extract_run, text), as_json=common.as_json)
         return
     try:
-        result = extract_value(common.repository(settings), settings, turn_options(common, settings), extract_run, text)
+        turns = turn_options(common, settings)
+        result = generate.extract(common.repository(settings), settings, turns, extract_run, text)
     except ExtractError as error:
         if common.verbose:
             for line in attempt_lines(error.tries):

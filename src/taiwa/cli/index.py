@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import CommonOptions, common_options, index_option, principal_option
-from taiwa.cli.output import console, errors, plain, print_json, print_line, print_notice, print_result, table
+from taiwa.cli.output import (
+    console,
+    plain,
+    print_item,
+    print_json,
+    print_line,
+    print_notice,
+    print_result,
+    progress_bar,
+    table,
+)
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
@@ -92,8 +102,7 @@ def folder_(
                 if not common.as_json:
                     _print_refreshed(summary, done)
             else:
-                found = None if step is None else to_json(step)
-                made |= {"embeddings": found, "vectors_made": 0 if step is None else step.made}
+                made |= {"embeddings": to_json(step), "vectors_made": 0 if step is None else step.made}
                 if not common.as_json:
                     _print_embeddings(step)
     if common.as_json:
@@ -106,19 +115,15 @@ def _contents(summary: "IndexSummary") -> str:
 
 
 def _print_refreshed(summary: "IndexSummary", done: "RefreshReport") -> None:
-    parts = [f"{count} {what}" for count, what in _counts(done) if count]
+    counts = ((done.added, "new"), (done.changed, "changed"), (done.removed, "gone"), (done.same, "as before"))
+    parts = [f"{count} {what}" for count, what in counts if count]
     print_line(f"{summary.name}: {_contents(summary)} (files: {', '.join(parts) or 'none'}; {done.seconds:.1f} s)")
     if done.problems:
         shown = done.problems[:SHOWN]
         table(("not read", "reason"), [(problem.path, problem.why) for problem in shown])
         if len(done.problems) > SHOWN:
-            print_notice(
-                _(
-                    "… and {count} more: taiwa index show {name}",
-                    count=f"{len(done.problems) - SHOWN:,}",
-                    name=summary.name,
-                )
-            )
+            more = f"{len(done.problems) - SHOWN:,}"
+            print_notice(_("… and {count} more: taiwa index show {name}", count=more, name=summary.name))
     if done.others:
         kinds = ", ".join(f"{suffix} ({count})" for suffix, count in sorted(done.others.items()))
         print_notice(f"skipped, of other types: {kinds}")
@@ -150,9 +155,7 @@ def list_(common: CommonOptions, audience: tuple[str, ...]) -> None:
     rows = [
         (
             each.name,
-            f"{each.documents:,}",
-            f"{each.passages:,}",
-            f"{each.problems:,}",
+            *(f"{n:,}" for n in (each.documents, each.passages, each.problems)),
             format_time(each.at_us),
             each.root,
         )
@@ -173,20 +176,17 @@ def show_(common: CommonOptions, name: str, is_owner: bool, audience: tuple[str,
 
     with open_library(common.settings()) as library:
         found = library.index(name)
-        summary, documents = (
-            found.summary(None if is_owner else audience),
-            found.documents(None if is_owner else audience),
-        )
+        principals = None if is_owner else audience
+        summary, documents = found.summary(principals), found.documents(principals)
+        embeddings = embeddings_of(found, is_owner=is_owner)
         if common.as_json:
-            held = embeddings_of(found, is_owner=is_owner)
-            embeddings: Json = None if held is None else to_json(held)
             files: list[Json] = [document_to_json(each) for each in documents]
-            print_json({**summary_to_json(summary), "embeddings": embeddings, "files": files})
+            print_json({**summary_to_json(summary), "embeddings": to_json(embeddings), "files": files})
             return
         print_line(f"{summary.name}  {summary.root}", "bold")
         print_line(_contents(summary) + ", " + ngettext("{n} character", "{n} characters", summary.characters))
         print_line(f"analyzer {summary.analyzer}, changed {format_time(summary.at_us)}")
-        _print_embeddings(embeddings_of(found, is_owner=is_owner))
+        _print_embeddings(embeddings)
     rows = [(each.path, f"{each.passages:,}", _seen_by(each), each.known.problem or each.title) for each in documents]
     if rows:
         print_line("")
@@ -202,14 +202,7 @@ def drop_(common: CommonOptions, name: str) -> None:
 
     with open_library(common.settings()) as library:
         library.drop(name)
-    if common.as_json:
-        print_json({"dropped": name})
-    else:
-        print_line(f"dropped {name}")
-
-
-def _counts(done: "RefreshReport") -> list[tuple[int, str]]:
-    return [(done.added, "new"), (done.changed, "changed"), (done.removed, "gone"), (done.same, "as before")]
+    print_item({"dropped": name}, f"dropped {name}", as_json=common.as_json)
 
 
 def _seen_by(listed: "DocumentListing") -> str:
@@ -354,17 +347,8 @@ def _short(query: str) -> str:
 @contextmanager
 def progress() -> "Generator[Progress]":
     """Show a progress bar on a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=errors(), transient=True, disable=not errors().is_terminal) as shown:
-        task = shown.add_task("", total=None)
-
-        def moved(done: int, whole: int, what: str) -> None:
-            shown.update(task, completed=done, total=whole, description=plain(what[-40:]))
-
-        yield moved
+    with progress_bar(None) as update:
+        yield lambda done, whole, what: update(completed=done, total=whole, description=plain(what[-40:]))
 
 
 def reporter() -> "Reporter":

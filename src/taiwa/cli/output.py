@@ -8,8 +8,9 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -78,6 +79,11 @@ def print_result(result: object) -> None:
     from taiwa.operations.result_json import to_json
 
     print_json(to_json(result))
+
+
+def print_item(item: Json, line: str, *, as_json: bool) -> None:
+    """Print an object as JSON, or else the line that describes it."""
+    print_json(item) if as_json else print_line(line)
 
 
 def inert(text: str) -> str:
@@ -219,9 +225,8 @@ def bill_line(spent: "RunUsage") -> str:
         input=f"{usage.input_tokens:,}", cached=f"{usage.cache_read_tokens:,}", output=f"{usage.output_tokens:,}",
     )  # fmt: skip
     most, cost = spent.usage + spent.estimated, format_cost(spent.cost)
-    if (
-        spent.calls_without_usage and spent.estimated.input_tokens
-    ):  # only an upper bound of a call that was cut off is known
+    # Of a call that was cut off only an upper bound is known.
+    if spent.calls_without_usage and spent.estimated.input_tokens:
         tokens = _(
             "at most {input} in + {output} out tokens", input=f"{most.input_tokens:,}", output=f"{most.output_tokens:,}"
         )
@@ -235,6 +240,24 @@ def bill_line(spent: "RunUsage") -> str:
         cost=cost,
         seconds=f"{spent.seconds:.2f}",
     )
+
+
+@contextmanager
+def progress_bar(rows: int | None, *, is_shown: bool = True) -> "Generator[Callable[..., None]]":
+    """Show a progress bar on a terminal; the function that is returned updates it, as `rich.progress.Progress.update`."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    hidden = not is_shown or not errors().is_terminal
+    with Progress(*columns, console=errors(), transient=True, disable=hidden) as bar:
+        yield partial(bar.update, bar.add_task("" if rows is None else _("rows"), total=rows))
+
+
+def progress_text(name: str, failed: int, cost: int | None) -> str:
+    """Describe rows for a progress bar: how many of them failed, and what all of them cost."""
+    from taiwa.models.pricing import format_cost
+
+    return name + (" · " + _("{failed} failed", failed=failed) if failed else "") + f" · {format_cost(cost)}"
 
 
 def pretty(value: Json) -> str:

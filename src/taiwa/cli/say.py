@@ -16,7 +16,7 @@ from taiwa.cli.options import (
 )
 from taiwa.cli.output import (
     bill_line,
-    print_json,
+    print_item,
     print_line,
     print_notice,
     print_preview,
@@ -26,6 +26,7 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
     from taiwa.sessions.checkout import Repository
@@ -275,7 +276,5 @@ def switch(common: CommonOptions, name: str) -> None:
 
 def _print_position(repository: "Repository", session: str, text: str, *, as_json: bool) -> None:
     here = repository.at(session)
-    if as_json:
-        print_json({"session": session, "node": here.tip, "turn": here.count, "state": here.state})
-    else:
-        print_line(text.format(session=session, turn=here.count))
+    item: Json = {"session": session, "node": here.tip, "turn": here.count, "state": here.state}
+    print_item(item, text.format(session=session, turn=here.count), as_json=as_json)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from taiwa.conversation.state_paths import Change, format_path
 from taiwa.flows.retry_invalid_output import Attempt
@@ -111,9 +111,9 @@ def to_json(result: Any) -> Any:  # noqa: ANN401  (a result, or a value inside o
     """
     if type(result) in MEMBERS:
         return members(result, MEMBERS[type(result)])
-    if result is None or isinstance(result, (str, int, float, dict, list)):
-        return result
-    raise TypeError(f"{type(result).__name__} is not a result of an operation")
+    if result is not None and not isinstance(result, (str, int, float, dict, list)):
+        raise TypeError(f"{type(result).__name__} is not a result of an operation")
+    return cast("Json", result)
 
 
 @to_json.register(tuple)
@@ -194,7 +194,7 @@ def _explained(result: ExplainResult) -> Json:
 
 
 @to_json.register
-def _found(result: FindResult) -> Json:
+def _found(result: FindResult) -> Any:  # noqa: ANN401  (a list of passages)
     return to_json(result.passages)
 
 
@@ -304,12 +304,12 @@ def cost_of(nano: int | None) -> float | None:
 
 @to_json.register
 def _embeddings(found: EmbeddingsResult) -> Json:
-    gain, checked = found.gain, None
-    if gain is not None:
-        checked = {"questions": gain.questions, "of": gain.of}
-        checked |= {name: round(figure, 4) for name, figure in members(gain, "words fused low high").items()}
+    gain: dict[str, Json] | None = None
+    if found.gain is not None:
+        figures = members(found.gain, "words fused low high")
+        gain = {**members(found.gain, "questions of"), **{name: round(each, 4) for name, each in figures.items()}}
     names = "place=meaning.place model=meaning.model vectors fused=is_used forced=meaning.always"
-    return {**members(found, names), "gain": checked}
+    return {**members(found, names), "gain": gain}
 
 
 def refreshed_to_json(summary: "IndexSummary", done: "RefreshReport") -> dict[str, Json]:
