@@ -15,7 +15,6 @@ from taiwa.cli.output import (
     print_json,
     print_line,
     print_notice,
-    print_result,
     progress_bar,
     progress_text,
 )
@@ -68,13 +67,11 @@ def batch(
             return
         settings = common.settings()
         repository, turns = common.repository(settings), turn_options(common, settings)
-        write_rows(
-            common,
-            output,
-            rows.count,
-            lambda on_row: run_turns(repository, settings, turns, options, rows, on_row, ask=ask_param()),
-            resume=resume,
-        )
+
+        def run(on_row: "OnRow") -> "Counts":
+            return run_turns(repository, settings, turns, options, rows, on_row, ask=ask_param())
+
+        write_rows(common, output, rows.count, run, resume=resume)
 
 
 def print_batch_preview(preview: "BatchPreview", *, as_json: bool, more: str = "") -> None:
@@ -97,14 +94,9 @@ def print_batch_preview(preview: "BatchPreview", *, as_json: bool, more: str = "
 
 
 def write_rows(
-    common: CommonOptions,
-    output: Path | None,
-    count: int,
-    run: "Callable[[OnRow], Counts]",
-    *,
-    resume: bool,
-    shorten: bool = False,
-) -> None:
+    common: CommonOptions, output: Path | None, count: int, run: "Callable[[OnRow], Counts]", *,
+    resume: bool, shorten: bool = False,
+) -> None:  # fmt: skip
     """Run a batch: write its rows as they come, and print its summary. `shorten` replaces lists of attempts by their number.
 
     Raises:
@@ -130,10 +122,11 @@ def write_rows(
 
 
 def _print_summary(common: CommonOptions, output: Path | None, counts: "Counts") -> None:
-
     why = _reason(counts)
     if output is not None and common.as_json:
-        print_result(counts.result(why))
+        from taiwa.operations.result_json import BILL, members
+
+        print_json({**members(counts, f"session? done failed kept {BILL}"), "stopped": why or None})
         return
     print_notice(
         ngettext(

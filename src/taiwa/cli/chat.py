@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import click
 
 from taiwa.cli.options import CommonOptions, common_options, open_app, open_session, print_default_model
-from taiwa.cli.output import bill_line, print_line, print_notice, print_stream, table
+from taiwa.cli.output import bill_line, one_line, print_line, print_notice, print_stream, table
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 
@@ -37,7 +37,7 @@ CHECK_INTERVAL = 0.02
     "model", "params", "session", "continue_latest", "as_json", "verbose", "max_cost", "no_store", "strict", "store"
 )
 def chat(common: CommonOptions, app: str) -> None:
-    """Converse with APP (default: plain), line by line. /help lists the commands.
+    """Converse with APP (default: chat), line by line. /help lists the commands.
 
     Ctrl-C stops an answer and keeps its text so far. From a pipe, each line is a turn; --json prints one line per turn.
 
@@ -260,8 +260,8 @@ class Repl:
         runs = self.session.repository.store.runs
         cut = runs.open_runs(self.session.session)
         others = [run for run in runs.open_runs() if run.ref not in ("", self.session.session)]
-        text = _short(cut[-1].text) if cut else ""
-        shown = text if not self.lines.live else f"{others[-1].ref}: {_short(others[-1].text)}" if others else ""
+        text = one_line(cut[-1].text, 60) if cut else ""
+        shown = text if not self.lines.live else f"{others[-1].ref}: {one_line(others[-1].text, 60)}" if others else ""
         if shown:
             print_notice(_("a turn was cut off ({text}); taiwa resume finishes it without paying again", text=shown))
         if not cut or not self.lines.live:
@@ -282,10 +282,6 @@ class Repl:
         if self.open_model is None or app.model == self.session.app.model:
             return self.session.priced_model
         return self.open_model(app)
-
-
-def _short(text: str) -> str:
-    return " ".join(text.split())[:60]
 
 
 def visible_changes(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from taiwa.cli.extract import MODES
 from taiwa.cli.options import CommonOptions, add_options, common_options
 from taiwa.cli.output import (
     bill_line,
@@ -23,6 +24,7 @@ from taiwa.cli.output import (
     progress_text,
     table,
 )
+from taiwa.cli.solve import ON_ERROR, TOOL_FORMATS, TOOL_MODES
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError, InputError, LimitError
 from taiwa.kernel.records import Json
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
     from taiwa.settings import Settings
 
 FAILED, INTERRUPTED = 1, 130
-TOOL_FORMATS = ("tagged", "inline", "gsm", "react", "fence")
-OUTPUT_MODES = ("auto", "native", "tool", "offer", "prompt")
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 PATH = click.Path(path_type=Path)
@@ -159,10 +159,14 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
     "--tools", default="calculator,stoichiometry,molar_mass", metavar="NAMES", help="The tools that `all` stands for."
 )
 @click.option(
-    "--tool-format", type=click.Choice(TOOL_FORMATS), default="tagged", show_default=True, help="Format of tool calls."
+    "--tool-format",
+    type=click.Choice(TOOL_FORMATS[:-1]),
+    default="tagged",
+    show_default=True,
+    help="Format of tool calls.",
 )
 @click.option(
-    "--tool-mode", type=click.Choice(("auto", "prefill", "stop", "native")), default="auto", show_default=True,
+    "--tool-mode", type=click.Choice(TOOL_MODES), default="auto", show_default=True,
     help="How tool results are returned to the model.",
 )  # fmt: skip
 @click.option(
@@ -170,7 +174,7 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
     help="Atomic weights; auto is integer for NumGLUE.",
 )  # fmt: skip
 @click.option(
-    "--on-error", type=click.Choice(("report", "let-model-answer", "stop")), default="report", show_default=True,
+    "--on-error", type=ON_ERROR, default="report", show_default=True,
     help="What to do when a tool call fails.",
 )  # fmt: skip
 @click.option("--examples", type=FILE, metavar="FILE", help="Read the worked examples from FILE.")
@@ -291,9 +295,7 @@ def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[st
 @click.argument("target", metavar="TYPE")
 @click.option("--data", type=FILE, required=True, metavar="FILE", help="Rows with text and expected.")
 @click.option("--max-repairs", type=click.IntRange(0, 3), default=1, show_default=True, help="Repair rounds per text.")
-@click.option(
-    "--mode", type=click.Choice(OUTPUT_MODES), default="auto", show_default=True, help="How to request a type."
-)
+@click.option("--mode", type=click.Choice(MODES), default="auto", show_default=True, help="How to request a type.")
 @run_options
 @common_options("model", "as_json", "verbose", "dry_run", "max_cost")
 def extract_(

@@ -17,6 +17,7 @@ from taiwa.cli.options import (
     whitespace_option,
 )
 from taiwa.cli.output import print_line, print_notice, print_result, table
+from taiwa.kernel.text import truncate
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
@@ -110,7 +111,7 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
     rows = [
         (
             str(number), token_text(vocabulary, step) + (" (forced)" if step.forced and not step.why else ""),
-            f"{step.told.count:,}", _place(step), _short(step.told.expected),
+            f"{step.told.count:,}", _place(step), truncate(step.told.expected, SHOWN),
         )
         for number, step in enumerate(steps)
     ]  # fmt: skip
@@ -125,11 +126,7 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
 
 def _place(step: "TokenStep") -> str:
     parts = [f"state {step.place}" if step.place else "", step.told.pointer, step.told.keyword]
-    return _short(" ".join(filter(None, parts)))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return truncate(" ".join(filter(None, parts)), SHOWN)
 
 
 def _outcome(found: "ExplainResult") -> str:

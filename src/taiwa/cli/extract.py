@@ -21,6 +21,7 @@ from taiwa.cli.output import (
 from taiwa.kernel.errors import InputError, OutputValidationError
 
 if TYPE_CHECKING:
+    from taiwa.operations.batch import Counts, OnRow
     from taiwa.operations.generate import SchemaStyle
     from taiwa.sessions.stored_extract import ExtractRun
 
@@ -32,12 +33,9 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 @click.argument("text", required=False)
 @click.option("--file", metavar="FILE", help="Extract from every line of FILE; - is standard input.")
 @click.option(
-    "--max-repairs",
-    type=click.IntRange(0, 3),
-    default=1,
-    show_default=True,
+    "--max-repairs", type=click.IntRange(0, 3), default=1, show_default=True,
     help="Send an invalid answer back at most N times.",
-)
+)  # fmt: skip
 @click.option(
     "--repair-budget", type=click.IntRange(1), metavar="TOKENS", help="Stop repairs of a value after N tokens."
 )
@@ -95,16 +93,11 @@ def extract(
             print_batch_preview(preview_extractions(settings, extract_run, rows), as_json=common.as_json)
             return
         repository, turns = common.repository(settings), turn_options(common, settings)
-        write_rows(
-            common,
-            output,
-            rows.count,
-            lambda on_row: run_extractions(
-                repository, settings, turns, extract_run, rows, on_row, width=width, resume=resume
-            ),
-            resume=resume,
-            shorten=not common.verbose,
-        )
+
+        def run(on_row: "OnRow") -> "Counts":
+            return run_extractions(repository, settings, turns, extract_run, rows, on_row, width=width, resume=resume)
+
+        write_rows(common, output, rows.count, run, resume=resume, shorten=not common.verbose)
 
 
 def _extract_one(common: CommonOptions, extract_run: "ExtractRun", text: str) -> None:

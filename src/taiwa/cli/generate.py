@@ -26,21 +26,15 @@ FAILED = 1
 @constraint_options
 @click.option("--system", metavar="TEXT", default="", help="Put instructions before the text.")
 @click.option(
-    "--task",
-    type=click.Choice(["solve"]),
-    help="Mark the request as this task of taiwa; builtin answers no other request.",
-)
+    "--task", type=click.Choice(["solve"]), help="Mark the request as this task of taiwa; builtin answers no other request."
+)  # fmt: skip
 @click.option("--prefix", metavar="TEXT", default="", help="Begin the answer with this text.")
 @click.option("--stop", metavar="TEXT", multiple=True, help="End before this text; may be given several times.")
 @click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens.")
 @click.option(
-    "--temperature",
-    type=click.FloatRange(0),
-    metavar="T",
-    default=0.0,
-    show_default=True,
+    "--temperature", type=click.FloatRange(0), metavar="T", default=0.0, show_default=True,
     help="Set the temperature of sampling.",
-)
+)  # fmt: skip
 @click.option(
     "--top-p", type=click.FloatRange(0, 1, min_open=True), metavar="P", help="Draw from the most likely tokens only."
 )

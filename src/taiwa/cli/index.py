@@ -10,6 +10,7 @@ import click
 
 from taiwa.cli.options import CommonOptions, common_options, index_option, principal_option
 from taiwa.cli.output import (
+    bracketed,
     console,
     plain,
     print_item,
@@ -23,6 +24,7 @@ from taiwa.cli.output import (
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
+from taiwa.kernel.text import truncate
 
 if TYPE_CHECKING:
     from taiwa.kernel.messages import Passage
@@ -37,8 +39,6 @@ Marks = tuple[tuple[int, int], ...]
 LINES = 3
 NARROWEST = 40
 SMALL = 0.1
-LONGEST_QUERY = 80
-"""Characters of a query that are printed again."""
 BEFORE = 0.2
 """The share of an excerpt before the match."""
 
@@ -247,7 +247,7 @@ def find(common: CommonOptions, query: str, indexes: tuple[str, ...], audience: 
     if common.as_json:
         print_result(found)
     elif not found.passages:
-        print_notice(f"no visible passage contains a word of {_short(query)!r}")
+        print_notice(f"no visible passage contains a word of {truncate(query, 80)!r}")
     else:
         print_passages(found.passages)
 
@@ -262,7 +262,7 @@ def print_passages(found: "tuple[MarkedPassage, ...]") -> None:
         # Fused scores of two rankings are small.
         score = f"{passage.score:.2f}" if passage.score >= SMALL else f"{passage.score:.4f}"
         print_line(f"{number}. {_place(passage)}  {score}", "bold")
-        _print_excerpt(cut(passage.text, each.marks, width * LINES), width)
+        _print_excerpt(*cut(passage.text, each.marks, width * LINES), width)
 
 
 def _place(passage: "Passage") -> str:
@@ -276,32 +276,17 @@ def _place(passage: "Passage") -> str:
     return " › ".join((passage.source, *passage.heading)) + page
 
 
-class Cut:
-    """A part of a text on one line, and the ranges that match."""
+def cut(text: str, marks: Marks, cells: int) -> tuple[str, Marks]:
+    """Cut out the part with the most matches, at most `cells` wide, on one line; a wide character takes two cells.
 
-    def __init__(self, text: str, marks: Marks) -> None:
-        self.text = text
-        self.marks = marks
-
-    def bracketed(self) -> str:
-        """Return the text with matches in brackets, where there are no colours."""
-        text = self.text
-        for start, end in reversed(self.marks):
-            text = f"{text[:start]}[{text[start:end]}]{text[end:]}"
-        return text
-
-
-def cut(text: str, marks: Marks, cells: int) -> Cut:
-    """Cut out the part with the most matches, at most `cells` wide; a wide character takes two cells.
-
-    >>> cut("一二三四五六七八九十", ((5, 6),), 9).bracketed()
+    >>> bracketed(*cut("一二三四五六七八九十", ((5, 6),), 9))
     '…五[六]七…'
     """
     from rich.cells import cell_len
 
     line = "".join(" " if sign.isspace() else sign for sign in plain(text))
     if cell_len(line) <= cells:
-        return Cut(line, marks)
+        return line, marks
     start = _begin(marks, len(line), cells)
     while start and cell_len(line[start:]) < cells - 2:
         start -= 1
@@ -313,7 +298,7 @@ def cut(text: str, marks: Marks, cells: int) -> Cut:
     inside = (
         (max(first, start) + shift, min(last, end) + shift) for first, last in marks if first < end and last > start
     )
-    return Cut(before + line[start:end] + after, tuple(inside))
+    return before + line[start:end] + after, tuple(inside)
 
 
 def _begin(marks: Marks, length: int, cells: int) -> int:
@@ -325,12 +310,13 @@ def _begin(marks: Marks, length: int, cells: int) -> int:
     return max(min(best[0] - int(cells * BEFORE / 2) - 1, length - 1), 0)
 
 
-def _print_excerpt(part: Cut, width: int) -> None:
+def _print_excerpt(text: str, marks: Marks, width: int) -> None:
+    """Print an excerpt, with matches in colour or in brackets."""
     from rich.text import Text
 
     colours = sys.stdout.isatty()
-    shown = Text(part.text if colours else part.bracketed())
-    for start, end in part.marks if colours else ():
+    shown = Text(text if colours else bracketed(text, marks))
+    for start, end in marks if colours else ():
         shown.stylize("bold yellow", start, end)
     for line in shown.wrap(console(), width):
         line.rstrip()
@@ -338,10 +324,6 @@ def _print_excerpt(part: Cut, width: int) -> None:
             console().print(Text("   ") + line)
         else:
             print_line(f"   {line.plain}")
-
-
-def _short(query: str) -> str:
-    return query if len(query) <= LONGEST_QUERY else f"{query[: LONGEST_QUERY - 1]}…"
 
 
 @contextmanager

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import NEW_FILE, CommonOptions, common_options, read_whole
-from taiwa.cli.output import inert, plain, print_item, print_line, print_notice, print_result, table
+from taiwa.cli.output import (
+    bracketed,
+    inert,
+    one_line,
+    plain,
+    print_item,
+    print_line,
+    print_notice,
+    print_result,
+    table,
+)
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
@@ -17,9 +27,8 @@ if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation, Node
     from taiwa.conversation.state_paths import Change
     from taiwa.sessions.checkout import Repository
-    from taiwa.store import CallRecord, Excerpt
+    from taiwa.store import CallRecord
 
-EXCERPT = 60
 FORMATS = {".jsonl": "jsonl", ".md": "md", ".html": "html"}
 STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 
@@ -103,8 +112,7 @@ def _excerpt(node: "Node") -> str:
     from taiwa.operations.inspect import format_value
 
     text = node.user if node.kind == "turn" else format_value(node.delta) if node.kind == "edit" else node.answer
-    line = " ".join((text or "").split())
-    return line if len(line) <= EXCERPT else f"{line[: EXCERPT - 1]}…"
+    return one_line(text or "", 60)
 
 
 @click.command()
@@ -156,16 +164,10 @@ def search(common: CommonOptions, text: str, limit: int) -> None:
     elif not hits:
         print_notice(f"no turn contains {text!r}")
     else:
-        rows = [(hit.hash[:12], ", ".join(hit.refs[:3]), _marked(hit.excerpt)) for hit in hits]
+        rows = [
+            (hit.hash[:12], ", ".join(hit.refs[:3]), bracketed(hit.excerpt.text, hit.excerpt.marks)) for hit in hits
+        ]
         table(("node", "session", "text"), rows)
-
-
-def _marked(excerpt: "Excerpt") -> str:
-    """Return an excerpt with the matches in brackets."""
-    text = excerpt.text
-    for start, end in reversed(excerpt.marks):
-        text = f"{text[:start]}[{text[start:end]}]{text[end:]}"
-    return text
 
 
 @click.command()

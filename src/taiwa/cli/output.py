@@ -18,6 +18,7 @@ import click
 
 from taiwa.i18n import _, gettext_noop, ngettext
 from taiwa.kernel.records import Json
+from taiwa.kernel.text import truncate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -260,6 +261,18 @@ def progress_text(name: str, failed: int, cost: int | None) -> str:
     return name + (" · " + _("{failed} failed", failed=failed) if failed else "") + f" · {format_cost(cost)}"
 
 
+def one_line(text: str, limit: int) -> str:
+    """Write a text on one line of at most `limit` characters."""
+    return truncate(" ".join(text.split()), limit)
+
+
+def bracketed(text: str, marks: Iterable[tuple[int, int]]) -> str:
+    """Put the ranges of a text that match in brackets."""
+    for start, end in sorted(marks, reverse=True):
+        text = f"{text[:start]}[{text[start:end]}]{text[end:]}"
+    return text
+
+
 def pretty(value: Json) -> str:
     """Write a value as JSON on several lines, with control codes escaped.
 
@@ -292,8 +305,7 @@ def attempt_lines(attempts: "Sequence[Attempt]") -> list[str]:
         lines += [f"  {line}" for line in enforcement_lines(each.enforcement)]
         lines += [f"  {line}" for line in fix_lines(each.fixes)]
         if each.diagnostics:
-            text = " ".join(each.text.split())
-            lines.append(f"  text: {text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + '…'}")
+            lines.append(f"  text: {one_line(each.text, SHOWN_CHARS)}")
             lines += [f"  {line}" for line in each.diagnostics]
     return lines
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import (
+    COMMON_OPTIONS,
     CommonOptions,
     ask_param,
     common_options,
@@ -34,19 +35,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[APP] TEXT")
-@common_options(
-    "model",
-    "params",
-    "session",
-    "continue_latest",
-    "as_json",
-    "verbose",
-    "dry_run",
-    "max_cost",
-    "no_store",
-    "strict",
-    "store",
-)
+@common_options(*COMMON_OPTIONS)
 def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     """Send TEXT and print the answer; `-` reads it from standard input.
 

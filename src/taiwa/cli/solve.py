@@ -22,7 +22,7 @@ from taiwa.cli.options import (
     server_option,
     turn_options,
 )
-from taiwa.cli.output import bill_line, plain, pretty, print_line, print_notice, print_preview, print_result
+from taiwa.cli.output import bill_line, one_line, plain, pretty, print_line, print_notice, print_preview, print_result
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
@@ -45,7 +45,6 @@ NO_TOOLS = "none"
 PASSAGES, PASSAGE_CHARACTERS = 2, 400
 """Passages of a search, and characters of each, that fit into a tool result."""
 CALL_COLOUR, RESULT_COLOUR, ERROR_COLOUR = "cyan", "green", "red"
-SHOWN_CHARS = 100
 RESPONSE_MEMBERS = (
     "finish stop input_tokens=usage.input_tokens cached_tokens=usage.cache_read_tokens output_tokens=usage.output_tokens"
     " max_input_tokens=max_usage.input_tokens max_output_tokens=max_usage.output_tokens"
@@ -314,7 +313,9 @@ def call_lines(calls: "Iterable[ExecutedCall]") -> list[str]:
             "model" if result.origin == "model" else result.error or ("" if result.origin == "tool" else result.origin)
         )
         mark = f" [{why}]" if why else ""
-        lines.append(f"call {number}: {called.name}: {_short(called.input)} → {_short(result.text)}{mark}")
+        lines.append(
+            f"call {number}: {called.name}: {one_line(called.input, 100)} → {one_line(result.text, 100)}{mark}"
+        )
     return lines
 
 
@@ -392,14 +393,9 @@ def _line(row: dict[str, Any]) -> str:
         about = f"{seconds} · {tokens} · {row['finish']}{stop}"
     elif event == "tool":
         arguments = " ".join(map(str, row["arguments"].values()))
-        about = f"{seconds} · {row['tool']}: {_short(arguments)} → {_short(row['error'] or row['text'])}"
+        about = f"{seconds} · {row['tool']}: {one_line(arguments, 100)} → {one_line(row['error'] or row['text'], 100)}"
     elif event == "end":
         about = f"{row['ending']} · {row['tool_mode']} · {row['answer'] or '-'} ({row['answered_by']})"
     else:
-        about = _short(row["text"])
+        about = one_line(row["text"], 100)
     return f"{row['at']:7.3f} s  {event:<9} {about}"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= SHOWN_CHARS else f"{line[: SHOWN_CHARS - 1]}…"

@@ -17,7 +17,6 @@ from taiwa.kernel.records import Json, record
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.operations.generate import describe_constraint, token_text
 from taiwa.operations.results import (
-    BatchResult,
     CostResult,
     DiffResult,
     EmbeddingsResult,
@@ -55,7 +54,6 @@ BILL = "usage=spent cost=spent.cost"
 CALL_TOKENS = "input_tokens=usage.input_tokens output_tokens=usage.output_tokens"
 MEMBERS: Mapping[type, str] = {
     Attempt: "text mode form finish diagnostics fixes usage downgrades enforcement",
-    BatchResult: f"session? done failed kept {BILL} stopped?",
     BatchRow: f"index=input.index id=input.id session? node? parent? text=input.text answer delta state warnings {BILL} error",
     CallRecord: f"kind model ms {CALL_TOKENS} cost=cost_nano",
     Enforcement: "method enforced promised checked broken",
