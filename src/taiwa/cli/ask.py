@@ -21,6 +21,7 @@ from taiwa.cli.options import (
 from taiwa.cli.output import (
     bill_line,
     console,
+    format_place,
     plain,
     print_item,
     print_json,
@@ -155,9 +156,7 @@ def _details(result: "AskResult") -> list[str]:
             lines.append(f"{name}: " + ", ".join(f"{key} {_figure(each)}" for key, each in value.items()))
     lines += [f"searched for: {query}" for query in result.queries]
     for passage in result.passages:
-        place = " › ".join((passage.source, *passage.heading))
-        page = f", page {passage.page}" if passage.page else ""
-        lines.append(f"  {passage.score:>8}  {place}{page}")
+        lines.append(f"  {passage.score:>8}  {format_place(passage.source, passage.heading, passage.page)}")
     return lines
 
 

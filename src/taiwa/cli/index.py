@@ -12,6 +12,7 @@ from taiwa.cli.options import CommonOptions, common_options, index_option, princ
 from taiwa.cli.output import (
     bracketed,
     console,
+    format_place,
     plain,
     print_item,
     print_json,
@@ -27,7 +28,6 @@ from taiwa.kernel.records import Json
 from taiwa.kernel.text import truncate
 
 if TYPE_CHECKING:
-    from taiwa.kernel.messages import Passage
     from taiwa.operations.documents import Reporter
     from taiwa.operations.results import EmbeddingsResult, MarkedPassage
     from taiwa.retrieval.ingest import Progress, RefreshReport
@@ -261,19 +261,8 @@ def print_passages(found: "tuple[MarkedPassage, ...]") -> None:
             print_line("")
         # Fused scores of two rankings are small.
         score = f"{passage.score:.2f}" if passage.score >= SMALL else f"{passage.score:.4f}"
-        print_line(f"{number}. {_place(passage)}  {score}", "bold")
+        print_line(f"{number}. {format_place(passage.source, passage.heading, passage.page)}  {score}", "bold")
         _print_excerpt(*cut(passage.text, each.marks, width * LINES), width)
-
-
-def _place(passage: "Passage") -> str:
-    """Write where a passage stands: path, headings and page.
-
-    >>> from taiwa.kernel.messages import Passage
-    >>> _place(Passage("a.pdf", "", heading=("Leave", "Sick"), page=3))
-    'a.pdf › Leave › Sick, page 3'
-    """
-    page = f", page {passage.page}" if passage.page else ""
-    return " › ".join((passage.source, *passage.heading)) + page
 
 
 def cut(text: str, marks: Marks, cells: int) -> tuple[str, Marks]:

@@ -273,6 +273,15 @@ def bracketed(text: str, marks: Iterable[tuple[int, int]]) -> str:
     return text
 
 
+def format_place(source: str, heading: Sequence[str], page: int) -> str:
+    """Write where a passage stands: path, headings and page.
+
+    >>> format_place("a.pdf", ("Leave", "Sick"), 3)
+    'a.pdf › Leave › Sick, page 3'
+    """
+    return " › ".join((source, *heading)) + (f", page {page}" if page else "")
+
+
 def pretty(value: Json) -> str:
     """Write a value as JSON on several lines, with control codes escaped.
 

@@ -355,16 +355,12 @@ class Trace:
                 detail: Json = (getattr(error, "trace", "") or None) if error is not None else None
                 self.add({"event": "tool", **called, **timed, "detail": detail})
 
-    def end(self, found: "Rationale", spent: "RunUsage") -> None:
+    def end(self, rationale: "Rationale", spent: "RunUsage") -> None:
         """Record the end of the run."""
-        from taiwa.operations.result_json import reported_usage_to_json
+        from taiwa.operations.result_json import members, reported_usage_to_json
 
-        self.add(
-            {
-                "event": "end", "ending": found.ending, "tool_mode": found.tool_mode, "answer": found.answer,
-                "answered_by": found.answered_by, "usage": reported_usage_to_json(spent),
-            }
-        )  # fmt: skip
+        end = members(rationale, "ending tool_mode answer answered_by")
+        self.add({"event": "end", **end, "usage": reported_usage_to_json(spent)})
 
     def add(self, row: dict[str, Json]) -> None:
         """Record a row."""
