@@ -12,9 +12,9 @@ from taiwa.flows.route import NeedsClarification, Routed
 from taiwa.kernel.effects import Complete, Effect, Program, perform
 from taiwa.kernel.errors import InputError, LimitError, ModelError, OutputValidationError, RefusalError
 from taiwa.kernel.messages import (
+    Choice,
     Grammar,
     JsonSchema,
-    Choice,
     Passage,
     Regex,
     Request,
@@ -28,7 +28,7 @@ from taiwa.kernel.records import value
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.models.scripted import Entry, scripted_model
-from taiwa.tools import tool
+from taiwa.tools.function_tool import tool
 
 Call = Callable[..., Any]
 
@@ -318,7 +318,7 @@ def test_a_session_on_an_event_loop_does_the_same(tmp_path: Any) -> None:
                 assert (await events.result()).text == "And coffee."
             other = await session.fork("other")
             await other.undo()
-            assert [change.path for change in await session.diff(other)][0] == ("topics", 1)
+            assert next(change.path for change in await session.diff(other)) == ("topics", 1)
             assert (await other.redo()).count == 2
             assert (await session.edit("Cocoa", turn=2)).text == "Cocoa."
             assert [turn.user for turn in session.turns] == ["Tea", "Cocoa"]

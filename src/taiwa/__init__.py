@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from taiwa.sessions.durable_turn import TurnOptions, TurnResult
     from taiwa.sessions.session import Session, open
     from taiwa.structured import OutputType, parse
-    from taiwa.tools.tool import tool
+    from taiwa.tools.function_tool import tool
 
 __all__ = [
     "Api",
@@ -202,7 +202,7 @@ MODULES = {
     "sessions.async_session": "AsyncSession",
     "sessions.session": "Session open",
     "structured": "OutputType parse",
-    "tools.tool": "tool",
+    "tools.function_tool": "tool",
 }
 PLACES = {name: module for module, names in MODULES.items() for name in names.split()}
 

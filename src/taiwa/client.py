@@ -59,8 +59,8 @@ from taiwa.operations.ask import AskOptions, open_ask_app
 from taiwa.operations.documents import FindOptions, open_library
 from taiwa.operations.documents import find as find_passages
 from taiwa.sessions.async_session import AsyncSession
-from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, TurnResult
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, open_priced_model, open_store
 from taiwa.settings import Settings
 from taiwa.store import Store
@@ -720,7 +720,7 @@ def try_extract_program(
 
 def solve_tools(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     """Return tools for a question: these, or else the built-in ones."""
-    from taiwa.tools import builtin_tools
+    from taiwa.tools.registry import builtin_tools
 
     return tools or tuple(builtin_tools().values())
 
@@ -810,7 +810,7 @@ class _Partials(Generic[T]):
         """Yield what an event of the run shows of the value."""
         if isinstance(event, RunResult):
             value = event.value.value
-            yield extracting.plain_json(self.output_type, value)
+            yield self.output_type.dump(value)
             yield Done(value)
         elif isinstance(event, TextDelta) and self._parser is not None:
             yield deepcopy(self._parser.view)

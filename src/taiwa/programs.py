@@ -7,8 +7,7 @@ from taiwa.flows.api import Confirm, PlanResult, execute_plan
 from taiwa.flows.chat import say
 from taiwa.flows.extract import TypedAnswer, extract
 from taiwa.flows.route import NeedsClarification, Routed, route
-from taiwa.flows.solve.solve import solve
-from taiwa.flows.vote import vote
+from taiwa.flows.solve.solve import solve, vote
 from taiwa.kernel.effects import Complete, Effect, Program, gather, notify, perform
 
 __all__ = [

@@ -67,13 +67,14 @@ class TypedAnswer(Generic[T]):
         return _total(self.attempts)
 
 
-class ExtractError(OutputValidationError, tag="extraction"):
+class ExtractError(OutputValidationError):
     """No attempt was valid.
 
     `tries` holds the attempts, `best` the JSON of the one with the fewest faults (None without any), `reason` why the last
     one was not sent back. `spent` holds the usage of the run.
     """
 
+    tag = "extraction"
     details = (*OutputValidationError.details, "reason")
     tries: tuple[Attempt, ...] = ()
     best: Json = None
@@ -124,19 +125,6 @@ def output_spec(wanted: type[T] | OutputSpec[T]) -> OutputSpec[T]:
     if not isinstance(wanted, type) and hasattr(wanted, "parse") and hasattr(wanted, "render"):
         return wanted
     return OutputType[Any](wanted)
-
-
-def plain_json(shape: OutputType[T], given: T) -> Json:
-    """Return a value as JSON, without the wrapping object that some types have on the wire.
-
-    >>> plain_json(OutputType(list[int]), [1, 2])
-    [1, 2]
-
-    Raises:
-        InputError: the value does not have the type.
-    """
-    data = shape.dump(given)
-    return data["value"] if shape.wrapped and isinstance(data, dict) else data
 
 
 @dataclass(slots=True)

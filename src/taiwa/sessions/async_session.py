@@ -12,9 +12,9 @@ from taiwa.conversation.state_paths import Change
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.stream import AsyncStream, Done
-from taiwa.sessions.checkout import ValueOrigin
 from taiwa.sessions.durable_turn import ActiveTurn, TurnInput, TurnResult
 from taiwa.sessions.replay import ReplayedNode
+from taiwa.sessions.repository import ValueOrigin
 from taiwa.sessions.session import BaseSession, TurnEvent, TurnValue
 
 AsyncTurnStream: TypeAlias = AsyncStream[TurnEvent, TurnResult]
@@ -126,8 +126,4 @@ class AsyncSession(BaseSession):
         yield Done(result)
 
     def _runtime(self, turn: ActiveTurn) -> AsyncRuntime:
-        observers, limits = (*self._observers, turn.observe), self._remaining_limits()
-        model, price = self.priced_model.model, self.priced_model.price
-        return AsyncRuntime(
-            model, tools=turn.tools, observers=observers, limits=limits, price=price, **turn.runtime_options
-        )
+        return AsyncRuntime(self.priced_model.model, **self._runtime_options(turn))

@@ -1,6 +1,6 @@
 """Sessions: conversations of a store with a model."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -15,27 +15,27 @@ from taiwa.conversation.history import Conversation, Node
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import Change, diff_states, parse_path
 from taiwa.flows.chat import Reply
-from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
+from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, TextDelta, Usage, assistant, user
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.stream import Stream
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
-from taiwa.models.http_api.probe_server import resolve_probed
-from taiwa.models.open_model import open_model
 from taiwa.models.pricing import find_prices
-from taiwa.sessions.checkout import Repository, ValueOrigin
 from taiwa.sessions.durable_turn import (
     ActiveTurn,
     AnyModel,
     PricedModel,
+    RuntimeOptions,
     TurnInput,
     TurnOptions,
     TurnResult,
     begin_turn,
+    request_counter,
     resume_turn,
 )
+from taiwa.sessions.repository import Repository, ValueOrigin
 from taiwa.settings import NANO, Settings
 from taiwa.store import Store
 
@@ -141,7 +141,7 @@ class BaseSession:
         if not runs:
             return None
         for stale in runs[:-1]:
-            self.repository.store.runs.abandon(stale.id)
+            self.repository.store.runs.end(stale.id, "abandoned")
         return resume_turn(self.repository, runs[-1], self.priced_model)
 
     def _undo(self, turns: int = 1) -> Conversation:
@@ -211,16 +211,18 @@ class BaseSession:
         limits = self.options.limits
         if limits.cost is None:
             return limits
-        known = self.spent.cost
-        if self.spent.calls_without_usage > 1 and self.spent.usage == Usage():
-            raise ConfigError(
-                f"{self.priced_model.model.name} does not report usage, so the cost limit cannot be checked"
-            )
-        if known is None:  # the bound on the cost of a cut answer
-            known = self.spent.max_cost
-        if known is None:  # an interrupted answer has no usage; the cost of the others is known
-            known = self.priced_model.price("", self.spent.usage) or 0
+        spent, name = self.spent, self.priced_model.model.name
+        if spent.calls_without_usage > 1 and spent.usage == Usage():
+            raise ConfigError(f"{name} does not report usage, so the cost limit cannot be checked")
+        # Of a cut answer the bound on its cost is known; an interrupted one has no usage, and the cost of the others is known.
+        known = spent.max_cost if spent.cost is None else spent.cost
+        known = (self.priced_model.price("", spent.usage) or 0) if known is None else known
         return replace(limits, cost=max(limits.cost - known, 0))
+
+    def _runtime_options(self, turn: ActiveTurn) -> RuntimeOptions:
+        counter = request_counter(self.repository, turn.run, self.priced_model)
+        observers = (*self._observers, counter)
+        return {**turn.runtime_options, "observers": observers, "limits": self._remaining_limits()}
 
     def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult:
         self.spent = self.spent + done.spent
@@ -364,16 +366,7 @@ class Session(BaseSession):
         return result
 
     def _runtime(self, turn: ActiveTurn) -> Runtime:
-        observers, interrupts = (*self._observers, turn.observe), self.options.interrupts
-        return Runtime(
-            self.priced_model.model,
-            tools=turn.tools,
-            observers=observers,
-            limits=self._remaining_limits(),
-            price=self.priced_model.price,
-            interrupts=interrupts,
-            **turn.runtime_options,
-        )
+        return Runtime(self.priced_model.model, interrupts=self.options.interrupts, **self._runtime_options(turn))
 
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -414,7 +407,7 @@ def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
 
 def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None = None) -> PricedModel:
     """Open a model with its prices. The model of the app takes precedence over all but an argument; the default is the
-    built-in model. An app of the flow `ask` also runs without a model.
+    built-in model, except for an app of the flow `ask`, which runs without a model.
 
     Raises:
         ConfigError: the model is unknown, or its key is missing.
@@ -422,13 +415,33 @@ def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None 
     if model is not None:
         return PricedModel(model, find_prices(chosen.prices, model.name))
     if app is not None and app.flow == "ask" and not app.model and chosen.model is None:
-        from taiwa.models.builtin.model import is_installed
+        from taiwa.sessions.stored_ask import NoModel
 
-        if not is_installed():
-            from taiwa.sessions.stored_ask import NoModel
+        return PricedModel(NoModel())
+    from taiwa.models.registry import open_model, resolve_probed
 
-            return PricedModel(NoModel())
     asked_for = app.model if app is not None and chosen.origins.get("model") != "argument" else ""
     target = resolve_probed(asked_for or chosen.chosen_model(), chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
     return PricedModel(open_model(target, chosen), find_prices(chosen.prices, target.name, local=local))
+
+
+def rerun(
+    repository: Repository, revision: str, name: str, priced_model: PricedModel, app: App | None, options: TurnOptions
+) -> Iterator[TurnResult]:
+    """Repeat the turns and edits of a history in a new session, with calls to the model.
+
+    Raises:
+        ConflictError: the session exists already.
+    """
+    if repository.store.refs.has(name):
+        raise ConflictError(f"session {name!r} already exists; choose another name")
+    history = tuple(repository.walk(repository.store.resolve(revision)))
+    session = Session(repository, name, repository.start(app or history[0].after.app), priced_model, options=options)
+    for entry in history:
+        if entry.node.kind == "turn":
+            yield session.say(entry.node.user or "")
+        elif entry.node.kind == "edit" and isinstance(entry.node.delta, dict):
+            session.set_state(entry.node.delta)
+        elif entry.node.kind == "app" and app is None:
+            session.change_app(entry.after.app)

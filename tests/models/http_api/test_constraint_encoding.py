@@ -8,11 +8,11 @@ import pytest
 
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import (
+    Choice,
     Constraint,
     Enforcement,
     Grammar,
     JsonSchema,
-    Choice,
     Regex,
     Request,
     ToolCallsInText,
