@@ -118,7 +118,7 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Problem, ...]]:
     tree = parse_yaml(parts.front.text, problems.error, parts.front.line)
     front = read_front(tree, problems)
     sound = not problems.fatal
-    if not parts.body.text.strip():
+    if not parts.body.text.strip() and (front.fields or parts.examples):
         problems.error(
             Location(parts.body.line),
             "the instructions are missing",

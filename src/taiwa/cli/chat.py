@@ -37,7 +37,7 @@ CHECK_INTERVAL = 0.02
     "model", "params", "session", "continue_latest", "as_json", "verbose", "max_cost", "no_store", "strict", "store"
 )
 def chat(common: CommonOptions, app: str) -> None:
-    """Converse with APP (default: chat), line by line. /help lists the commands.
+    """Converse with APP (default: plain), line by line. /help lists the commands.
 
     Ctrl-C stops an answer and keeps its text so far. From a pipe, each line is a turn; --json prints one line per turn.
 
@@ -167,7 +167,7 @@ class Repl:
     verbose: bool = False
     draft: str = ""
     failed: bool = False
-    """Whether a turn failed."""
+    """Whether a turn or a slash command failed."""
     is_ended: bool = False
     announced_name: str = ""
     """The announced name of a new conversation, until it has one."""
@@ -199,6 +199,7 @@ class Repl:
             else:
                 self.turn(self.session.stream(text), text)
         except TaiwaError as error:
+            self.failed = True
             print_notice(f"taiwa: {error.message}", "red")
 
     def turn(self, events: "Iterator[TurnEvent]", text: str) -> None:
@@ -209,7 +210,7 @@ class Repl:
         try:
             turn = print_stream(self._stoppable(events), as_json=self.as_json, verbose=self.verbose)
         except TaiwaError as error:
-            self.draft, self.failed = text, True
+            self.draft = text
             if isinstance(error, ConflictError):
                 self.session.conversation = self.session.repository.at(self.session.session)
             raise
@@ -363,13 +364,17 @@ def _retry(repl: Repl, _: str) -> None:
 
 def _edit(repl: Repl, rest: str) -> None:
     """Replace the text of a turn; without a text the old one is offered to be edited."""
-    first, _, text = rest.partition(" ")
-    turns = _count(first, "edit") if first.isdecimal() else 1
+    first, _space, text = rest.partition(" ")
+    last = repl.session.conversation.count
+    number = _count(first, "edit") if first.isdecimal() else last
     text = text.strip() if first.isdecimal() else rest
+    turns = last - number + 1
+    if turns < 1:
+        raise InputError(_("there are not that many turns"))
     if text:
-        repl.turn(repl.session.edit(text, turns=turns), f"/edit {turns} {text}")
+        repl.turn(repl.session.edit(text, turns=turns), f"/edit {number} {text}")
     else:
-        repl.draft = f"/edit {turns} {repl.session.last_turn_text(turns)}"
+        repl.draft = f"/edit {number} {repl.session.last_turn_text(turns)}"
 
 
 def _fork(repl: Repl, rest: str) -> None:
@@ -493,7 +498,10 @@ SLASHES: dict[str, Slash] = {
     "redo": Slash("[n]", gettext_noop("restore turns that were taken back"), _redo),
     "retry": Slash("", gettext_noop("ask the last question again"), _retry, needs="turn"),
     "edit": Slash(
-        "[n] [TEXT]", gettext_noop("replace the text of the last turn, or of the n-th last"), _edit, needs="turn"
+        "[n] [TEXT]",
+        gettext_noop("replace the text of the last turn, or of turn n as /log counts"),
+        _edit,
+        needs="turn",
     ),
     "fork": Slash("NAME", gettext_noop("continue on a new branch called NAME"), _fork, needs="session"),
     "switch": Slash("NAME", gettext_noop("switch to another conversation"), _switch),

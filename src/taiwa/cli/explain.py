@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
     from taiwa.operations.results import ExplainResult
 
+FAILED = 1
 SHOWN = 72
 MOST_STATES = 60
 MOST_MOVES = 24
@@ -69,7 +70,7 @@ KEY = '<p><small><span class="token">token</span> chosen among several · <span 
 def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Path | None, **values: Any) -> None:  # noqa: ANN401
     """Show how a constraint accepts TEXT (`-` for standard input): the tokens that it allows at each step, and why.
 
-    Without TEXT, show the first step and describe the accepted texts. -v shows examples of tokens. The module of module:Type is
+    The exit code is 1 if TEXT is refused. Without TEXT, show the first step and describe the accepted texts. -v shows examples of tokens. The module of module:Type is
     run, as python -m would. A tokenizer's file is tekken.json, tiktoken ranks, tokenizer.json, or a JSON list of texts that
     contains "<end>".
 
@@ -95,6 +96,8 @@ def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Pat
         print_result(found)
     elif html is None and dot is None:
         _print(found, is_walked=text is not None, examples=common.verbose)
+    if found.walk.refused is not None:
+        raise click.exceptions.Exit(FAILED)
 
 
 def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:

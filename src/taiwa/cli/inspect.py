@@ -123,6 +123,7 @@ def show(common: CommonOptions, revision: str) -> None:
 
     \b
     taiwa show             the last turn of the latest conversation
+    taiwa show 2           its second turn
     taiwa show chat-1~2    two turns earlier
     taiwa show 3f9a12      by the beginning of its hash
     """

@@ -1,10 +1,13 @@
 """Options of several commands, the sessions and stores that they open, and the reading of texts and parameters."""
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
+from select import select
+from stat import S_ISFIFO, S_ISREG, S_ISSOCK
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -44,6 +47,8 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
         "--store", metavar="FILE|URL", help="Use this store: a file, or postgresql://USER@HOST/DATABASE."
     ),
 }
+PATIENCE = 1.0
+"""Seconds after which a command says that it waits for standard input."""
 NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 CONSTRAINTS = ("type", "schema", "regex", "grammar", "choice")
 
@@ -234,7 +239,7 @@ def read_text(text: str) -> str:
         InputError: it is not UTF-8, or too large.
     """
     from taiwa.flows.chat import MAX_TEXT_CHARS
-    from taiwa.operations.text_files import decode
+    from taiwa.operations.text_files import decode, read_bytes
 
     if text != "-":
         try:
@@ -242,11 +247,36 @@ def read_text(text: str) -> str:
         except UnicodeEncodeError as error:
             raise InputError(f"the text is not UTF-8 at character {error.start + 1:,}") from None
         return text
-    max_bytes = 4 * MAX_TEXT_CHARS
-    raw = sys.stdin.buffer.read(max_bytes + 1)
-    if len(raw) > max_bytes:
-        raise InputError(f"standard input is too large; a turn has at most {MAX_TEXT_CHARS:,} characters")
+    raw = read_bytes(sys.stdin.buffer, "standard input", 4 * MAX_TEXT_CHARS)
     return decode(raw, "standard input").rstrip("\n")
+
+
+def read_prompt(prompt: str) -> str:
+    """Return the text of a turn: the prompt, and below it what is piped in; `-` stands for that alone.
+
+    Raises:
+        InputError: it is not UTF-8, or too large.
+    """
+    if prompt == "-":
+        return read_text("-")
+    prompt = read_text(prompt)
+    piped = read_text("-") if _is_piped() else ""
+    return "\n\n".join(part for part in (prompt, piped) if part)
+
+
+def _is_piped() -> bool:
+    """Return whether standard input is a pipe, a socket or a file; a notice says if nothing comes."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):  # not a real file, as in a program that calls `main`
+        return True
+    if not (S_ISFIFO(mode) or S_ISSOCK(mode)):
+        return S_ISREG(mode)
+    if not select([sys.stdin], [], [], PATIENCE)[0]:
+        from taiwa.cli.output import print_notice
+
+        print_notice("waiting for the end of standard input; < /dev/null passes none")
+    return True
 
 
 def read_whole(file: str) -> str:
@@ -255,6 +285,8 @@ def read_whole(file: str) -> str:
     Raises:
         InputError: it cannot be read, or is not UTF-8.
     """
-    from taiwa.operations.text_files import decode, read_file
+    from taiwa.operations.text_files import decode, read_bytes, read_file
 
-    return decode(sys.stdin.buffer.read(), "standard input") if file == "-" else read_file(Path(file))
+    if file != "-":
+        return read_file(Path(file))
+    return decode(read_bytes(sys.stdin.buffer, "standard input"), "standard input")

@@ -37,7 +37,7 @@ AskParam = Callable[[Param], str]
 class SayOptions:
     """Which conversation a turn belongs to.
 
-    - `app`: its name, a file, or an app whose parameters are filled in ("": `chat`).
+    - `app`: its name, a file, or an app whose parameters are filled in ("": `plain`).
     - `session`: its name; a new one is created under it ("": a free name).
     - `continue_latest`: whether to continue the latest conversation.
     - `params`: parameters of a new conversation, as text.
@@ -86,7 +86,7 @@ def find_or_create_session(
         if options.params:
             raise InputError(f"session {name!r} exists and has its parameters; -p requires a new session")
         return name, found
-    opened = app if isinstance(app, App) else open_app(app or "chat", options.params, ask)
+    opened = app if isinstance(app, App) else open_app(app or "plain", options.params, ask)
     return name, repository.start(opened)
 
 

@@ -279,7 +279,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def open(
-    app: str | App = "chat",
+    app: str | App = "plain",
     *,
     model: str | AnyModel | None = None,
     session: str = "",

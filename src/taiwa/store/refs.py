@@ -232,6 +232,7 @@ def conflict_message(name: str, tip: str | None, expected: str | None) -> str:
 
 
 REVISION = re.compile(r"(?P<base>[^~@{}]*)@?(?:(?<=@)\{(?P<moved>[0-9]{1,9})\})?(?P<back>(?:~[0-9]{0,9})*)")
+SHORTEST_PREFIX = 4
 PREFIX = re.compile(r"[0-9a-f]{4,32}")
 MOST_LISTED = 5
 
@@ -239,7 +240,8 @@ MOST_LISTED = 5
 def resolve(db: StoreDatabase, nodes: Nodes, refs: Refs, revision: str) -> str:
     """Return the node of a revision.
 
-    `name~n` is n steps back, `name@{n}` where the name pointed n moves ago, `""` and `"@"` the session that moved last.
+    `name~n` is n steps back, `name@{n}` where the name pointed n moves ago, `""` and `"@"` the session that moved last. A number
+    of one to three digits is that turn of the session that moved last.
 
     Raises:
         InputError: the revision matches no node, or several.
@@ -254,10 +256,21 @@ def resolve(db: StoreDatabase, nodes: Nodes, refs: Refs, revision: str) -> str:
         tip = _moved(refs, name, int(form["moved"]))
     elif refs.has(name):
         tip = refs.tip(name)
+    elif name.isdecimal() and len(name) < SHORTEST_PREFIX:
+        tip = _turn(nodes, refs, int(name))
     else:
         tip = _by_prefix(db, refs, name)
     steps = sum(int(count or 1) for count in form["back"].split("~")[1:])
     return refs.back(tip, steps) if steps else nodes.hash_of(nodes.seq(tip))
+
+
+def _turn(nodes: Nodes, refs: Refs, number: int) -> str:
+    """Return a turn of the session that moved last, counted from its beginning."""
+    name = refs.latest()
+    turns = [] if name is None else [key for key, node in nodes.path(refs.tip(name)) if node.kind == "turn"]
+    if not 1 <= number <= len(turns):
+        raise InputError(f"there is no turn {number}: session {name!r} has {len(turns)} turns")
+    return turns[-number]
 
 
 def _moved(refs: Refs, name: str, moves: int) -> str:

@@ -53,4 +53,6 @@ def _why_nothing(db: StoreDatabase, ref: int, name: str) -> str:
     ops = [row[0] for row in db.rows("SELECT op FROM reflog WHERE ref = ? ORDER BY seq DESC", ref)]
     if "undo" not in ops:
         return "nothing was undone"
+    if next(op for op in ops if op not in ("redo", "rename")) == "undo":
+        return "everything that was undone is restored"
     return f"it has moved on since the undo; what was undone is at {name}@{{{ops.index('undo') + 1}}}"
