@@ -12,7 +12,7 @@ from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
 
 if TYPE_CHECKING:
-    from taiwa.sessions.checkout import Repository
+    from taiwa.sessions.repository import Repository
     from taiwa.store import Axis
 
 AXES = ("app", "model", "day", "session")

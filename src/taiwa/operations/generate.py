@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from taiwa.constraints.guide import Guide, Whitespace
     from taiwa.constraints.vocabulary import Vocabulary
     from taiwa.models.inprocess.generator import GeneratedText, InProcessModel, LoadedModel
-    from taiwa.sessions.checkout import Repository
+    from taiwa.sessions.repository import Repository
     from taiwa.sessions.durable_turn import PricedModel, TurnOptions
     from taiwa.sessions.stored_extract import ExtractRun
     from taiwa.settings import Settings
@@ -166,10 +166,8 @@ def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> Par
     Raises:
         OutputValidationError: the text does not hold a value of the type.
     """
-    from taiwa.flows.extract import plain_json
-
     found = output_type.parse(text, ParseOptions(guess=guess, max_chars=MAX_PARSED_CHARS))
-    return ParseResult(plain_json(output_type, found.value), tuple(found.fixes), found.guessed)
+    return ParseResult(output_type.dump(found.value), tuple(found.fixes), found.guessed)
 
 
 def extract(
@@ -180,12 +178,11 @@ def extract(
     Raises:
         ExtractError: no attempt was valid; it holds the attempts and their bill.
     """
-    from taiwa.flows.extract import plain_json
     from taiwa.sessions.session import open_priced_model
     from taiwa.sessions.stored_extract import extract_one
 
     done = extract_one(repository, open_priced_model(None, settings), turns, extract_run, text)
-    return ExtractResult(plain_json(extract_run.shape, done.value.value), done.value.attempts, done.spent)
+    return ExtractResult(extract_run.output_type.dump(done.value.value), done.value.attempts, done.spent)
 
 
 def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaResult:

@@ -152,7 +152,11 @@ def _solved(result: SolveResult) -> Json:
 
 @to_json.register
 def _schema(result: SchemaResult) -> Json:
-    return {**members(result, "style"), "text": result.texts[result.style], **members(result, "tokens moved lost")}
+    return {
+        **members(result, "style"),
+        "text": result.texts[result.style],
+        **members(result, "tokens relaxed unsupported"),
+    }
 
 
 @to_json.register
