@@ -88,9 +88,7 @@ class Repository:
         Raises:
             InputError: it does not exist.
         """
-        session = name or self.store.refs.latest()
-        if session is None:
-            raise InputError("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
+        session = name or self.store.refs.require_latest()
         self.store.refs.tip(session)
         return session
 
@@ -148,14 +146,17 @@ class Repository:
             except (CorruptError, ConfigError) as error:
                 yield FsckProblem(f"node {tip}", error.message)
 
-    def import_lines(self, lines: Iterable[str], name: str | None = None) -> Conversation:
+    def import_lines(self, lines: Iterable[str], name: str | None = None, *, trusted: bool = False) -> Conversation:
         """Import an exported conversation, all or nothing; every hash and every state is checked.
+
+        It does not become the latest session, and its apps are untrusted (`store.nodes.is_trusted`), unless the store had
+        them before; with `trusted`, they are trusted.
 
         Raises:
             InputError: a line is invalid, or a state is not the recorded one; nothing was imported.
             ConflictError: a session of that name has another tip.
         """
-        return self.checkout(self.store.import_lines(lines, name, self.checkout))
+        return self.checkout(self.store.import_lines(lines, name, self.checkout, trusted=trusted))
 
     def commit(
         self,

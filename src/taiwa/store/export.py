@@ -61,9 +61,12 @@ def import_lines(
     lines: Iterable[str],
     name: str | None = None,
     check: Callable[[str], object] | None = None,
+    *,
+    trusted: bool = False,
 ) -> str:
     """Read what `export_lines` wrote into a session, all or nothing, and return its tip; a second import changes nothing.
 
+    The apps of the file that the store does not have yet are marked as untrusted; with `trusted`, all of them are trusted.
     `check` is called with the tip before the commit: a store can verify hashes, not that a state follows from its parent.
 
     Raises:
@@ -71,7 +74,7 @@ def import_lines(
         ConflictError: a session of that name points elsewhere.
     """
     with db.transaction():
-        header = _take_all(nodes, lines)
+        header = _take_all(nodes, lines, trusted=trusted)
         tip = str(header["tip"])
         if not nodes.has(tip):
             raise InputError(f"the file ends before its tip, node {short_hash(tip)}; nothing was imported")
@@ -84,7 +87,7 @@ def import_lines(
     return tip
 
 
-def _take_all(nodes: Nodes, lines: Iterable[str]) -> dict[str, Any]:
+def _take_all(nodes: Nodes, lines: Iterable[str], *, trusted: bool) -> dict[str, Any]:
     """Store the content of the lines and return their header."""
     number = 0
     header: dict[str, Any] = {}
@@ -94,7 +97,7 @@ def _take_all(nodes: Nodes, lines: Iterable[str]) -> dict[str, Any]:
             if not line.strip():
                 continue
             if header:
-                _take(nodes, _read(line))
+                _take(nodes, _read(line), trusted=trusted)
             else:
                 header = _header(_read(line))
     except UnicodeDecodeError:
@@ -135,7 +138,7 @@ def _header(data: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
-def _take(nodes: Nodes, data: dict[str, Any]) -> None:
+def _take(nodes: Nodes, data: dict[str, Any], *, trusted: bool) -> None:
     if "node" in data:
         node = _node(data)
         _compare(data["node"], node.hash)
@@ -146,7 +149,9 @@ def _take(nodes: Nodes, data: dict[str, Any]) -> None:
             raise InputError("an app must have a name and a source")
         app = AppSource(name, source, check_json(data.get("params")))
         _compare(data["app"], app.hash)
-        nodes.put_app(app)
+        nodes.put_app(app, untrusted=not trusted)
+        if trusted:
+            nodes.trust(app.hash)
     elif "call" not in data:
         raise InputError("expected an app, a node or a call")
 

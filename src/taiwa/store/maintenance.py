@@ -52,6 +52,7 @@ REFERENCES = (
     ("call", "seq", "run", "run"),
     ("snapshot", "node", "node", "node"),
     ("feedback", "seq", "user_profile", "user_profile"),
+    ("untrusted_app", "app", "app", "app"),
     ("user_session", "ref", "ref", "ref"),
     ("user_session", "ref", "user_profile", "user_profile"),
 )

@@ -135,14 +135,34 @@ class Nodes:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def put_app(self, app: AppSource) -> str:
-        """Store an app and return its hash."""
+    def put_app(self, app: AppSource, *, untrusted: bool = False) -> str:
+        """Store an app and return its hash; one that the store does not have yet may be marked as untrusted."""
         key = hash_to_bytes(app.hash)
         if self._db.one("SELECT seq FROM app WHERE hash = ?", key) is None:
             body = pack({"source": app.source, "params": check_json(app.params)})
             insert = "INSERT INTO app(hash, name, body) VALUES(?, ?, ?) ON CONFLICT(hash) DO NOTHING"
-            self._db.run(insert, key, app.name, body)
+            seq = self._db.insert(insert, key, app.name, body)
+            if untrusted and seq is not None:
+                self._db.run("INSERT INTO untrusted_app(app) VALUES(?)", seq)
         return app.hash
+
+    def is_trusted(self, app: str) -> bool:
+        """Report whether an app, by its hash, did not come with an import, or was trusted since; an unknown one is trusted."""
+        select = "SELECT 1 FROM untrusted_app JOIN app ON app.seq = untrusted_app.app WHERE app.hash = ?"
+        return self._db.one(select, hash_to_bytes(app)) is None
+
+    def trust(self, app: str) -> None:
+        """Trust an app from now on.
+
+        Raises:
+            StoreError: the store does not have it.
+        """
+        self._db.run("DELETE FROM untrusted_app WHERE app = ?", self.seq(app, "app"))
+
+    def untrusted_apps(self) -> tuple[AppSource, ...]:
+        """Return the untrusted apps, the first imported first."""
+        select = "SELECT name, body FROM app JOIN untrusted_app ON untrusted_app.app = app.seq ORDER BY app.seq"
+        return tuple(app_from_row(name, body) for name, body in self._db.rows(select))
 
     def app(self, name: str) -> AppSource:
         """Return the app of a hash.

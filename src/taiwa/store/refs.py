@@ -56,6 +56,9 @@ LAST_OTHER = "SELECT new FROM reflog WHERE ref = ? AND op NOT IN ('undo', 'redo'
 FIND = """
 SELECT ref.seq, ref.node, node.hash FROM ref JOIN node ON node.seq = ref.node
 WHERE ref.name = ? AND ref.node IS NOT NULL"""
+LATEST = """
+SELECT name FROM ref JOIN reflog ON reflog.seq = ref.moved
+WHERE ref.node IS NOT NULL AND NOT (op = 'create' AND reason = 'import') ORDER BY moved DESC LIMIT 1"""
 SHOWN = """
 SELECT ref.name, node.hash, app.name, node.turns, reflog.at_us
 FROM ref JOIN node ON node.seq = ref.node JOIN app ON app.seq = node.app JOIN reflog ON reflog.seq = ref.moved
@@ -96,8 +99,22 @@ class Refs:
         return tuple(Ref(name, tip.hex(), app, turns, at) for name, tip, app, turns, at in self._db.rows(SHOWN))
 
     def latest(self) -> str | None:
-        """Return the name that moved last, independent of clocks."""
-        name: str | None = self._db.one("SELECT name FROM ref WHERE node IS NOT NULL ORDER BY moved DESC LIMIT 1")
+        """Return the name that moved last, independent of clocks; a session that was only imported is not among them."""
+        name: str | None = self._db.one(LATEST)
+        return name
+
+    def require_latest(self) -> str:
+        """Return the same as `latest`.
+
+        Raises:
+            InputError: there is none; the message lists imported sessions.
+        """
+        name = self.latest()
+        if name is None:
+            imported = ", ".join(ref.name for ref in self.list()[:5])
+            if imported:
+                raise InputError(f"there are only imported conversations, which are continued by name: {imported}")
+            raise InputError("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
         return name
 
     def has(self, name: str) -> bool:
@@ -282,9 +299,7 @@ class Refs:
             raise InputError(
                 f"invalid revision {revision!r}; write name, name~2, name@{{3}} or the beginning of a hash"
             )
-        name = form["base"] or self.latest()
-        if name is None:
-            raise InputError("there is no session yet; start one with `taiwa chat`")
+        name = form["base"] or self.require_latest()
         if form["moved"] is not None:
             tip = self._moved(name, int(form["moved"]))
         else:
