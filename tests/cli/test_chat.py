@@ -126,7 +126,7 @@ def test_another_app_keeps_the_state_that_fits(taiwa: Taiwa, model_server: Model
     assert "switched to app code" in talked.err
 
 
-def test_an_app_that_asks_for_its_own_model_gets_it(
+def test_a_configured_model_goes_before_that_of_an_app(
     taiwa: Taiwa, model_server: ModelServer, apps: Callable[[str, str], Path]
 ) -> None:
     model_server(delta("a"), "b", delta("c"))
@@ -134,7 +134,19 @@ def test_an_app_that_asks_for_its_own_model_gets_it(
 
     taiwa.ok("chat", "chat", input="one\n/fork other\n/app poet\ntwo\n/switch chat-1\nthree\n")
 
-    assert [request["model"] for request in model_server.requests] == ["test-model", "poet-model", "test-model"]
+    assert [request["model"] for request in model_server.requests] == ["test-model"] * 3
+
+
+def test_the_model_of_an_app_answers_where_none_is_set(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, apps: Callable[[str, str], Path]
+) -> None:
+    model_server("a")
+    place.set(attempts=1)
+    apps("poet", f'---\ntaiwa: 1\nname: poet\nmodel: "{model_server.url}#poet-model"\n---\nRhyme.\n')
+
+    taiwa.ok("chat", input="one\n/app poet\ntwo\n")
+
+    assert [request["model"] for request in model_server.requests] == ["poet-model"]
 
 
 def test_save_writes_the_form_that_the_ending_says(taiwa: Taiwa, model_server: ModelServer, tmp_path: Path) -> None:

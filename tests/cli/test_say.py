@@ -453,3 +453,38 @@ def test_a_prompt_that_waits_for_piped_text_says_so(taiwa: Taiwa, place: Place, 
     process.communicate("one\n", timeout=300)
 
     assert model_server.last_message() == "Sum up:\n\none"
+
+
+def test_a_conversation_keeps_its_model(taiwa: Taiwa, place: Place, model_server: ModelServer) -> None:
+    model_server("A", "B", "C", "D", "E")
+    place.set(attempts=1)
+    taiwa.ok("say", "-m", f"{model_server.url}#first", "one")
+    place.set(attempts=1, model=f"{model_server.url}#configured")
+
+    taiwa.ok("say", "-c", "two")
+    taiwa.ok("retry")
+    taiwa.ok("say", "-c", "-m", f"{model_server.url}#second", "three")
+    taiwa.ok("edit", "3", "four")
+
+    assert [request["model"] for request in model_server.requests] == ["first"] * 3 + ["second"] * 2
+    rows = [line.split()[3] for line in taiwa.ok("log", "plain-1").lines[2:]]
+    assert rows == [f"{model_server.url}#{name}" for name in ("first", "first", "second")]
+
+
+def test_the_built_in_model_does_not_take_over_a_conversation(
+    taiwa: Taiwa, place: Place, model_server: ModelServer
+) -> None:
+    model_server("A", "B")
+    place.set(attempts=1)
+    taiwa.ok("say", "-m", model_server.model, "one")
+
+    assert taiwa.ok("say", "-c", "two").out == "B\n"
+
+
+def test_a_configured_model_takes_over_from_the_built_in_one(
+    taiwa: Taiwa, place: Place, model_server: ModelServer
+) -> None:
+    taiwa.ok("say", "one")
+    model_server("A")
+
+    assert taiwa.ok("say", "-c", "two").out == "A\n"

@@ -18,7 +18,7 @@ from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 
 if TYPE_CHECKING:
-    from taiwa.conversation.app import App
+    from taiwa.conversation.history import Conversation
     from taiwa.conversation.state import State, StateField
     from taiwa.conversation.state_paths import Change
     from taiwa.kernel.execution import Event
@@ -49,7 +49,7 @@ def chat(common: CommonOptions, app: str) -> None:
     printf '%s\\n' Hello /state | taiwa chat
     """
     from taiwa.cli.keyboard import Keyboard, Pipe, history_of
-    from taiwa.sessions.session import open_priced_model
+    from taiwa.operations.say import model_of
 
     live = sys.stdin.isatty() and sys.stdout.isatty() and not common.as_json
     interrupts = InterruptHandler()
@@ -60,7 +60,7 @@ def chat(common: CommonOptions, app: str) -> None:
         else Pipe()
     )
     repl = Repl(session, lines, interrupts, as_json=common.as_json, verbose=common.verbose)
-    repl.open_model = lambda new: open_priced_model(None, common.settings(), new)
+    repl.open_model = lambda conversation: model_of(session.repository, common.settings(), conversation)
     if live:
         print_notice(
             _(
@@ -161,8 +161,8 @@ class Repl:
     session: "Session"
     lines: Lines
     interrupts: InterruptHandler = field(default_factory=InterruptHandler)
-    open_model: "Callable[[App], PricedModel] | None" = None
-    """Opens the model that an app names; without it the session keeps its model."""
+    open_model: "Callable[[Conversation], PricedModel] | None" = None
+    """Opens the model of another conversation; without it the session keeps its model."""
     as_json: bool = False
     verbose: bool = False
     draft: str = ""
@@ -278,11 +278,9 @@ class Repl:
                 runs.end(run.id, "abandoned")
             print_notice(_("the turn was abandoned"))
 
-    def priced_model(self, app: "App") -> "PricedModel":
-        """Return the model for an app: the present one, unless the app names another."""
-        if self.open_model is None or app.model == self.session.app.model:
-            return self.session.priced_model
-        return self.open_model(app)
+    def priced_model(self, conversation: "Conversation") -> "PricedModel":
+        """Return the model of another conversation; without settings the present one."""
+        return self.open_model(conversation) if self.open_model else self.session.priced_model
 
 
 def visible_changes(
@@ -391,7 +389,7 @@ def _switch(repl: Repl, rest: str) -> None:
     here = repository.at(repository.session(rest))
     repository.store.refs.move(rest, here.tip, here.tip, "switch")
     repl.session = Session(
-        repository, rest, here, repl.priced_model(here.app), options=old.options, observers=(repl.interrupts.watch,)
+        repository, rest, here, repl.priced_model(here), options=old.options, observers=(repl.interrupts.watch,)
     )
     repl.session.spent, repl.announced_name = old.spent, ""
     print_notice(_("now on {session}, turn {turn}", session=rest, turn=here.count))
@@ -403,9 +401,8 @@ def _app(repl: Repl, rest: str) -> None:
         app = open_app(name, tuple(params))
     except click.Abort:
         raise InputError(_("nothing changed")) from None
-    priced_model = repl.priced_model(app)
     repl.session.change_app(app)
-    repl.session.priced_model = priced_model
+    repl.session.priced_model = repl.priced_model(repl.session.conversation)
     repl.report_name()
     print_notice(_("switched to app {app}; state that fits it was kept", app=repl.session.app.name))
 

@@ -186,6 +186,13 @@ def open_session(
     session = say.open_session(repository, settings, options, turns, observers=observers, ask=ask_param())
     if common.verbose:
         print_default_model(settings, session.priced_model)
+    if not repository.store.nodes.is_trusted(session.app.hash):
+        from taiwa.cli.output import print_notice
+
+        print_notice(
+            f"the app {session.app.name!r} came with an import: what it names does not count; see taiwa apps trust",
+            "yellow",
+        )
     return session
 
 
@@ -201,6 +208,20 @@ def ask_param() -> "Callable[[Param], str] | None":
     if not sys.stdin.isatty():
         return None
     return lambda param: click.prompt(param.ask or param.name, err=True)
+
+
+def confirm(question: str, what: str, *, yes: bool) -> None:
+    """Ask the user to confirm; without a terminal only `--yes` does.
+
+    Raises:
+        InputError: there is no terminal, and no `--yes`.
+        Abort: the user declined.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(f"{what} requires a confirmation; add --yes")
+    click.confirm(question, abort=True, err=True)
 
 
 def print_default_model(settings: "Settings", priced_model: "PricedModel") -> None:

@@ -24,7 +24,7 @@ from taiwa.kernel.errors import InputError, LimitError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.operations.say import AskParam, open_app, request_tokens
+from taiwa.operations.say import AskParam, model_of, open_app, request_tokens
 from taiwa.sessions.batch import BatchInput, BatchRow, ParallelBatch, TurnBatch, committed_rows, run_in_one_session
 from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.repository import Repository
@@ -133,7 +133,9 @@ def run_turns(
     conversation = repository.at(counts.session) if repository.store.refs.has(counts.session) else repository.start(app)
     if conversation.app.hash != app.hash:
         raise InputError(f"session {counts.session!r} has another app or other parameters; choose another -s NAME")
-    session = Session(repository, counts.session, conversation, open_priced_model(None, settings, app), options=turns)
+    session = Session(
+        repository, counts.session, conversation, model_of(repository, settings, conversation), options=turns
+    )
     before = committed_rows(session, rows) if options.resume else ()
 
     def run(add: Callable[[BatchRow | TypedRow], None]) -> None:

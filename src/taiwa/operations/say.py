@@ -19,7 +19,7 @@ from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, Tool
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.operations.results import RequestPreview
-from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.durable_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, open_priced_model
 from taiwa.settings import Settings
@@ -65,7 +65,7 @@ def open_session(
     """
     repository.place, repository.settings = settings.store, settings
     session, conversation = find_or_create_session(repository, options, ask)
-    priced_model = open_priced_model(None, settings, conversation.app)
+    priced_model = model_of(repository, settings, conversation)
     return Session(repository, session, conversation, priced_model, options=turns, observers=observers)
 
 
@@ -87,7 +87,18 @@ def find_or_create_session(
             raise InputError(f"session {name!r} exists and has its parameters; -p requires a new session")
         return name, found
     opened = app if isinstance(app, App) else open_app(app or "plain", options.params, ask)
+    repository.trust(opened.hash)  # the user names it, so it is their own
     return name, repository.start(opened)
+
+
+def model_of(repository: Repository, settings: Settings, conversation: Conversation) -> PricedModel:
+    """Open the model of a conversation: the named one, else the one that wrote it so far, else the configured one.
+
+    Raises:
+        ConfigError: the model is unknown, or its key is missing.
+    """
+    last = "" if conversation.new_nodes else repository.last_model(conversation.tip)
+    return open_priced_model(None, settings, conversation.app, last=last)
 
 
 def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) -> App:
@@ -142,7 +153,7 @@ def open_interrupted(
         if repository.store.refs.has(run.ref)
         else repository.start(repository.app(run.app or ""))
     )
-    model = open_priced_model(None, settings, conversation.app)
+    model = model_of(repository, settings, conversation)
     return Session(repository, run.ref, conversation, model, options=turns), tuple(sorted(others))
 
 
