@@ -59,7 +59,7 @@ def test_the_seventh_has_the_flow_ask() -> None:
 def test_the_plain_one_adds_nothing_to_what_the_user_wrote() -> None:
     conversation = begin(load(PLAIN, {}))
 
-    messages = turn_request(add_turn(conversation, "One?", "1\n@@delta\n{}"), "Two?").messages
+    messages = turn_request(add_turn(conversation, "One?", "1\n@@delta\n{}", {}), "Two?").messages
 
     assert [(message.role, message.text) for message in messages] == [
         ("user", "One?"),

@@ -66,7 +66,7 @@ def test_undo_and_redo_move_message_and_state(taiwa: Taiwa, model_server: ModelS
 def test_undo_and_redo_end_with_the_first_and_last_turn(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("Hello!"))
 
-    talked = taiwa.ok("chat", "chat", input="/undo\n/redo\nHi\n/undo 2\n/undo\n/undo\n")
+    talked = taiwa("chat", "chat", input="/undo\n/redo\nHi\n/undo 2\n/undo\n/undo\n")
 
     assert talked.err.splitlines() == [
         "taiwa: there is nothing to undo",
@@ -87,10 +87,10 @@ def test_retry_and_edit_take_the_place_of_the_last_turn(taiwa: Taiwa, model_serv
     assert [len(request["messages"]) for request in model_server.requests] == [6, 6, 6]
 
 
-def test_edit_goes_back_the_given_number_of_turns(taiwa: Taiwa, model_server: ModelServer) -> None:
+def test_edit_goes_back_to_the_turn_of_that_number(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("a"), delta("b"), delta("c"))
 
-    talked = taiwa.ok("chat", "chat", input="one\ntwo\n/edit 2 three\n/log\n")
+    talked = taiwa.ok("chat", "chat", input="one\ntwo\n/edit 1 three\n/log\n")
 
     assert "three" in talked.lines[-1]
     assert talked.lines[-2].split()[0] == "0"
@@ -152,7 +152,7 @@ def test_the_model_of_an_app_answers_where_none_is_set(
 def test_save_writes_the_form_that_the_ending_says(taiwa: Taiwa, model_server: ModelServer, tmp_path: Path) -> None:
     model_server(delta("Hello!"))
 
-    talked = taiwa.ok("chat", "chat", input=f"Hi\n/save {tmp_path}/talk.md\n/save {tmp_path}/talk.txt\n")
+    talked = taiwa("chat", "chat", input=f"Hi\n/save {tmp_path}/talk.md\n/save {tmp_path}/talk.txt\n")
 
     assert "> Hi\n\nHello!" in (tmp_path / "talk.md").read_text()
     assert "talk.txt: unknown suffix" in talked.err
@@ -161,7 +161,7 @@ def test_save_writes_the_form_that_the_ending_says(taiwa: Taiwa, model_server: M
 def test_an_unknown_slash_command_suggests_the_nearest_and_is_not_sent(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("Hello!"))
 
-    talked = taiwa.ok("chat", "chat", input="/udno\n/etc/hosts\n/fork\n/undo x\nHi\n")
+    talked = taiwa("chat", "chat", input="/udno\n/etc/hosts\n/fork\n/undo x\nHi\n")
 
     assert talked.err.startswith(
         "taiwa: unknown command /udno; did you mean /undo?\ntaiwa: unknown command /etc/hosts; /help lists"
@@ -177,7 +177,7 @@ def test_before_the_first_turn_there_is_nothing_to_look_back_to(
 ) -> None:
     model_server()
 
-    talked = taiwa.ok("chat", "chat", input=f"{line}\n")
+    talked = taiwa("chat", "chat", input=f"{line}\n")
 
     assert talked.err == "taiwa: there are no turns yet\n"
 
@@ -185,7 +185,7 @@ def test_before_the_first_turn_there_is_nothing_to_look_back_to(
 def test_at_the_beginning_there_is_nothing_to_retry(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("Hello!"))
 
-    talked = taiwa.ok("chat", "chat", input="Hi\n/undo\n/retry\n/edit x\n")
+    talked = taiwa("chat", "chat", input="Hi\n/undo\n/retry\n/edit x\n")
 
     assert talked.err.splitlines()[-2:] == ["taiwa: there are no turns yet"] * 2
 

@@ -48,7 +48,7 @@ def test_a_text_is_stepped_through(taiwa: Taiwa) -> None:
 
 
 def test_steps_of_a_type_have_pointer_and_keyword(taiwa: Taiwa) -> None:
-    done = taiwa.ok("explain", "--type", "explained_shop:Order", '{"name": "抹茶", "cups": 12}')
+    done = taiwa("explain", "--type", "explained_shop:Order", '{"name": "抹茶", "cups": 12}')
 
     assert any("/name /properties/name: enum" in line and '"抹茶"' in line for line in done.lines)
     assert "integer, minimum 1, maximum 9" in done.out

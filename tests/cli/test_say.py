@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -488,3 +489,33 @@ def test_a_configured_model_takes_over_from_the_built_in_one(
     model_server("A")
 
     assert taiwa.ok("say", "-c", "two").out == "A\n"
+
+
+@pytest.mark.parametrize("capable", [True, False])
+@pytest.mark.parametrize(
+    "keys", ["about: nothing", "tools: [calculator]", "reply: json\nstate: { topics: { type: 'list[str]' } }"]
+)
+def test_a_dry_run_shows_the_request_that_is_sent(
+    taiwa: Taiwa, model_server: ModelServer, apps: Callable[[str, str], Path], keys: str, capable: bool
+) -> None:
+    apps("own", f"---\ntaiwa: 1\nname: own\n{keys}\n---\nTalk.\n")
+    model_server('{"answer": "A", "delta": {}}')
+    capabilities = {model_server.model: {"tools": capable, "json_schema": capable}}
+    model_server('{"answer": "A", "delta": {}}', capabilities=capabilities)
+
+    shown = taiwa.ok("say", "own", "--dry-run", "--json", "Hi").json["body"]
+    taiwa.ok("say", "own", "Hi")
+
+    assert model_server.requests[0] == shown
+
+
+def test_a_dry_run_of_an_app_that_searches_is_refused(taiwa: Taiwa) -> None:
+    refused = taiwa("say", "ask", "--dry-run", "Hi")
+
+    assert (refused.code, "searches documents before its first request" in refused.err) == (2, True)
+
+
+def test_a_rendered_app_shows_its_tools(taiwa: Taiwa, apps: Callable[[str, str], Path]) -> None:
+    apps("own", "---\ntaiwa: 1\nname: own\ntools: [calculator]\n---\nTalk.\n")
+
+    assert "── tools: calculator ──" in taiwa.ok("apps", "render", "own").out

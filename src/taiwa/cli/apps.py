@@ -131,6 +131,7 @@ def print_untrusted(found: "Iterable[UntrustedApp]") -> None:
 def render(common: CommonOptions, name: str, text: str) -> None:
     """Print the request of a first turn with TEXT, and an estimate of its tokens."""
     from taiwa.conversation.history import begin
-    from taiwa.operations.say import preview_turn
+    from taiwa.operations.say import preview_turn, tool_specs
 
-    print_preview(preview_turn(begin(open_app(name, common.params)), text), as_json=common.as_json)
+    app = open_app(name, common.params)
+    print_preview(preview_turn(begin(app), text, tool_specs(app)), as_json=common.as_json)

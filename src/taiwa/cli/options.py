@@ -260,7 +260,7 @@ def read_text(text: str) -> str:
         InputError: it is not UTF-8, or too large.
     """
     from taiwa.flows.chat import MAX_TEXT_CHARS
-    from taiwa.operations.text_files import decode, read_bytes
+    from taiwa.operations.text_files import decode
 
     if text != "-":
         try:
@@ -268,7 +268,10 @@ def read_text(text: str) -> str:
         except UnicodeEncodeError as error:
             raise InputError(f"the text is not UTF-8 at character {error.start + 1:,}") from None
         return text
-    raw = read_bytes(sys.stdin.buffer, "standard input", 4 * MAX_TEXT_CHARS)
+    max_bytes = 4 * MAX_TEXT_CHARS
+    raw = sys.stdin.buffer.read(max_bytes + 1)
+    if len(raw) > max_bytes:
+        raise InputError(f"standard input is too large; a turn has at most {MAX_TEXT_CHARS:,} characters")
     return decode(raw, "standard input").rstrip("\n")
 
 

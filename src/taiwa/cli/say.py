@@ -34,6 +34,8 @@ from taiwa.kernel.records import Json
 if TYPE_CHECKING:
     from taiwa.sessions.repository import Repository
 
+USAGE = 'say takes a text, or an app and a text: taiwa say [APP] "TEXT" (quote the text)'
+
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[APP] TEXT")
@@ -53,6 +55,8 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     """
     app, prompt = _app_and_prompt(words)
     text = read_prompt(prompt)
+    if not words and not text:
+        raise InputError(USAGE)
     if common.dry_run:
         _preview(common, app, text)
         return
@@ -65,22 +69,21 @@ def _app_and_prompt(words: tuple[str, ...]) -> tuple[str, str]:
         len(words) == 2 and words[1] == "-" and any(map(str.isspace, words[0]))
     ):
         words = words[:-1]
-    if len(words) > 2 or not (words or not sys.stdin.isatty()):
-        raise InputError('say takes a text, or an app and a text: taiwa say [APP] "TEXT" (quote the text)')
+    if len(words) > 2 or (not words and sys.stdin.isatty()):
+        raise InputError(USAGE)
     return ("", words[0] if words else "-") if len(words) < 2 else (words[0], words[1])
 
 
 def _preview(common: CommonOptions, app: str, text: str) -> None:
-    from taiwa.models.http_api.probe_server import resolve_probed
-    from taiwa.operations.say import SayOptions, find_or_create_session, preview_turn
+    from taiwa.operations.say import SayOptions, find_or_create_session, preview_turn, target_of
 
     settings = common.settings()
+    repository = common.repository(settings)
     options = SayOptions(app, common.session, common.continue_latest, read_params(common.params))
-    _session, conversation = find_or_create_session(common.repository(settings), options, ask_param())
-    model = settings.model or conversation.app.model
-    print_preview(
-        preview_turn(conversation, text, resolve_probed(model, settings) if model else None), as_json=common.as_json
-    )
+    _session, conversation = find_or_create_session(repository, options, ask_param())
+    tools = [tool.spec for tool in repository.tools_of(conversation.app)]
+    target = target_of(repository, settings, conversation)
+    print_preview(preview_turn(conversation, text, tools, target), as_json=common.as_json)
 
 
 @click.command()

@@ -37,16 +37,15 @@ def open_file(path: Path) -> BinaryIO:
     raise InputError(f"{path} is not a regular file; pipe its content in and pass -")
 
 
-def read_bytes(file: BinaryIO, where: str, max_bytes: int | None = None) -> bytes:
+def read_bytes(file: BinaryIO, where: str) -> bytes:
     """Read a stream to its end.
 
     Raises:
-        InputError: it has more bytes than the limit.
+        InputError: it has more than `MAX_BYTES`.
     """
-    most = MAX_BYTES if max_bytes is None else max_bytes
-    raw = file.read(most + 1)
-    if len(raw) > most:
-        raise InputError(f"{where} is too large; at most {most:,} bytes are read")
+    raw = file.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise InputError(f"{where} is too large; at most {MAX_BYTES:,} bytes are read")
     return raw
 
 

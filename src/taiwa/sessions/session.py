@@ -300,20 +300,27 @@ def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
     return store if isinstance(store, Store) else Store.open(chosen.store if store is None else store)
 
 
+def chosen_model(chosen: Settings, app: App | None = None, last: str = "") -> str:
+    """Return the name of the model that answers, "" without one.
+
+    The first of these counts: an argument, the model that wrote the conversation so far (`last`, unless it is the built-in
+    one), the configured one, and that of the app.
+    """
+    earlier = "" if chosen.origins.get("model") == "argument" or last == BUILTIN else last
+    return earlier or chosen.model or (app.model if app is not None else "") or last
+
+
 def open_priced_model(
     model: AnyModel | None, chosen: Settings, app: App | None = None, *, last: str = ""
 ) -> PricedModel:
-    """Open a model with its prices. The first of these counts: an argument, the model that wrote the conversation so far
-    (`last`, unless it is the built-in one), the configured one, that of the app, and the built-in one; an app of the flow
-    `ask` runs without a model then.
+    """Open a model with its prices: that of `chosen_model`, else the built-in one; an app of the flow `ask` runs without one.
 
     Raises:
         ConfigError: the model is unknown, or its key is missing.
     """
     if model is not None:
         return PricedModel(model, find_prices(chosen.prices, model.name))
-    earlier = "" if chosen.origins.get("model") == "argument" or last == BUILTIN else last
-    name = earlier or chosen.model or (app.model if app is not None else "") or last
+    name = chosen_model(chosen, app, last)
     if app is not None and app.flow == "ask" and not name:
         from taiwa.sessions.stored_ask import NoModel
 
