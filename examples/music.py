@@ -55,6 +55,8 @@ def obey(text: str, *, dry: bool = False) -> taiwa.Program[PlanResult]:
 
 
 if __name__ == "__main__":
-    print(
-        *taiwa.run(taiwa.extract(PLAYER, " ".join(sys.argv[1:]) or "Save my top five as 'best'")).value.calls, sep="\n"
-    )
+    with taiwa.exit_on_error():
+        print(
+            *taiwa.run(taiwa.extract(PLAYER, " ".join(sys.argv[1:]) or "Save my top five as 'best'")).value.calls,
+            sep="\n",
+        )
