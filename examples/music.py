@@ -56,7 +56,5 @@ def obey(text: str, *, dry: bool = False) -> taiwa.Program[PlanResult]:
 
 if __name__ == "__main__":
     with taiwa.exit_on_error():
-        print(
-            *taiwa.run(taiwa.extract(PLAYER, " ".join(sys.argv[1:]) or "Save my top five as 'best'")).value.calls,
-            sep="\n",
-        )
+        text = " ".join(sys.argv[1:]) or "Save my top five as 'best'"
+        print(*taiwa.run(taiwa.extract(PLAYER, text)).value.calls, sep="\n")
