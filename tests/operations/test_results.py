@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.kernel import Usage
+from taiwa.kernel.messages import Usage
 from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.models.scripted import scripted_model

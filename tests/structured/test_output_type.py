@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
-from taiwa.kernel import InputError, OutputValidationError
+from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.structured import OutputType, ParseResult, parse, parse_notation
 
 

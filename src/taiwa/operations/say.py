@@ -109,7 +109,7 @@ def target_of(repository: Repository, settings: Settings, conversation: Conversa
     Raises:
         ConfigError: the model is unknown.
     """
-    from taiwa.models.http_api.probe_server import resolve_probed
+    from taiwa.models.registry import resolve_probed
 
     name = chosen_model(settings, conversation.app, _last_model(repository, conversation))
     return resolve_probed(name or BUILTIN, settings)
@@ -192,7 +192,7 @@ def preview_turn(
     capabilities = ASSUMED if target is None else target.capabilities
     request = _first_request(say(text, tools=tools)(conversation), capabilities)
     preview = RequestPreview(request, request_tokens(request), _cached_tokens(conversation, request))
-    if target is None or target.inside:
+    if target is None or target.codec is None:
         return preview
     call = target.codec.encode(request)
     return replace(preview, url=f"{target.base_url}/{call.path.lstrip('/')}", body=json.loads(call.body))

@@ -10,7 +10,7 @@ from taiwa.apps.catalog import load_source
 from taiwa.conversation.app import App
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
-from taiwa.models.http_api.probe_server import resolve_probed
+from taiwa.models.registry import resolve_probed
 from taiwa.sessions.repository import Repository
 from taiwa.settings import Settings
 

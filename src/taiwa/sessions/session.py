@@ -325,8 +325,7 @@ def open_priced_model(
         from taiwa.sessions.stored_ask import NoModel
 
         return PricedModel(NoModel())
-    from taiwa.models.http_api.probe_server import resolve_probed
-    from taiwa.models.open_model import open_model
+    from taiwa.models.registry import open_model, resolve_probed
 
     target = resolve_probed(name or BUILTIN, chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
