@@ -31,7 +31,10 @@ MARK = """
 SELECT application_id, user_version, EXISTS(SELECT 1 FROM sqlite_master)
 FROM pragma_application_id, pragma_user_version"""
 """One statement, so one snapshot: another process that makes the tables sets the mark and the version at once."""
-FAULTS = (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError, OverflowError)
+SCHEMA = """
+SELECT type, name, sql FROM sqlite_master
+WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!' AND name NOT IN (SELECT name FROM pragma_table_list WHERE type = 'shadow')"""
+FAULTS = (sqlite3.Error, sqlite3.Warning, UnicodeError, OverflowError)
 
 NOT_WRITABLE = "cannot be written; correct the permissions of the file and its folder, or choose another {name}"
 NOT_READABLE = "cannot be opened; check that its folder exists and is readable"
@@ -115,8 +118,20 @@ class SqliteDatabase(Database):
         return not self.one("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def damages(self) -> list[str]:
-        """Check the pages of the file, and describe what is damaged."""
-        return [str(line) for (line,) in self.rows("PRAGMA integrity_check") if line != "ok"]
+        """Check the tables and indexes against those of a new file, and the pages, and describe what is damaged."""
+        pages = [str(line) for (line,) in self.rows("PRAGMA integrity_check") if line != "ok"]
+        new, own = ({(kind, name): sql for kind, name, sql in db.rows(SCHEMA)} for db in (self._empty(), self))
+        changed = [f"the {kind} {name} is missing" for kind, name in new.keys() - own.keys()]
+        changed += [f"the {kind} {name} is not ours" for kind, name in own.keys() - new.keys()]
+        changed += [
+            f"the {kind} {name} was changed"
+            for kind, name in new.keys() & own.keys()
+            if new[kind, name] != own[kind, name]
+        ]
+        return [*sorted(changed), *pages]
+
+    def _empty(self) -> "SqliteDatabase":
+        return SqliteDatabase(MEMORY, self.spec)
 
     def vacuum(self) -> None:
         """Return the space of deleted rows to the disk; not allowed within a transaction."""
@@ -233,6 +248,8 @@ class SqliteDatabase(Database):
             return base.find_fault(FILES, [error.errno], file, self.spec) or StoreError(f"{file} {NOT_READABLE}")
         if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
             return StoreError(f"{file} {base.CLOSED}")
+        if isinstance(error, UnicodeDecodeError) or "Could not decode" in str(error):
+            return CorruptError(f"{file} is damaged; {self.spec.repair}")
         code: int = getattr(error, "sqlite_errorcode", -1)
         name = getattr(error, "sqlite_errorname", type(error).__name__)
         unknown = StoreError(f"{file} refused a statement ({name}); {self.spec.repair}")
