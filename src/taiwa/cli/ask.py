@@ -173,17 +173,17 @@ def user() -> None:
     """
 
 
-def _users(common: CommonOptions) -> "UserProfiles":
+def _users(common: CommonOptions, *, reading: bool = False) -> "UserProfiles":
     from taiwa.sessions.users import UserProfiles
 
-    return UserProfiles(common.repository().store)
+    return UserProfiles(common.repository(reading=reading).store)
 
 
 @user.command("list")
 @common_options("as_json", "store")
 def list_(common: CommonOptions) -> None:
     """List the users."""
-    users = common.repository().store.users.list()
+    users = common.repository(reading=True).store.users.list()
     if common.as_json:
         print_json([{"user": each.name, "feedback": each.feedback, "sessions": each.sessions} for each in users])
     elif not users:
@@ -290,13 +290,13 @@ def export_(common: CommonOptions, name: str) -> None:
     """Write the profile of NAME as YAML, which `set --file` reads; with --json everything that is stored, feedback too."""
     from taiwa.sessions.users import write_profile
 
-    users = _users(common)
+    users = _users(common, reading=True)
     found = users.get(name)
     if common.as_json:
         feedback: list[Json] = [
             {"verdict": each.verdict, "asked": each.asked, "decision": each.decision} for each in users.feedback(name)
         ]
-        sessions: list[Json] = list(common.repository().store.users.sessions(name))
+        sessions: list[Json] = list(common.repository(reading=True).store.users.sessions(name))
         print_json({**_profile(found), "feedback": feedback, "sessions": sessions})
     else:
         print_line(write_profile(found).rstrip("\n"))

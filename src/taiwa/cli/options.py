@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -69,12 +70,16 @@ class CommonOptions:
         values = {"model": self.model, "store": self.store, "max_cost": self.max_cost}
         return configured.load({name: value for name, value in values.items() if value is not None})
 
-    def repository(self, settings: "Settings | None" = None) -> "Repository":
-        """Open the store: in memory with `--no-store`."""
+    def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":
+        """Open the store: in memory with `--no-store`. For reading it need not be writable; one that is missing is empty."""
         from taiwa.sessions.repository import Repository
         from taiwa.store import Store
 
-        return Repository(Store.open(":memory:" if self.no_store else (settings or self.settings()).store))
+        place = (settings or self.settings()).store
+        missing = reading and isinstance(place, Path) and not place.exists()
+        return Repository(
+            Store.open(":memory:" if self.no_store or missing else place, readonly=reading and not missing)
+        )
 
 
 def common_options(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
