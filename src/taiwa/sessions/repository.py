@@ -72,7 +72,7 @@ class Repository:
         missing = [name for name in app.tools if name not in self.tools]
         if not missing:
             return tuple(self.tools[name] for name in app.tools)
-        from taiwa.tools import builtin_tools
+        from taiwa.tools.registry import builtin_tools
 
         known = {**builtin_tools(), **self.tools}
         unknown = next((name for name in missing if name not in known), None)

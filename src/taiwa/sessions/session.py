@@ -20,8 +20,6 @@ from taiwa.kernel.messages import Notice, TextDelta, Usage
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
-from taiwa.models.http_api.probe_server import resolve_probed
-from taiwa.models.open_model import open_model
 from taiwa.models.pricing import find_prices
 from taiwa.sessions.durable_turn import (
     ActiveTurn,
@@ -301,7 +299,7 @@ def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
 
 def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None = None) -> PricedModel:
     """Open a model with its prices. The model of the app takes precedence over all but an argument; the default is the
-    built-in model. An app of the flow `ask` also runs without a model.
+    built-in model, except for an app of the flow `ask`, which runs without a model.
 
     Raises:
         ConfigError: the model is unknown, or its key is missing.
@@ -309,12 +307,11 @@ def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None 
     if model is not None:
         return PricedModel(model, find_prices(chosen.prices, model.name))
     if app is not None and app.flow == "ask" and not app.model and chosen.model is None:
-        from taiwa.models.builtin.model import is_installed
+        from taiwa.sessions.stored_ask import NoModel
 
-        if not is_installed():
-            from taiwa.sessions.stored_ask import NoModel
+        return PricedModel(NoModel())
+    from taiwa.models.registry import open_model, resolve_probed
 
-            return PricedModel(NoModel())
     asked_for = app.model if app is not None and chosen.origins.get("model") != "argument" else ""
     target = resolve_probed(asked_for or chosen.chosen_model(), chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK

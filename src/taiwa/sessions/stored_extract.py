@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from taiwa.flows.extract import ExtractError, Extraction, extract, plain_json
+from taiwa.flows.extract import ExtractError, Extraction, extract
 from taiwa.flows.output_modes import Choice
 from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, Attempt, RepairPolicy
 from taiwa.kernel import execution
@@ -26,7 +26,7 @@ from taiwa.structured import OutputType
 class ExtractRun:
     """The options of an extraction."""
 
-    shape: OutputType[Any]
+    output_type: OutputType[Any]
     repair: RepairPolicy = DEFAULT_REPAIR
     mode: Choice = "auto"
 
@@ -38,12 +38,12 @@ class ExtractRun:
         """
         if not text.strip():
             raise InputError("the text is empty")
-        return extract(self.shape, text, repair=self.repair, mode=self.mode)
+        return extract(self.output_type, text, repair=self.repair, mode=self.mode)
 
     @property
     def options(self) -> dict[str, Json]:
         """All that an answer depends on beside the text and the model."""
-        return {"type": digest(self.shape.schema()), "repair": record(self.repair), "mode": self.mode}
+        return {"type": digest(self.output_type.schema()), "repair": record(self.repair), "mode": self.mode}
 
 
 def first_request(typing: ExtractRun, text: str, model: AnyModel) -> Request:
@@ -92,12 +92,12 @@ class ExtractBatch(ParallelBatch[Extraction[Any], TypedRow]):
             raise InputError("a row of texts must not have params")
         options = self.typing.options
         # Named by the rendered type, because the prompt may change while the schema stays the same.
-        name = item_key(row_input.text, digest(self.typing.shape.render()), self.priced_model.model.name, options)
+        name = item_key(row_input.text, digest(self.typing.output_type.render()), self.priced_model.model.name, options)
         return RowProgram(name, self.typing.program(row_input.text), None, options)
 
     def to_row(self, row_input: BatchInput, done: RunResult[Extraction[Any]]) -> TypedRow:
         """Return the row of a value."""
-        return TypedRow(row_input, plain_json(self.typing.shape, done.value.value), done.value.attempts, done.spent)
+        return TypedRow(row_input, self.typing.output_type.dump(done.value.value), done.value.attempts, done.spent)
 
     def to_failed_row(self, row_input: BatchInput, error: TaiwaError) -> TypedRow:
         """Return the row of an error, with its attempts."""

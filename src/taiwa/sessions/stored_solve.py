@@ -18,7 +18,7 @@ from taiwa.kernel.runtime import Tool
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, run_outside_sessions
 from taiwa.sessions.repository import Repository
 from taiwa.structured import OutputType
-from taiwa.tools import builtin_tools
+from taiwa.tools.registry import builtin_tools
 
 SHOTS = 5
 """The default number of worked examples of a tool-call format in text."""
