@@ -1,5 +1,6 @@
 """A damaged store ends every reading command in an answer or one typed error; `python -m tests.store.damage` tries more."""
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -20,8 +21,8 @@ PAST_FAILURES = (1264, 1384)
 
 
 @pytest.fixture(scope="module")
-def golden(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return golden_copy(tmp_path_factory.mktemp("golden")).read_bytes()
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return golden_copy(tmp_path_factory.mktemp("golden"))
 
 
 @pytest.fixture
@@ -34,9 +35,9 @@ def restored() -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize("seed", PAST_FAILURES)
-def test_past_damages_end_in_typed_errors(golden: bytes, tmp_path: Path, seed: int) -> None:
+def test_past_damages_end_in_typed_errors(golden: Path, tmp_path: Path, seed: int) -> None:
     path = tmp_path / "taiwa.db"
-    path.write_bytes(golden)
+    shutil.copy(golden, path)
     how = damage(path, seed)
 
     assert list(failures(path, seed)) == [], how
@@ -45,9 +46,9 @@ def test_past_damages_end_in_typed_errors(golden: bytes, tmp_path: Path, seed: i
 @pytest.mark.usefixtures("restored")
 @settings(max_examples=6)
 @given(seed=st.integers(0, 2**32))
-def test_damages_end_in_typed_errors(golden: bytes, tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+def test_damages_end_in_typed_errors(golden: Path, tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     path = tmp_path_factory.mktemp("damage") / "taiwa.db"
-    path.write_bytes(golden)
+    shutil.copy(golden, path)
     how = damage(path, seed)
 
     assert list(failures(path, seed)) == [], how

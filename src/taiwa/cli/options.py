@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import InputError, StoreError
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import App, Param
@@ -78,9 +79,12 @@ class CommonOptions:
 
         place = (settings or self.settings()).store
         missing = reading and isinstance(place, Path) and not place.exists()
-        return Repository(
-            Store.open(":memory:" if self.no_store or missing else place, readonly=reading and not missing)
-        )
+        if self.no_store or missing:
+            return Repository(Store.open(":memory:"))
+        with suppress(StoreError):  # on a server an older format is migrated first
+            if reading and not isinstance(place, Path):
+                return Repository(Store.open(place, readonly=True))
+        return Repository(Store.open(place, readonly=reading and isinstance(place, Path)))
 
 
 def common_options(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:

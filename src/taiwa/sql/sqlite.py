@@ -236,6 +236,9 @@ class SqliteDatabase(Database):
         sql.execute("PRAGMA wal_autocheckpoint = 4000")  # pages; at the usual 1000, a turn in 50 waits for the disk
         target, where = _Migrating(sql, self.spec, self.path), self.path or "in memory"
         current = base.check_version(target, self.spec, where)  # before anything is changed: the file may not be ours
+        size = 0 if current or self.path is None else self.path.stat().st_size
+        if size % sql.execute("PRAGMA page_size").fetchone()[0]:
+            raise CorruptError(f"{self.spec} {self.path} is damaged: its end is missing; {self.spec.repair}")
         if writable:
             if not current:
                 sql.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only a new file takes this

@@ -13,7 +13,7 @@ from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.sql import Database
-from taiwa.store.nodes import COLUMNS, app_from_row, node_from_row, searchable_texts, unpack
+from taiwa.store.nodes import COLUMNS, app_from_row, decoding, node_from_row, searchable_texts, unpack
 from taiwa.store.refs import Refs, check_name, composed
 from taiwa.store.runs import MOST_TOKENS
 from taiwa.store.search import index_text, text_index
@@ -84,8 +84,9 @@ def fsck(db: Database) -> tuple[FsckProblem, ...]:
     with suppress(StoreError), db.transaction(write=False):  # at its end a damaged file may raise once more
         for part in parts:
             try:
-                for problem in part(db):
-                    problems.append(problem)  # noqa: PERF402  (what was yielded before an error counts)
+                with decoding("table"):
+                    for problem in part(db):
+                        problems.append(problem)  # noqa: PERF402  (what was yielded before an error counts)
             except StoreError as error:
                 problems.append(FsckProblem("file", error.message))
     return tuple(problems)
