@@ -196,10 +196,10 @@ def user() -> None:
     """
 
 
-def _users(common: CommonOptions) -> "UserProfiles":
+def _users(common: CommonOptions, *, reading: bool = False) -> "UserProfiles":
     from taiwa.sessions.users import UserProfiles
 
-    return UserProfiles(common.repository().store)
+    return UserProfiles(common.repository(reading=reading).store)
 
 
 @user.command("list")
@@ -208,7 +208,7 @@ def list_(common: CommonOptions) -> None:
     """List the users."""
     from taiwa.operations.result_json import members
 
-    users = common.repository().store.users.list()
+    users = common.repository(reading=True).store.users.list()
     if common.as_json:
         print_json([members(each, "user=name feedback sessions") for each in users])
     elif not users:
@@ -304,11 +304,11 @@ def export_(common: CommonOptions, name: str) -> None:
     from taiwa.operations.result_json import members
     from taiwa.sessions.users import write_profile
 
-    users = _users(common)
+    users = _users(common, reading=True)
     profile = users.get(name)
     if common.as_json:
         feedback: list[Json] = [members(each, "verdict asked decision") for each in users.feedback(name)]
-        sessions: list[Json] = list(common.repository().store.users.sessions(name))
+        sessions: list[Json] = list(common.repository(reading=True).store.users.sessions(name))
         print_json({**_profile(profile), "feedback": feedback, "sessions": sessions})
     else:
         print_line(write_profile(profile).rstrip("\n"))

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import InputError, StoreError
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import App, Param
@@ -76,12 +77,19 @@ class CommonOptions:
         values = {"model": self.model, "store": self.store, "max_cost": self.max_cost}
         return configured.load({name: value for name, value in values.items() if value is not None})
 
-    def repository(self, settings: "Settings | None" = None) -> "Repository":
-        """Open the store: in memory with `--no-store`."""
+    def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":
+        """Open the store: in memory with `--no-store`. For reading it need not be writable; one that is missing is empty."""
         from taiwa.sessions.repository import Repository
         from taiwa.store import Store
 
-        return Repository(Store.open(":memory:" if self.no_store else (settings or self.settings()).store))
+        place = (settings or self.settings()).store
+        missing = reading and isinstance(place, Path) and not place.exists()
+        if self.no_store or missing:
+            return Repository(Store.open(":memory:"))
+        with suppress(StoreError):  # on a server an older format is migrated first
+            if reading and not isinstance(place, Path):
+                return Repository(Store.open(place, readonly=True))
+        return Repository(Store.open(place, readonly=reading and isinstance(place, Path)))
 
 
 def common_options(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
