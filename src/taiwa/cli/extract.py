@@ -73,9 +73,10 @@ def extract(
 ) -> None:
     """Extract a value of TYPE from TEXT (`-` for standard input), and print it as JSON.
 
-    TYPE is module:Type, whose module is run as python -m would, or a JSON Schema in a file that ends in .json. -v shows the
-    attempts, the repairs and the bill. With --file, one line of JSON per row is printed, in the order of the file; a row that
-    fails has an "error" and does not stop the batch, the exit code is 1 then.
+    TYPE is module:Type, whose module is run as python -m would, FILE.ts:Type for a type that a file declares in TypeScript, or
+    a JSON Schema in a file that ends in .json. -v shows the attempts, the repairs and the bill. With --file, one line of JSON
+    per row is printed, in the order of the file; a row that fails has an "error" and does not stop the batch, the exit code is
+    1 then.
 
     \b
     taiwa extract shop:Order "Two large lattes, please"
@@ -148,7 +149,11 @@ def _extract_one(common: CommonOptions, extract_run: "ExtractRun", text: str) ->
 @click.command()
 @click.argument("file")
 @click.option(
-    "--type", "target", metavar="TYPE", required=True, help="Set the type: module:Type, or a JSON Schema in FILE.json."
+    "--type",
+    "target",
+    metavar="TYPE",
+    required=True,
+    help="Set the type: module:Type, FILE.ts:Type, or a JSON Schema in FILE.json.",
 )
 @click.option(
     "--guess/--no-guess", default=True, show_default=True, help="Accept a value that can be parsed only by a guess."
@@ -194,7 +199,7 @@ def parse(common: CommonOptions, file: str, target: str, guess: bool) -> None:
 def schema(common: CommonOptions, target: str, style: "SchemaStyle", count: bool) -> None:
     """Print TYPE as a model sees it.
 
-    TYPE is module:Type, whose module is run as python -m would, or a JSON Schema in a file that ends in .json.
+    TYPE is module:Type, whose module is run as python -m would, FILE.ts:Type, or a JSON Schema in a file that ends in .json.
 
     \b
     taiwa schema shop:Order

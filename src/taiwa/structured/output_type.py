@@ -76,6 +76,19 @@ class OutputType(Generic[T]):
         output_type._set(JsonSchemaValidator(schema), name, from_schema=True)
         return output_type
 
+    @classmethod
+    def from_typescript(cls, text: str, name: str) -> "OutputType[Json]":
+        """Return the type `name` that TypeScript declares; its values are plain JSON. Comments are shown to the model.
+
+        Raises:
+            ConfigError: the extra `typescript` is not installed.
+            InputError: a `TypeScriptError` with line and column: the text is not TypeScript, does not declare the type, or uses
+                what JSON has no types for.
+        """
+        from taiwa.structured.from_typescript import schema_from_typescript
+
+        return cls.from_json_schema(schema_from_typescript(text, name), name=name)
+
     def _set(self, validator: Validator[T], name: str, *, from_schema: bool = False) -> None:
         bare = type_ir_from_schema(validator.schema, name)
         self.name = name
