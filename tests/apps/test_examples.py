@@ -13,15 +13,18 @@ from taiwa.apps.examples import built_in_examples, read_shots, results, usable, 
 from taiwa.flows.solve.examples import (
     ExampleCall,
     WorkedExample,
-    evaluate_example,
     evaluate_parts,
     render,
+    render_answer_only,
     render_native,
 )
 from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, CallText, TaggedFormat, decode, tool_call_format
-from taiwa.kernel import InputError, Json, ToolError, ToolResult
-from taiwa.tools import builtin_tools, calculate
+from taiwa.kernel.errors import InputError, ToolError
+from taiwa.kernel.messages import ToolResult
+from taiwa.kernel.records import Json
+from taiwa.tools.calculator import calculate
+from taiwa.tools.registry import builtin_tools
 from tests.house.source import ROOT
 
 TOOLS = builtin_tools()
@@ -41,7 +44,7 @@ def given(name: str, text: str) -> str:
 
 @named
 def test_an_example_comes_to_its_answer_by_the_real_tools(worked: WorkedExample) -> None:
-    assert evaluate_example(worked, given) == worked.answer
+    assert last_number(render_answer_only(worked, given)[1].text) == worked.answer
 
 
 @named
@@ -175,7 +178,7 @@ def test_other_weights_are_followed_into_the_words() -> None:
     text = render(urea, TaggedFormat(), whole)[1].text
 
     assert "<<calculator: 2 × 14 / 60 × 100>> 46.6667" in text
-    assert evaluate_example(urea, whole) == "46.67"
+    assert last_number(render_answer_only(urea, whole)[1].text) == "46.67"
 
 
 # Files of one's own
@@ -277,6 +280,6 @@ def test_the_files_that_the_page_shows_are_read(tmp_path: Path) -> None:
 
     (wheel,), (water,) = read_shots(own), read_shots(theirs)
 
-    assert evaluate_example(wheel, given) == "219.9"
+    assert last_number(render_answer_only(wheel, given)[1].text) == "219.9"
     assert list(wrong_results((water,), given)) == []
     assert water.tools == ("molar_mass", "calculator")

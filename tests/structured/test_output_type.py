@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import Doc, TypedDict
 
-from taiwa.kernel import InputError, OutputValidationError
+from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.structured import OutputType, ParseResult, parse, parse_notation
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field, TypeAdapter
 
-from taiwa.kernel import InputError
+from taiwa.kernel.errors import InputError
 from taiwa.structured import OutputType
 
 

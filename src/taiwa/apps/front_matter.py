@@ -429,7 +429,7 @@ def _tools(keys: Keys) -> tuple[str, ...]:
         elif item.text in names:
             keys.problems.error(item.at, f"the tool {item.text} is listed twice", "remove one of the two")
         else:
-            from taiwa.tools import builtin_tools
+            from taiwa.tools.registry import builtin_tools
 
             names.append(item.text)
             if item.text not in builtin_tools():

@@ -67,13 +67,14 @@ class Extraction(Generic[T]):
         return _total(self.attempts)
 
 
-class ExtractError(OutputValidationError, tag="extraction"):
+class ExtractError(OutputValidationError):
     """No attempt was valid.
 
     `tries` holds the attempts, `best` the JSON of the one with the fewest faults (None without any), `reason` why the last
     one was not sent back. `spent` holds the usage of the run.
     """
 
+    tag = "extraction"
     details = (*OutputValidationError.details, "reason")
     tries: tuple[Attempt, ...] = ()
     best: Json = None

@@ -2,8 +2,8 @@
 
 from taiwa.operations.results import ExtractResult, RequestPreview
 from taiwa.operations.say import request_tokens
-from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import open_priced_model
 from taiwa.sessions.stored_extract import ExtractRun, extract_one, first_request
 from taiwa.settings import Settings

@@ -202,7 +202,7 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
         TaiwaError: the model does not support it, or failed.
     """
     from taiwa.models.inprocess.generator import InProcessModel
-    from taiwa.models.open_model import with_enforcement
+    from taiwa.models.registry import with_enforcement
     from taiwa.sessions.session import open_priced_model
 
     output_type, constraint = _constraint(options.kind, options.source)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.records import Json
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.retrieval.types import EmbedderChoice, Gain
-    from taiwa.sessions.checkout import ValueOrigin
+    from taiwa.sessions.repository import ValueOrigin
     from taiwa.store import CallRecord, CostLine
     from taiwa.structured import Fix
 

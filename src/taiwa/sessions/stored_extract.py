@@ -14,11 +14,10 @@ from taiwa.kernel.execution import RunResult
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, digest, record, restore, value
-from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.sessions.batch import BatchInput, ParallelBatch, RowProgram
-from taiwa.sessions.checkout import Repository
-from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, sink
+from taiwa.sessions.batch import BatchInput, ParallelBatch, RowProgram, usage_of
+from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, run_outside_sessions
+from taiwa.sessions.repository import Repository
 from taiwa.store import item_key
 from taiwa.structured import OutputType
 
@@ -76,11 +75,8 @@ def extract_one(
     Raises:
         ExtractError: no attempt could be parsed.
     """
-    program, runs = typing.program(text), repository.store.runs
-    run = runs.begin("", None, None, text, typing.options)
-    runtime = Runtime(priced_model.model, limits=options.limits, price=priced_model.price)
-    with runs.ending(run):
-        events = list(runtime.stream(program, Journal((), sink(repository, run, priced_model))))
+    program = typing.program(text)
+    events = list(run_outside_sessions(repository, priced_model, options, program, text, typing.options))
     return next(event for event in events if isinstance(event, RunResult))
 
 
@@ -110,8 +106,7 @@ class ExtractBatch(ParallelBatch[Extraction[Any], TypedRow]):
         if isinstance(error, ExtractError):
             failure |= {"diagnostics": list(error.diagnostics), "best": error.best}
             tries = error.tries
-        spent = error.spent if isinstance(error.spent, RunUsage) else RunUsage()
-        return TypedRow(row_input, None, tuple(tries), spent, failure)
+        return TypedRow(row_input, None, tuple(tries), usage_of(error.spent), failure)
 
     async def _run(self, program: RowProgram[Extraction[Any]], journal: Journal) -> RunResult[Extraction[Any]]:
         """Raise the limit that ended a repair, so that the row resumes with a higher limit."""
@@ -130,7 +125,4 @@ class ExtractBatch(ParallelBatch[Extraction[Any], TypedRow]):
     def row_from_json(self, row_input: BatchInput, data: dict[str, Json]) -> TypedRow:
         """Rebuild a row from what is stored of it."""
         spent, attempts = restore(data.get("spent")), cast("tuple[Attempt, ...]", restore(data.get("attempts")))
-        return TypedRow(
-            row_input, data.get("value"), attempts,
-            spent if isinstance(spent, RunUsage) else RunUsage(), reused=True,
-        )  # fmt: skip
+        return TypedRow(row_input, data.get("value"), attempts, usage_of(spent), reused=True)

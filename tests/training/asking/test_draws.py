@@ -11,7 +11,7 @@ from taiwa import constraints
 from taiwa.ask.types import SCORES, ClarifyingQuestions
 from taiwa.constraints.vocabulary import small_vocabulary
 from taiwa.kernel.messages import JsonSchema
-from taiwa.models.builtin.prompt_text import normalize_text
+from taiwa.models.builtin.tokenizer import normalize_text
 from taiwa.structured import OutputType
 from training.builtin.asking import SHARES
 from training.builtin.asking.scenes import Stage
