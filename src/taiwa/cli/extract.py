@@ -21,6 +21,7 @@ from taiwa.cli.output import (
 from taiwa.kernel.errors import InputError, OutputValidationError
 
 if TYPE_CHECKING:
+    from taiwa.flows.output_modes import PromptStyle
     from taiwa.operations.generate import SchemaStyle
     from taiwa.sessions.stored_extract import ExtractRun
 
@@ -48,6 +49,13 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
     "--mode", type=click.Choice(MODES), default="auto", show_default=True, help="Set how the value is requested."
 )
 @click.option(
+    "--style",
+    type=click.Choice(("plain", "typechat")),
+    default="plain",
+    show_default=True,
+    help="Set how the request is worded where it shows the type.",
+)
+@click.option(
     "-j",
     "width",
     type=click.IntRange(1, MOST_AT_ONCE),
@@ -67,6 +75,7 @@ def extract(
     repair_budget: int | None,
     guess: bool,
     mode: Any,  # noqa: ANN401  (one of MODES)
+    style: "PromptStyle",
     width: int,
     resume: bool,
     output: Path | None,
@@ -93,7 +102,7 @@ def extract(
     if file is None and (resume or output):
         raise InputError("--resume and -o require --file")
     repair = RepairPolicy(max_repairs, budget_tokens=repair_budget, guess=guess)
-    extract_run = ExtractRun(load_output_type(target), repair, mode)
+    extract_run = ExtractRun(load_output_type(target), repair, mode, style)
     if text is not None:
         _extract_one(common, extract_run, read_text(text))
         return
