@@ -128,6 +128,30 @@ def test_a_value_of_another_type_is_not_dumped(output_type: OutputType[Any], val
         output_type.dump(value)
 
 
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ({"properties": {"a\ud800": {}}}, "$.properties has a key with half a character"),
+        ({"type": "string", "description": "\udc00"}, "$.description contains half a character (U+DC00)"),
+        ({"type": "string", "pattern": "\ud800"}, "$.pattern contains half a character (U+D800)"),
+        ({"type": "number", "minimum": float("nan")}, "$.minimum is not a JSON number"),
+        ({"enum": [1, b"x"]}, "$.enum[1] is not JSON but bytes"),
+        ({"const": {2: 3}}, "$.const has the key 2, which is not a text"),
+    ],
+)
+def test_a_schema_that_json_cannot_carry_is_refused_with_its_path(schema: Any, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        OutputType.from_json_schema(schema)
+
+    assert caught.value.message.startswith(f"schema: {problem}")
+
+
+def test_half_a_character_in_a_type_is_refused() -> None:
+    for annotation in (Annotated[str, Field(description="\ud800")], Annotated[int, Doc("\udfff")], Literal["\ud800"]):
+        with pytest.raises(InputError):
+            OutputType(annotation)
+
+
 @dataclass
 class Latte:
     size: Literal["tall", "grande"]

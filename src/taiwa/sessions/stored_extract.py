@@ -44,7 +44,11 @@ class ExtractRun:
     @property
     def options(self) -> dict[str, Json]:
         """All that an answer depends on beside the text and the model."""
-        options: dict[str, Json] = {"type": digest(self.output_type.schema()), "repair": record(self.repair), "mode": self.mode}
+        options: dict[str, Json] = {
+            "type": digest(self.output_type.schema()),
+            "repair": record(self.repair),
+            "mode": self.mode,
+        }
         return options if self.style == "plain" else options | {"style": self.style}
 
 

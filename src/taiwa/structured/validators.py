@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from math import isfinite
-from types import TracebackType, UnionType
+from types import NoneType, TracebackType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -312,7 +312,7 @@ def depth_of(data: Json, limit: int) -> int:
 
 
 def not_json(data: Json) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield path and description of what JSON cannot express: numbers that are not finite, lone surrogates."""
+    """Yield path and description of what JSON cannot express: numbers that are not finite, lone surrogates, other objects."""
     todo: list[tuple[tuple[str | int, ...], Json]] = [((), data)]
     while todo:
         path, here = todo.pop()
@@ -322,8 +322,12 @@ def not_json(data: Json) -> Iterator[tuple[tuple[str | int, ...], str]]:
             yield path, f"contains half a character (U+{ord(surrogate[0]):04X}); use whole characters"
         elif isinstance(here, dict):
             for key in here:
-                if LONE_SURROGATE.search(key):
+                if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (of a caller without types)
+                    yield path, f"has the key {key!r}, which is not a text"
+                elif LONE_SURROGATE.search(key):
                     yield path, "has a key with half a character; use whole characters"
             todo.extend(((*path, key), inner) for key, inner in reversed(here.items()))
         elif isinstance(here, list):
             todo.extend(((*path, index), inner) for index, inner in reversed(list(enumerate(here))))
+        elif not isinstance(here, (str, int, float, NoneType)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            yield path, f"is not JSON but {type(here).__name__}"
