@@ -153,6 +153,22 @@ def test_half_a_character_in_a_type_is_refused() -> None:
 
 
 @dataclass
+class Quantity:
+    amount: int | float
+
+
+def test_a_number_of_either_kind_is_shown_as_one_and_stays_as_the_text_writes_it() -> None:
+    output_type = OutputType(Quantity)
+
+    assert "amount: number;" in output_type.render()
+    assert [repr(output_type.parse(f'{{"amount": {text}}}').value.amount) for text in ("1", "1.0", "2.5")] == [
+        "1",
+        "1.0",
+        "2.5",
+    ]
+
+
+@dataclass
 class Latte:
     size: Literal["tall", "grande"]
     shots: int = 1
