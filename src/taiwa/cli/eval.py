@@ -308,7 +308,7 @@ def extract_(
 ) -> None:
     """Measure typed extraction from your own texts: exact matches, F1 of fields, and valid values.
 
-    TYPE is module:Type, or a JSON Schema in a file that ends in .json. A row has text and the expected value as JSON; with
+    TYPE is module:Type, FILE.ts:Type, or a JSON Schema in a file that ends in .json. A row has text and the expected value as JSON; with
     a field kind, figures are reported for each kind.
 
     \b

@@ -135,7 +135,9 @@ whitespace_option = click.option(
     help="Allow spaces and line breaks in JSON, or none.",
 )  # fmt: skip
 constraint_options = add_options(
-    click.option("--type", metavar="TYPE", help="Use a type: module:Type, or a JSON Schema in FILE.json."),
+    click.option(
+        "--type", metavar="TYPE", help="Use a type: module:Type, FILE.ts:Type, or a JSON Schema in FILE.json."
+    ),
     click.option("--schema", metavar="FILE", help="Use a JSON Schema as it is."),
     click.option("--regex", metavar="PATTERN", help="Use a regular expression for the whole text."),
     click.option("--grammar", metavar="FILE", help="Use a grammar in Lark's notation that begins with start."),

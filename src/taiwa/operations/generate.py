@@ -89,17 +89,20 @@ class ExplainOptions:
 
 
 def load_output_type(target: str) -> OutputType[Any]:
-    """Find an output type: `module:Type`, whose module is imported from the current folder, or a JSON Schema in FILE.json.
+    """Find an output type: `module:Type`, whose module is imported from the current folder, FILE.ts:Type, or FILE.json.
 
     Raises:
         InputError: the type is not found or not supported, or its module failed.
     """
     if target.endswith(".json"):
         return _type_of_schema(Path(target))
+    file, _, declared = target.rpartition(":")
+    if file.endswith(".ts"):
+        return _type_of_typescript(Path(file), declared)
     module, sign, path = target.partition(":")
     if not sign or not module or not path:
         raise InputError(
-            f"invalid type {target!r}; expected module:Type, or a JSON Schema in a file that ends in .json"
+            f"invalid type {target!r}; expected module:Type, FILE.ts:Type, or a JSON Schema in a file that ends in .json"
         )
     found: Any = _import(module)
     for name in path.split("."):
@@ -137,6 +140,15 @@ def _type_of_schema(path: Path) -> OutputType[Any]:
         return OutputType.from_json_schema(schema, name=name if "title" not in schema and name.isidentifier() else "")
     except InputError as error:
         raise InputError(f"{path}: {error.message}") from error
+
+
+def _type_of_typescript(path: Path, name: str) -> OutputType[Any]:
+    from taiwa.structured.from_typescript import TypeScriptError
+
+    try:
+        return OutputType.from_typescript(read_file(path), name)
+    except TypeScriptError as error:
+        raise InputError(f"{path}:{error.line}:{error.column}: {error.reason}") from error
 
 
 class _ImportBoundary:
