@@ -181,7 +181,8 @@ class _Compilation:
         _bounded(text, "schema")
         options = {**WHITESPACE[self.whitespace], "json_allowed_escapes": ESCAPES}
         grammar = import_llguidance().LLMatcher.grammar_from_json_schema(text, overrides=options)
-        return self._guide(grammar, f"the schema {source.name}", coverage, describe_json_state(source.schema))
+        what, describe = f"the schema {source.name}", describe_json_state(source.schema)
+        return self._guide(grammar, what, coverage, describe, ("",))
 
     def _check_coverage(self, coverage: Coverage) -> Coverage:
         missed = coverage.relaxed
@@ -214,10 +215,12 @@ class _Compilation:
         trial = _Compilation(Vocabulary.of_bytes(), self.strict, self.whitespace, self.order)
         tried = trial._guide(made, "the grammar of the tools", coverage, describe)
         check_samples(lambda text: tried.accepts(text.encode()), *sample_texts(source))
-        return self._guide(made, "the grammar of the tools", coverage, describe)
+        return self._guide(made, "the grammar of the tools", coverage, describe, tuple(grammar.json_openings()))
 
-    def _guide(self, grammar: str, what: str, coverage: Coverage, describe: Describe) -> MatcherGuide:
-        guide = MatcherGuide(self.vocabulary, grammar, coverage, describe)
+    def _guide(
+        self, grammar: str, what: str, coverage: Coverage, describe: Describe, json_after: tuple[str, ...] = ()
+    ) -> MatcherGuide:
+        guide = MatcherGuide(self.vocabulary, grammar, coverage, describe, json_after)
         if guide.fault:
             raise _refused(what, guide.fault)
         if guide.warnings and self.strict:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NoReturn, TypeAlias, cast
 
 from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError
+from taiwa.constraints.number_bounds import EXPONENT, MOST_DECIMALS, MOST_DIGITS
 from taiwa.constraints.regex_syntax import (
     ALL,
     Alternation,
@@ -35,9 +36,9 @@ from taiwa.json_schema.keywords import bound, check_keywords, has_type, listed_v
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
-FRACTION = r"(\.[0-9]+)?"
-NO_FRACTION = r"(\.0+)?"
-SOME_FRACTION = r"\.[0-9]*[1-9]"  # next to an excluded bound, a trailing zero is not needed
+FRACTION = rf"(\.[0-9]{{1,{MOST_DECIMALS}}})?"
+NO_FRACTION = rf"(\.0{{1,{MOST_DECIMALS}}})?"
+SOME_FRACTION = rf"\.[0-9]{{0,{MOST_DECIMALS - 1}}}[1-9]"  # next to an excluded bound, a trailing zero is not needed
 
 
 def integer_range(low: int | None, high: int | None) -> str | None:
@@ -98,7 +99,8 @@ def _sizes(low: int, high: int | None) -> Iterator[str]:
     first = str(low)
     if high is None:
         yield from _digits(first, "9" * len(first))
-        yield f"[1-9][0-9]{{{len(first)},}}"
+        if len(first) < MOST_DIGITS:
+            yield f"[1-9][0-9]{{{len(first)},{MOST_DIGITS - 1}}}"
         return
     for size in range(len(first), len(str(high)) + 1 if low <= high else 0):
         least = max(low, 10 ** (size - 1) if size > 1 else 0)
@@ -191,8 +193,8 @@ def _json_ways(ranges: Ranges) -> Iterator[Node]:
 MOST_CHARS = 1_000_000
 MOST_NESTED = 2
 MOST_DEPTH = 40
-INTEGER = "-?(0|[1-9][0-9]*)"
-NUMBER = rf"{INTEGER}(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+INTEGER = f"-?(0|[1-9][0-9]{{0,{MOST_DIGITS - 1}}})"
+NUMBER = INTEGER + FRACTION + EXPONENT
 Schema: TypeAlias = Mapping[str, Json]
 TYPES = ("object", "array", "string", "number", "boolean", "null")
 SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
