@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from taiwa.kernel import ConflictError, InputError, StoreError
+from taiwa.kernel.errors import ConflictError, InputError, StoreError
 from taiwa.retrieval.analyzer import Analyzer
+from taiwa.retrieval.tables import IndexBackend
 from taiwa.retrieval.types import (
     Audience,
     Batch,
@@ -18,7 +19,6 @@ from taiwa.retrieval.types import (
     EmbedderChoice,
     FileFacts,
     Gain,
-    IndexBackend,
     PassageFeedback,
     may_see,
 )

@@ -28,7 +28,7 @@ from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
 
 if TYPE_CHECKING:
-    from taiwa.sessions.checkout import Repository
+    from taiwa.sessions.repository import Repository
 
 
 @click.command()
@@ -69,7 +69,7 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
 
 
 def _preview(common: CommonOptions, app: str, text: str) -> None:
-    from taiwa.models.http_api.probe_server import resolve_probed
+    from taiwa.models.registry import resolve_probed
     from taiwa.operations.say import SayOptions, find_or_create_session, preview_turn
 
     settings = common.settings()

@@ -13,7 +13,7 @@ from taiwa.constraints.guide import Coverage, Source, UnsupportedConstraintError
 from taiwa.constraints.schema_rewriter import RewrittenSchema, rewrite_schema
 from taiwa.constraints.tool_call_grammar import ToolCallGrammar, check_samples, sample_texts
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance
-from taiwa.json_schema.complement import find_unsatisfiable
+from taiwa.json_schema.value_sets import find_unsatisfiable
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText
 from taiwa.kernel.records import Json

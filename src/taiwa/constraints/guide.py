@@ -57,9 +57,10 @@ class Coverage:
         return not self.relaxed
 
 
-class UnsupportedConstraintError(InputError, tag="unsupported-constraint"):
+class UnsupportedConstraintError(InputError):
     """A strict compilation found keywords that cannot be enforced; `clauses` has one line for each."""
 
+    tag = "unsupported-constraint"
     details: ClassVar[tuple[str, ...]] = ("clauses",)
 
     def __init__(self, message: str, *, clauses: tuple[str, ...] = ()) -> None:

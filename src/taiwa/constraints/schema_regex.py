@@ -30,9 +30,9 @@ from taiwa.constraints.regex_syntax import (
     merge_ranges,
     parse_regex,
 )
-from taiwa.json_schema.complement import are_disjoint
 from taiwa.json_schema.document import Document, join_pointer, resolve_pointer
 from taiwa.json_schema.keywords import bound, check_keywords, has_type, listed_values, names, types, whole
+from taiwa.json_schema.value_sets import are_disjoint
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 

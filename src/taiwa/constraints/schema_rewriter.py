@@ -17,7 +17,6 @@ from typing import cast
 
 from taiwa.constraints.allowed_tokens import engine_error
 from taiwa.constraints.guide import SchemaClause
-from taiwa.json_schema.complement import are_disjoint, complement
 from taiwa.json_schema.document import Document, SchemaLocation, join_pointer
 from taiwa.json_schema.keywords import (
     ANNOTATIONS,
@@ -35,6 +34,7 @@ from taiwa.json_schema.keywords import (
     types,
     whole,
 )
+from taiwa.json_schema.value_sets import are_disjoint, complement
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 

@@ -164,10 +164,8 @@ def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> Par
     Raises:
         OutputValidationError: the text does not hold a value of the type.
     """
-    from taiwa.flows.extract import plain_json
-
     found = output_type.parse(text, ParseOptions(guess=guess, max_chars=MAX_PARSED_CHARS))
-    return ParseResult(plain_json(output_type, found.value), tuple(found.fixes), found.guessed)
+    return ParseResult(output_type.dump(found.value), tuple(found.fixes), found.guessed)
 
 
 def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaResult:
@@ -192,7 +190,7 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
         TaiwaError: the model does not support it, or failed.
     """
     from taiwa.models.inprocess.generator import InProcessModel
-    from taiwa.models.open_model import with_enforcement
+    from taiwa.models.registry import with_enforcement
     from taiwa.sessions.session import open_priced_model
 
     output_type, constraint = _constraint(options.kind, options.source)

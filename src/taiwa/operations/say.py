@@ -18,8 +18,8 @@ from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, Tool
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.operations.results import RequestPreview
-from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, open_priced_model
 from taiwa.settings import Settings
 
@@ -142,7 +142,7 @@ def open_interrupted(
 
 
 def preview_turn(conversation: Conversation, text: str, target: Target | None = None) -> RequestPreview:
-    """Return the request that a turn would send; nothing is sent. With a target it holds the body that would go over the wire.
+    """Return the request that a turn would send; nothing is sent. With a target on a server it holds the body that would go over the wire.
 
     Raises:
         InputError: the text is empty or too large.
@@ -152,7 +152,7 @@ def preview_turn(conversation: Conversation, text: str, target: Target | None = 
     constrained = target is None or "json_schema" in target.capabilities
     request = turn_request(conversation, text, constrained=constrained)
     preview = RequestPreview(request, request_tokens(request), _cached_tokens(conversation, request))
-    if target is None:
+    if target is None or target.codec is None:
         return preview
     call = target.codec.encode(request)
     return replace(preview, url=f"{target.base_url}/{call.path.lstrip('/')}", body=json.loads(call.body))
@@ -182,7 +182,7 @@ def render_request(app: App, text: str) -> Request:
 
 def _specs(app: App) -> tuple[ToolSpec, ...]:
     """Return the built-in tools of an app; tools that a program passes are not known here."""
-    from taiwa.tools import builtin_tools
+    from taiwa.tools.registry import builtin_tools
 
     return tuple(builtin_tools()[name].spec for name in app.tools if name in builtin_tools())
 
