@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn, TypeAlias, cast
 
-from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError
+from taiwa.constraints.automaton import compile_regex
+from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError, Whitespace
 from taiwa.constraints.number_bounds import EXPONENT, MOST_DECIMALS, MOST_DIGITS
 from taiwa.constraints.regex_syntax import (
     ALL,
@@ -34,6 +35,7 @@ from taiwa.json_schema.document import Document, join_pointer, resolve_pointer
 from taiwa.json_schema.keywords import bound, check_keywords, has_type, listed_values, names, types, whole
 from taiwa.json_schema.value_sets import are_disjoint
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Regex
 from taiwa.kernel.records import Json
 
 FRACTION = rf"(\.[0-9]{{1,{MOST_DECIMALS}}})?"
@@ -211,6 +213,29 @@ HINTS = {
 STRUCTURE = frozenset(
     ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", *(word for words in HINTS.values() for word in words))
 )
+
+
+SPACES = {"bounded": "( |\\n {0,24})?", "compact": "", "free": "[ \\t\\r\\n]*"}
+JSON_SPACE = frozenset(map(ord, " \t\r\n"))
+
+
+def space_regex(whitespace: Whitespace) -> str:
+    """Return the pattern of the white space between the signs of JSON, for `to_regex`.
+
+    Raises:
+        InputError: the mode is unknown, or a pattern matches other characters.
+    """
+    if not isinstance(whitespace, Regex):
+        if whitespace not in SPACES:
+            raise InputError(f"unknown whitespace mode {whitespace!r}; choose one of {', '.join(SPACES)}, or a pattern")
+        return SPACES[whitespace]
+    for low, high, _ in (move for row in compile_regex(whitespace.pattern, chars=True).moves for move in row):
+        for code in range(low, min(high, low + len(JSON_SPACE)) + 1):
+            if code not in JSON_SPACE:
+                raise InputError(
+                    f"the pattern {whitespace.pattern!r} for white space matches {chr(code)!r}; choose one of {', '.join(SPACES)}, or a pattern of ' \\t\\r\\n'"
+                )
+    return f"({whitespace.pattern})?"
 
 
 def escape_regex(text: str) -> str:
