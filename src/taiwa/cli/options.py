@@ -16,6 +16,7 @@ import click
 from taiwa.kernel.errors import InputError, StoreError
 
 if TYPE_CHECKING:
+    from taiwa.constraints.guide import Whitespace
     from taiwa.conversation.app import App, Param
     from taiwa.kernel.execution import Observer
     from taiwa.kernel.runtime import Interrupts
@@ -163,6 +164,21 @@ def pop_constraint(command: str, values: dict[str, Any], *, required: bool) -> t
         known = ", ".join(f"--{name}" for name in CONSTRAINTS)
         raise InputError(f"{command} takes one of {known}" + (f", not {len(chosen)} of them" if chosen else ""))
     return chosen[0] if chosen else ("", "")
+
+
+def whitespace_option(command: C) -> C:
+    """Add the option `--whitespace`, a mode or a pattern of white space in JSON."""
+    return click.option(
+        "--whitespace", metavar="MODE", callback=_read_whitespace, default="bounded", show_default=True,
+        help="Allow in JSON a space or a line break (bounded), none (compact), any (free), or a regular expression.",
+    )(command)  # fmt: skip
+
+
+def _read_whitespace(_context: click.Context, _parameter: click.Parameter, text: str) -> "Whitespace":
+    from taiwa.kernel.messages import Regex
+
+    modes: dict[str, Whitespace] = {"bounded": "bounded", "compact": "compact", "free": "free"}
+    return modes.get(text) or Regex(text)
 
 
 def turn_options(common: CommonOptions, settings: "Settings", interrupts: "Interrupts" = "raise") -> "TurnOptions":
