@@ -208,6 +208,22 @@ def test_a_strict_turn_fails_and_the_conversation_has_not_moved(drive: Drive) ->
     assert caught.value.diagnostics
 
 
+def test_an_environment_keeps_its_last_response_and_a_bounded_list_after_the_window_is_cut(drive: Drive) -> None:
+    notes = StateField("notes", "list[str]", reduce="last(3)")
+    bounded = app(notes, reply="environment", window=WindowPolicy(2, 0, keep_first=1))
+    conversation = begin(bounded)
+    written: list[str] = []
+    for number in range(1, 6):
+        written = [*(str(note) for note in written[-3:]), f"n{number}"]
+        whole = json.dumps({"response": f"answer {number}", "notes": written})
+        (driven, model) = turn(drive, conversation, f"<JSON>\n{whole}\n</JSON>")
+        conversation = driven.value[1]
+
+    assert conversation.state == {"notes": ["n3", "n4", "n5"]}
+    assert '"response":"answer 4"' in model.requests[-1].messages[-1].text
+    assert len(conversation.turns) < 5
+
+
 def test_an_environment_that_cannot_be_used_leaves_the_state_as_it_was(drive: Drive) -> None:
     before = talked(
         app(*FIELDS, reply="environment"), ("a", "b", {"topics": ["tea"], "dictionary": {}, "mood": "fine"})

@@ -185,6 +185,11 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
         problems.warn(
             keys.location("reply"), "reply has no effect: the state has no field that the model writes", "remove it"
         )
+    for entry in _named(keys, "state", FIELD_NAME) if front.reply == "environment" else ():
+        made = next(made for made in front.fields if made.name == entry.key)
+        if not made.computed and made.reducer.needs_before:
+            message = f"the field {made.name}: with `reply: environment` the model writes it whole, so {made.reduce!r} is not applied"
+            problems.warn(entry.at, message, "remove `reduce`, or bound the value by union, table or last(n)")
     front.sampling = _sampling(keys)
     front.tools = _tools(keys)
     front.flow = _flow(keys)

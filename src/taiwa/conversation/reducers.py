@@ -21,7 +21,11 @@ DeltaKind = Literal["value", "items", "table", "words"]
 
 @value
 class Reducer:
-    """A named way to fold deltas: `step(state, delta, turn)`. `types` are the JSON types that a field of it may have."""
+    """A named way to fold deltas: `step(state, delta, turn)`. `types` are the JSON types that a field of it may have.
+
+    In the reply mode `environment` the model writes whole values, and `step(empty, value, turn)` bounds one, as in the first
+    Monadic Chat; a reducer that `needs_before` makes no sense there.
+    """
 
     name: str
     step: Callable[[Json, Json, int], Json]
@@ -30,6 +34,7 @@ class Reducer:
     types: tuple[str, ...] = ()
     combine: Callable[[Json, Json], Json] | None = None
     about: str = ""
+    needs_before: bool = False
 
 
 def _list(data: Json) -> list[Json]:
@@ -134,11 +139,11 @@ BUILT_IN: dict[str, Reducer] = {
         Reducer("union", _union, "items", [], ("list",), _union, "items not there yet are added"),
         Reducer("table", _merge, "table", {}, ("dict",), _overlay, "entries are set; null removes one"),
         # Not combinable: a sum of fractions is rounded at each commit, so adding two deltas first may change the last digit.
-        Reducer("sum", _add, empty=0, types=NUMBERS, about="the numbers are added up"),
-        Reducer("count", _count, "words", {}, ("dict",), _append, "how often each word was given"),
-        Reducer("max", _max, types=NUMBERS, combine=_max, about="the largest number given"),
-        Reducer("min", _min, types=NUMBERS, combine=_min, about="the smallest number given"),
-        Reducer("log", _log, "items", [], ("list",), None, "the items are added with the number of their turn"),
+        Reducer("sum", _add, empty=0, types=NUMBERS, about="the numbers are added up", needs_before=True),
+        Reducer("count", _count, "words", {}, ("dict",), _append, "how often each word was given", True),
+        Reducer("max", _max, types=NUMBERS, combine=_max, about="the largest number given", needs_before=True),
+        Reducer("min", _min, types=NUMBERS, combine=_min, about="the smallest number given", needs_before=True),
+        Reducer("log", _log, "items", [], ("list",), None, "the items are added with the number of their turn", True),
     )
 }
 

@@ -184,11 +184,14 @@ def apply_delta(fields: Fields, state: State, delta: Mapping[str, Json], context
 
 
 def replace_state(fields: Fields, state: State, environment: Mapping[str, Json], context: TurnContext) -> State:
-    """Take a whole environment as the new state, as Monadic Chat was first published."""
-    replaced = {
-        field.name: environment[field.name] for field in fields if not field.computed and field.name in environment
-    }
-    return apply_delta(fields, state, {}, context) | replaced
+    """Take a whole environment as the new state, as Monadic Chat was first published: each field's reducer bounds its value."""
+    after = apply_delta(fields, state, {}, context)
+    for field in fields:
+        if not field.computed and field.name in environment:
+            after[field.name] = environment[field.name]
+            if not field.reducer.needs_before:
+                after[field.name] = field.reducer.step(field.reducer.empty, environment[field.name], context.turn)
+    return after
 
 
 def apply_edit(fields: Fields, state: State, changes: Mapping[str, Json]) -> State:

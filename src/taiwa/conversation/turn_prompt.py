@@ -152,8 +152,7 @@ def _state_view(conversation: Conversation) -> tuple[Part, ...]:
     if not app.model_fields:
         return ()
     if app.reply == "environment":
-        last = conversation.turns[-1].answer if conversation.turns else ""
-        shown: dict[str, Json] = {"response": last}
+        shown: dict[str, Json] = {"response": conversation.last_answer}
         shown |= {field.name: conversation.state[field.name] for field in app.model_fields}
         return (Text(_block(ENVIRONMENT, shown), transient=True),)
     return (Text(_block(STATE, _view(app.fields, conversation.state)), transient=True),)

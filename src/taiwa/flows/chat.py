@@ -157,12 +157,12 @@ def _commit(
         InputError: strict, and a reducer rejected the delta.
     """
     try:
-        return add_turn(conversation, text, parsed.answer, _state_delta(conversation, parsed)), parsed
+        return add_turn(conversation, text, parsed.answer, _state_delta(parsed)), parsed
     except InputError as error:
         if strict or parsed.delta is None:
             raise
         without = replace(parsed, delta=None, problems=(error.message,))
-        return add_turn(conversation, text, parsed.answer, _state_delta(conversation, without)), without
+        return add_turn(conversation, text, parsed.answer, _state_delta(without)), without
 
 
 def _parse_or_repair(app: App, request: Request, response: Response, repairs: int) -> Program[ParsedReply]:
@@ -200,12 +200,8 @@ def _repair_request(app: App, request: Request, invalid: str, faults: tuple[str,
     return replace(request, messages=(*request.messages, assistant(invalid), prompt), constraint=constraint)
 
 
-def _state_delta(conversation: Conversation, parsed: ParsedReply) -> dict[str, Json]:
-    if parsed.delta is not None:
-        return {name: part for name, part in parsed.delta.items() if name != "response"}
-    if conversation.app.reply == "environment":
-        return {field.name: conversation.state[field.name] for field in conversation.app.model_fields}
-    return {}
+def _state_delta(parsed: ParsedReply) -> dict[str, Json]:
+    return {name: part for name, part in (parsed.delta or {}).items() if name != "response"}
 
 
 def _warnings(response: Response, parsed: ParsedReply) -> tuple[str, ...]:

@@ -248,8 +248,12 @@ class Repository:
                 "turns": list(turns),
                 "summary": str(summary),
                 "count": int(number),
+                **more,
             }:
-                return Conversation(self.app(app), tip, state, self._past(turns), summary, number)
+                past, last = self._past(turns), more.get("last_answer")
+                # Older snapshots do not hold it.
+                last_answer = last if isinstance(last, str) else past[-1].answer if past else ""
+                return Conversation(self.app(app), tip, state, past, summary, number, last_answer)
             case _:
                 raise CorruptError(f"the snapshot of {tip[:12]} cannot be read; run `taiwa gc --snapshots`")
 
@@ -266,4 +270,5 @@ def _snapshot(conversation: Conversation) -> Json:
         "turns": turns,
         "summary": conversation.summary,
         "count": conversation.count,
+        "last_answer": conversation.last_answer,
     }
