@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import cast, get_args
 
 from taiwa.apps.problems import Problems, quoted, suggest
-from taiwa.conversation.app import ALL, Flow, Param, ReplyMode, WindowPolicy, fit_params
-from taiwa.conversation.reducers import known_reducers, reducer
+from taiwa.conversation.app import ALL, PROMPT, Flow, Param, ReplyMode, WindowPolicy, fit_params
+from taiwa.conversation.reducers import PATTERNS, known_reducers, reducer
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField, check_field
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Sampling
@@ -132,8 +132,10 @@ FLOWS: tuple[str, ...] = get_args(Flow)
 ASK_PARAMS = ("in", "as", "policy", "max_questions", "user", "assess_by")
 """Parameters that the flow `ask` reads."""
 
-RESERVED = ("response",)
-"""Names of the other parts of a reply, which no field may have."""
+RESERVED = {"state": ("response",), "params": (PROMPT,)}
+"""Names that no field may have, because another part of a reply has it, and those that no parameter may have."""
+
+NOUNS = {"state": "field", "params": "parameter"}
 
 APP_NAME = re.compile(r"\w[\w.-]{0,63}")
 
@@ -230,8 +232,8 @@ def _named(keys: Keys, key: str, form: re.Pattern[str]) -> tuple[Entry, ...]:
         if not form.fullmatch(entry.key):
             message = f"{quoted(entry.key)} is not a valid name in {key}"
             keys.problems.error(entry.at, message, "use letters, digits and `_`, beginning with a letter")
-        elif key == "state" and entry.key in RESERVED:
-            keys.problems.error(entry.at, f"the field {entry.key!r} has a reserved name", "choose another name")
+        elif entry.key in RESERVED[key]:
+            keys.problems.error(entry.at, f"the {NOUNS[key]} {entry.key!r} has a reserved name", "choose another name")
         else:
             good.append(entry)
     return tuple(good)
@@ -328,7 +330,7 @@ def _reduce(keys: Keys) -> str:
     try:
         reducer(name)
     except ConfigError:
-        known = (*known_reducers(), "last(n)")
+        known = (*known_reducers(), *PATTERNS)
         keys.problems.error(
             keys.location("reduce"), f"unknown reducer {quoted(name)}", suggest(name, known, "reducers")
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from taiwa.apps.front_matter import ASK_PARAMS, Front, Keys, read_front
 from taiwa.apps.problems import Problem, Problems, quoted, suggest
-from taiwa.conversation.app import PLACEHOLDER, App, AppSource, Example
+from taiwa.conversation.app import PLACEHOLDER, PROMPT, App, AppSource, Example
 from taiwa.conversation.state import StateField, delta_output_type
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.yamlfile import Location, Table, parse_yaml, to_json
@@ -165,7 +165,11 @@ def _check_placeholders(parts: Parts, front: Front, problems: Problems) -> None:
         for row, line in enumerate(block.text.split("\n")):
             for found in PLACEHOLDER.finditer(line):
                 used.add(found[1])
-                if found[1] not in names:
+                if found[1] == PROMPT and block is parts.body:
+                    if front.flow == "ask":
+                        at = Location(block.line + row, found.start() + 1)
+                        problems.error(at, f"{quoted(found[0])} has no meaning with `flow: ask`", "remove it")
+                elif found[1] not in names:
                     near = f", or correct its name: {suggest(found[1], names, 'params')}" if names else ""
                     message = f"the placeholder {quoted(found[0])} has no parameter"
                     problems.error(

@@ -89,13 +89,16 @@ def summarize_window(conversation: Conversation, kept: Iterable[str], summary: s
     return _append(conversation, node)
 
 
-def edit_state(conversation: Conversation, values: State) -> Conversation:
-    """Set values of the state by hand.
+def edit_state(conversation: Conversation, values: State, author: str = "") -> Conversation:
+    """Set values of the state outside of a turn: by hand, or by the `author` that is named.
 
     Raises:
         InputError: a value does not fit its field.
     """
-    return _append(conversation, Node(conversation.tip, "edit", conversation.app.hash, delta=_ordered(values)))
+    return _append(
+        conversation,
+        Node(conversation.tip, "edit", conversation.app.hash, answer=author or None, delta=_ordered(values)),
+    )
 
 
 def change_app(conversation: Conversation, app: App) -> Conversation:

@@ -35,6 +35,8 @@ class Reducer:
     combine: Callable[[Json, Json], Json] | None = None
     about: str = ""
     needs_before: bool = False
+    max_tokens: int | None = None
+    """The estimated tokens above which a model compresses the value, before the next turn."""
 
 
 def _list(data: Json) -> list[Json]:
@@ -117,6 +119,15 @@ def _last(count: int) -> Reducer:
     return Reducer(f"last({count})", keep, "items", [], ("list",), keep, about)
 
 
+def _summary(tokens: int) -> Reducer:
+    about = f"the text is added; more than {tokens} tokens are compressed by the model before the next turn"
+    return Reducer(f"summary({tokens})", _add_text, "value", "", ("str",), _add_text, about, max_tokens=tokens)
+
+
+def _add_text(before: Json, delta: Json, _turn: int = 0) -> Json:
+    return "\n".join(str(part) for part in (before, delta) if part)
+
+
 def _set(_before: Json, delta: Json, _turn: int = 0) -> Json:
     return delta
 
@@ -147,7 +158,10 @@ BUILT_IN: dict[str, Reducer] = {
     )
 }
 
-LAST = re.compile(r"last\(([1-9][0-9]{0,5})\)")
+NUMBERED = re.compile(r"(last|summary)\(([1-9][0-9]{0,5})\)")
+
+PATTERNS = ("last(n)", "summary(tokens)")
+"""How the reducers with a number are written."""
 
 
 @cache
@@ -167,15 +181,15 @@ def known_reducers() -> dict[str, Reducer]:
 
 
 def reducer(name: str) -> Reducer:
-    """Find a reducer: one of the known names, or `last(n)`.
+    """Find a reducer: one of the known names, `last(n)`, or `summary(tokens)`.
 
     Raises:
         ConfigError: the name is unknown.
     """
-    last = LAST.fullmatch(name.replace(" ", ""))
-    if last:
-        return _last(int(last[1]))
+    numbered = NUMBERED.fullmatch(name.replace(" ", ""))
+    if numbered:
+        return (_last if numbered[1] == "last" else _summary)(int(numbered[2]))
     known = known_reducers()
     if name not in known:
-        raise ConfigError(f"unknown reducer {name!r}; choose one of {', '.join([*known, 'last(n)'])}")
+        raise ConfigError(f"unknown reducer {name!r}; choose one of {', '.join([*known, *PATTERNS])}")
     return known[name]

@@ -98,7 +98,7 @@ class StateField:
         if self.reducer.delta_kind == "items":
             item = _item_notation(self.type)
             return f"list[{{turn: int, entry: {item}}}]" if self.reduce == "log" else f"list[{item}]"
-        if self.reduce == "sum":
+        if self.reduce == "sum" or self.reducer.max_tokens is not None:
             return kind_of(self.type)
         return f"{self.type} | null" if self.reducer.empty is None and self.init is None else self.type
 

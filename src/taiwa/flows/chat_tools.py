@@ -57,8 +57,9 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
             "this model does not"
         )
     else:
-        head, *rest = request.messages
-        instructed = system(f"{head.text}\n\n{TaggedFormat().instructions(tools)}")
+        texts = [message.text for message in request.messages if message.role == "system"]
+        instructed = system("\n\n".join([*texts, TaggedFormat().instructions(tools)]))
+        rest = (message for message in request.messages if message.role != "system")
         loop = TextLoop(
             replace(request, messages=(instructed, *rest)),
             calls,

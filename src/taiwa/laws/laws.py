@@ -25,7 +25,7 @@ from taiwa.conversation.history import (
     summarize_window,
     turns_to_keep,
 )
-from taiwa.conversation.reducers import LAST, Reducer, known_reducers
+from taiwa.conversation.reducers import NUMBERED, Reducer, known_reducers
 from taiwa.conversation.replies import parse_reply, reply_watcher
 from taiwa.conversation.state import StateField, delta_output_type, value_output_type
 from taiwa.conversation.turn_prompt import ENVIRONMENT, format_reply, stable_bytes, turn_request
@@ -514,7 +514,7 @@ def _value_type(notation: str) -> OutputType[dict[str, Json]]:
 
 def _is_registered(reducer: Reducer) -> bool:
     """Return whether a field can name this reducer."""
-    return known_reducers().get(reducer.name) is reducer or LAST.fullmatch(reducer.name) is not None
+    return known_reducers().get(reducer.name) is reducer or NUMBERED.fullmatch(reducer.name) is not None
 
 
 def _types_of(reducer: Reducer) -> tuple[str, ...]:
