@@ -176,19 +176,18 @@ class _Bound:
         name = self.function.name
         try:
             self.function.arguments.validate(dict(arguments))
-            given = {each.name: each.shape for each in self.function.parameters}
+            given = {each.name: each.output_type for each in self.function.parameters}
             values = {key: given[key].validate(part) for key, part in arguments.items()}
         except OutputValidationError as error:
             raise ToolError("; ".join(error.diagnostics) or error.message, code="bad_arguments") from None
         try:
-            made = self.function.returns.dump(self.method(**values))
+            plain = self.function.returns.dump(self.method(**values))
         except ToolError:
             raise
         except InputError as error:
             raise ToolError(f"{name} returned a value of another type than declared", code="internal") from error
         except (TaiwaError, *FAILURES) as error:
             raise ToolError(f"{name} failed", code="internal") from error
-        plain = made["value"] if self.function.returns.wrapped and isinstance(made, dict) else made
         return ToolResult(canonical(plain).decode(), name, value=plain)
 
 
@@ -359,7 +358,7 @@ def _check(function: Function, arguments: dict[str, Json]) -> None:
     """Check the types of arguments again: results came from outside."""
     for parameter in function.parameters:
         if parameter.name in arguments:
-            parameter.shape.validate(arguments[parameter.name])
+            parameter.output_type.validate(arguments[parameter.name])
 
 
 def _filled(data: Json, steps: tuple[CallOutcome, ...]) -> Json:

@@ -151,7 +151,7 @@ class Parameter:
     """One parameter; `node` is its type in the form of all signatures."""
 
     name: str
-    shape: OutputType[Any]
+    output_type: OutputType[Any]
     node: Node
     required: bool
 
@@ -436,7 +436,7 @@ class _Check:
             self.fits(whole, parameter.node, path)
             return whole
         try:
-            parameter.shape.validate(data)
+            parameter.output_type.validate(data)
         except OutputValidationError as error:
             self.faults += [f"{path}{line.removeprefix('$')}" for line in error.diagnostics]
         return data

@@ -18,8 +18,8 @@ from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, Tool
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.operations.results import RequestPreview
-from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, open_priced_model
 from taiwa.settings import Settings
 

@@ -187,8 +187,7 @@ class FunctionTool(Generic[P, R]):
             return replace(returned, name=name)
         if self._returns is None:
             return ToolResult(str(returned), name, value=str(returned))
-        wire = self._returns.dump(returned)
-        plain = wire["value"] if self._returns.wrapped and isinstance(wire, dict) else wire
+        plain = self._returns.dump(returned)
         return ToolResult(canonical(plain).decode(), name, value=plain)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.flows.solve.tool_text import sanitize_result
-from taiwa.models.builtin.prompt_text import normalize_text
+from taiwa.models.builtin.tokenizer import normalize_text
 from taiwa.tools.calculator import calculator
 from taiwa.tools.chemical_formulas import molar_mass
 from taiwa.tools.stoichiometry import stoichiometry

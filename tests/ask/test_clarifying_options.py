@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.write_clarifying_question import MAX_OPTIONS, group_options, top_share
+from taiwa.ask.decide_search_or_clarify import MAX_OPTIONS, group_options, top_share
 from taiwa.kernel import Passage
 from taiwa.kernel.messages import passage_key
 
