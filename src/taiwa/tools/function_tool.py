@@ -164,7 +164,7 @@ class FunctionTool(Generic[P, R]):
             return None
 
     def _check(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
-        if _size(arguments, MAX_ARGUMENT_CHARS) > MAX_ARGUMENT_CHARS:
+        if json_size(arguments, MAX_ARGUMENT_CHARS) > MAX_ARGUMENT_CHARS:
             raise ToolError(
                 "the arguments are too long", code="too_long", hint=f"at most {MAX_ARGUMENT_CHARS:,} characters"
             )
@@ -345,7 +345,7 @@ def tool(
     return make if function is None else make(function)
 
 
-def _size(part: object, most: int, depth: int = 0) -> int:
+def json_size(part: object, most: int, depth: int = 0) -> int:
     """Count the characters in JSON data until they exceed `most`; data nested too deeply counts as too long."""
     if depth > MAX_ARGUMENT_DEPTH:
         return most + 1
@@ -357,7 +357,7 @@ def _size(part: object, most: int, depth: int = 0) -> int:
         return 1
     total = 0
     for each in cast("list[object]", part):
-        total += 1 + _size(each, most, depth + 1)
+        total += 1 + json_size(each, most, depth + 1)
         if total > most:
             break
     return total
