@@ -344,7 +344,7 @@ def test_a_quotation_that_is_not_in_its_passage_is_dropped(drive: Drive, quotati
 
     assert isinstance(done.value.answer, Answer)
     assert done.value.answer.citations == (Citation(1, "rules.md#100-127", "rules.md", "看護休暇", 100, 104),)
-    assert done.notes[-1].text == "1 of 2 quotations were not found in their passages"
+    assert done.notes[-1].text == "1 of 2 quotations are not in their passages or do not support their statements"
 
 
 @pytest.mark.parametrize("policy", ["article", "look_first"])

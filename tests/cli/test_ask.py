@@ -162,7 +162,7 @@ def test_a_quotation_that_is_not_there_marks_the_claim(taiwa: Taiwa, model_serve
     result = taiwa.ok("ask", "how many days of paid leave are there", "--in", str(folder))
 
     assert result.lines == ["Thirty days. (not supported by any passage)"]
-    assert "1 of 1 quotations were not found in their passages" in result.err
+    assert "1 of 1 quotations are not in their passages or do not support their statements" in result.err
 
 
 def test_the_article_s_policy_asks_what_the_model_worded(taiwa: Taiwa, model_server: ModelServer, folder: Path) -> None:
