@@ -36,6 +36,7 @@ PAID = Passage("leave.md", "Paid leave is 20 days a year.", heading=("Paid leave
 SICK = Passage("leave.md", "Sick leave needs a note from day 3.", start=90, heading=("Sick leave",))
 HANDBOOK = InMemoryRetriever((PAID, SICK, Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",))))
 ARTICLE = ClarifyOptions("article")
+CONTENT = {"clarity": 2, "in_internal_docs": 1, "ask_person": 1, "res_consultation": WORRY}
 
 
 def model(*answers: str) -> ScriptedModel:
@@ -93,7 +94,7 @@ def test_a_single_question_is_looked_up_as_it_stands(drive: Drive) -> None:
 
 
 def test_the_second_published_variant_branches_by_the_function_that_was_chosen(drive: Drive) -> None:
-    chosen = json.dumps({"to": "evaluate_consultation", "content": {"clarity": 2, "res_consultation": WORRY}})
+    chosen = json.dumps({"to": "evaluate_consultation", "content": CONTENT})
 
     done = drive(lambda: ask((user("I am tired."),), ClarifyOptions("functions")), model(chosen), retriever=SHELF)
 

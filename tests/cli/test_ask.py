@@ -173,11 +173,61 @@ def test_the_article_s_policy_asks_what_the_model_worded(taiwa: Taiwa, model_ser
     assert (asked.code, asked.lines) == (3, ["Which leave?"])
 
 
+def test_the_article_s_policy_answers_a_question_that_the_documents_answer(taiwa: Taiwa) -> None:
+    question = "How many days of annual leave do I have in Galway?"
+
+    result = taiwa.ok("ask", question, "--policy", "article", "-m", "builtin")
+    absent = taiwa("ask", "How do I breed penguins with many hats?", "--policy", "article", "-m", "builtin", "--json")
+
+    assert result.lines[0].startswith("Full-time colleagues in Leith have 28 days")
+    assert (absent.code, absent.json["is_uncertain"]) == (4, True)
+
+
+def test_the_queries_of_the_article_s_policy_are_those_that_were_searched(
+    taiwa: Taiwa, model_server: ModelServer, folder: Path
+) -> None:
+    lacking = json.dumps({**json.loads(SCORES), "clarity": 3, "ask_missing_info": "Which leave?"})
+    model_server(lacking, SCORES, "How many days of paid leave are there?", answer("Ten.", 1, "ten days of paid leave"))
+
+    assert taiwa("ask", "How many days?", "--in", str(folder), "--policy", "article").code == 3
+    found = taiwa.ok("ask", "-c", "paid leave", "--json").json
+
+    assert found["queries"] == ["How many days of paid leave are there?"]
+
+
+def test_no_question_is_asked_back_if_none_is_allowed(taiwa: Taiwa) -> None:
+    assert taiwa("ask", "それはいつまでですか").code == 3
+    assert taiwa("ask", "それはいつまでですか", "--max-questions", "0").code in (0, 4)
+
+
+def test_a_policy_file_is_kept_by_the_conversation(
+    taiwa: Taiwa, model_server: ModelServer, folder: Path, tmp_path: Path
+) -> None:
+    policy = tmp_path / "urgent.md"
+    policy.write_text(
+        "---\ntaiwa: 1\npolicy: urgent\ncases:\n  - urgency <= 2: hand over\n  - otherwise: search\n---\n"
+        "Judge.\n\n## statements\n\n- urgency: The machine stands still.\n"
+    )
+    model_server(
+        '{"urgency": 5}', answer("Ten days.", 1, "ten days of paid leave"), '{"urgency": 1}', "It stands still"
+    )
+
+    first = taiwa.ok("ask", "how much paid leave", "--in", str(folder), "--policy", str(policy), "--json").json
+    policy.unlink()
+    second = taiwa("ask", "-c", "The press stands still!", "--json")
+
+    assert (first["policy"], first["scores"]["urgency"], first["act"]) == ("urgent", 5, "search")
+    assert (second.code, second.json["act"]) == (4, "hand_over")
+    assert taiwa.ok("replay").lines[-1].endswith("every state has its recorded hash")
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (("leave", "--in", "nowhere"), "neither an index nor a folder"),
         (("leave", "--policy", "article"), "scores of a model"),
+        (("leave", "--policy", "nowhere.md"), "cannot read the policy nowhere.md: No such file"),
+        (("leave", "--policy", "often"), "unknown policy 'often'; choose one of look_first"),
         (("leave", "--user", "nobody"), "neither a user"),
         ((" ",), "empty"),
     ],

@@ -12,7 +12,14 @@ from typing import Literal, TypeAlias
 
 from taiwa.ask.answer import Answer
 from taiwa.ask.assess_question import AssessmentMethod, assess
-from taiwa.ask.decide_search_or_clarify import DOMINANT, group_options, narrow_options, policy_named, top_share
+from taiwa.ask.decide_search_or_clarify import (
+    DOMINANT,
+    group_options,
+    narrow_options,
+    policy_named,
+    table_policy,
+    top_share,
+)
 from taiwa.ask.extractive import answer_or_quote
 from taiwa.ask.read_dialogue import (
     detect_route,
@@ -35,6 +42,7 @@ from taiwa.ask.types import (
     HandoverCase,
     Option,
     Policy,
+    PolicyTable,
     Route,
     Search,
     SearchEarlierSessions,
@@ -72,6 +80,7 @@ class ClarifyOptions:
     - `earlier_sessions`: number of earlier dialogues of the user that the assessment sees.
     - `owners`: pairs of a pattern of sources and the contact of a case about them.
     - `catalogue_version` and `locale`: those of `Situation`.
+    - `table`: the policy of a file, with its prompts and thresholds; it replaces `policy`.
     """
 
     policy: str = "look_first"
@@ -84,6 +93,7 @@ class ClarifyOptions:
     owners: tuple[tuple[str, str], ...] = ()
     catalogue_version: int = 0
     locale: str = ""
+    table: PolicyTable | None = None
 
 
 DEFAULT = ClarifyOptions()
@@ -94,7 +104,7 @@ class Clarified:
     """The next act of a dialogue.
 
     Pass `clarification` to the next turn. `passages` were found for `queries` if the act is `Search`, and `ask` answers from them;
-    `case` is set if it is `HandOver`.
+    `case` is set if it is `HandOver`. `searched` are the texts that were searched for, and `evidence` is what was found on them.
     """
 
     decision: Decision
@@ -103,6 +113,8 @@ class Clarified:
     passages: tuple[Passage, ...] = ()
     case: HandoverCase | None = None
     answer: Answer | None = None
+    searched: tuple[str, ...] = ()
+    evidence: Evidence | None = None
 
     @property
     def act(self) -> Act:
@@ -162,11 +174,17 @@ def clarify(
     after = clarification.after(act, step.passage_keys)
     if isinstance(act, Search):
         queries = yield from step.queries()
-        found = yield from step.retrieve(queries)
-        return Clarified(decision, after, queries, step.prefer_option(act, found))
+        found = step.prefer_option(act, (yield from step.retrieve(queries)))
+        if step.is_published:  # it decided before any search
+            searched: tuple[str, ...] = (queries.text,)
+            evidence = yield from perform(GetEvidence(queries.text))
+        else:
+            searched, evidence = queries.all, step.evidence
+        return Clarified(decision, after, queries, found, searched=searched, evidence=evidence)
     if isinstance(act, HandOver):
         queries = yield from step.queries()
-        return Clarified(decision, after, queries, case=step.case(decision, queries))
+        case = step.case(decision, queries)
+        return Clarified(decision, after, queries, case=case, searched=case.searched, evidence=step.evidence)
     return Clarified(decision, after)
 
 
@@ -216,7 +234,8 @@ class _DialogueStep:
 
     @property
     def is_published(self) -> bool:
-        return self.policy is None and self.options.policy in PUBLISHED
+        table = self.options.table
+        return self.policy is None and (self.options.policy in PUBLISHED if table is None else bool(table.cases))
 
     def search(self) -> Program[None]:
         """Search with the text as written and measure the evidence, unless the policy decides first."""
@@ -226,13 +245,13 @@ class _DialogueStep:
         self.evidence = yield from perform(GetEvidence(self.text, self.history))
 
     def decide(self) -> Program[Decision]:
-        policy = self.policy or policy_named(self.options.policy)
+        table = self.options.table
+        policy = self.policy or (policy_named(self.options.policy) if table is None else table_policy(table))
         situation = self.situation
         if not self.is_published and situation.route not in ("", "none"):
             return policy(situation)  # small talk and a refusal of questions are not worth a call
-        if self.options.assess_by != "no-model" and (
-            self.policy is not None or self.options.policy not in WITHOUT_SCORES
-        ):
+        needs_scores = self.policy is not None or table is not None or self.options.policy not in WITHOUT_SCORES
+        if self.options.assess_by != "no-model" and needs_scores:
             situation = replace(situation, assessment=(yield from self.assess()))
         return policy(situation)
 
@@ -253,6 +272,7 @@ class _DialogueStep:
             max_questions=self.options.max_questions,
             catalogue_version=self.options.catalogue_version,
             locale=self.options.locale,
+            table=self.options.table,
         )
 
     def assess(self) -> Program[Assessment]:
@@ -260,7 +280,7 @@ class _DialogueStep:
             effect = SearchEarlierSessions(self.profile.name, self.text, self.options.earlier_sessions)
             self.earlier = yield from perform(effect)
         by: AssessmentMethod = "auto" if self.options.assess_by == "no-model" else self.options.assess_by
-        if by == "auto" and self.policy is None and self.options.policy == "functions":
+        if by == "auto" and self.policy is None and self.options.table is None and self.options.policy == "functions":
             by = "functions"
         return (
             yield from assess(
@@ -270,11 +290,14 @@ class _DialogueStep:
                 earlier=tuple(turn.text for turn in self.earlier),
                 needs_questions=self.needs_questions,
                 locale=self.options.locale,
+                table=self.options.table,
             )
         )
 
     def needs_questions(self, assessment: Assessment) -> bool:
         """Whether the scores could lead to a question back that a model has to write."""
+        if self.options.table is not None:
+            return True
         thresholds = self.profile.effective_thresholds
         is_consultation = assessment.is_consultation <= thresholds.consultation
         undocumented = assessment.in_internal_docs > thresholds.documented

@@ -42,7 +42,11 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
 @index_option
 @principal_option
 @click.option("--user", default="", metavar="FILE|NAME", help="Ask as this user: a profile, or a user of `taiwa user`.")
-@click.option("--policy", type=click.Choice(POLICIES), help="Set when to ask back.  [default: look_first]")
+@click.option(
+    "--policy",
+    metavar="NAME|FILE.md",
+    help=f"Set when to ask back: {', '.join(POLICIES)}, or a policy file.  [default: look_first]",
+)
 @click.option(
     "--assess-by", type=click.Choice(ASSESS_BY), help="Set how a model assesses the dialogue.  [default: auto]"
 )

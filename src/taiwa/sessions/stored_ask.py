@@ -12,6 +12,7 @@ from taiwa.ask.ask_turn import ask_turn
 from taiwa.ask.clarify_then_retrieve import AssessBy, ClarifyOptions
 from taiwa.ask.decide_search_or_clarify import policy_named
 from taiwa.ask.extractive import TermWeights
+from taiwa.ask.policy_file import read_policy
 from taiwa.ask.result import AskTurnOptions
 from taiwa.ask.types import ANONYMOUS_USER, UserProfile
 from taiwa.conversation.app import App
@@ -145,23 +146,27 @@ def _options(app: App, repository: "Repository", *, without_model: bool) -> AskT
     """Read the parameters of an app as options of its turns."""
     given = app.values
     policy = str(given.get("policy") or "look_first")
-    policy_named(policy)
+    table = read_policy(policy) if policy.startswith("---\n") else None
+    if table is None:
+        policy_named(policy)
     named = str(given.get("assess_by") or "auto")
     assess_by: dict[str, AssessBy] = {each: each for each in ASSESS_BY}
     if named not in assess_by:
         raise InputError(f"unknown method of assessment {named!r}; choose one of {', '.join(ASSESS_BY)}")
     method: AssessBy = "no-model" if without_model else assess_by[named]
-    if policy in POLICIES_WITH_MODEL and method == "no-model":
-        raise ConfigError(f"policy {policy!r} requires the scores of a model; pass -m, or use look_first")
+    if (policy in POLICIES_WITH_MODEL or table is not None) and method == "no-model":
+        name = policy if table is None else table.name
+        raise ConfigError(f"policy {name!r} requires the scores of a model; pass -m, or use look_first")
     most = given.get("max_questions")
     clarify = ClarifyOptions(
-        policy,
+        policy if table is None else table.name,
         most if isinstance(most, int) else None,
         method,
         MAX_PASSAGES,
         earlier_sessions=EARLIER_SESSIONS,
         catalogue_version=dialogue_version(),
         locale=user_language(),
+        table=table,
     )
     return AskTurnOptions(clarify, profile_of(str(given.get("user") or ""), repository.store), app.instructions)
 
