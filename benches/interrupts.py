@@ -16,7 +16,7 @@ from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.kernel import Runtime
 from taiwa.kernel.messages import Message, Response, ToolCall
 from taiwa.models.scripted import scripted_model
-from taiwa.tools import tool
+from taiwa import tool
 
 CALLS = 8
 ROUNDS = 15

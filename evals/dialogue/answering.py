@@ -80,9 +80,8 @@ class AnsweringTask(CorpusTask):
         chance = answerable(finder.evidence(sample.last), len(finder.find(sample.last, LOOKED_AT)))
         spent = RunUsage()
         if job.setting.startswith(CITED):
-            done = await self.run_program(
-                answer_with_citations(sample.last, passages, language=reply_language(sample.dialogue)), finder, limits
-            )
+            program = answer_with_citations(sample.last, passages, language=reply_language(sample.dialogue))
+            done = await self.runtime(limits, retriever=finder).run_result(program)
             answer, spent = done.value, done.spent
             refused = not answer.documented
         else:

@@ -57,7 +57,7 @@ class ClarifyingTask(CorpusTask):
             else ClarifyOptions(job.setting, assess_by=self.assess_by)
         )
         finder = self.corpora.finder(job.item.kind)
-        done = await self.run_program(_run_rounds(sample, manner), finder, limits)
+        done = await self.runtime(limits, retriever=finder).run_result(_run_rounds(sample, manner))
         acts = done.value
         return Measurement(
             {"should": sample.ask, "rounds": _count_questions(acts), **_decision_json(acts[0], manner)}, done.spent

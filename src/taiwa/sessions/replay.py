@@ -11,8 +11,8 @@ from taiwa.kernel.execution import replay
 from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.messages import Response
 from taiwa.kernel.records import value
-from taiwa.sessions.checkout import HistoryEntry, Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
+from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.sessions.session import Session
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from taiwa.retrieval import Index, Library, ScopedRetriever
-    from taiwa.sessions.checkout import Repository
+    from taiwa.sessions.repository import Repository
     from taiwa.store import Store
 
 BUNDLED_HANDBOOK = "taiwa:handbook"

@@ -34,7 +34,8 @@ from taiwa.kernel.messages import (
 from taiwa.models.builtin.copy_constraint import CopyGuide
 from taiwa.models.builtin.model import MAX_TOKENS
 from taiwa.models.builtin.requests import TOOLS, read_request
-from taiwa.tools import builtin_tools, calculator
+from taiwa.tools.calculator import calculator
+from taiwa.tools.registry import builtin_tools
 from tests.models.builtin.small_model import Tiny, tokens
 
 MODEL = Tiny()

@@ -18,7 +18,7 @@ from taiwa.kernel.records import Json
 from taiwa.models.builtin.order_app import Order, OrderLine, grammar, options
 from taiwa.models.builtin.requests import read_request
 from taiwa.models.builtin.tokenizer import normalize_text
-from taiwa.tools import calculator
+from taiwa.tools.calculator import calculator
 from training.builtin.desk import LANGUAGES, SHARES
 from training.builtin.desk.english import phrase
 from training.builtin.desk.foreign import DISHES

@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal, cast
 import pytest
 from pydantic import Field
 
+from taiwa import tool
 from taiwa.kernel import InputError, Json, LimitError, ToolError, ToolResult
 from taiwa.kernel.runtime import Tool
-from taiwa.tools import FunctionTool, tool
+from taiwa.tools.function_tool import FunctionTool
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.vote import Vote, vote
+from taiwa.flows.solve.solve import Vote, vote
 from taiwa.kernel import (
     Complete,
     InputError,
