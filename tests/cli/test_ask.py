@@ -272,3 +272,49 @@ def test_a_terminal_is_answered_at_once(place: Place) -> None:
         terminal.type("休暇の申請\r")
         terminal.see("[1]")
         assert terminal.end() == 0
+
+
+def test_one_model_judges_and_another_answers_each_at_its_price(
+    taiwa: Taiwa, model_server: ModelServer, folder: Path
+) -> None:
+    model_server(
+        answer("Ten days.", 1, "ten days of paid leave"), prices={model_server.model: {"input": 1, "output": 1}}
+    )
+
+    question = "how many days of paid leave are there"
+    judge = ("--judge-model", "builtin", "--max-questions", "0")
+    found = taiwa.ok("ask", question, "--in", str(folder), *judge, "--json").json
+
+    assert found["answer"] == "Ten days."
+    assert found["scores"]["source"] == "labels"
+    assert len(model_server.requests) == 1
+    models = {row["model"]: row for row in taiwa.ok("cost", "--by", "model", "--json").json}
+    assert models["builtin"]["requests"] >= 5
+    assert models[model_server.model]["requests"] == 1
+    assert models[model_server.model]["cost"] > 0 == models["builtin"]["cost"]
+    assert found["cost"] == models[model_server.model]["cost"]
+
+
+def test_a_model_may_judge_and_rewrite_where_answers_are_quoted(
+    taiwa: Taiwa, model_server: ModelServer, folder: Path, place: Place
+) -> None:
+    model_server(SCORES, SCORES, "How many days of paid leave are there?")
+    place.set(model=None)
+    judge = ("--judge-model", model_server.model, "--json")
+
+    first = taiwa.ok("ask", "how much paid leave is there", "--in", str(folder), *judge).json
+    second = taiwa.ok("ask", "-c", "In days, please, for everybody", *judge).json
+
+    assert first["source"] == second["source"] == "extractive"
+    assert second["queries"][0].startswith("How many days of paid leave are there?")
+    assert len(model_server.requests) == 3
+
+
+def test_the_rewriting_model_gets_the_rewriting_only(taiwa: Taiwa, model_server: ModelServer, folder: Path) -> None:
+    model_server("How many days of paid leave are there?")
+    taiwa("ask", "paid leave", "--in", str(folder), "-m", "builtin")
+
+    taiwa("ask", "-c", "how many days", "-m", "builtin", "--rewrite-model", model_server.model)
+
+    assert len(model_server.requests) == 1
+    assert "JSON" in str(model_server.requests[0]["messages"][0])

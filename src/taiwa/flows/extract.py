@@ -107,7 +107,7 @@ def extract(
     repair.check()
     if repair.budget_cost is not None and (yield from perform(GetPrice(Usage()))) is None:
         raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
-    modes = yield from modes_for(mode)
+    modes = yield from modes_for(mode, task)
     messages = (user(prompt),) if isinstance(prompt, str) else tuple(prompt)
     loop = _ExtractionLoop(TypedRequest(wanted, messages, sampling, watch, task=task), repair, modes)
     while True:

@@ -306,17 +306,34 @@ def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None 
     """
     if model is not None:
         return PricedModel(model, find_prices(chosen.prices, model.name))
-    if app is not None and app.flow == "ask" and not app.model and chosen.model is None:
-        from taiwa.sessions.stored_ask import NoModel
+    if app is not None and app.flow == "ask":
+        return _open_models_of_ask(chosen, app)
+    asked_for = app.model if app is not None and chosen.origins.get("model") != "argument" else ""
+    return _open_named(asked_for or chosen.chosen_model(), chosen)
 
-        return PricedModel(NoModel())
+
+def _open_named(name: str, chosen: Settings) -> PricedModel:
     from taiwa.models.http_api.probe_server import resolve_probed
     from taiwa.models.open_model import open_model
 
-    asked_for = app.model if app is not None and chosen.origins.get("model") != "argument" else ""
-    target = resolve_probed(asked_for or chosen.chosen_model(), chosen)
+    target = resolve_probed(name, chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
     return PricedModel(open_model(target, chosen), find_prices(chosen.prices, target.name, local=local))
+
+
+def _open_models_of_ask(chosen: Settings, app: App) -> PricedModel:
+    """Open the model that answers, and those that judge and rewrite if they are set."""
+    from taiwa.sessions.stored_ask import ModelPerTask, NoModel
+
+    asked_for = app.model if chosen.origins.get("model") != "argument" else ""
+    name = asked_for or chosen.model
+    answering = PricedModel(NoModel()) if name is None else _open_named(name, chosen)
+    if chosen.judge_model is None and chosen.rewrite_model is None:
+        return answering
+    named = [None if each is None else _open_named(each, chosen) for each in (chosen.judge_model, chosen.rewrite_model)]
+    judge, rewriting = (None if each is None else each.model for each in named)
+    parts = tuple(each for each in (answering, *named) if each is not None and each.model.name)
+    return PricedModel(ModelPerTask(answering.model, judge, rewriting), answering.rates, parts)
 
 
 T = TypeVar("T")

@@ -20,8 +20,8 @@ from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import Reply
 from taiwa.i18n import dialogue_version, user_language
 from taiwa.kernel.effects import Effect, Program, Step, notify
-from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.messages import Capability, Chunk, Message, Request
+from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
+from taiwa.kernel.messages import Capability, Chunk, Message, Request, StreamEnd, Task
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Handler
 from taiwa.sessions.users import UserProfiles, load_profile
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from taiwa.retrieval import Index, Library, ScopedRetriever
+    from taiwa.sessions.durable_turn import AnyModel
     from taiwa.sessions.repository import Repository
     from taiwa.store import Store
 
@@ -57,19 +58,65 @@ REFRESH_SECONDS = 600.0
 
 
 class NoModel:
-    """The model where none is set; every call fails."""
+    """The model where none is set: it writes no text, so that answers are quoted."""
 
     name = ""
     capabilities: frozenset[Capability] = frozenset()
 
     def stream(self, request: Request) -> Iterator[Chunk]:  # noqa: ARG002  (a model's signature)
         """Raise, because no model is set."""
-        raise ConfigError("no model is set; pass -m, or `taiwa config set model NAME`")
+        raise UnsupportedError("no model is set; pass -m, or `taiwa config set model NAME`", capability="words")
 
     def astream(self, request: Request) -> "AsyncIterator[Chunk]":
         """Raise, because no model is set."""
         self.stream(request)
         raise AssertionError  # pragma: no cover
+
+
+class ModelPerTask:
+    """A model for each task of a turn: the one that judges, the one that rewrites, and the one that answers.
+
+    A response has the name of the model that wrote it. Without an answering model passages are quoted, and the model that judges
+    rewrites too.
+    """
+
+    def __init__(self, answering: "AnyModel", judge: "AnyModel | None", rewriting: "AnyModel | None") -> None:
+        self._answering = answering
+        self._judge = judge or answering
+        self._rewriting = rewriting or (judge if judge and isinstance(answering, NoModel) else answering)
+
+    @property
+    def name(self) -> str:
+        """The name of the answering model; empty if answers are quoted."""
+        return self._answering.name
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the models."""
+        return frozenset({self._answering.name, self._judge.name, self._rewriting.name}) - {""}
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the server of the answering model can do."""
+        return self._answering.capabilities
+
+    def model_of(self, task: Task) -> "AnyModel":
+        """Return the model of a task."""
+        if task.startswith("assess") or task == "clarify_question":
+            return self._judge
+        return self._rewriting if task == "rewrite_query" else self._answering
+
+    def stream(self, request: Request) -> Iterator[Chunk]:
+        """Complete by the model of the request's task."""
+        model = self.model_of(request.task)
+        for chunk in model.stream(request):
+            yield replace(chunk, model=model.name) if isinstance(chunk, StreamEnd) else chunk
+
+    async def astream(self, request: Request) -> "AsyncIterator[Chunk]":
+        """Complete by the model of the request's task."""
+        model = self.model_of(request.task)
+        async for chunk in model.astream(request):
+            yield replace(chunk, model=model.name) if isinstance(chunk, StreamEnd) else chunk
 
 
 @dataclass(slots=True)
