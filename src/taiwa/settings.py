@@ -161,9 +161,9 @@ def _price(text: str) -> Decimal | str:
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         "model": Setting("the model used when a command names none", _text),
+        "store": Setting("the file that holds the conversations, or postgresql://USER@HOST/DATABASE", _store),
         "judge_model": Setting("the model by which taiwa ask assesses a dialogue", _text),
         "rewrite_model": Setting("the model by which taiwa ask rewrites a dialogue as queries", _text),
-        "store": Setting("the file that holds the conversations, or postgresql://USER@HOST/DATABASE", _store),
         "max_cost": Setting("the most that one command may spend, in the currency of the prices", _nano),
         "timeout": Setting("seconds that one answer may take in all", _seconds),
         "attempts": Setting("how often a call is tried before it fails", _count),

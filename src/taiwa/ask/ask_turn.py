@@ -61,7 +61,7 @@ def ask_turn(text: str, options: AskTurnOptions, term_weights: TermWeights = PLA
         dialogue = (*dialogue_of(settled.turns), user(text))
         clarification = _drop_offer(clarification_of(settled), text)
         found = yield from clarify(dialogue, options.clarify, clarification=clarification, profile=options.profile)
-        language = reply_language(dialogue, options.profile.language, options.clarify.locale)
+        language = reply_language(dialogue, options.profile.language, found.decision.situation.locale)
         answered = yield from _answer(found, dialogue, language, options, term_weights)
         result = _result(found, answered, text, language, options)
         sentence = dialogue_catalogue(language, options.clarify.catalogue_version)

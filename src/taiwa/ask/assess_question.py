@@ -232,13 +232,13 @@ def assess(
     about: Sequence[tuple[str, str]] = (),
     earlier: Sequence[str] = (),
     needs_questions: NeedsQuestions | None = None,
-    locale: str = "",
+    language: str = "",
     table: PolicyTable | None = None,
 ) -> Program[Assessment]:
     """Assess what the user wants.
 
-    `about` are facts about the user, `earlier` their texts in other dialogues, `locale` the language of their environment, and
-    `table` has scores, questions, functions and prompts of a policy file. With `auto`, a method that the server does not support
+    `about` are facts about the user, `earlier` their texts in other dialogues, `language` that of the prompts (ja, zh, en; "": that of the
+    dialogue), and `table` has scores, questions, functions and prompts of a policy file. With `auto`, a method that the server does not support
     is replaced by the next one, with a notice.
 
     Raises (when run):
@@ -249,7 +249,7 @@ def assess(
     if not user_texts(dialogue):
         raise InputError("the dialogue has no text of the user")
     material = dialogue_message(dialogue, person=dict[str, Json](about), earlier=list[Json](earlier))
-    prompts = load_prompts(reply_language(dialogue, locale=locale)).replaced_by(() if table is None else table.prompts)
+    prompts = load_prompts(reply_language(dialogue, language)).replaced_by(() if table is None else table.prompts)
     if by == "functions" or (by == "auto" and table is not None and table.functions):
         functions = (table and table.functions) or shipped_policy("article").functions
         return (yield from _assess_by_call(material, prompts.call_function, functions, table or TYPED, "functions"))

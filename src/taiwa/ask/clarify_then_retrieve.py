@@ -22,6 +22,7 @@ from taiwa.ask.decide_search_or_clarify import (
 )
 from taiwa.ask.extractive import answer_or_quote
 from taiwa.ask.read_dialogue import (
+    announced_topic,
     detect_route,
     is_option_number,
     last_user_text,
@@ -139,7 +140,7 @@ def ask(
     turn = yield from clarify(dialogue, options, clarification=clarification, profile=profile, policy=policy)
     if not isinstance(turn.act, Search) or turn.queries is None:
         return turn
-    language = reply_language(dialogue, profile.language, options.locale)
+    language = reply_language(dialogue, profile.language, turn.decision.situation.locale)
     answer = yield from answer_or_quote(
         turn.queries.text, turn.passages, language=language, history=tuple(dialogue)[:-1]
     )
@@ -215,9 +216,22 @@ class _DialogueStep:
         last = texts[-2] if self.route in ("just_answer", "none") and len(texts) > 1 else texts[-1]
         return tuple(turn for turn in self.dialogue[: last + 1] if turn.role in ("user", "assistant"))
 
-    @property
+    @cached_property
     def text(self) -> str:
-        return self.relevant_dialogue[-1].text
+        """The text to search for."""
+        text = self.relevant_dialogue[-1].text
+        return announced_topic(text) if self.route == "topic" and not self.is_published else text
+
+    @cached_property
+    def locale(self) -> str:
+        """The language of the environment; where that decides nothing, Japanese if the passages found are Japanese."""
+        if self.options.locale in ("ja", "zh") or not any(guess_language(each.text) == "ja" for each in self.found[:3]):
+            return self.options.locale
+        return "ja"
+
+    @cached_property
+    def language(self) -> str:
+        return reply_language(self.dialogue, self.profile.language, self.locale)
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -271,7 +285,7 @@ class _DialogueStep:
             route=self.route,
             max_questions=self.options.max_questions,
             catalogue_version=self.options.catalogue_version,
-            locale=self.options.locale,
+            locale=self.locale,
             table=self.options.table,
         )
 
@@ -289,7 +303,7 @@ class _DialogueStep:
                 about=self.profile.facts,
                 earlier=tuple(turn.text for turn in self.earlier),
                 needs_questions=self.needs_questions,
-                locale=self.options.locale,
+                language=self.language,
                 table=self.options.table,
             )
         )
@@ -308,8 +322,10 @@ class _DialogueStep:
         if self.options.assess_by == "no-model":
             return Queries(self.text)
         multiple = self.options.multiple_queries and not self.is_published
-        context, locale = self.options.rewrite_context, self.options.locale
-        return (yield from rewrite_queries(self.relevant_dialogue, context=context, multiple=multiple, locale=locale))
+        context, language = self.options.rewrite_context, self.language
+        return (
+            yield from rewrite_queries(self.relevant_dialogue, context=context, multiple=multiple, language=language)
+        )
 
     def retrieve(self, queries: Queries) -> Program[tuple[Passage, ...]]:
         """Retrieve with the queries, and fuse the results with those of the first search."""

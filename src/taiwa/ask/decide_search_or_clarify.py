@@ -128,6 +128,7 @@ class _PolicyInput:
             self.by_unknown_number,
             self.by_declined,
             self.by_reply,
+            self.by_topic,
             self.by_empty_result,
             self.by_weak_evidence,
             self.by_cost,
@@ -158,6 +159,14 @@ class _PolicyInput:
         """Ask with the words of a model that answered in words instead of an assessment."""
         asked = self.new_text(self.assessment.reply if self.assessment else "")
         return (asked, ("model_asked",)) if asked is not None and not self.no_question_because else None
+
+    def by_topic(self) -> Choice | None:
+        """Ask a user who announced a question on a subject, but did not ask it."""
+        if self.situation.route != "topic" or self.no_question_because:
+            return None
+        open_question = self.sentence("Could you say more precisely what you want to know?")
+        asked = self.new_question() or self.new_text(open_question)
+        return None if asked is None else (asked, ("topic", "options" if asked.options else "words"))
 
     def by_empty_result(self) -> Choice | None:
         """If nothing was found, ask for other words, else hand over what a human can answer, else report it."""
@@ -242,7 +251,7 @@ class _PolicyInput:
         """The probability that the question is unclear; without a model only references and rejected options raise it."""
         assessment = self.assessment
         scored = 0.0 if assessment is None else assessment.probability_at_least("clarity", self.thresholds.unclear)
-        raised = bool(self.unresolved_references) or self.situation.route == "none"
+        raised = bool(self.unresolved_references) or self.situation.route in ("none", "topic")
         return max(scored, P_UNRESOLVED) if raised else scored
 
     @cached_property

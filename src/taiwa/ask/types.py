@@ -260,8 +260,9 @@ def learn_from_feedback(profile: UserProfile, feedback: Iterable[Feedback]) -> U
 AdviceKind: TypeAlias = Literal["greeting", "thanks", "farewell", "command", "chat", "consultation"]
 """The kinds of replies that need no document."""
 
-Route: TypeAlias = Literal["", "greeting", "thanks", "farewell", "command", "person", "just_answer", "none"]
-"""What a text is where its words alone decide; `none` rejects all offered options, `person` asks for a human."""
+Route: TypeAlias = Literal["", "greeting", "thanks", "farewell", "command", "person", "just_answer", "none", "topic"]
+"""What a text is where its words alone decide: `none` rejects all offered options, `person` asks for a human, and `topic` announces
+a question on a subject without asking it."""
 
 
 @value(tag="option")
