@@ -58,14 +58,14 @@ REFRESH_SECONDS = 600.0
 
 
 class NoModel:
-    """The model where none is set: it writes no text, so that answers are quoted."""
+    """The model where none is set; every call fails."""
 
     name = ""
     capabilities: frozenset[Capability] = frozenset()
 
     def stream(self, request: Request) -> Iterator[Chunk]:  # noqa: ARG002  (a model's signature)
         """Raise, because no model is set."""
-        raise UnsupportedError("no model is set; pass -m, or `taiwa config set model NAME`", capability="words")
+        raise ConfigError("no model is set; pass -m, or `taiwa config set model NAME`")
 
     def astream(self, request: Request) -> "AsyncIterator[Chunk]":
         """Raise, because no model is set."""
@@ -104,7 +104,11 @@ class ModelPerTask:
         """Return the model of a task."""
         if task.startswith("assess") or task == "clarify_question":
             return self._judge
-        return self._rewriting if task == "rewrite_query" else self._answering
+        if task == "rewrite_query":
+            return self._rewriting
+        if isinstance(self._answering, NoModel) and task:
+            raise UnsupportedError("no model is set that writes answers; pass -m", capability="words")
+        return self._answering
 
     def stream(self, request: Request) -> Iterator[Chunk]:
         """Complete by the model of the request's task."""
