@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.cli.terminal import Terminal
+from tests.house.figures import trace
 
 SCORES = json.dumps({"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5})
 
@@ -51,6 +52,14 @@ def test_without_a_named_model_no_network_is_loaded(taiwa: Taiwa, monkeypatch: p
         assert result.json["scores"] is None
         assert result.json["source"] == "extractive"
     taiwa("chat", "ask", input="May I work from Spain?\n")
+
+
+def test_asking_without_a_model_runs_few_files_and_loads_no_provider(tmp_path: Path) -> None:
+    found = trace(tmp_path, "ask", "How many days of annual leave do I have in Galway?")
+
+    assert len(found.functions) <= 70  # measured: 63
+    assert not any("/models/inprocess/" in name or "/models/builtin/" in name for name in found.functions)
+    assert not found.modules & {"httpx2", "llguidance", "taiwa.models.open_model"}
 
 
 def test_the_built_in_network_judges_where_it_is_named(taiwa: Taiwa) -> None:
