@@ -8,7 +8,7 @@ import pytest
 
 from taiwa.kernel import InputError, Message, Passage, Program, Retrieve, Retriever, Runtime, perform, user
 from taiwa.retrieval import Evidence, Index, Library, ScopedRetriever
-from taiwa.retrieval.ingest import SIDECAR
+from taiwa.retrieval.access import SIDECAR
 from tests.retrieval.measured import questions, told_apart
 
 

@@ -38,7 +38,7 @@ from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.index import LOOKED_AT, Index, Library, judge, unresolved_references, weight_terms
 from taiwa.retrieval.ingest import Folder
-from taiwa.retrieval.readers import IsolatedReader, document_format, split_into_chunks
+from taiwa.retrieval.reader_process import IsolatedReader, document_format
 from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts
 
 Turns = tuple[tuple[str, str], ...]
@@ -156,7 +156,7 @@ def read_folder(path: Path) -> tuple[Passage, ...]:
             if (kind := document_format(file.path)) is None:
                 continue
             document = reader.read(folder.read(file.path), kind)
-            for each in split_into_chunks(document):
+            for each in document.chunks:
                 name = f"{file.path}#{each.start}"
                 passages.append(Passage(name, each.text, 0.0, 0, each.heading, each.page, document.title, name))
     if not passages:

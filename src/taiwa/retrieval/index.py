@@ -14,7 +14,7 @@ from unicodedata import normalize
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage
 from taiwa.retrieval.analyzer import Analyzer
-from taiwa.retrieval.ingest import Progress, RefreshReport, refresh
+from taiwa.retrieval.ingest import Progress, RefreshReport, RuleListing, list_rules, refresh
 from taiwa.retrieval.tables import IndexBackend, LibraryBackend
 from taiwa.retrieval.types import DocumentListing, IndexSummary, PassageFeedback, Principals, TermCounts
 from taiwa.sql import PostgresUrl, is_postgres_url
@@ -286,6 +286,15 @@ class Index:
             ConfigError: the access rules are invalid.
         """
         return refresh(self.backend, wait, progress)
+
+    def rules(self) -> tuple[RuleListing, ...]:
+        """List the access rules of the folder as they are now; none without a folder.
+
+        Raises:
+            ConfigError: the access rules are invalid.
+            InputError: the folder does not exist.
+        """
+        return list_rules(self.root) if self.root else ()
 
     def documents(self, principals: Iterable[str] | None = NO_PRINCIPALS) -> tuple[DocumentListing, ...]:
         """List documents by path; None stands for the owner of the index, who may see all."""
