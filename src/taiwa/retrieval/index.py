@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError
 from taiwa.kernel.messages import Evidence, Message, Passage
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.ingest import Progress, RefreshReport, RuleListing, list_rules, refresh
@@ -286,6 +286,20 @@ class Index:
             ConfigError: the access rules are invalid.
         """
         return refresh(self.backend, wait, progress)
+
+    def catch_up(self, wait: float = 0.0, progress: Progress | None = None) -> str:
+        """Read what changed in the folder before a search; return why the index must be used as it is, or ""."""
+        if not self.root:
+            return ""
+        try:
+            self.refresh(wait, progress)
+        except ConflictError:
+            why = "another process is indexing its folder"
+        except (ConfigError, InputError, StoreError) as error:
+            why = error.message
+        else:
+            return ""
+        return f"{self.name}: searched as it was indexed before, since {why}"
 
     def rules(self) -> tuple[RuleListing, ...]:
         """List the access rules of the folder as they are now; none without a folder.
