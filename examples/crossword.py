@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.kernel import system, user
+from taiwa.kernel.messages import system, user
 
 INSTRUCTIONS = """\
 The text is a scanned page of a crossword. Mend what the scanner garbled, keep the order, and leave out what is no clue."""

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 import taiwa
 from taiwa.flows.route import NeedsClarification, Routed
-from taiwa.kernel import Message, system, user
+from taiwa.kernel.messages import Message, system, user
 
 INSTRUCTIONS = "Entries of a health diary. Write down what was said and nothing else; give no advice."
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from unicodedata import normalize
 
 from taiwa.ask.answer import Answer, answer_with_citations
+from taiwa.ask.ask_turn import UNCERTAIN_BELOW
 from taiwa.ask.check_citations import find_quotation
-from taiwa.ask.conversation_step import UNCERTAIN_BELOW
 from taiwa.ask.decide_search_or_clarify import answerable
-from taiwa.ask.dialogue_text import reply_language
 from taiwa.ask.extractive import TermWeights, extractive
+from taiwa.ask.read_dialogue import reply_language
 from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, Finder, QuestionSet, read_sample, sample_item
 from taiwa.evals.run import Job, Measurement

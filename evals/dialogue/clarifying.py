@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from taiwa.ask.clarify_then_retrieve import AssessBy, Clarified, ClarifyOptions, clarify
 from taiwa.ask.decide_search_or_clarify import answerable
-from taiwa.ask.dialogue_step import AssessBy, Clarified, ClarifyOptions, clarify
 from taiwa.ask.types import Ask, ClarificationState
 from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, QuestionSet, read_sample, sample_item

@@ -38,7 +38,7 @@ from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.sessions.durable_turn import PricedModel
-from taiwa.tools import find_tools
+from taiwa.tools.registry import find_tools
 
 __all__ = [
     "APP",

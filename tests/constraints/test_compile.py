@@ -9,7 +9,7 @@ from taiwa import constraints
 from taiwa.constraints import UnsupportedConstraintError, Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherGuide, MatcherState
 from taiwa.constraints.tool_call_grammar import check_samples
-from taiwa.kernel import InputError, NoValidTokenError
+from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText, ToolSpec
 from taiwa.structured import OutputType
 

@@ -7,7 +7,7 @@ from lark.exceptions import LarkError
 from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.guide import Guide, GuideState
 from taiwa.constraints.readable_guides import Generate, Write
-from taiwa.kernel import InputError, NoValidTokenError
+from taiwa.kernel.errors import InputError, NoValidTokenError
 from tests.constraints.vocabularies import BYTES, spelled, vocabulary, with_bytes
 
 ARITHMETIC = r"""

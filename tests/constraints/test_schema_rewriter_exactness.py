@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from taiwa import constraints
 from taiwa.constraints import UnsupportedConstraintError, Vocabulary
-from taiwa.kernel import InputError, NoValidTokenError
+from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import JsonSchema
 from tests.json_schema.drawn import cases
 

@@ -7,19 +7,8 @@ import pytest
 
 from taiwa.flows.extract import ExtractError, extract
 from taiwa.flows.retry_invalid_output import RepairPolicy
-from taiwa.kernel import (
-    InputError,
-    JsonSchema,
-    Message,
-    Response,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnsupportedError,
-    assistant,
-    user,
-)
-from taiwa.kernel.messages import Capability
+from taiwa.kernel.errors import InputError, UnsupportedError
+from taiwa.kernel.messages import Capability, JsonSchema, Message, Response, Text, ToolCall, ToolResult, assistant, user
 from taiwa.models.scripted import scripted_model
 from taiwa.structured import OutputType
 from tests.flows.driving import Drive

@@ -104,7 +104,7 @@ def test_every_library_is_imported_only_where_it_is_allowed() -> None:
 
 
 def test_the_kernel_loads_the_standard_library_only() -> None:
-    loaded = loaded_by("import taiwa.kernel")
+    loaded = loaded_by("import taiwa.kernel.runtime")
 
     assert loaded - sys.stdlib_module_names == {"taiwa"}
 

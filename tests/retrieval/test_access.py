@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.kernel import ConfigError
+from taiwa.kernel.errors import ConfigError
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.access import MOST_FRONT, SIDECAR, AccessUnclearError, audience_of, front_matter, read_rules
 

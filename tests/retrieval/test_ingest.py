@@ -7,7 +7,7 @@ from unicodedata import normalize
 
 import pytest
 
-from taiwa.kernel import ConfigError, InputError
+from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.retrieval import Index, Library, ingest, reader_process
 from taiwa.retrieval.access import SIDECAR
 from taiwa.retrieval.ingest import Folder

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.kernel import ToolError
-from taiwa.tools import formula
-from taiwa.tools.chemical_formulas import elements, species
+from taiwa.kernel.errors import ToolError
+from taiwa.tools.chemical_formulas import elements, formula, species
 
 
 def counted(text: str) -> str:

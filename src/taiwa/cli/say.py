@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import (
+    COMMON_OPTIONS,
     CommonOptions,
     ask_param,
     common_options,
@@ -16,7 +17,7 @@ from taiwa.cli.options import (
 )
 from taiwa.cli.output import (
     bill_line,
-    print_json,
+    print_item,
     print_line,
     print_notice,
     print_preview,
@@ -26,26 +27,15 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
-    from taiwa.sessions.checkout import Repository
+    from taiwa.sessions.repository import Repository
 
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[APP] TEXT")
-@common_options(
-    "model",
-    "params",
-    "session",
-    "continue_latest",
-    "as_json",
-    "verbose",
-    "dry_run",
-    "max_cost",
-    "no_store",
-    "strict",
-    "store",
-)
+@common_options(*COMMON_OPTIONS)
 def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     """Send TEXT and print the answer; `-` reads it from standard input.
 
@@ -69,7 +59,7 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
 
 
 def _preview(common: CommonOptions, app: str, text: str) -> None:
-    from taiwa.models.http_api.probe_server import resolve_probed
+    from taiwa.models.registry import resolve_probed
     from taiwa.operations.say import SayOptions, find_or_create_session, preview_turn
 
     settings = common.settings()
@@ -275,7 +265,5 @@ def switch(common: CommonOptions, name: str) -> None:
 
 def _print_position(repository: "Repository", session: str, text: str, *, as_json: bool) -> None:
     here = repository.at(session)
-    if as_json:
-        print_json({"session": session, "node": here.tip, "turn": here.count, "state": here.state})
-    else:
-        print_line(text.format(session=session, turn=here.count))
+    item: Json = {"session": session, "node": here.tip, "turn": here.count, "state": here.state}
+    print_item(item, text.format(session=session, turn=here.count), as_json=as_json)

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn, TypeAlias, TypeVar, cast
 
-from taiwa.apps.problems import read_bounded
+from taiwa.apps.catalog import read_bounded
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, value
 

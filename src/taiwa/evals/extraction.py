@@ -29,7 +29,7 @@ from taiwa.evals.report import (
 from taiwa.evals.rows import EvalRow
 from taiwa.evals.run import Job, Measurement, ModelTask
 from taiwa.evals.statistics import bootstrap_mean
-from taiwa.flows.extract import ExtractError, plain_json
+from taiwa.flows.extract import ExtractError
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, canonical
@@ -92,7 +92,7 @@ class ExtractionTask(ModelTask):
             spent: Any = error.spent
             scores = {**compare_values(None, expected), "exact": False, "valid": False, "attempts": len(error.tries)}
             return Measurement(scores, spent) if spent is not None else Measurement(scores)
-        got = plain_json(self.typing.shape, done.value.value)
+        got = self.typing.output_type.dump(done.value.value)
         scores = compare_values(got, expected)
         return Measurement({**scores, "valid": True, "attempts": len(done.value.attempts), "value": got}, done.spent)
 

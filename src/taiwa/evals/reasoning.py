@@ -44,8 +44,9 @@ from taiwa.kernel.messages import Message, Request, Sampling, assistant, user
 from taiwa.kernel.records import Json, digest
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
-from taiwa.tools import FunctionTool, builtin_tools, find_tools, molar_mass
-from taiwa.tools.chemical_formulas import Weights
+from taiwa.tools.chemical_formulas import Weights, molar_mass
+from taiwa.tools.function_tool import FunctionTool
+from taiwa.tools.registry import builtin_tools, find_tools
 
 DIRECT_ANSWER = "Give the answer at once: one line that states it, with its number last, and nothing before it."
 SPARE_CALLS = 10

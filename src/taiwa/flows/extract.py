@@ -37,7 +37,7 @@ from taiwa.kernel.errors import ConfigError, LimitError, OutputValidationError, 
 from taiwa.kernel.messages import Message, Request, Sampling, Task, Text, Usage, user
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import estimate_tokens
-from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult
+from taiwa.structured import Fix, ParseOptions, ParseResult
 
 T = TypeVar("T")
 ALLOW_GUESS = ParseOptions()
@@ -67,13 +67,14 @@ class Extraction(Generic[T]):
         return _total(self.attempts)
 
 
-class ExtractError(OutputValidationError, tag="extraction"):
+class ExtractError(OutputValidationError):
     """No attempt was valid.
 
     `tries` holds the attempts, `best` the JSON of the one with the fewest faults (None without any), `reason` why the last
     one was not sent back. `spent` holds the usage of the run.
     """
 
+    tag = "extraction"
     details = (*OutputValidationError.details, "reason")
     tries: tuple[Attempt, ...] = ()
     best: Json = None
@@ -117,19 +118,6 @@ def extract(
         reason = stop_reason(repair, tuple(loop.attempts)) or (yield from loop.over_budget())
         if reason:
             raise loop.failure(reason)
-
-
-def plain_json(shape: OutputType[T], given: T) -> Json:
-    """Return a value as JSON, without the wrapping object that some types have on the wire.
-
-    >>> plain_json(OutputType(list[int]), [1, 2])
-    [1, 2]
-
-    Raises:
-        InputError: the value does not have the type.
-    """
-    data = shape.dump(given)
-    return data["value"] if shape.wrapped and isinstance(data, dict) else data
 
 
 @dataclass(slots=True)

@@ -102,5 +102,5 @@ def _example_of(notation: str) -> Json:
     from taiwa.laws.strategies import values
 
     quiet = settings(database=None, verbosity=Verbosity.quiet, phases=(Phase.generate,), derandomize=True)
-    shape = OutputType.fields("Param", {"x": parse_notation(notation)}, required=frozenset("x"))
-    return find(values(shape), lambda _: True, settings=quiet)["x"]
+    output_type = OutputType.fields("Param", {"x": parse_notation(notation)}, required=frozenset("x"))
+    return find(values(output_type), lambda _: True, settings=quiet)["x"]

@@ -24,13 +24,12 @@ from taiwa.kernel.errors import InputError, LimitError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.operations.results import BatchResult
 from taiwa.operations.say import AskParam, open_app, request_tokens
-from taiwa.sessions.batch import BatchInput, ParallelBatch, RowSummary, TurnBatch, committed_rows, run_in_one_session
-from taiwa.sessions.checkout import Repository
+from taiwa.sessions.batch import BatchInput, BatchRow, ParallelBatch, TurnBatch, committed_rows, run_in_one_session
 from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, open_priced_model
-from taiwa.sessions.stored_extract import ExtractBatch, ExtractRun, first_request
+from taiwa.sessions.stored_extract import ExtractBatch, ExtractRun, TypedRow, first_request
 from taiwa.settings import Settings
 
 BatchMode: TypeAlias = Literal["fold", "map"]
@@ -74,7 +73,7 @@ class BatchPreview:
 
 @dataclass
 class Counts:
-    """The counts and the bill of the rows so far."""
+    """The counts and the bill of the rows so far; `kept` rows were answered before, `stopped` says why a batch ended early."""
 
     done: int = 0
     failed: int = 0
@@ -85,7 +84,7 @@ class Counts:
     reason: str = ""
     unavailable: int = 0
 
-    def add(self, row: RowSummary) -> None:
+    def add(self, row: BatchRow | TypedRow) -> None:
         """Count a row."""
         self.kept += row.reused
         self.failed += row.error is not None
@@ -96,10 +95,6 @@ class Counts:
         self.unavailable = self.unavailable + 1 if error.get("type") in UNAVAILABLE else 0
         if self.unavailable >= MAX_UNAVAILABLE:
             self.stopped, self.reason = "unavailable", str(error.get("message", ""))
-
-    def result(self, stopped: str) -> BatchResult:
-        """Return the counts as the result of the batch."""
-        return BatchResult(self.session, self.done, self.failed, self.kept, self.spent, stopped)
 
 
 OnRow: TypeAlias = Callable[[Any, Counts], None]
@@ -141,7 +136,7 @@ def run_turns(
     session = Session(repository, counts.session, conversation, open_priced_model(None, settings, app), options=turns)
     before = committed_rows(session, rows) if options.resume else ()
 
-    def run(add: Callable[[RowSummary], None]) -> None:
+    def run(add: Callable[[BatchRow | TypedRow], None]) -> None:
         for row in run_in_one_session(session, rows, before):
             add(row)
 
@@ -170,8 +165,8 @@ def run_extractions(
     return _run(Counts(), on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
 
 
-def _run(counts: Counts, on_row: OnRow, run: Callable[[Callable[[RowSummary], None]], None]) -> Counts:
-    def add(row: RowSummary) -> None:
+def _run(counts: Counts, on_row: OnRow, run: Callable[[Callable[[BatchRow | TypedRow], None]], None]) -> Counts:
+    def add(row: BatchRow | TypedRow) -> None:
         counts.add(row)
         on_row(row, counts)
         if counts.stopped:
@@ -188,7 +183,7 @@ def _run(counts: Counts, on_row: OnRow, run: Callable[[Callable[[RowSummary], No
     return counts
 
 
-async def _drain(rows: AsyncGenerator[RowSummary], add: Callable[[RowSummary], None]) -> None:
+async def _drain(rows: AsyncGenerator[BatchRow | TypedRow], add: Callable[[BatchRow | TypedRow], None]) -> None:
     async with aclosing(rows):
         async for row in rows:
             add(row)

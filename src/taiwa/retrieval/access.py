@@ -161,8 +161,10 @@ FRONT_LINE = re.compile(r"(?:[ \t].*|#.*|-(?:[ \t].*)?|[\"'?]?[^:=]{1,100}[:=\uf
 MENTION = re.compile(r"(?:^|[{,])[^\w\n]{0,20}access[^\w\n:=]{0,20}(?:[:=\uff1a]|$)", re.IGNORECASE | re.MULTILINE)
 
 
-class AccessUnclearError(UnreadableError, tag="access-unclear"):
+class AccessUnclearError(UnreadableError):
     """A document says who may see it, in a way that cannot be understood; nobody may."""
+
+    tag = "access-unclear"
 
 
 class FrontMatter(NamedTuple):

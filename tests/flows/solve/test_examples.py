@@ -9,7 +9,6 @@ from taiwa.flows.solve.examples import (
     ExampleCall,
     WorkedExample,
     escape_references,
-    evaluate_example,
     evaluate_parts,
     render,
     render_answer_only,
@@ -18,8 +17,9 @@ from taiwa.flows.solve.examples import (
 )
 from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, CallText, decode, tool_call_format
-from taiwa.kernel import InputError, Json, assistant, user
-from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult, assistant, user
+from taiwa.kernel.records import Json
 
 RESULTS = {
     ("molar_mass", "CO2"): "44.009 g/mol",
@@ -57,7 +57,7 @@ def test_results_are_put_where_words_and_inputs_refer_to_them() -> None:
         ExampleCall("calculator", "3 × 44.009", "132.027"),
         "\nSo 132.0 g.",
     )
-    assert evaluate_example(GAS, result_of) == "132.0"
+    assert last_number(render_answer_only(GAS, result_of)[1].text) == "132.0"
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from taiwa.constraints.readable_guides import choice_regex
 from taiwa.constraints.schema_regex import to_regex
 from taiwa.constraints.schema_rewriter import rewrite_schema
 from taiwa.constraints.vocabulary import Vocabulary
-from taiwa.json_schema.complement import are_disjoint
 from taiwa.json_schema.document import Document, join_pointer, resolve_pointer
 from taiwa.json_schema.keywords import KEYWORDS, Schema, has_type, subschemas, types
+from taiwa.json_schema.value_sets import are_disjoint
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
@@ -278,23 +278,19 @@ def _encode_for_llguidance(schema: str) -> EncodedConstraint:
 
 def _is_recursive(schema: Mapping[str, Json]) -> bool:
     """Whether a schema refers to itself, directly or not: a pattern can express that to a small depth only."""
-    references: dict[str, set[str]] = {}
-    for pointer, here, keyword in _keywords(schema):
-        if keyword == "$ref":
-            references.setdefault(pointer, set()).add(str(here["$ref"]).removeprefix("#"))
-    targets = {target for found in references.values() for target in found}
-    reach = {
-        target: {other for pointer, found in references.items() if pointer.startswith(target) for other in found}
-        for target in targets
-    }
-    for target in targets:
-        seen, todo = set[str](), list(reach[target])
+    references = [
+        (pointer, str(here["$ref"]).removeprefix("#"))
+        for pointer, here, keyword in _keywords(schema)
+        if keyword == "$ref"
+    ]
+    for _, start in references:
+        reached, todo = set[str](), [start]
         while todo:
-            each = todo.pop()
-            if each not in seen:
-                seen.add(each)
-                todo += reach.get(each, ())
-        if target in seen:
+            here = todo.pop()
+            new = {target for pointer, target in references if pointer.startswith(here)} - reached
+            reached |= new
+            todo += new
+        if start in reached:
             return True
     return False
 
@@ -421,7 +417,7 @@ def _by_verdicts(
 
 def enforcement_of(constraint: Constraint, coverage: Coverage) -> Enforcement:
     """Return what a guide in this process enforces; constraints other than schemas are enforced as a whole."""
-    missed = [clause(each.pointer, each.keyword) for each in (*coverage.relaxed, *coverage.unsupported)]
+    missed = [clause(each.pointer, each.keyword) for each in coverage.relaxed]
     if type(constraint) in KINDS and not isinstance(constraint, JsonSchema):
         enforced = [clause("", KINDS[type(constraint)][0])]
     else:

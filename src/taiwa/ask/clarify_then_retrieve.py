@@ -1,0 +1,326 @@
+"""The dialogue before an answer: `search → assess → policy → Ask | Search | HandOver | Advise → rewrite → [Retrieve] → answer`.
+
+A model only scores; a pure function decides from the scores and the evidence in the documents. A decision is a value with all
+that it depended on, so it can be stored, shown and repeated.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from taiwa.ask.answer import Answer
+from taiwa.ask.assess_question import AssessmentMethod, assess
+from taiwa.ask.decide_search_or_clarify import DOMINANT, group_options, narrow_options, policy_named, top_share
+from taiwa.ask.extractive import answer_or_quote
+from taiwa.ask.read_dialogue import (
+    detect_route,
+    is_option_number,
+    last_user_text,
+    only_names_option,
+    reply_language,
+    select_option,
+    user_texts,
+)
+from taiwa.ask.rewrite import Queries, RewriteContext, retrieve_fused, rewrite_queries
+from taiwa.ask.types import (
+    ANONYMOUS_USER,
+    Act,
+    Assessment,
+    ClarificationState,
+    Decision,
+    EarlierTurn,
+    HandOver,
+    HandoverCase,
+    Option,
+    Policy,
+    Route,
+    Search,
+    SearchEarlierSessions,
+    Situation,
+    UserProfile,
+)
+from taiwa.kernel.effects import GetEvidence, Program, Retrieve, notify, perform
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Evidence, Message, Passage, passage_key, user
+from taiwa.kernel.records import tag_of, value
+from taiwa.kernel.text import guess_language
+
+AssessBy: TypeAlias = AssessmentMethod | Literal["no-model"]
+"""How a dialogue is assessed; with `no-model` the documents alone decide."""
+
+FIRST_SEARCH_SIZE = 10
+
+PUBLISHED = ("article", "functions")
+"""Policies that decide before the first search."""
+
+WITHOUT_SCORES = ("never", "always")
+"""Policies that depend on no score."""
+
+FRESH = ClarificationState()
+
+
+@value(tag="clarify-options")
+class ClarifyOptions:
+    """Options of the dialogue before retrieval.
+
+    - `policy`: when to ask back, one of `POLICIES`; `max_questions` bounds any policy (None: its own bound).
+    - `assess_by`: how a model assesses the dialogue; `no-model` needs none, and rewrites nothing either.
+    - `k`: number of passages for the answer.
+    - `rewrite_context`: turns that the model sees when it rewrites the query; `multiple_queries`: it may write several.
+    - `earlier_sessions`: number of earlier dialogues of the user that the assessment sees.
+    - `owners`: pairs of a pattern of sources and the contact of a case about them.
+    - `catalogue_version` and `locale`: those of `Situation`.
+    """
+
+    policy: str = "look_first"
+    max_questions: int | None = None
+    assess_by: AssessBy = "auto"
+    k: int = 5
+    rewrite_context: RewriteContext = "user"
+    multiple_queries: bool = True
+    earlier_sessions: int = 0
+    owners: tuple[tuple[str, str], ...] = ()
+    catalogue_version: int = 0
+    locale: str = ""
+
+
+DEFAULT = ClarifyOptions()
+
+
+@value(tag="clarified")
+class Clarified:
+    """The next act of a dialogue.
+
+    Pass `clarification` to the next turn. `passages` were found for `queries` if the act is `Search`, and `ask` answers from them;
+    `case` is set if it is `HandOver`.
+    """
+
+    decision: Decision
+    clarification: ClarificationState
+    queries: Queries | None = None
+    passages: tuple[Passage, ...] = ()
+    case: HandoverCase | None = None
+    answer: Answer | None = None
+
+    @property
+    def act(self) -> Act:
+        """The act that was decided."""
+        return self.decision.act
+
+
+def ask(
+    dialogue: Sequence[Message],
+    options: ClarifyOptions = DEFAULT,
+    *,
+    clarification: ClarificationState = FRESH,
+    profile: UserProfile = ANONYMOUS_USER,
+    policy: Policy | None = None,
+) -> Program[Clarified]:
+    """Decide the next act of a dialogue and carry it out: a question back, an answer from passages, or another act.
+
+    Raises (when run):
+        InputError: the dialogue has no text of the user.
+        OutputValidationError: the assessment or the answer could not be read.
+    """
+    turn = yield from clarify(dialogue, options, clarification=clarification, profile=profile, policy=policy)
+    if not isinstance(turn.act, Search) or turn.queries is None:
+        return turn
+    language = reply_language(dialogue, profile.language, options.locale)
+    answer = yield from answer_or_quote(
+        turn.queries.text, turn.passages, language=language, history=tuple(dialogue)[:-1]
+    )
+    return replace(turn, answer=answer)
+
+
+def clarify(
+    dialogue: Sequence[Message],
+    options: ClarifyOptions = DEFAULT,
+    *,
+    clarification: ClarificationState = FRESH,
+    profile: UserProfile = ANONYMOUS_USER,
+    policy: Policy | None = None,
+) -> Program[Clarified]:
+    """Decide the next act of a dialogue, and retrieve the passages for an answer; a `policy` replaces that of the options.
+
+    Raises (when run):
+        InputError: the dialogue has no text of the user, or the policy is unknown.
+        OutputValidationError: the assessment could not be read.
+    """
+    if not user_texts(dialogue):
+        raise InputError("the dialogue has no text of the user")
+    option = select_option(last_user_text(dialogue), clarification.offered) if clarification.offered else None
+    turns = tuple(dialogue)
+    if option is not None and turns[-1].role == "user" and only_names_option(turns[-1].text, option):
+        turns = (*turns[:-1], user(option.label))  # a number has no meaning for a model or an index
+    step = _DialogueStep(turns, options, clarification, profile, policy, option)
+    yield from step.search()
+    decision = yield from step.decide()
+    act = decision.act
+    yield from notify(f"{decision.policy}: {tag_of(type(act))} ({', '.join(decision.reasons)})", code="decision")
+    after = clarification.after(act, step.passage_keys)
+    if isinstance(act, Search):
+        queries = yield from step.queries()
+        found = yield from step.retrieve(queries)
+        return Clarified(decision, after, queries, step.prefer_option(act, found))
+    if isinstance(act, HandOver):
+        queries = yield from step.queries()
+        return Clarified(decision, after, queries, case=step.case(decision, queries))
+    return Clarified(decision, after)
+
+
+@dataclass
+class _DialogueStep:
+    """One run of `clarify`; `option` is the offered option that the last text names."""
+
+    dialogue: tuple[Message, ...]
+    options: ClarifyOptions
+    clarification: ClarificationState
+    profile: UserProfile
+    policy: Policy | None
+    option: Option | None = None
+    found: tuple[Passage, ...] = ()
+    evidence: Evidence | None = None
+    earlier: tuple[EarlierTurn, ...] = ()
+
+    @cached_property
+    def route(self) -> Route:
+        if self.clarification.offered and self.option is None and is_option_number(last_user_text(self.dialogue)):
+            return "none"  # a number that no option has
+        return detect_route(last_user_text(self.dialogue), asked=bool(self.clarification.rounds))
+
+    @cached_property
+    def relevant_dialogue(self) -> tuple[Message, ...]:
+        """The dialogue up to the user's last text about a subject, which `just answer` and `none of these` are not."""
+        texts = [index for index, turn in enumerate(self.dialogue) if turn.role == "user" and turn.text.strip()]
+        last = texts[-2] if self.route in ("just_answer", "none") and len(texts) > 1 else texts[-1]
+        return tuple(turn for turn in self.dialogue[: last + 1] if turn.role in ("user", "assistant"))
+
+    @property
+    def text(self) -> str:
+        return self.relevant_dialogue[-1].text
+
+    @property
+    def history(self) -> tuple[Message, ...]:
+        """The turns before the text, in its language only: in another one they share no words with the documents sought."""
+        language = guess_language(self.text) if len(self.text.split()) > 2 or not self.text.isascii() else "und"
+        if language == "und":
+            return self.relevant_dialogue[:-1]
+        similar = {"und", language, *(("ja", "zh") if language in ("ja", "zh") else ())}
+        return tuple(turn for turn in self.relevant_dialogue[:-1] if guess_language(turn.text) in similar)
+
+    @property
+    def passage_keys(self) -> tuple[str, ...]:
+        return tuple(map(passage_key, self.found))
+
+    @property
+    def is_published(self) -> bool:
+        return self.policy is None and self.options.policy in PUBLISHED
+
+    def search(self) -> Program[None]:
+        """Search with the text as written and measure the evidence, unless the policy decides first."""
+        if self.is_published:
+            return
+        self.found = yield from perform(Retrieve(self.text, max(FIRST_SEARCH_SIZE, self.options.k), self.history))
+        self.evidence = yield from perform(GetEvidence(self.text, self.history))
+
+    def decide(self) -> Program[Decision]:
+        policy = self.policy or policy_named(self.options.policy)
+        situation = self.situation
+        if not self.is_published and situation.route not in ("", "none"):
+            return policy(situation)  # small talk and a refusal of questions are not worth a call
+        if self.options.assess_by != "no-model" and (
+            self.policy is not None or self.options.policy not in WITHOUT_SCORES
+        ):
+            situation = replace(situation, assessment=(yield from self.assess()))
+        return policy(situation)
+
+    @property
+    def situation(self) -> Situation:
+        declined = self.clarification.declined or self.route == "just_answer"
+        options = group_options(self.found)
+        share = top_share(self.found, options)
+        return Situation(
+            self.dialogue,
+            profile=self.profile,
+            clarification=replace(self.clarification, declined=declined),
+            evidence=self.evidence,
+            passage_keys=self.passage_keys,
+            options=() if share >= DOMINANT else narrow_options(self.found, options),
+            top_share=round(share, 4),
+            route=self.route,
+            max_questions=self.options.max_questions,
+            catalogue_version=self.options.catalogue_version,
+            locale=self.options.locale,
+        )
+
+    def assess(self) -> Program[Assessment]:
+        if self.options.earlier_sessions and self.profile.name:
+            effect = SearchEarlierSessions(self.profile.name, self.text, self.options.earlier_sessions)
+            self.earlier = yield from perform(effect)
+        by: AssessmentMethod = "auto" if self.options.assess_by == "no-model" else self.options.assess_by
+        if by == "auto" and self.policy is None and self.options.policy == "functions":
+            by = "functions"
+        return (
+            yield from assess(
+                self.dialogue,
+                by=by,
+                about=self.profile.facts,
+                earlier=tuple(turn.text for turn in self.earlier),
+                needs_questions=self.needs_questions,
+                locale=self.options.locale,
+            )
+        )
+
+    def needs_questions(self, assessment: Assessment) -> bool:
+        """Whether the scores could lead to a question back that a model has to write."""
+        thresholds = self.profile.effective_thresholds
+        is_consultation = assessment.is_consultation <= thresholds.consultation
+        undocumented = assessment.in_internal_docs > thresholds.documented
+        return assessment.clarity >= thresholds.unclear or (is_consultation and undocumented)
+
+    def queries(self) -> Program[Queries]:
+        """Rewrite the dialogue as queries; without a model the text is the query."""
+        if self.options.assess_by == "no-model":
+            return Queries(self.text)
+        multiple = self.options.multiple_queries and not self.is_published
+        context, locale = self.options.rewrite_context, self.options.locale
+        return (yield from rewrite_queries(self.relevant_dialogue, context=context, multiple=multiple, locale=locale))
+
+    def retrieve(self, queries: Queries) -> Program[tuple[Passage, ...]]:
+        """Retrieve with the queries, and fuse the results with those of the first search."""
+        if self.is_published:  # the published flow searches with the rewritten question alone
+            return (yield from retrieve_fused((queries.text,), self.options.k))
+        new = tuple(query for query in queries.all if query != self.text)
+        if not new:
+            return self.found[: self.options.k]
+        return (yield from retrieve_fused(new, self.options.k, known=(self.found,)))
+
+    def prefer_option(self, act: Search, found: tuple[Passage, ...]) -> tuple[Passage, ...]:
+        """Put the passages of the chosen or assumed option first; without a model, drop all others."""
+        option = self.option or (act.options[0] if act.assumption and act.options else None)
+        keys = () if option is None else option.passages
+        by_key = {passage_key(passage): passage for passage in (*found, *self.found)}
+        first = tuple(passage for key, passage in by_key.items() if key in keys)[: self.options.k]
+        if not first or self.options.assess_by == "no-model":
+            return first or found
+        return (*first, *(passage for passage in found if passage_key(passage) not in keys))[: self.options.k]
+
+    def case(self, decision: Decision, queries: Queries) -> HandoverCase:
+        assessment = decision.situation.assessment or Assessment()
+        evidence = self.evidence or Evidence()
+        texts = (assessment.ask_missing_info, assessment.res_consultation, assessment.ask_user_meta_info)
+        missing = (*filter(None, texts), *evidence.unresolved_references, *evidence.unknown)
+        sources = [passage.source for passage in self.found]
+        owners = (owner for source in sources for pattern, owner in self.options.owners if fnmatchcase(source, pattern))
+        return HandoverCase(
+            dialogue=self.dialogue,
+            query=queries.text,
+            searched=() if self.is_published else (self.text,),
+            passages=self.found[: self.options.k],
+            missing=tuple(dict.fromkeys(missing)),
+            owner=next(owners, ""),
+            user=self.profile.name,
+            reasons=decision.reasons,
+        )

@@ -1,0 +1,260 @@
+"""The conversations of one store: checkout, commit, history. Independent of models."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from difflib import get_close_matches
+from itertools import count, islice
+from pathlib import Path
+
+from taiwa.apps.catalog import load_source
+from taiwa.conversation.app import App
+from taiwa.conversation.history import Conversation, Node, PastTurn, advance, apply_nodes, begin, change_app, edit_state
+from taiwa.conversation.state import State
+from taiwa.conversation.state_paths import MISSING, Missing, StatePath, format_path, get_path
+from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError
+from taiwa.kernel.records import Json, value
+from taiwa.kernel.runtime import Tool
+from taiwa.settings import Settings
+from taiwa.sql import PostgresUrl
+from taiwa.store import FsckProblem, Store
+
+SNAPSHOT_EVERY = 32
+
+
+@value
+class HistoryEntry:
+    """A node of a history and the conversation after it."""
+
+    hash: str
+    node: Node
+    after: Conversation
+
+
+@value
+class ValueOrigin:
+    """The origin of a value: the node that set it last, the number of its turn, and the value before."""
+
+    hash: str
+    node: Node
+    turn: int
+    before: Json
+    after: Json
+
+
+class Repository:
+    """Conversations by name or revision. Each change of a session is one transaction of the store.
+
+    `tools` are those that apps may name beside the built-in ones; `place` is the file beside which indexes are stored, or
+    their server; `settings` name the embedding model of indexes.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.place: Path | PostgresUrl | None = store.path
+        self.settings: Settings | None = None
+        self.tools: dict[str, Tool] = {}
+        self._apps: dict[str, App] = {}
+
+    def app(self, name: str) -> App:
+        """Open the app that a node was made with."""
+        if name not in self._apps:
+            self._apps[name] = load_source(self.store.nodes.app(name))
+        return self._apps[name]
+
+    def tools_of(self, app: App) -> tuple[Tool, ...]:
+        """Find the tools that an app names.
+
+        Raises:
+            ConfigError: a tool is neither built in nor passed in `tools`.
+        """
+        missing = [name for name in app.tools if name not in self.tools]
+        if not missing:
+            return tuple(self.tools[name] for name in app.tools)
+        from taiwa.tools.registry import builtin_tools
+
+        known = {**builtin_tools(), **self.tools}
+        unknown = next((name for name in missing if name not in known), None)
+        if unknown is not None:
+            near = get_close_matches(unknown, known, 1, 0.6)
+            mend = f"did you mean {near[0]!r}?" if near else f"pass it: TurnOptions(tools=({unknown},))"
+            raise ConfigError(f"the app {app.name!r} uses the tool {unknown!r}, which is not built in; {mend}")
+        return tuple(known[name] for name in app.tools)
+
+    def session(self, name: str = "") -> str:
+        """Return the session of that name, by default the one that moved last.
+
+        Raises:
+            InputError: it does not exist.
+        """
+        session = name or self.store.refs.latest()
+        if session is None:
+            raise InputError("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
+        self.store.refs.tip(session)
+        return session
+
+    def new_name(self, app: App) -> str:
+        """Find a free name for a conversation with an app: `chat-1`, `chat-2` …"""
+        refs, runs = self.store.refs, self.store.runs
+        return next(name for n in count(1) if not refs.has(name := f"{app.name}-{n}") and not runs.has_open(name))
+
+    def start(self, app: App) -> Conversation:
+        """Begin a conversation that is not stored yet."""
+        # One app object for all its conversations, so that its output types are built once.
+        return begin(self._apps.setdefault(app.hash, app))
+
+    def at(self, revision: str = "") -> Conversation:
+        """Check out the conversation at a revision.
+
+        Raises:
+            InputError: the revision does not exist.
+        """
+        return self.checkout(self.store.resolve(revision))
+
+    def checkout(self, tip: str) -> Conversation:
+        """Check out the conversation after a node, from the nearest snapshot before it.
+
+        Raises:
+            CorruptError: a node leads to another state than it recorded.
+        """
+        start_from = self.store.snapshots.checkout(tip)
+        steps = start_from.steps
+        if start_from.near is None:
+            start, steps = self._root(*steps[0]), steps[1:]
+        else:
+            start = self._restored(*start_from.near)
+        here = apply_nodes(start, steps, self.app)
+        if len(steps) > SNAPSHOT_EVERY:
+            with suppress(StoreError):  # a store that cannot be written is only slower
+                self.store.snapshots.put(tip, _snapshot(here))
+        return here
+
+    def walk(self, tip: str) -> Iterator[HistoryEntry]:
+        """Follow a history from its root to a node, and check every recorded state on the way."""
+        conversation: Conversation | None = None
+        for name, node in reversed(tuple(self.store.nodes.path(tip))):
+            conversation = self._root(name, node) if conversation is None else advance(conversation, node, self.app)
+            yield HistoryEntry(name, node, conversation)
+
+    def fsck(self) -> tuple[FsckProblem, ...]:
+        """Check the store, and replay every session from its root: each state must be the recorded one."""
+        return (*self.store.fsck(), *self._check_states())
+
+    def _check_states(self) -> Iterator[FsckProblem]:
+        for tip in dict.fromkeys(ref.tip for ref in self.store.refs.list()):
+            try:
+                deque(self.walk(tip), maxlen=0)
+            except (CorruptError, ConfigError) as error:
+                yield FsckProblem(f"node {tip}", error.message)
+
+    def import_lines(self, lines: Iterable[str], name: str | None = None) -> Conversation:
+        """Import an exported conversation, all or nothing; every hash and every state is checked.
+
+        Raises:
+            InputError: a line is invalid, or a state is not the recorded one; nothing was imported.
+            ConflictError: a session of that name has another tip.
+        """
+        return self.checkout(self.store.import_lines(lines, name, self.checkout))
+
+    def commit(
+        self,
+        session: str,
+        conversation: Conversation,
+        *,
+        expected: str | None,
+        reason: str = "turn",
+        run: int | None = None,
+    ) -> Conversation:
+        """Write the new nodes of a conversation, move the session to them, and close the run that made them.
+
+        Raises:
+            ConflictError: another process moved the session; nothing was overwritten.
+        """
+        app, new_nodes = conversation.app, conversation.new_nodes
+        self._apps.setdefault(app.hash, app)
+        apps = (app.source,) if any(node.kind in {"root", "app"} for node in new_nodes) else ()
+        self.store.commit(session, new_nodes, expected=expected, reason=reason, run=run, apps=apps)
+        committed = replace(conversation, new_nodes=())
+        if committed.count and committed.count % SNAPSHOT_EVERY == 0:
+            self.store.snapshots.put(committed.tip, _snapshot(committed))
+        return committed
+
+    def set_state(self, session: str, values: State) -> Conversation:
+        """Set values of the state by hand; the edit is a node, so that every value has an origin."""
+        tip = self.store.refs.tip(session)
+        return self.commit(session, edit_state(self.checkout(tip), values), expected=tip, reason="state set")
+
+    def change_app(self, session: str, app: App) -> Conversation:
+        """Continue with another or an edited app; values that fit its fields are kept."""
+        tip = self.store.refs.tip(session)
+        return self.commit(session, change_app(self.checkout(tip), app), expected=tip, reason=f"app {app.name}")
+
+    def fork(self, revision: str, name: str) -> str:
+        """Give the node of a revision a second name and return its hash."""
+        tip = self.store.resolve(revision)
+        self.store.refs.create(name, tip, reason=f"fork of {revision or 'the latest'}")
+        return tip
+
+    def before_turn(self, tip: str, turns: int = 1) -> str:
+        """Return the node before the last turns; edits of the state are not counted.
+
+        Raises:
+            InputError: the conversation has fewer turns.
+        """
+        return self.store.refs.back(self.turn(tip, turns)[0], 1)
+
+    def turn(self, tip: str, turns: int = 1) -> tuple[str, Node]:
+        """Return a turn, counted from the end; 1 is the last one.
+
+        Raises:
+            InputError: the conversation has fewer turns.
+        """
+        past = ((name, node) for name, node in self.store.nodes.path(tip) if node.kind == "turn")
+        last = list(islice(past, max(turns, 1)))
+        if not 1 <= turns <= len(last):
+            raise InputError(f"there are only {len(last)} turns, not {turns}" if last else "there is no turn yet")
+        return last[-1]
+
+    def origin(self, tip: str, path: StatePath) -> ValueOrigin:
+        """Find the node that set a value last.
+
+        Raises:
+            InputError: there is no value at the path.
+        """
+        origin: ValueOrigin | None = None
+        data: Json | Missing = MISSING
+        for entry in self.walk(tip):
+            now = get_path(dict(entry.after.state), path)
+            if not isinstance(now, Missing) and (isinstance(data, Missing) or now != data):
+                before = None if isinstance(data, Missing) else data
+                origin = ValueOrigin(entry.hash, entry.node, entry.after.count, before, now)
+            data = now
+        if origin is None or isinstance(data, Missing):
+            raise InputError(f"no value at {format_path(path)}; `taiwa state` shows the state")
+        return origin
+
+    def _root(self, name: str, root: Node) -> Conversation:
+        if root.kind != "root":
+            raise CorruptError(f"node {name[:12]} has no parent and is not a root")
+        return replace(begin(self.app(root.app)), new_nodes=())
+
+    def _restored(self, tip: str, data: Json) -> Conversation:
+        match data:
+            case {
+                "app": str(app),
+                "state": dict(state),
+                "turns": list(turns),
+                "summary": str(summary),
+                "count": int(n),
+            }:
+                nodes = [(str(name), self.store.nodes.get(str(name))) for name in turns]
+                past = tuple(PastTurn(name, node.user or "", node.answer or "", node.delta) for name, node in nodes)
+                return Conversation(self.app(app), tip, state, past, summary, n)
+            case _:
+                raise CorruptError(f"the snapshot of {tip[:12]} cannot be read; run `taiwa gc --snapshots`")
+
+
+def _snapshot(conversation: Conversation) -> Json:
+    here, turns = conversation, list[Json]([past.hash for past in conversation.turns])
+    return {"app": here.app.hash, "state": here.state, "turns": turns, "summary": here.summary, "count": here.count}

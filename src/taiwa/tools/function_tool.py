@@ -1,0 +1,388 @@
+"""`@tool`: a typed function as a tool that a model can call, and the strict form of its parameters."""
+
+import inspect
+import re
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
+from weakref import finalize
+
+from taiwa.isolation import IsolatedProcess, ProcessLimits, in_child
+from taiwa.kernel.errors import InputError, OutputValidationError, ToolError
+from taiwa.kernel.messages import ToolResult, ToolSpec
+from taiwa.kernel.records import Json, canonical, restore
+from taiwa.kernel.threads import start_in_thread
+from taiwa.structured import OutputType
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+DEFAULT_LIMITS = ProcessLimits()
+MAX_IDLE_WORKERS = 4
+MAX_ARGUMENT_CHARS = 1_000_000
+MAX_ARGUMENT_DEPTH = 100
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}\Z")
+
+
+class FunctionTool(Generic[P, R]):
+    """A function that a model can call with JSON arguments; plain calls go to the function itself.
+
+    `isolated` None means: in a worker process if one can import the function, else in a thread with a deadline.
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        name: str = "",
+        fixed: Mapping[str, object] | None = None,
+        *,
+        isolated: bool | None = None,
+        limits: ProcessLimits = DEFAULT_LIMITS,
+    ) -> None:
+        self._function = function
+        self._fixed = dict(fixed or {})
+        self._isolated = isolated
+        self._limits = limits
+        self._worker: IsolatedTool | None = None
+        hints = _hints(function)
+        self._returns: OutputType[Any] | None = (
+            None if hints["return"] in (str, ToolResult) else OutputType(hints["return"])
+        )
+        parameters = {
+            each: part for each, part in inspect.signature(function).parameters.items() if each not in self._fixed
+        }
+        self._parameters: dict[str, OutputType[Any]] = {each: OutputType(hints[each]) for each in parameters}
+        required = frozenset(each for each, part in parameters.items() if part.default is part.empty)
+        name = name or getattr(function, "__name__", "")
+        if not NAME.match(name):
+            raise InputError(f"invalid tool name {name!r}; use letters, digits, _ and -, at most 64")
+        description = inspect.getdoc(function)
+        if not description:
+            raise InputError(f"the tool {name} needs a docstring, which describes it to the model")
+        self._arguments = OutputType.fields(name, {each: hints[each] for each in parameters}, required)
+        self._spec = ToolSpec(name, description, self._arguments.schema())
+        # Strict function calling sends null for an omitted parameter, unless null is a value of its type.
+        self._null_means_omitted = frozenset(
+            each for each in parameters if each not in required and not _accepts_null(self._parameters[each])
+        )
+
+    def __repr__(self) -> str:
+        return f"FunctionTool({self._spec.name})"
+
+    def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
+        """Call the function itself."""
+        return self._function(*arguments, **named)
+
+    @property
+    def spec(self) -> ToolSpec:
+        """How a model sees the tool."""
+        return self._spec
+
+    @property
+    def function(self) -> Callable[P, R]:
+        """The function itself."""
+        return self._function
+
+    @property
+    def fixed(self) -> Mapping[str, object]:
+        """The parameters that `preset` has fixed."""
+        return self._fixed
+
+    def preset(self, **fixed: object) -> "FunctionTool[..., R]":
+        """Make a tool of the same name with some parameters fixed, which a model does not see.
+
+        Raises:
+            InputError: the tool has no such parameter.
+        """
+        unknown = next((each for each in fixed if each not in self._parameters), None)
+        if unknown is not None:
+            raise InputError(f"{self._spec.name} has no parameter {unknown!r}")
+        fixed = {**self._fixed, **fixed}
+        return FunctionTool(self._function, self._spec.name, fixed, isolated=self._isolated, limits=self._limits)
+
+    def call(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """Call the function with JSON arguments, within its limits.
+
+        Raises:
+            ToolError: `bad_arguments`, `internal` where the function failed, what the function raised itself, or
+                `timeout`, `memory`, `too_large`, `crashed`.
+        """
+        if self._isolated is False:
+            return self.call_in_place(arguments)
+        self._check(arguments)  # before a process is started for them
+        if self._worker is None:
+            self._worker = self._start_worker()
+        if self._worker is not None:
+            return self._worker.call(arguments)
+        name = self._spec.name
+        # A thread cannot be killed: a late call goes on in the background, and one that never lets another thread run is
+        # not even noticed to be late.
+        future = start_in_thread(lambda: self.call_in_place(arguments), f"tool {name}")
+        try:
+            return future.result(self._limits.seconds)
+        except TimeoutError:
+            raise ToolError(f"{name} timed out", code="timeout") from None
+        except SystemExit as error:
+            raise ToolError(f"{name} failed", code="crashed") from error
+
+    def call_in_place(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """Call the function in this thread, without a deadline.
+
+        Raises:
+            ToolError: as `call` does.
+        """
+        values = self._check(arguments)
+        call: Callable[..., R] = self._function
+        try:
+            result = self._result(call(**values, **self._fixed))
+        except ToolError:
+            raise
+        except Exception as error:  # the model reads that the tool failed, never why
+            raise ToolError(f"{self._spec.name} failed", code="internal") from error
+        if len(result.text) > self._limits.characters:
+            raise ToolError(f"{self._spec.name} returned too much", code="too_large", hint="ask for less")
+        return result
+
+    def _start_worker(self) -> "IsolatedTool | None":
+        """Return the tool in worker processes; None if they cannot import it, or inside of such a process.
+
+        Raises:
+            InputError: they cannot import it, and `isolated` demands it.
+        """
+        if in_child():
+            return None
+        try:
+            return IsolatedTool(self, self._limits)
+        except InputError:
+            if self._isolated:
+                raise
+            return None
+
+    def _check(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
+        if _size(arguments, MAX_ARGUMENT_CHARS) > MAX_ARGUMENT_CHARS:
+            raise ToolError(
+                "the arguments are too long", code="too_long", hint=f"at most {MAX_ARGUMENT_CHARS:,} characters"
+            )
+        try:
+            sent = {
+                name: part
+                for name, part in arguments.items()
+                if part is not None or name not in self._null_means_omitted
+            }
+            checked = self._arguments.validate(sent)
+            return {name: self._parameters[name].validate(part) for name, part in checked.items()}
+        except OutputValidationError as error:
+            message = "; ".join(error.diagnostics or (error.message,))
+            hint = f"parameters: {', '.join(self._parameters) or 'none'}"
+            raise ToolError(message, code="bad_arguments", hint=hint) from None
+
+    def _result(self, returned: object) -> ToolResult:
+        name = self._spec.name
+        if isinstance(returned, ToolResult):
+            return replace(returned, name=name)
+        if self._returns is None:
+            return ToolResult(str(returned), name, value=str(returned))
+        plain = self._returns.dump(returned)
+        return ToolResult(canonical(plain).decode(), name, value=plain)
+
+
+class IsolatedTool(AbstractContextManager["IsolatedTool"]):
+    """A tool of which every call ends: with its result, or with a `ToolError` when a limit is reached.
+
+    Codes beside those of the tool: `timeout`, `memory`, `too_large`, `crashed`. What a crashed worker printed is a note on the
+    error, for the traceback, and never part of the message that a model reads. Calls from several threads run side by side. A
+    worker is started at the first call, and a few are kept for the next ones.
+
+    Raises:
+        InputError: the tool is not an attribute of a module, so another process cannot import it.
+    """
+
+    def __init__(self, tool: FunctionTool[Any, Any], limits: ProcessLimits = DEFAULT_LIMITS) -> None:
+        self._tool = tool
+        self._limits = limits
+        self._address = _address(tool)
+        self._idle: deque[IsolatedProcess] = deque()
+        self._lock = Lock()
+        self._finalizer = finalize(self, _end_all, self._idle)
+
+    def __repr__(self) -> str:
+        return f"IsolatedTool({self.spec.name})"
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def spec(self) -> ToolSpec:
+        """How a model sees the tool."""
+        return self._tool.spec
+
+    def close(self) -> None:
+        """End the workers; a later call starts a new one."""
+        with self._lock:
+            _end_all(self._idle)
+
+    def call(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """Call the tool in a worker.
+
+        Raises:
+            ToolError: raised by the tool, or a limit was reached.
+        """
+        worker = self._take_worker()
+        try:
+            answer = worker.ask({"arguments": dict(arguments)}, self._limits)
+        except BaseException:
+            worker.end()
+            raise
+        error = cast("dict[str, str] | None", answer.get("error"))
+        if error is None:
+            self._put_back(worker)
+            return cast("ToolResult", restore(answer["result"]))
+        if error["code"] == "memory":
+            worker.end()  # its memory would count against the next call
+        else:
+            self._put_back(worker)
+        failed = ToolError(error["message"], code=error["code"], hint=error["hint"])
+        if error["trace"]:
+            failed.add_note(error["trace"])
+        raise failed
+
+    def _take_worker(self) -> IsolatedProcess:
+        with self._lock:
+            while self._idle:
+                worker = self._idle.pop()
+                if worker.alive:
+                    return worker
+                worker.end()
+        return IsolatedProcess("taiwa.tools.isolated_child:entry", self._address, self.spec.name, self._limits)
+
+    def _put_back(self, worker: IsolatedProcess) -> None:
+        with self._lock:
+            if len(self._idle) < MAX_IDLE_WORKERS:
+                self._idle.append(worker)
+                return
+        worker.end()
+
+
+def _end_all(workers: "deque[IsolatedProcess]") -> None:
+    while workers:
+        workers.pop().end()
+
+
+def _address(tool: FunctionTool[Any, Any]) -> dict[str, Json]:
+    """Return where another process finds the tool: its module, or the file of the program itself."""
+    function = tool.function
+    module, path = function.__module__, getattr(function, "__qualname__", "")
+    main = sys.modules.get("__main__")
+    file = str(getattr(main, "__file__", ""))
+    attribute: object = sys.modules.get(module)
+    for name in path.split("."):
+        attribute = getattr(attribute, name, None)
+    is_importable = "<" not in path and getattr(attribute, "function", None) is function
+    if not is_importable or (module == "__main__" and not Path(file).is_file()):
+        raise InputError(f"another process cannot import {tool.spec.name}; define it at the top of a module")
+    if not all(value is None or isinstance(value, (str, int, float)) for value in tool.fixed.values()):
+        raise InputError(
+            f"a fixed parameter of {tool.spec.name} cannot be sent to another process; use text or a number"
+        )
+    return {
+        "module": module,
+        "name": path,
+        "file": file if module == "__main__" else "",
+        "package": str(getattr(main, "__package__", None) or ""),
+        "fixed": cast("dict[str, Json]", dict(tool.fixed)),
+    }
+
+
+@overload
+def tool(function: Callable[P, R]) -> FunctionTool[P, R]: ...
+
+
+@overload
+def tool(
+    *,
+    isolated: bool | None = None,
+    seconds: float = DEFAULT_LIMITS.seconds,
+    memory_mb: int = DEFAULT_LIMITS.memory_mb,
+    characters: int = DEFAULT_LIMITS.characters,
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+
+
+def tool(
+    function: Callable[P, R] | None = None,
+    *,
+    isolated: bool | None = None,
+    seconds: float = DEFAULT_LIMITS.seconds,
+    memory_mb: int = DEFAULT_LIMITS.memory_mb,
+    characters: int = DEFAULT_LIMITS.characters,
+) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
+    """Make a tool of a function: parameters and result need types, its docstring describes it to the model.
+
+    A model's call runs in a worker process that is killed at its deadline, if a worker can import the function: from the top
+    of a module or of the program's file. Changes to variables of the program stay in the worker. Any other function runs in a
+    thread of this process, with a deadline that takes effect only while the function lets other threads run. `isolated=True`
+    refuses such functions; `isolated=False` runs in place, with the program's variables and without a deadline.
+
+    >>> @tool
+    ... def double(number: int) -> int:
+    ...     "Double a number."
+    ...     return 2 * number
+    >>> double.call({"number": 21}).text
+    '42'
+
+    Raises:
+        InputError: a parameter or the result has no type, or the function cannot be called by name.
+    """
+    limits = ProcessLimits(seconds, memory_mb, characters)
+
+    def make(function: Callable[P, R]) -> FunctionTool[P, R]:
+        return FunctionTool(function, isolated=isolated, limits=limits)
+
+    return make if function is None else make(function)
+
+
+def _size(part: object, most: int, depth: int = 0) -> int:
+    """Count the characters in JSON data until they exceed `most`; data nested too deeply counts as too long."""
+    if depth > MAX_ARGUMENT_DEPTH:
+        return most + 1
+    if isinstance(part, str):
+        return len(part)
+    if isinstance(part, Mapping):
+        part = [*cast("Mapping[str, object]", part), *cast("Mapping[str, object]", part).values()]
+    if not isinstance(part, list):
+        return 1
+    total = 0
+    for each in cast("list[object]", part):
+        total += 1 + _size(each, most, depth + 1)
+        if total > most:
+            break
+    return total
+
+
+def _accepts_null(output_type: OutputType[Any]) -> bool:
+    try:
+        output_type.validate(None)
+    except OutputValidationError:
+        return False
+    return True
+
+
+def _hints(function: Callable[..., object]) -> dict[str, Any]:
+    name = getattr(function, "__name__", "") or repr(function)
+    if inspect.iscoroutinefunction(function):
+        raise InputError(f"{name} is asynchronous; a tool must be a plain function")
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except (NameError, TypeError) as error:
+        raise InputError(f"cannot resolve the types of {name}: {error}") from error
+    for each, part in inspect.signature(function).parameters.items():
+        if part.kind not in (part.POSITIONAL_OR_KEYWORD, part.KEYWORD_ONLY):
+            raise InputError(f"{name}: {each!r} must be an ordinary parameter; a tool is called with named arguments")
+    missing = [each for each in (*inspect.signature(function).parameters, "return") if each not in hints]
+    if missing:
+        raise InputError(f"{name}: {missing[0]!r} needs a type")
+    return hints

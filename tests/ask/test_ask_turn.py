@@ -1,0 +1,250 @@
+"""One turn: its text, its delta, and the decision made again from it."""
+
+import json
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from taiwa.apps.catalog import load_text
+from taiwa.ask.ask_turn import ask_turn, clarification_of, decision_from_delta, dialogue_of
+from taiwa.ask.clarify_then_retrieve import ClarifyOptions
+from taiwa.ask.decide_search_or_clarify import decide
+from taiwa.ask.result import AskResult, AskTurnOptions, options_from_delta
+from taiwa.ask.types import UserProfile
+from taiwa.conversation.history import Conversation, begin
+from taiwa.flows.chat import Reply
+from taiwa.kernel.errors import InputError, TaiwaError
+from taiwa.kernel.messages import Capability, Notice, Passage, TextDelta
+from taiwa.kernel.records import Json
+from taiwa.kernel.runtime import Runtime
+from taiwa.models.scripted import ScriptedModel, scripted_model
+from taiwa.retrieval import InMemoryRetriever
+from tests.ask.scored import written
+from tests.flows.driving import Drive
+
+NONE: frozenset[Capability] = frozenset()
+PAID = Passage("leave.md", "Paid leave is 20 days a year.", heading=("Leave", "Paid leave"), id="p1")
+SICK = Passage("leave.md", "For sick leave a note is due on day 3.", start=90, heading=("Leave", "Sick leave"), id="p2")
+TRAINS = Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",), page=4, id="p3")
+SHELF = InMemoryRetriever((PAID, SICK, TRAINS))
+ALONE = AskTurnOptions(ClarifyOptions(assess_by="no-model", k=8))
+APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").with_params({})
+
+
+def held(
+    model: ScriptedModel | None = None, *texts: str, asking: AskTurnOptions = ALONE
+) -> tuple[Reply, Conversation, list[Notice]]:
+    """Have some turns; give what the last one came to."""
+    conversation, reply, notes = begin(APP), Reply(""), list[Notice]()
+    for text in texts:
+        for event in Runtime(model or scripted_model(), retriever=SHELF).stream(ask_turn(text, asking)(conversation)):
+            if isinstance(event, Notice):
+                notes.append(event)
+            elif not isinstance(event, TextDelta):
+                reply, conversation = event.value
+    return reply, conversation, notes
+
+
+def answer(text: str, *quotations: tuple[int, str], found: bool = True) -> str:
+    rows = [{"passage": passage, "words": words} for passage, words in quotations]
+    return json.dumps({"in_documents": found, "statements": [{"text": text, "quotations": rows}] if text else []})
+
+
+def delta(reply: Reply) -> dict[str, object]:
+    assert isinstance(reply.delta, dict)
+    return dict(reply.delta)
+
+
+def test_without_a_model_the_passage_answers_with_its_place() -> None:
+    reply, _, _ = held(None, "who books trains")
+
+    assert reply.text == (
+        "Trains are booked by yourself. [1]\n\n[1] travel.md › Trains, page 4\n    ⟦Trains are booked by yourself.⟧"
+    )
+    assert delta(reply)["act"] == "search"
+    assert delta(reply)["source"] == "extractive"
+
+
+def test_a_short_text_with_several_meanings_gets_options_and_a_number_selects_one() -> None:
+    reply, conversation, _ = held(None, "leave")
+
+    assert reply.text.endswith(
+        "There is more about this. Please say which one you mean:\n    1. Paid leave (1)\n    2. Sick leave (1)"
+    )
+    assert [option.label for option in clarification_of(conversation).offered] == ["Paid leave", "Sick leave"]
+    chosen, _, _ = held(None, "leave", "2")
+    assert chosen.text.startswith("For sick leave a note is due on day 3. [1]")
+    assert delta(chosen)["query"] == "Sick leave"
+
+
+def test_a_number_that_no_option_has_offers_the_same_again() -> None:
+    slip, conversation, _ = held(None, "leave", "7")
+    right, _, _ = held(None, "leave", "7", "2")
+
+    assert delta(slip)["reasons"] == ["no_such_option"]
+    assert [option.label for option in clarification_of(conversation).offered] == ["Paid leave", "Sick leave"]
+    assert right.text.startswith("For sick leave a note is due on day 3. [1]")
+
+
+def test_only_the_chosen_option_is_quoted() -> None:
+    reply, _, _ = held(None, "leave", "1")
+
+    assert [hit["id"] for hit in cast("list[dict[str, str]]", delta(reply)["passages"])] == ["p1"]
+
+
+def test_the_answer_is_about_the_assumed_option() -> None:
+    _, asked, _ = held(None, "what about that leave")
+    options = clarification_of(asked).offered
+    reply, _, _ = held(None, "what about that leave", "just answer")
+
+    assert delta(reply)["assumption"] == f"assuming “{options[0].label}”"
+    assert {hit["id"] for hit in cast("list[dict[str, str]]", delta(reply)["passages"])} <= set(options[0].passages)
+
+
+def test_a_reply_with_more_than_a_label_is_kept_whole() -> None:
+    reply, _, _ = held(None, "what about that leave", "sick leave, on which day is a note due?")
+
+    assert delta(reply)["query"] == "sick leave, on which day is a note due?"
+
+
+def test_a_new_question_that_contains_an_offered_label_is_not_a_choice() -> None:
+    reply, _, _ = held(None, "leave", "how many days of paid leave are there in a year")
+
+    assert delta(reply)["query"] == "how many days of paid leave are there in a year"
+
+
+def test_an_empty_result_asks_for_other_words() -> None:
+    reply, conversation, _ = held(None, "quantum entanglement")
+
+    assert delta(reply)["act"] == "ask"
+    assert "quantum entanglement" in reply.text
+    assert clarification_of(conversation).rounds == 1
+    settled, _, _ = held(None, "quantum entanglement", "just answer")
+    assert settled.text == "The documents that you may see contain nothing about this."
+
+
+def test_a_model_answers_from_the_passages_and_its_words_are_checked() -> None:
+    model = scripted_model(written(1, 1, 5, 1, 5), answer("20 days. [7]", (1, "20 days"), (9, "x")), capabilities=NONE)
+
+    reply, conversation, notes = held(
+        model, "how many days of paid leave", asking=AskTurnOptions(instructions="Be brief.")
+    )
+
+    assert reply.text.startswith("20 days. [1]\n\n[1] leave.md › Leave › Paid leave\n")
+    assert "Paid leave is ⟦20 days⟧ a year." in reply.text
+    kept = delta(reply)
+    assert (kept["documented"], kept["source"], kept["refused"]) == (True, "generated", 1)
+    assert kept["scores"] == {
+        "clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5, "source": "typed",
+    }  # fmt: skip
+    assert "\n\nBe brief." in model.requests[-1].messages[0].text
+    assert dialogue_of(conversation.turns)[-1].text == "20 days."
+    assert [note.code for note in notes if note.level == "warning"] == ["citation"]
+
+
+def test_unsupported_claims_are_marked_and_missing_information_is_an_answer() -> None:
+    told = scripted_model(written(), answer("It is 30 days."), capabilities=NONE)
+    assert (
+        held(told, "how many days of paid leave", asking=AskTurnOptions())[0].text
+        == "It is 30 days. (not supported by any passage)"
+    )
+    silent = scripted_model(written(), answer("", found=False), capabilities=NONE)
+    reply, _, _ = held(silent, "how many days of paid leave", asking=AskTurnOptions())
+    assert reply.text == "The documents do not say."
+    assert delta(reply)["documented"] is False
+
+
+def test_an_answer_that_cannot_be_read_gives_way_to_the_passages() -> None:
+    model = scripted_model(written(), "no JSON", "none again", capabilities=NONE)
+
+    reply, _, notes = held(model, "who books trains", asking=AskTurnOptions())
+
+    assert reply.text.startswith("Trains are booked by yourself. [1]")
+    assert [note.code for note in notes if note.level == "warning"] == ["answer"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [("thanks!", "You are welcome."), ("ありがとう", "どういたしまして。"), ("谢谢", "不客气。")]
+)
+def test_small_talk_costs_nothing_and_looks_nothing_up(words: str, said: str) -> None:
+    model = scripted_model(capabilities=NONE)
+
+    reply, _, _ = held(model, words, asking=AskTurnOptions())
+
+    assert (reply.text, model.requests) == (said, [])
+
+
+def test_advice_states_no_facts() -> None:
+    model = scripted_model(written(1, 5, 5, 5, 5), "Tell me\nmore [1]. \x1b[2J", capabilities=NONE)
+
+    reply, _, _ = held(model, "xyzzy plugh", asking=AskTurnOptions())
+
+    assert reply.text == "Tell me more . [2J"
+    assert delta(reply)["act"] == "advise"
+
+
+def test_a_request_for_a_human_returns_the_case() -> None:
+    reply, _, _ = held(None, "leave", "talk to a person please")
+
+    assert reply.text.startswith("This question needs a human. The case so far:\n    searched for: ")
+    assert "leave.md" in reply.text
+    assert delta(reply)["act"] == "hand_over"
+    assert "case" in delta(reply)
+
+
+@pytest.mark.parametrize("texts", [("leave",), ("quantum", "just answer"), ("leave", "2", "thanks")])
+def test_the_node_stores_all_that_the_decision_needs(texts: Sequence[str]) -> None:
+    _, conversation, _ = held(None, *texts)
+
+    last = conversation.turns[-1]
+    decision = decision_from_delta(last, conversation.turns[:-1])
+    assert decide(decision.policy, decision.situation) == decision
+    assert options_from_delta(last.delta) == ALONE
+
+
+def test_both_drivers_and_the_record_give_the_same_turn(drive: Drive) -> None:
+    done = drive(lambda: ask_turn("leave", ALONE)(begin(APP)), retriever=SHELF)
+
+    assert done.value[0].text == held(None, "leave")[0].text
+
+
+@pytest.mark.parametrize("policy", ["never", "always"])
+def test_the_policies_to_measure_against_ask_no_model_to_judge(policy: str) -> None:
+    asking = AskTurnOptions(ClarifyOptions(policy), UserProfile("ann"))
+    model = scripted_model(*([] if policy == "always" else [answer("20.", (1, "20 days"))]), capabilities=NONE)
+
+    reply, _, _ = held(model, "how many days of paid leave", asking=asking)
+
+    assert delta(reply)["act"] == ("ask" if policy == "always" else "search")
+    assert len(model.requests) == (policy == "never")
+
+
+def test_an_empty_question_is_an_error() -> None:
+    with pytest.raises(InputError, match="empty"):
+        held(None, "  ")
+
+
+@pytest.mark.parametrize(
+    "texts", [("who books trains",), ("leave",), ("xyzzy",), ("leave", "talk to a person please"), ("thank you",)]
+)
+def test_the_delta_of_a_turn_is_read_back_as_its_result(texts: tuple[str, ...]) -> None:
+    reply, _, _ = held(None, *texts)
+
+    result = AskResult.from_delta(reply.delta)
+
+    assert result is not None
+    assert result.to_delta() == reply.delta
+    assert AskResult.from_delta(result.to_delta()) == result
+    assert result.is_answered is (texts in (("who books trains",), ("leave",)))
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), [("decision", 1), ("clarification", {}), ("claims", [1]), ("passages", [{}])]
+)
+def test_a_malformed_delta_is_corrupt(name: str, part: Json) -> None:
+    reply, _, _ = held(None, "who books trains")
+
+    with pytest.raises(TaiwaError):
+        AskResult.from_delta({**cast("dict[str, Json]", reply.delta), name: part})
+    assert AskResult.from_delta({"topics": []}) is None

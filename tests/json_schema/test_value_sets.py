@@ -1,0 +1,84 @@
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from taiwa.json_schema.document import Document
+from taiwa.json_schema.value_sets import are_disjoint, complement, equal_json, pattern_without
+from tests.json_schema.drawn import MAKERS, Maker, cases
+
+
+def fits(schema: Any, data: Any) -> bool:
+    return Draft202012Validator(schema).is_valid(data)
+
+
+@settings(max_examples=300)
+@given(cases())
+def test_the_complement_of_a_schema_accepts_all_other_values(case: tuple[dict[str, Any], list[Any]]) -> None:
+    schema, values = case
+    document = Document(schema)
+    opposite = complement(document.root, document)
+
+    if opposite is not None:
+        written = opposite if isinstance(opposite, bool) else {**opposite, "$defs": schema["$defs"]}
+        assert [fits(written, data) for data in values] == [not fits(schema, data) for data in values]
+
+
+@settings(max_examples=300)
+@given(MAKERS)
+def test_disjoint_schemas_have_no_common_value(maker: Maker) -> None:
+    one, other, values = maker.whole(), maker.whole(), [maker.value() for _ in range(15)]
+    document = Document({"oneOf": [one, other], "$defs": one["$defs"]})
+    base = document.root.base
+
+    if are_disjoint([one, other], document, base=base):
+        assert not any(fits(one, data) and fits(other, data) for data in values)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"type": "string"}, {"type": ["integer", "null"]}),
+        ({"const": 1}, {"enum": [2, "1", True]}),
+        ({"type": "number", "maximum": 3}, {"type": "integer", "exclusiveMinimum": 3}),
+        ({"type": "string", "maxLength": 2}, {"type": "string", "minLength": 3}),
+        ({"type": "array", "maxItems": 0}, {"type": "array", "minItems": 1}),
+        (
+            {"type": "object", "properties": {"kind": {"const": "a"}}, "required": ["kind"]},
+            {"type": "object", "properties": {"kind": {"enum": ["b", "c"]}}},
+        ),
+        (
+            {"type": "object", "required": ["a"]},
+            {"type": "object", "properties": {"b": {}}, "additionalProperties": False},
+        ),
+        ({"anyOf": [{"const": 1}, {"const": 2}]}, {"allOf": [{"type": "integer"}, {"minimum": 3}]}),
+    ],
+)
+def test_disjoint_schemas_are_recognized(one: Any, other: Any) -> None:
+    document = Document({"oneOf": [one, other]})
+
+    assert are_disjoint([one, other], document, base=document.root.base)
+
+
+def test_keywords_beside_the_branches_count() -> None:
+    branches = [{"properties": {"kind": {"const": kind}}} for kind in "ab"]
+    document = Document({"oneOf": branches})
+
+    assert not are_disjoint(branches, document)
+    assert are_disjoint(branches, document, beside={"type": "object", "required": ["kind"]})
+
+
+@given(st.lists(st.text("ab.日\n]^-", max_size=4), min_size=1, max_size=5), st.text("ab.日\n]^-", max_size=5))
+def test_a_pattern_without_words_matches_all_other_texts(words: list[str], text: str) -> None:
+    pattern = pattern_without(words)
+
+    assert (re.fullmatch(pattern[1:-1], text) is None) == (text in words)
+
+
+def test_numbers_are_equal_as_in_json_schema() -> None:
+    assert equal_json(1, 1.0)
+    assert not equal_json(1, True)
+    assert equal_json({"a": [1.0]}, {"a": [1]})

@@ -1,0 +1,221 @@
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, cast
+
+import pytest
+from pydantic import Field
+
+from taiwa import tool
+from taiwa.kernel.errors import InputError, LimitError, ToolError
+from taiwa.kernel.messages import ToolResult
+from taiwa.kernel.records import Json
+from taiwa.kernel.runtime import Tool
+from taiwa.tools.function_tool import FunctionTool
+
+
+@dataclass(frozen=True)
+class Place:
+    city: str
+    floor: int = 0
+
+
+@tool
+def describe(place: Place, style: Literal["short", "long"] = "short") -> str:
+    """Describe a place.
+
+    In a few words.
+    """
+    return f"{place.city}:{place.floor}:{style}"
+
+
+def failing(error: Exception) -> FunctionTool[[], str]:
+    def fail() -> str:
+        """Fail."""
+        raise error
+
+    return tool(fail)
+
+
+def test_the_signature_gives_the_specification() -> None:
+    spec = describe.spec
+
+    assert (spec.name, spec.description) == ("describe", "Describe a place.\n\nIn a few words.")
+    assert spec.parameters["required"] == ["place"]
+    assert spec.parameters["additionalProperties"] is False
+    properties = spec.parameters["properties"]
+    assert isinstance(properties, dict)
+    assert list(properties) == ["place", "style"]
+
+
+def test_a_function_tool_is_a_tool() -> None:
+    one: Tool = describe
+
+    assert one.spec.name == "describe"
+
+
+def test_json_arguments_become_the_types_of_the_parameters() -> None:
+    assert describe.call({"place": {"city": "Nara", "floor": 2}}).text == "Nara:2:short"
+
+
+def test_the_function_can_still_be_called_as_one() -> None:
+    assert describe(Place("Nara"), style="long") == "Nara:0:long"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        ({}, "$.place"),
+        ({"place": {"city": 1}}, "$.place.city"),
+        ({"place": {"city": "Nara"}, "style": "loud"}, "$.style"),
+        ({"place": {"city": "Nara"}, "extra": 1}, "$.extra"),
+        ({"place": "Nara"}, "$.place"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_told_with_their_place(arguments: dict[str, Json], where: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        describe.call(arguments)
+
+    assert caught.value.code == "bad_arguments"
+    assert where in caught.value.message
+    assert "\n" not in caught.value.message
+    assert caught.value.hint == "parameters: place, style"
+
+
+@pytest.mark.parametrize(
+    "given", ["x" * 1_000_001, ["x"] * 600_000, {"x" * 999_999: {"y": "z"}}, json.loads("[" * 900 + "]" * 900)]
+)
+def test_arguments_that_are_too_long_are_not_even_checked(given: Json) -> None:
+    with pytest.raises(ToolError) as caught:
+        describe.call({"place": given})
+
+    assert caught.value.code == "too_long"
+
+
+def test_constraints_on_a_parameter_hold() -> None:
+    @tool
+    def roll(sides: Annotated[int, Field(ge=2)]) -> int:
+        """Roll a die."""
+        return sides
+
+    with pytest.raises(ToolError, match=r"\$\.sides"):
+        roll.call({"sides": 1})
+
+
+@pytest.mark.parametrize(
+    ("given_value", "kind", "result"),
+    [
+        ("words", str, ToolResult("words", "give", value="words")),
+        (3, int, ToolResult("3", "give", value=3)),
+        ([1, 2], list[int], ToolResult("[1,2]", "give", value=[1, 2])),
+        (Place("奈良"), Place, ToolResult('{"city":"奈良","floor":0}', "give", value={"city": "奈良", "floor": 0})),
+        (None, None, ToolResult("null", "give")),
+        (ToolResult("x", value="y"), ToolResult, ToolResult("x", "give", value="y")),
+    ],
+)
+def test_a_result_is_text_and_value(given_value: object, kind: Any, result: ToolResult) -> None:
+    def give() -> object:
+        """Give something."""
+        return given_value
+
+    give.__annotations__["return"] = kind
+
+    assert tool(give).call({}) == result
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("secret"), ZeroDivisionError("secret"), OSError("secret"), LimitError("requests", 1, 1)]
+)
+def test_a_failure_tells_that_it_failed_and_never_why(error: Exception) -> None:
+    with pytest.raises(ToolError) as caught:
+        failing(error).call({})
+
+    assert (caught.value.message, caught.value.code, caught.value.hint) == ("fail failed", "internal", "")
+    assert caught.value.__cause__ is error
+
+
+def test_a_tool_error_of_the_function_is_passed_on() -> None:
+    error = ToolError("too hot", code="heat", hint="wait")
+
+    with pytest.raises(ToolError) as caught:
+        failing(error).call({})
+
+    assert caught.value is error
+
+
+def test_a_result_of_another_type_is_a_failure() -> None:
+    @tool
+    def count() -> int:
+        """Count."""
+        return cast("int", "many")
+
+    with pytest.raises(ToolError, match="count failed"):
+        count.call({})
+
+
+def untyped(number, other: int) -> str:
+    """Have no type."""
+    return str(number)
+
+
+def without_result(number: int):
+    """Have no result."""
+
+
+def silent(number: int) -> int:
+    return number
+
+
+def many(*numbers: int) -> int:
+    """Take any number."""
+    return sum(numbers)
+
+
+async def later(number: int) -> int:
+    """Come later."""
+    return number
+
+
+def unknown(number: int) -> int:
+    """Name what is not there."""
+    return number
+
+
+unknown.__annotations__["number"] = "Missing"
+
+
+def odd(number: Callable[[int], int]) -> int:
+    """Take what JSON cannot say."""
+    return number(0)
+
+
+@pytest.mark.parametrize(
+    ("function", "complaint"),
+    [
+        (untyped, "untyped: 'number' needs a type"),
+        (without_result, "'return' needs a type"),
+        (silent, "needs a docstring"),
+        (many, "'numbers' must be an ordinary parameter"),
+        (later, "asynchronous"),
+        (unknown, "cannot resolve the types of unknown: name 'Missing'"),
+        (odd, "cannot be an output type"),
+        (lambda: 1, "'return' needs a type"),
+    ],
+)
+def test_a_function_that_cannot_be_a_tool_is_refused(function: Any, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        tool(function)
+
+
+@pytest.mark.parametrize("name", ["a b", "<<", "é", "9lives", "x" * 65])
+def test_a_name_that_a_model_could_not_call_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="invalid tool name"):
+        named(name)
+
+
+def named(name: str) -> FunctionTool[[], str]:
+    def give() -> str:
+        """Give."""
+        return ""
+
+    return FunctionTool(give, name)
