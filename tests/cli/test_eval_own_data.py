@@ -153,7 +153,7 @@ def test_rows_of_another_form_are_skipped_with_their_lines_and_strict_stops(
     skipped = taiwa.ok("eval", *command, "--data", str(data), "--json").json["skipped"]
     strict = taiwa("eval", *command, "--data", str(data), "--strict")
 
-    assert "4 rows were skipped" in shown.err
+    assert "4 rows have another form" in shown.err
     assert {line.split(":")[1] for line in skipped} == {"2", "3", "5", "6"}
     assert f"{data}:5: not JSON" in shown.err
     assert (strict.code, len(strict.err.splitlines())) == (2, 1)
@@ -179,7 +179,7 @@ def test_only_the_kinds_that_are_asked_for_are_judged(taiwa: Taiwa, tmp_path: Pa
     )
 
     assert (reason.json["items"], reason.json["skipped"]) == (1, [])
-    assert "1 row was skipped" in extract.err
+    assert "1 row has another form" in extract.err
     assert f"{data}:7: the field 'expected' is missing" in extract.err
 
 

@@ -20,6 +20,7 @@ from taiwa.cli.output import (
     print_json,
     print_line,
     print_notice,
+    print_skipped,
     progress_bar,
     progress_text,
     table,
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from taiwa.settings import Settings
 
 FAILED, INTERRUPTED = 1, 130
-MOST_SKIPPED = 5
-"""Rows of another form that are shown."""
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 PATH = click.Path(path_type=Path)
@@ -105,19 +104,6 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*context, options=options, **values)
 
     return RUN_OPTIONS(run)
-
-
-def print_skipped(skipped: "Sequence[str]") -> None:
-    """Print how many rows of the data were skipped, and what is wrong with the first ones."""
-    from taiwa.cli.output import print_notice
-
-    if skipped:
-        rows = ngettext(
-            "{n} row was skipped; --strict stops at it", "{n} rows were skipped; --strict stops there", len(skipped)
-        )
-        print_notice(f"{rows}:", "yellow")
-        for line in (*skipped[:MOST_SKIPPED], *(("…",) if len(skipped) > MOST_SKIPPED else ())):
-            print_notice(f"  {line}", "yellow")
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
