@@ -389,8 +389,6 @@ def _read_docx(raw: bytes) -> ParsedDocument:
         html = mammoth.convert_to_html(io.BytesIO(raw), convert_image=mammoth.images.img_element(_no_picture)).value
     except zipfile.BadZipFile:
         raise UnreadableError("broken or encrypted: not a DOCX that can be opened") from None
-    except (KeyError, ValueError, OSError, EOFError, NotImplementedError, RuntimeError, SyntaxError) as error:
-        raise UnreadableError(f"broken: not a DOCX that can be read ({type(error).__name__})") from None
     return sections(str(html))
 
 
@@ -438,7 +436,12 @@ def read_document(raw: bytes, kind: str, characters: int) -> ParsedDocument:
     too_long = UnreadableError(f"more than {characters:,} characters of text")
     if kind in TEXT_FORMATS and len(raw) > BYTES_PER_CHARACTER * characters:
         raise too_long
-    reading = READERS[kind](raw)
+    try:
+        reading = READERS[kind](raw)
+    except (UnreadableError, MemoryError, RecursionError):
+        raise
+    except Exception as error:  # noqa: BLE001  (whatever the library of a format raises)
+        raise UnreadableError(f"broken: its reader failed ({type(error).__name__})") from None
     if len(reading.text) > characters:
         raise too_long
     if not reading.text.strip():
