@@ -17,7 +17,7 @@ from contextlib import aclosing, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from itertools import count
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from taiwa.kernel.errors import ConfigError, ModelError, OverloadedError, ProtocolError, RateLimitError, TimeoutError
 from taiwa.kernel.messages import Capability, Chunk, Request, StreamEnd, user
@@ -399,17 +399,17 @@ class _Body:
     def __init__(self, response: "httpx2.Response", limit: int) -> None:
         self._pieces: list[bytes] = []
         self._arrived = asyncio.Event()
-        self._task = asyncio.create_task(self._collect(response, limit))
+        # `response.aiter_raw` counts and splits each piece, which costs as much as reading it
+        self._task = asyncio.create_task(self._collect(cast("httpx2.AsyncByteStream", response.stream), limit))
 
-    async def _collect(self, response: "httpx2.Response", limit: int) -> None:
+    async def _collect(self, stream: "httpx2.AsyncByteStream", limit: int) -> None:
         try:
-            async with aclosing(response.aiter_raw()) as pieces:
-                async for piece in pieces:
-                    self._pieces.append(piece)
-                    self._arrived.set()
-                    limit -= len(piece)
-                    if limit < 0:  # `_Attempt` reports it
-                        return
+            async for piece in stream:
+                self._pieces.append(piece)
+                self._arrived.set()
+                limit -= len(piece)
+                if limit < 0:  # `_Attempt` reports it
+                    return
         finally:
             self._arrived.set()
 
