@@ -346,7 +346,7 @@ class _Reader:
         if not response.model:
             response.model = text_at(data, "model")
         # Most events have no usage; some servers send a growing one with each, of which the last one counts.
-        if usage := item_at(data, "usage") or item_at(data, "x_groq", "usage"):
+        if isinstance(data, dict) and (usage := data.get("usage") or item_at(data.get("x_groq"), "usage")):
             response.usage = _read_usage(usage) or response.usage
 
     def _read_message(self, message: Json, repeated: str = "") -> None:
