@@ -251,7 +251,7 @@ def open_model(target: Target, settings: Settings) -> OpenedModel:
                 served = _served[target.name] = GgufModel(target, limits)
             return served
     if not target.inside:
-        retry = RetryPolicy(attempts=settings.attempts)
+        retry = RetryPolicy(settings.attempts, settings.retry_paid)
         return HttpModel(target, find_key(target, settings), limits=limits, retry=retry)
     with _lock:
         loaded = _loaded.get(target.name)
